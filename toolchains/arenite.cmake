@@ -1,0 +1,144 @@
+# What every CMakeLists.txt of the project builds upon: two sets of flags and four functions.
+#
+#   arn_flags        platform, kernels, runtime, tools: code that goes to a device
+#   arn_host_flags   converter and tests: the same warnings, but exceptions are allowed
+#
+#   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
+#   arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+#   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
+#   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
+include_guard(GLOBAL)
+include(GoogleTest)
+
+set(arn_warnings -Wall -Wextra -Wshadow -Wdouble-promotion -Wvla -Wswitch-enum)
+if(ARENITE_WERROR)
+  list(APPEND arn_warnings -Werror)
+endif()
+if(ARENITE_SANITIZE)
+  # At -O1 g++-12 loses track of std::optional's flag and takes the value for uninitialised.
+  list(APPEND arn_warnings -Wno-maybe-uninitialized)
+endif()
+
+add_library(arn_host_flags INTERFACE)
+target_compile_features(arn_host_flags INTERFACE cxx_std_20)
+target_compile_options(arn_host_flags INTERFACE ${arn_warnings}
+  -ffp-contract=off  # a*b+c rounds alike everywhere; kernels say MulAdd for one rounding
+  "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
+
+add_library(arn_flags INTERFACE)
+target_link_libraries(arn_flags INTERFACE arn_host_flags)
+target_compile_options(arn_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions;-fno-rtti;-fno-threadsafe-statics>
+  $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
+  -fvisibility=hidden -ffunction-sections -fdata-sections)
+target_link_options(arn_flags INTERFACE LINKER:--gc-sections)
+
+# arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
+#
+# Lets those who link <target> write #include "<folder>/header.h", and nothing more: the include
+# path leads to a folder of the build tree that holds only a symbolic link to <folder> (given from
+# the top of the source tree), or, with HEADERS, links to just those headers. The source tree itself
+# is on nobody's include path. So a layer sees what it links, an include that points up does not
+# compile, and a backend's own headers do not reach the runtime:
+#
+#   arn_export_headers(arn_platform platform)
+#   arn_export_headers(arn_kernels kernels HEADERS ops.h program.h backend.h)
+#   arn_export_headers(arn_kernels_cpu kernels/cpu PRIVATE)       # its own sources only
+#   arn_export_headers(arn_kernels_cpu kernels/cpu HEADERS cpu_backend.h)
+function(arn_export_headers target folder)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "PRIVATE" "" "HEADERS")
+  get_target_property(type ${target} TYPE)
+  if(arg_PRIVATE)
+    set(visibility PRIVATE)
+    set(root "${CMAKE_BINARY_DIR}/inc/${target}.private")
+  else()
+    set(visibility PUBLIC)
+    set(root "${CMAKE_BINARY_DIR}/inc/${target}")
+  endif()
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    set(visibility INTERFACE)
+  endif()
+  if(arg_HEADERS)
+    list(TRANSFORM arg_HEADERS PREPEND "${folder}/")
+    set(links ${arg_HEADERS})
+  else()
+    set(links "${folder}")
+  endif()
+  foreach(link IN LISTS links)
+    if(NOT EXISTS "${CMAKE_SOURCE_DIR}/${link}")
+      message(FATAL_ERROR "arn_export_headers(${target}): ${link} does not exist.")
+    endif()
+    cmake_path(GET link PARENT_PATH parent)
+    file(MAKE_DIRECTORY "${root}/${parent}")
+    file(CREATE_LINK "${CMAKE_SOURCE_DIR}/${link}" "${root}/${link}" SYMBOLIC)
+  endforeach()
+  target_include_directories(${target} ${visibility} "${root}")
+endfunction()
+
+# arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+#
+# An INTERFACE target that gives #include "<folder of the schema>/<schema>_generated.h". OBJECT_API
+# adds the classes that own their contents; only the converter wants them.
+function(arn_flatbuffers_generate target schema)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "OBJECT_API" "" "")
+  cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
+  cmake_path(RELATIVE_PATH schema BASE_DIRECTORY "${CMAKE_SOURCE_DIR}" OUTPUT_VARIABLE relative)
+  cmake_path(GET relative PARENT_PATH folder)
+  cmake_path(GET schema STEM name)
+  set(root "${CMAKE_BINARY_DIR}/gen/${target}")
+  set(header "${root}/${folder}/${name}_generated.h")
+  set(options --cpp --cpp-std c++17 --scoped-enums)
+  if(arg_OBJECT_API)
+    list(APPEND options --gen-object-api)
+  endif()
+  add_custom_command(OUTPUT "${header}"
+    COMMAND arn_dep_flatc ${options} -o "${root}/${folder}" "${schema}"
+    DEPENDS "${schema}" arn_dep_flatc
+    COMMENT "Generating ${folder}/${name}_generated.h" VERBATIM)
+  add_custom_target(${target}_generate DEPENDS "${header}")
+  add_library(${target} INTERFACE)
+  add_dependencies(${target} ${target}_generate)
+  target_include_directories(${target} SYSTEM INTERFACE "${root}")
+  target_link_libraries(${target} INTERFACE arn_dep_flatbuffers)
+endfunction()
+
+# All that ThreadSanitizer is to run: its build need not make the rest.
+add_custom_target(arn_thread_tests)
+
+# arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
+#
+# A GoogleTest program; each of its cases becomes a test of ctest. The cases are listed when ctest
+# runs, not when the program is linked, so that a cross build needs its emulator only then.
+function(arn_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;LABELS;ARGS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE arn_host_flags arn_dep_gtest ${arg_LINK})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin/tests")
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(arn_thread_tests ${name})
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+    EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  # A file of its own for the labels: gtest_discover_tests() loses all but the first.
+  set(labels "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
+  file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT [[
+foreach(test IN LISTS @name@_TESTS)
+  set_tests_properties("${test}" PROPERTIES LABELS "@arg_LABELS@")
+endforeach()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")
+endfunction()
+
+# arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>]): any command that exits 0 when
+# all is well.
+function(arn_add_script_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND;LABELS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${arg_COMMAND})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()

@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# Puts the pinned third-party sources of deps.lock into .deps/ and builds the host's flatc there.
+# Running it again is cheap: what is there already, with the right checksum, is left alone.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--from DIR]
+
+  --install        first install missing Debian packages for the native build (needs root or sudo)
+  --install-cross  the same for the arm64 cross build and its emulator
+  --install-lint   the same for clang-format
+  --from DIR       look for the archives of deps.lock in DIR before going to the network
+                   (ARENITE_ARCHIVES=DIR in the environment does the same)
+
+Each archive is taken from the first place that has it: DIR, Debian's sources through apt, the
+upstream git repository. Nothing is written outside the checkout, except for the packages that
+--install* asks for.
+USAGE
+}
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+readonly root
+readonly lock="$root/toolchains/deps.lock"
+readonly deps="$root/.deps"
+readonly downloads="$deps/downloads"
+
+archives_dir="${ARENITE_ARCHIVES:-}"
+packages=()
+
+say() { printf '[deps] %s\n' "$*"; }
+die() { printf '[deps] error: %s\n' "$*" >&2; exit 1; }
+
+while (($#)); do
+  case "$1" in
+    --install)
+      packages+=(g++-12 gcc-12 cmake ninja-build python3 git xz-utils ca-certificates) ;;
+    --install-cross)
+      packages+=(g++-12-aarch64-linux-gnu gcc-12-aarch64-linux-gnu qemu-user-static) ;;
+    --install-lint)
+      packages+=(clang-format-14) ;;
+    --from)
+      shift
+      archives_dir="${1:-}"
+      [[ -d $archives_dir ]] || die "--from needs an existing folder, not '$archives_dir'." ;;
+    -h|--help) usage; exit 0 ;;
+    *) usage >&2; die "unknown argument '$1'." ;;
+  esac
+  shift
+done
+
+# ---- Debian packages -----------------------------------------------------------------------------
+
+install_packages() {
+  local missing=() p sudo=()
+  for p in "${packages[@]}"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null || true) == installed ]] ||
+      missing+=("$p")
+  done
+  if ((${#missing[@]} == 0)); then say "Debian packages: all installed"; return; fi
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null ||
+      die "these packages are missing and neither root nor sudo is at hand: ${missing[*]}."
+    sudo=(sudo)
+  fi
+  say "Debian packages: installing ${missing[*]}"
+  local log="$deps/install.log"
+  mkdir -p "$deps"
+  # A source of somebody else's that cannot be read need not stop us.
+  "${sudo[@]}" apt-get update -qq >"$log" 2>&1 </dev/null || true
+  if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
+    tail -n 5 "$log" >&2
+    die "apt-get could not install ${missing[*]} (log: $log)."
+  fi
+}
+
+# ---- Debian's sources, through apt ---------------------------------------------------------------
+
+readonly apt_dir="$deps/apt"
+
+# An index past its date is as good as a new one (a mirror may be frozen, a board's clock wrong):
+# what is fetched has to have the sha256 of deps.lock.
+private_apt() {
+  apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt_dir/sources" \
+    -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache="$apt_dir/cache" \
+    -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false -o APT::Sandbox::User=root "$@"
+}
+
+# Writes a private sources file for all of Debian's suites, on the mirror that this machine uses
+# already. Fails if it has none. The machine's own apt configuration and lists are not touched.
+write_apt_sources() {
+  local file uri='' signed=''
+  for file in /etc/apt/sources.list.d/*.sources; do
+    [[ -r $file && -z $uri ]] || continue
+    read -r uri signed < <(awk -v RS='' '
+      /keyrings\/debian-archive/ && /(^|\n)Components:[^\n]*main/ && !/Suites:[^\n]*security/ {
+        n = split($0, line, "\n")
+        for (i = 1; i <= n; ++i) {
+          split(line[i], field, /[ \t]+/)
+          if (field[1] == "URIs:") uri = field[2]
+          if (field[1] == "Signed-By:") signed = field[2]
+        }
+        print uri, signed
+        exit
+      }' "$file") || true
+  done
+  if [[ -z $uri ]]; then
+    uri=$(sed -nE 's/^deb +(\[[^]]*\] +)?([^ ]+) +[^ ]+ +.*\bmain\b.*/\2/p' \
+      /etc/apt/sources.list 2>/dev/null | grep -E '/debian/?$' | head -n 1) || true
+    signed=/usr/share/keyrings/debian-archive-keyring.gpg
+  fi
+  [[ -n $uri && -r $signed ]] || return 1
+  mkdir -p "$apt_dir/sources" "$apt_dir/lists/partial" "$apt_dir/cache/archives/partial"
+  # testing: it keeps a version for a while after sid has moved on.
+  printf '%s\n' "Types: deb-src" "URIs: $uri" "Suites: bookworm trixie testing sid" \
+    "Components: main" "Signed-By: $signed" >"$apt_dir/sources/debian.sources"
+}
+
+apt_state=unknown  # unknown | ready | none
+
+prepare_apt() {
+  [[ $apt_state == unknown ]] || { [[ $apt_state == ready ]]; return; }
+  apt_state=none
+  [[ -x /usr/lib/apt/apt-helper ]] || return 1
+  write_apt_sources || return 1
+  say "reading the index of Debian's sources"
+  # A suite that this mirror lacks is an error to apt, but not to us as long as another one has the
+  # file.
+  private_apt update >"$apt_dir/update.log" 2>&1 || true
+  apt_state=ready
+}
+
+# fetch_from_debian PACKAGE ARCHIVE SHA256 OUT
+fetch_from_debian() {
+  local package=$1 archive=$2 sha=$3 out=$4 suite line uri
+  prepare_apt || return 1
+  for suite in sid testing trixie bookworm; do
+    line=$(private_apt --print-uris --download-only source "$package/$suite" 2>/dev/null |
+      grep -F " $archive ") || continue
+    uri=${line#\'}; uri=${uri%%\'*}
+    if /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file "$uri" "$out" \
+        "SHA256:$sha" >"$apt_dir/download.log" 2>&1; then
+      return 0
+    fi
+  done
+  return 1
+}
+
+# ---- from an archive or a repository to .deps/<name> ---------------------------------------------
+
+sha256_of() { sha256sum "$1" | cut -d' ' -f1; }
+
+# unpack ARCHIVE FOLDER: drops the archive's top folder if it has exactly one.
+unpack() {
+  local tmp="$2.tmp" inner
+  rm -rf "$tmp"
+  mkdir -p "$tmp"
+  tar -xf "$1" -C "$tmp" --no-same-owner
+  inner=("$tmp"/*)
+  rm -rf "$2"
+  if ((${#inner[@]} == 1)) && [[ -d ${inner[0]} ]]; then
+    mv "${inner[0]}" "$2"
+    rm -rf "$tmp"
+  else
+    mv "$tmp" "$2"
+  fi
+}
+
+# clone REPOSITORY REF FOLDER: one commit, without its history.
+clone() {
+  local tmp="$3.tmp"
+  command -v git >/dev/null || return 1
+  rm -rf "$tmp"
+  git init -q "$tmp"
+  if ! GIT_TERMINAL_PROMPT=0 git -C "$tmp" fetch -q --depth 1 "$1" "$2" 2>"$deps/git.log" \
+      </dev/null; then
+    rm -rf "$tmp"
+    return 1
+  fi
+  git -C "$tmp" -c advice.detachedHead=false checkout -q FETCH_HEAD
+  rm -rf "$tmp/.git" "$3"
+  mv "$tmp" "$3"
+}
+
+get() {
+  local name=$1 version=$2 sha=$3 package=$4 archive=$5 repository=$6 ref=$7
+  local folder="$deps/$name" file="$downloads/$archive" from=''
+
+  if [[ -f $folder/.arenite-stamp && $(<"$folder/.arenite-stamp") == "$sha" ]]; then
+    say "$name $version: present"
+    return
+  fi
+
+  if [[ -f $file && $(sha256_of "$file") == "$sha" ]]; then
+    from="an earlier download"
+  elif [[ -n $archives_dir && -f $archives_dir/$archive ]]; then
+    [[ $(sha256_of "$archives_dir/$archive") == "$sha" ]] ||
+      die "$archives_dir/$archive has another sha256 than toolchains/deps.lock asks for."
+    file="$archives_dir/$archive"
+    from="$archives_dir"
+  elif fetch_from_debian "$package" "$archive" "$sha" "$file"; then
+    from="Debian's sources"  # apt-helper has checked the sha256
+  fi
+
+  if [[ -n $from ]]; then
+    unpack "$file" "$folder"
+  elif clone "$repository" "$ref" "$folder"; then
+    from="$repository"
+  else
+    die "neither Debian's sources nor $repository could be reached for $name: give a folder with" \
+      "$archive in it with --from."
+  fi
+  printf '%s\n' "$sha" >"$folder/.arenite-stamp"
+  say "$name $version: from $from"
+}
+
+# The schema compiler runs on the host in native and in cross builds alike, so it is built once here
+# and not once per build tree. Unoptimised: a schema takes it milliseconds either way.
+build_flatc() {
+  local stamp="$deps/host/flatc.stamp" want log="$deps/host/flatc.log" compiler
+  want=$(<"$deps/flatbuffers/.arenite-stamp")
+  if [[ -x $deps/host/flatc && -f $stamp && $(<"$stamp") == "$want" ]]; then
+    say "host flatc: present"
+    return
+  fi
+  compiler=$(command -v g++-12 || command -v g++ || command -v clang++) ||
+    die "no C++ compiler was found: run toolchains/get_deps.sh --install."
+  command -v cmake >/dev/null || die "cmake is missing: run toolchains/get_deps.sh --install."
+  command -v ninja >/dev/null || die "ninja is missing: run toolchains/get_deps.sh --install."
+  say "host flatc: building (about half a minute)"
+  mkdir -p "$deps/host"
+  if ! { cmake -S "$deps/flatbuffers" -B "$deps/host/build" -G Ninja -DCMAKE_BUILD_TYPE=None \
+      -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS=-O0 -DFLATBUFFERS_BUILD_TESTS=OFF \
+      -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
+      -DFLATBUFFERS_INSTALL=OFF &&
+      cmake --build "$deps/host/build" --target flatc; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    die "flatc did not build (log: $log)."
+  fi
+  mv "$deps/host/build/flatc" "$deps/host/flatc"
+  rm -rf "$deps/host/build"
+  printf '%s\n' "$want" >"$stamp"
+}
+
+if ((${#packages[@]} > 0)); then
+  if [[ -r /etc/debian_version ]] && command -v apt-get >/dev/null; then
+    install_packages
+  else
+    say "this is not Debian: the packages ${packages[*]} are taken to be installed"
+  fi
+fi
+
+mkdir -p "$downloads"
+while read -r -a field; do
+  [[ ${#field[@]} -eq 0 || ${field[0]} == \#* ]] && continue
+  ((${#field[@]} == 7)) ||
+    die "toolchains/deps.lock: the line of '${field[0]}' has ${#field[@]} fields, not 7."
+  get "${field[@]}"
+done <"$lock"
+rm -rf "$apt_dir"  # the index of all of Debian's sources: large, and stale tomorrow
+build_flatc
