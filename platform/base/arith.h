@@ -1,0 +1,53 @@
+// Checked sizes and the scalar conversions between float widths. All sizes that come from a file or
+// from options go through CheckedAdd / CheckedMul.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace arn {
+
+// False (and *out untouched) on overflow.
+[[nodiscard]] inline bool CheckedAdd(uint64_t a, uint64_t b, uint64_t* out) {
+  return !__builtin_add_overflow(a, b, out);
+}
+[[nodiscard]] inline bool CheckedMul(uint64_t a, uint64_t b, uint64_t* out) {
+  return !__builtin_mul_overflow(a, b, out);
+}
+
+// `align` is a power of two. The caller keeps value + align - 1 below 2^64 (checked in Layout).
+constexpr uint64_t AlignUp(uint64_t value, uint64_t align) {
+  return (value + align - 1) & ~(align - 1);
+}
+constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+constexpr bool IsPowerOfTwo(uint64_t v) { return v != 0 && (v & (v - 1)) == 0; }
+
+template <typename T>
+constexpr T Min(T a, T b) {
+  return a < b ? a : b;
+}
+template <typename T>
+constexpr T Max(T a, T b) {
+  return a > b ? a : b;
+}
+
+inline float F32FromBits(uint32_t bits) {
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  return f;
+}
+inline uint32_t BitsFromF32(float f) {
+  uint32_t bits;
+  std::memcpy(&bits, &f, sizeof bits);
+  return bits;
+}
+
+inline float F32FromBf16(uint16_t h) { return F32FromBits(static_cast<uint32_t>(h) << 16); }
+// Round to nearest even; NaN stays NaN.
+uint16_t Bf16FromF32(float f);
+
+// IEEE binary16 <-> binary32, round to nearest even, subnormals and infinities included.
+float F32FromF16(uint16_t h);
+uint16_t F16FromF32(float f);
+
+}  // namespace arn

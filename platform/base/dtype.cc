@@ -1,0 +1,16 @@
+#include "platform/base/dtype.h"
+
+namespace arn {
+
+const char* DTypeName(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return "f32";
+    case DType::kF16: return "f16";
+    case DType::kBf16: return "bf16";
+    case DType::kInt8: return "int8";
+    case DType::kInt4: return "int4";
+  }
+  return "unknown dtype";
+}
+
+}  // namespace arn
