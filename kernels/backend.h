@@ -1,0 +1,68 @@
+// A backend: six functions that run a Program. All six exist in every backend; what a backend
+// cannot do is refused in plan() with kUnsupported and its reason, never later.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "kernels/program.h"
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "platform/base/span.h"
+
+namespace arn {
+
+struct BackendOptions {
+  uint32_t n_threads = 1;  // including the calling thread
+};
+
+// What a backend's plan() placed. Made by plan(), handed back unchanged to load(); only the backend
+// knows what each slice is.
+struct BackendPlan {
+  static constexpr uint32_t kMaxSlices = 8;
+  Slice slices[kMaxSlices];
+  uint64_t repacked_weight_bytes = 0;  // weights whose stored layout is not this CPU's
+};
+
+// Rows [first_row, first_row + n_rows) of a run: consecutive tokens of one sequence.
+struct SequenceRows {
+  uint32_t first_row = 0;
+  uint32_t n_rows = 0;
+  uint32_t first_position = 0;
+  // One table per Program::kv_groups entry. They already hold the pages for these rows' positions.
+  const PageTable* tables = nullptr;
+};
+
+enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
+
+struct RunArgs {
+  Span<const int32_t> tokens;          // [n_rows], each in [0, vocab)
+  Span<const SequenceRows> sequences;  // cover all rows, in order
+  LogitRows logit_rows = LogitRows::kLastOfEach;
+  // Checked before every step; non-zero ends the run with kCancelled. May be null.
+  const std::atomic<uint32_t>* cancel = nullptr;
+};
+
+struct Backend {
+  const char* name;
+  // Adds the backend's own needs (state, repacked weights, workspace) to the layout. Pure: no
+  // allocation, same slices for the same input. Weight::data may be read (headers only), never
+  // required to be resident.
+  Status (*plan)(const Program& program, const BackendOptions& options, Layout* layout,
+                 BackendPlan* plan, Diag* diag);
+  // Builds the state inside `memory` (zero-filled or not). `program` outlives the state.
+  // *state is null on failure.
+  Status (*load)(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+                 const Memory& memory, void** state, Diag* diag);
+  // Runs all steps. Logits land in Program::logits: row i of the selected rows at i * vocab.
+  // Allocates nothing. After an error the KV pages of these rows are undefined, all else is
+  // unchanged.
+  Status (*run)(void* state, const RunArgs& args, Diag* diag);
+  // Copies between host memory and a slice of Region::kKv.
+  Status (*kv_read)(void* state, Slice from, Span<std::byte> to);
+  Status (*kv_write)(void* state, Slice to, Span<const std::byte> from);
+  // Ends threads and releases what is not in `memory`. Null is allowed.
+  void (*unload)(void* state);
+};
+
+}  // namespace arn

@@ -1,0 +1,235 @@
+#include "kernels/check.h"
+
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+// Heads wider than this have no place in the kernels' scratch.
+constexpr uint32_t kMaxHeadDim = 1024;
+constexpr uint32_t kMaxPageTokens = 4096;
+
+class Checker {
+ public:
+  Checker(const Program& program, Diag* diag) : program_(program), diag_(diag) {}
+
+  Status Run() {
+    if (program_.max_rows == 0 || program_.max_logit_rows > program_.max_rows) {
+      return diag_->Fail(Status::kBadArgument, "program: max_rows %u, max_logit_rows %u",
+                         program_.max_rows, program_.max_logit_rows);
+    }
+    for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
+    for (uint32_t i = 0; i < program_.steps.size(); ++i) {
+      index_ = i;
+      ARN_TRY(CheckStep(program_.steps[i]));
+    }
+    return Status::kOk;
+  }
+
+ private:
+  Status Bad(const Step& step, const char* what, uint32_t found, uint32_t expected) {
+    return diag_->Fail(Status::kBadArgument,
+                       "program step %u (%s, layer %u): %s is %u, expected %u", index_,
+                       OpName(step.op), step.layer, what, found, expected);
+  }
+
+  Status CheckKind(uint32_t index) {
+    const AttentionKind& kind = program_.kinds[index];
+    if (kind.group >= program_.kv_groups.size() || kind.n_kv_heads == 0 || kind.n_heads == 0 ||
+        kind.n_heads % kind.n_kv_heads != 0 || kind.head_dim == 0 || kind.head_dim > kMaxHeadDim) {
+      return diag_->Fail(Status::kUnsupported,
+                         "attention kind %u: %u heads, %u kv heads, head_dim %u, group %u of %zu",
+                         index, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.group,
+                         program_.kv_groups.size());
+    }
+    const KvGroup& group = program_.kv_groups[kind.group];
+    const bool known_dtype =
+        group.dtype == DType::kF32 || group.dtype == DType::kF16 || group.dtype == DType::kInt8;
+    if (!known_dtype || group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
+        !IsPowerOfTwo(group.page_tokens) || group.page_tokens > kMaxPageTokens) {
+      return diag_->Fail(
+          Status::kUnsupported,
+          "KV group %u: type %s, %u kv heads, head_dim %u, %u tokens a page do not fit attention "
+          "kind %u",
+          kind.group, DTypeName(group.dtype), group.n_kv_heads, group.head_dim, group.page_tokens,
+          index);
+    }
+    return Status::kOk;
+  }
+
+  Status CheckValue(const Step& step, ValueId id, const char* role, uint32_t width) {
+    if (id >= program_.values.size()) return Bad(step, role, id, 0);
+    const Value& value = program_.values[id];
+    if (value.width != width) return Bad(step, role, value.width, width);
+    return Status::kOk;
+  }
+
+  Status CheckMatrix(const Step& step, WeightId id, uint32_t rows, uint32_t cols) {
+    if (id >= program_.weights.size()) return Bad(step, "weight", id, 0);
+    const Weight& weight = program_.weights[id];
+    if (weight.is_vector) return Bad(step, "weight is a vector", 1, 0);
+    if (weight.rows != rows) return Bad(step, "weight rows", weight.rows, rows);
+    if (weight.cols != cols) return Bad(step, "weight columns", weight.cols, cols);
+    return Status::kOk;
+  }
+
+  Status CheckVector(const Step& step, WeightId id, uint32_t size) {
+    if (id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+    const Weight& weight = program_.weights[id];
+    if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
+        weight.rows != 1) {
+      return diag_->Fail(Status::kUnsupported,
+                         "program step %u (%s, layer %u): norm weight %u is not an f32 vector",
+                         index_, OpName(step.op), step.layer, id);
+    }
+    if (weight.cols != size) return Bad(step, "norm weight's size", weight.cols, size);
+    return Status::kOk;
+  }
+
+  uint32_t Width(ValueId id) const {
+    return id < program_.values.size() ? program_.values[id].width : 0;
+  }
+
+  Status CheckAttentionStep(const Step& step) {
+    if (step.kind >= program_.kinds.size()) return Bad(step, "kind", step.kind, 0);
+    const AttentionKind& kind = program_.kinds[step.kind];
+    const KvGroup& group = program_.kv_groups[kind.group];
+    if (step.group_layer >= group.n_layers) {
+      return Bad(step, "group_layer", step.group_layer, group.n_layers);
+    }
+    const uint32_t qkv_width = (kind.n_heads + 2 * kind.n_kv_heads) * kind.head_dim;
+    ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
+    if (step.op == Op::kAttention) {
+      return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
+    }
+    if (kind.rope >= program_.ropes.size()) return Bad(step, "rope", kind.rope, 0);
+    const RopeKind& rope = program_.ropes[kind.rope];
+    if (rope.rotary_dim > kind.head_dim) {
+      return Bad(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
+    }
+    ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
+    if (step.q_norm != kNoWeight) ARN_TRY(CheckVector(step, step.q_norm, kind.head_dim));
+    if (step.k_norm != kNoWeight) ARN_TRY(CheckVector(step, step.k_norm, kind.head_dim));
+    return Status::kOk;
+  }
+
+  Status CheckStep(const Step& step) {
+    switch (step.op) {
+      case Op::kEmbed: return CheckMatrix(step, step.weight, program_.vocab, Width(step.out));
+      case Op::kRopeAngles: {
+        if (step.rope >= program_.ropes.size()) return Bad(step, "rope", step.rope, 0);
+        const RopeKind& rope = program_.ropes[step.rope];
+        if (rope.rotary_dim % 2 != 0 || rope.inv_freq.size() != rope.rotary_dim / 2) {
+          return Bad(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
+                     rope.rotary_dim / 2);
+        }
+        return CheckValue(step, step.out, "output width", rope.rotary_dim);
+      }
+      case Op::kRmsNorm:
+        ARN_TRY(CheckVector(step, step.weight, Width(step.in)));
+        return CheckValue(step, step.out, "output width", Width(step.in));
+      case Op::kLinear:
+        if (step.in == step.out) return Bad(step, "output", step.out, kNoValue);
+        return CheckMatrix(step, step.weight, Width(step.out), Width(step.in));
+      case Op::kQkvRope:
+      case Op::kAttention: return CheckAttentionStep(step);
+      case Op::kGatedAct:
+        if (static_cast<uint32_t>(step.activation) >= kActivationCount) {
+          return Bad(step, "activation", static_cast<uint32_t>(step.activation), 0);
+        }
+        return CheckValue(step, step.in, "input width", 2 * Width(step.out));
+      case Op::kLogits: {
+        const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
+        if (program_.logits.bytes < need) {
+          return diag_->Fail(Status::kBadArgument, "program: logits have %llu bytes, expected %llu",
+                             static_cast<unsigned long long>(program_.logits.bytes),
+                             static_cast<unsigned long long>(need));
+        }
+        ARN_TRY(CheckVector(step, step.norm, Width(step.in)));
+        return CheckMatrix(step, step.weight, program_.vocab, Width(step.in));
+      }
+    }
+    return diag_->Fail(Status::kUnsupported, "program step %u: unknown op %u", index_,
+                       static_cast<uint32_t>(step.op));
+  }
+
+  const Program& program_;
+  Diag* diag_;
+  uint32_t index_ = 0;
+};
+
+// The pages that rows [first_position, end) of a sequence will read or write in `group`.
+Status CheckTable(const Program& program, uint32_t group_index, const PageTable& table,
+                  uint32_t first_position, uint32_t end, Diag* diag) {
+  const KvGroup& group = program.kv_groups[group_index];
+  uint32_t first_read = first_position;
+  for (const AttentionKind& kind : program.kinds) {
+    if (kind.group == group_index) {
+      first_read = Min(first_read, FirstVisible(first_position, kind.window));
+    }
+  }
+  const uint32_t first_page = first_read / group.page_tokens;
+  const uint32_t last_page = (end - 1) / group.page_tokens;
+  if (table.pages == nullptr || table.first_page > first_page ||
+      last_page - table.first_page >= table.n_pages) {
+    return diag->Fail(Status::kInternal, "KV group %u: pages %u..%u are not all in the table",
+                      group_index, first_page, last_page);
+  }
+  for (uint32_t p = first_page; p <= last_page; ++p) {
+    if (table.pages[p - table.first_page] >= group.n_pages) {
+      return diag->Fail(Status::kInternal, "KV group %u: page %u of a pool of %u", group_index,
+                        table.pages[p - table.first_page], group.n_pages);
+    }
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status CheckProgram(const Program& program, Diag* diag) { return Checker(program, diag).Run(); }
+
+Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
+  *n_logit_rows = 0;
+  const size_t n_rows = args.tokens.size();
+  if (n_rows == 0 || n_rows > program.max_rows) {
+    return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
+                      program.max_rows);
+  }
+  for (size_t i = 0; i < n_rows; ++i) {
+    if (args.tokens[i] < 0 || static_cast<uint32_t>(args.tokens[i]) >= program.vocab) {
+      return diag->Fail(Status::kBadToken, "token %zu is %d; the vocabulary has %u", i,
+                        args.tokens[i], program.vocab);
+    }
+  }
+  size_t next_row = 0;
+  for (const SequenceRows& s : args.sequences) {
+    const uint64_t end = uint64_t{s.first_position} + s.n_rows;
+    if (s.first_row != next_row || s.n_rows == 0 || s.n_rows > n_rows - next_row) {
+      return diag->Fail(Status::kBadArgument, "sequences do not cover the %zu rows in order",
+                        n_rows);
+    }
+    if (end > program.max_context) {
+      return diag->Fail(Status::kContextFull, "position %llu; the context has %u",
+                        static_cast<unsigned long long>(end - 1), program.max_context);
+    }
+    next_row += s.n_rows;
+    for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
+      ARN_TRY(
+          CheckTable(program, g, s.tables[g], s.first_position, static_cast<uint32_t>(end), diag));
+    }
+  }
+  if (next_row != n_rows) {
+    return diag->Fail(Status::kBadArgument, "sequences cover %zu of %zu rows", next_row, n_rows);
+  }
+  uint32_t wanted = 0;
+  ForEachLogitRow(args, [&](uint32_t) { ++wanted; });
+  if (wanted > program.max_logit_rows) {
+    return diag->Fail(Status::kBadArgument, "%u rows of logits; there is room for %u", wanted,
+                      program.max_logit_rows);
+  }
+  *n_logit_rows = wanted;
+  return Status::kOk;
+}
+
+}  // namespace arn

@@ -1,0 +1,93 @@
+#include "kernels/cpu/backend_cpu.h"
+
+#include <cstring>
+#include <new>
+
+#include "kernels/check.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/repack.h"
+#include "kernels/cpu/state.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+using cpu::State;
+
+// Fills State::matrices, repacking what this CPU's kernels do not read as it is.
+void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory& memory,
+                   State* state) {
+  state->matrices = memory.As<const std::byte*>(plan.slices[cpu::kWeightsSlice]);
+  std::byte* repacked = memory.At(plan.slices[cpu::kRepackedSlice]);
+  for (uint32_t i = 0; i < program.weights.size(); ++i) {
+    const Weight& weight = program.weights[i];
+    state->matrices[i] = weight.data;
+    if (weight.is_vector || !cpu::UsedInProduct(program, i) ||
+        !cpu::NeedsRepack(weight, state->gemm)) {
+      continue;
+    }
+    state->matrices[i] = repacked;
+    cpu::Repack(weight, state->gemm.For(weight.dtype)->layout, state->quantized, repacked);
+    repacked += AlignUp(cpu::RepackedBytes(weight, state->gemm), kSliceAlign);
+  }
+}
+
+Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+            const Memory& memory, void** out, Diag* diag) {
+  *out = nullptr;
+  auto* state = new (memory.At(plan.slices[cpu::kStateSlice])) State();
+  state->program = &program;
+  state->memory = memory;
+  state->quantized = memory.At(plan.slices[cpu::kQuantizedSlice]);
+  state->normed = memory.As<float>(plan.slices[cpu::kNormedSlice]);
+  state->scratch = memory.At(plan.slices[cpu::kScratchSlice]);
+  state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
+  if (!cpu::InitGemmKernels(&state->gemm)) {
+    return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
+  }
+  cpu::ChooseSimdKernels(&state->simd);
+  if (!state->threads.Start(options.n_threads)) {
+    return diag->Fail(Status::kOutOfMemory, "the system did not give %u threads",
+                      options.n_threads);
+  }
+  PlaceMatrices(program, plan, memory, state);
+  *out = state;
+  return Status::kOk;
+}
+
+Status Run(void* state, const RunArgs& args, Diag* diag) {
+  const State& s = *static_cast<const State*>(state);
+  uint32_t n_logit_rows;
+  ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
+  for (const Step& step : s.program->steps) {
+    if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
+      return Status::kCancelled;
+    }
+    cpu::RunStep(s, step, args);
+  }
+  return Status::kOk;
+}
+
+Status KvRead(void* state, Slice from, Span<std::byte> to) {
+  if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
+  std::memcpy(to.data(), static_cast<const State*>(state)->memory.At(from), to.size());
+  return Status::kOk;
+}
+
+Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
+  if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
+  std::memcpy(static_cast<const State*>(state)->memory.At(to), from.data(), from.size());
+  return Status::kOk;
+}
+
+void Unload(void* state) {
+  if (state != nullptr) static_cast<State*>(state)->threads.Stop();
+}
+
+constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload};
+
+}  // namespace
+
+const Backend* CpuBackend() { return &kBackend; }
+
+}  // namespace arn

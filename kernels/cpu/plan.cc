@@ -1,0 +1,110 @@
+#include "kernels/cpu/plan.h"
+
+#include "kernels/check.h"
+#include "kernels/cpu/repack.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/state.h"
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+constexpr uint32_t kMaxThreads = 256;
+
+// With blocks of 32 the number of planes does not change the bytes (kernels/weight.h).
+bool SameBytes(WeightLayout a, WeightLayout b) {
+  a.planes = b.planes = 0;
+  return a == b;
+}
+
+bool IsInteger(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
+
+}  // namespace
+
+QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols) {
+  QuantizedLayout q;
+  q.stride_bytes = AlignUp(cols, kSliceAlign);
+  q.rows_offset = AlignUp((rows + kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
+  q.bytes = q.rows_offset + rows * q.stride_bytes;
+  return q;
+}
+
+bool NeedsRepack(const Weight& weight, const GemmKernels& kernels) {
+  const GemmKernel* kernel = kernels.For(weight.dtype);
+  if (kernel == nullptr) return weight.layout.order != WeightOrder::kRows;
+  return !SameBytes(kernel->layout, weight.layout);
+}
+
+uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
+  uint64_t bytes = 0;
+  const GemmKernel* kernel = kernels.For(weight.dtype);
+  if (kernel == nullptr ||
+      !PackedBytes(weight.dtype, kernel->layout, weight.rows, weight.cols, &bytes)) {
+    return 0;
+  }
+  return bytes;
+}
+
+bool UsedInProduct(const Program& program, WeightId id) {
+  for (const Step& step : program.steps) {
+    if (step.weight == id && (step.op == Op::kLinear || step.op == Op::kLogits)) return true;
+  }
+  return false;
+}
+
+uint64_t ThreadScratchBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const AttentionKind& kind : program.kinds) bytes = Max(bytes, AttentionScratchBytes(kind));
+  return bytes;
+}
+
+Status PlanCpu(const Program& program, const BackendOptions& options, Layout* layout,
+               BackendPlan* plan, Diag* diag) {
+  *plan = BackendPlan();
+  ARN_TRY(CheckProgram(program, diag));
+  if (options.n_threads == 0 || options.n_threads > kMaxThreads) {
+    return diag->Fail(Status::kBadArgument, "%u threads; 1 to %u are possible", options.n_threads,
+                      kMaxThreads);
+  }
+  GemmKernels kernels;
+  if (!InitGemmKernels(&kernels)) {
+    return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
+  }
+  uint64_t quantized_bytes = 0;
+  uint64_t normed_bytes = 0;
+  for (uint32_t i = 0; i < program.weights.size(); ++i) {
+    const Weight& w = program.weights[i];
+    if (w.is_vector || !UsedInProduct(program, i)) continue;
+    if (IsInteger(w.dtype)) {
+      quantized_bytes = Max(quantized_bytes, QuantizedRows(program.max_rows, w.cols).bytes);
+    }
+    if (!NeedsRepack(w, kernels)) continue;
+    const uint64_t bytes = RepackedBytes(w, kernels);
+    uint64_t padded_total;
+    if (bytes == 0 ||
+        !CheckedAdd(plan->repacked_weight_bytes, AlignUp(bytes, kSliceAlign), &padded_total)) {
+      return diag->Fail(Status::kUnsupported, "weight %u (%s, %u x %u) has no layout on this CPU",
+                        i, DTypeName(w.dtype), w.rows, w.cols);
+    }
+    plan->repacked_weight_bytes = padded_total;
+    quantized_bytes = Max(quantized_bytes, RepackScratchBytes(w, kernels.For(w.dtype)->layout));
+  }
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kLogits) continue;
+    normed_bytes = Max(normed_bytes, uint64_t{program.max_logit_rows} *
+                                         program.values[step.in].width * sizeof(float));
+  }
+  ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
+  ARN_ASSIGN(plan->slices[kWeightsSlice],
+             layout->AddArray(Region::kConstants, program.weights.size(), sizeof(std::byte*)));
+  ARN_ASSIGN(plan->slices[kRepackedSlice],
+             layout->Add(Region::kConstants, plan->repacked_weight_bytes));
+  ARN_ASSIGN(plan->slices[kQuantizedSlice], layout->Add(Region::kActivations, quantized_bytes));
+  ARN_ASSIGN(plan->slices[kNormedSlice], layout->Add(Region::kActivations, normed_bytes));
+  ARN_ASSIGN(plan->slices[kScratchSlice], layout->AddArray(Region::kActivations, options.n_threads,
+                                                           ThreadScratchBytes(program)));
+  return Status::kOk;
+}
+
+}  // namespace arn::cpu

@@ -1,0 +1,373 @@
+// Attention straight over the KV pages, with the softmax carried along from tile to tile (Milakov
+// and Gimelshein, "Online normalizer calculation for softmax", 2018; Rabe and Staats, 2021). A tile
+// is at most kTileTokens tokens of one page and one kv head; all queries that use it are served
+// while it is in the first cache. A query's result depends on nothing but its own row, so it is the
+// same however queries are grouped into tiles.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/targets.h"
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/attention.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "kernels/cpu/simd/exp-inl.h"
+
+#ifndef ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
+#define ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
+namespace arn::cpu {
+
+// The largest vector has 16 floats. Heads are padded to whole vectors with zeros.
+inline constexpr uint32_t kMaxLanes = 16;
+inline constexpr uint32_t kTileTokens = 32;
+inline constexpr uint32_t kTileQueries = 32;
+
+// The parts of a task's scratch, in floats.
+struct AttentionScratch {
+  float* k;       // [kTileTokens, stride]; unused when the page can be read in place
+  float* v;       // [kTileTokens, stride]
+  float* q;       // [queries, stride], times the scale
+  float* sums;    // [queries, stride]: unnormalised output
+  float* scores;  // [queries, kTileTokens]
+  float* max;     // [queries]
+  float* total;   // [queries, kMaxLanes]: one sum of weights per lane
+  uint32_t stride;
+};
+
+inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, uint64_t* bytes) {
+  const uint64_t queries = AttentionTileQueries(kind);
+  AttentionScratch s;
+  s.stride = static_cast<uint32_t>(AlignUp(kind.head_dim, kMaxLanes));
+  uint64_t used = 0;
+  auto take = [&](uint64_t floats) {
+    float* p = at == nullptr ? nullptr : reinterpret_cast<float*>(at + used);
+    used += AlignUp(floats * sizeof(float), kSliceAlign);
+    return p;
+  };
+  s.k = take(uint64_t{kTileTokens} * s.stride);
+  s.v = take(uint64_t{kTileTokens} * s.stride);
+  s.q = take(queries * s.stride);
+  s.sums = take(queries * s.stride);
+  s.scores = take(queries * kTileTokens);
+  s.max = take(queries);
+  s.total = take(queries * kMaxLanes);
+  if (bytes != nullptr) *bytes = used;
+  return s;
+}
+
+}  // namespace arn::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+constexpr size_t kLanes = HWY_MAX_LANES_D(D);
+static_assert(kLanes <= kMaxLanes && kTileTokens % kLanes == 0);
+
+// Tokens of a page as f32 rows of `stride`.
+struct Rows {
+  const float* data;
+  size_t stride;
+};
+
+template <typename T, class DT>
+void WidenRow(const T* from, size_t n, float* to) {
+  const D d;
+  const DT dt;
+  size_t i = 0;
+  auto widen = [&](auto v) HWY_ATTR {
+    if constexpr (sizeof(T) == 1) {
+      return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), v));
+    } else {
+      return hn::PromoteTo(d, v);
+    }
+  };
+  for (; i + kLanes <= n; i += kLanes) hn::StoreU(widen(hn::LoadU(dt, from + i)), d, to + i);
+  if (i < n) hn::StoreU(widen(hn::LoadN(dt, from + i, n - i)), d, to + i);
+}
+
+// Tokens [first, first + n) of `page` (one kv head's K or V). f32 pages with whole vectors are read
+// where they are; others are widened into `scratch`, int8 without its scales.
+Rows LoadRows(const KvGroup& group, const std::byte* page, uint32_t first, uint32_t n,
+              float* scratch, size_t stride) {
+  const size_t dim = group.head_dim;
+  const std::byte* from = page + first * dim * ElementBytes(group.dtype);
+  if (group.dtype == DType::kF32 && dim % kLanes == 0) {
+    return {reinterpret_cast<const float*>(from), dim};
+  }
+  // Without padding between them the rows are one long row.
+  const size_t rows = dim == stride ? 1 : n, width = dim == stride ? n * dim : dim;
+  for (size_t t = 0; t < rows; ++t) {
+    float* to = scratch + t * stride;
+    switch (group.dtype) {
+      case DType::kF32:
+        std::memcpy(to, from + t * dim * sizeof(float), width * sizeof(float));
+        break;
+      case DType::kF16:
+        WidenRow<hwy::float16_t, hn::Rebind<hwy::float16_t, D>>(
+            reinterpret_cast<const hwy::float16_t*>(from) + t * dim, width, to);
+        break;
+      case DType::kInt8:
+        WidenRow<int8_t, hn::Rebind<int8_t, D>>(reinterpret_cast<const int8_t*>(from) + t * dim,
+                                                width, to);
+        break;
+      case DType::kBf16:
+      case DType::kInt4: break;  // CheckProgram refuses them
+    }
+    for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
+  }
+  return {scratch, stride};
+}
+
+// Lane j of the result is the sum of all lanes of v[j].
+template <size_t kCount>
+HWY_INLINE V SumEach(V (&v)[kCount]) {
+  const D d;
+  if constexpr (kCount == 1) {
+    return v[0];
+  } else {
+    V half[kCount / 2];
+    for (size_t i = 0; i < kCount / 2; ++i) {
+      half[i] = hn::Add(hn::ConcatEven(d, v[2 * i + 1], v[2 * i]),
+                        hn::ConcatOdd(d, v[2 * i + 1], v[2 * i]));
+    }
+    return SumEach(half);
+  }
+}
+
+// scores[t] = q . k[t] for t < n, rounded up to whole vectors of tokens.
+HWY_INLINE void Dot(const float* q, const Rows& k, size_t n, size_t dim, float* scores) {
+  const D d;
+  for (size_t t = 0; t < n; t += kLanes) {
+    V sums[kLanes];
+    for (V& s : sums) s = hn::Zero(d);
+    const float* row = k.data + t * k.stride;
+    if (t + kLanes <= n) {
+      for (size_t i = 0; i < dim; i += kLanes) {
+        const V a = hn::LoadU(d, q + i);
+        for (size_t j = 0; j < kLanes; ++j) {
+          sums[j] = hn::MulAdd(a, hn::LoadU(d, row + j * k.stride + i), sums[j]);
+        }
+      }
+    } else {
+      for (size_t j = 0; t + j < n; ++j) {
+        for (size_t i = 0; i < dim; i += kLanes) {
+          sums[j] = hn::MulAdd(hn::LoadU(d, q + i), hn::LoadU(d, row + j * k.stride + i), sums[j]);
+        }
+      }
+    }
+    hn::StoreU(SumEach(sums), d, scores + t);
+  }
+}
+
+// Turns the scores of tokens [begin, end) into weights, those outside into 0, and folds them into
+// the running maximum and the totals [kMaxLanes]; totals and `sums` [stride] are brought to the new
+// maximum.
+void Softmax(float* scores, size_t begin, size_t end, float* max, float* totals, float* sums,
+             size_t stride) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const V lowest = hn::Set(d, -HUGE_VALF);
+  V s[kTileTokens / kLanes];
+  V largest = lowest;
+  const bool whole = begin == 0 && end == kTileTokens;
+  for (size_t i = 0; i < kTileTokens / kLanes; ++i) {
+    s[i] = hn::LoadU(d, scores + i * kLanes);
+    if (!whole) {
+      const auto index = hn::Iota(di, static_cast<int32_t>(i * kLanes));
+      const auto visible = hn::And(hn::Ge(index, hn::Set(di, static_cast<int32_t>(begin))),
+                                   hn::Lt(index, hn::Set(di, static_cast<int32_t>(end))));
+      s[i] = hn::IfThenElse(hn::RebindMask(d, visible), s[i], lowest);
+    }
+    largest = hn::Max(largest, s[i]);
+  }
+  const float tile_max = hn::ReduceMax(d, largest);
+  if (tile_max > *max) {
+    const V correction = hn::Set(d, ExpF32(*max - tile_max));
+    *max = tile_max;
+    hn::StoreU(hn::Mul(hn::LoadU(d, totals), correction), d, totals);
+    for (size_t i = 0; i < stride; i += kLanes) {
+      hn::StoreU(hn::Mul(hn::LoadU(d, sums + i), correction), d, sums + i);
+    }
+  }
+  const V shift = hn::Set(d, *max);
+  V total = hn::LoadU(d, totals);
+  for (size_t i = 0; i < kTileTokens / kLanes; ++i) {
+    const V p = VecExp(d, hn::Sub(s[i], shift));
+    hn::StoreU(p, d, scores + i * kLanes);
+    total = hn::Add(total, p);
+  }
+  hn::StoreU(total, d, totals);
+}
+
+// sums[q, i] += weights[q, t] v[t, i] for kQueries queries and kVectors vectors of i.
+template <size_t kQueries, size_t kVectors>
+HWY_INLINE void AddBlock(const float* weights, const Rows& v, size_t begin, size_t end,
+                         size_t column, size_t stride, float* sums) {
+  const D d;
+  V acc[kQueries][kVectors];
+  for (size_t q = 0; q < kQueries; ++q) {
+    for (size_t c = 0; c < kVectors; ++c) {
+      acc[q][c] = hn::LoadU(d, sums + q * stride + column + c * kLanes);
+    }
+  }
+  for (size_t t = begin; t < end; ++t) {
+    V values[kVectors];
+    for (size_t c = 0; c < kVectors; ++c) {
+      values[c] = hn::LoadU(d, v.data + t * v.stride + column + c * kLanes);
+    }
+    for (size_t q = 0; q < kQueries; ++q) {
+      const V p = hn::Set(d, weights[q * kTileTokens + t]);
+      for (size_t c = 0; c < kVectors; ++c) acc[q][c] = hn::MulAdd(p, values[c], acc[q][c]);
+    }
+  }
+  for (size_t q = 0; q < kQueries; ++q) {
+    for (size_t c = 0; c < kVectors; ++c) {
+      hn::StoreU(acc[q][c], d, sums + q * stride + column + c * kLanes);
+    }
+  }
+}
+
+template <size_t kQueries>
+void AddWeighted(const float* weights, const Rows& v, size_t begin, size_t end, size_t dim,
+                 size_t stride, float* sums) {
+  size_t i = 0;
+  for (; i + 4 * kLanes <= dim; i += 4 * kLanes) {
+    AddBlock<kQueries, 4>(weights, v, begin, end, i, stride, sums);
+  }
+  for (; i < dim; i += kLanes) {
+    AddBlock<kQueries, 1>(weights, v, begin, end, i, stride, sums);
+  }
+}
+
+class TileRunner {
+ public:
+  explicit TileRunner(const AttentionTile& tile)
+      : tile_(tile),
+        group_(*tile.group),
+        s_(PlaceScratch(*tile.kind, tile.scratch, nullptr)),
+        queries_(tile.n_rows * tile.n_heads) {}
+
+  void Run() {
+    LoadQueries();
+    const uint32_t end = tile_.first_position + tile_.n_rows;
+    uint32_t position = FirstVisible(tile_.first_position, tile_.kind->window);
+    while (position < end) {
+      const uint32_t slot = position % group_.page_tokens;
+      const uint32_t n = Min(Min(kTileTokens, group_.page_tokens - slot), end - position);
+      RunTokens(position, slot, n);
+      position += n;
+    }
+    StoreOutput();
+  }
+
+ private:
+  uint32_t RowOf(uint32_t query) const { return query / tile_.n_heads; }
+  const float* QueryAt(uint32_t query) const {
+    return tile_.q + RowOf(query) * tile_.q_stride +
+           size_t{tile_.first_head + query % tile_.n_heads} * group_.head_dim;
+  }
+
+  void LoadQueries() {
+    const size_t dim = group_.head_dim, stride = s_.stride;
+    for (uint32_t q = 0; q < queries_; ++q) {
+      const float* from = QueryAt(q);
+      float* to = s_.q + q * stride;
+      for (size_t i = 0; i < dim; ++i) to[i] = from[i] * tile_.kind->scale;
+      for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
+      s_.max[q] = -HUGE_VALF;
+    }
+    std::memset(s_.sums, 0, queries_ * stride * sizeof(float));
+    std::memset(s_.total, 0, size_t{queries_} * kMaxLanes * sizeof(float));
+  }
+
+  // Positions [position, position + n), which lie in one page from `slot` on.
+  void RunTokens(uint32_t position, uint32_t slot, uint32_t n) {
+    const KvHeadPage page = KvPageAt(group_, tile_.pool, KvPageOf(group_, *tile_.table, position),
+                                     tile_.group_layer, tile_.kv_head);
+    const size_t stride = s_.stride, dim = AlignUp(group_.head_dim, kLanes);
+    const bool int8 = group_.dtype == DType::kInt8;
+    const Rows k = LoadRows(group_, page.k, slot, n, s_.k, stride);
+    for (uint32_t q = 0; q < queries_; ++q) {
+      float* scores = s_.scores + q * kTileTokens;
+      // What this query sees of the tile.
+      const uint32_t own = tile_.first_position + RowOf(q);
+      const uint32_t from = Max(FirstVisible(own, tile_.kind->window), position) - position;
+      const uint32_t to = Min(own + 1, position + n);
+      if (to <= position || from >= to - position) {
+        std::memset(scores, 0, kTileTokens * sizeof(float));
+        continue;
+      }
+      Dot(s_.q + q * stride, k, n, dim, scores);
+      if (int8) Scale(page.k_scale + slot, n, scores);
+      Softmax(scores, from, to - position, s_.max + q, s_.total + q * kMaxLanes,
+              s_.sums + q * stride, stride);
+      if (int8) Scale(page.v_scale + slot, n, scores);
+    }
+    AddValues(LoadRows(group_, page.v, slot, n, s_.v, stride), n, dim);
+  }
+
+  static void Scale(const float* factors, size_t n, float* x) {
+    for (size_t i = 0; i < n; ++i) x[i] *= factors[i];
+  }
+
+  void AddValues(const Rows& v, uint32_t n, size_t dim) {
+    const size_t stride = s_.stride;
+    constexpr size_t kBlock = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
+    uint32_t q = 0;
+    for (; q + kBlock <= queries_; q += kBlock) {
+      AddWeighted<kBlock>(s_.scores + q * kTileTokens, v, 0, n, dim, stride, s_.sums + q * stride);
+    }
+    for (; q < queries_; ++q) {
+      AddWeighted<1>(s_.scores + q * kTileTokens, v, 0, n, dim, stride, s_.sums + q * stride);
+    }
+  }
+
+  void StoreOutput() {
+    const D d;
+    const size_t dim = group_.head_dim;
+    for (uint32_t q = 0; q < queries_; ++q) {
+      const float inverse = 1.0f / hn::ReduceSum(d, hn::LoadU(d, s_.total + q * kMaxLanes));
+      const float* from = s_.sums + q * s_.stride;
+      float* to = tile_.out + RowOf(q) * tile_.out_stride +
+                  size_t{tile_.first_head + q % tile_.n_heads} * dim;
+      for (size_t i = 0; i < dim; ++i) to[i] = from[i] * inverse;
+    }
+  }
+
+  const AttentionTile& tile_;
+  const KvGroup& group_;
+  const AttentionScratch s_;
+  const uint32_t queries_;
+};
+
+void Attention(const AttentionTile& tile) { TileRunner(tile).Run(); }
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace arn::cpu {
+
+HWY_EXPORT(Attention);
+AttentionFn ChooseAttention() { return HWY_DYNAMIC_POINTER(Attention); }
+
+uint32_t AttentionTileQueries(const AttentionKind& kind) {
+  return Max(kTileQueries, kind.n_heads / kind.n_kv_heads);
+}
+
+uint64_t AttentionScratchBytes(const AttentionKind& kind) {
+  uint64_t bytes = 0;
+  PlaceScratch(kind, nullptr, &bytes);
+  return bytes;
+}
+
+}  // namespace arn::cpu
+#endif

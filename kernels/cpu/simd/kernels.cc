@@ -1,0 +1,20 @@
+#include "kernels/cpu/simd/kernels.h"
+
+#include "kernels/cpu/simd/targets.h"
+// After targets.h.
+#include <hwy/targets.h>
+
+namespace arn::cpu {
+
+void ChooseSimdKernels(SimdKernels* out) {
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  out->rms_norm = ChooseRmsNorm();
+  out->gated_act = ChooseGatedAct();
+  out->quantize_row = ChooseQuantizeRow();
+  out->qkv_rope = ChooseQkvRope();
+  out->attention = ChooseAttention();
+  out->f16_matmul = ChooseF16Matmul();
+  out->bf16_matmul = ChooseBf16Matmul();
+}
+
+}  // namespace arn::cpu

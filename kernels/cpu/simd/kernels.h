@@ -1,0 +1,95 @@
+// The SIMD kernels as a table of pointers, filled at load for the best instruction set of the
+// machine. All arrays are row-major and dense unless said; floats unless said.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/xnn/gemm.h"
+#include "kernels/logits_ops.h"
+#include "kernels/program.h"
+
+namespace arn::cpu {
+
+// out = x / sqrt(mean(x^2) + epsilon) * weight for one row of n; in place is allowed.
+using RmsNormFn = void (*)(const float* x, const float* weight, uint32_t n, float epsilon,
+                           float* out);
+
+// out[n] = activation(gate) * up with in = [gate | up].
+using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float* out);
+
+// One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
+using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
+
+// One token's q/k norm, RoPE (in place) and append to the pages.
+struct QkvRopeArgs {
+  const AttentionKind* kind;
+  const KvGroup* group;
+  std::byte* pool;
+  const PageTable* table;
+  uint32_t group_layer;
+  uint32_t position;
+  uint32_t rotary_dim;
+  const float* angles;  // [rotary_dim]: cos, then sin
+  const float* q_norm;  // [head_dim] or null
+  const float* k_norm;
+  float epsilon;
+};
+using QkvRopeFn = void (*)(const QkvRopeArgs& args, float* qkv);
+
+// Attention of the queries of consecutive tokens of one sequence to one kv head: query heads
+// [first_head, first_head + n_heads) of each of n_rows rows, all of which use kv_head.
+struct AttentionTile {
+  const AttentionKind* kind;
+  const KvGroup* group;
+  std::byte* pool;
+  const PageTable* table;
+  uint32_t group_layer;
+  uint32_t kv_head;
+  uint32_t first_head, n_heads;
+  uint32_t first_position, n_rows;
+  const float* q;  // row r's head h at r * q_stride + h * head_dim
+  size_t q_stride;
+  float* out;
+  size_t out_stride;
+  std::byte* scratch;  // AttentionScratchBytes(kind)
+};
+using AttentionFn = void (*)(const AttentionTile& tile);
+// Queries (rows times heads) that one tile may have at most.
+uint32_t AttentionTileQueries(const AttentionKind& kind);
+uint64_t AttentionScratchBytes(const AttentionKind& kind);
+
+// c[m, n] (+)= x[m, k] w[n, k]^T + bias[n] for kRows matrices of f16 or bf16.
+struct HalfMatmulArgs {
+  const float* x;
+  size_t m, k;
+  const uint16_t* w;
+  const float* bias;
+  size_t n;
+  float* c;
+  size_t c_stride;
+  bool accumulate;
+};
+using HalfMatmulFn = void (*)(const HalfMatmulArgs& args);
+
+struct SimdKernels {
+  RmsNormFn rms_norm;
+  GatedActFn gated_act;
+  QuantizeRowFn quantize_row;
+  QkvRopeFn qkv_rope;
+  AttentionFn attention;
+  HalfMatmulFn f16_matmul;
+  HalfMatmulFn bf16_matmul;
+};
+void ChooseSimdKernels(SimdKernels* out);
+
+// One per file of this folder.
+RmsNormFn ChooseRmsNorm();
+GatedActFn ChooseGatedAct();
+QuantizeRowFn ChooseQuantizeRow();
+QkvRopeFn ChooseQkvRope();
+AttentionFn ChooseAttention();
+HalfMatmulFn ChooseF16Matmul();
+HalfMatmulFn ChooseBf16Matmul();
+
+}  // namespace arn::cpu

@@ -1,0 +1,111 @@
+// One token between the QKV product and attention: norm of heads, RoPE, append to the pages.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/targets.h"
+#include "kernels/kv_page.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/qkv_rope.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "kernels/cpu/simd/norm-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void Rotate(const float* angles, uint32_t rotary_dim, float* head) {
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d), half = rotary_dim / 2;
+  for (size_t i = 0; i < half; i += lanes) {
+    const size_t n = half - i;
+    const auto c = hn::LoadN(d, angles + i, n), s = hn::LoadN(d, angles + half + i, n);
+    const auto a = hn::LoadN(d, head + i, n), b = hn::LoadN(d, head + half + i, n);
+    hn::StoreN(hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), d, head + i, n);
+    hn::StoreN(hn::Add(hn::Mul(b, c), hn::Mul(a, s)), d, head + half + i, n);
+  }
+}
+
+void StoreF16(const float* x, uint32_t n, std::byte* out) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<hwy::float16_t, decltype(d)> d16;
+  auto* to = reinterpret_cast<hwy::float16_t*>(out);
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::DemoteTo(d16, hn::LoadU(d, x + i)), d16, to + i);
+  }
+  if (i < n) {
+    hn::StoreN(hn::DemoteTo(d16, hn::LoadN(d, x + i, n - i)), d16, to + i, n - i);
+  }
+}
+
+// Returns the scale.
+float StoreInt8(const float* x, uint32_t n, std::byte* out) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<int8_t, decltype(d)> di8;
+  auto* to = reinterpret_cast<int8_t*>(out);
+  const size_t lanes = hn::Lanes(d);
+  auto largest = hn::Zero(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    largest = hn::Max(largest, hn::Abs(hn::LoadN(d, x + i, n - i)));
+  }
+  const float scale = hn::ReduceMax(d, largest) / 127.0f;
+  if (scale == 0.0f) {
+    std::memset(out, 0, n);
+    return scale;
+  }
+  const auto divisor = hn::Set(d, scale), limit = hn::Set(d, 127.0f);
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto q = hn::Div(hn::LoadN(d, x + i, n - i), divisor);
+    const auto clamped = hn::Max(hn::Min(q, limit), hn::Neg(limit));
+    hn::StoreN(hn::DemoteTo(di8, hn::NearestInt(clamped)), di8, to + i, n - i);
+  }
+  return scale;
+}
+
+void Append(const float* x, const KvGroup& group, uint32_t slot, std::byte* values, float* scales) {
+  std::byte* out = values + uint64_t{slot} * group.head_dim * ElementBytes(group.dtype);
+  switch (group.dtype) {
+    case DType::kF32: std::memcpy(out, x, group.head_dim * sizeof(float)); return;
+    case DType::kF16: StoreF16(x, group.head_dim, out); return;
+    case DType::kInt8: scales[slot] = StoreInt8(x, group.head_dim, out); return;
+    case DType::kBf16:
+    case DType::kInt4: return;  // CheckProgram refuses them
+  }
+}
+
+void QkvRope(const QkvRopeArgs& args, float* qkv) {
+  const AttentionKind& kind = *args.kind;
+  const KvGroup& group = *args.group;
+  const size_t dim = kind.head_dim;
+  for (uint32_t h = 0; h < kind.n_heads + kind.n_kv_heads; ++h) {
+    float* head = qkv + h * dim;
+    const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
+    if (norm != nullptr) NormRow(head, norm, dim, args.epsilon, head);
+    Rotate(args.angles, args.rotary_dim, head);
+  }
+  const uint32_t page = KvPageOf(group, *args.table, args.position);
+  const uint32_t slot = args.position % group.page_tokens;
+  const float* k = qkv + kind.n_heads * dim;
+  const float* v = k + kind.n_kv_heads * dim;
+  for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
+    const KvHeadPage at = KvPageAt(group, args.pool, page, args.group_layer, h);
+    Append(k + h * dim, group, slot, at.k, at.k_scale);
+    Append(v + h * dim, group, slot, at.v, at.v_scale);
+  }
+}
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace arn::cpu {
+
+HWY_EXPORT(QkvRope);
+QkvRopeFn ChooseQkvRope() { return HWY_DYNAMIC_POINTER(QkvRope); }
+
+}  // namespace arn::cpu
+#endif

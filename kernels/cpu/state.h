@@ -1,0 +1,34 @@
+// What the CPU backend keeps between load and unload; it lies in Region::kConstants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/cpu/xnn/gemm.h"
+
+namespace arn::cpu {
+
+struct State {
+  const Program* program = nullptr;
+  Memory memory;
+  Threads threads;
+  GemmKernels gemm;
+  SimdKernels simd;
+  const std::byte** matrices = nullptr;  // [weights]: in the layout of their kernel
+  std::byte* quantized = nullptr;        // QuantizedRows of the product at work
+  float* normed = nullptr;               // [max_logit_rows, hidden]
+  std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
+  uint64_t thread_scratch_bytes = 0;
+};
+
+// out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
+void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
+            float* out);
+
+// One step over all rows of a run; args have passed CheckRun.
+void RunStep(const State& state, const Step& step, const RunArgs& args);
+
+}  // namespace arn::cpu

@@ -1,0 +1,177 @@
+// The steps other than matrix products: how rows are shared among threads.
+#include <cmath>
+
+#include "kernels/check.h"
+#include "kernels/cpu/state.h"
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+// Elements that are worth a thread of their own: some microseconds of work.
+constexpr uint32_t kElementsPerTask = 16 * 1024;
+
+class Runner {
+ public:
+  Runner(const State& state, const RunArgs& args)
+      : state_(state),
+        program_(*state.program),
+        args_(args),
+        rows_(static_cast<uint32_t>(args.tokens.size())) {}
+
+  void Embed(const Step& step) const {
+    const Weight& weight = program_.weights[step.weight];
+    ForRows(weight.cols, [&](uint32_t row) {
+      UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), Row(step.out, row));
+    });
+  }
+
+  // As kernels/reference/rope_angles.cc.
+  void RopeAngles(const Step& step) const {
+    const RopeKind& rope = program_.ropes[step.rope];
+    const uint32_t half = rope.rotary_dim / 2;
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+      float* out = Row(step.out, row);
+      for (uint32_t i = 0; i < half; ++i) {
+        const float angle = static_cast<float>(position) * rope.inv_freq[i];
+        out[i] = std::cos(angle) * rope.amplitude;
+        out[half + i] = std::sin(angle) * rope.amplitude;
+      }
+    });
+  }
+
+  void RmsNorm(const Step& step) const {
+    const uint32_t width = Width(step.in);
+    ForRows(width, [&](uint32_t row) {
+      state_.simd.rms_norm(Row(step.in, row), Vector(step.weight), width, step.epsilon,
+                           Row(step.out, row));
+    });
+  }
+
+  void QkvRope(const Step& step) const {
+    const AttentionKind& kind = program_.kinds[step.kind];
+    const KvGroup& group = program_.kv_groups[kind.group];
+    QkvRopeArgs base = {};
+    base.kind = &kind;
+    base.group = &group;
+    base.pool = state_.memory.At(group.pool);
+    base.group_layer = step.group_layer;
+    base.rotary_dim = program_.ropes[kind.rope].rotary_dim;
+    base.q_norm = Vector(step.q_norm);
+    base.k_norm = Vector(step.k_norm);
+    base.epsilon = step.epsilon;
+    for (const SequenceRows& sequence : args_.sequences) {
+      ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
+        QkvRopeArgs a = base;
+        a.table = &sequence.tables[kind.group];
+        a.position = sequence.first_position + i;
+        a.angles = Row(step.angles, sequence.first_row + i);
+        state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
+      });
+    }
+  }
+
+  // One task is a tile of rows of one sequence and the query heads of one kv head.
+  void Attention(const Step& step) const {
+    const AttentionKind& kind = program_.kinds[step.kind];
+    const KvGroup& group = program_.kv_groups[kind.group];
+    const uint32_t heads = kind.n_heads / kind.n_kv_heads;
+    const uint32_t tile_rows = Max<uint32_t>(1, AttentionTileQueries(kind) / heads);
+    AttentionTile base = {};
+    base.kind = &kind;
+    base.group = &group;
+    base.pool = state_.memory.At(group.pool);
+    base.group_layer = step.group_layer;
+    base.n_heads = heads;
+    base.q_stride = Width(step.in);
+    base.out_stride = Width(step.out);
+    size_t n_tiles = 0;
+    for (const SequenceRows& s : args_.sequences) n_tiles += CeilDiv(s.n_rows, tile_rows);
+    state_.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
+      // Late tiles, which see the most tokens, go first.
+      size_t tile = n_tiles - 1 - task / kind.n_kv_heads;
+      const SequenceRows* s = args_.sequences.data();
+      for (; tile >= CeilDiv(s->n_rows, tile_rows); ++s) tile -= CeilDiv(s->n_rows, tile_rows);
+      const auto first = static_cast<uint32_t>(tile) * tile_rows;
+      AttentionTile a = base;
+      a.table = &s->tables[kind.group];
+      a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
+      a.first_head = a.kv_head * heads;
+      a.first_position = s->first_position + first;
+      a.n_rows = Min(tile_rows, s->n_rows - first);
+      a.q = Row(step.in, s->first_row + first);
+      a.out = Row(step.out, s->first_row + first);
+      a.scratch = state_.scratch + thread * state_.thread_scratch_bytes;
+      state_.simd.attention(a);
+    });
+  }
+
+  void GatedAct(const Step& step) const {
+    const uint32_t width = Width(step.out);
+    ForRows(width, [&](uint32_t row) {
+      state_.simd.gated_act(Row(step.in, row), width, step.activation, Row(step.out, row));
+    });
+  }
+
+  void Linear(const Step& step) const {
+    Matmul(state_, step.weight, Data(step.in), rows_, step.accumulate, Data(step.out));
+  }
+
+  void Logits(const Step& step) const {
+    const uint32_t width = Width(step.in);
+    uint32_t n = 0;
+    ForEachLogitRow(args_, [&](uint32_t row) {
+      state_.simd.rms_norm(Row(step.in, row), Vector(step.norm), width, step.epsilon,
+                           state_.normed + uint64_t{n} * width);
+      ++n;
+    });
+    Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false,
+           state_.memory.As<float>(program_.logits));
+  }
+
+ private:
+  // body(i) for i of [0, n), in parallel when n rows of `width` elements are worth it.
+  template <typename Body>
+  void ForRange(uint32_t n, uint32_t width, const Body& body) const {
+    const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));
+    state_.threads.ForTiles(n, tile, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) body(static_cast<uint32_t>(i));
+    });
+  }
+  template <typename Body>
+  void ForRows(uint32_t width, const Body& body) const {
+    ForRange(rows_, width, body);
+  }
+
+  uint32_t Width(ValueId id) const { return program_.values[id].width; }
+  float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
+  float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
+  // Null for kNoWeight.
+  const float* Vector(WeightId id) const {
+    return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program_.weights[id].data);
+  }
+
+  const State& state_;
+  const Program& program_;
+  const RunArgs& args_;
+  const uint32_t rows_;
+};
+
+}  // namespace
+
+void RunStep(const State& state, const Step& step, const RunArgs& args) {
+  const Runner runner(state, args);
+  switch (step.op) {
+    case Op::kEmbed: return runner.Embed(step);
+    case Op::kRopeAngles: return runner.RopeAngles(step);
+    case Op::kRmsNorm: return runner.RmsNorm(step);
+    case Op::kLinear: return runner.Linear(step);
+    case Op::kQkvRope: return runner.QkvRope(step);
+    case Op::kAttention: return runner.Attention(step);
+    case Op::kGatedAct: return runner.GatedAct(step);
+    case Op::kLogits: return runner.Logits(step);
+  }
+}
+
+}  // namespace arn::cpu

@@ -1,0 +1,103 @@
+#include "kernels/cpu/xnn/gemm.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "kernels/cpu/native_layout.h"
+#include "platform/base/arith.h"
+#include "xnnpack/config.h"
+#include "xnnpack/microfnptr.h"
+#include "xnnpack/microparams.h"
+
+namespace arn::cpu {
+namespace {
+
+static_assert(sizeof(QuantizedRow) == sizeof(xnn_qd8_quantization_params));
+static_assert(offsetof(QuantizedRow, zero_point) ==
+              offsetof(xnn_qd8_quantization_params, zero_point));
+static_assert(offsetof(QuantizedRow, scale) == offsetof(xnn_qd8_quantization_params, inv_scale));
+// The micro-kernels of blockwise int4 differ from those of int8 in their parameters only.
+static_assert(std::is_same_v<xnn_dqgemm_ukernel_fn, xnn_dqgemm_bl_ukernel_fn>);
+
+// On chips with several kinds of cores XNNPACK may list a kernel for each; all of them run
+// everywhere. The first is used throughout, so that a result does not depend on who computed it.
+bool Choose(const xnn_gemm_config* config, DType dtype, GemmKernel* out) {
+  if (config == nullptr || config->mr == 0 || config->mr > kMaxTileRows) return false;
+  out->layout = {WeightOrder::kPanels, config->nr, static_cast<uint8_t>(1 << config->log2_kr),
+                 static_cast<uint8_t>(1 << config->log2_sr),
+                 dtype == DType::kInt4 ? config->planes : uint8_t{0}};
+  out->tile_rows = config->mr;
+  const gemm_fused_ukernels& kernels = config->minmax;
+  if (dtype == DType::kF32) {
+    out->one = reinterpret_cast<void (*)()>(kernels.gemm[0].function[XNN_UARCH_DEFAULT]);
+    out->many =
+        reinterpret_cast<void (*)()>(kernels.gemm[config->mr - 1].function[XNN_UARCH_DEFAULT]);
+  } else {
+    out->one = reinterpret_cast<void (*)()>(kernels.dqgemm[0].function[XNN_UARCH_DEFAULT]);
+    out->many =
+        reinterpret_cast<void (*)()>(kernels.dqgemm[config->mr - 1].function[XNN_UARCH_DEFAULT]);
+  }
+  if (out->one == nullptr) out->one = out->many;
+  return out->many != nullptr;
+}
+
+}  // namespace
+
+const GemmKernel* GemmKernels::For(DType dtype) const {
+  switch (dtype) {
+    case DType::kF32: return &f32;
+    case DType::kInt8: return &int8;
+    case DType::kInt4: return &int4;
+    case DType::kF16:
+    case DType::kBf16: break;
+  }
+  return nullptr;
+}
+
+bool InitGemmKernels(GemmKernels* out) {
+  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) &&
+         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8) &&
+         Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4);
+}
+
+void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {
+  const size_t column_step = kernel.layout.nr * sizeof(float);
+  xnn_f32_minmax_params f32_params;
+  f32_params.scalar.min = -INFINITY;
+  f32_params.scalar.max = INFINITY;
+  xnn_f32_qb4w_minmax_params int4_params;
+  int4_params.scalar.min = -INFINITY;
+  int4_params.scalar.max = INFINITY;
+  int4_params.scalar.blocksize = kInt4BlockSize;
+  const void* params = dtype == DType::kInt4 ? static_cast<const void*>(&int4_params)
+                                             : static_cast<const void*>(&f32_params);
+  const auto run = args.rows == 1 ? kernel.one : kernel.many;
+  for (uint32_t row = 0; row < args.rows; row += kernel.tile_rows) {
+    const uint32_t rows = Min(kernel.tile_rows, args.rows - row);
+    const auto* a = static_cast<const std::byte*>(args.a) + row * args.a_stride_bytes;
+    auto* c = reinterpret_cast<std::byte*>(args.c) + row * args.c_stride_bytes;
+    if (dtype == DType::kF32) {
+      reinterpret_cast<xnn_gemm_ukernel_fn>(run)(rows, args.n, args.k * sizeof(float), a,
+                                                 args.a_stride_bytes, args.panels, c,
+                                                 args.c_stride_bytes, column_step, params);
+    } else {
+      const auto* q = reinterpret_cast<const xnn_qd8_quantization_params*>(args.quantized + row);
+      reinterpret_cast<xnn_dqgemm_ukernel_fn>(run)(rows, args.n, args.k, a, args.a_stride_bytes,
+                                                   args.panels, c, args.c_stride_bytes, column_step,
+                                                   params, q);
+    }
+  }
+}
+
+}  // namespace arn::cpu
+
+namespace arn {
+
+WeightLayout NativeLayout(DType dtype) {
+  cpu::GemmKernels kernels;
+  if (!cpu::InitGemmKernels(&kernels)) return {};
+  const cpu::GemmKernel* kernel = kernels.For(dtype);
+  return kernel == nullptr ? WeightLayout{} : kernel->layout;
+}
+
+}  // namespace arn

@@ -1,0 +1,81 @@
+// Where things lie inside one panel of a kPanels matrix. Private to kernels/pack/.
+//
+// A panel holds nr consecutive output rows and lies directly behind the one before it:
+//   f32    bias f32[nr], then values f32[nr * k]
+//   int8   minus the row sums i32[nr], values i8[nr * k], scales f32[nr], bias f32[nr]
+//   int4   minus the row sums times their scales f32[nr],
+//          per block of 32: values u8[nr * 16], scales / 16 as bf16[nr];
+//          bias f32[nr]
+// with k = cols rounded up to kr * sr (int4: to a block). Values are ordered in chunks of kr along
+// k, chunk by chunk, and inside a chunk row by row. With sr > 1 row r begins each run of sr chunks
+// r chunks later, and wraps. int4 takes chunks in pairs: byte i has element i of the first in its
+// low nibble and of the second in its high one, both as two's complement (value XOR 8).
+// Formats: xnn_pack_f32_gemm_goi_w, xnn_pack_qs8_gemm_goi_w, xnn_pack_qs8_qb4w_gemm_goi_w in
+// XNNPACK's src/reference/packing.cc, with input_zero_point 1.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/weight.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+
+struct PanelShape {
+  uint32_t nr, kr, sr;
+  uint64_t k;              // padded columns
+  uint64_t values_offset;  // bytes from the start of the panel
+  uint64_t scales_offset;  // int8
+  uint64_t bias_offset;
+  uint64_t block_bytes;  // int4: from one block to the next
+  uint64_t bytes;        // of the whole panel
+
+  // First column of what chunk `chunk` (counted along k) holds for row `row` of the panel.
+  uint64_t ChunkColumn(uint64_t chunk, uint32_t row) const {
+    const uint64_t run = uint64_t{kr} * sr;
+    const uint64_t at = chunk * kr;
+    return (at & ~(run - 1)) + ((at + uint64_t{row} * kr) & (run - 1));
+  }
+  // The inverse: where element (row, column) lies among a panel's values, in elements.
+  uint64_t ValueIndex(uint32_t row, uint64_t column) const {
+    const uint64_t run = uint64_t{kr} * sr;
+    const uint64_t begin = column & ~(run - 1);
+    const uint64_t chunk_in_run = ((column & (run - 1)) / kr + sr - row % sr) % sr;
+    return (begin + chunk_in_run * kr) * nr + uint64_t{row} * kr + column % kr;
+  }
+};
+
+// The caller has validated the combination with PackedBytes.
+inline PanelShape ShapeOfPanel(DType dtype, const WeightLayout& layout, uint32_t cols) {
+  PanelShape p = {};
+  p.nr = layout.nr;
+  p.kr = layout.kr;
+  p.sr = layout.sr;
+  const uint64_t nr = p.nr;
+  switch (dtype) {
+    case DType::kF32:
+      p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
+      p.values_offset = nr * sizeof(float);
+      p.bytes = p.values_offset + nr * p.k * sizeof(float);
+      break;
+    case DType::kInt8:
+      p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
+      p.values_offset = nr * sizeof(int32_t);
+      p.scales_offset = p.values_offset + nr * p.k;
+      p.bias_offset = p.scales_offset + nr * sizeof(float);
+      p.bytes = p.bias_offset + nr * sizeof(float);
+      break;
+    case DType::kInt4:
+      p.k = AlignUp(cols, kInt4BlockSize);
+      p.values_offset = nr * sizeof(float);
+      p.block_bytes = nr * (kInt4BlockSize / 2 + sizeof(uint16_t));
+      p.bias_offset = p.values_offset + p.k / kInt4BlockSize * p.block_bytes;
+      p.bytes = p.bias_offset + nr * sizeof(float);
+      break;
+    case DType::kF16:
+    case DType::kBf16: break;
+  }
+  return p;
+}
+
+}  // namespace arn

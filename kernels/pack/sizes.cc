@@ -1,0 +1,74 @@
+#include "kernels/pack/pack.h"
+#include "kernels/pack/panel.h"
+#include "platform/base/arith.h"
+#include "platform/base/layout.h"
+
+namespace arn {
+namespace {
+
+// Far above any tile that XNNPACK has; keeps every product of a tile in range.
+constexpr uint32_t kMaxNr = 128;
+constexpr uint32_t kMaxKr = 16;
+constexpr uint32_t kMaxSr = 16;
+
+bool IsRows(const WeightLayout& layout) { return layout == WeightLayout{}; }
+
+bool IsPanelLayout(DType dtype, const WeightLayout& layout) {
+  if (layout.order != WeightOrder::kPanels) return false;
+  if (!IsPowerOfTwo(layout.nr) || layout.nr > kMaxNr) return false;
+  if (!IsPowerOfTwo(layout.kr) || layout.kr > kMaxKr) return false;
+  if (!IsPowerOfTwo(layout.sr) || layout.sr > kMaxSr || layout.sr > layout.nr) return false;
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kInt8: return layout.planes == 0;
+    case DType::kInt4: return layout.sr == 1 && (layout.planes == 1 || layout.planes == 2);
+    case DType::kF16:
+    case DType::kBf16: break;
+  }
+  return false;
+}
+
+bool IsDType(DType dtype) { return static_cast<uint32_t>(dtype) < kDTypeCount; }
+
+}  // namespace
+
+RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols) {
+  RowsBlobLayout blob;
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBf16: blob.row_bytes = uint64_t{cols} * ElementBytes(dtype); break;
+    case DType::kInt8:
+      blob.row_bytes = cols;
+      blob.scale_row_bytes = sizeof(float);
+      break;
+    case DType::kInt4:
+      blob.row_bytes = AlignUp(cols, kInt4BlockSize) / 2;
+      blob.scale_row_bytes = AlignUp(cols, kInt4BlockSize) / kInt4BlockSize * sizeof(uint16_t);
+      break;
+  }
+  blob.scales_offset = AlignUp(rows * blob.row_bytes, kSliceAlign);
+  blob.bias_offset = AlignUp(blob.scales_offset + rows * blob.scale_row_bytes, kSliceAlign);
+  blob.bytes = blob.bias_offset + uint64_t{rows} * sizeof(float);
+  return blob;
+}
+
+bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_t cols,
+                 uint64_t* bytes) {
+  if (!IsDType(dtype) || rows == 0 || cols == 0) return false;
+  // With rows and cols below 2^31 no sum or product here leaves 64 bits.
+  if (rows >= uint32_t{1} << 31 || cols >= uint32_t{1} << 31) return false;
+  if (layout.order == WeightOrder::kRows) {
+    if (!IsRows(layout)) return false;
+    *bytes = RowsBlob(dtype, rows, cols).bytes;
+  } else {
+    if (!IsPanelLayout(dtype, layout)) return false;
+    const uint64_t panels = CeilDiv(rows, layout.nr);
+    uint64_t product;
+    if (!CheckedMul(panels, ShapeOfPanel(dtype, layout, cols).bytes, &product)) return false;
+    *bytes = product;
+  }
+  return *bytes < uint64_t{1} << 62;
+}
+
+}  // namespace arn

@@ -1,0 +1,49 @@
+// What xnn_init_{f32,qd8_f32_qc8w,qd8_f32_qb4w}_gemm_config() choose on each kind of CPU, at the
+// pinned XNNPACK commit (src/configs/gemm-config.c). tests/conformance checks the row of the
+// machine it runs on. CPUs that pick other tiles (AVX-512 without VNNI, SSE) repack at load.
+#include "kernels/pack/pack.h"
+
+namespace arn {
+namespace {
+
+constexpr WeightLayout Panels(uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes = 0) {
+  return {WeightOrder::kPanels, nr, kr, sr, planes};
+}
+
+constexpr PackTarget kTargets[] = {
+    {"portable", {}, {}, {}},
+    {"x86-avx2", Panels(16, 1, 1), Panels(8, 8, 1), Panels(8, 8, 1, 2)},
+    {"x86-avx512vnni", Panels(32, 1, 1), Panels(16, 8, 1), Panels(16, 8, 1, 2)},
+    {"arm64-neon", Panels(8, 1, 1), Panels(8, 2, 4), Panels(16, 1, 1, 2)},
+    {"arm64-dotprod", Panels(8, 1, 1), Panels(16, 4, 1), Panels(16, 4, 1, 2)},
+    {"arm64-i8mm", Panels(8, 1, 1), Panels(16, 8, 1), Panels(16, 8, 1, 2)},
+};
+
+bool SameText(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+}  // namespace
+
+Span<const PackTarget> PackTargets() { return kTargets; }
+
+const PackTarget* FindPackTarget(const char* name) {
+  for (const PackTarget& target : kTargets) {
+    if (SameText(target.name, name)) return &target;
+  }
+  return nullptr;
+}
+
+WeightLayout TargetLayout(const PackTarget& target, DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return target.f32;
+    case DType::kInt8: return target.int8;
+    case DType::kInt4: return target.int4;
+    case DType::kF16:
+    case DType::kBf16: break;
+  }
+  return {};
+}
+
+}  // namespace arn

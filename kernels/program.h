@@ -1,0 +1,99 @@
+// Program: the list of coarse steps that a decoder is. It is the contract between the runtime,
+// which builds it from a bundle's layer kinds, and the backends, which run it. Plain data: no
+// pointers to code.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kv_view.h"
+#include "kernels/weight.h"
+#include "platform/base/layout.h"
+#include "platform/base/span.h"
+
+namespace arn {
+
+enum class Op : uint8_t {
+  kEmbed,       // token ids -> out
+  kRopeAngles,  // positions -> out: cos and sin of one rope kind, shared by the layers that use it
+  kRmsNorm,     // in -> out
+  kLinear,      // in -> out, or out += when accumulate
+  kQkvRope,     // in place on in: q/k norm, RoPE; then K and V are appended to the pages
+  kAttention,   // in (q part) and the pages -> out
+  kGatedAct,    // in [gate | up] -> out
+  kLogits,      // in -> logits (final norm + head) of the rows that were asked for
+};
+inline constexpr uint32_t kOpCount = 8;
+const char* OpName(Op op);  // "embed", "rope_angles", ...
+
+enum class Activation : uint8_t {
+  kSilu = 0,
+};
+inline constexpr uint32_t kActivationCount = 1;
+
+using ValueId = uint16_t;   // index into Program::values
+using WeightId = uint32_t;  // index into Program::weights
+inline constexpr WeightId kNoWeight = UINT32_MAX;
+inline constexpr ValueId kNoValue = UINT16_MAX;
+
+// An activation: [rows, width] f32, row-major, rows <= Program::max_rows. Row stride is width.
+struct Value {
+  const char* name = nullptr;
+  uint32_t width = 0;
+  uint32_t first_step = 0;  // written first by this step
+  uint32_t last_step = 0;   // read last by this step
+  Slice slice;              // Region::kActivations, placed by the memory plan
+};
+
+// What a layer's attention needs besides its weights. Layers of the same kind share one entry.
+struct AttentionKind {
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;  // divides n_heads
+  uint32_t head_dim = 0;
+  uint32_t window = 0;  // a query at p sees keys at p - window + 1 .. p; 0: all up to p
+  float scale = 0.0f;   // multiplies q.k
+  uint32_t rope = 0;    // index into Program::ropes
+  uint32_t group = 0;   // index into Program::kv_groups
+};
+
+// RoPE (half-split pairs: element i turns with element i + rotary_dim / 2). Angle of pair i at
+// position p is p * inv_freq[i], in f32 as the reference computes it; cos and sin are multiplied by
+// `amplitude` (YaRN's attention factor, otherwise 1).
+struct RopeKind {
+  uint32_t rotary_dim = 0;  // even, <= head_dim; elements past it are not rotated
+  float amplitude = 1.0f;
+  Span<const float> inv_freq;  // [rotary_dim / 2]
+};
+
+struct Step {
+  Op op = Op::kEmbed;
+  bool accumulate = false;                    // kLinear
+  Activation activation = Activation::kSilu;  // kGatedAct
+  uint16_t layer = 0;                         // for messages and dumps
+  uint16_t kind = 0;                          // kQkvRope, kAttention: index into Program::kinds
+  uint16_t group_layer = 0;  // kQkvRope, kAttention: layer's index inside its KV group
+  ValueId in = kNoValue;
+  ValueId out = kNoValue;
+  ValueId angles = kNoValue;    // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
+  WeightId weight = kNoWeight;  // kEmbed, kRmsNorm, kLinear, kLogits (head)
+  WeightId q_norm = kNoWeight;  // kQkvRope: RMSNorm over head_dim, per head
+  WeightId k_norm = kNoWeight;
+  WeightId norm = kNoWeight;  // kLogits: final RMSNorm
+  float epsilon = 0.0f;       // kRmsNorm, kQkvRope, kLogits
+  uint16_t rope = 0;          // kRopeAngles
+};
+
+struct Program {
+  Span<const Step> steps;
+  Span<Value> values;
+  Span<const Weight> weights;
+  Span<const AttentionKind> kinds;
+  Span<const RopeKind> ropes;
+  Span<const KvGroup> kv_groups;
+  uint32_t vocab = 0;
+  uint32_t max_rows = 0;        // tokens in one run at most (the prefill chunk)
+  uint32_t max_logit_rows = 0;  // rows of logits in one run at most; <= max_rows
+  uint32_t max_context = 0;     // positions are below this
+  Slice logits;                 // Region::kIo, [max_logit_rows, vocab] f32
+};
+
+}  // namespace arn

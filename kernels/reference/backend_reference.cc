@@ -1,0 +1,181 @@
+#include "kernels/reference/backend_reference.h"
+
+#include <cstring>
+#include <new>
+
+#include "kernels/check.h"
+#include "kernels/reference/ops.h"
+#include "kernels/reference/state.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+using reference::State;
+
+// Indices into BackendPlan::slices.
+enum : uint32_t { kStateSlice, kScratchSlice, kScoresSlice, kNormedSlice };
+
+Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
+            BackendPlan* plan, Diag* diag) {
+  (void)options;  // one thread, whatever is asked for
+  *plan = BackendPlan();
+  ARN_TRY(CheckProgram(program, diag));
+  uint64_t scratch_bytes = 0;
+  uint32_t normed_width = 0;
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kLinear || step.op == Op::kLogits) {
+      const uint32_t rows = step.op == Op::kLinear ? program.max_rows : 1;
+      scratch_bytes =
+          Max(scratch_bytes, reference::LinearScratchBytes(program.weights[step.weight], rows));
+    }
+    if (step.op == Op::kLogits) normed_width = Max(normed_width, program.values[step.in].width);
+  }
+  ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
+  ARN_ASSIGN(plan->slices[kScratchSlice], layout->Add(Region::kActivations, scratch_bytes));
+  ARN_ASSIGN(plan->slices[kScoresSlice],
+             layout->AddArray(Region::kActivations, program.max_context, sizeof(float)));
+  ARN_ASSIGN(plan->slices[kNormedSlice],
+             layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
+  return Status::kOk;
+}
+
+Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+            const Memory& memory, void** state, Diag* diag) {
+  (void)options;
+  (void)diag;
+  auto* s = new (memory.At(plan.slices[kStateSlice])) State();
+  s->program = &program;
+  s->memory = memory;
+  s->scratch = memory.At(plan.slices[kScratchSlice]);
+  s->scores = memory.As<float>(plan.slices[kScoresSlice]);
+  s->normed = memory.As<float>(plan.slices[kNormedSlice]);
+  *state = s;
+  return Status::kOk;
+}
+
+// One step over all rows of a run.
+class Runner {
+ public:
+  Runner(const State& state, const RunArgs& args)
+      : state_(state), program_(*state.program), args_(args) {}
+
+  void RunStep(const Step& step) {
+    const auto rows = static_cast<uint32_t>(args_.tokens.size());
+    switch (step.op) {
+      case Op::kEmbed:
+        reference::Embed(args_.tokens, program_.weights[step.weight], Data(step.out));
+        return;
+      case Op::kRopeAngles: {
+        const RopeKind& rope = program_.ropes[step.rope];
+        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+          reference::RopeAngles(position, rope, Row(step.out, row));
+        });
+        return;
+      }
+      case Op::kRmsNorm:
+        for (uint32_t row = 0; row < rows; ++row) {
+          reference::RmsNorm(Row(step.in, row), Vector(step.weight), Width(step.in), step.epsilon,
+                             Row(step.out, row));
+        }
+        return;
+      case Op::kLinear:
+        reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
+                          Data(step.out), state_.scratch);
+        return;
+      case Op::kQkvRope: RunQkvRope(step); return;
+      case Op::kAttention: RunAttention(step); return;
+      case Op::kGatedAct:
+        for (uint32_t row = 0; row < rows; ++row) {
+          reference::GatedAct(Row(step.in, row), Width(step.out), step.activation,
+                              Row(step.out, row));
+        }
+        return;
+      case Op::kLogits: reference::Logits(state_, step, args_); return;
+    }
+  }
+
+ private:
+  void RunQkvRope(const Step& step) {
+    const AttentionKind& kind = program_.kinds[step.kind];
+    const KvGroup& group = program_.kv_groups[kind.group];
+    reference::QkvRopeArgs a = {};
+    a.kind = &kind;
+    a.group = &group;
+    a.pool = state_.memory.At(group.pool);
+    a.group_layer = step.group_layer;
+    a.rotary_dim = program_.ropes[kind.rope].rotary_dim;
+    a.q_norm = Vector(step.q_norm);
+    a.k_norm = Vector(step.k_norm);
+    a.epsilon = step.epsilon;
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
+      a.table = &sequence.tables[kind.group];
+      a.position = position;
+      a.angles = Row(step.angles, row);
+      reference::QkvRope(a, Row(step.in, row));
+    });
+  }
+
+  void RunAttention(const Step& step) {
+    const AttentionKind& kind = program_.kinds[step.kind];
+    const KvGroup& group = program_.kv_groups[kind.group];
+    reference::AttentionArgs a = {};
+    a.kind = &kind;
+    a.group = &group;
+    a.pool = state_.memory.At(group.pool);
+    a.group_layer = step.group_layer;
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
+      a.table = &sequence.tables[kind.group];
+      a.position = position;
+      reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
+    });
+  }
+
+  uint32_t Width(ValueId id) const { return program_.values[id].width; }
+  float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
+  float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
+  // Null for kNoWeight.
+  const float* Vector(WeightId id) const {
+    return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program_.weights[id].data);
+  }
+
+  const State& state_;
+  const Program& program_;
+  const RunArgs& args_;
+};
+
+Status Run(void* state, const RunArgs& args, Diag* diag) {
+  const State& s = *static_cast<const State*>(state);
+  uint32_t n_logit_rows;
+  ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
+  Runner runner(s, args);
+  for (const Step& step : s.program->steps) {
+    if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
+      return Status::kCancelled;
+    }
+    runner.RunStep(step);
+  }
+  return Status::kOk;
+}
+
+Status KvRead(void* state, Slice from, Span<std::byte> to) {
+  if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
+  std::memcpy(to.data(), static_cast<const State*>(state)->memory.At(from), to.size());
+  return Status::kOk;
+}
+
+Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
+  if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
+  std::memcpy(static_cast<const State*>(state)->memory.At(to), from.data(), from.size());
+  return Status::kOk;
+}
+
+void Unload(void* state) { (void)state; }
+
+constexpr Backend kBackend = {"reference", Plan, Load, Run, KvRead, KvWrite, Unload};
+
+}  // namespace
+
+const Backend* ReferenceBackend() { return &kBackend; }
+
+}  // namespace arn

@@ -1,0 +1,114 @@
+#include "kernels/pack/pack.h"
+#include "kernels/reference/ops.h"
+#include "platform/base/arith.h"
+#include "platform/base/layout.h"
+
+namespace arn::reference {
+namespace {
+
+// The parts of the scratch: one row of weights as integers or floats, its block scales, and for
+// integer weights all rows of activations, quantised.
+struct Scratch {
+  uint64_t values, scales, rows, activations, stride, bytes;
+};
+
+bool IsInteger(const Weight& weight) {
+  return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
+}
+
+Scratch PlanScratch(const Weight& weight, uint32_t rows) {
+  const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
+  const uint64_t n = IsInteger(weight) ? rows : 0;
+  Scratch s;
+  s.values = 0;
+  s.scales = AlignUp(padded * sizeof(float), kSliceAlign);
+  s.rows = s.scales + AlignUp(padded / kInt4BlockSize * sizeof(float), kSliceAlign);
+  s.activations = s.rows + AlignUp(n * sizeof(QuantizedRow), kSliceAlign);
+  s.stride = padded;
+  s.bytes = s.activations + n * padded;
+  return s;
+}
+
+double DotFloat(const float* x, const float* w, uint32_t n) {
+  double sum = 0.0;
+  for (uint32_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * static_cast<double>(w[i]);
+  return sum;
+}
+
+int64_t DotInt(const int8_t* a, int32_t zero_point, const int8_t* w, uint32_t n) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < n; ++i) sum += int64_t{a[i] - zero_point} * w[i];
+  return sum;
+}
+
+void Put(double value, const Weight& weight, uint32_t row, bool accumulate, float* out) {
+  const auto y = static_cast<float>(value + static_cast<double>(UnpackBias(weight, row)));
+  *out = accumulate ? *out + y : y;
+}
+
+void LinearFloat(const float* x, uint32_t rows, const Weight& weight, bool accumulate, float* out,
+                 float* w) {
+  for (uint32_t n = 0; n < weight.rows; ++n) {
+    UnpackRowF32(weight, n, w);
+    for (uint32_t m = 0; m < rows; ++m) {
+      const double dot = DotFloat(x + uint64_t{m} * weight.cols, w, weight.cols);
+      Put(dot, weight, n, accumulate, out + uint64_t{m} * weight.rows + n);
+    }
+  }
+}
+
+// One output element from one quantised row; `scales` has one entry (int8) or one per block (int4).
+double DotQuantized(const Weight& weight, const int8_t* activations, int32_t zero_point,
+                    const int8_t* integers, const float* scales) {
+  const uint32_t group = weight.dtype == DType::kInt4 ? kInt4BlockSize : weight.cols;
+  double sum = 0.0;
+  for (uint32_t c = 0; c < weight.cols; c += group) {
+    const int64_t dot =
+        DotInt(activations + c, zero_point, integers + c, Min(group, weight.cols - c));
+    sum += static_cast<double>(dot) * static_cast<double>(scales[c / group]);
+  }
+  return sum;
+}
+
+void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool accumulate, float* out,
+                   std::byte* scratch) {
+  const Scratch parts = PlanScratch(weight, rows);
+  auto* integers = reinterpret_cast<int8_t*>(scratch + parts.values);
+  auto* scales = reinterpret_cast<float*>(scratch + parts.scales);
+  auto* quantized = reinterpret_cast<QuantizedRow*>(scratch + parts.rows);
+  auto* activations = reinterpret_cast<int8_t*>(scratch + parts.activations);
+  for (uint32_t m = 0; m < rows; ++m) {
+    quantized[m] =
+        QuantizeRow(x + uint64_t{m} * weight.cols, weight.cols, activations + m * parts.stride);
+  }
+  for (uint32_t n = 0; n < weight.rows; ++n) {
+    if (weight.dtype == DType::kInt8) {
+      UnpackRowInt8(weight, n, integers, scales);
+    } else {
+      UnpackRowInt4(weight, n, integers, scales);
+    }
+    for (uint32_t m = 0; m < rows; ++m) {
+      const double dot = DotQuantized(weight, activations + m * parts.stride,
+                                      quantized[m].zero_point, integers, scales);
+      Put(dot * static_cast<double>(quantized[m].scale), weight, n, accumulate,
+          out + uint64_t{m} * weight.rows + n);
+    }
+  }
+}
+
+}  // namespace
+
+uint64_t LinearScratchBytes(const Weight& weight, uint32_t rows) {
+  return PlanScratch(weight, rows).bytes;
+}
+
+void Linear(const float* x, uint32_t rows, const Weight& weight, bool accumulate, float* out,
+            std::byte* scratch) {
+  if (IsInteger(weight)) {
+    LinearInteger(x, rows, weight, accumulate, out, scratch);
+  } else {
+    LinearFloat(x, rows, weight, accumulate, out, reinterpret_cast<float*>(scratch));
+  }
+}
+
+}  // namespace arn::reference

@@ -1,0 +1,21 @@
+// What the reference backend keeps between load and unload; it lies in Region::kConstants.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/backend.h"
+#include "kernels/reference/ops.h"
+
+namespace arn::reference {
+
+struct State {
+  const Program* program = nullptr;
+  Memory memory;
+  std::byte* scratch = nullptr;  // of Linear
+  float* scores = nullptr;       // [max_context]
+  float* normed = nullptr;       // [widest input of kLogits]
+};
+
+void Logits(const State& state, const Step& step, const RunArgs& args);
+
+}  // namespace arn::reference
