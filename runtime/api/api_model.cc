@@ -1,0 +1,189 @@
+// arn_model_*, arn_status_name, arn_version, arn_program_dump.
+#include "kernels/pack/pack.h"
+#include "platform/os/mapped_file.h"
+#include "runtime/api/handles.h"
+#include "runtime/api/options.h"
+#include "runtime/model/program_dump.h"
+
+namespace arn::api {
+namespace {
+
+const char* Text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
+
+Status ReadModelOptions(const arn_model_options* options, bool* verify_hashes, Diag* diag) {
+  arn_model_options read = ARN_MODEL_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_model_options", &read, diag));
+  if (read.verify_hashes > 1) {
+    return diag->Fail(Status::kBadArgument, "verify_hashes is %u, expected 0 or 1",
+                      read.verify_hashes);
+  }
+  *verify_hashes = read.verify_hashes == 1;
+  return Status::kOk;
+}
+
+Status OpenMapped(MappedFile file, bool verify_hashes, arn_model** out, Diag* diag) {
+  Model* model = nullptr;
+  ARN_TRY(OpenModel(file.bytes, file, verify_hashes, &model, diag));
+  *out = reinterpret_cast<arn_model*>(model);
+  return Status::kOk;
+}
+
+Status OpenPath(const char* path, const arn_model_options* options, arn_model** out, Diag* diag) {
+  if (path == nullptr) return diag->Fail(Status::kBadArgument, "path is NULL");
+  bool verify = false;
+  ARN_TRY(ReadModelOptions(options, &verify, diag));
+  MappedFile file;
+  ARN_TRY(MapFile(path, &file, diag));
+  Diag inner;
+  const Status status = OpenMapped(file, verify, out, &inner);
+  if (status != Status::kOk) return diag->Fail(status, "%s: %s", path, inner.text());
+  return Status::kOk;
+}
+
+Status OpenFd(int fd, uint64_t offset, uint64_t bytes, const arn_model_options* options,
+              arn_model** out, Diag* diag) {
+  bool verify = false;
+  ARN_TRY(ReadModelOptions(options, &verify, diag));
+  MappedFile file;
+  ARN_TRY(MapFd(fd, offset, bytes, &file, diag));
+  return OpenMapped(file, verify, out, diag);
+}
+
+Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* options,
+                  arn_model** out, Diag* diag) {
+  if (data == nullptr || reinterpret_cast<uintptr_t>(data) % kSliceAlign != 0) {
+    return diag->Fail(Status::kBadArgument, "data is NULL or not aligned to %u bytes", kSliceAlign);
+  }
+  if (bytes > SIZE_MAX) return diag->Fail(Status::kBadArgument, "bytes leaves the address space");
+  bool verify = false;
+  ARN_TRY(ReadModelOptions(options, &verify, diag));
+  Model* model = nullptr;
+  ARN_TRY(OpenModel({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}, MappedFile(),
+                    verify, &model, diag));
+  *out = reinterpret_cast<arn_model*>(model);
+  return Status::kOk;
+}
+
+const char* NameTensor(const void* context, WeightId id) {
+  return TensorName(*static_cast<const Model*>(context), id);
+}
+
+}  // namespace
+}  // namespace arn::api
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+const char* arn_status_name(arn_status status) { return StatusName(static_cast<Status>(status)); }
+
+uint32_t arn_version(void) {
+  return (ARN_VERSION_MAJOR << 16) | (ARN_VERSION_MINOR << 8) | ARN_VERSION_PATCH;
+}
+
+arn_status arn_model_open(const char* path, const arn_model_options* options, char* error,
+                          size_t error_bytes, arn_model** out_model) {
+  if (out_model == nullptr) return ARN_BAD_ARGUMENT;
+  *out_model = nullptr;
+  Diag diag;
+  return Report(OpenPath(path, options, out_model, &diag), diag, error, error_bytes);
+}
+
+arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,
+                             const arn_model_options* options, char* error, size_t error_bytes,
+                             arn_model** out_model) {
+  if (out_model == nullptr) return ARN_BAD_ARGUMENT;
+  *out_model = nullptr;
+  Diag diag;
+  return Report(OpenFd(fd, offset, bytes, options, out_model, &diag), diag, error, error_bytes);
+}
+
+arn_status arn_model_open_memory(const void* data, uint64_t bytes, const arn_model_options* options,
+                                 char* error, size_t error_bytes, arn_model** out_model) {
+  if (out_model == nullptr) return ARN_BAD_ARGUMENT;
+  *out_model = nullptr;
+  Diag diag;
+  return Report(OpenMemory(data, bytes, options, out_model, &diag), diag, error, error_bytes);
+}
+
+void arn_model_close(arn_model* model) { CloseModel(ToModel(model)); }
+
+arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) {
+  if (model == nullptr) return ARN_BAD_ARGUMENT;
+  const Model& m = *ToModel(model);
+  const fbs::Bundle& index = *m.bundle.index;
+  arn_model_info info = ARN_MODEL_INFO_INIT;
+  if (m.has_weights) {
+    info.architecture = Text(index.model()->architecture());
+    info.source_name = Text(index.model()->source_name());
+  } else {
+    info.architecture = info.source_name = "";
+  }
+  info.producer = Text(index.producer());
+  info.target = Text(index.target());
+  info.chat_template = Text(index.chat_template());
+  info.chat_template_bytes = index.chat_template() == nullptr ? 0 : index.chat_template()->size();
+  info.has_weights = m.has_weights ? 1 : 0;
+  info.has_tokenizer = m.tokenizer != nullptr ? 1 : 0;
+  info.n_layers = static_cast<uint32_t>(m.spec.layers.size());
+  info.hidden = m.spec.hidden;
+  info.vocab =
+      m.has_weights ? m.spec.vocab : (m.tokenizer != nullptr ? m.tokenizer->n_tokens() : 0);
+  info.max_context = m.spec.max_context;
+  info.n_parameters = m.spec.n_parameters;
+  info.file_bytes = m.bundle.file.size();
+  info.weight_bytes = m.spec.weight_bytes;
+  info.bos_id = info.pad_id = -1;
+  info.temperature = info.top_p = 1.0f;
+  info.n_eos_ids = static_cast<uint32_t>(m.eos_ids.size());
+  info.eos_ids = m.eos_ids.data();
+  if (const fbs::Generation* generation = index.generation()) {
+    info.bos_id = generation->bos_id();
+    info.pad_id = generation->pad_id();
+    info.do_sample = generation->do_sample() ? 1 : 0;
+    info.temperature = generation->temperature();
+    info.top_k = generation->top_k();
+    info.top_p = generation->top_p();
+    info.min_p = generation->min_p();
+  }
+  return ToC(WriteStruct(info, out_info));
+}
+
+uint32_t arn_model_tensor_count(const arn_model* model) {
+  return model == nullptr ? 0 : static_cast<uint32_t>(ToModel(model)->spec.weights.size());
+}
+
+arn_status arn_model_get_tensor(const arn_model* model, uint32_t index, arn_tensor_info* out_info) {
+  if (model == nullptr || index >= arn_model_tensor_count(model)) return ARN_BAD_ARGUMENT;
+  const Model& m = *ToModel(model);
+  const Weight& weight = m.spec.weights[index];
+  arn_tensor_info info = ARN_TENSOR_INFO_INIT;
+  info.name = TensorName(m, index);
+  info.dtype = DTypeName(weight.dtype);
+  info.layout = weight.layout.order == WeightOrder::kRows ? "rows" : "panels";
+  info.nr = weight.layout.nr;
+  info.kr = weight.layout.kr;
+  info.sr = weight.layout.sr;
+  info.rows = weight.rows;
+  info.cols = weight.cols;
+  info.offset = static_cast<uint64_t>(weight.data - m.bundle.file.data());
+  info.bytes = weight.bytes;
+  return ToC(WriteStruct(info, out_info));
+}
+
+arn_status arn_program_dump(const arn_model* model, const arn_session_options* options,
+                            char* out_text, size_t capacity, size_t* out_bytes) {
+  if (model == nullptr || out_bytes == nullptr) return ARN_BAD_ARGUMENT;
+  *out_bytes = 0;
+  if (out_text == nullptr && capacity > 0) return ARN_BAD_ARGUMENT;
+  const Model& m = *ToModel(model);
+  Diag diag;
+  SessionPlan plan;
+  const Status status = PlanFromC(m, options, &plan, &diag);
+  if (status != Status::kOk) return ToC(status);
+  *out_bytes = DumpProgram(plan.program, NameTensor, &m, {out_text, capacity});
+  return *out_bytes > capacity ? ARN_BUFFER_TOO_SMALL : ARN_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,284 @@
+// arn_session_*.
+#include "platform/os/pages.h"
+#include "runtime/api/handles.h"
+#include "runtime/api/options.h"
+#include "runtime/backends.h"
+
+namespace arn::api {
+
+Status PlanFromC(const Model& model, const arn_session_options* options, SessionPlan* out,
+                 Diag* diag) {
+  arn_session_options read = ARN_SESSION_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
+  const Backend* backend = FindBackend(static_cast<BackendId>(read.backend));
+  if (backend == nullptr) {
+    return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
+  }
+  SessionOptions session;
+  switch (read.kv_type) {
+    case ARN_KV_F32: session.kv_dtype = DType::kF32; break;
+    case ARN_KV_F16: session.kv_dtype = DType::kF16; break;
+    case ARN_KV_INT8: session.kv_dtype = DType::kInt8; break;
+    default: return diag->Fail(Status::kUnsupported, "kv_type %u is not known", read.kv_type);
+  }
+  if (read.all_logits > 1) {
+    return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
+  }
+  session.context_tokens = read.context_tokens;
+  session.prefill_chunk = read.prefill_chunk;
+  session.n_threads = read.n_threads;
+  session.kv_page_tokens = read.kv_page_tokens;
+  session.all_logits = read.all_logits == 1;
+  return PlanSession(model, backend, session, sizeof(Session), out, diag);
+}
+
+namespace {
+
+uint64_t RegionBytes(const SessionPlan& plan, Region region) {
+  return plan.region_bytes[static_cast<uint32_t>(region)];
+}
+
+void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
+  out->weights_bytes = RegionBytes(plan, Region::kWeights);
+  out->constants_bytes = RegionBytes(plan, Region::kConstants);
+  out->repacked_bytes = plan.backend_plan.repacked_weight_bytes;
+  out->kv_bytes = RegionBytes(plan, Region::kKv);
+  out->kv_bytes_per_token = plan.KvBytesPerToken();
+  out->activations_bytes = RegionBytes(plan, Region::kActivations);
+  out->io_bytes = RegionBytes(plan, Region::kIo);
+  out->total_bytes = plan.TotalBytes();
+  out->alignment = kRegionAlign;
+  out->context_tokens = plan.options.context_tokens;
+  out->prefill_chunk = plan.options.prefill_chunk;
+  out->n_threads = plan.options.n_threads;
+  out->kv_page_tokens = plan.options.kv_page_tokens;
+}
+
+// The block that a session takes from the OS itself. mmap aligns to the page size, which may be
+// less than kRegionAlign.
+struct OwnBlock {
+  Span<std::byte> pages;
+  Span<std::byte> block;
+};
+
+Status ReserveBlock(uint64_t bytes, OwnBlock* out, Diag* diag) {
+  Result<Span<std::byte>> pages = ReservePages(bytes + kRegionAlign);
+  if (!pages.ok()) {
+    return diag->Fail(pages.status(), "cannot reserve %llu bytes for the session",
+                      static_cast<unsigned long long>(bytes));
+  }
+  out->pages = pages.value();
+  const uintptr_t base = reinterpret_cast<uintptr_t>(out->pages.data());
+  const size_t skip = (kRegionAlign - base % kRegionAlign) % kRegionAlign;
+  out->block = out->pages.subspan(skip, static_cast<size_t>(bytes));
+  return Status::kOk;
+}
+
+Status CreateSession(const Model& model, const arn_session_options* options, void* memory,
+                     uint64_t memory_bytes, Session** out, Diag* diag) {
+  SessionPlan plan;
+  ARN_TRY(PlanFromC(model, options, &plan, diag));
+  const uint64_t needed = plan.TotalBytes();
+  if (memory != nullptr) {
+    if (reinterpret_cast<uintptr_t>(memory) % kRegionAlign != 0) {
+      return diag->Fail(Status::kBadArgument, "memory is not aligned to %u bytes", kRegionAlign);
+    }
+    if (memory_bytes < needed) {
+      return diag->Fail(Status::kOutOfMemory, "memory has %llu bytes, the session needs %llu",
+                        static_cast<unsigned long long>(memory_bytes),
+                        static_cast<unsigned long long>(needed));
+    }
+    return Session::Create(
+        model, plan, {static_cast<std::byte*>(memory), static_cast<size_t>(needed)}, {}, out, diag);
+  }
+  OwnBlock own;
+  ARN_TRY(ReserveBlock(needed, &own, diag));
+  const Status status = Session::Create(model, plan, own.block, own.pages, out, diag);
+  if (status != Status::kOk) ReleasePages(own.pages);
+  return status;
+}
+
+// Clears the last error, so that arn_session_last_error speaks of the call that failed last.
+Session* Begin(arn_session* session) {
+  Session* s = ToSession(session);
+  s->diag()->Clear();
+  return s;
+}
+
+constexpr size_t kMaxStops = 16;
+
+Status ReadGenerateOptions(const arn_generate_options* options, StringView* stops,
+                           GenerateOptions* out, Diag* diag) {
+  arn_generate_options read = ARN_GENERATE_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_generate_options", &read, diag));
+  if (read.ignore_eos > 1) {
+    return diag->Fail(Status::kBadArgument, "ignore_eos is %u, expected 0 or 1", read.ignore_eos);
+  }
+  if (read.n_stops > kMaxStops || (read.n_stops > 0 && read.stops == nullptr) ||
+      (read.n_extra_eos_ids > 0 && read.extra_eos_ids == nullptr)) {
+    return diag->Fail(Status::kBadArgument, "%zu stop strings (at most %zu) or a NULL list",
+                      read.n_stops, kMaxStops);
+  }
+  for (size_t i = 0; i < read.n_stops; ++i) {
+    if (read.stops[i].text == nullptr) {
+      return diag->Fail(Status::kBadArgument, "stop string %zu is NULL", i);
+    }
+    stops[i] = StringView(read.stops[i].text, read.stops[i].bytes);
+  }
+  out->max_tokens = read.max_tokens;
+  out->ignore_eos = read.ignore_eos == 1;
+  out->stops = {stops, read.n_stops};
+  out->extra_eos_ids = {read.extra_eos_ids, read.n_extra_eos_ids};
+  out->callback = read.callback;
+  out->user = read.user;
+  return Status::kOk;
+}
+
+}  // namespace
+}  // namespace arn::api
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+arn_status arn_session_plan(const arn_model* model, const arn_session_options* options, char* error,
+                            size_t error_bytes, arn_memory_plan* out_plan) {
+  if (model == nullptr || out_plan == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  SessionPlan plan;
+  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
+  if (status == Status::kOk) {
+    arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
+    FillPlan(plan, &out);
+    status = WriteStruct(out, out_plan);
+  }
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_session_create(const arn_model* model, const arn_session_options* options,
+                              void* memory, uint64_t memory_bytes, char* error, size_t error_bytes,
+                              arn_session** out_session) {
+  if (out_session == nullptr) return ARN_BAD_ARGUMENT;
+  *out_session = nullptr;
+  if (model == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  Session* session = nullptr;
+  const Status status =
+      CreateSession(*ToModel(model), options, memory, memory_bytes, &session, &diag);
+  *out_session = reinterpret_cast<arn_session*>(session);
+  return Report(status, diag, error, error_bytes);
+}
+
+void arn_session_destroy(arn_session* session) { Session::Destroy(ToSession(session)); }
+
+const char* arn_session_last_error(const arn_session* session) {
+  return session == nullptr ? "" : ToSession(session)->diag().text();
+}
+
+arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids) {
+  if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Prefill({ids, n_ids}));
+}
+
+arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, size_t n_ids,
+                                      const float** out_logits) {
+  if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
+  *out_logits = nullptr;
+  if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->PrefillLogits({ids, n_ids}, out_logits));
+}
+
+arn_status arn_session_logits(const arn_session* session, const float** out_logits) {
+  if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
+  *out_logits = nullptr;
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(ToSession(session)->Logits(out_logits));
+}
+
+arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling) {
+  if (session == nullptr || sampling == nullptr) return ARN_BAD_ARGUMENT;
+  Session* s = Begin(session);
+  arn_sampling read = ARN_SAMPLING_INIT;
+  const Status status = ReadStruct(sampling, "arn_sampling", &read, s->diag());
+  if (status != Status::kOk) return ToC(status);
+  SamplingOptions options;
+  options.temperature = read.temperature;
+  options.top_k = read.top_k;
+  options.top_p = read.top_p;
+  options.min_p = read.min_p;
+  options.seed = read.seed;
+  return ToC(s->SetSampling(options));
+}
+
+arn_status arn_session_decode(arn_session* session, int32_t* out_id) {
+  if (session == nullptr || out_id == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Decode(out_id));
+}
+
+arn_status arn_session_sample(arn_session* session, int32_t* out_id) {
+  if (session == nullptr || out_id == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Sample(out_id));
+}
+
+uint32_t arn_session_length(const arn_session* session) {
+  return session == nullptr ? 0 : ToSession(session)->length();
+}
+
+arn_status arn_session_reset(arn_session* session) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  Begin(session)->Reset();
+  return ARN_OK;
+}
+
+void arn_session_cancel(arn_session* session) {
+  if (session != nullptr) ToSession(session)->Cancel();
+}
+
+arn_status arn_session_generate(arn_session* session, const arn_generate_options* options,
+                                arn_generate_result* out_result) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  Session* s = Begin(session);
+  StringView stops[kMaxStops];
+  GenerateOptions read;
+  const Status options_status = ReadGenerateOptions(options, stops, &read, s->diag());
+  if (options_status != Status::kOk) return ToC(options_status);
+  GenerateResult result;
+  const Status status = s->Generate(read, &result);
+  if (out_result != nullptr) {
+    arn_generate_result out = ARN_GENERATE_RESULT_INIT;
+    out.n_tokens = result.n_tokens;
+    out.finish = static_cast<uint32_t>(result.finish);
+    const Status written = WriteStruct(out, out_result);
+    if (status == Status::kOk) return ToC(written);
+  }
+  return ToC(status);
+}
+
+arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  const Session& s = *ToSession(session);
+  const SessionPlan& plan = s.plan();
+  arn_session_stats_data out = ARN_SESSION_STATS_INIT;
+  out.prefill_tokens = s.stats().prefill_tokens;
+  out.prefill_ns = s.stats().prefill_ns;
+  out.decode_tokens = s.stats().decode_tokens;
+  out.decode_ns = s.stats().decode_ns;
+  out.create_ns = s.create_ns();
+  out.weight_bytes_per_token = s.WeightBytesPerToken();
+  out.kv_bytes_read_per_token = s.KvBytesReadPerToken();
+  out.kv_used_bytes = s.kv_used_bytes();
+  out.constants_used_bytes = RegionBytes(plan, Region::kConstants);
+  out.activations_used_bytes = RegionBytes(plan, Region::kActivations);
+  out.io_used_bytes = RegionBytes(plan, Region::kIo);
+  out.kv_capacity_bytes = RegionBytes(plan, Region::kKv);
+  return ToC(WriteStruct(out, out_stats));
+}
+
+arn_status arn_session_reset_stats(arn_session* session) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  Begin(session)->ResetStats();
+  return ARN_OK;
+}
+
+}  // extern "C"

@@ -1,0 +1,358 @@
+/* arenite.h: the C API of Arenite, an embedded runtime for on-device text generation.
+ *
+ * 1. Handles are opaque. Every fallible call returns arn_status; results come through trailing out_
+ *    parameters, and a pointer result is set to NULL on failure.
+ * 2. Text is UTF-8, pointer and length in bytes. Results go to buffers that the caller owns. A
+ * buffer that is too small gives ARN_BUFFER_TOO_SMALL and the needed size in the out_ count;
+ * nothing is written past it.
+ * 3. Option structs begin with struct_size: set it by the ARN_..._INIT macros. Fields are only ever
+ *    appended. An option value that is not supported is refused with ARN_UNSUPPORTED, never
+ * ignored.
+ * 4. A model may be used by several threads and sessions at once; it must outlive its sessions. A
+ * session is used by one thread at a time, except arn_session_cancel, which may be called from any
+ * thread.
+ * 5. After arn_session_create no call on that session allocates memory.
+ * 6. No call aborts, throws, writes to stdout/stderr, reads environment variables or uses the
+ * network.
+ */
+#ifndef ARENITE_ARENITE_H_
+#define ARENITE_ARENITE_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define ARN_API
+#else
+#define ARN_API __attribute__((visibility("default")))
+#endif
+
+#define ARN_VERSION_MAJOR 0
+#define ARN_VERSION_MINOR 1
+#define ARN_VERSION_PATCH 0
+
+/* ---- status
+ * ---------------------------------------------------------------------------------------------- */
+
+typedef uint32_t arn_status;
+enum {
+  ARN_OK = 0,
+  ARN_INTERNAL = 0x01,
+  ARN_BAD_STATE = 0x02,
+  ARN_CANCELLED = 0x03,
+  ARN_BAD_ARGUMENT = 0x10,
+  ARN_UNSUPPORTED = 0x11,
+  ARN_BAD_TOKEN = 0x12,
+  ARN_BUFFER_TOO_SMALL = 0x13,
+  ARN_CONTEXT_FULL = 0x20,
+  ARN_OUT_OF_MEMORY = 0x21,
+  ARN_NOT_FOUND = 0x22,
+  ARN_IO = 0x23,
+  ARN_DISK_FULL = 0x24,
+  ARN_BAD_BUNDLE = 0x30,
+  ARN_BUNDLE_VERSION = 0x31,
+  ARN_BUNDLE_TRUNCATED = 0x32,
+  ARN_HASH_MISMATCH = 0x33,
+  ARN_DEVICE = 0x40,
+  ARN_DEVICE_LOST = 0x41
+};
+
+/* A short English name, never NULL; static. */
+ARN_API const char* arn_status_name(arn_status status);
+
+/* (major << 16) | (minor << 8) | patch of the library, to compare with the header's. */
+ARN_API uint32_t arn_version(void);
+
+/* ---- model
+ * -----------------------------------------------------------------------------------------------
+ */
+
+typedef struct arn_model arn_model;
+
+typedef struct arn_model_options {
+  size_t struct_size;
+  /* 1: check the hash of every section while opening (reads the whole file). 0: the index only,
+   * always. */
+  uint32_t verify_hashes;
+} arn_model_options;
+#define ARN_MODEL_OPTIONS_INIT \
+  { sizeof(arn_model_options), 0 }
+
+/* Opens a bundle. `options` may be NULL. On failure *out_model is NULL and, when error is not NULL,
+ * a sentence that says what was found is written to it (at most error_bytes, NUL-terminated). path:
+ * maps the file. fd: maps [offset, offset + bytes) of it (bytes 0: to the end; offset a multiple of
+ * 16384); the descriptor may be closed afterwards. memory: used in place, 64-byte aligned, must
+ * outlive the model. */
+ARN_API arn_status arn_model_open(const char* path, const arn_model_options* options, char* error,
+                                  size_t error_bytes, arn_model** out_model);
+ARN_API arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,
+                                     const arn_model_options* options, char* error,
+                                     size_t error_bytes, arn_model** out_model);
+ARN_API arn_status arn_model_open_memory(const void* data, uint64_t bytes,
+                                         const arn_model_options* options, char* error,
+                                         size_t error_bytes, arn_model** out_model);
+/* NULL is allowed. */
+ARN_API void arn_model_close(arn_model* model);
+
+/* Strings point into the model and live as long as it. Absent strings are "". */
+typedef struct arn_model_info {
+  size_t struct_size;
+  const char* architecture;
+  const char* source_name;
+  const char* producer;
+  const char* target;        /* what the weights were packed for */
+  const char* chat_template; /* "" when the bundle has none */
+  size_t chat_template_bytes;
+  uint32_t has_weights;   /* 0: a tokenizer-only bundle */
+  uint32_t has_tokenizer; /* 0: works with token ids only */
+  uint32_t n_layers;
+  uint32_t hidden;
+  uint32_t vocab;
+  uint32_t max_context; /* the longest context the model was made for */
+  uint64_t n_parameters;
+  uint64_t file_bytes;
+  uint64_t weight_bytes;
+  int32_t bos_id; /* -1: none */
+  int32_t pad_id; /* -1: none */
+  uint32_t n_eos_ids;
+  const uint32_t* eos_ids;
+  /* the checkpoint's own sampling defaults */
+  uint32_t do_sample;
+  float temperature;
+  uint32_t top_k;
+  float top_p;
+  float min_p;
+} arn_model_info;
+#define ARN_MODEL_INFO_INIT                                                                      \
+  {                                                                                              \
+    sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        NULL, 0, 0, 0, 0, 0                                                                      \
+  }
+ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
+
+typedef struct arn_tensor_info {
+  size_t struct_size;
+  const char* name;
+  const char* dtype;  /* "f32", "f16", "bf16", "int8", "int4" */
+  const char* layout; /* "rows" or "panels" */
+  uint32_t nr, kr, sr;
+  uint32_t rows, cols;
+  uint64_t offset; /* in the file */
+  uint64_t bytes;
+} arn_tensor_info;
+#define ARN_TENSOR_INFO_INIT \
+  { sizeof(arn_tensor_info), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0 }
+ARN_API uint32_t arn_model_tensor_count(const arn_model* model);
+ARN_API arn_status arn_model_get_tensor(const arn_model* model, uint32_t index,
+                                        arn_tensor_info* out_info);
+
+/* ---- text
+ * ------------------------------------------------------------------------------------------------
+ */
+
+enum {
+  ARN_TOKENIZE_DEFAULT = 0,
+  ARN_TOKENIZE_NO_SPECIAL =
+      1 /* do not add BOS and the like around the text (special tokens written
+           inside the text are still recognised, as Hugging Face tokenizers do) */
+};
+/* Bytes of scratch that arn_tokenize needs for a text of text_bytes. */
+ARN_API size_t arn_tokenize_scratch_bytes(const arn_model* model, size_t text_bytes);
+/* Text to token ids. *out_count: how many there are (also when out_ids is too small, or NULL with
+ * capacity 0). scratch: 16-byte aligned, at least arn_tokenize_scratch_bytes; NULL: taken from the
+ * OS for this call. */
+ARN_API arn_status arn_tokenize(const arn_model* model, const char* text, size_t text_bytes,
+                                uint32_t flags, void* scratch, size_t scratch_bytes,
+                                int32_t* out_ids, size_t capacity, size_t* out_count);
+enum { ARN_DETOKENIZE_DEFAULT = 0, ARN_DETOKENIZE_SKIP_SPECIAL = 1 };
+/* Token ids to text; bytes that are not UTF-8 become U+FFFD. Not NUL-terminated. */
+ARN_API arn_status arn_detokenize(const arn_model* model, const int32_t* ids, size_t n_ids,
+                                  uint32_t flags, char* out_text, size_t capacity,
+                                  size_t* out_bytes);
+/* The text of one token as it is stored, for display; not NUL-terminated. */
+ARN_API arn_status arn_token_text(const arn_model* model, int32_t id, const char** out_text,
+                                  size_t* out_bytes);
+
+/* ---- session
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct arn_session arn_session;
+
+enum { ARN_KV_F32 = 0, ARN_KV_F16 = 1, ARN_KV_INT8 = 2 };
+enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1 };
+
+typedef struct arn_session_options {
+  size_t struct_size;
+  uint32_t backend;        /* ARN_BACKEND_... */
+  uint32_t kv_type;        /* ARN_KV_... */
+  uint32_t context_tokens; /* capacity; 0: the model's max_context, at most 4096 */
+  uint32_t prefill_chunk;  /* tokens a prefill step; 0: 128 */
+  uint32_t n_threads;      /* 0: as many as there are performance cores */
+  uint32_t kv_page_tokens; /* a power of two, 8..1024; 0: 32 */
+  uint32_t all_logits;     /* 1: room for the logits of every position of a chunk
+                              (arn_session_prefill_logits) */
+} arn_session_options;
+#define ARN_SESSION_OPTIONS_INIT \
+  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0 }
+
+/* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
+ * activations + io. */
+typedef struct arn_memory_plan {
+  size_t struct_size;
+  uint64_t weights_bytes;   /* mapped from the bundle, read-only, shared; not part of the block */
+  uint64_t constants_bytes; /* session state, tables, repacked weights */
+  uint64_t
+      repacked_bytes; /* the part of constants_bytes that is weights packed anew for this CPU */
+  uint64_t kv_bytes;  /* reserved; committed as tokens are used */
+  uint64_t kv_bytes_per_token;
+  uint64_t activations_bytes;
+  uint64_t io_bytes;
+  uint64_t total_bytes;
+  uint64_t alignment;      /* of the block */
+  uint32_t context_tokens; /* options as they will be applied */
+  uint32_t prefill_chunk;
+  uint32_t n_threads;
+  uint32_t kv_page_tokens;
+} arn_memory_plan;
+#define ARN_MEMORY_PLAN_INIT \
+  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* What a session with these options will take, before anything is allocated. `options` may be NULL.
+ */
+ARN_API arn_status arn_session_plan(const arn_model* model, const arn_session_options* options,
+                                    char* error, size_t error_bytes, arn_memory_plan* out_plan);
+
+/* Creates a session inside `memory` (arn_memory_plan.total_bytes, aligned to .alignment; need not
+ * be cleared; must outlive the session). memory NULL: pages are reserved from the OS and committed
+ * as they are used. Too little memory gives ARN_OUT_OF_MEMORY. */
+ARN_API arn_status arn_session_create(const arn_model* model, const arn_session_options* options,
+                                      void* memory, uint64_t memory_bytes, char* error,
+                                      size_t error_bytes, arn_session** out_session);
+/* Ends the session's threads and gives back what it took itself. NULL is allowed. */
+ARN_API void arn_session_destroy(arn_session* session);
+
+/* The sentence that explains the last failure of a call on this session; "" if none. */
+ARN_API const char* arn_session_last_error(const arn_session* session);
+
+/* Appends tokens to the sequence and runs them in chunks. Afterwards the logits of the last one are
+ * there. ARN_CONTEXT_FULL and ARN_BAD_TOKEN change nothing. ARN_CANCELLED keeps the chunks that
+ * were finished (see arn_session_length). n_ids > 0. */
+ARN_API arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids);
+/* The same for at most one chunk (prefill_chunk tokens), keeping the logits of every position.
+ * Needs all_logits = 1. *out_logits: f32 [n_ids, vocab], owned by the session, valid until its next
+ * call. */
+ARN_API arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids,
+                                              size_t n_ids, const float** out_logits);
+/* Logits after the last token: f32 [vocab], owned by the session, valid until its next call. The
+ * sampler leaves them as they are. */
+ARN_API arn_status arn_session_logits(const arn_session* session, const float** out_logits);
+
+typedef struct arn_sampling {
+  size_t struct_size;
+  float temperature; /* 0: greedy */
+  uint32_t top_k;    /* 0: off */
+  float top_p;       /* 1: off */
+  float min_p;       /* 0: off */
+  uint64_t seed;     /* the same seed gives the same tokens, whatever the thread count */
+} arn_sampling;
+#define ARN_SAMPLING_INIT \
+  { sizeof(arn_sampling), 0.0f, 0, 1.0f, 0.0f, 0 }
+
+/* Sets how arn_session_decode and arn_session_generate choose tokens, and restarts the random
+ * numbers at seed. A new session is greedy. */
+ARN_API arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling);
+/* Chooses the next token from the logits that are there, appends it and runs it. ARN_CONTEXT_FULL
+ * changes nothing. */
+ARN_API arn_status arn_session_decode(arn_session* session, int32_t* out_id);
+/* Chooses from the logits that are there, without running anything. */
+ARN_API arn_status arn_session_sample(arn_session* session, int32_t* out_id);
+
+/* Tokens in the sequence. */
+ARN_API uint32_t arn_session_length(const arn_session* session);
+/* Forgets the sequence; keeps the memory, sampling and statistics. */
+ARN_API arn_status arn_session_reset(arn_session* session);
+/* Ends the call that is running on another thread (within one layer's time) with ARN_CANCELLED.
+ * Without a running call it is remembered for the next one. */
+ARN_API void arn_session_cancel(arn_session* session);
+
+enum {
+  ARN_FINISH_NONE = 0,
+  ARN_FINISH_EOS = 1,      /* an end token */
+  ARN_FINISH_STOP = 2,     /* a stop string */
+  ARN_FINISH_LENGTH = 3,   /* max_tokens */
+  ARN_FINISH_CONTEXT = 4,  /* the context is full */
+  ARN_FINISH_CALLBACK = 5, /* the callback asked for the end */
+  ARN_FINISH_CANCELLED = 6
+};
+
+/* Called for each new token. text: what can be shown now (whole UTF-8 characters, never the start
+ * of a possible stop string; may be empty), valid during the call. Return 0 to go on, anything else
+ * to end. If text was held back when generation ends, one last call with id -1 brings it; its
+ * return value does not matter. */
+typedef int32_t (*arn_token_callback)(void* user, int32_t id, const char* text, size_t text_bytes);
+
+typedef struct arn_stop_string {
+  const char* text;
+  size_t bytes;
+} arn_stop_string;
+
+typedef struct arn_generate_options {
+  size_t struct_size;
+  uint32_t max_tokens;          /* 0: until an end or a full context */
+  uint32_t ignore_eos;          /* 1: end tokens do not end */
+  const arn_stop_string* stops; /* at most 16, each 1..256 bytes; not shown */
+  size_t n_stops;
+  const int32_t* extra_eos_ids; /* besides the model's own */
+  size_t n_extra_eos_ids;
+  arn_token_callback callback; /* may be NULL */
+  void* user;
+} arn_generate_options;
+#define ARN_GENERATE_OPTIONS_INIT \
+  { sizeof(arn_generate_options), 0, 0, NULL, 0, NULL, 0, NULL, NULL }
+
+typedef struct arn_generate_result {
+  size_t struct_size;
+  uint32_t n_tokens; /* new tokens, the end token not counted */
+  uint32_t finish;   /* ARN_FINISH_... */
+} arn_generate_result;
+#define ARN_GENERATE_RESULT_INIT \
+  { sizeof(arn_generate_result), 0, 0 }
+
+/* Generates after what has been prefilled (which must not be empty). Every token that is counted is
+ * in the sequence afterwards; an end token is not. ARN_CANCELLED fills *out_result too. */
+ARN_API arn_status arn_session_generate(arn_session* session, const arn_generate_options* options,
+                                        arn_generate_result* out_result);
+
+typedef struct arn_session_stats_data {
+  size_t struct_size;
+  uint64_t prefill_tokens;
+  uint64_t prefill_ns;
+  uint64_t decode_tokens;
+  uint64_t decode_ns;
+  uint64_t create_ns;
+  uint64_t weight_bytes_per_token;  /* read from memory by one decode step: weights ... */
+  uint64_t kv_bytes_read_per_token; /* ... and KV at the present length */
+  uint64_t kv_used_bytes;           /* pages in use */
+  uint64_t constants_used_bytes, activations_used_bytes, io_used_bytes,
+      kv_capacity_bytes; /* must equal the plan */
+} arn_session_stats_data;
+#define ARN_SESSION_STATS_INIT \
+  { sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);
+/* Sets the token and time counters to zero. */
+ARN_API arn_status arn_session_reset_stats(arn_session* session);
+
+/* The steps that a session with these options runs, as text, one line each, to a caller's buffer
+ * (not NUL-terminated). */
+ARN_API arn_status arn_program_dump(const arn_model* model, const arn_session_options* options,
+                                    char* out_text, size_t capacity, size_t* out_bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ARENITE_ARENITE_H_ */

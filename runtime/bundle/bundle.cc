@@ -1,0 +1,121 @@
+#include "runtime/bundle/bundle.h"
+
+#include <cinttypes>
+#include <cstring>
+
+#include "flatbuffers/flatbuffers.h"
+#include "platform/base/arith.h"
+#include "platform/base/hash.h"
+#include "platform/base/layout.h"
+
+namespace arn {
+namespace {
+
+// Real indexes have a depth below 8 and at most some thousand tables; these bounds stop a hostile
+// one from costing time.
+constexpr uint32_t kMaxIndexDepth = 16;
+constexpr uint32_t kMaxIndexTables = 4u << 20;
+
+bool RangeInside(uint64_t offset, uint64_t bytes, uint64_t limit) {
+  return bytes <= limit && offset <= limit - bytes;
+}
+
+Status CheckHash(const Bundle& bundle, const fbs::Segment* segment, const char* what, Diag* diag) {
+  if (segment == nullptr || segment->bytes() == 0) return Status::kOk;
+  ARN_TRY(CheckSegment(bundle, *segment, what, diag));
+  const uint64_t hash =
+      Xxh64(bundle.segments.data() + segment->offset(), static_cast<size_t>(segment->bytes()));
+  if (hash != segment->hash()) {
+    return diag->Fail(Status::kHashMismatch,
+                      "%s: hash is %016" PRIx64 ", the index says %016" PRIx64, what, hash,
+                      static_cast<uint64_t>(segment->hash()));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag) {
+  *out = Bundle();
+  BundleHeader header;
+  if (file.size() < sizeof header) {
+    return diag->Fail(Status::kBundleTruncated, "the file has %zu bytes, a bundle's header has %zu",
+                      file.size(), sizeof header);
+  }
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, "ARENITE", 8) != 0) {
+    return diag->Fail(Status::kBadBundle,
+                      "not an Arenite bundle: the file does not begin with ARENITE");
+  }
+  if (header.version != kBundleVersion) {
+    return diag->Fail(Status::kBundleVersion, "bundle version %u, this library reads %u",
+                      header.version, kBundleVersion);
+  }
+  const uint64_t header_hash = Xxh64(file.data(), offsetof(BundleHeader, header_hash));
+  if (header_hash != header.header_hash || header.header_bytes != sizeof header) {
+    return diag->Fail(Status::kHashMismatch, "the header is damaged (its hash does not match)");
+  }
+  if (!RangeInside(header.index_offset, header.index_bytes, file.size()) ||
+      !RangeInside(header.segments_offset, header.segments_bytes, file.size())) {
+    return diag->Fail(Status::kBundleTruncated,
+                      "the file has %zu bytes; the header puts the index at %" PRIu64 "+%" PRIu64
+                      " and the segments at %" PRIu64 "+%" PRIu64,
+                      file.size(), header.index_offset, header.index_bytes, header.segments_offset,
+                      header.segments_bytes);
+  }
+  if (header.index_offset % 16 != 0 || header.segments_offset % kRegionAlign != 0) {
+    return diag->Fail(Status::kBadBundle,
+                      "index offset %" PRIu64 " or segments offset %" PRIu64 " is not aligned",
+                      header.index_offset, header.segments_offset);
+  }
+  const std::byte* index = file.data() + header.index_offset;
+  const size_t index_bytes = static_cast<size_t>(header.index_bytes);
+  if (Xxh64(index, index_bytes) != header.index_hash) {
+    return diag->Fail(Status::kHashMismatch, "the index is damaged (its hash does not match)");
+  }
+  const uint8_t* index_u8 = reinterpret_cast<const uint8_t*>(index);
+  flatbuffers::Verifier verifier(index_u8, index_bytes, kMaxIndexDepth, kMaxIndexTables);
+  if (index_bytes < 16 || !fbs::VerifyBundleBuffer(verifier)) {
+    return diag->Fail(Status::kBadBundle, "the index is not a valid FlatBuffer of a bundle");
+  }
+  out->file = file;
+  out->segments = file.subspan(static_cast<size_t>(header.segments_offset),
+                               static_cast<size_t>(header.segments_bytes));
+  out->segments_offset = header.segments_offset;
+  out->index = fbs::GetBundle(index_u8);
+  return Status::kOk;
+}
+
+Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const char* what,
+                    Diag* diag) {
+  uint64_t padded = 0;
+  if (!CheckedAdd(segment.bytes(), kOverreadBytes, &padded) ||
+      !RangeInside(segment.offset(), padded, bundle.segments.size())) {
+    return diag->Fail(Status::kBundleTruncated,
+                      "%s: %" PRIu64 " bytes at %" PRIu64 " leave the segment area of %zu bytes",
+                      what, static_cast<uint64_t>(segment.bytes()),
+                      static_cast<uint64_t>(segment.offset()), bundle.segments.size());
+  }
+  if (segment.offset() % kSliceAlign != 0) {
+    return diag->Fail(Status::kBadBundle, "%s: offset %" PRIu64 " is not a multiple of %u", what,
+                      static_cast<uint64_t>(segment.offset()), kSliceAlign);
+  }
+  return Status::kOk;
+}
+
+Status VerifySegmentHashes(const Bundle& bundle, Diag* diag) {
+  if (const fbs::Model* model = bundle.index->model(); model && model->tensors()) {
+    for (const fbs::Tensor* tensor : *model->tensors()) {
+      ARN_TRY(CheckHash(bundle, tensor->segment(), tensor->name()->c_str(), diag));
+    }
+  }
+  if (const fbs::Tokenizer* text = bundle.index->tokenizer()) {
+    ARN_TRY(CheckHash(bundle, text->token_bytes(), "tokenizer token_bytes", diag));
+    ARN_TRY(CheckHash(bundle, text->token_offsets(), "tokenizer token_offsets", diag));
+    ARN_TRY(CheckHash(bundle, text->token_table(), "tokenizer token_table", diag));
+    ARN_TRY(CheckHash(bundle, text->merge_table(), "tokenizer merge_table", diag));
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

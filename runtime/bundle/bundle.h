@@ -1,0 +1,51 @@
+// Bundle: a .arn file in memory, with its frame checked: header, hashes, FlatBuffers structure, and
+// every segment inside the segment area. What the fields mean is checked by model/ and text/. The
+// file is untrusted input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/bundle/bundle_generated.h"
+
+namespace arn {
+
+// The fixed 64 bytes at the start of the file, little endian. docs/bundle-format.md.
+struct BundleHeader {
+  char magic[8];  // "ARENITE\0"
+  uint32_t version;
+  uint32_t header_bytes;
+  uint64_t index_offset;
+  uint64_t index_bytes;
+  uint64_t index_hash;  // XXH64, seed 0
+  uint64_t segments_offset;
+  uint64_t segments_bytes;
+  uint64_t header_hash;  // XXH64, seed 0, of the 56 bytes before it
+};
+static_assert(sizeof(BundleHeader) == 64);
+
+inline constexpr uint32_t kBundleVersion = 1;
+
+struct Bundle {
+  Span<const std::byte> file;
+  Span<const std::byte> segments;      // the segment area
+  uint64_t segments_offset = 0;        // of the area, in the file
+  const fbs::Bundle* index = nullptr;  // points into `file`
+};
+
+// Checks the header, the index hash and the index's structure. `file` is 16-byte aligned and
+// outlives the bundle.
+Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag);
+
+// That a segment lies inside the area (with kOverreadBytes behind it), at a multiple of 64. `what`
+// names it in the error.
+Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const char* what,
+                    Diag* diag);
+
+// Reads every segment and compares its hash.
+Status VerifySegmentHashes(const Bundle& bundle, Diag* diag);
+
+}  // namespace arn

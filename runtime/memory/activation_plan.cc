@@ -1,0 +1,63 @@
+#include "runtime/memory/activation_plan.h"
+
+#include "platform/base/arith.h"
+#include "runtime/model/decoder_program.h"
+
+namespace arn {
+namespace {
+
+bool AliveTogether(const Value& a, const Value& b) {
+  return a.first_step <= b.last_step && b.first_step <= a.last_step;
+}
+
+// Gap after each value that kernels may read into.
+uint64_t PaddedBytes(const Value& value, uint32_t rows) {
+  return AlignUp(uint64_t{value.width} * rows * sizeof(float) + kOverreadBytes, kSliceAlign);
+}
+
+// The lowest offset where `value` overlaps no placed value that lives at the same time.
+uint64_t LowestOffset(const Value& value, uint64_t bytes, Span<const Value> values,
+                      const bool* placed, uint32_t rows) {
+  uint64_t offset = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Value& other = values[i];
+      if (!placed[i] || !AliveTogether(value, other)) continue;
+      const uint64_t end = other.slice.offset + PaddedBytes(other, rows);
+      if (offset < end && other.slice.offset < offset + bytes) {
+        offset = end;
+        moved = true;
+      }
+    }
+  }
+  return offset;
+}
+
+}  // namespace
+
+Status PlanActivations(Span<Value> values, uint32_t rows, Layout* layout) {
+  if (values.size() > kMaxValues) return Status::kInternal;
+  bool placed[kMaxValues] = {};
+  uint64_t total = 0;
+  for (size_t n = 0; n < values.size(); ++n) {
+    size_t largest = values.size();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!placed[i] && (largest == values.size() || values[i].width > values[largest].width)) {
+        largest = i;
+      }
+    }
+    Value& value = values[largest];
+    const uint64_t bytes = PaddedBytes(value, rows);
+    value.slice.region = Region::kActivations;
+    value.slice.bytes = uint64_t{value.width} * rows * sizeof(float);
+    value.slice.offset = LowestOffset(value, bytes, values, placed, rows);
+    placed[largest] = true;
+    total = Max(total, value.slice.offset + bytes);
+  }
+  ARN_ASSIGN(const Slice block, layout->Add(Region::kActivations, total));
+  for (Value& value : values) value.slice.offset += block.offset;
+  return Status::kOk;
+}
+
+}  // namespace arn

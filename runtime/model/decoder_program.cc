@@ -1,0 +1,189 @@
+#include "runtime/model/decoder_program.h"
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kStepsPerLayer = 9;
+constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
+
+// Collects steps and stretches the lifetimes of the values that they touch.
+class Builder {
+ public:
+  Builder(Span<Step> steps, Span<Value> values) : steps_(steps), values_(values) {}
+
+  ValueId NewValue(const char* name, uint32_t width) {
+    const ValueId id = n_values_++;
+    values_[id].name = name;
+    values_[id].width = width;
+    values_[id].first_step = UINT32_MAX;
+    return id;
+  }
+
+  void Add(const Step& step) {
+    Touch(step.in);
+    Touch(step.out);
+    Touch(step.angles);
+    steps_[n_steps_++] = step;
+  }
+
+  // Later layers repeat the first one's pattern; only values that cross layers live on.
+  void FreezeLifetimes(ValueId id) { frozen_ |= uint64_t{1} << id; }
+
+  uint32_t n_steps() const { return n_steps_; }
+  uint32_t n_values() const { return n_values_; }
+
+ private:
+  void Touch(ValueId id) {
+    if (id == kNoValue || (frozen_ >> id & 1) != 0) return;
+    Value& value = values_[id];
+    value.first_step = Min(value.first_step, n_steps_);
+    value.last_step = n_steps_;
+  }
+
+  Span<Step> steps_;
+  Span<Value> values_;
+  uint32_t n_steps_ = 0;
+  ValueId n_values_ = 0;
+  uint64_t frozen_ = 0;
+};
+static_assert(kMaxValues <= 64);
+
+struct LayerValues {
+  ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
+};
+
+// One pre-norm decoder layer: x += Wo attention(norm(x)); x += Wdown act(Wgu norm(x)).
+void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const ValueId* angles,
+              Builder* builder) {
+  const LayerSpec& layer = spec.layers[index];
+  const LayerKindSpec& kind = spec.kinds[layer.kind];
+  Step base;
+  base.layer = static_cast<uint16_t>(index);
+  base.kind = static_cast<uint16_t>(layer.kind);
+  base.group_layer = static_cast<uint16_t>(layer.group_layer);
+  base.epsilon = kind.norm_epsilon;
+
+  auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
+    Step step = base;
+    step.op = op;
+    step.in = in;
+    step.out = out;
+    step.weight = weight;
+    step.activation = kind.activation;
+    step.accumulate = op == Op::kLinear && out == v.x;
+    if (op == Op::kQkvRope) {
+      step.angles = angles[kind.attention.rope];
+      step.q_norm = layer.q_norm;
+      step.k_norm = layer.k_norm;
+    }
+    builder->Add(step);
+  };
+  add(Op::kRmsNorm, v.x, v.normed, layer.attention_norm);
+  add(Op::kLinear, v.normed, v.qkv, layer.qkv);
+  add(Op::kQkvRope, v.qkv, kNoValue, kNoWeight);
+  add(Op::kAttention, v.qkv, v.attention, kNoWeight);
+  add(Op::kLinear, v.attention, v.x, layer.attention_out);
+  add(Op::kRmsNorm, v.x, v.ffn_normed, layer.ffn_norm);
+  add(Op::kLinear, v.ffn_normed, v.gate_up, layer.gate_up);
+  add(Op::kGatedAct, v.gate_up, v.activated, kNoWeight);
+  add(Op::kLinear, v.activated, v.x, layer.down);
+}
+
+// The widest that any kind needs.
+void Widths(const ModelSpec& spec, uint32_t* qkv, uint32_t* attention, uint32_t* ffn) {
+  *qkv = *attention = *ffn = 0;
+  for (const LayerKindSpec& kind : spec.kinds) {
+    const AttentionKind& a = kind.attention;
+    *qkv = Max(*qkv, (a.n_heads + 2 * a.n_kv_heads) * a.head_dim);
+    *attention = Max(*attention, a.n_heads * a.head_dim);
+    *ffn = Max(*ffn, kind.ffn_dim);
+  }
+}
+
+}  // namespace
+
+uint64_t DecoderProgramBytes(const fbs::Model& model) {
+  const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
+  const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
+  return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
+         kMaxValues * sizeof(Value) + n_kinds * sizeof(AttentionKind) + 3 * kSliceAlign;
+}
+
+Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
+  *out = Program();
+  // Different widths inside one value would need a stride of their own.
+  for (const LayerKindSpec& kind : spec.kinds) {
+    if (kind.attention.n_heads != spec.kinds[0].attention.n_heads ||
+        kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
+        kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
+        kind.ffn_dim != spec.kinds[0].ffn_dim) {
+      return diag->Fail(Status::kUnsupported,
+                        "model.kinds: layers with different head counts or ffn_dim in one model");
+    }
+  }
+  const uint64_t n_layers = spec.layers.size();
+  const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size();
+  ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
+  ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
+  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
+  for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = spec.kinds[i].attention;
+
+  uint32_t qkv_width, attention_width, ffn_dim;
+  Widths(spec, &qkv_width, &attention_width, &ffn_dim);
+  Builder builder(steps, values);
+  LayerValues v;
+  v.x = builder.NewValue("x", spec.hidden);
+  v.normed = builder.NewValue("normed", spec.hidden);
+  v.qkv = builder.NewValue("qkv", qkv_width);
+  v.attention = builder.NewValue("attention", attention_width);
+  v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
+  v.gate_up = builder.NewValue("gate_up", 2 * ffn_dim);
+  v.activated = builder.NewValue("activated", ffn_dim);
+
+  Step embed;
+  embed.op = Op::kEmbed;
+  embed.out = v.x;
+  embed.weight = spec.embedding;
+  builder.Add(embed);
+  ValueId angles[kMaxRopeKinds];
+  for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
+    angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
+    Step step;
+    step.op = Op::kRopeAngles;
+    step.out = angles[i];
+    step.rope = static_cast<uint16_t>(i);
+    builder.Add(step);
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    AddLayer(spec, i, v, angles, &builder);
+    if (i == 0) {
+      for (ValueId id : {v.normed, v.qkv, v.attention, v.ffn_normed, v.gate_up, v.activated}) {
+        builder.FreezeLifetimes(id);
+      }
+    }
+  }
+  Step logits;
+  logits.op = Op::kLogits;
+  logits.layer = static_cast<uint16_t>(n_layers);
+  logits.in = v.x;
+  logits.norm = spec.final_norm;
+  logits.epsilon = spec.final_norm_epsilon;
+  logits.weight = spec.head;
+  builder.Add(logits);
+  // A model need not use every rope kind it lists in its first layer; the tables live to the end.
+  for (uint32_t i = 0; i < spec.ropes.size(); ++i)
+    values[angles[i]].last_step = builder.n_steps() - 1;
+
+  out->steps = steps.subspan(0, builder.n_steps());
+  out->values = values.subspan(0, builder.n_values());
+  out->weights = spec.weights;
+  out->kinds = kinds;
+  out->ropes = spec.ropes;
+  out->vocab = spec.vocab;
+  out->max_context = spec.max_context;
+  return Status::kOk;
+}
+
+}  // namespace arn

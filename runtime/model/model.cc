@@ -1,0 +1,121 @@
+#include "runtime/model/model.h"
+
+#include <new>
+
+#include "platform/base/arith.h"
+#include "platform/os/pages.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kModelSlackBytes = 4096;  // alignment between the parts of the arena
+
+Status CheckTokenIds(const Bundle& bundle, const Model& model, Diag* diag) {
+  const fbs::Generation* generation = bundle.index->generation();
+  if (generation == nullptr || !model.has_weights) return Status::kOk;
+  if (generation->eos_ids() != nullptr) {
+    for (uint32_t id : *generation->eos_ids()) {
+      if (id >= model.spec.vocab) {
+        return diag->Fail(Status::kBadBundle,
+                          "generation.eos_ids: %u is not below the vocabulary %u", id,
+                          model.spec.vocab);
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
+  model->bundle = bundle;
+  if (bundle.index->model() == nullptr && bundle.index->tokenizer() == nullptr) {
+    return diag->Fail(Status::kBadBundle, "the bundle has neither a model nor a tokenizer");
+  }
+  if (bundle.index->model() != nullptr) {
+    ARN_TRY(ReadModelSpec(bundle, arena, &model->spec, diag));
+    ARN_TRY(BuildDecoderProgram(model->spec, arena, &model->program, diag));
+    model->has_weights = true;
+  }
+  if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
+    const struct {
+      const fbs::Segment* segment;
+      const char* name;
+    } segments[] = {{table->token_bytes(), "tokenizer.token_bytes"},
+                    {table->token_offsets(), "tokenizer.token_offsets"},
+                    {table->token_table(), "tokenizer.token_table"},
+                    {table->merge_table(), "tokenizer.merge_table"}};
+    for (const auto& s : segments) {
+      if (s.segment == nullptr) return diag->Fail(Status::kBadBundle, "%s is missing", s.name);
+      ARN_TRY(CheckSegment(bundle, *s.segment, s.name, diag));
+    }
+    ARN_ASSIGN(model->tokenizer, Tokenizer::Create(*table, bundle.segments, arena, diag));
+  }
+  ARN_TRY(CheckTokenIds(bundle, *model, diag));
+  if (const fbs::Generation* generation = bundle.index->generation()) {
+    if (generation->eos_ids() != nullptr) {
+      model->eos_ids = {generation->eos_ids()->data(), generation->eos_ids()->size()};
+    }
+  }
+  arena->Seal();
+  return Status::kOk;
+}
+
+Status Open(Span<const std::byte> bytes, bool verify_hashes, Model** out, Diag* diag) {
+  Bundle bundle;
+  ARN_TRY(OpenBundle(bytes, &bundle, diag));
+  if (verify_hashes) ARN_TRY(VerifySegmentHashes(bundle, diag));
+  uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
+  if (const fbs::Model* model = bundle.index->model()) {
+    arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model);
+  }
+  if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
+    arena_bytes += Tokenizer::ArenaBytes(*table);
+  }
+  Result<Span<std::byte>> pages = ReservePages(arena_bytes);
+  if (!pages.ok()) {
+    return diag->Fail(pages.status(), "cannot reserve %llu bytes for the model's tables",
+                      static_cast<unsigned long long>(arena_bytes));
+  }
+  Arena arena(pages.value());
+  Result<void*> place = arena.Allocate(sizeof(Model), alignof(Model));
+  if (!place.ok()) {
+    ReleasePages(pages.value());
+    return place.status();
+  }
+  Model* model = new (place.value()) Model();
+  model->pages = pages.value();
+  const Status status = Build(bundle, &arena, model, diag);
+  if (status != Status::kOk) {
+    ReleasePages(pages.value());
+    return status;
+  }
+  *out = model;
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status OpenModel(Span<const std::byte> bytes, MappedFile file, bool verify_hashes, Model** out,
+                 Diag* diag) {
+  *out = nullptr;
+  const Status status = Open(bytes, verify_hashes, out, diag);
+  if (status != Status::kOk) {
+    UnmapFile(&file);
+    return status;
+  }
+  (*out)->file = file;
+  return Status::kOk;
+}
+
+void CloseModel(Model* model) {
+  if (model == nullptr) return;
+  MappedFile file = model->file;
+  ReleasePages(model->pages);
+  UnmapFile(&file);
+}
+
+const char* TensorName(const Model& model, WeightId id) {
+  const auto* tensors = model.bundle.index->model()->tensors();
+  return id < tensors->size() ? tensors->Get(id)->name()->c_str() : "";
+}
+
+}  // namespace arn

@@ -1,0 +1,36 @@
+// Model: an open bundle: the file, its checked spec, the program and the tokenizer. Immutable after
+// opening, so any number of threads and sessions may share it.
+#pragma once
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/os/mapped_file.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/model/decoder_program.h"
+#include "runtime/model/model_spec.h"
+#include "runtime/text/tokenizer.h"
+
+namespace arn {
+
+struct Model {
+  MappedFile file;        // empty when the caller owns the bytes
+  Span<std::byte> pages;  // where this object and all it points to live
+  Bundle bundle;
+  bool has_weights = false;  // else spec and program are empty
+  ModelSpec spec;
+  Program program;                       // without a session's sizes; see decoder_program.h
+  const Tokenizer* tokenizer = nullptr;  // null when the bundle has none
+  Span<const uint32_t> eos_ids;
+};
+
+// Takes over `file` (also on failure), which is empty when the bytes are the caller's; then they
+// must outlive the model.
+Status OpenModel(Span<const std::byte> bytes, MappedFile file, bool verify_hashes, Model** out,
+                 Diag* diag);
+// Null is allowed.
+void CloseModel(Model* model);
+
+// The name of a tensor, never null.
+const char* TensorName(const Model& model, WeightId id);
+
+}  // namespace arn

@@ -1,0 +1,71 @@
+// ModelSpec: the plain, checked view of a bundle's model. After ReadModelSpec every index is in
+// range, every tensor has the shape its place asks for, and every number is finite: what builds on
+// it checks nothing again.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/program.h"
+#include "kernels/weight.h"
+#include "platform/base/arena.h"
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "runtime/bundle/bundle.h"
+
+namespace arn {
+
+struct LayerKindSpec {
+  AttentionKind attention;
+  uint32_t ffn_dim = 0;
+  float norm_epsilon = 0.0f;
+  Activation activation = Activation::kSilu;
+  bool has_qk_norm = false;
+};
+
+struct LayerSpec {
+  uint32_t kind = 0;
+  uint32_t group_layer = 0;  // index inside its KV group
+  WeightId attention_norm = kNoWeight;
+  WeightId qkv = kNoWeight;
+  WeightId q_norm = kNoWeight;
+  WeightId k_norm = kNoWeight;
+  WeightId attention_out = kNoWeight;
+  WeightId ffn_norm = kNoWeight;
+  WeightId gate_up = kNoWeight;
+  WeightId down = kNoWeight;
+};
+
+// Layers whose KV has one shape share a group of pages.
+struct KvGroupSpec {
+  uint32_t n_layers = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+};
+
+inline constexpr uint32_t kMaxRopeKinds = 8;
+
+struct ModelSpec {
+  uint32_t hidden = 0;
+  uint32_t vocab = 0;
+  uint32_t max_context = 0;
+  Span<const LayerKindSpec> kinds;
+  Span<const RopeKind> ropes;
+  Span<const LayerSpec> layers;
+  Span<const Weight> weights;  // by tensor index
+  KvGroupSpec groups[kMaxKvGroups];
+  uint32_t n_groups = 0;
+  WeightId embedding = kNoWeight;
+  WeightId final_norm = kNoWeight;
+  float final_norm_epsilon = 0.0f;
+  WeightId head = kNoWeight;
+  uint64_t weight_bytes = 0;  // each tensor once
+  uint64_t n_parameters = 0;  // rows * cols of each tensor once
+};
+
+// Arena bytes that ReadModelSpec takes at most.
+uint64_t ModelSpecBytes(const fbs::Model& model);
+
+// The spec points into the bundle and the arena. Errors name the field and the value.
+Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* diag);
+
+}  // namespace arn

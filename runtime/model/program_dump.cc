@@ -1,0 +1,89 @@
+#include "runtime/model/program_dump.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+// Counts everything, keeps what fits.
+class Writer {
+ public:
+  explicit Writer(Span<char> out) : out_(out) {}
+
+  void Print(const char* format, ...) __attribute__((format(printf, 2, 3))) {
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    const int n = std::vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (n <= 0) return;
+    const size_t length = Min(static_cast<size_t>(n), sizeof line - 1);
+    if (size_ < out_.size()) {
+      std::memcpy(out_.data() + size_, line, Min(length, out_.size() - size_));
+    }
+    size_ += length;
+  }
+
+  size_t size() const { return size_; }
+
+ private:
+  Span<char> out_;
+  size_t size_ = 0;
+};
+
+const char* ActivationName(Activation activation) {
+  switch (activation) {
+    case Activation::kSilu: return "silu";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+size_t DumpProgram(const Program& program, WeightNamer name, const void* context, Span<char> text) {
+  Writer out(text);
+  for (size_t i = 0; i < program.values.size(); ++i) {
+    const Value& value = program.values[i];
+    out.Print("value %%%zu %s f32[%u, %u] steps %u..%u\n", i, value.name, program.max_rows,
+              value.width, value.first_step, value.last_step);
+  }
+  for (size_t i = 0; i < program.ropes.size(); ++i) {
+    out.Print("rope %zu dim %u amplitude %.6g\n", i, program.ropes[i].rotary_dim,
+              static_cast<double>(program.ropes[i].amplitude));
+  }
+  for (size_t i = 0; i < program.kinds.size(); ++i) {
+    const AttentionKind& kind = program.kinds[i];
+    out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u scale %.6g rope %u group %u\n",
+              i, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.window,
+              static_cast<double>(kind.scale), kind.rope, kind.group);
+  }
+  for (size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    out.Print("%4zu %-11s", i, OpName(step.op));
+    if (step.in != kNoValue) out.Print(" in %%%u", step.in);
+    if (step.out != kNoValue) out.Print(" out %s%%%u", step.accumulate ? "+" : "", step.out);
+    if (step.angles != kNoValue) out.Print(" angles %%%u", step.angles);
+    if (step.norm != kNoWeight) out.Print(" norm %s", name(context, step.norm));
+    if (step.weight != kNoWeight) out.Print(" weight %s", name(context, step.weight));
+    if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
+    if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
+    switch (step.op) {
+      case Op::kQkvRope:
+      case Op::kAttention: out.Print(" kind %u layer %u", step.kind, step.layer); break;
+      case Op::kGatedAct: out.Print(" %s", ActivationName(step.activation)); break;
+      case Op::kRopeAngles: out.Print(" rope %u", step.rope); break;
+      case Op::kEmbed:
+      case Op::kRmsNorm:
+      case Op::kLinear:
+      case Op::kLogits: break;
+    }
+    out.Print("\n");
+  }
+  return out.size();
+}
+
+}  // namespace arn

@@ -1,0 +1,54 @@
+// Sampler: from logits to one token. The order of the warpers is that of transformers' generate():
+// temperature, top-k, top-p, min-p; then one draw. Temperature 0 is greedy.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/logits_ops.h"
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "runtime/sampling/random.h"
+
+namespace arn {
+
+struct SamplingOptions {
+  float temperature = 0.0f;  // >= 0; 0: greedy
+  uint32_t top_k = 0;        // 0: off
+  float top_p = 1.0f;        // (0, 1]; 1: off
+  float min_p = 0.0f;        // [0, 1); 0: off
+  uint64_t seed = 0;
+};
+
+// kBadArgument names the field and the value.
+Status CheckSampling(const SamplingOptions& options, Diag* diag);
+
+struct SamplerPlan {
+  Slice candidates;  // u32 [vocab]
+  Slice weights;     // f32 [vocab]
+};
+Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out);
+
+class Sampler {
+ public:
+  void Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory, uint32_t vocab);
+  // Checked options; restarts the random numbers.
+  void Configure(const SamplingOptions& options);
+
+  // logits: f32 [vocab], unchanged. The same logits, options and draws give the same token on every
+  // machine.
+  int32_t Sample(const float* logits);
+
+ private:
+  // Fills candidates_ with the ids that may be drawn and returns how many (at least 1).
+  uint32_t CollectCandidates(const float* logits);
+  void KeepTopK(const float* logits, uint32_t* n);
+
+  const LogitsOps* ops_ = nullptr;
+  uint32_t* candidates_ = nullptr;
+  float* weights_ = nullptr;
+  uint32_t vocab_ = 0;
+  SamplingOptions options_;
+  Random random_;
+};
+
+}  // namespace arn

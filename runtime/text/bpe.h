@@ -1,0 +1,82 @@
+// Byte pair encoding (Sennrich et al. 2016, https://aclanthology.org/P16-1162) of one piece of
+// text, in the order of Hugging Face tokenizers' BPE model: the merge of lowest rank first, of
+// equals the leftmost.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/arena.h"
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/text/vocab.h"
+
+namespace arn {
+
+// Takes ids, counts those that do not fit.
+class IdSink {
+ public:
+  explicit IdSink(Span<int32_t> ids) : ids_(ids) {}
+  void Put(uint32_t id) {
+    if (count_ < ids_.size()) ids_[count_] = static_cast<int32_t>(id);
+    ++count_;
+  }
+  size_t count() const { return count_; }
+
+ private:
+  Span<int32_t> ids_;
+  size_t count_ = 0;
+};
+
+class BpeModel {
+ public:
+  // Needs the vocabulary and the merges; `units_are_bytes`: the pre-tokenizer is byte-level.
+  Status Init(const fbs::Tokenizer& table, bool units_are_bytes, const Vocab* vocab,
+              const MergeTable* merges, Diag* diag);
+
+  // At most this many symbols stand for the text before merging.
+  size_t CountSymbols(StringView text) const;
+
+  // The arrays that merging works in; one for each Encode.
+  class Workspace {
+   public:
+    // Enough for Init with the same count.
+    static uint64_t Bytes(uint64_t max_symbols);
+    // max_symbols is below 2^32.
+    Status Init(Arena* scratch, uint64_t max_symbols);
+
+   private:
+    friend class BpeModel;
+    Span<uint32_t> ids_;
+    Span<uint32_t> next_;
+    Span<uint32_t> previous_;
+    Span<uint64_t> heap_;  // rank << 32 | position of the left symbol
+  };
+
+  // `piece` is valid UTF-8. kInternal when it has more symbols than the workspace was made for.
+  Status Encode(StringView piece, Workspace* workspace, IdSink* out) const;
+
+ private:
+  // Symbols of adjacent text, collected until a border that no merge can cross.
+  struct Chunk;
+
+  void EncodeBytes(StringView piece, Chunk* chunk) const;
+  void EncodeCharacters(StringView piece, Chunk* chunk) const;
+  void Append(Chunk* chunk, uint32_t id, uint32_t unit, const char* begin, const char* end) const;
+  void Flush(Chunk* chunk) const;
+  size_t MergeSmall(uint32_t* ids, size_t count) const;
+  void MergeLarge(Workspace* workspace, size_t count, IdSink* out) const;
+
+  const Vocab* vocab_ = nullptr;
+  const MergeTable* merges_ = nullptr;
+  bool units_are_bytes_ = false;
+  bool byte_fallback_ = false;
+  bool fuse_unk_ = false;
+  bool ignore_merges_ = false;
+  uint32_t unk_id_ = kEmptySlot;
+  uint32_t unit_ids_[256];      // of a byte, or of an ASCII character
+  uint32_t fallback_ids_[256];  // of "<0x00>" ... "<0xFF>"
+};
+
+}  // namespace arn

@@ -1,0 +1,79 @@
+// Ids to text.
+#include "runtime/text/tokenizer_impl.h"
+#include "runtime/text/utf8.h"
+
+namespace arn {
+namespace {
+
+// Whether bytes that come one at a time are UTF-8 as a whole.
+class Utf8Check {
+ public:
+  void Add(uint8_t byte) {
+    if (is_bad_) return;
+    pending_[size_++] = static_cast<char>(byte);
+    const Utf8Char c = ReadUtf8(pending_, pending_ + size_);
+    is_bad_ = c.kind == Utf8Kind::kInvalid;
+    if (c.kind == Utf8Kind::kValid) size_ = 0;
+  }
+  bool IsValid() const { return !is_bad_ && size_ == 0; }
+
+ private:
+  char pending_[4] = {0};
+  size_t size_ = 0;
+  bool is_bad_ = false;
+};
+
+}  // namespace
+
+bool Tokenizer::IsDecoded(int32_t id, bool skip_special) const {
+  return id >= 0 && static_cast<uint32_t>(id) < n_tokens() && !(skip_special && IsSpecial(id)) &&
+         TokenText(id).size > 0;
+}
+
+size_t Tokenizer::DecodeToken(DecodeState* state, int32_t id, bool skip_special,
+                              Span<char> out) const {
+  if (!IsDecoded(id, skip_special)) return 0;
+  TextSink sink(out);
+  impl_->decoder.Token(state, TokenText(id), &sink);
+  return sink.fits() ? sink.size() : 0;
+}
+
+size_t Tokenizer::DecodeFinish(DecodeState* state, Span<char> out) const {
+  TextSink sink(out);
+  impl_->decoder.Finish(state, &sink);
+  return sink.fits() ? sink.size() : 0;
+}
+
+Status Tokenizer::Decode(Span<const int32_t> ids, bool skip_special, Span<char> out,
+                         size_t* n_bytes) const {
+  const TokenDecoder& decoder = impl_->decoder;
+  TextSink sink(out);
+  DecodeState state;
+  for (size_t i = 0; i < ids.size();) {
+    // A run of byte tokens is looked at as a whole.
+    Utf8Check check;
+    size_t n_bytes_of_run = 0;
+    size_t end = i;
+    for (; end < ids.size(); ++end) {
+      if (!IsDecoded(ids[end], skip_special)) continue;
+      uint8_t byte = 0;
+      if (!decoder.ReadByte(TokenText(ids[end]), &byte)) break;
+      check.Add(byte);
+      ++n_bytes_of_run;
+    }
+    if (check.IsValid()) {
+      for (; i < end; ++i) {
+        if (IsDecoded(ids[i], skip_special)) decoder.Token(&state, TokenText(ids[i]), &sink);
+      }
+    } else {
+      decoder.InvalidBytes(&state, n_bytes_of_run, &sink);
+    }
+    if (end < ids.size()) decoder.Token(&state, TokenText(ids[end]), &sink);
+    i = end + 1;
+  }
+  decoder.Finish(&state, &sink);
+  *n_bytes = sink.size();
+  return sink.fits() ? Status::kOk : Status::kBufferTooSmall;
+}
+
+}  // namespace arn

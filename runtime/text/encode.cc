@@ -1,0 +1,145 @@
+// Text to ids: added tokens are cut out of the text, what is between them is normalized, searched
+// for the added tokens that match normalized text, split into pieces, and each piece is encoded.
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "runtime/text/tokenizer_impl.h"
+#include "runtime/text/utf8.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kTooLarge = uint64_t{1} << 62;
+constexpr uint64_t kAlign = 16;
+// The first character of a run that is normalized is counted twice in ToNfc's bound.
+constexpr uint64_t kBufferSlack = 16;
+
+uint64_t Sum(uint64_t a, uint64_t b) {
+  return Min(kTooLarge, Min(a, kTooLarge) + Min(b, kTooLarge));
+}
+uint64_t Product(uint64_t a, uint64_t b) {
+  uint64_t product = 0;
+  return CheckedMul(a, b, &product) ? Min(product, kTooLarge) : kTooLarge;
+}
+
+// The pieces of a text go to the model.
+class EncodingSink : public PieceSink {
+ public:
+  EncodingSink(const BpeModel& model, BpeModel::Workspace* workspace, IdSink* out)
+      : model_(model), workspace_(workspace), out_(out) {}
+  Status Put(StringView piece) override { return model_.Encode(piece, workspace_, out_); }
+
+ private:
+  const BpeModel& model_;
+  BpeModel::Workspace* workspace_;
+  IdSink* out_;
+};
+
+Result<Span<char>> TakeBuffer(Arena* arena, uint64_t bytes) {
+  ARN_ASSIGN(void* memory, arena->Allocate(bytes, kAlign));
+  return Span<char>(static_cast<char*>(memory), static_cast<size_t>(bytes));
+}
+
+}  // namespace
+
+Tokenizer::Impl::Sizes Tokenizer::Impl::Measure(uint64_t text_bytes) const {
+  Sizes sizes;
+  const Growth growth = normalizer.growth_of_anything();
+  sizes.valid_text = Product(text_bytes, kReplacementText.size);
+  const uint64_t text_bound = growth.Bound(text_bytes);
+  sizes.normalized = normalizer.is_empty() ? 0 : Sum(text_bound, kBufferSlack);
+  sizes.pieces = pre_tokenizer.BufferBytes(text_bound);
+  const StringView space = pre_tokenizer.space_replacement();
+  StringView pattern, content;
+  normalizer.SoleReplacement(&pattern, &content);
+  if (!pre_tokenizer.units_are_bytes() && (!normalizer.has_growing_steps() || pattern.size > 0)) {
+    // Characters count, not their bytes.
+    sizes.symbols = Product(Sum(text_bytes, growth.added), symbols_per_byte);
+    if (space.size > 0) sizes.symbols = Product(Sum(sizes.symbols, 1), symbols_per_space);
+  } else {
+    sizes.symbols = Max(text_bound, sizes.pieces);
+  }
+  const uint64_t model_bytes =
+      sizes.symbols >= kTooLarge / 64 ? kTooLarge : BpeModel::Workspace::Bytes(sizes.symbols);
+  sizes.shared = Max(model_bytes, normalizer.ScratchBytes(sizes.valid_text));
+  sizes.matcher =
+      normalizer.uses_regex() || pre_tokenizer.uses_regex() ? RegexMatcher::kScratchBytes : 0;
+  for (uint64_t part : {sizes.valid_text, sizes.normalized, sizes.normalized, sizes.pieces,
+                        sizes.shared, sizes.matcher}) {
+    sizes.total = Sum(sizes.total, Sum(part, kAlign));
+  }
+  return sizes;
+}
+
+size_t Tokenizer::EncodeScratchBytes(size_t text_bytes) const {
+  return static_cast<size_t>(Min<uint64_t>(impl_->Measure(text_bytes).total, SIZE_MAX));
+}
+
+Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scratch,
+                         Span<int32_t> ids, size_t* n_ids, Diag* diag) const {
+  *n_ids = 0;
+  const Impl& impl = *impl_;
+  const Impl::Sizes sizes = impl.Measure(text.size);
+  if (sizes.symbols > UINT32_MAX) {
+    return diag->Fail(Status::kBadArgument, "a text of %zu bytes is too long to be tokenized",
+                      text.size);
+  }
+  if (scratch.size() < sizes.total) {
+    return diag->Fail(Status::kBufferTooSmall,
+                      "tokenizing %zu bytes of text needs %llu bytes of scratch, there are %zu",
+                      text.size, static_cast<unsigned long long>(sizes.total), scratch.size());
+  }
+  Arena arena(scratch);
+  if (!IsValidUtf8(text)) {
+    ARN_ASSIGN(Span<char> valid, TakeBuffer(&arena, sizes.valid_text));
+    text = {valid.data(), ReplaceInvalidUtf8(text, valid.data())};
+  }
+  ARN_ASSIGN(const Span<char> normalized_a, TakeBuffer(&arena, sizes.normalized));
+  ARN_ASSIGN(const Span<char> normalized_b, TakeBuffer(&arena, sizes.normalized));
+  ARN_ASSIGN(const Span<char> pieces, TakeBuffer(&arena, sizes.pieces));
+  ARN_ASSIGN(const Span<char> shared, TakeBuffer(&arena, sizes.shared));
+  const Span<std::byte> shared_bytes(reinterpret_cast<std::byte*>(shared.data()), shared.size());
+  Arena normalizer_arena(shared_bytes);
+  Arena model_arena(shared_bytes);
+  RegexMatcher matcher;
+  if (sizes.matcher > 0) ARN_TRY(matcher.Init(&arena, Max<size_t>(text.size, sizes.normalized)));
+  BpeModel::Workspace workspace;
+  ARN_TRY(workspace.Init(&model_arena, sizes.symbols));
+
+  IdSink out(ids);
+  EncodingSink sink(impl.model, &workspace, &out);
+  if (add_special) {
+    for (uint32_t id : impl.prefix_ids) out.Put(id);
+  }
+  TextPart raw;
+  for (PartIterator raw_parts(impl.added.raw(), text); raw_parts.Next(&raw);) {
+    if (raw.is_token) {
+      out.Put(raw.id);
+      continue;
+    }
+    StringView part_text(text.data + raw.begin, raw.end - raw.begin);
+    ARN_TRY(impl.normalizer.Run(part_text, normalized_a, normalized_b, &matcher, &normalizer_arena,
+                                &part_text, diag));
+    TextPart part;
+    for (PartIterator parts(impl.added.normalized(), part_text); parts.Next(&part);) {
+      if (part.is_token) {
+        out.Put(part.id);
+        continue;
+      }
+      const bool at_start = raw.begin == 0 && part.begin == 0;
+      ARN_TRY(impl.pre_tokenizer.Run({part_text.data + part.begin, part.end - part.begin}, at_start,
+                                     &matcher, pieces, &sink, diag));
+    }
+  }
+  if (add_special) {
+    for (uint32_t id : impl.suffix_ids) out.Put(id);
+  }
+  *n_ids = out.count();
+  if (out.count() > ids.size()) {
+    return diag->Fail(Status::kBufferTooSmall, "the text has %zu tokens, there is room for %zu",
+                      out.count(), ids.size());
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

@@ -1,0 +1,210 @@
+#include "runtime/text/token_decoder.h"
+
+#include "platform/base/arith.h"
+#include "runtime/bundle/bundle_generated.h"
+#include "runtime/text/utf8.h"
+
+namespace arn {
+namespace {
+
+constexpr size_t kMaxTextBytes = 1024;
+
+StringView ViewOf(const flatbuffers::String* text) {
+  return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
+}
+
+// The value of a hexadecimal digit; 16 for anything else.
+uint32_t HexValue(char c) {
+  if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0');
+  if (c >= 'a' && c <= 'f') return static_cast<uint32_t>(c - 'a' + 10);
+  if (c >= 'A' && c <= 'F') return static_cast<uint32_t>(c - 'A' + 10);
+  return 16;
+}
+
+// "<0x41>": the byte; 256 for anything else.
+uint32_t ByteOf(StringView token) {
+  if (token.size != 6 || std::memcmp(token.data, "<0x", 3) != 0 || token.data[5] != '>') return 256;
+  // The reference's number parser takes a sign.
+  const uint32_t high = token.data[3] == '+' ? 0 : HexValue(token.data[3]);
+  const uint32_t low = HexValue(token.data[4]);
+  return high > 15 || low > 15 ? 256 : high << 4 | low;
+}
+
+}  // namespace
+
+Status TokenDecoder::Init(const fbs::Tokenizer& table, Diag* diag) {
+  const uint32_t count = table.decoders() == nullptr ? 0 : table.decoders()->size();
+  joins_with_spaces_ = count == 0;
+  // Each kind's place in the supported chains; ByteLevel stands for the first three.
+  uint32_t reached = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const fbs::Decoder* step = table.decoders()->Get(i);
+    const StringView pattern = ViewOf(step->pattern());
+    const StringView content = ViewOf(step->content());
+    uint32_t place = 0;
+    bool is_valid = pattern.size <= kMaxTextBytes && content.size <= kMaxTextBytes;
+    switch (step->kind()) {
+      case fbs::DecoderKind::Replace:
+      case fbs::DecoderKind::Metaspace:
+        place = 1;
+        pattern_ = pattern;
+        content_ = content;
+        is_valid &= pattern.size > 0;
+        drops_in_first_ = step->kind() == fbs::DecoderKind::Metaspace && step->start() != 0;
+        break;
+      case fbs::DecoderKind::ByteFallback:
+        place = 2;
+        byte_fallback_ = true;
+        break;
+      case fbs::DecoderKind::ByteLevel:
+        // The texts in the bundle are the bytes already.
+        place = 2;
+        is_valid &= reached == 0;
+        break;
+      case fbs::DecoderKind::Fuse: place = 3; break;
+      case fbs::DecoderKind::Strip:
+        place = 4;
+        strip_ = content;
+        strip_count_ = step->start();
+        is_valid &= reached == 3 && step->stop() == 0 && IsValidUtf8(content) && content.size > 0 &&
+                    ReadUtf8(content.data, content.data + content.size).bytes == content.size;
+        break;
+      default:
+        return diag->Fail(Status::kBadBundle,
+                          "tokenizer.decoders[%u].kind is %u, which this version does not know", i,
+                          static_cast<unsigned>(step->kind()));
+    }
+    if (!is_valid || place <= reached) {
+      return diag->Fail(Status::kBadBundle,
+                        "tokenizer.decoders[%u] (kind %u) is out of order or has bad texts", i,
+                        static_cast<unsigned>(step->kind()));
+    }
+    reached = place;
+  }
+  return Status::kOk;
+}
+
+size_t TokenDecoder::MaxPieceBytes(size_t max_token_bytes) const {
+  const size_t growth =
+      pattern_.size == 0
+          ? 1
+          : static_cast<size_t>(Max<uint64_t>(1, CeilDiv(content_.size, pattern_.size)));
+  // A space, what was pending, and the token; every byte may become U+FFFD.
+  return 1 +
+         kReplacementText.size * (sizeof State::pending + Max<size_t>(1, max_token_bytes) * growth);
+}
+
+bool TokenDecoder::ReadByte(StringView token, uint8_t* byte) const {
+  const uint32_t value = byte_fallback_ ? ByteOf(token) : 256;
+  *byte = static_cast<uint8_t>(value);
+  return value < 256;
+}
+
+void TokenDecoder::Token(State* state, StringView token, TextSink* out) const {
+  const bool is_first = !state->started;
+  state->started = true;
+  if (byte_fallback_) {
+    const uint32_t byte = ByteOf(token);
+    if (byte < 256) return PutByte(state, static_cast<uint8_t>(byte), out);
+    EndBytes(state, out);
+  }
+  if (joins_with_spaces_ && !is_first) PutBytes(state, " ", out);
+  if (pattern_.size == 0) return PutBytes(state, token, out);
+  size_t begin = 0;
+  for (size_t i = 0; i + pattern_.size <= token.size;) {
+    if (std::memcmp(token.data + i, pattern_.data, pattern_.size) != 0) {
+      ++i;
+      continue;
+    }
+    PutBytes(state, {token.data + begin, i - begin}, out);
+    if (!is_first || !drops_in_first_) PutBytes(state, content_, out);
+    i += pattern_.size;
+    begin = i;
+  }
+  PutBytes(state, {token.data + begin, token.size - begin}, out);
+}
+
+void TokenDecoder::Finish(State* state, TextSink* out) const {
+  if (byte_fallback_) {
+    EndBytes(state, out);
+  } else if (state->pending_size > 0) {
+    state->pending_size = 0;
+    PutCharacter(state, kReplacementText, out);
+  }
+}
+
+// A byte of a run. The reference decodes the run as a whole and replaces all of it when it is not
+// UTF-8; a stream cannot take back what is out, so from the first wrong byte on every one is
+// replaced.
+void TokenDecoder::PutByte(State* state, uint8_t byte, TextSink* out) const {
+  if (state->bad_run) return PutCharacter(state, kReplacementText, out);
+  state->pending[state->pending_size++] = byte;
+  const char* pending = reinterpret_cast<const char*>(state->pending);
+  const Utf8Char c = ReadUtf8(pending, pending + state->pending_size);
+  if (c.kind == Utf8Kind::kIncomplete) return;
+  const size_t size = state->pending_size;
+  state->pending_size = 0;
+  if (c.kind == Utf8Kind::kValid) return PutCharacter(state, {pending, size}, out);
+  InvalidBytes(state, size, out);
+  state->bad_run = true;
+}
+
+void TokenDecoder::EndBytes(State* state, TextSink* out) const {
+  const size_t size = state->pending_size;
+  state->pending_size = 0;
+  state->bad_run = false;
+  InvalidBytes(state, size, out);
+}
+
+void TokenDecoder::InvalidBytes(State* state, size_t count, TextSink* out) const {
+  state->started = true;
+  for (size_t i = 0; i < count; ++i) PutCharacter(state, kReplacementText, out);
+}
+
+// Bytes whose characters may be cut by the borders of tokens. Invalid parts become one U+FFFD each,
+// as String::from_utf8_lossy of the reference's language has it.
+void TokenDecoder::PutBytes(State* state, StringView bytes, TextSink* out) const {
+  const char* const end = bytes.data + bytes.size;
+  const char* p = bytes.data;
+  while (p != end) {
+    if (state->pending_size == 0) {
+      const Utf8Char c = ReadUtf8(p, end);
+      if (c.kind == Utf8Kind::kIncomplete) {
+        std::memcpy(state->pending, p, c.bytes);
+        state->pending_size = c.bytes;
+      } else {
+        PutCharacter(state, c.kind == Utf8Kind::kValid ? StringView(p, c.bytes) : kReplacementText,
+                     out);
+      }
+      p += c.bytes;
+      continue;
+    }
+    state->pending[state->pending_size++] = static_cast<uint8_t>(*p);
+    const char* pending = reinterpret_cast<const char*>(state->pending);
+    const Utf8Char c = ReadUtf8(pending, pending + state->pending_size);
+    if (c.kind == Utf8Kind::kInvalid) {
+      // The new byte does not go on with what was pending; it is looked at again by itself.
+      state->pending_size = 0;
+      PutCharacter(state, kReplacementText, out);
+      continue;
+    }
+    if (c.kind == Utf8Kind::kValid) {
+      state->pending_size = 0;
+      PutCharacter(state, {pending, c.bytes}, out);
+    }
+    ++p;
+  }
+}
+
+void TokenDecoder::PutCharacter(State* state, StringView character, TextSink* out) const {
+  if (state->stripped < strip_count_) {
+    if (character == strip_) {
+      ++state->stripped;
+      return;
+    }
+    state->stripped = strip_count_;
+  }
+  out->Put(character);
+}
+
+}  // namespace arn

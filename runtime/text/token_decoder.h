@@ -1,0 +1,69 @@
+// Decoders: from token texts back to text, as a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/text/tokenizer.h"
+
+namespace arn {
+
+// Takes text, counts what does not fit.
+class TextSink {
+ public:
+  explicit TextSink(Span<char> out) : out_(out) {}
+  void Put(StringView text) {
+    if (text.size > 0 && size_ <= out_.size() && text.size <= out_.size() - size_) {
+      std::memcpy(out_.data() + size_, text.data, text.size);
+    }
+    size_ += text.size;
+  }
+  size_t size() const { return size_; }
+  bool fits() const { return size_ <= out_.size(); }
+
+ private:
+  Span<char> out_;
+  size_t size_ = 0;
+};
+
+// The supported chains, each part of which may be missing:
+//   Replace or Metaspace, then ByteFallback, then Fuse, then Strip (behind Fuse only)
+//   ByteLevel, then Fuse
+// With no decoder at all tokens are joined by spaces.
+class TokenDecoder {
+ public:
+  using State = Tokenizer::DecodeState;
+
+  Status Init(const fbs::Tokenizer& table, Diag* diag);
+
+  // Bytes that Token, or Finish, writes at most, for tokens of at most that many bytes.
+  size_t MaxPieceBytes(size_t max_token_bytes) const;
+
+  void Token(State* state, StringView token, TextSink* out) const;
+  void Finish(State* state, TextSink* out) const;
+
+  // Whether the token stands for a byte ("<0x0A>") that has to be joined with its neighbours.
+  bool ReadByte(StringView token, uint8_t* byte) const;
+  // A run of such bytes that is not UTF-8 as a whole: every one of them becomes U+FFFD.
+  void InvalidBytes(State* state, size_t count, TextSink* out) const;
+
+ private:
+  void PutByte(State* state, uint8_t byte, TextSink* out) const;
+  void PutBytes(State* state, StringView bytes, TextSink* out) const;
+  void PutCharacter(State* state, StringView character, TextSink* out) const;
+  void EndBytes(State* state, TextSink* out) const;
+
+  bool joins_with_spaces_ = false;
+  bool byte_fallback_ = false;
+  bool drops_in_first_ = false;  // Metaspace: the pattern vanishes in the first token
+  StringView pattern_;
+  StringView content_;
+  StringView strip_;
+  uint32_t strip_count_ = 0;
+};
+
+}  // namespace arn

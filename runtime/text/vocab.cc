@@ -1,0 +1,122 @@
+#include "runtime/text/vocab.h"
+
+#include <cinttypes>
+
+#include "platform/base/arith.h"
+#include "platform/base/result.h"
+#include "runtime/bundle/bundle_generated.h"
+
+namespace arn {
+namespace {
+
+// The caller of Tokenizer::Create checked ranges already; they are checked again here because an
+// out-of-bounds read is too high a price for a caller's mistake.
+Status SegmentBytes(const fbs::Segment* segment, Span<const std::byte> segments, const char* name,
+                    Span<const std::byte>* out, Diag* diag) {
+  if (segment == nullptr) return diag->Fail(Status::kBadBundle, "tokenizer.%s is missing", name);
+  if (segment->offset() > segments.size() ||
+      segment->bytes() > segments.size() - segment->offset()) {
+    return diag->Fail(Status::kBadBundle,
+                      "tokenizer.%s: %" PRIu64 " bytes at %" PRIu64
+                      " leave the segment area of %zu bytes",
+                      name, static_cast<uint64_t>(segment->bytes()),
+                      static_cast<uint64_t>(segment->offset()), segments.size());
+  }
+  *out = segments.subspan(static_cast<size_t>(segment->offset()),
+                          static_cast<size_t>(segment->bytes()));
+  if (reinterpret_cast<uintptr_t>(out->data()) % alignof(uint64_t) != 0) {
+    return diag->Fail(Status::kBadBundle, "tokenizer.%s: offset %" PRIu64 " is not a multiple of 8",
+                      name, static_cast<uint64_t>(segment->offset()));
+  }
+  return Status::kOk;
+}
+
+Status SlotCount(uint64_t bytes, uint64_t slot_bytes, const char* name, uint32_t* mask,
+                 Diag* diag) {
+  const uint64_t slots = bytes / slot_bytes;
+  if (bytes % slot_bytes != 0 || !IsPowerOfTwo(slots) || slots > (uint64_t{1} << 31)) {
+    return diag->Fail(Status::kBadBundle,
+                      "tokenizer.%s has %" PRIu64 " bytes, expected %" PRIu64
+                      " times a power of two",
+                      name, bytes, slot_bytes);
+  }
+  *mask = static_cast<uint32_t>(slots - 1);
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status Vocab::Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag) {
+  n_tokens_ = table.n_tokens();
+  if (n_tokens_ == 0 || n_tokens_ > kMaxTokens) {
+    return diag->Fail(Status::kBadBundle, "tokenizer.n_tokens is %u, expected 1..%u", n_tokens_,
+                      kMaxTokens);
+  }
+  Span<const std::byte> bytes, offsets, slots;
+  ARN_TRY(SegmentBytes(table.token_bytes(), segments, "token_bytes", &bytes, diag));
+  ARN_TRY(SegmentBytes(table.token_offsets(), segments, "token_offsets", &offsets, diag));
+  ARN_TRY(SegmentBytes(table.token_table(), segments, "token_table", &slots, diag));
+  if (offsets.size() != (uint64_t{n_tokens_} + 1) * sizeof(uint32_t)) {
+    return diag->Fail(Status::kBadBundle,
+                      "tokenizer.token_offsets has %zu bytes, expected %" PRIu64 " for %u tokens",
+                      offsets.size(), (uint64_t{n_tokens_} + 1) * sizeof(uint32_t), n_tokens_);
+  }
+  bytes_ = reinterpret_cast<const char*>(bytes.data());
+  offsets_ = reinterpret_cast<const uint32_t*>(offsets.data());
+  slots_ = reinterpret_cast<const TokenSlot*>(slots.data());
+  max_token_bytes_ = 0;
+  for (uint32_t i = 0; i < n_tokens_; ++i) {
+    if (offsets_[i + 1] < offsets_[i] || offsets_[i + 1] > bytes.size()) {
+      return diag->Fail(Status::kBadBundle,
+                        "tokenizer.token_offsets: token %u lies at %u..%u of %zu bytes", i,
+                        offsets_[i], offsets_[i + 1], bytes.size());
+    }
+    max_token_bytes_ = Max(max_token_bytes_, offsets_[i + 1] - offsets_[i]);
+  }
+  ARN_TRY(SlotCount(slots.size(), sizeof(TokenSlot), "token_table", &mask_, diag));
+  bool has_empty = false;
+  for (uint32_t i = 0; i <= mask_; ++i) {
+    if (slots_[i].id == kEmptySlot) {
+      has_empty = true;
+    } else if ((slots_[i].id & ~kWholeToken) >= n_tokens_) {
+      return diag->Fail(Status::kBadBundle, "tokenizer.token_table: slot %u names token %u of %u",
+                        i, slots_[i].id & ~kWholeToken, n_tokens_);
+    }
+  }
+  if (!has_empty) {
+    return diag->Fail(Status::kBadBundle, "tokenizer.token_table has no empty slot");
+  }
+  return Status::kOk;
+}
+
+Status MergeTable::Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag) {
+  Span<const std::byte> bytes;
+  ARN_TRY(SegmentBytes(table.merge_table(), segments, "merge_table", &bytes, diag));
+  if (bytes.size() < kBoundaryBytes) {
+    return diag->Fail(Status::kBadBundle, "tokenizer.merge_table has %zu bytes, expected %u more",
+                      bytes.size(), kBoundaryBytes);
+  }
+  boundary_ = reinterpret_cast<const uint8_t*>(bytes.data());
+  slots_ = reinterpret_cast<const MergeSlot*>(bytes.data() + kBoundaryBytes);
+  ARN_TRY(SlotCount(bytes.size() - kBoundaryBytes, sizeof(MergeSlot), "merge_table", &mask_, diag));
+  const uint32_t n_tokens = table.n_tokens();
+  bool has_empty = false;
+  for (uint32_t i = 0; i <= mask_; ++i) {
+    const MergeSlot& slot = slots_[i];
+    if (slot.left == kEmptySlot) {
+      has_empty = true;
+    } else if (slot.left >= n_tokens || slot.right >= n_tokens || slot.id >= n_tokens ||
+               slot.rank == kNoRank) {
+      return diag->Fail(Status::kBadBundle,
+                        "tokenizer.merge_table: slot %u merges %u and %u into %u (rank %u) of %u "
+                        "tokens",
+                        i, slot.left, slot.right, slot.id, slot.rank, n_tokens);
+    }
+  }
+  if (!has_empty) {
+    return diag->Fail(Status::kBadBundle, "tokenizer.merge_table has no empty slot");
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

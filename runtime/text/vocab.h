@@ -1,0 +1,85 @@
+// The vocabulary and the merges: views of a bundle's segments, in the formats of
+// runtime/bundle/token_tables.h. Init checks everything that a lookup relies on, so that a lookup
+// in tables from a hostile file stays in bounds and ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/bundle/token_tables.h"
+
+namespace arn {
+
+namespace fbs {
+struct Tokenizer;
+}
+
+class Vocab {
+ public:
+  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag);
+
+  uint32_t n_tokens() const { return n_tokens_; }
+  uint32_t max_token_bytes() const { return max_token_bytes_; }
+  // `id` is below n_tokens().
+  StringView Text(uint32_t id) const {
+    return {bytes_ + offsets_[id], offsets_[id + 1] - offsets_[id]};
+  }
+  // The id, maybe with kWholeToken, or kEmptySlot.
+  uint32_t Find(StringView text) const {
+    const uint64_t hash = HashToken(text.data, text.size);
+    const uint32_t tag = static_cast<uint32_t>(hash >> 32);
+    for (uint32_t i = static_cast<uint32_t>(hash) & mask_;; i = (i + 1) & mask_) {
+      const TokenSlot slot = slots_[i];
+      if (slot.id == kEmptySlot) return kEmptySlot;
+      if (slot.tag != tag) continue;
+      const StringView found = Text(slot.id & ~kWholeToken);
+      if (found.size == text.size && std::memcmp(found.data, text.data, text.size) == 0) {
+        return slot.id;
+      }
+    }
+  }
+
+ private:
+  const char* bytes_ = nullptr;
+  const uint32_t* offsets_ = nullptr;
+  const TokenSlot* slots_ = nullptr;
+  uint32_t mask_ = 0;
+  uint32_t n_tokens_ = 0;
+  uint32_t max_token_bytes_ = 0;
+};
+
+struct Merge {
+  uint32_t rank;
+  uint32_t id;  // kEmptySlot: the pair does not merge
+};
+inline constexpr uint32_t kNoRank = 0xFFFFFFFFu;
+
+class MergeTable {
+ public:
+  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag);
+
+  // {kNoRank, kEmptySlot} when there is no such merge.
+  Merge Find(uint32_t left, uint32_t right) const {
+    for (uint32_t i = static_cast<uint32_t>(HashPair(left, right)) & mask_;; i = (i + 1) & mask_) {
+      const MergeSlot& slot = slots_[i];
+      if (slot.left == left && slot.right == right) return {slot.rank, slot.id};
+      if (slot.left == kEmptySlot) return {kNoRank, kEmptySlot};
+    }
+  }
+  // Whether any merge may cross a border between the units (see token_tables.h).
+  bool MayCross(uint32_t last_unit, uint32_t first_unit) const {
+    const uint32_t bit = BoundaryBit(last_unit, first_unit);
+    return (boundary_[bit / 8] >> (bit % 8) & 1) != 0;
+  }
+
+ private:
+  const uint8_t* boundary_ = nullptr;
+  const MergeSlot* slots_ = nullptr;
+  uint32_t mask_ = 0;
+};
+
+}  // namespace arn
