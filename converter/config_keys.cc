@@ -1,0 +1,242 @@
+#include "converter/config_keys.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "converter/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+// Bookkeeping, training, and generation defaults that are read from elsewhere.
+constexpr const char* kHarmless[] = {
+    // identity and files
+    "_name_or_path",
+    "name_or_path",
+    "_commit_hash",
+    "architectures",
+    "auto_map",
+    "model_type",
+    "transformers_version",
+    "tokenizer_class",
+    "transformers.js_config",
+    "unsloth_version",
+    "unsloth_fixed",
+    "is_llama_config",
+    "finetuning_task",
+    "task_specific_params",
+    "id2label",
+    "label2id",
+    "num_labels",
+    "problem_type",
+    "model_max_length",
+    // how the tensors were stored, or are computed by others
+    "dtype",
+    "torch_dtype",
+    "use_cache",
+    "torchscript",
+    "use_bfloat16",
+    "pretraining_tp",
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "attn_implementation",
+    "_flash_attn_2_enabled",
+    "use_flash_attn",
+    "output_attentions",
+    "output_hidden_states",
+    "return_dict",
+    "use_return_dict",
+    "chunk_size_feed_forward",
+    "tf_legacy_loss",
+    // training
+    "attention_dropout",
+    "attention_probs_dropout_prob",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "resid_pdrop",
+    "initializer_range",
+    "gradient_checkpointing",
+    // tokens and generation: generation_config.json and the token ids are read where they are used
+    "bos_token_id",
+    "eos_token_id",
+    "pad_token_id",
+    "sep_token_id",
+    "decoder_start_token_id",
+    "max_length",
+    "min_length",
+    "do_sample",
+    "early_stopping",
+    "num_beams",
+    "num_beam_groups",
+    "diversity_penalty",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
+    "repetition_penalty",
+    "length_penalty",
+    "no_repeat_ngram_size",
+    "encoder_no_repeat_ngram_size",
+    "bad_words_ids",
+    "num_return_sequences",
+    "output_scores",
+    "return_dict_in_generate",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "remove_invalid_values",
+    "exponential_decay_length_penalty",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "prefix",
+    "tie_encoder_decoder",
+    "is_decoder",
+    "cross_attention_hidden_size",
+    "max_new_tokens",
+    // counts only with use_sliding_window, which is judged by itself
+    "max_window_layers",
+};
+
+// Keys that change the computation where an architecture honours them. `off` is the value that does
+// not, besides null, false, 0 and empty.
+struct Significant {
+  const char* key;
+  const char* off;
+};
+constexpr Significant kSignificant[] = {
+    {"attention_bias", ""},
+    {"mlp_bias", ""},
+    {"use_bias", ""},
+    {"qkv_bias", ""},
+    {"sliding_window", ""},
+    {"use_sliding_window", ""},
+    {"sliding_window_pattern", ""},
+    {"attention_chunk_size", ""},
+    {"layer_types", ""},
+    {"mlp_layer_types", ""},
+    {"attn_logit_softcapping", ""},
+    {"final_logit_softcapping", ""},
+    {"logit_softcapping", ""},
+    {"query_pre_attn_scalar", ""},
+    {"attention_multiplier", "1.0"},
+    {"embedding_multiplier", "1.0"},
+    {"residual_multiplier", "1.0"},
+    {"logits_scaling", "1.0"},
+    {"logit_scale", "1.0"},
+    {"scale_depth", "1.0"},
+    {"scale_emb", "1.0"},
+    {"dim_model_base", ""},
+    {"clip_qkv", ""},
+    {"use_qk_norm", ""},
+    {"qk_layernorm", ""},
+    {"qk_norm", ""},
+    {"layer_norm_type", ""},
+    {"norm_type", ""},
+    {"parallel_attn", ""},
+    {"use_parallel_residual", ""},
+    {"alibi", ""},
+    {"position_embedding_type", "\"rope\""},
+    {"rope_interleaved", ""},
+    {"rotary_pct", "1.0"},
+    {"rotary_dim", ""},
+    {"rope_local_base_freq", ""},
+    {"no_rope_layers", ""},
+    {"no_rope_layer_interval", ""},
+    {"use_mrope", ""},
+    {"attn_temperature_tuning", ""},
+    {"num_experts", ""},
+    {"num_local_experts", ""},
+    {"num_experts_per_tok", ""},
+    {"n_routed_experts", ""},
+    {"moe_intermediate_size", ""},
+    {"q_lora_rank", ""},
+    {"kv_lora_rank", ""},
+    {"hidden_activation", "\"silu\""},
+    {"activation_function", "\"silu\""},
+    {"mlp_hidden_act", "\"silu\""},
+    {"is_encoder_decoder", ""},
+    {"add_cross_attention", ""},
+    {"pruned_heads", ""},
+    {"quantization_config", ""},
+    {"compression_config", ""},
+    {"text_config", ""},
+    {"vision_config", ""},
+};
+
+// What the families of this converter read.
+constexpr const char* kRead[] = {
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_act",
+    "max_position_embeddings",
+    "rms_norm_eps",
+    "tie_word_embeddings",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "attention_bias",
+    "mlp_bias",
+    "sliding_window",
+    "use_sliding_window",
+    "max_window_layers",
+    "layer_types",
+    "partial_rotary_factor",
+    "original_max_position_embeddings",
+};
+
+template <size_t N>
+bool Contains(const char* const (&list)[N], const std::string& key) {
+  return std::any_of(std::begin(list), std::end(list),
+                     [&](const char* entry) { return key == entry; });
+}
+
+bool SaysNothing(const nlohmann::json& value) {
+  return value.is_null() || value == false || (value.is_number() && value == 0) || value == "" ||
+         (value.is_structured() && value.empty());
+}
+
+bool IsOff(const nlohmann::json& value, const Significant& row) {
+  return SaysNothing(value) || (row.off[0] != '\0' && value == nlohmann::json::parse(row.off));
+}
+
+}  // namespace
+
+void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json,
+                           const char* architecture, std::vector<std::string>* warnings) {
+  std::vector<std::string> unknown;
+  for (const std::string& key : config->Unread()) {
+    const nlohmann::json& value = json[key];
+    const auto row = std::find_if(std::begin(kSignificant), std::end(kSignificant),
+                                  [&](const Significant& s) { return key == s.key; });
+    if (row != std::end(kSignificant)) {
+      if (!IsOff(value, *row)) {
+        Fail("%s: %s is %s, which is not understood for %s", config->label().c_str(), key.c_str(),
+             Shown(value).c_str(), architecture);
+      }
+      continue;
+    }
+    if (Contains(kHarmless, key) || SaysNothing(value)) continue;
+    unknown.push_back(key);
+  }
+  if (!unknown.empty()) {
+    warnings->push_back(config->label() +
+                        ": keys that are not known and were ignored: " + JoinNames(unknown, 20));
+  }
+}
+
+std::vector<std::string> KeysThatNobodyKnows(const nlohmann::json& json) {
+  std::vector<std::string> unknown;
+  for (const auto& [key, value] : json.items()) {
+    if (!Contains(kHarmless, key) && !Contains(kRead, key) && !SaysNothing(value)) {
+      unknown.push_back(key);
+    }
+  }
+  return unknown;
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,167 @@
+#include "converter/convert.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "converter/error.h"
+#include "converter/families.h"
+#include "converter/hf/chat_template.h"
+#include "converter/hf/checkpoint.h"
+#include "converter/hf/generation_config.h"
+#include "converter/hf/json_file.h"
+#include "converter/write/bundle_writer.h"
+#include "converter/write/index.h"
+#include "converter/write/tensor_writer.h"
+#include "converter/write/tokenizer_section.h"
+
+namespace arn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using flatbuffers::Offset;
+
+// Everything about the weights that is known before the first byte is written.
+struct WeightsJob {
+  DecoderSpec spec;
+  GenerationSpec generation;
+  Checkpoint checkpoint;
+  TensorPlan plan;
+};
+
+std::string SourceName(const ConvertOptions& options) {
+  if (!options.source_name.empty()) return options.source_name;
+  return fs::canonical(options.folder).filename().string();
+}
+
+uint64_t CountElements(const TensorPlan& plan) {
+  uint64_t total = 0;
+  for (const PlannedTensor& tensor : plan.tensors) total += tensor.elements();
+  return total;
+}
+
+uint64_t CountParameters(const TensorPlan& plan) {
+  uint64_t total = 0;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    for (const SourcePart& part : tensor.parts) {
+      total += part.weight->tensor->elements();
+      if (part.bias != nullptr) total += part.bias->tensor->elements();
+    }
+  }
+  return total;
+}
+
+// Ids that no config gives come from tokenizer_config.json.
+void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, GenerationSpec* generation) {
+  const auto is_id = [vocab](int32_t id) { return id >= 0 && static_cast<uint32_t>(id) < vocab; };
+  if (generation->eos_ids.empty() && is_id(tokenizer.eos_id)) {
+    generation->eos_ids.push_back(static_cast<uint32_t>(tokenizer.eos_id));
+  }
+  if (generation->bos_id < 0 && is_id(tokenizer.bos_id)) generation->bos_id = tokenizer.bos_id;
+  if (generation->pad_id < 0 && is_id(tokenizer.pad_id)) generation->pad_id = tokenizer.pad_id;
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, const ConvertEvents& events)
+      : options_(options), events_(events) {}
+
+  ConvertResult Run() {
+    if (!fs::is_directory(options_.folder)) {
+      Fail("%s: not a folder", options_.folder.c_str());
+    }
+    std::optional<WeightsJob> job;
+    if (!options_.tokenizer_only) job.emplace(PlanWeights());
+    const std::optional<TokenizerTables> tokenizer = LoadTokenizer(options_.folder, &warnings_);
+    const std::string chat_template = ReadChatTemplate(options_.folder);
+    if (!tokenizer && options_.tokenizer_only) {
+      Fail("%s: no tokenizer.json is there", options_.folder.c_str());
+    }
+    GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
+    if (tokenizer) {
+      const uint32_t vocab = job ? job->spec.vocab : tokenizer->n_tokens;
+      if (tokenizer->n_tokens > vocab) WarnOfTokensWithoutRow(tokenizer->n_tokens, vocab);
+      AddTokenizerIds(*tokenizer, vocab, &generation_spec);
+    } else {
+      warnings_.push_back("no tokenizer.json: the bundle will work with token ids only");
+    }
+    TellWarnings();
+
+    BundleWriter writer(options_.output);
+    flatbuffers::FlatBufferBuilder builder;
+    Offset<fbs::Model> model;
+    Offset<fbs::Tokenizer> tokenizer_table;
+    if (tokenizer) tokenizer_table = WriteTokenizer(*tokenizer, &writer, &builder);
+    if (job) {
+      const std::vector<fbs::Segment> segments = WriteWeights(job->plan, &writer);
+      model = BuildModel({&job->spec, &job->plan, &segments, SourceName(options_)}, &builder);
+    }
+    const Offset<fbs::Generation> generation = BuildGeneration(generation_spec, &builder);
+    const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
+    const auto target = builder.CreateString(options_.formats.target->name);
+    Offset<flatbuffers::String> chat;
+    if (!chat_template.empty()) chat = builder.CreateString(chat_template);
+    fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder, producer, kPackVersion, target,
+                                                       model, tokenizer_table, generation, chat));
+    writer.Finish(builder);
+
+    ConvertResult result;
+    result.file_bytes = writer.file_bytes();
+    result.n_parameters = job ? CountParameters(job->plan) : 0;
+    result.has_tokenizer = tokenizer.has_value();
+    return result;
+  }
+
+ private:
+  WeightsJob PlanWeights() {
+    const fs::path path =
+        options_.config.empty() ? options_.folder / "config.json" : options_.config;
+    const nlohmann::json config = LoadJson(path);
+    DecoderSpec spec = ReadDecoderSpec(config, path.string(), &warnings_);
+    GenerationSpec generation =
+        ReadGeneration(options_.folder, config, path.string(), spec.vocab, &warnings_);
+    Checkpoint checkpoint(options_.folder);
+    TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
+    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
+  }
+
+  std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
+    const uint64_t total = CountElements(plan);
+    uint64_t done = 0;
+    const OnProgress on_progress = [&](const PlannedTensor& tensor, uint64_t elements) {
+      done += elements;
+      if (events_.on_progress) events_.on_progress(tensor.name, done, total);
+    };
+    std::vector<fbs::Segment> segments;
+    for (const PlannedTensor& tensor : plan.tensors) {
+      segments.push_back(WriteTensor(tensor, options_.n_threads, on_progress, writer));
+    }
+    return segments;
+  }
+
+  void WarnOfTokensWithoutRow(uint32_t n_tokens, uint32_t vocab) {
+    warnings_.push_back(
+        Format("the tokenizer has ids up to %u, the model's vocabulary has %u: those"
+               " above it cannot be used",
+               n_tokens - 1, vocab));
+  }
+
+  void TellWarnings() {
+    for (const std::string& sentence : warnings_) {
+      if (events_.on_warning) events_.on_warning(sentence);
+    }
+    warnings_.clear();
+  }
+
+  const ConvertOptions& options_;
+  const ConvertEvents& events_;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events) {
+  return Conversion(options, events).Run();
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,19 @@
+// The families of checkpoints that can be converted: one row of a table each. This is the only
+// place of the project that knows their names; everything after it reads a DecoderSpec.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/decoder_spec.h"
+#include "nlohmann/json.hpp"
+
+namespace arn::convert {
+
+// From the contents of config.json to a spec. `label` names the file in errors. What is odd but
+// harmless is added to `warnings`, a sentence each. Throws ConvertError for an unknown architecture
+// and for every value that would change the computation and is not understood.
+DecoderSpec ReadDecoderSpec(const nlohmann::json& config, const std::string& label,
+                            std::vector<std::string>* warnings);
+
+}  // namespace arn::convert

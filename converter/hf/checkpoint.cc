@@ -1,0 +1,102 @@
+#include "converter/hf/checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "converter/error.h"
+#include "converter/hf/json_file.h"
+#include "platform/base/arith.h"
+
+namespace arn::convert {
+
+namespace fs = std::filesystem;
+
+Checkpoint::Checkpoint(const fs::path& folder) {
+  const fs::path single = folder / "model.safetensors";
+  const fs::path index = folder / "model.safetensors.index.json";
+  if (fs::exists(single)) {
+    Add(single);
+  } else if (fs::exists(index)) {
+    OpenSharded(folder, index);
+  } else {
+    const bool has_pickle = fs::exists(folder / "pytorch_model.bin") ||
+                            fs::exists(folder / "pytorch_model.bin.index.json");
+    Fail("%s: neither model.safetensors nor model.safetensors.index.json is there%s",
+         folder.c_str(),
+         has_pickle ? " (pytorch_model.bin is not read: save the checkpoint as safetensors)" : "");
+  }
+}
+
+void Checkpoint::OpenSharded(const fs::path& folder, const fs::path& index_path) {
+  const nlohmann::json index = LoadJson(index_path);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    Fail("%s: weight_map: expected an object of tensor names and files", index_path.c_str());
+  }
+  const nlohmann::json& weight_map = index["weight_map"];
+  std::set<std::string> shards;
+  for (const auto& [name, file] : weight_map.items()) {
+    if (!file.is_string()) {
+      Fail("%s: weight_map: %s: expected a file name, found %s", index_path.c_str(), name.c_str(),
+           Shown(file).c_str());
+    }
+    const std::string text = file.get<std::string>();
+    if (text.empty() || text.find('/') != std::string::npos || text == "." || text == "..") {
+      Fail("%s: weight_map: %s: expected the name of a file beside it, found %s",
+           index_path.c_str(), name.c_str(), Shown(file).c_str());
+    }
+    shards.insert(text);
+  }
+  for (const std::string& shard : shards) Add(folder / shard);
+  for (const auto& [name, file] : weight_map.items()) {
+    const Entry* entry = Find(name);
+    if (entry == nullptr || entry->file->path().filename() != file.get<std::string>()) {
+      Fail("%s: weight_map puts tensor %s into %s, which does not hold it", index_path.c_str(),
+           name.c_str(), file.get<std::string>().c_str());
+    }
+  }
+}
+
+void Checkpoint::Add(const fs::path& path) {
+  files_.push_back(std::make_unique<SafetensorsFile>(path));
+  const SafetensorsFile* file = files_.back().get();
+  for (const SourceTensor& tensor : file->tensors()) {
+    const auto [at, is_new] = entries_.emplace(tensor.name, Entry{&tensor, file});
+    if (!is_new) {
+      Fail("tensor %s is both in %s and in %s", tensor.name.c_str(),
+           at->second.file->path().c_str(), path.c_str());
+    }
+  }
+}
+
+const Checkpoint::Entry* Checkpoint::Find(const std::string& name) const {
+  const auto at = entries_.find(name);
+  return at == entries_.end() ? nullptr : &at->second;
+}
+
+bool Checkpoint::IsFloat(const SourceTensor& tensor) {
+  return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16";
+}
+
+void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, float* out) {
+  const SourceTensor& tensor = *entry.tensor;
+  if (tensor.dtype == "F32") {
+    entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));
+    return;
+  }
+  const bool is_bf16 = tensor.dtype == "BF16";
+  uint16_t halves[8192];
+  for (uint64_t done = 0; done < count;) {
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(count - done, std::size(halves)));
+    entry.file->Read(tensor.offset + (first + done) * 2, halves, n * 2);
+    float* to = out + done;
+    if (is_bf16) {
+      for (size_t i = 0; i < n; ++i) to[i] = F32FromBf16(halves[i]);
+    } else {
+      for (size_t i = 0; i < n; ++i) to[i] = F32FromF16(halves[i]);
+    }
+    done += n;
+  }
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,75 @@
+#include "converter/hf/json_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "converter/error.h"
+
+namespace arn::convert {
+namespace {
+
+// The parser's sentence without its prefix "[json.exception...] parse error at line 1, column 2: ".
+std::string Reason(const std::string& what) {
+  const size_t column = what.find("column ");
+  const size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+}  // namespace
+
+std::string ReadTextFile(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) Fail("%s: cannot open: %s", path.c_str(), std::strerror(errno));
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) Fail("%s: cannot read: %s", path.c_str(), std::strerror(errno));
+  return text;
+}
+
+nlohmann::json ParseJson(const std::string& text, const std::string& label) {
+  std::vector<std::set<std::string>> open_objects;
+  const auto watch_keys = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    switch (event) {
+      case nlohmann::json::parse_event_t::object_start: open_objects.emplace_back(); break;
+      case nlohmann::json::parse_event_t::object_end: open_objects.pop_back(); break;
+      case nlohmann::json::parse_event_t::key:
+        if (!open_objects.back().insert(value.get_ref<const std::string&>()).second) {
+          Fail("%s: the key %s comes twice in one object", label.c_str(), Shown(value).c_str());
+        }
+        break;
+      case nlohmann::json::parse_event_t::array_start:
+      case nlohmann::json::parse_event_t::array_end:
+      case nlohmann::json::parse_event_t::value: break;
+    }
+    return true;
+  };
+  try {
+    return nlohmann::json::parse(text, watch_keys);
+  } catch (const nlohmann::json::parse_error& error) {
+    // `byte` counts from 1 and is the character at which the parser gave up.
+    const size_t position = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    size_t line = 1, column = 1;
+    for (size_t i = 0; i < position; ++i) {
+      column = text[i] == '\n' ? 1 : column + 1;
+      line += text[i] == '\n';
+    }
+    Fail("%s:%zu:%zu: not valid JSON: %s", label.c_str(), line, column,
+         Reason(error.what()).c_str());
+  }
+}
+
+nlohmann::json LoadJson(const std::filesystem::path& path) {
+  return ParseJson(ReadTextFile(path), path.string());
+}
+
+std::string Shown(const nlohmann::json& value) {
+  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  return text;
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,229 @@
+// arenite-convert: the command line.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "converter/auto_target.h"
+#include "converter/convert.h"
+#include "converter/error.h"
+#include "converter/hf/json_file.h"
+#include "converter/progress.h"
+#include "converter/verify.h"
+
+namespace arn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Arguments {
+  std::string folder, output, config, name, target = "auto", verify_text;
+  std::string weights = "int8", embedding, head;
+  uint32_t threads = 2;
+  bool tokenizer_only = false, verify = false, quiet = false;
+};
+
+std::atomic<bool> interrupted{false};
+void OnSignal(int) { interrupted.store(true, std::memory_order_relaxed); }
+
+void HandleSignals() {
+  // A file size limit then gives an error of write(), which is reported as a full disk is.
+  signal(SIGXFSZ, SIG_IGN);
+  struct sigaction action = {};
+  action.sa_handler = OnSignal;
+  action.sa_flags = SA_RESETHAND;  // the second Ctrl-C ends at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+const std::map<std::string, DType>& FormatNames() {
+  static const std::map<std::string, DType> names = {{"f32", DType::kF32},
+                                                     {"f16", DType::kF16},
+                                                     {"bf16", DType::kBf16},
+                                                     {"int8", DType::kInt8},
+                                                     {"int4", DType::kInt4}};
+  return names;
+}
+
+// Embedding and head lose more by int4 than they save: they stay at int8 unless asked for.
+Formats ChooseFormats(const Arguments& arguments) {
+  Formats formats;
+  formats.weights = FormatNames().at(arguments.weights);
+  const bool is_integer = formats.weights == DType::kInt4 || formats.weights == DType::kInt8;
+  formats.embedding = !arguments.embedding.empty() ? FormatNames().at(arguments.embedding)
+                      : is_integer                 ? DType::kInt8
+                                                   : formats.weights;
+  formats.head = arguments.head.empty() ? formats.embedding : FormatNames().at(arguments.head);
+  formats.target =
+      arguments.target == "auto" ? AutoTarget() : FindPackTarget(arguments.target.c_str());
+  return formats;
+}
+
+ConvertEvents Events(Progress* progress, bool with_warnings) {
+  ConvertEvents events;
+  events.on_progress = [progress](const std::string& tensor, uint64_t done, uint64_t total) {
+    if (interrupted.load(std::memory_order_relaxed)) Fail("interrupted");
+    progress->Update(tensor, done, total);
+  };
+  if (with_warnings) {
+    events.on_warning = [progress](const std::string& sentence) {
+      progress->Clear();
+      std::fprintf(stderr, "arenite-convert: warning: %s\n", sentence.c_str());
+    };
+  }
+  return events;
+}
+
+// A file that goes when its owner does.
+class Temporary {
+ public:
+  explicit Temporary(fs::path path) : path_(std::move(path)) {}
+  ~Temporary() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  Temporary(const Temporary&) = delete;
+  Temporary& operator=(const Temporary&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Progress* progress) {
+  VerifyOptions options;
+  options.bundle = converted.output;
+  if (!arguments.verify_text.empty()) options.text = ReadTextFile(arguments.verify_text);
+  fs::path reference = converted.output;
+  reference += ".verify-" + std::to_string(getpid());
+  const Temporary temporary(reference);
+  options.reference = temporary.path();
+
+  ConvertOptions exact = converted;
+  exact.output = reference;
+  exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
+  if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
+  progress->Reset();
+  Convert(exact, Events(progress, false));
+  progress->Reset();
+  const VerifyResult result = Verify(options, [&](uint64_t done, uint64_t total) {
+    if (interrupted.load(std::memory_order_relaxed)) Fail("interrupted");
+    progress->Update("verify", done, total);
+  });
+  progress->Clear();
+  std::printf("verify: %u tokens against f32 weights\n", result.n_tokens);
+  std::printf("  max abs logit error  %.6g\n", result.max_logit_error);
+  std::printf("  mean KL divergence   %.6g nats\n", result.mean_kl);
+  std::printf("  top-1 agreement      %.2f %%\n", 100 * result.top1_agreement);
+  std::printf("  perplexity           %.4f (f32: %.4f, %+.2f %%)\n", result.perplexity,
+              result.reference_perplexity,
+              100 * (result.perplexity / result.reference_perplexity - 1));
+}
+
+void Run(const Arguments& arguments) {
+  ConvertOptions options;
+  options.folder = arguments.folder;
+  options.output = arguments.output;
+  options.config = arguments.config;
+  options.source_name = arguments.name;
+  options.formats = ChooseFormats(arguments);
+  options.tokenizer_only = arguments.tokenizer_only;
+  options.n_threads = arguments.threads;
+
+  Progress progress(arguments.quiet);
+  const ConvertResult result = Convert(options, Events(&progress, true));
+  progress.Clear();
+  if (!arguments.quiet) {
+    if (arguments.tokenizer_only) {
+      std::fprintf(stderr, "%s: tokenizer, %" PRIu64 " bytes\n", arguments.output.c_str(),
+                   result.file_bytes);
+    } else {
+      std::fprintf(stderr, "%s: %.2f M parameters, %.1f MB, packed for %s\n",
+                   arguments.output.c_str(), static_cast<double>(result.n_parameters) / 1e6,
+                   static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
+    }
+  }
+  if (arguments.verify) RunVerify(arguments, options, &progress);
+}
+
+// Returns the exit code when the program is to end here.
+std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
+  CLI::App app{
+      "Converts a Hugging Face checkpoint folder into one Arenite bundle.\n"
+      "Example: arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int8",
+      "arenite-convert"};
+  std::vector<std::string> formats;
+  for (const auto& [name, dtype] : FormatNames()) formats.push_back(name);
+  std::vector<std::string> targets = {"auto"};
+  for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
+
+  app.add_option("DIR", arguments->folder,
+                 "The checkpoint: config.json, *.safetensors, tokenizer.json")
+      ->required();
+  app.add_option("-o,--output", arguments->output, "The bundle to write")->required();
+  app.add_option("--weights", arguments->weights, "Element type of the layers' matrices")
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+  app.add_option(
+         "--embedding", arguments->embedding,
+         "Element type of the embedding (int8 with int8 and int4 weights, else as --weights)")
+      ->check(CLI::IsMember(formats));
+  app.add_option("--head", arguments->head, "Element type of the output head (as --embedding)")
+      ->check(CLI::IsMember(formats));
+  app.add_option("--target", arguments->target,
+                 "CPU whose kernels the matrices are packed for; the bundle runs on all")
+      ->check(CLI::IsMember(targets))
+      ->capture_default_str();
+  app.add_option("--config", arguments->config, "A file to read in place of DIR/config.json");
+  app.add_option("--name", arguments->name, "Name recorded in the bundle (the folder's)");
+  app.add_option("--threads", arguments->threads, "Threads that quantise")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_flag("--tokenizer-only", arguments->tokenizer_only, "Write the tokenizer and no weights");
+  app.add_flag(
+      "--verify", arguments->verify,
+      "Afterwards run the bundle against the unquantised weights and print how far it is off");
+  app.add_option("--verify-text", arguments->verify_text, "Text file for --verify");
+  app.add_flag("-q,--quiet", arguments->quiet, "No progress on stderr");
+  app.set_version_flag("--version", "arenite-convert " ARN_CONVERT_VERSION);
+  try {
+    app.parse(argc, argv);
+    if (arguments->verify && arguments->tokenizer_only) {
+      throw CLI::ValidationError("--verify", "needs weights, --tokenizer-only writes none");
+    }
+    if (!arguments->verify && !arguments->verify_text.empty()) {
+      throw CLI::ValidationError("--verify-text", "needs --verify");
+    }
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "arenite-convert: error: %s (--help lists the options)\n", error.what());
+    return 2;
+  }
+  return std::nullopt;
+}
+
+int Main(int argc, char** argv) {
+  Arguments arguments;
+  if (const std::optional<int> code = Parse(argc, argv, &arguments)) return *code;
+  HandleSignals();
+  try {
+    Run(arguments);
+    return 0;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "arenite-convert: error: out of memory\n");
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "arenite-convert: error: %s\n", error.what());
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace arn::convert
+
+int main(int argc, char** argv) { return arn::convert::Main(argc, argv); }

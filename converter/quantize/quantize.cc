@@ -1,0 +1,180 @@
+#include "converter/quantize/quantize.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/weight.h"
+#include "platform/base/arith.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr size_t kBlock = kInt4BlockSize;
+
+// Adding and taking away 1.5 * 2^23 rounds a float of small magnitude to the nearest even integer;
+// unlike std::nearbyint it needs no call and no instruction beyond SSE2. Works on vectors too.
+constexpr float kRoundBias = 12582912.0f;
+template <typename T>
+T RoundToInteger(T v) {
+  return (v + kRoundBias) - kRoundBias;
+}
+
+// Four floats, by the vector extension of GCC and Clang: the search below is most of the time that
+// conversion to int4 takes, and compilers do not vectorise its sum of floats by themselves.
+typedef float Vec __attribute__((vector_size(16)));
+constexpr size_t kLanes = 4;
+Vec Load(const float* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+void Store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+float Sum(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
+
+// Divisors of the block's extreme value, in the order in which ties are decided.
+constexpr float kDivisors[] = {-8.0f, 7.0f, -7.0f,  -7.5f,  -8.5f,  -8.25f, -7.75f,
+                               7.25f, 6.5f, -7.25f, -8.75f, -6.75f, 7.5f,   -9.25f};
+
+// (q - 8) of a block for `scale`, as floats, and the squared error.
+float RoundBlock(const float* w, float scale, float* levels) {
+  const Vec lowest = Vec{} - 8.0f, highest = Vec{} + 7.0f;
+  const float inverse = 1.0f / scale;
+  Vec sum = {};
+  for (size_t i = 0; i < kBlock; i += kLanes) {
+    const Vec value = Load(w + i);
+    Vec t = value * inverse;
+    t = t < lowest ? lowest : t;
+    t = t > highest ? highest : t;
+    const Vec level = RoundToInteger(t);
+    const Vec error = value - level * scale;
+    Store(levels + i, level);
+    sum += error * error;
+  }
+  return Sum(sum);
+}
+
+// Packed panels hold scale / 16, which is to be a normal number too.
+constexpr float kSmallestScale = 16 * FLT_MIN;
+
+// A block divided by the magnitude of its extreme value, so that no error over- or underflows.
+struct UnitBlock {
+  float values[kBlock];
+  float magnitude;
+};
+
+struct BlockFit {
+  float scale = 1.0f;  // of the weights themselves, a bf16
+  float error = FLT_MAX;
+  float levels[kBlock] = {};
+};
+
+// `wanted`: a scale of the unit block.
+void TryScale(const UnitBlock& block, float wanted, BlockFit* best) {
+  const float scale = F32FromBf16(Bf16FromF32(wanted * block.magnitude));
+  if (!(std::fabs(scale) >= kSmallestScale && std::isfinite(scale))) return;
+  float levels[kBlock];
+  const float error = RoundBlock(block.values, scale / block.magnitude, levels);
+  if (error < best->error) {
+    best->scale = scale;
+    best->error = error;
+    std::memcpy(best->levels, levels, sizeof levels);
+  }
+}
+
+float LeastSquaresScale(const float* w, const float* levels) {
+  Vec product = {}, square = {};
+  for (size_t i = 0; i < kBlock; i += kLanes) {
+    const Vec level = Load(levels + i);
+    product += Load(w + i) * level;
+    square += level * level;
+  }
+  return Sum(square) > 0.0f ? Sum(product) / Sum(square) : 0.0f;
+}
+
+// `w`: one whole block.
+void QuantizeBlock(const float* w, uint8_t* out, uint16_t* scale) {
+  float extreme = 0.0f;
+  for (size_t i = 0; i < kBlock; ++i) {
+    if (std::fabs(w[i]) > std::fabs(extreme)) extreme = w[i];
+  }
+  // Scale 1 and all levels 0: right for zeros, and for magnitudes too small for any scale.
+  BlockFit best;
+  if (extreme != 0.0f) {
+    UnitBlock block;
+    block.magnitude = std::fabs(extreme);
+    for (size_t i = 0; i < kBlock; ++i) block.values[i] = w[i] / block.magnitude;
+    const float sign = extreme < 0.0f ? -1.0f : 1.0f;
+    for (const float divisor : kDivisors) TryScale(block, sign / divisor, &best);
+    for (int round = 0; round < 2; ++round) {
+      TryScale(block, LeastSquaresScale(block.values, best.levels), &best);
+    }
+  }
+  *scale = Bf16FromF32(best.scale);
+  for (size_t i = 0; i < kBlock; ++i) {
+    out[i] = static_cast<uint8_t>(static_cast<int>(best.levels[i]) + 8);
+  }
+}
+
+}  // namespace
+
+void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scale) {
+  float largest = 0.0f;
+  for (size_t i = 0; i < cols; ++i) {
+    const float magnitude = std::fabs(weights[i]);
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  *scale = largest == 0.0f ? 1.0f : std::max(largest / 127.0f, FLT_MIN);
+  for (size_t i = 0; i < cols; ++i) {
+    // The quotient of the extreme may round to a little over 127, which still rounds to 127.
+    out[i] = static_cast<int8_t>(RoundToInteger(weights[i] / *scale));
+  }
+}
+
+void QuantizeRowInt4(const float* weights, size_t cols, uint8_t* out, uint16_t* scales) {
+  const size_t whole = cols / kBlock;
+  for (size_t b = 0; b < whole; ++b)
+    QuantizeBlock(weights + b * kBlock, out + b * kBlock, scales + b);
+  const size_t rest = cols - whole * kBlock;
+  if (rest == 0) return;
+  float padded[kBlock] = {};
+  std::memcpy(padded, weights + whole * kBlock, rest * sizeof(float));
+  QuantizeBlock(padded, out + whole * kBlock, scales + whole);  // zeros become level 0, which is 8
+}
+
+size_t RoundRowF16(const float* weights, size_t cols, uint16_t* out) {
+  size_t first = cols;
+  for (size_t i = 0; i < cols; ++i) {
+    out[i] = F16FromF32(weights[i]);
+    if ((out[i] & 0x7C00u) == 0x7C00u && first == cols) first = i;
+  }
+  return first;
+}
+
+size_t RoundRowBf16(const float* weights, size_t cols, uint16_t* out) {
+  size_t first = cols;
+  for (size_t i = 0; i < cols; ++i) {
+    out[i] = Bf16FromF32(weights[i]);
+    if ((out[i] & 0x7F80u) == 0x7F80u && first == cols) first = i;
+  }
+  return first;
+}
+
+size_t FindNotFinite(const float* values, size_t count) {
+  // An exponent of all ones, tested in blocks without branches; most rows have none.
+  for (size_t begin = 0; begin < count; begin += 1024) {
+    const size_t end = std::min(begin + 1024, count);
+    uint32_t found = 0;
+    for (size_t i = begin; i < end; ++i) {
+      found |= (BitsFromF32(values[i]) & 0x7F800000u) == 0x7F800000u;
+    }
+    if (found == 0) continue;
+    for (size_t i = begin; i < end; ++i) {
+      if (!std::isfinite(values[i])) return i;
+    }
+  }
+  return count;
+}
+
+}  // namespace arn::convert

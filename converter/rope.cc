@@ -1,0 +1,233 @@
+#include "converter/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "converter/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr double kPi = 3.141592653589793;
+constexpr double kDefaultTheta = 10000.0;  // RotaryEmbeddingConfigMixin.default_theta
+
+struct RopeInput {
+  double theta = kDefaultTheta;
+  uint32_t dim = 0;
+  uint32_t max_context = 0;
+  std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
+  ConfigReader* parameters = nullptr;
+};
+
+// theta ^ (2i / dim) as torch computes it: exponent and result are float32. The power is taken in
+// double precision and rounded, so it is within one unit of the last place of any correct float32
+// pow.
+std::vector<float> PositionFrequencies(double theta, uint32_t dim) {
+  std::vector<float> frequencies(dim / 2);
+  for (uint32_t i = 0; i < dim / 2; ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
+    frequencies[i] = static_cast<float>(
+        std::pow(static_cast<double>(static_cast<float>(theta)), static_cast<double>(exponent)));
+  }
+  return frequencies;
+}
+
+std::vector<float> DefaultInverse(const RopeInput& in) {
+  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
+  for (float& f : table) f = 1.0f / f;
+  return table;
+}
+
+double Required(ConfigReader* parameters, const char* key) {
+  const std::optional<double> value = parameters->Number(key);
+  if (!value || *value <= 0) parameters->Wrong(key, "a positive number");
+  return *value;
+}
+
+// standardize_rope_params: the top-level key has priority, then the object's, then
+// max_position_embeddings.
+double OriginalContext(const RopeInput& in) {
+  const std::optional<double> own = in.parameters->Number("original_max_position_embeddings");
+  const double original =
+      in.top_level_original.value_or(own.value_or(static_cast<double>(in.max_context)));
+  if (original <= 0) in.parameters->Wrong("original_max_position_embeddings", "a positive number");
+  return original;
+}
+
+RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in)}; }
+
+// _compute_linear_scaling_rope_parameters
+RopeSpec Linear(const RopeInput& in) {
+  RopeSpec rope = Default(in);
+  const float factor = static_cast<float>(Required(in.parameters, "factor"));
+  for (float& f : rope.inv_freq) f /= factor;
+  return rope;
+}
+
+// _compute_llama3_parameters. torch computes scalar / tensor as reciprocal(tensor) * scalar.
+RopeSpec Llama3(const RopeInput& in) {
+  const float factor = static_cast<float>(Required(in.parameters, "factor"));
+  const double low_factor = Required(in.parameters, "low_freq_factor");
+  const double high_factor = Required(in.parameters, "high_freq_factor");
+  if (high_factor <= low_factor) {
+    in.parameters->Wrong("high_freq_factor", "a number above low_freq_factor");
+  }
+  const double context = OriginalContext(in);
+  const float low_wavelength = static_cast<float>(context / low_factor);
+  const float high_wavelength = static_cast<float>(context / high_factor);
+  RopeSpec rope = Default(in);
+  for (float& f : rope.inv_freq) {
+    const float wavelength = (1.0f / f) * static_cast<float>(2 * kPi);
+    const float scaled = wavelength > low_wavelength ? f / factor : f;
+    const float smooth =
+        ((1.0f / wavelength) * static_cast<float>(context) - static_cast<float>(low_factor)) /
+        static_cast<float>(high_factor - low_factor);
+    const float smoothed = (1.0f - smooth) * scaled / factor + smooth * scaled;
+    const bool is_medium = !(wavelength < high_wavelength) && !(wavelength > low_wavelength);
+    f = is_medium ? smoothed : scaled;
+  }
+  return rope;
+}
+
+double YarnScale(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+// The dimension whose frequency turns `rotations` times over the original context.
+double YarnDimension(double rotations, const RopeInput& in, double context) {
+  return in.dim * std::log(context / (rotations * 2 * kPi)) / (2 * std::log(in.theta));
+}
+
+// _compute_yarn_parameters (https://arxiv.org/abs/2309.00071)
+RopeSpec Yarn(const RopeInput& in) {
+  if (in.theta <= 1)
+    Fail("%s: rope_theta: yarn needs a value above 1", in.parameters->label().c_str());
+  const double context = OriginalContext(in);
+  const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
+  if (factor <= 0) in.parameters->Wrong("factor", "a positive number");
+  // "or": a value of zero counts as absent, as in Python.
+  const double fast = in.parameters->Number("beta_fast").value_or(0);
+  const double slow = in.parameters->Number("beta_slow").value_or(0);
+  const double mscale = in.parameters->Number("mscale").value_or(0);
+  const double mscale_all_dim = in.parameters->Number("mscale_all_dim").value_or(0);
+  const bool truncate = in.parameters->Bool("truncate", true);
+  const double amplitude =
+      in.parameters->Number("attention_factor")
+          .value_or(mscale != 0 && mscale_all_dim != 0
+                        ? YarnScale(factor, mscale) / YarnScale(factor, mscale_all_dim)
+                        : YarnScale(factor, 1));
+
+  double low = YarnDimension(fast != 0 ? fast : 32, in, context);
+  double high = YarnDimension(slow != 0 ? slow : 1, in, context);
+  if (truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, in.dim - 1.0);
+  if (low == high) high += 0.001;
+
+  const std::vector<float> frequencies = PositionFrequencies(in.theta, in.dim);
+  RopeSpec rope{in.dim, static_cast<float>(amplitude), std::vector<float>(frequencies.size())};
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const float extrapolated = 1.0f / frequencies[i];
+    const float interpolated = 1.0f / (static_cast<float>(factor) * frequencies[i]);
+    const float ramp =
+        (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
+    const float keep = 1.0f - std::clamp(ramp, 0.0f, 1.0f);
+    rope.inv_freq[i] = interpolated * (1.0f - keep) + extrapolated * keep;
+  }
+  return rope;
+}
+
+struct RopeType {
+  const char* name;
+  RopeSpec (*compute)(const RopeInput&);
+};
+constexpr RopeType kTypes[] = {
+    {"default", Default}, {"linear", Linear}, {"llama3", Llama3}, {"yarn", Yarn}};
+
+// Keys that some known type reads; without effect on the others, where transformers ignores them
+// too.
+constexpr const char* kKnownKeys[] = {
+    "factor",    "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+    "beta_fast", "beta_slow",       "mscale",           "mscale_all_dim",
+    "truncate",  "attention_factor"};
+
+void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
+                     const nlohmann::json& object, std::vector<std::string>* warnings) {
+  std::vector<std::string> ignored, unknown;
+  for (const std::string& key : parameters.Unread()) {
+    if (object[key].is_null()) continue;
+    const bool is_known =
+        std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
+    (is_known ? ignored : unknown).push_back(key);
+  }
+  if (!unknown.empty()) {
+    Fail("%s: not understood: %s", parameters.label().c_str(), JoinNames(unknown).c_str());
+  }
+  if (!ignored.empty()) {
+    warnings->push_back(parameters.label() + ": without effect on type " + type + ": " +
+                        JoinNames(ignored));
+  }
+}
+
+void RefusePartialRotation(ConfigReader* reader) {
+  const std::optional<double> fraction = reader->Number("partial_rotary_factor");
+  if (fraction && *fraction != 1.0) {
+    reader->Wrong("partial_rotary_factor", "1 (rotating a part of a head is not supported)");
+  }
+}
+
+}  // namespace
+
+RopeSpec ReadRope(ConfigReader* config, uint32_t head_dim, uint32_t max_context,
+                  std::vector<std::string>* warnings) {
+  // rope_scaling, when it says anything, has precedence over rope_parameters.
+  const nlohmann::json* scaling = config->Find("rope_scaling");
+  const nlohmann::json* parameters = config->Find("rope_parameters");
+  const bool use_scaling = scaling != nullptr && !(scaling->is_object() && scaling->empty());
+  const char* key = use_scaling ? "rope_scaling" : "rope_parameters";
+  const nlohmann::json nothing = nlohmann::json::object();
+  const nlohmann::json* object = use_scaling ? scaling : parameters;
+  if (object == nullptr) object = &nothing;
+  ConfigReader reader(*object, config->label() + ": " + key);
+
+  if (head_dim % 2 != 0) Fail("%s: head_dim %u is odd", config->label().c_str(), head_dim);
+  for (const auto& [name, value] : object->items()) {
+    if (value.is_object()) {
+      Fail("%s: %s: parameters by layer type are not supported", reader.label().c_str(),
+           name.c_str());
+    }
+  }
+  RefusePartialRotation(config);
+  RefusePartialRotation(&reader);
+
+  RopeInput in;
+  in.dim = head_dim;
+  in.max_context = max_context;
+  in.top_level_original = config->Number("original_max_position_embeddings");
+  in.parameters = &reader;
+  const std::optional<double> outer_theta = config->Number("rope_theta");
+  const std::optional<double> own_theta = reader.Number("rope_theta");
+  in.theta = own_theta.value_or(outer_theta.value_or(kDefaultTheta));
+  if (in.theta <= 0) (own_theta ? &reader : config)->Wrong("rope_theta", "a positive number");
+  const std::optional<std::string> old_type = reader.String("type");
+  const std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
+
+  for (const RopeType& row : kTypes) {
+    if (type != row.name) continue;
+    RopeSpec rope = row.compute(in);
+    CheckUnreadKeys(reader, type, *object, warnings);
+    for (const float f : rope.inv_freq) {
+      if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());
+    }
+    return rope;
+  }
+  Fail("%s: type \"%s\" is not supported (supported: default, linear, llama3, yarn)",
+       reader.label().c_str(), type.c_str());
+}
+
+}  // namespace arn::convert

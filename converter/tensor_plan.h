@@ -1,0 +1,72 @@
+// Which tensors a bundle holds, and from which tensors of the checkpoint each is made. Everything
+// about names, shapes and types is checked here, before a byte is written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/decoder_spec.h"
+#include "converter/hf/checkpoint.h"
+#include "kernels/pack/pack.h"
+#include "kernels/weight.h"
+
+namespace arn::convert {
+
+// Element types of a bundle's matrices, and the CPU they are packed for. Vectors are always f32.
+struct Formats {
+  DType weights = DType::kInt8;
+  DType embedding = DType::kInt8;
+  DType head = DType::kInt8;
+  const PackTarget* target = nullptr;
+};
+
+// Rows of a matrix that come from one tensor of the checkpoint.
+struct SourcePart {
+  const Checkpoint::Entry* weight = nullptr;
+  const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [rows] or null
+  uint32_t rows = 0;
+};
+
+struct PlannedTensor {
+  std::string name;  // the bundle's own, such as "layers.0.qkv"
+  DType dtype = DType::kF32;
+  WeightLayout layout;
+  bool is_vector = false;
+  uint32_t rows = 0;  // the sum of the parts' rows; 1 for a vector
+  uint32_t cols = 0;
+  std::vector<SourcePart> parts;
+
+  bool has_bias() const;
+  // Of the source elements: a measure of the work to do.
+  uint64_t elements() const { return static_cast<uint64_t>(rows) * cols; }
+};
+
+inline constexpr uint32_t kNoTensor = 0xFFFFFFFFu;
+
+// Indices into TensorPlan::tensors.
+struct LayerTensors {
+  uint32_t attention_norm = kNoTensor;
+  uint32_t qkv = kNoTensor;
+  uint32_t q_norm = kNoTensor;
+  uint32_t k_norm = kNoTensor;
+  uint32_t attention_out = kNoTensor;
+  uint32_t ffn_norm = kNoTensor;
+  uint32_t gate_up = kNoTensor;
+  uint32_t down = kNoTensor;
+};
+
+struct TensorPlan {
+  std::vector<PlannedTensor> tensors;  // in the order in which they are written
+  std::vector<LayerTensors> layers;
+  uint32_t embedding = kNoTensor;
+  uint32_t final_norm = kNoTensor;
+  uint32_t head = kNoTensor;  // the same as embedding when tied and of one format
+};
+
+// Throws ConvertError naming the tensors that are missing, that the spec does not account for, or
+// that have another shape or type than expected. `checkpoint` must outlive the plan.
+TensorPlan MakeTensorPlan(const DecoderSpec& spec, const Checkpoint& checkpoint,
+                          const Formats& formats, std::vector<std::string>* warnings);
+
+}  // namespace arn::convert

@@ -1,0 +1,56 @@
+// A JSON value that knows where it stands, for errors such as
+//   tokenizer.json: pre_tokenizer.pretokenizers[0].type "Foo" is not supported
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace arn::convert {
+
+// Why a tokenizer cannot be converted; ConvertTokenizer turns it into its error text.
+class TokenizerError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class JsonNode {
+ public:
+  // A file's root; `file` is its name in errors.
+  JsonNode(const nlohmann::json* value, std::string file) : value_(value), file_(std::move(file)) {}
+
+  const nlohmann::json& value() const { return *value_; }
+  // Absent or null.
+  bool IsNull() const { return value_ == nullptr || value_->is_null(); }
+  // "file: path message".
+  [[noreturn]] void Fail(const std::string& message) const;
+  // Fails with: "<path> <the value> is not supported".
+  [[noreturn]] void Unsupported() const;
+
+  // A member of an object; null when it is absent.
+  JsonNode operator[](const std::string& key) const;
+  std::vector<JsonNode> Items() const;
+
+  std::string String() const;
+  bool Bool() const;
+  bool Bool(bool if_absent) const { return IsNull() ? if_absent : Bool(); }
+  uint32_t Uint() const;
+
+ private:
+  JsonNode(const nlohmann::json* value, std::string file, std::string path)
+      : value_(value), file_(std::move(file)), path_(std::move(path)) {}
+
+  const nlohmann::json* value_;
+  std::string file_;
+  std::string path_;
+};
+
+// Parses the file. Throws TokenizerError.
+nlohmann::json ReadJsonFile(const std::filesystem::path& path);
+
+}  // namespace arn::convert

@@ -1,0 +1,89 @@
+#include "converter/write/bundle_writer.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+
+#include "converter/error.h"
+#include "platform/base/arith.h"
+#include "platform/base/layout.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr char kMagic[8] = {'A', 'R', 'E', 'N', 'I', 'T', 'E', '\0'};
+constexpr uint32_t kFormatVersion = 1;
+
+void Put(uint8_t* header, size_t offset, const void* value, size_t bytes) {
+  std::memcpy(header + offset, value, bytes);
+}
+
+}  // namespace
+
+BundleWriter::BundleWriter(const std::filesystem::path& path) : file_(path) {
+  file_.PadTo(kSegmentsOffset);
+}
+
+void BundleWriter::BeginSegment(uint64_t bytes) {
+  const uint64_t align = bytes >= kLargeSegmentBytes ? kLargeSegmentAlign : kSmallSegmentAlign;
+  file_.PadTo(AlignUp(file_.position(), align));
+  segment_begin_ = file_.position();
+  segment_bytes_ = bytes;
+  hash_ = Xxh64Stream();
+}
+
+void BundleWriter::Append(const void* data, size_t bytes) {
+  hash_.Update(data, bytes);
+  file_.Append(data, bytes);
+}
+
+void BundleWriter::PadSegmentTo(uint64_t bytes) {
+  static constexpr char kZeros[64] = {};
+  for (uint64_t at = file_.position() - segment_begin_; at < bytes;) {
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(bytes - at, sizeof kZeros));
+    Append(kZeros, n);
+    at += n;
+  }
+}
+
+fbs::Segment BundleWriter::EndSegment() {
+  const uint64_t written = file_.position() - segment_begin_;
+  if (written != segment_bytes_) {
+    Fail("internal error: a segment of %" PRIu64 " bytes was announced with %" PRIu64, written,
+         segment_bytes_);
+  }
+  return fbs::Segment(segment_begin_ - kSegmentsOffset, segment_bytes_, hash_.Digest());
+}
+
+fbs::Segment BundleWriter::WriteSegment(const void* data, size_t bytes) {
+  if (bytes == 0) return fbs::Segment(0, 0, 0);
+  BeginSegment(bytes);
+  Append(data, bytes);
+  return EndSegment();
+}
+
+void BundleWriter::Finish(const flatbuffers::FlatBufferBuilder& index) {
+  file_.PadTo(AlignUp(file_.position() + kOverreadBytes, kIndexAlign));
+  const uint64_t index_offset = file_.position();
+  const uint64_t index_bytes = index.GetSize();
+  const uint64_t index_hash = Xxh64(index.GetBufferPointer(), index.GetSize());
+  const uint64_t segments_bytes = index_offset - kSegmentsOffset;
+  file_.Append(index.GetBufferPointer(), index.GetSize());
+
+  uint8_t header[kHeaderBytes];
+  const uint32_t header_bytes = kHeaderBytes;
+  Put(header, 0, kMagic, 8);
+  Put(header, 8, &kFormatVersion, 4);
+  Put(header, 12, &header_bytes, 4);
+  Put(header, 16, &index_offset, 8);
+  Put(header, 24, &index_bytes, 8);
+  Put(header, 32, &index_hash, 8);
+  Put(header, 40, &kSegmentsOffset, 8);
+  Put(header, 48, &segments_bytes, 8);
+  const uint64_t header_hash = Xxh64(header, 56);
+  Put(header, 56, &header_hash, 8);
+  file_.Overwrite(0, header, sizeof header);
+  file_.Commit();
+}
+
+}  // namespace arn::convert

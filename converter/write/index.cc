@@ -1,0 +1,107 @@
+#include "converter/write/index.h"
+
+namespace arn::convert {
+namespace {
+
+using flatbuffers::Offset;
+
+// The enums of the schema have the numbers of the code's enums; both are append-only.
+static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
+static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
+static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
+
+Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
+                                flatbuffers::FlatBufferBuilder* builder) {
+  const fbs::Layout layout(static_cast<fbs::WeightOrder>(tensor.layout.order), tensor.layout.nr,
+                           tensor.layout.kr, tensor.layout.sr, tensor.layout.planes);
+  return fbs::CreateTensor(*builder, builder->CreateString(tensor.name),
+                           static_cast<fbs::DType>(tensor.dtype), &layout, tensor.is_vector,
+                           tensor.rows, tensor.cols, &segment);
+}
+
+Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
+                                 flatbuffers::FlatBufferBuilder* builder) {
+  fbs::LayerKindBuilder b(*builder);
+  b.add_n_heads(kind.n_heads);
+  b.add_n_kv_heads(kind.n_kv_heads);
+  b.add_head_dim(kind.head_dim);
+  b.add_window(kind.window);
+  b.add_attention_scale(kind.attention_scale);
+  b.add_rope(kind.rope);
+  b.add_ffn_dim(kind.ffn_dim);
+  b.add_norm(fbs::NormKind::Rms);
+  b.add_norm_epsilon(kind.norm_epsilon);
+  b.add_activation(fbs::Activation::Silu);
+  b.add_has_qk_norm(kind.has_qk_norm);
+  return b.Finish();
+}
+
+Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
+                              flatbuffers::FlatBufferBuilder* builder) {
+  fbs::LayerBuilder b(*builder);
+  b.add_kind(kind);
+  b.add_attention_norm(layer.attention_norm);
+  b.add_qkv(layer.qkv);
+  b.add_q_norm(layer.q_norm);
+  b.add_k_norm(layer.k_norm);
+  b.add_attention_out(layer.attention_out);
+  b.add_ffn_norm(layer.ffn_norm);
+  b.add_gate_up(layer.gate_up);
+  b.add_down(layer.down);
+  return b.Finish();
+}
+
+}  // namespace
+
+Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBuilder* builder) {
+  const DecoderSpec& spec = *model.spec;
+  const TensorPlan& plan = *model.plan;
+
+  std::vector<Offset<fbs::Tensor>> tensors;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    tensors.push_back(BuildTensor(plan.tensors[i], (*model.segments)[i], builder));
+  }
+  std::vector<Offset<fbs::LayerKind>> kinds;
+  for (const LayerKindSpec& kind : spec.kinds) kinds.push_back(BuildKind(kind, builder));
+  std::vector<Offset<fbs::RopeKind>> ropes;
+  for (const RopeSpec& rope : spec.ropes) {
+    ropes.push_back(fbs::CreateRopeKind(*builder, rope.rotary_dim, rope.amplitude,
+                                        builder->CreateVector(rope.inv_freq)));
+  }
+  std::vector<Offset<fbs::Layer>> layers;
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
+  }
+  const auto architecture = builder->CreateString(spec.architecture);
+  const auto source_name = builder->CreateString(model.source_name);
+  const auto kinds_vector = builder->CreateVector(kinds);
+  const auto ropes_vector = builder->CreateVector(ropes);
+  const auto layers_vector = builder->CreateVector(layers);
+  const auto tensors_vector = builder->CreateVector(tensors);
+
+  fbs::ModelBuilder b(*builder);
+  b.add_architecture(architecture);
+  b.add_source_name(source_name);
+  b.add_hidden(spec.hidden);
+  b.add_vocab(spec.vocab);
+  b.add_max_context(spec.max_context);
+  b.add_kinds(kinds_vector);
+  b.add_ropes(ropes_vector);
+  b.add_layers(layers_vector);
+  b.add_embedding(plan.embedding);
+  b.add_final_norm(plan.final_norm);
+  b.add_final_norm_epsilon(spec.final_norm_epsilon);
+  b.add_head(plan.head);
+  b.add_tensors(tensors_vector);
+  return b.Finish();
+}
+
+Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
+                                        flatbuffers::FlatBufferBuilder* builder) {
+  const auto eos_ids = builder->CreateVector(generation.eos_ids);
+  return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
+                               generation.top_k, generation.top_p, generation.min_p, eos_ids,
+                               generation.bos_id, generation.pad_id);
+}
+
+}  // namespace arn::convert
