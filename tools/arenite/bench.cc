@@ -1,0 +1,223 @@
+// arenite bench: tokens per second of prefill and of decoding, at a depth.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "tools/arenite/commands.h"
+#include "tools/arenite/interrupt.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/json.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  SessionArguments session;
+  std::string prefill = "512", decode = "128", depth = "0", threads = "0";
+  uint32_t repeats = 5;
+  bool json = false;
+};
+
+struct Case {
+  bool is_prefill = false;
+  uint32_t tokens = 0;  // how many are run and timed
+  uint32_t depth = 0;   // how many are in the sequence before
+};
+
+// One case, run `repeats` times.
+struct Measurement {
+  Case what;
+  uint32_t threads = 0;
+  double median = 0, lowest = 0, highest = 0;  // tokens/s
+  double bytes_per_token = 0;                  // that decoding reads: weights and KV; 0 for prefill
+};
+
+// Token ids that are all over the vocabulary and the same in each run (splitmix64).
+std::vector<int32_t> SomeIds(size_t n, uint32_t vocab) {
+  std::vector<int32_t> ids;
+  uint64_t state = 1;
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    ids.push_back(static_cast<int32_t>((z ^ (z >> 31)) % vocab));
+  }
+  return ids;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+class Bench {
+ public:
+  Bench(const Session& session, uint32_t vocab) : session_(session), vocab_(vocab) {}
+
+  Measurement Run(const Case& what, uint32_t repeats) {
+    Measurement m;
+    m.what = what;
+    std::vector<double> speeds;
+    RunOnce(what, &m.bytes_per_token);  // warms caches, page tables and clocks up
+    for (uint32_t i = 0; i < repeats; ++i) speeds.push_back(RunOnce(what, &m.bytes_per_token));
+    m.median = Median(speeds);
+    m.lowest = *std::min_element(speeds.begin(), speeds.end());
+    m.highest = *std::max_element(speeds.begin(), speeds.end());
+    return m;
+  }
+
+ private:
+  // Returns tokens/s.
+  double RunOnce(const Case& what, double* bytes_per_token) {
+    // Decoding needs a token to start from.
+    const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
+    const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
+    session_.Check(arn_session_reset(session_.get()));
+    if (before > 0) session_.Check(arn_session_prefill(session_.get(), ids.data(), before));
+    session_.Check(arn_session_reset_stats(session_.get()));
+    if (what.is_prefill) {
+      session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
+      const arn_session_stats_data stats = session_.Stats();
+      return PerSecond(stats.prefill_tokens, stats.prefill_ns);
+    }
+    double bytes = 0;
+    for (uint32_t i = 0; i < what.tokens; ++i) {
+      int32_t id = 0;
+      session_.Check(arn_session_decode(session_.get(), &id));
+      const arn_session_stats_data stats = session_.Stats();
+      bytes += static_cast<double>(stats.weight_bytes_per_token + stats.kv_bytes_read_per_token);
+    }
+    *bytes_per_token = bytes / what.tokens;
+    const arn_session_stats_data stats = session_.Stats();
+    return PerSecond(stats.decode_tokens, stats.decode_ns);
+  }
+
+  const Session& session_;
+  uint32_t vocab_;
+};
+
+double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_token / 1e9; }
+
+void PrintRow(const Measurement& m) {
+  const std::string gigabytes = m.what.is_prefill ? "-" : Format("%.2f", GigabytesPerSecond(m));
+  Print(Format("| %-7s | %6u | %6u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
+               m.what.is_prefill ? "prefill" : "decode", m.what.tokens, m.what.depth, m.threads,
+               m.median, m.lowest, m.highest, gigabytes.c_str()));
+}
+
+void PrintHeader() {
+  Print(
+      "| test    | tokens |  depth | threads | tokens/s   | lowest     | highest    |   GB/s |\n"
+      "|---------|-------:|-------:|--------:|-----------:|-----------:|-----------:|-------:|\n");
+}
+
+void WriteMeasurement(const Measurement& m, JsonWriter* json) {
+  json->BeginObject();
+  json->Key("test").String(m.what.is_prefill ? "prefill" : "decode");
+  json->Key("tokens").Uint(m.what.tokens);
+  json->Key("depth").Uint(m.what.depth);
+  json->Key("threads").Uint(m.threads);
+  json->Key("tokens_per_s").Number(m.median);
+  json->Key("lowest").Number(m.lowest);
+  json->Key("highest").Number(m.highest);
+  if (!m.what.is_prefill) {
+    json->Key("bytes_per_token").Number(m.bytes_per_token);
+    json->Key("gb_per_s").Number(GigabytesPerSecond(m));
+  }
+  json->EndObject();
+}
+
+void PrintJson(const Arguments& arguments, const Model& model,
+               const std::vector<Measurement>& measurements) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("bundle").String(model.path());
+  json.Key("model").String(model.info().source_name);
+  json.Key("n_parameters").Uint(model.info().n_parameters);
+  json.Key("weight_bytes").Uint(model.info().weight_bytes);
+  json.Key("target").String(model.info().target);
+  json.Key("backend").String(arguments.session.backend);
+  json.Key("kv").String(arguments.session.kv);
+  json.Key("repeats").Uint(arguments.repeats);
+  json.Key("results").BeginArray();
+  for (const Measurement& m : measurements) WriteMeasurement(m, &json);
+  json.EndArray();
+  Print(json.EndObject().Finish());
+}
+
+std::vector<Case> Cases(const Arguments& arguments) {
+  std::vector<Case> cases;
+  for (const uint32_t depth : ParseCounts(arguments.depth, "--depth")) {
+    for (const uint32_t n : ParseCounts(arguments.prefill, "--prefill")) {
+      if (n > 0) cases.push_back({true, n, depth});
+    }
+    for (const uint32_t n : ParseCounts(arguments.decode, "--decode")) {
+      if (n > 0) cases.push_back({false, n, depth});
+    }
+  }
+  if (cases.empty()) throw Error("nothing to measure: --prefill and --decode are both 0");
+  return cases;
+}
+
+int Run(const Arguments& arguments) {
+  const std::vector<Case> cases = Cases(arguments);
+  const std::vector<uint32_t> thread_counts = ParseCounts(arguments.threads, "--threads");
+  uint64_t context = 0;
+  for (const Case& c : cases) {
+    context = std::max(context, uint64_t{std::max(c.depth, 1u)} + c.tokens);
+  }
+  const Model model = OpenModel(arguments.model);
+  if (model.info().has_weights != 0 && context > model.info().max_context) {
+    throw Error(Format("depth and tokens need a context of %llu, the model was made for %u",
+                       static_cast<unsigned long long>(context), model.info().max_context));
+  }
+  arn_session_options options = ToSessionOptions(arguments.session);
+  options.context_tokens = static_cast<uint32_t>(context);
+  std::vector<Measurement> measurements;
+  if (!arguments.json) PrintHeader();
+  for (const uint32_t threads : thread_counts) {
+    options.n_threads = threads;
+    const Session session(model, options);
+    const CancelOnSignal cancel(session.get());
+    Bench bench(session, model.info().vocab);
+    for (const Case& c : cases) {
+      measurements.push_back(bench.Run(c, arguments.repeats));
+      measurements.back().threads = model.Plan(options).n_threads;
+      if (!arguments.json) PrintRow(measurements.back());
+    }
+  }
+  if (arguments.json) PrintJson(arguments, model, measurements);
+  return 0;
+}
+
+}  // namespace
+
+Command AddBench(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("bench", "Measures prefill and decoding");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  sub->add_option("-p,--prefill", arguments->prefill, "Tokens to prefill: 128,512 (0: none)")
+      ->capture_default_str();
+  sub->add_option("-n,--decode", arguments->decode, "Tokens to decode (0: none)")
+      ->capture_default_str();
+  sub->add_option("-d,--depth", arguments->depth, "Tokens in the sequence before: 0,2048")
+      ->capture_default_str();
+  sub->add_option("-t,--threads", arguments->threads, "Threads: 1,2 (0: one per performance core)")
+      ->capture_default_str();
+  sub->add_option("-r,--repeats", arguments->repeats, "Runs of each case, after one to warm up")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  AddEngineOptions(sub, &arguments->session);
+  sub->add_flag("--json", arguments->json, "One JSON object instead of a table");
+  sub->footer(
+      "Medians of the repeats. GB/s: the bytes of weights and of KV that a decode step reads, "
+      "times\n"
+      "its speed. Example:\n"
+      "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool

@@ -1,0 +1,25 @@
+// The subcommands. Each adds itself, its options and an example to the app, and returns what to
+// call when it was chosen: that returns the exit code or throws Error.
+#pragma once
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+
+namespace arn::tool {
+
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Command AddRun(CLI::App* app);
+Command AddLogits(CLI::App* app);
+Command AddTokenize(CLI::App* app);
+Command AddDetokenize(CLI::App* app);
+Command AddInspect(CLI::App* app);
+Command AddPlan(CLI::App* app);
+Command AddBench(CLI::App* app);
+Command AddEval(CLI::App* app);
+
+}  // namespace arn::tool

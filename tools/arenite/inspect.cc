@@ -1,0 +1,162 @@
+// arenite inspect: what is in a bundle.
+#include <cinttypes>
+#include <memory>
+
+#include "tools/arenite/commands.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/json.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  SessionArguments session;
+  bool json = false, program = false;
+};
+
+arn_tensor_info Tensor(const Model& model, uint32_t index) {
+  arn_tensor_info info = ARN_TENSOR_INFO_INIT;
+  const arn_status status = arn_model_get_tensor(model.get(), index, &info);
+  if (status != ARN_OK) throw Error(Format("tensor %u: %s", index, arn_status_name(status)));
+  return info;
+}
+
+// Micro-kernel and block sizes: "panels 16x4" for nr 16, kr 4, sr 1.
+std::string LayoutText(const arn_tensor_info& tensor) {
+  if (std::string_view(tensor.layout) == "rows") return tensor.layout;
+  std::string text = Format("%s %ux%u", tensor.layout, tensor.nr, tensor.kr);
+  if (tensor.sr > 1) text += Format("s%u", tensor.sr);
+  return text;
+}
+
+std::string EosText(const arn_model_info& info) {
+  std::string text;
+  for (uint32_t i = 0; i < info.n_eos_ids; ++i)
+    text += Format(i == 0 ? "%u" : ",%u", info.eos_ids[i]);
+  return text.empty() ? "none" : text;
+}
+
+std::string IdText(int32_t id) { return id < 0 ? "none" : std::to_string(id); }
+
+void PrintInfo(const Model& model) {
+  const arn_model_info& info = model.info();
+  std::string text = Format("%s: %s, written by %s\n", model.path().c_str(),
+                            HumanBytes(info.file_bytes).c_str(), info.producer);
+  if (info.has_weights != 0) {
+    text +=
+        Format("model       %s (%s), %.2f M parameters, %u layers, hidden %u, vocab %u\n",
+               info.source_name, info.architecture, static_cast<double>(info.n_parameters) / 1e6,
+               info.n_layers, info.hidden, info.vocab);
+    text += Format("context     %u tokens\n", info.max_context);
+    text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),
+                   info.target);
+  } else {
+    text += "model       none: the bundle holds only a tokenizer\n";
+  }
+  text += Format("tokenizer   %s\n", info.has_tokenizer != 0 ? "yes" : "none: token ids only");
+  text += Format("chat        %s\n", info.chat_template_bytes != 0 ? "has a template" : "none");
+  text += Format("tokens      begin %s, end %s, padding %s\n", IdText(info.bos_id).c_str(),
+                 EosText(info).c_str(), IdText(info.pad_id).c_str());
+  if (info.do_sample != 0) {
+    text += Format("sampling    temperature %g, top-k %u, top-p %g, min-p %g\n",
+                   static_cast<double>(info.temperature), info.top_k,
+                   static_cast<double>(info.top_p), static_cast<double>(info.min_p));
+  } else {
+    text += "sampling    greedy\n";
+  }
+  const uint32_t n_tensors = arn_model_tensor_count(model.get());
+  if (n_tensors > 0) {
+    text += Format("\n%-40s %-5s %-14s %18s %12s %12s\n", "tensor", "type", "layout", "shape",
+                   "offset", "bytes");
+  }
+  for (uint32_t i = 0; i < n_tensors; ++i) {
+    const arn_tensor_info tensor = Tensor(model, i);
+    text += Format("%-40s %-5s %-14s %18s %12" PRIu64 " %12" PRIu64 "\n", tensor.name, tensor.dtype,
+                   LayoutText(tensor).c_str(), Format("%u x %u", tensor.rows, tensor.cols).c_str(),
+                   tensor.offset, tensor.bytes);
+  }
+  Print(text);
+}
+
+void WriteTensor(const arn_tensor_info& tensor, JsonWriter* json) {
+  json->BeginObject();
+  json->Key("name").String(tensor.name);
+  json->Key("dtype").String(tensor.dtype);
+  json->Key("layout").String(tensor.layout);
+  json->Key("nr").Uint(tensor.nr);
+  json->Key("kr").Uint(tensor.kr);
+  json->Key("sr").Uint(tensor.sr);
+  json->Key("rows").Uint(tensor.rows);
+  json->Key("cols").Uint(tensor.cols);
+  json->Key("offset").Uint(tensor.offset);
+  json->Key("bytes").Uint(tensor.bytes);
+  json->EndObject();
+}
+
+void PrintJson(const Model& model) {
+  const arn_model_info& info = model.info();
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("architecture").String(info.architecture);
+  json.Key("source_name").String(info.source_name);
+  json.Key("producer").String(info.producer);
+  json.Key("target").String(info.target);
+  json.Key("chat_template").String({info.chat_template, info.chat_template_bytes});
+  json.Key("has_weights").Bool(info.has_weights != 0);
+  json.Key("has_tokenizer").Bool(info.has_tokenizer != 0);
+  json.Key("n_layers").Uint(info.n_layers);
+  json.Key("hidden").Uint(info.hidden);
+  json.Key("vocab").Uint(info.vocab);
+  json.Key("max_context").Uint(info.max_context);
+  json.Key("n_parameters").Uint(info.n_parameters);
+  json.Key("file_bytes").Uint(info.file_bytes);
+  json.Key("weight_bytes").Uint(info.weight_bytes);
+  json.Key("bos_id").Int(info.bos_id);
+  json.Key("pad_id").Int(info.pad_id);
+  json.Key("eos_ids").BeginArray();
+  for (uint32_t i = 0; i < info.n_eos_ids; ++i) json.Uint(info.eos_ids[i]);
+  json.EndArray();
+  json.Key("sampling").BeginObject();
+  json.Key("do_sample").Bool(info.do_sample != 0);
+  json.Key("temperature").Number(static_cast<double>(info.temperature));
+  json.Key("top_k").Uint(info.top_k);
+  json.Key("top_p").Number(static_cast<double>(info.top_p));
+  json.Key("min_p").Number(static_cast<double>(info.min_p));
+  json.EndObject();
+  json.Key("tensors").BeginArray();
+  const uint32_t n_tensors = arn_model_tensor_count(model.get());
+  for (uint32_t i = 0; i < n_tensors; ++i) WriteTensor(Tensor(model, i), &json);
+  json.EndArray();
+  Print(json.EndObject().Finish());
+}
+
+int Run(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  if (arguments.program) {
+    Print(model.ProgramText(ToSessionOptions(arguments.session)));
+  } else if (arguments.json) {
+    PrintJson(model);
+  } else {
+    PrintInfo(model);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command AddInspect(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("inspect", "Prints what is in a bundle");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  CLI::Option* json = sub->add_flag("--json", arguments->json, "One JSON object");
+  sub->add_flag("--program", arguments->program,
+                "The steps that a session with these options runs, one line each")
+      ->excludes(json);
+  AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
+  sub->footer("Examples:\n  arenite inspect model.arn\n  arenite inspect model.arn --program");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool

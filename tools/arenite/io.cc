@@ -1,0 +1,112 @@
+#include "tools/arenite/io.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+
+#include "tools/arenite/error.h"
+
+namespace arn::tool {
+
+std::string Format(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  va_list again;
+  va_copy(again, args);
+  const int n = std::vsnprintf(nullptr, 0, format, args);
+  va_end(args);
+  std::string text(n > 0 ? static_cast<size_t>(n) : 0, '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  return text;
+}
+
+std::string ReadFile(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) {
+    throw Error(Format("cannot open %s: %s", path.c_str(), std::strerror(errno)));
+  }
+  std::string text;
+  char buffer[65536];
+  size_t n;
+  while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, n);
+  const bool failed = std::ferror(file) != 0;
+  const int error = errno;
+  std::fclose(file);
+  if (failed) throw Error(Format("cannot read %s: %s", path.c_str(), std::strerror(error)));
+  return text;
+}
+
+void Print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+    throw Error(Format("cannot write to standard output: %s", std::strerror(errno)));
+  }
+}
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  file_ = std::fopen(path_.c_str(), "wb");
+  if (file_ == nullptr) Fail();
+}
+
+OutputFile::~OutputFile() {
+  if (file_ == nullptr) return;
+  std::fclose(file_);
+  std::error_code ignored;  // a device or a pipe stays
+  if (std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);
+}
+
+void OutputFile::Write(const void* data, size_t bytes) {
+  if (std::fwrite(data, 1, bytes, file_) != bytes) Fail();
+}
+
+void OutputFile::Close() {
+  if (std::fflush(file_) != 0) Fail();
+  std::FILE* file = file_;
+  file_ = nullptr;
+  if (std::fclose(file) != 0) Fail();
+}
+
+void OutputFile::Fail() const {
+  throw Error(Format("cannot write %s: %s", path_.c_str(), std::strerror(errno)));
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  if (unit == 0) return Format("%.0f B", value);
+  return Format(value < 9.995 ? "%.2f %s" : (value < 99.95 ? "%.1f %s" : "%.0f %s"), value,
+                kUnits[unit]);
+}
+
+double PerSecond(uint64_t count, uint64_t ns) {
+  return ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(ns);
+}
+
+uint64_t PeakRssBytes() {
+  // Linux carries getrusage's maximum over from the program that started this one; VmHWM begins
+  // with the program itself.
+  if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
+    char line[256];
+    unsigned long long kib = 0;
+    bool found = false;
+    while (!found && std::fgets(line, sizeof line, file) != nullptr) {
+      found = std::sscanf(line, "VmHWM: %llu kB", &kib) == 1;
+    }
+    std::fclose(file);
+    if (found) return kib * 1024;
+  }
+  struct rusage usage = {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace arn::tool

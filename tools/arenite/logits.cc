@@ -1,0 +1,56 @@
+// arenite logits: what the model says after every token of a prompt.
+#include <algorithm>
+#include <memory>
+
+#include "tools/arenite/commands.h"
+#include "tools/arenite/interrupt.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  SessionArguments session;
+  PromptArguments prompt;
+  std::string out;
+};
+
+int Run(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  const std::vector<int32_t> ids = PromptIds(model, arguments.prompt);
+  arn_session_options options = ToSessionOptions(arguments.session);
+  options.context_tokens = ChooseContext(arguments.session, model, ids.size());
+  options.all_logits = 1;
+  const size_t chunk = model.Plan(options).prefill_chunk;
+  const Session session(model, options);
+  const CancelOnSignal cancel(session.get());
+  OutputFile file(arguments.out);
+  for (size_t done = 0; done < ids.size();) {
+    const size_t n = std::min(chunk, ids.size() - done);
+    const float* logits = nullptr;
+    session.Check(arn_session_prefill_logits(session.get(), ids.data() + done, n, &logits));
+    file.Write(logits, n * model.info().vocab * sizeof(float));
+    done += n;
+  }
+  file.Close();
+  return 0;
+}
+
+}  // namespace
+
+Command AddLogits(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("logits", "Writes the logits after every token of a prompt");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  AddPromptOptions(sub, &arguments->prompt);
+  sub->add_option("--out", arguments->out,
+                  "The file to write: float32 [tokens, vocab], in this machine's byte order")
+      ->required();
+  AddSessionOptions(sub, &arguments->session, "what the prompt needs");
+  sub->footer("Example:\n  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --out l.f32");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool

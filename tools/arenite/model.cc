@@ -1,0 +1,116 @@
+#include "tools/arenite/model.h"
+
+#include "tools/arenite/io.h"
+
+namespace arn::tool {
+namespace {
+
+constexpr size_t kErrorBytes = 1024;
+
+[[noreturn]] void Fail(const std::string& path, arn_status status, const char* reason) {
+  throw Error(path + ": " + (reason[0] != '\0' ? reason : arn_status_name(status)));
+}
+
+}  // namespace
+
+Model::Model(const std::string& path, bool verify_hashes) : path_(path) {
+  arn_model_options options = ARN_MODEL_OPTIONS_INIT;
+  options.verify_hashes = verify_hashes ? 1 : 0;
+  char error[kErrorBytes] = "";
+  arn_model* model = nullptr;
+  const arn_status status = arn_model_open(path.c_str(), &options, error, sizeof error, &model);
+  // The library names the file itself.
+  if (status != ARN_OK) throw Error(error[0] != '\0' ? error : arn_status_name(status));
+  model_.reset(model);
+  const arn_status info_status = arn_model_get_info(model, &info_);
+  if (info_status != ARN_OK) Fail(path_, info_status, "");
+}
+
+void Model::NeedTokenizer() const {
+  if (info_.has_tokenizer == 0) {
+    throw Error(path_ + ": the bundle has no tokenizer and works with token ids only");
+  }
+}
+
+std::vector<int32_t> Model::Tokenize(std::string_view text, uint32_t flags) const {
+  NeedTokenizer();
+  // A token stands for a byte at least, but for the few that are added around the text; if these
+  // are more, the count says so.
+  std::vector<int32_t> ids(text.size() + 16);
+  size_t count = 0;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const arn_status status = arn_tokenize(model_.get(), text.data(), text.size(), flags, nullptr,
+                                           0, ids.data(), ids.size(), &count);
+    if (status != ARN_OK && status != ARN_BUFFER_TOO_SMALL) {
+      Fail(path_, status,
+           Format("cannot tokenize %zu bytes of text: %s", text.size(), arn_status_name(status))
+               .c_str());
+    }
+    ids.resize(count);
+    if (status == ARN_OK) break;
+  }
+  return ids;
+}
+
+std::string Model::Detokenize(const std::vector<int32_t>& ids, uint32_t flags) const {
+  NeedTokenizer();
+  size_t bytes = 0;
+  arn_status status =
+      arn_detokenize(model_.get(), ids.data(), ids.size(), flags, nullptr, 0, &bytes);
+  std::string text(bytes, '\0');
+  if (status == ARN_BUFFER_TOO_SMALL) {
+    status = arn_detokenize(model_.get(), ids.data(), ids.size(), flags, text.data(), text.size(),
+                            &bytes);
+  }
+  if (status != ARN_OK) {
+    Fail(path_, status,
+         Format("cannot detokenize: %s (the vocabulary has %u tokens)", arn_status_name(status),
+                info_.vocab)
+             .c_str());
+  }
+  return text;
+}
+
+arn_memory_plan Model::Plan(const arn_session_options& options) const {
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  char error[kErrorBytes] = "";
+  const arn_status status = arn_session_plan(model_.get(), &options, error, sizeof error, &plan);
+  if (status != ARN_OK) Fail(path_, status, error);
+  return plan;
+}
+
+std::string Model::ProgramText(const arn_session_options& options) const {
+  Plan(options);  // its failure comes with a reason, the dump's without
+  size_t bytes = 0;
+  arn_status status = arn_program_dump(model_.get(), &options, nullptr, 0, &bytes);
+  std::string text(bytes, '\0');
+  if (status == ARN_BUFFER_TOO_SMALL) {
+    status = arn_program_dump(model_.get(), &options, text.data(), text.size(), &bytes);
+  }
+  if (status != ARN_OK) Fail(path_, status, "");
+  return text;
+}
+
+Session::Session(const Model& model, const arn_session_options& options) {
+  arn_session* session = nullptr;
+  char error[kErrorBytes] = "";
+  const arn_status status =
+      arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &session);
+  if (status != ARN_OK) Fail(model.path(), status, error);
+  session_.reset(session);
+}
+
+arn_session_stats_data Session::Stats() const {
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  Check(arn_session_stats(session_.get(), &stats));
+  return stats;
+}
+
+void Session::Check(arn_status status) const {
+  if (status == ARN_OK) return;
+  if (status == ARN_CANCELLED) throw Interrupted();
+  const char* reason = arn_session_last_error(session_.get());
+  throw Error(reason[0] != '\0' ? reason : arn_status_name(status));
+}
+
+}  // namespace arn::tool

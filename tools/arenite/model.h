@@ -1,0 +1,59 @@
+// The C API's handles as objects, and its failures as Error.
+#pragma once
+
+#include <arenite/arenite.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/arenite/error.h"
+
+namespace arn::tool {
+
+struct CloseModel {
+  void operator()(arn_model* model) const { arn_model_close(model); }
+};
+struct DestroySession {
+  void operator()(arn_session* session) const { arn_session_destroy(session); }
+};
+
+class Model {
+ public:
+  Model(const std::string& path, bool verify_hashes);
+
+  const arn_model* get() const { return model_.get(); }
+  const arn_model_info& info() const { return info_; }
+  const std::string& path() const { return path_; }
+
+  std::vector<int32_t> Tokenize(std::string_view text, uint32_t flags) const;
+  std::string Detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
+  arn_memory_plan Plan(const arn_session_options& options) const;
+  std::string ProgramText(const arn_session_options& options) const;
+
+ private:
+  // Throws Error unless there is a tokenizer.
+  void NeedTokenizer() const;
+
+  std::string path_;
+  std::unique_ptr<arn_model, CloseModel> model_;
+  arn_model_info info_ = ARN_MODEL_INFO_INIT;
+};
+
+class Session {
+ public:
+  // `model` must outlive the session.
+  Session(const Model& model, const arn_session_options& options);
+
+  arn_session* get() const { return session_.get(); }
+  arn_session_stats_data Stats() const;
+  // Throws Error with the session's own explanation unless the status is ARN_OK; Interrupted when
+  // it is ARN_CANCELLED.
+  void Check(arn_status status) const;
+
+ private:
+  std::unique_ptr<arn_session, DestroySession> session_;
+};
+
+}  // namespace arn::tool

@@ -1,0 +1,52 @@
+// Options that several subcommands share.
+#pragma once
+
+#include <arenite/arenite.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "tools/arenite/model.h"
+
+namespace arn::tool {
+
+struct ModelArguments {
+  std::string bundle;
+  bool verify_hashes = false;
+};
+void AddModelOptions(CLI::App* app, ModelArguments* arguments);
+Model OpenModel(const ModelArguments& arguments);
+
+struct SessionArguments {
+  std::string backend = "cpu";
+  std::string kv = "int8";
+  uint32_t context = 0;
+  uint32_t prefill_chunk = 0;
+  uint32_t threads = 0;
+};
+// `context_default`: what --context is when it is not given, for the help.
+void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
+// --backend, --kv and --prefill-chunk only, for those who have their own way with the rest.
+void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
+arn_session_options ToSessionOptions(const SessionArguments& arguments);
+// --context as it was given, else `needed` tokens or, when the model has less, all that it has.
+uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed);
+
+struct PromptArguments {
+  std::optional<std::string> text;
+  std::optional<std::string> ids;
+  std::optional<std::string> file;
+};
+void AddPromptOptions(CLI::App* app, PromptArguments* arguments);
+// The prompt's token ids, at least one. A text of which the tokenizer makes nothing is the token
+// that begins a sequence. Throws Error.
+std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments);
+
+// "1,2,3" (also separated by white space). Throws Error that names `option` and what is wrong.
+std::vector<int32_t> ParseIds(const std::string& text, const char* option);
+// The same for numbers that are no token ids: "128,512".
+std::vector<uint32_t> ParseCounts(const std::string& text, const char* option);
+
+}  // namespace arn::tool

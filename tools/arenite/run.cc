@@ -1,0 +1,229 @@
+// arenite run: text from a prompt.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "tools/arenite/commands.h"
+#include "tools/arenite/interrupt.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/json.h"
+#include "tools/arenite/memory_report.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  SessionArguments session;
+  PromptArguments prompt;
+  uint32_t max_tokens = 256;
+  std::optional<float> temperature, top_p, min_p;
+  std::optional<uint32_t> top_k;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;
+  bool ignore_eos = false, json = false, quiet = false;
+};
+
+// What came out so far. Filled by the callback, which must let no exception into the library.
+struct Output {
+  bool is_streaming = false;
+  bool shows_ids = false;  // no tokenizer: ids are all there is to show
+  bool has_failed = false;
+  std::vector<int32_t> ids;
+  std::string text;
+};
+
+struct Outcome {
+  std::vector<int32_t> prompt_ids;
+  std::vector<int32_t> ids;
+  std::string text;
+  uint32_t finish = ARN_FINISH_NONE;
+  double load_ms = 0;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+};
+
+const char* FinishName(uint32_t finish) {
+  switch (finish) {
+    case ARN_FINISH_NONE: return "none";
+    case ARN_FINISH_EOS: return "eos";
+    case ARN_FINISH_STOP: return "stop";
+    case ARN_FINISH_LENGTH: return "length";
+    case ARN_FINISH_CONTEXT: return "context";
+    case ARN_FINISH_CALLBACK: return "callback";
+    case ARN_FINISH_CANCELLED: return "cancelled";
+    default: return "unknown";
+  }
+}
+
+// A flag that is not given takes the checkpoint's own value. Without any of them a checkpoint that
+// does not sample is greedy.
+arn_sampling ChooseSampling(const Arguments& arguments, const arn_model_info& info) {
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.seed = arguments.seed;
+  const bool asks_for_sampling =
+      arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
+  if (info.do_sample == 0 && !asks_for_sampling) return sampling;
+  sampling.temperature = arguments.temperature.value_or(info.temperature);
+  sampling.top_k = arguments.top_k.value_or(info.top_k);
+  sampling.top_p = arguments.top_p.value_or(info.top_p);
+  sampling.min_p = arguments.min_p.value_or(info.min_p);
+  return sampling;
+}
+
+int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
+  Output& output = *static_cast<Output*>(user);
+  if (id >= 0) output.ids.push_back(id);
+  if (text_bytes > 0) output.text.append(text, text_bytes);
+  if (!output.is_streaming) return 0;
+  if (output.shows_ids && id >= 0) std::printf(output.ids.size() > 1 ? " %d" : "%d", id);
+  if (text_bytes > 0) std::fwrite(text, 1, text_bytes, stdout);
+  if (std::fflush(stdout) != 0) output.has_failed = true;
+  return output.has_failed ? 1 : 0;
+}
+
+// Prefills and generates. A signal on the way ends it with ARN_FINISH_CANCELLED.
+void Generate(const Arguments& arguments, const Session& session, Output* output,
+              Outcome* outcome) {
+  const CancelOnSignal cancel(session.get());
+  arn_status status =
+      arn_session_prefill(session.get(), outcome->prompt_ids.data(), outcome->prompt_ids.size());
+  if (status == ARN_OK) {
+    std::vector<arn_stop_string> stops;
+    for (const std::string& stop : arguments.stops) stops.push_back({stop.data(), stop.size()});
+    arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+    options.max_tokens = arguments.max_tokens;
+    options.ignore_eos = arguments.ignore_eos ? 1 : 0;
+    options.stops = stops.data();
+    options.n_stops = stops.size();
+    options.callback = OnToken;
+    options.user = output;
+    arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+    status = arn_session_generate(session.get(), &options, &result);
+    outcome->finish = result.finish;
+  }
+  if (status == ARN_CANCELLED) {
+    outcome->finish = ARN_FINISH_CANCELLED;
+  } else {
+    session.Check(status);
+  }
+}
+
+void PrintJson(const Outcome& outcome) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("prompt_ids").Ids(outcome.prompt_ids);
+  json.Key("ids").Ids(outcome.ids);
+  json.Key("text").String(outcome.text);
+  json.Key("finish").String(FinishName(outcome.finish));
+  json.Key("prefill_tokens").Uint(outcome.stats.prefill_tokens);
+  json.Key("prefill_tokens_per_s")
+      .Number(PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
+  json.Key("decode_tokens_per_s")
+      .Number(PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns));
+  json.Key("load_ms").Number(outcome.load_ms);
+  json.Key("memory").BeginObject();
+  WriteRegions(outcome.plan, &json);
+  json.Key("kv_used").Uint(outcome.stats.kv_used_bytes);
+  json.Key("peak_rss").Uint(PeakRssBytes());
+  json.EndObject().EndObject();
+  Print(json.Finish());
+}
+
+void PrintReport(const Outcome& outcome) {
+  std::fprintf(stderr, "\nprompt    %zu tokens, %.1f tokens/s\n", outcome.prompt_ids.size(),
+               PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
+  std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
+               PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns),
+               FinishName(outcome.finish));
+  std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
+  std::fprintf(stderr, "memory    %s\n",
+               MemoryLine(outcome.plan, outcome.stats.kv_used_bytes).c_str());
+  std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
+}
+
+int Run(const Arguments& arguments) {
+  using Clock = std::chrono::steady_clock;
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  Outcome outcome;
+  const Clock::time_point open_start = Clock::now();
+  const Model model = OpenModel(arguments.model);
+  outcome.load_ms = Milliseconds(Clock::now() - open_start).count();
+
+  outcome.prompt_ids = PromptIds(model, arguments.prompt);
+  const uint64_t most_tokens =
+      arguments.max_tokens == 0 ? model.info().max_context : arguments.max_tokens;
+  arn_session_options options = ToSessionOptions(arguments.session);
+  options.context_tokens =
+      ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
+  outcome.plan = model.Plan(options);
+  const Clock::time_point create_start = Clock::now();
+  const Session session(model, options);
+  outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
+  const arn_sampling sampling = ChooseSampling(arguments, model.info());
+  session.Check(arn_session_set_sampling(session.get(), &sampling));
+
+  Output output;
+  output.is_streaming = !arguments.json;
+  output.shows_ids = model.info().has_tokenizer == 0;
+  Generate(arguments, session, &output, &outcome);
+  if (output.has_failed) throw Error("cannot write to standard output");
+  outcome.ids = std::move(output.ids);
+  outcome.text = std::move(output.text);
+  outcome.stats = session.Stats();
+
+  if (arguments.json) {
+    PrintJson(outcome);
+  } else {
+    Print("\n");
+  }
+  if (!arguments.quiet && !arguments.json) PrintReport(outcome);
+  return outcome.finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
+}
+
+void AddSamplingOptions(CLI::App* app, Arguments* arguments) {
+  const std::string note =
+      "The checkpoint's own values stand in for flags that are not given; a "
+      "checkpoint that does not sample is greedy unless one of the first four "
+      "is given.";
+  CLI::Option_group* group = app->add_option_group("sampling", note);
+  group->add_option("--temperature", arguments->temperature, "0: greedy");
+  group->add_option("--top-k", arguments->top_k, "Keep the k likeliest tokens; 0: off");
+  group->add_option("--top-p", arguments->top_p,
+                    "Keep the likeliest tokens up to this sum; 1: off");
+  group->add_option("--min-p", arguments->min_p,
+                    "Keep tokens of at least this part of the likeliest one's probability; 0: off");
+  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Command AddRun(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("run", "Generates text after a prompt");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  AddPromptOptions(sub, &arguments->prompt);
+  sub->add_option("--max-tokens", arguments->max_tokens,
+                  "New tokens at most (0: until an end token or a full context)")
+      ->capture_default_str();
+  // One call a flag: a list of strings would read "[a,b]" as two.
+  sub->add_option_function<std::string>(
+         "--stop", [stops = &arguments->stops](const std::string& s) { stops->push_back(s); },
+         "End before this text; can be given several times")
+      ->trigger_on_parse()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
+  AddSamplingOptions(sub, arguments.get());
+  AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
+  sub->add_flag("--json", arguments->json,
+                "One JSON object at the end instead of text as it comes");
+  sub->add_flag("--quiet", arguments->quiet, "No report on stderr at the end");
+  sub->footer(
+      "Text goes to stdout as it comes, the report to stderr. Example:\n"
+      "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool

@@ -1,0 +1,44 @@
+// arenite tokenize: text to token ids.
+#include <memory>
+
+#include "tools/arenite/commands.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/json.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+struct Arguments {
+  ModelArguments model;
+  std::optional<std::string> text, file;
+  bool no_special = false;
+};
+
+int Run(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
+  JsonWriter json;
+  json.BeginObject().Key("ids").Ids(
+      model.Tokenize(text, arguments.no_special ? ARN_TOKENIZE_NO_SPECIAL : ARN_TOKENIZE_DEFAULT));
+  Print(json.EndObject().Finish());
+  return 0;
+}
+
+}  // namespace
+
+Command AddTokenize(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("tokenize", "Prints the token ids of a text, as JSON");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  CLI::Option_group* group = sub->add_option_group("text", "Exactly one of these is needed");
+  group->add_option("--text", arguments->text, "The text");
+  group->add_option("--file", arguments->file, "A file of text, its bytes as they are");
+  group->require_option(1);
+  sub->add_flag("--no-special", arguments->no_special,
+                "Add no special tokens around the text, such as the one that begins a sequence");
+  sub->footer("Example:\n  arenite tokenize model.arn --text \"Hello, world\"");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool
