@@ -1,0 +1,297 @@
+// kQkvRope and kAttention over pages of every type: one Program of both steps, fed several times so
+// that later runs see what earlier ones wrote.
+#include <cmath>
+#include <cstring>
+
+#include "backends.h"
+#include "cases.h"
+#include "expect_near.h"
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+// The K and V that a sequence has seen, in double, as the formulas give them.
+struct History {
+  std::vector<std::vector<double>> k, v;  // [position][n_kv_heads * head_dim]
+};
+
+double RoundInt8Steps(double x, double largest) {
+  const double scale = largest / 127.0;
+  return scale == 0.0 ? 0.0 : std::nearbyint(x / scale) * scale;
+}
+
+class Oracle {
+ public:
+  Oracle(const AttentionShape& shape, DType kv_dtype, std::vector<float> q_norm,
+         std::vector<float> k_norm, Span<const float> inv_freq, float epsilon)
+      : s_(shape), dtype_(kv_dtype), q_norm_(q_norm), k_norm_(k_norm), epsilon_(epsilon) {
+    for (float f : inv_freq) freq_.push_back(static_cast<double>(f));
+  }
+
+  // Normalises and rotates one token's row, appends it to `history` and attends. Returns the row
+  // after RoPE and the output.
+  void Token(const float* row, uint32_t position, History* history, std::vector<double>* rotated,
+             std::vector<double>* out) const {
+    const uint32_t dim = s_.head_dim;
+    std::vector<double> x(row, row + (s_.n_heads + 2 * s_.n_kv_heads) * dim);
+    for (uint32_t h = 0; h < s_.n_heads + s_.n_kv_heads; ++h) {
+      double* head = x.data() + h * dim;
+      const auto& norm = h < s_.n_heads ? q_norm_ : k_norm_;
+      if (!norm.empty()) {
+        double sum = 0.0;
+        for (uint32_t i = 0; i < dim; ++i) sum += head[i] * head[i];
+        for (uint32_t i = 0; i < dim; ++i) {
+          head[i] *=
+              static_cast<double>(norm[i]) / std::sqrt(sum / dim + static_cast<double>(epsilon_));
+        }
+      }
+      const uint32_t half = s_.rotary_dim / 2;
+      for (uint32_t i = 0; i < half; ++i) {
+        const double angle =
+            static_cast<double>(static_cast<float>(position) * static_cast<float>(freq_[i]));
+        const double a = head[i], b = head[half + i];
+        head[i] = a * std::cos(angle) - b * std::sin(angle);
+        head[half + i] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    }
+    const auto k = x.begin() + s_.n_heads * dim, v = k + s_.n_kv_heads * dim;
+    history->k.push_back(Stored(std::vector<double>(k, v)));
+    history->v.push_back(Stored(std::vector<double>(v, x.end())));
+    *rotated = x;
+    out->assign(s_.n_heads * dim, 0.0);
+    for (uint32_t h = 0; h < s_.n_heads; ++h) Attend(x, h, position, *history, out);
+  }
+
+  static double Scale(const AttentionShape& shape) {
+    return static_cast<double>(
+        static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_dim))));
+  }
+
+ private:
+  // What the pages keep of it.
+  std::vector<double> Stored(std::vector<double> x) const {
+    for (uint32_t h = 0; h < s_.n_kv_heads; ++h) {
+      double largest = 0.0;
+      for (uint32_t i = 0; i < s_.head_dim; ++i) {
+        largest = std::fmax(largest, std::fabs(x[h * s_.head_dim + i]));
+      }
+      for (uint32_t i = 0; i < s_.head_dim; ++i) {
+        double& e = x[h * s_.head_dim + i];
+        if (dtype_ == DType::kF16) {
+          e = static_cast<double>(F32FromF16(F16FromF32(static_cast<float>(e))));
+        }
+        if (dtype_ == DType::kInt8) e = RoundInt8Steps(e, largest);
+      }
+    }
+    return x;
+  }
+
+  void Attend(const std::vector<double>& x, uint32_t h, uint32_t position, const History& history,
+              std::vector<double>* out) const {
+    const uint32_t dim = s_.head_dim, kv = h / (s_.n_heads / s_.n_kv_heads);
+    const uint32_t first =
+        s_.window == 0 || position + 1 < s_.window ? 0 : position + 1 - s_.window;
+    std::vector<double> p;
+    double largest = -INFINITY, total = 0.0;
+    for (uint32_t t = first; t <= position; ++t) {
+      double dot = 0.0;
+      for (uint32_t i = 0; i < dim; ++i) dot += x[h * dim + i] * history.k[t][kv * dim + i];
+      p.push_back(dot * Scale(s_));
+      largest = std::fmax(largest, p.back());
+    }
+    for (double& e : p) total += e = std::exp(e - largest);
+    for (uint32_t t = first; t <= position; ++t) {
+      for (uint32_t i = 0; i < dim; ++i) {
+        (*out)[h * dim + i] += p[t - first] / total * history.v[t][kv * dim + i];
+      }
+    }
+  }
+
+  AttentionShape s_;
+  DType dtype_;
+  std::vector<float> q_norm_, k_norm_;
+  std::vector<double> freq_;
+  float epsilon_;
+};
+
+class AttentionTest : public BackendTest {};
+
+TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) {
+  std::mt19937 rng(21);
+  for (const AttentionShape& shape : kAttentionShapes) {
+    for (DType kv_dtype : kKvTypes) {
+      ProgramBuilder builder(/*vocab=*/2, /*max_rows=*/64, /*max_context=*/64);
+      AttentionKind kind;
+      kind.n_heads = shape.n_heads;
+      kind.n_kv_heads = shape.n_kv_heads;
+      kind.head_dim = shape.head_dim;
+      kind.window = shape.window;
+      kind.scale = static_cast<float>(Oracle::Scale(shape));
+      kind.rope = builder.AddRope(shape.rotary_dim, 10000.0f);
+      const auto q_norm =
+          shape.qk_norm ? RandomFloats(shape.head_dim, 1.0f, &rng) : std::vector<float>();
+      const auto k_norm =
+          shape.qk_norm ? RandomFloats(shape.head_dim, 1.0f, &rng) : std::vector<float>();
+      Step angles, rope, attention;
+      angles.op = Op::kRopeAngles;
+      angles.rope = static_cast<uint16_t>(kind.rope);
+      angles.out = builder.AddValue(shape.rotary_dim);
+      rope.op = Op::kQkvRope;
+      const uint32_t width = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
+      rope.in = builder.AddValue(width);
+      rope.angles = angles.out;
+      rope.epsilon = 1e-6f;
+      if (shape.qk_norm) {
+        rope.q_norm = builder.AddVector(q_norm);
+        rope.k_norm = builder.AddVector(k_norm);
+      }
+      // Room for three sequences of 64 tokens.
+      const uint32_t pages = 3 * static_cast<uint32_t>(CeilDiv(64, shape.page_tokens));
+      rope.kind =
+          static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 3, shape.page_tokens, pages));
+      rope.group_layer = 1;
+      attention = rope;
+      attention.op = Op::kAttention;
+      attention.out = builder.AddValue(shape.n_heads * shape.head_dim);
+      builder.AddStep(angles);
+      builder.AddStep(rope);
+      builder.AddStep(attention);
+      for (const auto& run : kRuns) {
+        SCOPED_TRACE(testing::Message()
+                     << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
+                     << " window " << shape.window << " page " << shape.page_tokens << " "
+                     << DTypeName(kv_dtype) << ", " << run.size() << " sequences, first "
+                     << run[0].n_rows << " after " << run[0].n_before);
+        Session session(GetParam().backend, &builder, GetParam().n_threads);
+        const Oracle oracle(shape, kv_dtype, q_norm, k_norm,
+                            session.program().ropes[kind.rope].inv_freq, rope.epsilon);
+        std::vector<History> histories(run.size());
+        // First what came before, one sequence at a time, then the run itself.
+        std::vector<Batch::Part> empty;
+        for (size_t s = 0; s < run.size(); ++s) empty.push_back({0, run[s].n_rows});
+        Batch batch(session.program(), empty, &rng);
+        const std::vector<SequenceRows> all = batch.sequences;
+        for (size_t s = 0; s <= run.size(); ++s) {
+          const bool last = s == run.size();
+          std::vector<SequenceRows> sequences;
+          uint32_t n_rows = 0;
+          for (size_t i = 0; i < run.size(); ++i) {
+            if (!last && i != s) continue;
+            SequenceRows rows = all[i];
+            rows.first_row = n_rows;
+            rows.n_rows = last ? run[i].n_rows : run[i].n_before;
+            rows.first_position = last ? run[i].n_before : 0;
+            n_rows += rows.n_rows;
+            if (rows.n_rows != 0) sequences.push_back(rows);
+          }
+          if (sequences.empty()) continue;
+          const auto x = RandomFloats(size_t{n_rows} * width, 2.0f, &rng);
+          std::memcpy(session.ValueData(rope.in), x.data(), x.size() * sizeof(float));
+          const std::vector<int32_t> tokens(n_rows, 0);
+          RunArgs args;
+          args.tokens = {tokens.data(), tokens.size()};
+          args.sequences = {sequences.data(), sequences.size()};
+          args.logit_rows = LogitRows::kNone;
+          ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
+          uint32_t row = 0;
+          for (size_t i = 0; i < run.size(); ++i) {
+            if (!last && i != s) continue;
+            const uint32_t first = last ? run[i].n_before : 0;
+            const uint32_t n = last ? run[i].n_rows : run[i].n_before;
+            for (uint32_t t = 0; t < n; ++t, ++row) {
+              std::vector<double> rotated, out;
+              oracle.Token(x.data() + size_t{row} * width, first + t, &histories[i], &rotated,
+                           &out);
+              ExpectNear(session.ValueData(rope.in) + size_t{row} * width, rotated,
+                         kAttentionTolerance);
+              // f16 and int8 may round the other way after a last-bit difference: at most a step
+              // of one element of many.
+              ExpectNear(session.ValueData(attention.out) + size_t{row} * out.size(), out,
+                         kv_dtype == DType::kF32   ? kAttentionTolerance
+                         : kv_dtype == DType::kF16 ? 5e-4
+                                                   : 4e-3);
+              if (HasFatalFailure()) return;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// The pages themselves, slot by slot, after one run of 19 tokens.
+TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
+  std::mt19937 rng(22);
+  constexpr uint32_t kDim = 20, kKv = 2, kPage = 8, kTokens = 19, kWidth = (2 + 2 * kKv) * kDim;
+  for (DType kv_dtype : kKvTypes) {
+    SCOPED_TRACE(DTypeName(kv_dtype));
+    ProgramBuilder builder(2, 64, 64);
+    AttentionKind kind;
+    kind.n_heads = 2;
+    kind.n_kv_heads = kKv;
+    kind.head_dim = kDim;
+    kind.rope = builder.AddRope(kDim, 10000.0f);
+    Step angles, rope;
+    angles.op = Op::kRopeAngles;
+    angles.out = builder.AddValue(kDim);
+    rope.op = Op::kQkvRope;
+    rope.in = builder.AddValue(kWidth);
+    rope.angles = angles.out;
+    rope.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 2, kPage, 8));
+    rope.group_layer = 1;
+    builder.AddStep(angles);
+    builder.AddStep(rope);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    auto x = RandomFloats(kTokens * kWidth, 1.0f, &rng);
+    std::fill_n(x.begin() + 3 * kWidth, kWidth, 0.0f);  // a token of zeros
+    std::memcpy(session.ValueData(rope.in), x.data(), x.size() * sizeof(float));
+    Batch batch(session.program(), {{0, kTokens}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+    const KvGroup& group = session.program().kv_groups[0];
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      for (uint32_t h = 0; h < kKv; ++h) {
+        const KvHeadPage page =
+            KvPageAt(group, session.KvPool(0), batch.pages[0][t / kPage], rope.group_layer, h);
+        const float* row = session.ValueData(rope.in) + t * kWidth;  // after RoPE
+        for (bool v : {false, true}) {
+          const float* expected = row + (2 + (v ? kKv : 0) + h) * kDim;
+          const std::byte* stored = v ? page.v : page.k;
+          float largest = 0.0f;
+          for (uint32_t i = 0; i < kDim; ++i) {
+            largest = std::fmax(largest, std::fabs(expected[i]));
+          }
+          if (kv_dtype == DType::kInt8) {
+            const float* scales = v ? page.v_scale : page.k_scale;
+            ASSERT_EQ(scales[t % kPage], largest / 127.0f);
+          }
+          for (uint32_t i = 0; i < kDim; ++i) {
+            const uint32_t at = t % kPage * kDim + i;
+            if (kv_dtype == DType::kF32) {
+              float e;
+              std::memcpy(&e, stored + at * sizeof e, sizeof e);
+              ASSERT_EQ(e, expected[i]);
+            } else if (kv_dtype == DType::kF16) {
+              uint16_t e;
+              std::memcpy(&e, stored + at * sizeof e, sizeof e);
+              ASSERT_EQ(e, F16FromF32(expected[i]));
+            } else {
+              const double steps = largest == 0.0f ? 0.0
+                                                   : static_cast<double>(expected[i]) /
+                                                         static_cast<double>(largest / 127.0f);
+              ASSERT_NEAR(static_cast<double>(static_cast<int8_t>(stored[at])), steps, 0.5001);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionTest, testing::ValuesIn(AllBackends()),
+                         [](const auto& i) { return i.param.name; });
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,69 @@
+// The shapes that every backend is held against, and the tolerances, in one place.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/kv_view.h"
+#include "kernels/pack/pack.h"
+#include "kernels/weight.h"
+
+namespace arn::conformance {
+
+struct MatrixShape {
+  uint32_t rows, cols;
+};
+// Outputs and inputs: hidden 172, vocabulary 1021, tails of every tile, one column, one row.
+inline constexpr MatrixShape kMatrixShapes[] = {
+    {1, 1}, {3, 8}, {16, 32}, {17, 33}, {172, 172}, {344, 172}, {172, 460}, {1021, 172}, {40, 1280},
+};
+// Rows of activations: one token, around every micro-kernel's height, a chunk.
+inline constexpr uint32_t kRowCounts[] = {1, 2, 5, 7, 16, 33};
+
+inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8,
+                                         DType::kInt4};
+inline constexpr DType kKvTypes[] = {DType::kF32, DType::kF16, DType::kInt8};
+
+// Every layout that bundles may hold a matrix of `dtype` in.
+inline std::vector<WeightLayout> TargetLayouts(DType dtype) {
+  std::vector<WeightLayout> layouts;
+  for (const PackTarget& target : PackTargets()) {
+    const WeightLayout layout = TargetLayout(target, dtype);
+    bool known = false;
+    for (const WeightLayout& l : layouts) known = known || l == layout;
+    if (!known) layouts.push_back(layout);
+  }
+  return layouts;
+}
+
+struct AttentionShape {
+  uint32_t n_heads, n_kv_heads, head_dim, rotary_dim, window, page_tokens;
+  bool qk_norm;
+};
+inline constexpr AttentionShape kAttentionShapes[] = {
+    {4, 4, 8, 8, 0, 8, false},                                   // narrower than a vector
+    {9, 3, 64, 64, 0, 32, false},                                // grouped queries
+    {7, 1, 80, 80, 0, 32, false},                                // 7 : 1, not a power of two
+    {6, 2, 96, 48, 0, 8, true},                                  // partial rotary, q/k norm
+    {4, 2, 128, 128, 0, 32, true}, {8, 8, 64, 64, 1, 8, false},  // sees itself only
+    {4, 2, 64, 64, 8, 8, false},                                 // the window is a page
+    {4, 2, 64, 64, 13, 32, false},                               // the window ends inside pages
+    {64, 1, 16, 16, 0, 32, false},  // more query heads than a tile has queries
+    {2, 1, 12, 4, 5, 64, false},
+};
+
+// What a run of several sequences looks like: rows and how many tokens came before.
+struct SequenceShape {
+  uint32_t n_rows, n_before;
+};
+inline const std::vector<std::vector<SequenceShape>> kRuns = {
+    {{1, 0}}, {{1, 40}}, {{19, 0}}, {{33, 21}}, {{1, 7}, {12, 0}, {5, 31}},
+};
+
+// Largest error, as a share of the largest magnitude in the expected values (at least 1e-3).
+inline constexpr double kTolerance = 2e-6;           // element-wise ops, sums of up to 1280 terms
+inline constexpr double kAttentionTolerance = 1e-5;  // and a softmax
+// An int8 value may round the other way when what went before differs in the last bit.
+inline constexpr int kInt8Steps = 1;
+
+}  // namespace arn::conformance

@@ -1,0 +1,264 @@
+// Whole decoders of two layers on both backends: prefill in chunks, then decode, with several
+// sequences; and what must hold of any run: the same bits for any number of threads, no change by
+// how rows are grouped into sequences, cancellation.
+#include <cstring>
+
+#include "backends.h"
+#include "cases.h"
+#include "expect_near.h"
+#include "kernels/cpu/backend_cpu.h"
+#include "kernels/cpu/native_layout.h"
+#include "kernels/reference/backend_reference.h"
+#include "platform/base/arith.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+struct DecoderShape {
+  DType weights, kv;
+  uint32_t hidden, ffn, n_heads, n_kv_heads, head_dim, window;
+  bool qk_norm;
+  const char* target;
+};
+constexpr DecoderShape kDecoders[] = {
+    {DType::kF32, DType::kF32, 172, 461, 4, 2, 43, 0, false, "portable"},
+    {DType::kF16, DType::kF16, 64, 100, 4, 4, 16, 0, true, "portable"},
+    {DType::kBf16, DType::kF32, 96, 200, 7, 1, 80, 9, false, "portable"},
+    {DType::kInt8, DType::kInt8, 172, 460, 6, 2, 32, 0, false, "arm64-neon"},
+    {DType::kInt4, DType::kF16, 172, 460, 4, 2, 96, 12, true, "x86-avx2"},
+    {DType::kF32, DType::kInt8, 576, 1536, 9, 3, 64, 0, false, "x86-avx512vnni"},
+};
+constexpr uint32_t kVocab = 1021, kLayers = 2, kMaxRows = 24, kContext = 96;
+
+// A pre-norm decoder with random weights; the head is the embedding.
+ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
+  ProgramBuilder b(kVocab, kMaxRows, kContext);
+  const WeightLayout layout = TargetLayout(*FindPackTarget(s.target), s.weights);
+  auto matrix = [&](uint32_t rows, uint32_t cols) {
+    return b.AddMatrix(RandomMatrix(s.weights, rows, cols, true, rng), layout);
+  };
+  auto norm = [&](uint32_t n) { return b.AddVector(RandomFloats(n, 0.5f, rng)); };
+  const uint32_t qkv_width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
+  AttentionKind kind;
+  kind.n_heads = s.n_heads;
+  kind.n_kv_heads = s.n_kv_heads;
+  kind.head_dim = s.head_dim;
+  kind.window = s.window;
+  kind.scale = 0.25f;
+  const uint32_t rotary_dim = s.head_dim / 2 * 2;
+  kind.rope = b.AddRope(rotary_dim, 10000.0f);
+  Step base;
+  base.epsilon = 1e-5f;
+  base.kind = static_cast<uint16_t>(b.AddAttention(kind, s.kv, kLayers, 8, 48));
+  const ValueId x = b.AddValue(s.hidden), normed = b.AddValue(s.hidden);
+  const ValueId qkv = b.AddValue(qkv_width), attended = b.AddValue(s.n_heads * s.head_dim);
+  const ValueId gate_up = b.AddValue(2 * s.ffn), activated = b.AddValue(s.ffn);
+  const ValueId angles = b.AddValue(rotary_dim);
+  const WeightId embedding = matrix(kVocab, s.hidden);
+  auto add = [&](Op op, ValueId in, ValueId out, WeightId weight, bool accumulate = false) {
+    Step step = base;
+    step.op = op;
+    step.in = in;
+    step.out = out;
+    step.weight = weight;
+    step.accumulate = accumulate;
+    step.angles = angles;
+    if (op == Op::kQkvRope && s.qk_norm) {
+      step.q_norm = norm(s.head_dim);
+      step.k_norm = norm(s.head_dim);
+    }
+    if (op == Op::kLogits) step.norm = norm(s.hidden);
+    b.AddStep(step);
+  };
+  add(Op::kEmbed, kNoValue, x, embedding);
+  add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
+  for (uint32_t layer = 0; layer < kLayers; ++layer) {
+    base.layer = base.group_layer = static_cast<uint16_t>(layer);
+    add(Op::kRmsNorm, x, normed, norm(s.hidden));
+    add(Op::kLinear, normed, qkv, matrix(qkv_width, s.hidden));
+    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+    add(Op::kAttention, qkv, attended, kNoWeight);
+    add(Op::kLinear, attended, x, matrix(s.hidden, s.n_heads * s.head_dim), true);
+    add(Op::kRmsNorm, x, normed, norm(s.hidden));
+    add(Op::kLinear, normed, gate_up, matrix(2 * s.ffn, s.hidden));
+    add(Op::kGatedAct, gate_up, activated, kNoWeight);
+    add(Op::kLinear, activated, x, matrix(s.hidden, s.ffn), true);
+  }
+  add(Op::kLogits, x, kNoValue, embedding);
+  return b;
+}
+
+// Two sequences: 20 rows, then 24, then a few decode steps of both. All logits, in order.
+std::vector<float> RunDecoder(const DecoderShape& shape, const Backend* backend,
+                              uint32_t n_threads) {
+  std::mt19937 rng(31);
+  ProgramBuilder builder = BuildDecoder(shape, &rng);
+  Session session(backend, &builder, n_threads);
+  std::vector<float> logits;
+  Batch batch(session.program(), {{0, 13}, {0, 7}}, &rng);
+  batch.logit_rows = LogitRows::kAll;
+  const std::vector<std::vector<uint32_t>> next = {{1, 23}, {1, 1}, {1, 1}, {9, 1}};
+  for (size_t i = 0; i <= next.size(); ++i) {
+    if (i != 0) batch.Advance(next[i - 1]);
+    EXPECT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    logits.insert(logits.end(), session.Logits(), session.Logits() + batch.tokens.size() * kVocab);
+  }
+  return logits;
+}
+
+TEST(DecoderTest, Decoder_CpuAgainstReference_AgreeWithinRounding) {
+  for (const DecoderShape& shape : kDecoders) {
+    SCOPED_TRACE(testing::Message() << DTypeName(shape.weights) << " kv " << DTypeName(shape.kv));
+    const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
+    const auto found = RunDecoder(shape, CpuBackend(), 2);
+    ASSERT_EQ(found.size(), expected.size());
+    // One int8 step of one activation shows in all logits of a row: the bound is that of a step.
+    const bool exact =
+        shape.weights != DType::kInt8 && shape.weights != DType::kInt4 && shape.kv == DType::kF32;
+    ExpectNear(found.data(), expected, exact ? 2e-5 : 2e-2);
+  }
+}
+
+TEST(DecoderTest, Decoder_AnyNumberOfThreads_SameBits) {
+  for (const DecoderShape& shape : kDecoders) {
+    SCOPED_TRACE(testing::Message() << DTypeName(shape.weights) << " kv " << DTypeName(shape.kv));
+    const auto one = RunDecoder(shape, CpuBackend(), 1);
+    for (uint32_t n_threads : {2u, 3u, 7u}) {
+      const auto many = RunDecoder(shape, CpuBackend(), n_threads);
+      EXPECT_EQ(std::memcmp(one.data(), many.data(), one.size() * sizeof(float)), 0) << n_threads;
+    }
+  }
+}
+
+TEST(DecoderTest, Decoder_AnotherInstructionSet_AgreesWithReference) {
+  const DecoderShape& shape = kDecoders[0];
+  const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
+  for (const BackendCase& backend : AllBackends()) {
+    SCOPED_TRACE(backend.name);
+    const auto found = RunDecoder(shape, backend.backend, backend.n_threads);
+    ExpectNear(found.data(), expected, 2e-5);
+  }
+}
+
+TEST(DecoderTest, Run_Cancelled_EndsBeforeTheFirstStep) {
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
+    std::mt19937 rng(32);
+    ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
+    Session session(backend, &builder, 1);
+    Batch batch(session.program(), {{0, 3}}, &rng);
+    std::atomic<uint32_t> cancel = 1;
+    RunArgs args = batch.Args();
+    args.cancel = &cancel;
+    const float before = 42.0f;
+    session.ValueData(0)[0] = before;
+    EXPECT_EQ(session.Run(args), Status::kCancelled);
+    EXPECT_EQ(session.ValueData(0)[0], before);
+    cancel = 0;
+    EXPECT_EQ(session.Run(args), Status::kOk);
+  }
+}
+
+TEST(DecoderTest, Run_BadArguments_AreRefusedWithAMessage) {
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
+    std::mt19937 rng(33);
+    ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
+    Session session(backend, &builder, 1);
+    auto expect = [&](Status status, auto change) {
+      Batch batch(session.program(), {{0, 3}, {0, 2}}, &rng);
+      change(&batch);
+      EXPECT_EQ(session.Run(batch.Args()), status);
+      EXPECT_NE(session.message()[0], '\0');
+    };
+    expect(Status::kBadToken, [](Batch* b) { b->tokens[4] = kVocab; });
+    expect(Status::kBadToken, [](Batch* b) { b->tokens[0] = -1; });
+    expect(Status::kBadArgument, [](Batch* b) { b->tokens.clear(); });
+    expect(Status::kBadArgument, [](Batch* b) { b->tokens.resize(kMaxRows + 1); });
+    expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].first_row = 2; });
+    expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].n_rows = 3; });
+    expect(Status::kBadArgument, [](Batch* b) { b->sequences.pop_back(); });
+    expect(Status::kContextFull, [](Batch* b) { b->sequences[0].first_position = kContext - 2; });
+    expect(Status::kInternal, [](Batch* b) { b->pages[0][0] = 48; });
+    expect(Status::kInternal, [](Batch* b) { b->tables[1][0].n_pages = 0; });
+    expect(Status::kInternal, [](Batch* b) { b->tables[1][0].first_page = 1; });
+  }
+}
+
+TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
+    auto expect_refused = [&](const char* what, auto change) {
+      SCOPED_TRACE(what);
+      std::mt19937 rng(34);
+      ProgramBuilder builder = BuildDecoder(kDecoders[3], &rng);
+      Layout layout;
+      Program program = builder.Build(&layout);
+      std::vector<Step> steps(program.steps.begin(), program.steps.end());
+      std::vector<Weight> weights(program.weights.begin(), program.weights.end());
+      std::vector<KvGroup> groups(program.kv_groups.begin(), program.kv_groups.end());
+      change(&program, &steps, &weights, &groups);
+      program.steps = {steps.data(), steps.size()};
+      program.weights = {weights.data(), weights.size()};
+      program.kv_groups = {groups.data(), groups.size()};
+      BackendPlan plan;
+      Diag diag;
+      EXPECT_NE(backend->plan(program, BackendOptions(), &layout, &plan, &diag), Status::kOk);
+      EXPECT_NE(diag.text()[0], '\0');
+    };
+    using Steps = std::vector<Step>*;
+    using Weights = std::vector<Weight>*;
+    using Groups = std::vector<KvGroup>*;
+    expect_refused("op",
+                   [](Program*, Steps s, Weights, Groups) { (*s)[0].op = static_cast<Op>(99); });
+    expect_refused("weight id", [](Program*, Steps s, Weights, Groups) { (*s)[3].weight = 1000; });
+    expect_refused("value id", [](Program*, Steps s, Weights, Groups) { (*s)[3].in = 1000; });
+    expect_refused("shape", [](Program*, Steps, Weights w, Groups) { (*w)[0].cols = 171; });
+    expect_refused("kind", [](Program*, Steps s, Weights, Groups) { (*s)[4].kind = 7; });
+    expect_refused("layer",
+                   [](Program*, Steps s, Weights, Groups) { (*s)[4].group_layer = kLayers; });
+    expect_refused("kv type",
+                   [](Program*, Steps, Weights, Groups g) { (*g)[0].dtype = DType::kBf16; });
+    expect_refused("page", [](Program*, Steps, Weights, Groups g) { (*g)[0].page_tokens = 24; });
+    expect_refused("heads", [](Program*, Steps, Weights, Groups g) { (*g)[0].n_kv_heads = 1; });
+    expect_refused("logits", [](Program* p, Steps, Weights, Groups) { p->logits.bytes = 4; });
+    expect_refused("rows", [](Program* p, Steps, Weights, Groups) { p->max_rows = 0; });
+  }
+}
+
+TEST(DecoderTest, Plan_NativeLayout_RepacksNothing) {
+  std::mt19937 rng(35);
+  for (DType dtype : kWeightTypes) {
+    for (bool native : {true, false}) {
+      ProgramBuilder builder(2, 1, 8);
+      Step step;
+      step.op = Op::kLinear;
+      step.in = builder.AddValue(64);
+      step.out = builder.AddValue(100);
+      step.weight = builder.AddMatrix(RandomMatrix(dtype, 100, 64, true, &rng),
+                                      native ? NativeLayout(dtype) : WeightLayout{});
+      builder.AddStep(step);
+      Session session(CpuBackend(), &builder, 1);
+      const bool in_place = native || NativeLayout(dtype).order == WeightOrder::kRows;
+      EXPECT_EQ(session.plan().repacked_weight_bytes == 0, in_place) << DTypeName(dtype);
+    }
+  }
+}
+
+TEST(DecoderTest, NativeLayout_ThisMachine_IsATargetsUnlessRare) {
+  // Every 64-bit ARM, and every x86 with AVX-512 VNNI or with AVX2 alone, has a target of its own.
+  bool known = false;
+  for (const PackTarget& target : PackTargets()) {
+    auto same = [&](DType dtype) {
+      WeightLayout a = TargetLayout(target, dtype), b = NativeLayout(dtype);
+      return a == b;
+    };
+    known = known || (same(DType::kF32) && same(DType::kInt8) && same(DType::kInt4));
+  }
+#if defined(__aarch64__)
+  EXPECT_TRUE(known);
+#else
+  if (!known) GTEST_SKIP() << "this CPU's tiles (as nr) f32 " << int{NativeLayout(DType::kF32).nr};
+#endif
+}
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,208 @@
+// kLinear, kEmbed and kLogits: products with weights of every type and layout.
+#include <cmath>
+#include <cstring>
+
+#include "backends.h"
+#include "cases.h"
+#include "expect_near.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+// What integer products see instead of x: quantised to int8 per row over [min(x, 0), max(x, 0)].
+// Written anew from the definition, with the scale in f32 as in XNNPACK.
+std::vector<double> QuantizedActivations(const std::vector<float>& x, uint32_t rows,
+                                         uint32_t cols) {
+  std::vector<double> out(x.size());
+  for (uint32_t m = 0; m < rows; ++m) {
+    float low = 0.0f, high = 0.0f;
+    for (uint32_t c = 0; c < cols; ++c) {
+      low = std::fmin(low, x[m * cols + c]);
+      high = std::fmax(high, x[m * cols + c]);
+    }
+    const float steps = low == high ? 1.0f : 255.0f / (high - low);
+    const float from_low = -128.0f - low * steps, from_high = 127.0f - high * steps;
+    const float exact =
+        (-128.0f + low * steps) + (127.0f + high * steps) > 0 ? from_low : from_high;
+    const auto zero =
+        static_cast<double>(std::nearbyint(std::fmin(std::fmax(exact, -128.0f), 127.0f)));
+    const float step = 1.0f / steps;
+    for (uint32_t c = 0; c < cols; ++c) {
+      const double q = std::nearbyint(static_cast<double>(x[m * cols + c] * (1.0f / step))) + zero;
+      out[m * cols + c] =
+          (std::fmin(std::fmax(q, -128.0), 127.0) - zero) * static_cast<double>(step);
+    }
+  }
+  return out;
+}
+
+std::vector<double> Product(const Matrix& w, const std::vector<float>& x, uint32_t rows) {
+  std::vector<double> a(x.begin(), x.end());
+  if (w.dtype == DType::kInt8 || w.dtype == DType::kInt4) {
+    a = QuantizedActivations(x, rows, w.cols);
+  }
+  std::vector<double> y(size_t{rows} * w.rows);
+  for (uint32_t m = 0; m < rows; ++m) {
+    for (uint32_t n = 0; n < w.rows; ++n) {
+      double sum = w.bias.empty() ? 0.0 : static_cast<double>(w.bias[n]);
+      for (uint32_t k = 0; k < w.cols; ++k) {
+        sum += a[size_t{m} * w.cols + k] * w.exact[size_t{n} * w.cols + k];
+      }
+      y[size_t{m} * w.rows + n] = sum;
+    }
+  }
+  return y;
+}
+
+std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
+  return std::string(DTypeName(w.dtype)) + " nr " + std::to_string(l.nr) + " kr " +
+         std::to_string(l.kr) + " sr " + std::to_string(l.sr) + ", " + std::to_string(rows) +
+         " rows, " + std::to_string(w.rows) + " x " + std::to_string(w.cols);
+}
+
+class LinearTest : public BackendTest {};
+
+TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
+  std::mt19937 rng(7);
+  for (DType dtype : kWeightTypes) {
+    for (const WeightLayout& layout : TargetLayouts(dtype)) {
+      for (const MatrixShape& shape : kMatrixShapes) {
+        const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);
+        ProgramBuilder builder(/*vocab=*/2, /*max_rows=*/33, /*max_context=*/64);
+        Step step;
+        step.op = Op::kLinear;
+        step.in = builder.AddValue(shape.cols);
+        step.out = builder.AddValue(shape.rows);
+        step.weight = builder.AddMatrix(w, layout);
+        step.accumulate = shape.cols % 3 == 1;
+        builder.AddStep(step);
+        Session session(GetParam().backend, &builder, GetParam().n_threads);
+        for (uint32_t rows : kRowCounts) {
+          SCOPED_TRACE(Name(w, layout, rows));
+          const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+          const auto before = RandomFloats(size_t{rows} * shape.rows, 1.0f, &rng);
+          std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+          std::memcpy(session.ValueData(step.out), before.data(), before.size() * sizeof(float));
+          Batch batch(session.program(), {{0, rows}}, &rng);
+          ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+          std::vector<double> expected = Product(w, x, rows);
+          for (size_t i = 0; step.accumulate && i < expected.size(); ++i) {
+            expected[i] += static_cast<double>(before[i]);
+          }
+          ExpectNear(session.ValueData(step.out), expected, kTolerance);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
+  std::mt19937 rng(8);
+  constexpr uint32_t kCols = 172, kOut = 40, kRows = 5;
+  for (DType dtype : kWeightTypes) {
+    const Matrix w = RandomMatrix(dtype, kOut, kCols, true, &rng);
+    ProgramBuilder builder(2, kRows, 64);
+    Step step;
+    step.op = Op::kLinear;
+    step.in = builder.AddValue(kCols);
+    step.out = builder.AddValue(kOut);
+    step.weight = builder.AddMatrix(w, {});
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    std::vector<float> x(kRows * kCols, 0.0f);  // row 0: zeros
+    for (uint32_t c = 0; c < kCols; ++c) {
+      x[kCols + c] = 3.0f + 0.01f * static_cast<float>(c);  // all positive
+      x[2 * kCols + c] = -1e-5f * static_cast<float>(c);    // all negative, small
+      x[3 * kCols + c] = c == 17 ? 1e4f : 0.001f;           // one outlier
+      x[4 * kCols + c] = c % 2 == 0 ? 1e-20f : -1e-20f;
+    }
+    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    Batch batch(session.program(), {{0, kRows}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+    const std::vector<double> expected = Product(w, x, kRows);
+    for (uint32_t m = 0; m < kRows; ++m) {
+      SCOPED_TRACE(std::string(DTypeName(dtype)) + " row " + std::to_string(m));
+      ExpectNear(
+          session.ValueData(step.out) + m * kOut,
+          std::vector<double>(expected.begin() + m * kOut, expected.begin() + (m + 1) * kOut),
+          kTolerance);
+    }
+  }
+}
+
+TEST_P(LinearTest, Embed_EveryTypeAndLayout_GivesTheRows) {
+  std::mt19937 rng(9);
+  for (DType dtype : kWeightTypes) {
+    for (const WeightLayout& layout : TargetLayouts(dtype)) {
+      const Matrix w = RandomMatrix(dtype, 101, 172, false, &rng);
+      ProgramBuilder builder(101, 20, 64);
+      Step step;
+      step.op = Op::kEmbed;
+      step.out = builder.AddValue(172);
+      step.weight = builder.AddMatrix(w, layout);
+      builder.AddStep(step);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      Batch batch(session.program(), {{0, 20}}, &rng);
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+      for (size_t i = 0; i < batch.tokens.size(); ++i) {
+        for (size_t c = 0; c < 172; ++c) {
+          ASSERT_EQ(session.ValueData(step.out)[i * 172 + c],
+                    static_cast<float>(w.exact[static_cast<size_t>(batch.tokens[i]) * 172 + c]));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
+  std::mt19937 rng(10);
+  constexpr uint32_t kVocab = 1021, kHidden = 172;
+  for (DType dtype : kWeightTypes) {
+    const Matrix w = RandomMatrix(dtype, kVocab, kHidden, false, &rng);
+    ProgramBuilder builder(kVocab, 12, 64);
+    const auto norm = RandomFloats(kHidden, 1.0f, &rng);
+    Step step;
+    step.op = Op::kLogits;
+    step.in = builder.AddValue(kHidden);
+    step.weight = builder.AddMatrix(w, {});
+    step.norm = builder.AddVector(norm);
+    step.epsilon = 1e-5f;
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    for (LogitRows rows : {LogitRows::kLastOfEach, LogitRows::kAll, LogitRows::kNone}) {
+      SCOPED_TRACE(static_cast<int>(rows));
+      const auto x = RandomFloats(12 * kHidden, 3.0f, &rng);
+      std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+      Batch batch(session.program(), {{0, 4}, {0, 1}, {0, 7}}, &rng);
+      batch.logit_rows = rows;
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
+      std::vector<uint32_t> wanted;
+      if (rows == LogitRows::kLastOfEach) wanted = {3, 4, 11};
+      if (rows == LogitRows::kAll) wanted = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const float* row = x.data() + wanted[i] * kHidden;
+        double sum = 0.0;
+        for (uint32_t c = 0; c < kHidden; ++c) {
+          sum += static_cast<double>(row[c]) * static_cast<double>(row[c]);
+        }
+        std::vector<float> normed(kHidden);
+        for (uint32_t c = 0; c < kHidden; ++c) {
+          normed[c] =
+              static_cast<float>(static_cast<double>(row[c]) / std::sqrt(sum / kHidden + 1e-5) *
+                                 static_cast<double>(norm[c]));
+        }
+        // Quantised activations may round the other way where the norm differs in the last bit.
+        const bool exact = dtype != DType::kInt8 && dtype != DType::kInt4;
+        ExpectNear(session.Logits() + i * kVocab, Product(w, normed, 1), exact ? kTolerance : 2e-3);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, testing::ValuesIn(AllBackends()),
+                         [](const auto& i) { return i.param.name; });
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,101 @@
+// After load(), the CPU backend allocates nothing: not by itself, not through XNNPACK, pthreadpool
+// or cpuinfo. malloc and its relatives are replaced in this program by ones that count.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "kernels/cpu/backend_cpu.h"
+#include "program_builder.h"
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0};
+void Count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+}  // namespace
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t n) { return Count(), __libc_malloc(n); }
+void* calloc(size_t n, size_t m) { return Count(), __libc_calloc(n, m); }
+void* realloc(void* p, size_t n) { return Count(), __libc_realloc(p, n); }
+void* memalign(size_t a, size_t n) { return Count(), __libc_memalign(a, n); }
+void* aligned_alloc(size_t a, size_t n) { return Count(), __libc_memalign(a, n); }
+int posix_memalign(void** out, size_t a, size_t n) {
+  Count();
+  *out = __libc_memalign(a, n);
+  return *out == nullptr ? 12 : 0;
+}
+}
+
+namespace arn::conformance {
+namespace {
+
+TEST(NoAllocationTest, Trap_MallocWhileCounting_IsSeen) {
+  allocations = 0;
+  counting = true;
+  void* volatile p = std::malloc(10);
+  counting = false;
+  std::free(p);
+  EXPECT_EQ(allocations.load(), 1);
+}
+
+TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
+  std::mt19937 rng(41);
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4}) {
+    constexpr uint32_t kWidth = 576, kVocab = 1021;
+    ProgramBuilder b(kVocab, 32, 256);
+    AttentionKind kind;
+    kind.n_heads = 6;
+    kind.n_kv_heads = 3;
+    kind.head_dim = 48;
+    kind.scale = 0.1f;
+    kind.rope = b.AddRope(48, 10000.0f);
+    Step step;
+    step.kind = static_cast<uint16_t>(b.AddAttention(kind, DType::kInt8, 1, 32, 8));
+    const ValueId x = b.AddValue(kWidth), y = b.AddValue(kWidth), angles = b.AddValue(48);
+    const ValueId attended = b.AddValue(288);
+    step.angles = angles;
+    auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
+      Step s = step;
+      s.op = op;
+      s.in = in;
+      s.out = out;
+      s.weight = weight;
+      if (op == Op::kLogits) s.norm = b.AddVector(RandomFloats(kWidth, 1.0f, &rng));
+      b.AddStep(s);
+    };
+    const WeightId head = b.AddMatrix(RandomMatrix(dtype, kVocab, kWidth, false, &rng), {});
+    add(Op::kEmbed, kNoValue, x, head);
+    add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
+    add(Op::kRmsNorm, x, y, b.AddVector(RandomFloats(kWidth, 1.0f, &rng)));
+    add(Op::kLinear, y, x, b.AddMatrix(RandomMatrix(dtype, kWidth, kWidth, false, &rng), {}));
+    add(Op::kQkvRope, x, kNoValue, kNoWeight);
+    add(Op::kAttention, x, attended, kNoWeight);
+    add(Op::kGatedAct, x, attended, kNoWeight);
+    add(Op::kLogits, x, kNoValue, head);
+    for (uint32_t n_threads : {1u, 3u}) {
+      Session session(CpuBackend(), &b, n_threads);
+      Batch batch(session.program(), {{0, 32}}, &rng);
+      for (int i = 0; i < 50; ++i) {
+        if (i != 0) batch.Advance({i % 10 == 0 ? 17u : 1u});
+        const RunArgs args = batch.Args();
+        allocations = 0;
+        counting = true;
+        const Status status = session.Run(args);
+        counting = false;
+        ASSERT_EQ(status, Status::kOk) << session.message();
+        ASSERT_EQ(allocations.load(), 0) << DTypeName(dtype) << " run " << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,152 @@
+// The packers against XNNPACK's own, byte for byte, and the unpackers against the source.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "platform/base/arith.h"
+#include "program_builder.h"
+#include "xnn_pack.h"
+
+namespace arn::conformance {
+namespace {
+
+struct Shape {
+  uint32_t rows, cols;
+};
+constexpr Shape kShapes[] = {{1, 1},   {1, 32},   {7, 33},     {8, 64},    {16, 172}, {17, 31},
+                             {33, 96}, {40, 172}, {1021, 172}, {172, 461}, {64, 8},   {129, 257}};
+
+std::vector<WeightLayout> LayoutsOf(DType dtype) {
+  std::vector<WeightLayout> layouts = {WeightLayout{}};
+  for (const PackTarget& target : PackTargets()) {
+    const WeightLayout layout = TargetLayout(target, dtype);
+    if (layout.order == WeightOrder::kPanels) layouts.push_back(layout);
+  }
+  auto panels = [&](uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes) {
+    layouts.push_back({WeightOrder::kPanels, nr, kr, sr, planes});
+  };
+  if (dtype == DType::kF32) {  // first-generation Zen, exynos, SSE
+    panels(16, 1, 4, 0), panels(8, 1, 4, 0), panels(4, 2, 1, 0);
+  } else if (dtype == DType::kInt8) {  // SSE, AMX, scalar
+    panels(4, 8, 1, 0), panels(64, 4, 1, 0), panels(4, 1, 1, 0), panels(4, 2, 4, 0);
+  } else if (dtype == DType::kInt4) {
+    panels(4, 8, 1, 1), panels(4, 1, 1, 2);
+  }
+  return layouts;
+}
+
+std::string Name(DType dtype, const WeightLayout& l, Shape shape) {
+  return std::string(DTypeName(dtype)) + " nr " + std::to_string(l.nr) + " kr " +
+         std::to_string(l.kr) + " sr " + std::to_string(l.sr) + " rows " +
+         std::to_string(shape.rows) + " cols " + std::to_string(shape.cols);
+}
+
+constexpr DType kAllTypes[] = {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8, DType::kInt4};
+
+TEST(PackTest, Panels_EveryLayout_SameBytesAsXnnpack) {
+  std::mt19937 rng(1);
+  for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
+    for (const WeightLayout& layout : LayoutsOf(dtype)) {
+      if (layout.order == WeightOrder::kRows) continue;
+      for (Shape shape : kShapes) {
+        SCOPED_TRACE(Name(dtype, layout, shape));
+        const Matrix m = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+        uint64_t bytes = 0;
+        ASSERT_TRUE(PackedBytes(dtype, layout, shape.rows, shape.cols, &bytes));
+        AlignedBytes ours(bytes);
+        PackRows(m.View(), layout, ours.data());
+        const std::vector<uint8_t> theirs = XnnPack(m, layout);
+        ASSERT_EQ(bytes, theirs.size());
+        EXPECT_EQ(std::memcmp(ours.data(), theirs.data(), bytes), 0);
+      }
+    }
+  }
+}
+
+TEST(PackTest, Unpack_EveryLayout_GivesTheSource) {
+  std::mt19937 rng(2);
+  for (DType dtype : kAllTypes) {
+    for (const WeightLayout& layout : LayoutsOf(dtype)) {
+      for (Shape shape : kShapes) {
+        SCOPED_TRACE(Name(dtype, layout, shape));
+        const Matrix m = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+        Weight w;
+        w.dtype = dtype;
+        w.layout = layout;
+        w.rows = shape.rows;
+        w.cols = shape.cols;
+        ASSERT_TRUE(PackedBytes(dtype, layout, shape.rows, shape.cols, &w.bytes));
+        AlignedBytes bytes(w.bytes);
+        PackRows(m.View(), layout, bytes.data());
+        w.data = bytes.data();
+        std::vector<float> row(shape.cols);
+        for (uint32_t r = 0; r < shape.rows; ++r) {
+          UnpackRowF32(w, r, row.data());
+          for (uint32_t c = 0; c < shape.cols; ++c) {
+            ASSERT_EQ(row[c], static_cast<float>(m.exact[size_t{r} * shape.cols + c])) << r << c;
+          }
+          ASSERT_EQ(UnpackBias(w, r), m.bias[r]);
+        }
+      }
+    }
+  }
+}
+
+TEST(PackTest, Panels_PackedInSlabs_SameBytesAsAtOnce) {
+  std::mt19937 rng(3);
+  for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
+    for (const WeightLayout& layout : LayoutsOf(dtype)) {
+      if (layout.order == WeightOrder::kRows) continue;
+      const Matrix m = RandomMatrix(dtype, 141, 75, true, &rng);
+      uint64_t bytes = 0;
+      ASSERT_TRUE(PackedBytes(dtype, layout, m.rows, m.cols, &bytes));
+      AlignedBytes whole(bytes), slabs(bytes);
+      PackRows(m.View(), layout, whole.data());
+      uint64_t at = 0;
+      for (uint32_t first = 0; first < m.rows; first += layout.nr) {
+        RowMatrix slab = m.View();
+        slab.rows = Min<uint32_t>(layout.nr, m.rows - first);
+        slab.values = m.values.data() + m.values.size() / m.rows * first;
+        if (!m.scales.empty()) slab.scales = m.scales.data() + m.scales.size() / m.rows * first;
+        slab.bias = m.bias.data() + first;
+        PackRows(slab, layout, slabs.data() + at);
+        uint64_t slab_bytes = 0;
+        ASSERT_TRUE(PackedBytes(dtype, layout, slab.rows, m.cols, &slab_bytes));
+        at += slab_bytes;
+      }
+      EXPECT_EQ(at, bytes);
+      EXPECT_EQ(std::memcmp(whole.data(), slabs.data(), bytes), 0);
+    }
+  }
+}
+
+TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
+  uint64_t bytes = 0;
+  const WeightLayout good = {WeightOrder::kPanels, 16, 8, 1, 0};
+  EXPECT_TRUE(PackedBytes(DType::kInt8, good, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt8, good, 0, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt8, good, 5, 0, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF16, good, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kInt4, good, 5, 5, &bytes));  // planes
+  EXPECT_FALSE(PackedBytes(static_cast<DType>(5), {}, 5, 5, &bytes));
+  for (uint8_t bad : {0, 3, 255}) {
+    EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, bad, 8, 1, 0}, 5, 5, &bytes));
+    EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, 16, bad, 1, 0}, 5, 5, &bytes));
+    EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, 16, 8, bad, 0}, 5, 5, &bytes));
+    EXPECT_FALSE(PackedBytes(DType::kInt4, {WeightOrder::kPanels, 16, 8, 1, bad}, 5, 5, &bytes));
+  }
+  EXPECT_FALSE(PackedBytes(DType::kF32, {WeightOrder::kRows, 16, 0, 0, 0}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF32, {static_cast<WeightOrder>(2), 8, 1, 1, 0}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF32, {}, UINT32_MAX, UINT32_MAX, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF32, good, (1u << 31) - 1, (1u << 31) - 1, &bytes));
+}
+
+TEST(PackTest, Targets_Names_AreFound) {
+  for (const PackTarget& target : PackTargets()) EXPECT_EQ(FindPackTarget(target.name), &target);
+  EXPECT_EQ(FindPackTarget("x86"), nullptr);
+  EXPECT_EQ(FindPackTarget(""), nullptr);
+}
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,287 @@
+#include "program_builder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "platform/base/arith.h"
+
+namespace arn::conformance {
+
+AlignedBytes::AlignedBytes(size_t size)
+    : storage_(new std::byte[size + kSliceAlign + kOverreadBytes]), size_(size) {
+  data_ = reinterpret_cast<std::byte*>(
+      AlignUp(reinterpret_cast<uintptr_t>(storage_.get()), kSliceAlign));
+  std::memset(data_, 0xff, size + kOverreadBytes);
+}
+
+RowMatrix Matrix::View() const {
+  RowMatrix view;
+  view.dtype = dtype;
+  view.rows = rows;
+  view.cols = cols;
+  view.values = values.data();
+  view.scales = scales.empty() ? nullptr : scales.data();
+  view.bias = bias.empty() ? nullptr : bias.data();
+  return view;
+}
+
+std::vector<float> RandomFloats(size_t n, float scale, std::mt19937* rng) {
+  std::normal_distribution<float> normal(0.0f, scale);
+  std::vector<float> out(n);
+  for (float& x : out) x = normal(*rng);
+  return out;
+}
+
+namespace {
+
+template <typename T>
+void Append(std::vector<uint8_t>* bytes, T value) {
+  const auto* p = reinterpret_cast<const uint8_t*>(&value);
+  bytes->insert(bytes->end(), p, p + sizeof value);
+}
+
+}  // namespace
+
+Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, std::mt19937* rng) {
+  Matrix m;
+  m.dtype = dtype;
+  m.rows = rows;
+  m.cols = cols;
+  if (with_bias) m.bias = RandomFloats(rows, 0.5f, rng);
+  const uint64_t padded = dtype == DType::kInt4 ? AlignUp(cols, kInt4BlockSize) : cols;
+  std::normal_distribution<float> normal(0.0f, 1.0f / std::sqrt(static_cast<float>(cols)));
+  std::uniform_int_distribution<int> byte(-127, 127), nibble(0, 15);
+  std::uniform_real_distribution<float> scale(0.5f, 1.5f);
+  for (uint32_t r = 0; r < rows; ++r) {
+    float row_scale = 0.0f;
+    for (uint64_t c = 0; c < padded; ++c) {
+      double exact = 0.0;
+      switch (dtype) {
+        case DType::kF32: {
+          const float x = normal(*rng);
+          Append(&m.values, x);
+          exact = static_cast<double>(x);
+          break;
+        }
+        case DType::kF16: {
+          const uint16_t x = F16FromF32(normal(*rng));
+          Append(&m.values, x);
+          exact = static_cast<double>(F32FromF16(x));
+          break;
+        }
+        case DType::kBf16: {
+          const uint16_t x = Bf16FromF32(normal(*rng));
+          Append(&m.values, x);
+          exact = static_cast<double>(F32FromBf16(x));
+          break;
+        }
+        case DType::kInt8: {
+          if (c == 0) {
+            row_scale = scale(*rng) / 60.0f / std::sqrt(static_cast<float>(cols));
+            Append(&m.scales, row_scale);
+          }
+          const auto x = static_cast<int8_t>(byte(*rng));
+          Append(&m.values, x);
+          exact = static_cast<double>(x) * static_cast<double>(row_scale);
+          break;
+        }
+        case DType::kInt4: {
+          if (c % kInt4BlockSize == 0) {
+            const uint16_t bits =
+                Bf16FromF32(scale(*rng) / 4.0f / std::sqrt(static_cast<float>(cols)));
+            row_scale = F32FromBf16(bits);
+            Append(&m.scales, bits);
+          }
+          const auto x = static_cast<uint8_t>(c < cols ? nibble(*rng) : 8);
+          Append(&m.values, x);
+          exact = (x - 8.0) * static_cast<double>(row_scale);
+          break;
+        }
+      }
+      if (c < cols) m.exact.push_back(exact);
+    }
+  }
+  return m;
+}
+
+ProgramBuilder::ProgramBuilder(uint32_t vocab, uint32_t max_rows, uint32_t max_context)
+    : vocab_(vocab), max_rows_(max_rows), max_context_(max_context) {}
+
+ValueId ProgramBuilder::AddValue(uint32_t width) {
+  Value value;
+  value.name = "value";
+  value.width = width;
+  values_.push_back(value);
+  return static_cast<ValueId>(values_.size() - 1);
+}
+
+WeightId ProgramBuilder::AddMatrix(const Matrix& matrix, const WeightLayout& layout) {
+  Weight w;
+  w.dtype = matrix.dtype;
+  w.layout = layout;
+  w.rows = matrix.rows;
+  w.cols = matrix.cols;
+  EXPECT_TRUE(PackedBytes(w.dtype, layout, w.rows, w.cols, &w.bytes));
+  weight_bytes_.emplace_back(w.bytes);
+  PackRows(matrix.View(), layout, weight_bytes_.back().data());
+  w.data = weight_bytes_.back().data();
+  weights_.push_back(w);
+  return static_cast<WeightId>(weights_.size() - 1);
+}
+
+WeightId ProgramBuilder::AddVector(const std::vector<float>& values) {
+  Weight w;
+  w.is_vector = true;
+  w.rows = 1;
+  w.cols = static_cast<uint32_t>(values.size());
+  w.bytes = values.size() * sizeof(float);
+  weight_bytes_.emplace_back(w.bytes);
+  std::memcpy(weight_bytes_.back().data(), values.data(), w.bytes);
+  w.data = weight_bytes_.back().data();
+  weights_.push_back(w);
+  return static_cast<WeightId>(weights_.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitude) {
+  std::vector<float> inv_freq(rotary_dim / 2);
+  for (uint32_t i = 0; i < rotary_dim / 2; ++i) {
+    inv_freq[i] = std::pow(theta, -2.0f * static_cast<float>(i) / static_cast<float>(rotary_dim));
+  }
+  frequencies_.push_back(inv_freq);
+  RopeKind rope;
+  rope.rotary_dim = rotary_dim;
+  rope.amplitude = amplitude;
+  rope.inv_freq = {frequencies_.back().data(), frequencies_.back().size()};
+  ropes_.push_back(rope);
+  return static_cast<uint32_t>(ropes_.size() - 1);
+}
+
+uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
+                                      uint32_t page_tokens, uint32_t n_pages) {
+  KvGroup g;
+  g.dtype = kv_dtype;
+  g.n_layers = n_layers;
+  g.n_kv_heads = kind.n_kv_heads;
+  g.head_dim = kind.head_dim;
+  g.page_tokens = page_tokens;
+  g.n_pages = n_pages;
+  const uint64_t rows = uint64_t{g.n_kv_heads} * page_tokens;
+  const uint64_t block = AlignUp(rows * g.head_dim * ElementBytes(kv_dtype), kSliceAlign);
+  const uint64_t scales = kv_dtype == DType::kInt8 ? AlignUp(rows * sizeof(float), kSliceAlign) : 0;
+  g.v_offset = block;
+  g.k_scale_offset = 2 * block;
+  g.v_scale_offset = 2 * block + scales;
+  g.layer_bytes = 2 * block + 2 * scales;
+  g.page_bytes = g.layer_bytes * n_layers;
+  groups_.push_back(g);
+  kinds_.push_back(kind);
+  kinds_.back().group = static_cast<uint32_t>(groups_.size() - 1);
+  return static_cast<uint32_t>(kinds_.size() - 1);
+}
+
+Program ProgramBuilder::Build(Layout* layout) {
+  auto place = [&](Region region, uint64_t count, uint64_t bytes) {
+    Result<Slice> slice = layout->AddArray(region, count, bytes);
+    EXPECT_TRUE(slice.ok());
+    return slice.ok() ? slice.value() : Slice();
+  };
+  for (Value& value : values_) {
+    value.slice = place(Region::kActivations, uint64_t{max_rows_} * value.width, sizeof(float));
+  }
+  for (KvGroup& group : groups_) group.pool = place(Region::kKv, group.n_pages, group.page_bytes);
+  Program p;
+  p.steps = {steps_.data(), steps_.size()};
+  p.values = {values_.data(), values_.size()};
+  p.weights = {weights_.data(), weights_.size()};
+  p.kinds = {kinds_.data(), kinds_.size()};
+  p.ropes = {ropes_.data(), ropes_.size()};
+  p.kv_groups = {groups_.data(), groups_.size()};
+  p.vocab = vocab_;
+  p.max_rows = max_rows_;
+  p.max_logit_rows = max_rows_;
+  p.max_context = max_context_;
+  p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
+  return p;
+}
+
+Session::Session(const Backend* backend, ProgramBuilder* builder, uint32_t n_threads)
+    : backend_(backend) {
+  Layout layout;
+  program_ = builder->Build(&layout);
+  BackendOptions options;
+  options.n_threads = n_threads;
+  Layout again = layout;
+  EXPECT_EQ(backend->plan(program_, options, &layout, &plan_, &diag_), Status::kOk) << diag_.text();
+  BackendPlan second;
+  EXPECT_EQ(backend->plan(program_, options, &again, &second, &diag_), Status::kOk);
+  for (uint32_t r = 0; r < kRegionCount; ++r) {
+    const auto region = static_cast<Region>(r);
+    EXPECT_EQ(layout.RegionBytes(region), again.RegionBytes(region)) << "plan() is not pure";
+    regions_[r] = AlignedBytes(layout.RegionBytes(region));
+    memory_.region[r] = {regions_[r].data(), regions_[r].size()};
+  }
+  EXPECT_EQ(backend->load(program_, options, plan_, memory_, &state_, &diag_), Status::kOk)
+      << diag_.text();
+}
+
+Session::~Session() { backend_->unload(state_); }
+
+Batch::Batch(const Program& program, const std::vector<Part>& parts, std::mt19937* generator)
+    : vocab(program.vocab), rng(generator) {
+  const size_t n_groups = program.kv_groups.size();
+  std::vector<std::vector<uint32_t>> free_pages(n_groups);
+  for (size_t g = 0; g < n_groups; ++g) {
+    for (uint32_t p = 0; p < program.kv_groups[g].n_pages; ++p) free_pages[g].push_back(p);
+    std::shuffle(free_pages[g].begin(), free_pages[g].end(), *rng);
+  }
+  // Every sequence gets an equal share of the pages, in full.
+  pages.resize(parts.size() * n_groups);
+  tables.resize(parts.size());
+  for (size_t s = 0; s < parts.size(); ++s) {
+    for (size_t g = 0; g < n_groups; ++g) {
+      const size_t share = free_pages[g].size() / parts.size();
+      auto& mine = pages[s * n_groups + g];
+      mine.assign(free_pages[g].begin() + static_cast<std::ptrdiff_t>(s * share),
+                  free_pages[g].begin() + static_cast<std::ptrdiff_t>((s + 1) * share));
+      PageTable table;
+      table.pages = mine.data();
+      table.n_pages = static_cast<uint32_t>(mine.size());
+      tables[s].push_back(table);
+    }
+  }
+  std::vector<uint32_t> n_rows;
+  for (const Part& part : parts) {
+    SequenceRows rows;
+    rows.first_position = part.first_position;
+    sequences.push_back(rows);
+    n_rows.push_back(part.n_rows);
+  }
+  Advance(n_rows);
+}
+
+void Batch::Advance(const std::vector<uint32_t>& n_rows) {
+  tokens.clear();
+  std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(vocab) - 1);
+  uint32_t row = 0;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    sequences[s].first_position += sequences[s].n_rows;
+    sequences[s].n_rows = n_rows[s];
+    sequences[s].first_row = row;
+    sequences[s].tables = tables[s].data();
+    row += n_rows[s];
+    for (uint32_t i = 0; i < n_rows[s]; ++i) tokens.push_back(token(*rng));
+  }
+}
+
+RunArgs Batch::Args() const {
+  RunArgs args;
+  args.tokens = {tokens.data(), tokens.size()};
+  args.sequences = {sequences.data(), sequences.size()};
+  args.logit_rows = logit_rows;
+  return args;
+}
+
+}  // namespace arn::conformance

@@ -1,0 +1,125 @@
+// Small Programs for the tests of backends: a builder that owns everything a Program points to, and
+// a runner that plans, loads and runs one on a backend.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/pack/pack.h"
+#include "kernels/program.h"
+
+namespace arn::conformance {
+
+// Bytes at a 64-byte aligned address, with room to over-read, filled with a pattern that is NaN as
+// f32 and large as an integer, so that reading what was never written shows.
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  explicit AlignedBytes(size_t size);
+  std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::unique_ptr<std::byte[]> storage_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// A random matrix: what is packed, and the values in double that the packed bytes stand for.
+struct Matrix {
+  DType dtype = DType::kF32;
+  uint32_t rows = 0, cols = 0;
+  std::vector<uint8_t> values;  // RowMatrix::values
+  std::vector<uint8_t> scales;  // RowMatrix::scales
+  std::vector<float> bias;
+  std::vector<double> exact;  // [rows, cols]
+
+  RowMatrix View() const;
+};
+Matrix RandomMatrix(DType dtype, uint32_t rows, uint32_t cols, bool with_bias, std::mt19937* rng);
+
+std::vector<float> RandomFloats(size_t n, float scale, std::mt19937* rng);
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(uint32_t vocab, uint32_t max_rows, uint32_t max_context);
+
+  ValueId AddValue(uint32_t width);
+  WeightId AddMatrix(const Matrix& matrix, const WeightLayout& layout);
+  WeightId AddVector(const std::vector<float>& values);
+  // rotary_dim / 2 frequencies theta^(-2i / rotary_dim).
+  uint32_t AddRope(uint32_t rotary_dim, float theta, float amplitude = 1.0f);
+  // One group of n_layers; returns the kind that uses it.
+  uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
+                        uint32_t page_tokens, uint32_t n_pages);
+  void AddStep(const Step& step) { steps_.push_back(step); }
+
+  // Valid while the builder lives and nothing is added. Places values and logits in `layout`.
+  Program Build(Layout* layout);
+
+ private:
+  uint32_t vocab_, max_rows_, max_context_;
+  std::vector<Step> steps_;
+  std::vector<Value> values_;
+  std::vector<Weight> weights_;
+  std::vector<AttentionKind> kinds_;
+  std::vector<RopeKind> ropes_;
+  std::vector<KvGroup> groups_;
+  std::deque<std::vector<float>> frequencies_;
+  std::deque<AlignedBytes> weight_bytes_;
+};
+
+// One loaded Program.
+class Session {
+ public:
+  // Expects success (gtest).
+  Session(const Backend* backend, ProgramBuilder* builder, uint32_t n_threads);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Status Run(const RunArgs& args) { return backend_->run(state_, args, &diag_); }
+  float* ValueData(ValueId id) { return memory_.As<float>(program_.values[id].slice); }
+  const float* Logits() { return memory_.As<float>(program_.logits); }
+  const Program& program() const { return program_; }
+  std::byte* KvPool(uint32_t group) { return memory_.At(program_.kv_groups[group].pool); }
+  const BackendPlan& plan() const { return plan_; }
+  const char* message() const { return diag_.text(); }
+  void* state() { return state_; }
+
+ private:
+  const Backend* backend_;
+  Program program_;
+  BackendPlan plan_;
+  AlignedBytes regions_[kRegionCount];
+  Memory memory_;
+  void* state_ = nullptr;
+  Diag diag_;
+};
+
+// The tokens, tables and rows of one run of `n_sequences` sequences. Pages are taken in a shuffled
+// order, so that nothing depends on their being neighbours.
+struct Batch {
+  struct Part {
+    uint32_t first_position = 0;
+    uint32_t n_rows = 0;
+  };
+  Batch(const Program& program, const std::vector<Part>& parts, std::mt19937* rng);
+  // The same sequences, further along.
+  void Advance(const std::vector<uint32_t>& n_rows);
+  RunArgs Args() const;
+
+  uint32_t vocab;
+  std::vector<int32_t> tokens;
+  std::vector<SequenceRows> sequences;
+  std::vector<std::vector<uint32_t>> pages;    // [sequence * groups + group]
+  std::vector<std::vector<PageTable>> tables;  // [sequence][group]
+  LogitRows logit_rows = LogitRows::kLastOfEach;
+  std::mt19937* rng;
+};
+
+}  // namespace arn::conformance

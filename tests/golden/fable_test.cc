@@ -1,0 +1,137 @@
+// The trained model in models/: its tokens to the token, its perplexity, and what quantising it
+// costs. models/fable/expected.json is transformers' work.
+#include <cmath>
+
+#include "nlohmann/json.hpp"
+#include "tests/harness/bundles.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+namespace {
+
+class FableTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ARN_NEEDS_CONVERTER();
+    expected_ = nlohmann::json::parse(ReadText(SourcePath("models/fable/expected.json")));
+  }
+
+  // Null when the test has failed.
+  ModelPtr Model(const char* weights) {
+    const auto bundle = folder_ / (std::string(weights) + ".arn");
+    if (!Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", weights})) return {};
+    return OpenModel(bundle);
+  }
+
+  double Nll(const char* weights, uint32_t kv) {
+    const ModelPtr model = Model(weights);
+    if (model == nullptr) return NAN;
+    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+    options.kv_type = kv;
+    options.prefill_chunk = 128;
+    options.all_logits = 1;
+    const SessionPtr session = NewSession(model.get(), options);
+    if (session == nullptr) return NAN;
+    const std::vector<int32_t> ids = Tokenize(
+        model.get(), ReadText(SourcePath("models/fable/heldout.txt")), ARN_TOKENIZE_DEFAULT);
+    EXPECT_EQ(expected_["perplexity"]["tokens"], ids.size());
+    return MeanNll(session.get(), VocabSize(model.get()), 128, ids,
+                   expected_["perplexity"]["window"]);
+  }
+
+  void ExpectGreedy(const arn_model* model, const nlohmann::json& prompt,
+                    uint32_t backend = ARN_BACKEND_CPU) {
+    SCOPED_TRACE(prompt["input"]);
+    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+    options.backend = backend;
+    options.kv_type = ARN_KV_F32;
+    const SessionPtr session = NewSession(model, options);
+    ASSERT_NE(nullptr, session);
+    const std::vector<int32_t> ids = prompt["ids_used"];
+    const std::vector<int32_t> greedy = prompt["greedy_ids"];
+    const auto n = static_cast<uint32_t>(greedy.size());
+    const nlohmann::json& stops_after = prompt["greedy_stops_after"];
+    const Generated ended = GenerateGreedy(session.get(), ids, n, /*ignore_eos=*/false);
+    EXPECT_EQ(prompt["greedy_text"], ended.text);
+    if (stops_after.is_null()) {
+      EXPECT_EQ(greedy, ended.ids);
+      EXPECT_EQ(uint32_t{ARN_FINISH_LENGTH}, ended.finish);
+      return;
+    }
+    EXPECT_EQ(uint32_t{ARN_FINISH_EOS}, ended.finish);
+    EXPECT_EQ(stops_after.get<size_t>(), ended.ids.size() + 1);
+    ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+    EXPECT_EQ(greedy, GenerateGreedy(session.get(), ids, n, /*ignore_eos=*/true).ids);
+  }
+
+  TempFolder folder_;
+  nlohmann::json expected_;
+};
+
+TEST_F(FableTest, F32_GreedyIdsAndText_AreTheExpected) {
+  const ModelPtr model = Model("f32");
+  ASSERT_NE(nullptr, model);
+  for (const nlohmann::json& prompt : expected_["prompts"]) ExpectGreedy(model.get(), prompt);
+}
+
+// Scalar code: one continuation to its length and one to its end token.
+TEST_F(FableTest, Reference_GreedyIdsAndText_AreTheExpected) {
+  const ModelPtr model = Model("f32");
+  ASSERT_NE(nullptr, model);
+  bool has_length = false, has_end = false;
+  for (const nlohmann::json& prompt : expected_["prompts"]) {
+    bool& has = prompt["greedy_stops_after"].is_null() ? has_length : has_end;
+    if (!has) ExpectGreedy(model.get(), prompt, ARN_BACKEND_REFERENCE);
+    has = true;
+  }
+  EXPECT_TRUE(has_length && has_end);
+}
+
+TEST_F(FableTest, F32_LogitsAfterThePrompt_AreTheExpected) {
+  const ModelPtr model = Model("f32");
+  ASSERT_NE(nullptr, model);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.kv_type = ARN_KV_F32;
+  const SessionPtr session = NewSession(model.get(), options);
+  ASSERT_NE(nullptr, session);
+  for (const nlohmann::json& prompt : expected_["prompts"]) {
+    const std::vector<int32_t> ids = prompt["ids_used"];
+    ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+    const float* logits = nullptr;
+    ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &logits));
+    for (const nlohmann::json& top : prompt["top5"]) {
+      EXPECT_NEAR(top["logit"].get<double>(), static_cast<double>(logits[top["id"].get<int>()]),
+                  2e-4)
+          << prompt["input"] << " " << top["token"];
+    }
+  }
+}
+
+TEST_F(FableTest, Tokenizer_GivesTheExpectedIds) {
+  const ModelPtr model = Model("f32");
+  ASSERT_NE(nullptr, model);
+  for (const nlohmann::json& prompt : expected_["prompts"]) {
+    const bool is_chat = prompt["chat"];
+    const std::vector<int32_t> wanted = prompt[is_chat ? "ids_chat" : "ids_plain"];
+    const std::string text = prompt["text"];
+    EXPECT_EQ(wanted, Tokenize(model.get(), text, ARN_TOKENIZE_DEFAULT)) << text;
+    EXPECT_EQ(text, Detokenize(model.get(), wanted, ARN_DETOKENIZE_DEFAULT));
+  }
+}
+
+TEST_F(FableTest, Perplexity_IsTheExpected_AndQuantisingCostsLittle) {
+  const double wanted = expected_["perplexity"]["mean_nll"];
+  const double exact = Nll("f32", ARN_KV_F32);
+  EXPECT_NEAR(wanted, exact, 1e-4);
+  const double int8 = Nll("int8", ARN_KV_INT8);
+  RecordProperty("perplexity_int8", std::to_string(std::exp(int8)));
+  EXPECT_LT(std::exp(int8 - exact), 1.02);
+  EXPECT_NE(exact, int8);
+  const double int4 = Nll("int4", ARN_KV_INT8);
+  RecordProperty("perplexity_int4", std::to_string(std::exp(int4)));
+  EXPECT_LT(std::exp(int4 - exact), 1.10);
+}
+
+}  // namespace
+}  // namespace arn::test

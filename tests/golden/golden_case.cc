@@ -1,0 +1,96 @@
+#include "tests/golden/golden_case.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace arn::test {
+
+namespace fs = std::filesystem;
+
+std::vector<int32_t> GoldenCase::all_ids() const {
+  std::vector<int32_t> ids = prompt;
+  ids.insert(ids.end(), greedy.begin(), greedy.end());
+  return ids;
+}
+
+std::vector<std::string> GoldenNames() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(SourcePath("tests/golden/data"))) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+GoldenCase LoadGolden(const std::string& name) {
+  const nlohmann::json json =
+      nlohmann::json::parse(ReadText(SourcePath("tests/golden/data/" + name + ".json")));
+  GoldenCase golden;
+  golden.name = name;
+  golden.config = json.at("config");
+  golden.old_config = json.at("old_config");
+  TinyCheckpoint& c = golden.checkpoint;
+  c.vocab = golden.config.at("vocab_size");
+  c.hidden = golden.config.at("hidden_size");
+  c.ffn = golden.config.at("intermediate_size");
+  c.layers = golden.config.at("num_hidden_layers");
+  c.heads = golden.config.at("num_attention_heads");
+  c.kv_heads = golden.config.at("num_key_value_heads");
+  c.head_dim = golden.config.value("head_dim", c.hidden / c.heads);
+  c.tied = golden.config.at("tie_word_embeddings");
+  c.qkv_bias = json.at("qkv_bias");
+  c.o_bias = json.at("o_bias");
+  c.mlp_bias = json.at("mlp_bias");
+  c.qk_norm = json.at("qk_norm");
+  c.dtype = json.at("dtype");
+  c.shards = json.at("shards");
+  c.base_seed = json.at("base_seed");
+  c.amplitude = json.at("amplitude");
+  json.at("prompt").get_to(golden.prompt);
+  json.at("greedy").get_to(golden.greedy);
+  json.at("log_sum_exp").get_to(golden.log_sum_exp);
+  json.at("argmax").get_to(golden.argmax);
+  json.at("positions").get_to(golden.positions);
+  golden.stride = json.at("stride");
+  json.at("logits").get_to(golden.logits);
+  return golden;
+}
+
+bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& folder,
+                   const fs::path& bundle, const std::vector<std::string>& options) {
+  WriteTinyCheckpoint(folder, golden.checkpoint);
+  const nlohmann::json& config =
+      style == ConfigStyle::kTransformers5 ? golden.config : golden.old_config;
+  WriteFile(folder / "config.json", config.dump(1));
+  return Convert(folder, bundle, options);
+}
+
+void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits,
+                  double tolerance) {
+  const uint32_t vocab = golden.vocab();
+  const float* highest = std::max_element(logits, logits + vocab);
+  EXPECT_EQ(golden.argmax[position], highest - logits) << "position " << position;
+  double sum = 0;
+  for (uint32_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i] - *highest));
+  EXPECT_NEAR(golden.log_sum_exp[position], static_cast<double>(*highest) + std::log(sum),
+              tolerance)
+      << "position " << position;
+
+  const auto at = std::find(golden.positions.begin(), golden.positions.end(), position);
+  if (at == golden.positions.end()) return;
+  const std::vector<float>& wanted =
+      golden.logits[static_cast<size_t>(at - golden.positions.begin())];
+  ASSERT_EQ((vocab + golden.stride - 1) / golden.stride, wanted.size());
+  double worst = 0;
+  size_t worst_id = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const double error = std::abs(static_cast<double>(logits[i * golden.stride] - wanted[i]));
+    if (!(error <= worst)) {
+      worst = error;
+      worst_id = i * golden.stride;
+    }
+  }
+  EXPECT_LT(worst, tolerance) << "position " << position << ", token " << worst_id;
+}
+
+}  // namespace arn::test

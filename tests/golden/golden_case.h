@@ -1,0 +1,43 @@
+// The cases in data/*.json, which make_goldens.py explains.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/harness/bundles.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+
+enum class ConfigStyle : uint8_t { kTransformers5, kTransformers4 };
+
+struct GoldenCase {
+  std::string name;
+  TinyCheckpoint checkpoint;
+  nlohmann::json config, old_config;
+  std::vector<int32_t> prompt, greedy;
+  // Of the teacher-forced logits over prompt + greedy:
+  std::vector<double> log_sum_exp;         // [tokens]
+  std::vector<int32_t> argmax;             // [tokens]
+  std::vector<uint32_t> positions;         // of some, ...
+  uint32_t stride = 1;                     // ... every stride-th logit
+  std::vector<std::vector<float>> logits;  // [positions, vocab / stride rounded up]
+
+  uint32_t vocab() const { return checkpoint.vocab; }
+  std::vector<int32_t> all_ids() const;
+};
+
+std::vector<std::string> GoldenNames();
+GoldenCase LoadGolden(const std::string& name);
+
+// Writes the checkpoint into `folder` and converts it to `bundle`. False when the test has failed.
+bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const std::filesystem::path& folder,
+                   const std::filesystem::path& bundle, const std::vector<std::string>& options);
+
+// Compares the logits after the token at `position` with what is known of them; a failure names
+// the worst.
+void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits, double tolerance);
+
+}  // namespace arn::test

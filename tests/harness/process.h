@@ -1,0 +1,25 @@
+// Running a program and looking at what it says.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace arn::test {
+
+struct ProcessResult {
+  int exit_code = -1;  // 128 + the signal's number when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+// Runs a program to its end. `while_running` is called once with its process id, after it wrote
+// something to stdout. Throws std::runtime_error when it cannot be started.
+ProcessResult RunProcess(const std::vector<std::string>& command,
+                         const std::function<void(int pid)>& while_running = {});
+
+// The command `arenite` of this build with these arguments; under an emulator where there is one.
+ProcessResult RunArenite(std::vector<std::string> arguments,
+                         const std::function<void(int pid)>& while_running = {});
+
+}  // namespace arn::test

@@ -1,0 +1,93 @@
+"""Includes point down only. The tables below are the house rules; the targets enforce most of them
+a second time, because a layer's headers are on the include path of those above it alone.
+"""
+
+import re
+
+import source_tree
+
+# Folder -> what it may include besides itself. The longest folder that a file lies in counts.
+# A name that ends in a slash is a folder; "kernels/*.h" is the headers of that folder itself.
+MAY_INCLUDE = {
+    "platform": (),
+    "platform/base": (),
+    "platform/os": ("platform/base/",),
+    "kernels": ("platform/",),
+    "kernels/pack": ("platform/", "kernels/*.h"),
+    "kernels/reference": ("platform/", "kernels/*.h", "kernels/pack/"),
+    "kernels/cpu": ("platform/", "kernels/*.h", "kernels/pack/"),
+    "kernels/vulkan": ("platform/", "kernels/*.h", "kernels/pack/"),
+    "runtime/bundle": ("platform/",),
+    "runtime/text": ("platform/", "runtime/bundle/"),
+    "runtime/cache": ("platform/", "kernels/*.h"),
+    "runtime/sampling": ("platform/", "kernels/*.h"),
+    "runtime/model": (
+        "platform/", "kernels/*.h", "kernels/pack/", "runtime/bundle/", "runtime/text/",
+    ),
+    "runtime/memory": (
+        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "runtime/text/", "runtime/sampling/",
+    ),
+    "runtime/session": (
+        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "runtime/text/", "runtime/sampling/", "runtime/memory/", "runtime/backends.h",
+    ),
+    "runtime/api": ("platform/", "kernels/*.h", "kernels/pack/", "runtime/", "arenite/"),
+    "runtime": ("platform/", "kernels/*.h"),
+    "converter": ("platform/", "kernels/*.h", "kernels/pack/", "runtime/bundle/", "arenite/"),
+    "tools": ("arenite/",),
+    "bindings": ("arenite/",),
+}
+# The one file that names concrete backends.
+EXCEPTIONS = {"runtime/backends.cc": ("kernels/",)}
+
+# Third-party headers and the doors to the operating system: pattern -> the folders that may use it.
+OWNERS = (
+    (r"xnnpack(\.h|/)|pthreadpool\.h|cpuinfo\.h|fxdiv\.h", ("kernels/cpu", "kernels/pack")),
+    (r"hwy/", ("kernels/cpu",)),
+    (r"vulkan/|volk\.h", ("kernels/vulkan",)),
+    (r"flatbuffers/", ("runtime/bundle", "converter")),
+    (r"pcre2\.h|utf8proc\.h", ("runtime/text", "converter")),
+    (r"nlohmann/", ("converter", "tools")),
+    (r"CLI/", ("converter", "tools")),
+    (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
+     ("platform/os", "converter", "tools", "bindings")),
+)
+# What an include of our own begins with, as against the standard library's.
+OUR_FOLDERS = tuple(layer + "/" for layer in source_tree.PRODUCT + ("arenite",))
+
+
+def _rules_of(path):
+  folders = [f for f in MAY_INCLUDE if path.startswith(f + "/")]
+  return max(folders, key=len) if folders else None
+
+
+def _permits(pattern, header):
+  if pattern.endswith("/*.h"):
+    return re.fullmatch(re.escape(pattern[:-3]) + r"[^/]+\.h", header) is not None
+  return header.startswith(pattern) if pattern.endswith("/") else header == pattern
+
+
+def check(root):
+  problems = []
+  for path in source_tree.files(root, source_tree.PRODUCT, source_tree.CXX):
+    path = path.as_posix()
+    folder = _rules_of(path)
+    own = folder + ("/" if folder.count("/") else "/*.h")
+    if folder in ("converter", "tools", "bindings"):
+      own = folder + "/"
+    permitted = (own,) + MAY_INCLUDE[folder] + EXCEPTIONS.get(path, ())
+    for line, kind, header in source_tree.includes(source_tree.read(root, path)):
+      where = f"{path}:{line}: includes {header}: "
+      owners = next((o for pattern, o in OWNERS if re.match(pattern, header)), None)
+      ours = kind == '"' and "/" not in header or header.startswith(OUR_FOLDERS)
+      if owners is not None:
+        if not path.startswith(tuple(o + "/" for o in owners)):
+          problems.append(where + f"only {', '.join(owners)} may.")
+      elif ours and not any(_permits(p, header) for p in permitted):
+        problems.append(where + f"{folder} may include {', '.join(permitted)} only.")
+  return problems
+
+
+if __name__ == "__main__":
+  source_tree.main(check)

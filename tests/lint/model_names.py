@@ -1,0 +1,30 @@
+"""A model is data. The name of a model or of a family appears in the converter's table (and in
+tests and documentation), and nowhere in the code that goes to a device.
+"""
+
+import re
+
+import source_tree
+
+NAMES = re.compile(
+    r"(?i:llama|mistral|mixtral|qwen|smollm|deepseek|falcon|starcoder|olmo|cohere|chatglm"
+    r"|gpt[-_]?(2|j|neo|oss)|(?<![a-z])(phi[-_]?[0-9]|glm[-_]?[0-9]))"
+    r"|gemma|Gemma|GEMMA",  # but not GemmA, a GEMM's left operand
+)
+FOLDERS = tuple(f for f in source_tree.PRODUCT if f != "converter")
+
+
+def check(root):
+  problems = []
+  for path in source_tree.files(root, FOLDERS, source_tree.CODE):
+    for number, line in enumerate(source_tree.read(root, path).splitlines(), 1):
+      match = NAMES.search(line)
+      if match:
+        problems.append(
+            f"{path}:{number}: '{match.group(0)}' names a model outside the converter: make what "
+            "it decides a field of the bundle.")
+  return problems
+
+
+if __name__ == "__main__":
+  source_tree.main(check)

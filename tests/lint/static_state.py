@@ -1,0 +1,57 @@
+"""The library has no static constructors and no variables that outlive a call: looks into the
+object files of our own archives for initialisers and for writable data.
+
+  static_state.py --objdump PROGRAM ARCHIVE...
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+
+# Section names in `objdump -t`: what may be written at run time. Constants with addresses in them
+# lie in .data.rel.ro, which is read-only once the program is loaded.
+WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
+INITIALISER = re.compile(r"^\.(init_array|ctors|preinit_array)")
+
+
+def problems_of(archive, symbol_table):
+  """Problems in the output of `objdump -t` for one archive."""
+  problems = []
+  member = "?"
+  for line in symbol_table.splitlines():
+    heading = re.match(r"^(\S+):\s+file format", line)
+    if heading:
+      member = heading.group(1)
+      continue
+    #  value  flags(7)  section  size  name
+    symbol = re.match(r"^[0-9a-f]+ (.{7}) (\S+)\s+([0-9a-f]+)\s+(?:\.hidden )?(\S+)$", line)
+    if not symbol:
+      continue
+    flags, section, _, name = symbol.groups()
+    if INITIALISER.match(section):
+      problems.append(f"{archive}({member}): has a static constructor ({section}).")
+    elif WRITABLE.match(section) and "O" in flags:
+      problems.append(
+          f"{archive}({member}): '{name}' is a variable ({section}): pass state, or make it const.")
+  return problems
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__)
+  parser.add_argument("--objdump", default="objdump")
+  parser.add_argument("archives", nargs="+")
+  arguments = parser.parse_args()
+  problems = []
+  for archive in arguments.archives:
+    table = subprocess.run(
+        [arguments.objdump, "-t", archive], capture_output=True, text=True, check=True).stdout
+    problems += problems_of(archive, table)
+  for problem in problems:
+    print(problem)
+  print(f"{len(arguments.archives)} archive(s), {len(problems)} problem(s)")
+  return 1 if problems else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())

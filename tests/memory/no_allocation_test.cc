@@ -1,0 +1,141 @@
+// Nothing allocates after a session is created: the C library's allocator is replaced by one that
+// counts, for this program's every thread, XNNPACK's default allocator and C++'s operator new
+// included (both end in malloc).
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+
+#include "tests/support/session_support.h"
+
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
+}
+
+namespace {
+
+std::atomic<bool> g_trap{false};
+std::atomic<uint64_t> g_calls{0};
+
+void Count() {
+  if (g_trap.load(std::memory_order_relaxed)) g_calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+extern "C" {
+void* malloc(size_t n) {
+  Count();
+  return __libc_malloc(n);
+}
+void* calloc(size_t n, size_t m) {
+  Count();
+  return __libc_calloc(n, m);
+}
+void* realloc(void* p, size_t n) {
+  Count();
+  return __libc_realloc(p, n);
+}
+void* memalign(size_t align, size_t n) {
+  Count();
+  return __libc_memalign(align, n);
+}
+void* aligned_alloc(size_t align, size_t n) {
+  Count();
+  return __libc_memalign(align, n);
+}
+int posix_memalign(void** out, size_t align, size_t n) {
+  Count();
+  *out = __libc_memalign(align, n);
+  return *out == nullptr ? ENOMEM : 0;
+}
+void free(void* p) {
+  if (p != nullptr) Count();
+  __libc_free(p);
+}
+}
+
+namespace arn::test {
+namespace {
+
+// The trap itself works: what is caught below would be seen.
+TEST(NoAllocation_Trap, CatchesEachKind) {
+  g_calls = 0;
+  g_trap = true;
+  void* volatile p = malloc(10);
+  p = realloc(p, 20);
+  free(p);
+  int* volatile q = new int(3);
+  delete q;
+  void* aligned = nullptr;
+  const int error = posix_memalign(&aligned, 64, 64);
+  free(aligned);
+  g_trap = false;
+  EXPECT_EQ(0, error);
+  EXPECT_EQ(7u, g_calls.load());
+}
+
+struct Case {
+  DType weights;
+  const char* target;
+  uint32_t kv;
+  uint32_t backend;
+};
+
+class NoAllocationTest : public testing::TestWithParam<Case> {};
+
+TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
+  TinyBundle bundle;
+  bundle.weights = GetParam().weights;
+  bundle.target = GetParam().target;
+  bundle.max_context = 512;
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = GetParam().backend;
+  options.kv_type = GetParam().kv;
+  options.n_threads = 2;
+  options.prefill_chunk = 32;
+  const SessionPtr session = NewSession(model.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(150, bundle.vocab);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 0.8f;
+  sampling.top_k = 20;
+  sampling.top_p = 0.9f;
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+  for (int i = 0; i < 200 && status == ARN_OK; ++i) {
+    int32_t id = 0;
+    status = arn_session_decode(session.get(), &id);
+    if (i == 100) status = arn_session_set_sampling(session.get(), &sampling);
+  }
+  arn_session_reset(session.get());
+  const arn_status again = arn_session_prefill(session.get(), prompt.data(), 1);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(ARN_OK, again);
+  EXPECT_EQ(0u, g_calls.load());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, NoAllocationTest,
+    testing::Values(Case{DType::kF32, "portable", ARN_KV_F32, ARN_BACKEND_CPU},
+                    Case{DType::kF16, "portable", ARN_KV_F16, ARN_BACKEND_CPU},
+                    Case{DType::kBf16, "portable", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "portable", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "x86-avx2", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "arm64-dotprod", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt4, "portable", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "portable", ARN_KV_INT8, ARN_BACKEND_REFERENCE},
+                    Case{DType::kF32, "x86-avx512vnni", ARN_KV_F32, ARN_BACKEND_REFERENCE}));
+
+}  // namespace
+}  // namespace arn::test

@@ -1,0 +1,215 @@
+#include "tests/support/tiny_bundle.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "flatbuffers/flatbuffers.h"
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+#include "platform/base/hash.h"
+#include "platform/base/layout.h"
+#include "runtime/bundle/bundle.h"
+
+namespace arn::test {
+namespace {
+
+class Stream {
+ public:
+  explicit Stream(uint64_t seed) : state_(seed) {}
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  // In [-1, 1).
+  float Unit() {
+    return static_cast<float>(static_cast<int64_t>(Next() >> 40) - (1 << 23)) * 0x1p-23f;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// A random matrix in its final element type.
+struct Source {
+  std::vector<uint8_t> values;
+  std::vector<uint8_t> scales;
+  std::vector<float> bias;
+};
+
+template <typename T>
+void Append(std::vector<uint8_t>* out, T value) {
+  const size_t at = out->size();
+  out->resize(at + sizeof value);
+  std::memcpy(out->data() + at, &value, sizeof value);
+}
+
+Source RandomSource(DType dtype, uint32_t rows, uint32_t cols, Stream* random) {
+  Source s;
+  const float amplitude = 1.0f / std::sqrt(static_cast<float>(cols));
+  const uint32_t padded = static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize));
+  for (uint32_t r = 0; r < rows; ++r) {
+    for (uint32_t c = 0; c < (dtype == DType::kInt4 ? padded : cols); ++c) {
+      const float value = random->Unit() * amplitude;
+      switch (dtype) {
+        case DType::kF32: Append(&s.values, value); break;
+        case DType::kF16: Append(&s.values, F16FromF32(value)); break;
+        case DType::kBf16: Append(&s.values, Bf16FromF32(value)); break;
+        case DType::kInt8:
+          Append(&s.values, static_cast<int8_t>(value / amplitude * 127.0f));
+          break;
+        case DType::kInt4:
+          Append(&s.values, static_cast<uint8_t>(c < cols ? random->Next() % 16 : 8));
+          break;
+      }
+    }
+    if (dtype == DType::kInt8) Append(&s.scales, amplitude / 127.0f);
+    for (uint32_t b = 0; dtype == DType::kInt4 && b < padded / kInt4BlockSize; ++b) {
+      Append(&s.scales, Bf16FromF32(amplitude / 8.0f));
+    }
+    s.bias.push_back(random->Unit() * 0.1f);
+  }
+  return s;
+}
+
+class Builder {
+ public:
+  explicit Builder(const TinyBundle& options)
+      : options_(options), target_(*FindPackTarget(options.target)), random_(options.seed) {}
+
+  uint32_t Matrix(const std::string& name, uint32_t rows, uint32_t cols) {
+    const DType dtype = options_.weights;
+    const Source source = RandomSource(dtype, rows, cols, &random_);
+    const WeightLayout layout = TargetLayout(target_, dtype);
+    uint64_t bytes = 0;
+    if (!PackedBytes(dtype, layout, rows, cols, &bytes)) std::abort();
+    RowMatrix m;
+    m.dtype = dtype;
+    m.rows = rows;
+    m.cols = cols;
+    m.values = source.values.data();
+    m.scales = source.scales.data();
+    m.bias = source.bias.data();
+    std::vector<uint8_t> packed(bytes);
+    PackRows(m, layout, reinterpret_cast<std::byte*>(packed.data()));
+    return Tensor(name, dtype, layout, false, rows, cols, packed);
+  }
+
+  uint32_t Norm(const std::string& name, uint32_t size) {
+    std::vector<uint8_t> bytes;
+    for (uint32_t i = 0; i < size; ++i) Append(&bytes, 1.0f + 0.1f * random_.Unit());
+    return Tensor(name, DType::kF32, WeightLayout(), true, 1, size, bytes);
+  }
+
+  std::vector<uint8_t> Finish();
+
+ private:
+  uint32_t Tensor(const std::string& name, DType dtype, const WeightLayout& layout, bool is_vector,
+                  uint32_t rows, uint32_t cols, const std::vector<uint8_t>& bytes) {
+    const size_t offset = AlignUp(segments_.size(), kSliceAlign);
+    segments_.resize(offset);
+    segments_.insert(segments_.end(), bytes.begin(), bytes.end());
+    const fbs::Segment segment(offset, bytes.size(), Xxh64(bytes.data(), bytes.size()));
+    const fbs::Layout stored(static_cast<fbs::WeightOrder>(layout.order), layout.nr, layout.kr,
+                             layout.sr, layout.planes);
+    tensors_.push_back(fbs::CreateTensorDirect(fbb_, name.c_str(), static_cast<fbs::DType>(dtype),
+                                               &stored, is_vector, rows, cols, &segment));
+    return static_cast<uint32_t>(tensors_.size() - 1);
+  }
+
+  const TinyBundle& options_;
+  const PackTarget& target_;
+  Stream random_;
+  flatbuffers::FlatBufferBuilder fbb_;
+  std::vector<flatbuffers::Offset<fbs::Tensor>> tensors_;
+  std::vector<uint8_t> segments_;
+};
+
+std::vector<uint8_t> Builder::Finish() {
+  const TinyBundle& o = options_;
+  std::vector<flatbuffers::Offset<fbs::Layer>> layers;
+  for (uint32_t i = 0; i < o.layers; ++i) {
+    const std::string p = "layers." + std::to_string(i) + ".";
+    const uint32_t q_width = o.heads * o.head_dim;
+    const uint32_t attention_norm = Norm(p + "attention_norm", o.hidden);
+    const uint32_t qkv = Matrix(p + "qkv", q_width + 2 * o.kv_heads * o.head_dim, o.hidden);
+    const uint32_t q_norm = o.qk_norm ? Norm(p + "q_norm", o.head_dim) : UINT32_MAX;
+    const uint32_t k_norm = o.qk_norm ? Norm(p + "k_norm", o.head_dim) : UINT32_MAX;
+    const uint32_t attention_out = Matrix(p + "attention_out", o.hidden, q_width);
+    const uint32_t ffn_norm = Norm(p + "ffn_norm", o.hidden);
+    const uint32_t gate_up = Matrix(p + "gate_up", 2 * o.ffn, o.hidden);
+    const uint32_t down = Matrix(p + "down", o.hidden, o.ffn);
+    layers.push_back(fbs::CreateLayer(fbb_, 0, attention_norm, qkv, q_norm, k_norm, attention_out,
+                                      ffn_norm, gate_up, down));
+  }
+  const uint32_t embedding = Matrix("embedding", o.vocab, o.hidden);
+  const uint32_t final_norm = Norm("final_norm", o.hidden);
+  const uint32_t head = Matrix("head", o.vocab, o.hidden);
+
+  std::vector<float> inv_freq;
+  for (uint32_t i = 0; i < o.head_dim / 2; ++i) {
+    inv_freq.push_back(
+        std::pow(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(o.head_dim)));
+  }
+  const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
+      fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq)});
+  const auto kinds = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::LayerKind>>{
+      fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, o.window,
+                           1.0f / std::sqrt(static_cast<float>(o.head_dim)), 0, o.ffn,
+                           fbs::NormKind::Rms, 1e-5f, fbs::Activation::Silu, o.qk_norm)});
+  const auto model =
+      fbs::CreateModel(fbb_, fbb_.CreateString("Tiny"), fbb_.CreateString("seed"), o.hidden,
+                       o.vocab, o.max_context, kinds, ropes, fbb_.CreateVector(layers), embedding,
+                       final_norm, 1e-5f, head, fbb_.CreateVector(tensors_));
+  const std::vector<uint32_t> eos = {2};
+  const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0);
+  fbs::FinishBundleBuffer(fbb_,
+                          fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
+                                            fbb_.CreateString(o.target), model, 0, generation));
+
+  BundleHeader header = {};
+  std::memcpy(header.magic, "ARENITE", 8);
+  header.version = kBundleVersion;
+  header.header_bytes = sizeof header;
+  header.segments_offset = kRegionAlign;
+  header.segments_bytes = AlignUp(segments_.size() + kOverreadBytes, kSliceAlign);
+  header.index_offset = header.segments_offset + header.segments_bytes;
+  header.index_bytes = fbb_.GetSize();
+  std::vector<uint8_t> file(header.index_offset + header.index_bytes);
+  std::memcpy(file.data(), &header, sizeof header);
+  std::memcpy(file.data() + header.segments_offset, segments_.data(), segments_.size());
+  std::memcpy(file.data() + header.index_offset, fbb_.GetBufferPointer(), fbb_.GetSize());
+  RepairHashes(file.data(), file.size());
+  return file;
+}
+
+}  // namespace
+
+BundleBytes::BundleBytes(const std::vector<uint8_t>& file)
+    : storage_(file.size() + kSliceAlign), size_(file.size()) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(storage_.data());
+  aligned_ = storage_.data() + (AlignUp(base, kSliceAlign) - base);
+  std::memcpy(aligned_, file.data(), file.size());
+}
+
+BundleBytes MakeTinyBundle(const TinyBundle& options) {
+  return BundleBytes(Builder(options).Finish());
+}
+
+void RepairHashes(uint8_t* file, size_t bytes) {
+  BundleHeader header;
+  if (bytes < sizeof header) return;
+  std::memcpy(&header, file, sizeof header);
+  if (header.index_offset <= bytes && header.index_bytes <= bytes - header.index_offset) {
+    header.index_hash = Xxh64(file + header.index_offset, header.index_bytes);
+  }
+  std::memcpy(file, &header, sizeof header);
+  header.header_hash = Xxh64(file, offsetof(BundleHeader, header_hash));
+  std::memcpy(file, &header, sizeof header);
+}
+
+}  // namespace arn::test

@@ -1,0 +1,48 @@
+// Bundles made in memory from a seed, without the converter: they exist on every target,
+// cross-built ones too. Random weights, no tokenizer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "platform/base/dtype.h"
+
+namespace arn::test {
+
+struct TinyBundle {
+  uint32_t layers = 2;
+  uint32_t hidden = 32;
+  uint32_t heads = 4;
+  uint32_t kv_heads = 2;
+  uint32_t head_dim = 8;
+  uint32_t ffn = 48;
+  uint32_t vocab = 61;
+  uint32_t max_context = 256;
+  uint32_t window = 0;
+  bool qk_norm = false;
+  DType weights = DType::kF32;
+  const char* target = "portable";  // a PackTarget
+  uint64_t seed = 1;
+};
+
+// A whole file, 64-byte aligned as arn_model_open_memory wants it.
+class BundleBytes {
+ public:
+  explicit BundleBytes(const std::vector<uint8_t>& file);
+  uint8_t* data() { return aligned_; }
+  const uint8_t* data() const { return aligned_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::vector<uint8_t> storage_;
+  uint8_t* aligned_;
+  size_t size_;
+};
+
+BundleBytes MakeTinyBundle(const TinyBundle& options);
+
+// Recomputes the index hash and the header hash, after a test has damaged what they cover.
+void RepairHashes(uint8_t* file, size_t bytes);
+
+}  // namespace arn::test

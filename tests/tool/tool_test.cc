@@ -1,0 +1,257 @@
+// The subcommands on the model that comes with the sources, against what transformers computes.
+#include <signal.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "nlohmann/json.hpp"
+#include "tests/harness/bundles.h"
+#include "tests/harness/process.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+namespace {
+
+constexpr const char* kPrompt = "Once upon a time, there was";
+
+class ToolTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ARN_NEEDS_CONVERTER();
+    bundle_ = (folder_ / "fable.arn").string();
+    ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle_, {"--weights", "f32"}));
+    expected_ = nlohmann::json::parse(ReadText(SourcePath("models/fable/expected.json")));
+  }
+
+  // Runs `arenite COMMAND BUNDLE arguments...`, which succeeds, and gives its stdout.
+  std::string Run(const std::string& command, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {command, bundle_});
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return result.out;
+  }
+  nlohmann::json RunJson(const std::string& command, std::vector<std::string> arguments) {
+    const std::string out = Run(command, std::move(arguments));
+    const auto json = nlohmann::json::parse(out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_FALSE(json.is_discarded()) << out;
+    return json;
+  }
+
+  TempFolder folder_;
+  std::string bundle_;
+  nlohmann::json expected_;
+};
+
+TEST_F(ToolTest, Run_Json_HasTheExpectedTokensAndAllFields) {
+  const nlohmann::json& wanted = expected_["prompts"][0];
+  const nlohmann::json json = RunJson("run", {"--prompt", kPrompt, "--max-tokens", "64",
+                                              "--temperature", "0", "--kv", "f32", "--json"});
+  EXPECT_EQ(wanted["ids_plain"], json["prompt_ids"]);
+  EXPECT_EQ(wanted["greedy_ids"], json["ids"]);
+  EXPECT_EQ(wanted["greedy_text"], json["text"]);
+  EXPECT_EQ("length", json["finish"]);
+  EXPECT_EQ(wanted["ids_plain"].size(), json["prefill_tokens"]);
+  for (const char* key : {"prefill_tokens_per_s", "decode_tokens_per_s", "load_ms"}) {
+    EXPECT_GT(json[key].get<double>(), 0) << key;
+  }
+  const nlohmann::json& memory = json["memory"];
+  EXPECT_EQ(memory["total"].get<uint64_t>(),
+            memory["constants"].get<uint64_t>() + memory["kv"].get<uint64_t>() +
+                memory["activations"].get<uint64_t>() + memory["io"].get<uint64_t>());
+  EXPECT_GT(memory["weights"], 10000000u);
+  EXPECT_GT(memory["kv_used"], 0u);
+  EXPECT_LE(memory["kv_used"], memory["kv"]);
+  EXPECT_GT(memory["peak_rss"], 0u);
+}
+
+TEST_F(ToolTest, Run_Streams_TheSameTextAndReportsOnStderr) {
+  const std::vector<std::string> arguments = {"run",           bundle_, "--prompt", kPrompt,
+                                              "--temperature", "0",     "--kv",     "f32",
+                                              "--max-tokens",  "64"};
+  const ProcessResult result = RunArenite(arguments);
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(expected_["prompts"][0]["greedy_text"].get<std::string>() + "\n", result.out);
+  for (const char* word : {"decode", "tokens/s", "memory", "kv", "peak RSS"}) {
+    EXPECT_NE(std::string::npos, result.err.find(word)) << result.err;
+  }
+  std::vector<std::string> quiet = arguments;
+  quiet.push_back("--quiet");
+  const ProcessResult silent = RunArenite(quiet);
+  EXPECT_EQ(result.out, silent.out);
+  EXPECT_EQ("", silent.err);
+}
+
+TEST_F(ToolTest, Run_PromptsOfEachKind_AreTheSame) {
+  const nlohmann::json& wanted = expected_["prompts"][0];
+  std::string ids;
+  for (const int id : wanted["ids_plain"]) ids += std::to_string(id) + ",";
+  ids.pop_back();
+  WriteFile(folder_ / "prompt.txt", kPrompt);
+  for (const std::vector<std::string>& prompt :
+       {std::vector<std::string>{"--prompt-ids", ids},
+        std::vector<std::string>{"--prompt-file", (folder_ / "prompt.txt").string()}}) {
+    std::vector<std::string> arguments = prompt;
+    arguments.insert(arguments.end(),
+                     {"--max-tokens", "8", "--temperature", "0", "--kv", "f32", "--json"});
+    const nlohmann::json json = RunJson("run", arguments);
+    EXPECT_EQ(wanted["ids_plain"], json["prompt_ids"]);
+    EXPECT_EQ(wanted["greedy_ids"][7], json["ids"][7]);
+  }
+}
+
+TEST_F(ToolTest, Run_Ends_AsAsked) {
+  // A chat prompt whose answer has an end token.
+  const nlohmann::json& question = expected_["prompts"][5];
+  const std::string text = question["text"];
+  const std::vector<std::string> common = {"--prompt", text,  "--temperature", "0",
+                                           "--kv",     "f32", "--json",        "--max-tokens"};
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), common.begin(), common.end());
+    return RunJson("run", more);
+  };
+  const nlohmann::json ended = run({"64"});
+  EXPECT_EQ("eos", ended["finish"]);
+  EXPECT_EQ(question["greedy_text"], ended["text"]);
+  EXPECT_EQ(question["greedy_stops_after"].get<size_t>() - 1, ended["ids"].size());
+  const nlohmann::json ignoring = run({"64", "--ignore-eos"});
+  EXPECT_EQ("length", ignoring["finish"]);
+  EXPECT_EQ(question["greedy_ids"], ignoring["ids"]);
+  const nlohmann::json stopped = run({"64", "--stop", "no such text", "--stop", "comes"});
+  EXPECT_EQ("stop", stopped["finish"]);
+  const std::string whole = question["greedy_text"];
+  EXPECT_EQ(whole.substr(0, whole.find("comes")), stopped["text"]);
+  const nlohmann::json full = run({"64", "--ignore-eos", "--context", "40"});
+  EXPECT_EQ("context", full["finish"]);
+  EXPECT_EQ(40u, full["ids"].size() + full["prompt_ids"].size());
+}
+
+TEST_F(ToolTest, Run_StopsThatLookLikeLists_AreTakenAsTheyAre) {
+  for (const char* stop : {"[a,b]", "{}", "%%", "--x", "a,b"}) {
+    const nlohmann::json json =
+        RunJson("run", {"--prompt", kPrompt, "--max-tokens", "20", "--stop", stop, "--temperature",
+                        "0", "--kv", "f32", "--json"});
+    EXPECT_EQ("length", json["finish"]) << stop;
+  }
+}
+
+TEST_F(ToolTest, Run_Sampling_FollowsTheSeedAndTheCheckpoint) {
+  const auto ids = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--prompt", kPrompt, "--max-tokens", "30", "--json"});
+    return RunJson("run", more)["ids"];
+  };
+  // generation_config.json says temperature 0.7, top-k 40, top-p 0.95.
+  const nlohmann::json own = ids({"--seed", "5"});
+  EXPECT_EQ(own, ids({"--seed", "5", "--temperature", "0.7", "--top-k", "40", "--top-p", "0.95"}));
+  EXPECT_EQ(own, ids({"--seed", "5", "--threads", "1"}));
+  EXPECT_NE(own, ids({"--seed", "6"}));
+  EXPECT_EQ(ids({"--temperature", "0"}), ids({"--temperature", "5", "--top-k", "1"}));
+}
+
+TEST_F(ToolTest, Run_Interrupted_ReportsWhatWasDone) {
+  const ProcessResult result =
+      RunArenite({"run", bundle_, "--prompt", kPrompt, "--max-tokens", "0", "--ignore-eos",
+                  "--backend", "reference", "--temperature", "0"},
+                 [](int pid) { kill(pid, SIGINT); });
+  EXPECT_EQ(130, result.exit_code) << result.err;
+  EXPECT_FALSE(result.out.empty());
+  EXPECT_NE(std::string::npos, result.err.find("finished by: cancelled")) << result.err;
+}
+
+TEST_F(ToolTest, Logits_File_HasEveryPosition) {
+  const std::string out = (folder_ / "l.f32").string();
+  const nlohmann::json& wanted = expected_["prompts"][0];
+  std::string ids;
+  for (const int id : wanted["ids_plain"]) ids += std::to_string(id) + ",";
+  for (const char* chunk : {"0", "4"}) {
+    EXPECT_EQ("", Run("logits", {"--prompt-ids", ids, "--kv", "f32", "--out", out,
+                                 "--prefill-chunk", chunk}));
+    const std::vector<uint8_t> file = ReadFile(out);
+    const size_t vocab = 1024, tokens = wanted["ids_plain"].size();
+    ASSERT_EQ(tokens * vocab * sizeof(float), file.size());
+    for (const nlohmann::json& top : wanted["top5"]) {
+      float logit = 0;
+      std::memcpy(&logit, file.data() + ((tokens - 1) * vocab + top["id"].get<size_t>()) * 4, 4);
+      EXPECT_NEAR(top["logit"].get<double>(), static_cast<double>(logit), 2e-4);
+    }
+  }
+}
+
+TEST_F(ToolTest, TokenizeDetokenize_GoBothWays) {
+  const nlohmann::json& chat = expected_["prompts"][3];
+  const std::string text = chat["text"];
+  EXPECT_EQ(chat["ids_chat"], RunJson("tokenize", {"--text", text})["ids"]);
+  WriteFile(folder_ / "text", text + "\n");
+  const nlohmann::json with_newline =
+      RunJson("tokenize", {"--file", (folder_ / "text").string(), "--no-special"})["ids"];
+  EXPECT_NE(chat["ids_chat"], with_newline);
+  std::string ids;
+  for (const int id : with_newline) ids += std::to_string(id) + ",";
+  EXPECT_EQ(text + "\n", RunJson("detokenize", {"--ids", ids})["text"]);
+  const std::string plain = RunJson("detokenize", {"--ids", ids, "--no-special"})["text"];
+  EXPECT_EQ(std::string::npos, plain.find("<|im_start|>"));
+  EXPECT_NE(std::string::npos, plain.find("Tell me a story"));
+  EXPECT_EQ(nlohmann::json::array(), RunJson("tokenize", {"--text", ""})["ids"]);
+}
+
+TEST_F(ToolTest, Inspect_SaysWhatIsInTheBundle) {
+  const nlohmann::json json = RunJson("inspect", {"--json"});
+  EXPECT_EQ(2558784, json["n_parameters"]);
+  EXPECT_EQ(6, json["n_layers"]);
+  EXPECT_EQ(1024, json["vocab"]);
+  EXPECT_EQ(true, json["has_tokenizer"]);
+  EXPECT_NE(std::string::npos, json["chat_template"].get<std::string>().find("im_start"));
+  EXPECT_EQ(2u, json["eos_ids"].size());
+  EXPECT_EQ(true, json["sampling"]["do_sample"]);
+  uint64_t bytes = 0;
+  for (const nlohmann::json& tensor : json["tensors"]) bytes += tensor["bytes"].get<uint64_t>();
+  EXPECT_EQ(json["weight_bytes"], bytes);
+  const std::string text = Run("inspect", {"--verify-hashes"});
+  EXPECT_NE(std::string::npos, text.find("layers.5.down"));
+  EXPECT_NE(std::string::npos, text.find("2.56 M parameters"));
+  const std::string program = Run("inspect", {"--program", "--context", "64"});
+  EXPECT_NE(std::string::npos, program.find("attention   in"));
+}
+
+TEST_F(ToolTest, Plan_IsWhatARunUses) {
+  const std::vector<std::string> options = {"--context", "100", "--kv",  "int8",
+                                            "--threads", "1",   "--json"};
+  const nlohmann::json plan = RunJson("plan", options);
+  std::vector<std::string> run = {"--prompt", kPrompt, "--max-tokens", "3"};
+  run.insert(run.end(), options.begin(), options.end());
+  const nlohmann::json used = RunJson("run", run)["memory"];
+  for (const char* key : {"weights", "constants", "kv", "activations", "io", "total"}) {
+    EXPECT_EQ(plan[key], used[key]) << key;
+  }
+  EXPECT_EQ(100, plan["context"]);
+  EXPECT_NE(std::string::npos, Run("plan", {"--context", "100"}).find("activations"));
+}
+
+TEST_F(ToolTest, Bench_MeasuresEachCase) {
+  const nlohmann::json json =
+      RunJson("bench", {"-p", "16,32", "-n", "4", "-d", "0,64", "-t", "1,2", "-r", "2", "--json"});
+  ASSERT_EQ(2u * 2 * 3, json["results"].size());
+  for (const nlohmann::json& result : json["results"]) {
+    EXPECT_GT(result["tokens_per_s"].get<double>(), 0);
+    EXPECT_LE(result["lowest"], result["tokens_per_s"]);
+    EXPECT_GE(result["highest"], result["tokens_per_s"]);
+    // A decode step reads every weight but the embedding's other rows, and then some KV.
+    if (result["test"] == "decode") {
+      EXPECT_GT(result["bytes_per_token"].get<double>(), 0.9 * json["weight_bytes"].get<double>());
+    }
+  }
+  EXPECT_NE(std::string::npos, Run("bench", {"-p", "8", "-n", "0", "-r", "1"}).find("| prefill"));
+}
+
+TEST_F(ToolTest, Eval_GivesTheExpectedPerplexity) {
+  const nlohmann::json json =
+      RunJson("eval", {"--file", SourcePath("models/fable/heldout.txt").string(), "--kv", "f32",
+                       "--context", "512", "--json"});
+  EXPECT_EQ(expected_["perplexity"]["tokens"], json["tokens"]);
+  EXPECT_EQ(expected_["perplexity"]["predicted"], json["predicted"]);
+  EXPECT_NEAR(expected_["perplexity"]["mean_nll"].get<double>(), json["nll"].get<double>(), 1e-4);
+  EXPECT_NEAR(expected_["perplexity"]["perplexity"].get<double>(), json["perplexity"].get<double>(),
+              1e-3);
+}
+
+}  // namespace
+}  // namespace arn::test

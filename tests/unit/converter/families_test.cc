@@ -1,0 +1,236 @@
+#include "converter/families.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "converter/hf/json_file.h"
+#include "tests/support/tiny_checkpoint.h"
+#include "tests/unit/converter/expect_error.h"
+
+namespace arn::convert {
+namespace {
+
+using test::ErrorOf;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+nlohmann::json Config(const char* architecture, const nlohmann::json& changes = {}) {
+  test::TinyCheckpoint tiny;
+  tiny.architecture = architecture;
+  tiny.layers = 3;
+  nlohmann::json config = test::TinyConfig(tiny);
+  if (!changes.is_null()) config.merge_patch(changes);
+  return config;
+}
+
+DecoderSpec Read(const nlohmann::json& config, std::vector<std::string>* warnings = nullptr) {
+  std::vector<std::string> ignored;
+  return ReadDecoderSpec(config, "config.json", warnings == nullptr ? &ignored : warnings);
+}
+
+std::string ErrorOfConfig(const nlohmann::json& config) {
+  return ErrorOf([&] { Read(config); });
+}
+
+std::vector<uint32_t> Windows(const DecoderSpec& spec) {
+  std::vector<uint32_t> windows;
+  for (const uint32_t kind : spec.layer_kinds) windows.push_back(spec.kinds[kind].window);
+  return windows;
+}
+
+TEST(Families, LlamaConfig_GivesSpec) {
+  const DecoderSpec spec = Read(Config("LlamaForCausalLM"));
+  EXPECT_EQ(spec.hidden, 32u);
+  EXPECT_EQ(spec.vocab, 64u);
+  EXPECT_EQ(spec.max_context, 128u);
+  EXPECT_TRUE(spec.tied);
+  EXPECT_THAT(spec.layer_kinds, ElementsAre(0, 0, 0));
+  const LayerKindSpec& kind = spec.kinds.at(0);
+  EXPECT_EQ(kind.n_heads, 4u);
+  EXPECT_EQ(kind.n_kv_heads, 2u);
+  EXPECT_EQ(kind.head_dim, 8u);
+  EXPECT_EQ(kind.ffn_dim, 48u);
+  EXPECT_FLOAT_EQ(kind.attention_scale, 0.35355339f);
+  EXPECT_FLOAT_EQ(kind.norm_epsilon, 1e-5f);
+  EXPECT_FALSE(kind.has_qk_norm || kind.has_qkv_bias || kind.has_attention_out_bias ||
+               kind.has_mlp_bias);
+}
+
+TEST(Families, OldAndNewKeys_GiveEqualSpecs) {
+  const nlohmann::json scaling = {{"factor", 8.0},
+                                  {"low_freq_factor", 1.0},
+                                  {"high_freq_factor", 4.0},
+                                  {"original_max_position_embeddings", 64}};
+  nlohmann::json parameters = scaling, old_scaling = scaling;
+  parameters["rope_type"] = "llama3";
+  parameters["rope_theta"] = 500000.0;
+  old_scaling["type"] = "llama3";
+  const nlohmann::json new_keys = Config("LlamaForCausalLM", {{"rope_parameters", parameters}});
+  const nlohmann::json old_keys = Config("LlamaForCausalLM", {{"rope_parameters", nullptr},
+                                                              {"rope_theta", 500000.0},
+                                                              {"rope_scaling", old_scaling},
+                                                              {"dtype", nullptr},
+                                                              {"torch_dtype", "bfloat16"}});
+  ASSERT_FALSE(old_keys.contains("rope_parameters"));
+  EXPECT_EQ(Read(new_keys), Read(old_keys));
+}
+
+TEST(Families, HeadDimAbsent_IsHiddenOverHeads) {
+  const nlohmann::json absent = {{"head_dim", nullptr}};
+  EXPECT_EQ(Read(Config("LlamaForCausalLM", absent)).kinds[0].head_dim, 8u);
+  EXPECT_EQ(Read(Config("Qwen2ForCausalLM", absent)).kinds[0].head_dim, 8u);
+  EXPECT_EQ(Read(Config("Qwen3ForCausalLM", absent)).kinds[0].head_dim, 128u);
+  EXPECT_THAT(
+      ErrorOfConfig(Config("LlamaForCausalLM", {{"head_dim", nullptr}, {"hidden_size", 33}})),
+      HasSubstr("hidden_size 33 is not a multiple of num_attention_heads 4"));
+}
+
+TEST(Families, KvHeadsAbsent_IsTheFamilysDefault) {
+  const nlohmann::json absent = {{"num_key_value_heads", nullptr}, {"num_attention_heads", 64}};
+  EXPECT_EQ(Read(Config("LlamaForCausalLM", absent)).kinds[0].n_kv_heads, 64u);
+  EXPECT_EQ(Read(Config("MistralForCausalLM", absent)).kinds[0].n_kv_heads, 8u);
+  EXPECT_EQ(Read(Config("Qwen2ForCausalLM", absent)).kinds[0].n_kv_heads, 32u);
+}
+
+TEST(Families, Biases_FollowRowAndKeys) {
+  const nlohmann::json biased = {{"attention_bias", true}, {"mlp_bias", true}};
+  const LayerKindSpec llama = Read(Config("LlamaForCausalLM", biased)).kinds[0];
+  EXPECT_TRUE(llama.has_qkv_bias && llama.has_attention_out_bias && llama.has_mlp_bias);
+  const LayerKindSpec qwen2 = Read(Config("Qwen2ForCausalLM")).kinds[0];
+  EXPECT_TRUE(qwen2.has_qkv_bias);
+  EXPECT_FALSE(qwen2.has_attention_out_bias || qwen2.has_mlp_bias || qwen2.has_qk_norm);
+  const LayerKindSpec qwen3 = Read(Config("Qwen3ForCausalLM", {{"attention_bias", true}})).kinds[0];
+  EXPECT_TRUE(qwen3.has_qkv_bias && qwen3.has_attention_out_bias && qwen3.has_qk_norm);
+  EXPECT_FALSE(qwen3.has_mlp_bias);
+  EXPECT_THAT(ErrorOfConfig(Config("MistralForCausalLM", {{"attention_bias", true}})),
+              HasSubstr("attention_bias is true, which is not understood for MistralForCausalLM"));
+}
+
+TEST(Families, MistralWindow_HoldsForEveryLayer) {
+  EXPECT_THAT(Windows(Read(Config("MistralForCausalLM", {{"sliding_window", 16}}))),
+              ElementsAre(16, 16, 16));
+  EXPECT_THAT(Windows(Read(Config("MistralForCausalLM"))), ElementsAre(4096, 4096, 4096));
+  nlohmann::json off = Config("MistralForCausalLM");
+  off["sliding_window"] = nullptr;
+  EXPECT_THAT(Windows(Read(off)), ElementsAre(0, 0, 0));
+}
+
+TEST(Families, QwenWindow_CountsOnlyWhenUsed) {
+  for (const char* name : {"Qwen2ForCausalLM", "Qwen3ForCausalLM"}) {
+    EXPECT_THAT(
+        Windows(Read(Config(name, {{"use_sliding_window", false}, {"sliding_window", 32768}}))),
+        ElementsAre(0, 0, 0));
+    const DecoderSpec spec = Read(Config(
+        name, {{"use_sliding_window", true}, {"sliding_window", 16}, {"max_window_layers", 2}}));
+    EXPECT_THAT(Windows(spec), ElementsAre(0, 0, 16));
+    EXPECT_EQ(spec.kinds.size(), 2u);
+    EXPECT_THAT(Windows(Read(Config(
+                    name, {{"use_sliding_window", true},
+                           {"sliding_window", 16},
+                           {"layer_types",
+                            {"sliding_attention", "full_attention", "sliding_attention"}}}))),
+                ElementsAre(16, 0, 16));
+  }
+}
+
+TEST(Families, LayerTypes_ThatCannotBe_AreRefused) {
+  EXPECT_THAT(ErrorOfConfig(Config("Qwen3ForCausalLM", {{"layer_types", {"full_attention"}}})),
+              HasSubstr("layer_types: expected a list of 3 entries"));
+  const nlohmann::json sliding = {
+      {"layer_types", {"full_attention", "sliding_attention", "full_attention"}}};
+  EXPECT_THAT(ErrorOfConfig(Config("Qwen3ForCausalLM", sliding)),
+              HasSubstr("no sliding window is in use"));
+  EXPECT_THAT(ErrorOfConfig(Config("MistralForCausalLM", sliding)), HasSubstr("layer_types[0]"));
+  EXPECT_THAT(ErrorOfConfig(Config("LlamaForCausalLM", sliding)), HasSubstr("layer_types[1]"));
+  EXPECT_THAT(
+      ErrorOfConfig(Config("Qwen2ForCausalLM",
+                           {{"layer_types", {"full_attention", "mamba", "full_attention"}}})),
+      AllOf(HasSubstr("layer_types[1]"), HasSubstr("\"mamba\"")));
+  EXPECT_NO_THROW(
+      Read(Config("LlamaForCausalLM",
+                  {{"layer_types", {"full_attention", "full_attention", "full_attention"}}})));
+}
+
+TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
+  EXPECT_THAT(ErrorOfConfig(Config("Gemma2ForCausalLM", {{"attn_logit_softcapping", 50.0},
+                                                         {"query_pre_attn_scalar", 24}})),
+              AllOf(HasSubstr("architecture Gemma2ForCausalLM is not supported"),
+                    HasSubstr("LlamaForCausalLM"),
+                    HasSubstr("attn_logit_softcapping, query_pre_attn_scalar")));
+}
+
+TEST(Families, NoArchitectures_ModelTypeTells) {
+  const nlohmann::json config =
+      Config("LlamaForCausalLM", {{"architectures", nullptr}, {"model_type", "qwen2"}});
+  EXPECT_EQ(Read(config).architecture, "Qwen2ForCausalLM");
+  EXPECT_THAT(ErrorOfConfig(Config("LlamaForCausalLM",
+                                   {{"architectures", nullptr}, {"model_type", nullptr}})),
+              HasSubstr("(none given)"));
+}
+
+TEST(Families, ValuesThatChangeTheMaths_AreRefused) {
+  const std::vector<std::pair<nlohmann::json, const char*>> cases = {
+      {{{"hidden_act", "gelu"}}, "hidden_act: expected silu, found \"gelu\""},
+      {{{"sliding_window", 128}}, "sliding_window is 128"},
+      {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
+      {{{"logits_scaling", 2.0}}, "logits_scaling is 2.0"},
+      {{{"rope_interleaved", true}}, "rope_interleaved"},
+      {{{"final_logit_softcapping", 30.0}}, "final_logit_softcapping"},
+      {{{"num_local_experts", 8}}, "num_local_experts"},
+      {{{"is_encoder_decoder", true}}, "is_encoder_decoder"},
+      {{{"num_key_value_heads", 3}},
+       "num_attention_heads 4 is not a multiple of num_key_value_heads 3"},
+      {{{"hidden_size", 0}}, "hidden_size: expected a whole number from 1"},
+      {{{"hidden_size", "32"}}, "hidden_size: expected a whole number, found \"32\""},
+      {{{"num_hidden_layers", nullptr}}, "num_hidden_layers"},
+      {{{"rms_norm_eps", -1.0}}, "rms_norm_eps"},
+      {{{"tie_word_embeddings", 1}}, "tie_word_embeddings: expected true or false"},
+  };
+  for (const auto& [changes, text] : cases) {
+    EXPECT_THAT(ErrorOfConfig(Config("LlamaForCausalLM", changes)), HasSubstr(text));
+  }
+}
+
+TEST(Families, NeutralAndHarmlessKeys_PassSilently) {
+  std::vector<std::string> warnings;
+  nlohmann::json config = Config("LlamaForCausalLM", {{"logits_scaling", 1.0},
+                                                      {"rope_interleaved", false},
+                                                      {"use_mrope", false},
+                                                      {"is_llama_config", true},
+                                                      {"pretraining_tp", 2},
+                                                      {"some_new_switch", false},
+                                                      {"some_new_list", nlohmann::json::array()},
+                                                      {"max_window_layers", 28}});
+  config["sliding_window"] = nullptr;
+  Read(config, &warnings);
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
+TEST(Families, UnknownKey_IsNamedInAWarning) {
+  std::vector<std::string> warnings;
+  Read(Config("LlamaForCausalLM", {{"brand_new_key", 3}}), &warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("brand_new_key"));
+}
+
+// The checkpoints of an optional folder of references: both key styles of each say the same.
+TEST(Families, ReferenceConfigs_BothStylesEqual) {
+  const char* shared = ARN_SHARED_DIR;
+  const std::filesystem::path tiny = std::filesystem::path(shared) / "reference" / "tiny";
+  if (*shared == '\0' || !std::filesystem::exists(tiny)) {
+    GTEST_SKIP() << "no folder of references (ARENITE_SHARED_DIR)";
+  }
+  for (const char* name : {"llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope",
+                           "llama_yarn", "llama_linear", "mistral", "qwen2", "qwen3"}) {
+    SCOPED_TRACE(name);
+    std::vector<std::string> warnings;
+    EXPECT_EQ(Read(LoadJson(tiny / name / "config.json"), &warnings),
+              Read(LoadJson(tiny / name / "config.old.json"), &warnings));
+    EXPECT_THAT(warnings, IsEmpty());
+  }
+}
+
+}  // namespace
+}  // namespace arn::convert

@@ -1,0 +1,58 @@
+#include "runtime/cache/kv_layout.h"
+
+#include <gtest/gtest.h>
+
+namespace arn {
+namespace {
+
+TEST(KvLayout_Plan, Blocks_FollowEachOtherAlignedAndHoldTheirElements) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kInt8}) {
+    for (uint32_t head_dim : {2u, 8u, 80u, 96u, 128u}) {
+      for (uint32_t heads : {1u, 3u, 7u}) {
+        for (uint32_t page : {8u, 32u, 1024u}) {
+          Layout layout;
+          Diag diag;
+          KvGroup g;
+          const KvOptions options{dtype, page, 100};
+          ASSERT_EQ(Status::kOk, PlanKvGroup(5, heads, head_dim, options, &layout, &g, &diag));
+          const uint64_t elements = uint64_t{heads} * page * head_dim * ElementBytes(dtype);
+          const uint64_t scales = dtype == DType::kInt8 ? uint64_t{heads} * page * 4 : 0;
+          EXPECT_GE(g.v_offset, elements);
+          EXPECT_GE(g.k_scale_offset, g.v_offset + elements);
+          EXPECT_GE(g.v_scale_offset, g.k_scale_offset + scales);
+          EXPECT_GE(g.layer_bytes, g.v_scale_offset + scales);
+          for (uint64_t offset : {g.v_offset, g.k_scale_offset, g.v_scale_offset, g.layer_bytes}) {
+            EXPECT_EQ(0u, offset % kSliceAlign);
+          }
+          EXPECT_EQ(5 * g.layer_bytes, g.page_bytes);
+          EXPECT_EQ((100 + page - 1) / page, g.n_pages);
+          EXPECT_EQ(g.n_pages * g.page_bytes, g.pool.bytes);
+          EXPECT_EQ(Region::kKv, g.pool.region);
+        }
+      }
+    }
+  }
+}
+
+// The sizes of a model that people know: 30 layers, 3 kv heads of 64, 2048 tokens.
+TEST(KvLayout_Plan, KnownGeometry_HasItsKnownBytes) {
+  Layout layout;
+  Diag diag;
+  KvGroup g;
+  ASSERT_EQ(Status::kOk,
+            PlanKvGroup(30, 3, 64, KvOptions{DType::kInt8, 32, 2048}, &layout, &g, &diag));
+  // Per token and layer: 2 * 3 * (64 + 4) bytes.
+  EXPECT_EQ(uint64_t{2048} * 30 * 2 * 3 * 68, g.pool.bytes);
+}
+
+TEST(KvLayout_Plan, OtherTypes_AreRefusedByName) {
+  Layout layout;
+  Diag diag;
+  KvGroup g;
+  EXPECT_EQ(Status::kUnsupported,
+            PlanKvGroup(1, 1, 8, KvOptions{DType::kBf16, 8, 8}, &layout, &g, &diag));
+  EXPECT_NE(nullptr, strstr(diag.text(), "bf16"));
+}
+
+}  // namespace
+}  // namespace arn

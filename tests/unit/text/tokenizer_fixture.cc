@@ -1,0 +1,106 @@
+#include "tests/unit/text/tokenizer_fixture.h"
+
+#include <cstring>
+#include <utility>
+
+#include "platform/base/arena.h"
+
+namespace arn::test {
+
+const fbs::Tokenizer& TokenizerImage::table() const {
+  return *flatbuffers::GetRoot<fbs::Tokenizer>(index.data());
+}
+
+Span<const std::byte> TokenizerImage::area() const {
+  return {reinterpret_cast<const std::byte*>(segments.data()), segment_bytes};
+}
+
+TokenizerImage MakeImage(const convert::TokenizerTables& tables) {
+  TokenizerImage image;
+  convert::TokenizerSegments places;
+  const std::pair<const std::vector<uint8_t>*, fbs::Segment*> parts[] = {
+      {&tables.token_bytes, &places.token_bytes},
+      {&tables.token_offsets, &places.token_offsets},
+      {&tables.token_table, &places.token_table},
+      {&tables.merge_table, &places.merge_table},
+  };
+  for (const auto& [bytes, place] : parts) {
+    const size_t at = image.segments.size() * sizeof(uint64_t);
+    image.segments.resize(image.segments.size() + (bytes->size() + 7) / 8);
+    std::memcpy(reinterpret_cast<uint8_t*>(image.segments.data()) + at, bytes->data(),
+                bytes->size());
+    *place = fbs::Segment(at, bytes->size(), 0);
+  }
+  image.segment_bytes = image.segments.size() * sizeof(uint64_t);
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(convert::CreateTokenizer(tables, places, &builder));
+  image.index.assign(builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize());
+  return image;
+}
+
+LoadedTokenizer LoadedTokenizer::FromFolder(const std::filesystem::path& folder) {
+  convert::TokenizerTables tables;
+  LoadedTokenizer failed;
+  if (!convert::ConvertTokenizer(folder, &tables, &failed.error_)) return failed;
+  return FromImage(MakeImage(tables));
+}
+
+LoadedTokenizer LoadedTokenizer::FromImage(TokenizerImage image) {
+  LoadedTokenizer loaded;
+  loaded.image_ = std::make_unique<TokenizerImage>(std::move(image));
+  const fbs::Tokenizer& table = loaded.image_->table();
+  loaded.arena_.resize(Tokenizer::ArenaBytes(table) / sizeof(max_align_t) + 1);
+  Arena arena({reinterpret_cast<std::byte*>(loaded.arena_.data()),
+               static_cast<size_t>(Tokenizer::ArenaBytes(table))});
+  Diag diag;
+  Result<Tokenizer*> created = Tokenizer::Create(table, loaded.image_->area(), &arena, &diag);
+  loaded.arena_used_bytes_ = arena.used_bytes();
+  if (created.ok()) {
+    loaded.tokenizer_ = created.value();
+  } else {
+    loaded.error_ = std::string(StatusName(created.status())) + ": " + diag.text();
+  }
+  return loaded;
+}
+
+LoadedTokenizer::Encoded LoadedTokenizer::Encode(const std::string& text, bool add_special) const {
+  Encoded result;
+  const size_t scratch_bytes = tokenizer_->EncodeScratchBytes(text.size());
+  // As it comes: clearing it would take longer than tokenizing.
+  const std::unique_ptr<max_align_t[]> scratch(
+      new max_align_t[scratch_bytes / sizeof(max_align_t) + 1]);
+  result.ids.resize(text.size() * 3 + 8);
+  size_t count = 0;
+  Diag diag;
+  result.status = tokenizer_->Encode({text.data(), text.size()}, add_special,
+                                     {reinterpret_cast<std::byte*>(scratch.get()), scratch_bytes},
+                                     {result.ids.data(), result.ids.size()}, &count, &diag);
+  result.error = diag.text();
+  result.ids.resize(result.status == Status::kOk ? count : 0);
+  return result;
+}
+
+std::string LoadedTokenizer::Decode(const std::vector<int32_t>& ids, bool skip_special) const {
+  size_t size = 0;
+  const Span<const int32_t> span(ids.data(), ids.size());
+  (void)tokenizer_->Decode(span, skip_special, {}, &size);
+  std::string text(size, '\0');
+  const Status status = tokenizer_->Decode(span, skip_special, {text.data(), size}, &size);
+  return status == Status::kOk ? text : StatusName(status);
+}
+
+std::string LoadedTokenizer::DecodeStream(const std::vector<int32_t>& ids,
+                                          bool skip_special) const {
+  std::string piece(tokenizer_->max_piece_bytes(), '\0');
+  std::string text;
+  Tokenizer::DecodeState state;
+  for (const int32_t id : ids) {
+    const size_t n =
+        tokenizer_->DecodeToken(&state, id, skip_special, {piece.data(), piece.size()});
+    text.append(piece, 0, n);
+  }
+  text.append(piece, 0, tokenizer_->DecodeFinish(&state, {piece.data(), piece.size()}));
+  return text;
+}
+
+}  // namespace arn::test
