@@ -36,7 +36,9 @@ struct SequenceRows {
 enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
 
 struct RunArgs {
-  Span<const int32_t> tokens;          // [n_rows], each in [0, vocab)
+  // Done first of all, in this order. A run may consist of edits alone.
+  Span<const KvEdit> edits;
+  Span<const int32_t> tokens;          // [n_rows], each in [0, vocab); empty: edits alone
   Span<const SequenceRows> sequences;  // cover all rows, in order
   LogitRows logit_rows = LogitRows::kLastOfEach;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.

@@ -6,8 +6,6 @@
 namespace arn {
 namespace {
 
-// Heads wider than this have no place in the kernels' scratch.
-constexpr uint32_t kMaxHeadDim = 1024;
 constexpr uint32_t kMaxPageTokens = 4096;
 
 class Checker {
@@ -98,7 +96,8 @@ class Checker {
     if (step.group_layer >= group.n_layers) {
       return Bad(step, "group_layer", step.group_layer, group.n_layers);
     }
-    const uint32_t qkv_width = (kind.n_heads + 2 * kind.n_kv_heads) * kind.head_dim;
+    const uint32_t kv_heads = step.shares_kv ? 0 : 2 * kind.n_kv_heads;
+    const uint32_t qkv_width = (kind.n_heads + kv_heads) * kind.head_dim;
     ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
     if (step.op == Op::kAttention) {
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
@@ -166,7 +165,7 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   uint32_t first_read = first_position;
   for (const AttentionKind& kind : program.kinds) {
     if (kind.group == group_index) {
-      first_read = Min(first_read, FirstVisible(first_position, kind.window));
+      first_read = Min(first_read, FirstSeen(first_position, kind, group, table));
     }
   }
   const uint32_t first_page = first_read / group.page_tokens;
@@ -192,7 +191,7 @@ Status CheckProgram(const Program& program, Diag* diag) { return Checker(program
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
   const size_t n_rows = args.tokens.size();
-  if (n_rows == 0 || n_rows > program.max_rows) {
+  if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {
     return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
                       program.max_rows);
   }

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_view.h"
+#include "kernels/program.h"
 
 namespace arn {
 
@@ -35,9 +35,19 @@ inline uint32_t KvPageOf(const KvGroup& group, const PageTable& table, uint32_t 
   return table.pages[position / group.page_tokens - table.first_page];
 }
 
-// The first position that a query at `position` sees; window 0 sees all.
-inline uint32_t FirstVisible(uint32_t position, uint32_t window) {
-  return window == 0 || position < window ? 0 : position - window + 1;
+// The first position that a query at `position` may see; window and chunk as in AttentionKind.
+inline uint32_t FirstVisible(uint32_t position, uint32_t window, uint32_t chunk) {
+  const uint32_t in_window = window == 0 || position < window ? 0 : position - window + 1;
+  const uint32_t in_chunk = chunk == 0 ? 0 : position - position % chunk;
+  return in_window > in_chunk ? in_window : in_chunk;
+}
+
+// The first position that a query at `position` sees of a sequence.
+inline uint32_t FirstSeen(uint32_t position, const AttentionKind& kind, const KvGroup& group,
+                          const PageTable& table) {
+  const uint32_t visible = FirstVisible(position, kind.window, kind.chunk);
+  const uint32_t held = table.first_page * group.page_tokens;
+  return visible > held ? visible : held;
 }
 
 }  // namespace arn

@@ -37,11 +37,23 @@ struct KvGroup {
 };
 
 // One sequence's pages in one group: token position p lives in page pages[p / page_tokens -
-// first_page] at slot p % page_tokens. Positions before first_page * page_tokens are gone.
+// first_page] at slot p % page_tokens. Positions before first_page * page_tokens are gone: no query
+// sees them.
 struct PageTable {
   const uint32_t* pages = nullptr;
   uint32_t n_pages = 0;
   uint32_t first_page = 0;
+};
+
+// A change to a page outside the steps: page `to` becomes what page `from` is (they may be the same
+// one), with the keys of its first `n_tokens` slots turned back by `turned_back` positions (as RoPE
+// turns them; 0: not at all).
+struct KvEdit {
+  uint32_t group = 0;
+  uint32_t from = 0;
+  uint32_t to = 0;
+  uint32_t turned_back = 0;
+  uint32_t n_tokens = 0;
 };
 
 }  // namespace arn

@@ -17,7 +17,8 @@ enum class Op : uint8_t {
   kRopeAngles,  // positions -> out: cos and sin of one rope kind, shared by the layers that use it
   kRmsNorm,     // in -> out
   kLinear,      // in -> out, or out += when accumulate
-  kQkvRope,     // in place on in: q/k norm, RoPE; then K and V are appended to the pages
+  kQkvRope,     // in place on in: q/k norm, RoPE; then K and V are appended to the pages (unless
+                // the layer shares another's)
   kAttention,   // in (q part) and the pages -> out
   kGatedAct,    // in [gate | up] -> out
   kLogits,      // in -> logits (final norm + head) of the rows that were asked for
@@ -32,6 +33,8 @@ inline constexpr uint32_t kActivationCount = 1;
 
 using ValueId = uint16_t;   // index into Program::values
 using WeightId = uint32_t;  // index into Program::weights
+// Heads wider than this have no place in the kernels' scratch.
+inline constexpr uint32_t kMaxHeadDim = 1024;
 inline constexpr WeightId kNoWeight = UINT32_MAX;
 inline constexpr ValueId kNoValue = UINT16_MAX;
 
@@ -50,6 +53,7 @@ struct AttentionKind {
   uint32_t n_kv_heads = 0;  // divides n_heads
   uint32_t head_dim = 0;
   uint32_t window = 0;  // a query at p sees keys at p - window + 1 .. p; 0: all up to p
+  uint32_t chunk = 0;   // and none before its chunk's first position, p - p % chunk; 0: no chunks
   float scale = 0.0f;   // multiplies q.k
   uint32_t rope = 0;    // index into Program::ropes
   uint32_t group = 0;   // index into Program::kv_groups
@@ -67,6 +71,8 @@ struct RopeKind {
 struct Step {
   Op op = Op::kEmbed;
   bool accumulate = false;                    // kLinear
+  bool shares_kv = false;                     // kQkvRope, kAttention: `in` is q alone; K and V are
+                                              // those of the earlier layer with this group_layer
   Activation activation = Activation::kSilu;  // kGatedAct
   uint16_t layer = 0;                         // for messages and dumps
   uint16_t kind = 0;                          // kQkvRope, kAttention: index into Program::kinds

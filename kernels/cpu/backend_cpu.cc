@@ -1,12 +1,12 @@
 #include "kernels/cpu/backend_cpu.h"
 
-#include <cstring>
 #include <new>
 
 #include "kernels/check.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/repack.h"
 #include "kernels/cpu/state.h"
+#include "kernels/kv_host.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -57,8 +57,10 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
 
 Status Run(void* state, const RunArgs& args, Diag* diag) {
   const State& s = *static_cast<const State*>(state);
+  ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
+  if (args.tokens.empty()) return Status::kOk;
   for (const Step& step : s.program->steps) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
@@ -69,15 +71,11 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
 }
 
 Status KvRead(void* state, Slice from, Span<std::byte> to) {
-  if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
-  std::memcpy(to.data(), static_cast<const State*>(state)->memory.At(from), to.size());
-  return Status::kOk;
+  return KvReadHost(static_cast<const State*>(state)->memory, from, to);
 }
 
 Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
-  if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
-  std::memcpy(static_cast<const State*>(state)->memory.At(to), from.data(), from.size());
-  return Status::kOk;
+  return KvWriteHost(static_cast<const State*>(state)->memory, to, from);
 }
 
 void Unload(void* state) {

@@ -61,6 +61,7 @@ class Runner {
     base.q_norm = Vector(step.q_norm);
     base.k_norm = Vector(step.k_norm);
     base.epsilon = step.epsilon;
+    base.shares_kv = step.shares_kv;
     for (const SequenceRows& sequence : args_.sequences) {
       ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
         QkvRopeArgs a = base;

@@ -30,7 +30,7 @@ void Attention(const AttentionArgs& args, const float* q, float* out, float* scr
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
   const uint32_t dim = kind.head_dim;
-  const uint32_t first = FirstVisible(args.position, kind.window);
+  const uint32_t first = FirstSeen(args.position, kind, group, *args.table);
   auto page_at = [&](uint32_t position, uint32_t kv_head) {
     return KvPageAt(group, args.pool, KvPageOf(group, *args.table, position), args.group_layer,
                     kv_head);

@@ -1,9 +1,9 @@
 #include "kernels/reference/backend_reference.h"
 
-#include <cstring>
 #include <new>
 
 #include "kernels/check.h"
+#include "kernels/kv_host.h"
 #include "kernels/reference/ops.h"
 #include "kernels/reference/state.h"
 #include "platform/base/arith.h"
@@ -108,6 +108,7 @@ class Runner {
     a.q_norm = Vector(step.q_norm);
     a.k_norm = Vector(step.k_norm);
     a.epsilon = step.epsilon;
+    a.shares_kv = step.shares_kv;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.position = position;
@@ -146,8 +147,10 @@ class Runner {
 
 Status Run(void* state, const RunArgs& args, Diag* diag) {
   const State& s = *static_cast<const State*>(state);
+  ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
+  if (args.tokens.empty()) return Status::kOk;
   Runner runner(s, args);
   for (const Step& step : s.program->steps) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
@@ -159,15 +162,11 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
 }
 
 Status KvRead(void* state, Slice from, Span<std::byte> to) {
-  if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
-  std::memcpy(to.data(), static_cast<const State*>(state)->memory.At(from), to.size());
-  return Status::kOk;
+  return KvReadHost(static_cast<const State*>(state)->memory, from, to);
 }
 
 Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
-  if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
-  std::memcpy(static_cast<const State*>(state)->memory.At(to), from.data(), from.size());
-  return Status::kOk;
+  return KvWriteHost(static_cast<const State*>(state)->memory, to, from);
 }
 
 void Unload(void* state) { (void)state; }

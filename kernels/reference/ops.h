@@ -46,6 +46,7 @@ struct QkvRopeArgs {
   uint32_t group_layer;
   uint32_t position;
   uint32_t rotary_dim;
+  bool shares_kv;  // qkv is q alone; nothing is written
   const float* angles;
   const float* q_norm;
   const float* k_norm;

@@ -20,6 +20,16 @@ constexpr uint64_t AlignUp(uint64_t value, uint64_t align) {
   return (value + align - 1) & ~(align - 1);
 }
 constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+// Least common multiple of positive numbers whose product fits.
+constexpr uint64_t CommonMultiple(uint64_t a, uint64_t b) {
+  uint64_t x = a, y = b;
+  while (y != 0) {
+    const uint64_t rest = x % y;
+    x = y;
+    y = rest;
+  }
+  return a / x * b;
+}
 constexpr bool IsPowerOfTwo(uint64_t v) { return v != 0 && (v & (v - 1)) == 0; }
 
 template <typename T>

@@ -24,12 +24,23 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   if (read.all_logits > 1) {
     return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
   }
+  if (read.no_cache > 1) {
+    return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
+  }
+  if (read.overflow > ARN_OVERFLOW_SHIFT) {
+    return diag->Fail(Status::kUnsupported, "overflow %u is not known", read.overflow);
+  }
+  session.max_sequences = read.max_sequences;
+  session.kv_tokens = read.kv_tokens;
+  session.overflow = static_cast<Overflow>(read.overflow);
+  session.pinned_tokens = read.pinned_tokens;
+  session.no_cache = read.no_cache == 1;
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
   session.n_threads = read.n_threads;
   session.kv_page_tokens = read.kv_page_tokens;
   session.all_logits = read.all_logits == 1;
-  return PlanSession(model, backend, session, sizeof(Session), out, diag);
+  return PlanSession(model, backend, session, Session::Objects(), out, diag);
 }
 
 namespace {
@@ -52,6 +63,24 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->prefill_chunk = plan.options.prefill_chunk;
   out->n_threads = plan.options.n_threads;
   out->kv_page_tokens = plan.options.kv_page_tokens;
+  out->max_sequences = plan.options.max_sequences;
+  out->kv_tokens = plan.options.kv_tokens;
+  out->n_kv_groups = plan.cache.n_groups;
+}
+
+void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {
+  const KvGroup& group = plan.kv_groups[index];
+  const CacheGroup& pages = plan.cache.groups[index];
+  out->n_layers = group.n_layers;
+  out->n_kv_heads = group.n_kv_heads;
+  out->head_dim = group.head_dim;
+  out->window = pages.window;
+  out->chunk = pages.chunk;
+  out->page_tokens = group.page_tokens;
+  out->n_pages = group.n_pages;
+  out->sequence_pages = pages.table_pages;
+  out->page_bytes = group.page_bytes;
+  out->offset = group.pool.offset;
 }
 
 // The block that a session takes from the OS itself. mmap aligns to the page size, which may be
@@ -96,13 +125,6 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   const Status status = Session::Create(model, plan, own.block, own.pages, out, diag);
   if (status != Status::kOk) ReleasePages(own.pages);
   return status;
-}
-
-// Clears the last error, so that arn_session_last_error speaks of the call that failed last.
-Session* Begin(arn_session* session) {
-  Session* s = ToSession(session);
-  s->diag()->Clear();
-  return s;
 }
 
 constexpr size_t kMaxStops = 16;
@@ -152,6 +174,24 @@ arn_status arn_session_plan(const arn_model* model, const arn_session_options* o
     arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
     FillPlan(plan, &out);
     status = WriteStruct(out, out_plan);
+  }
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_session_plan_group(const arn_model* model, const arn_session_options* options,
+                                  uint32_t index, char* error, size_t error_bytes,
+                                  arn_kv_group_info* out_group) {
+  if (model == nullptr || out_group == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  SessionPlan plan;
+  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
+  if (status == Status::kOk && index >= plan.cache.n_groups) {
+    status = diag.Fail(Status::kBadArgument, "group %u of %u", index, plan.cache.n_groups);
+  }
+  if (status == Status::kOk) {
+    arn_kv_group_info out = ARN_KV_GROUP_INFO_INIT;
+    FillGroup(plan, index, &out);
+    status = WriteStruct(out, out_group);
   }
   return Report(status, diag, error, error_bytes);
 }

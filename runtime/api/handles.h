@@ -23,6 +23,13 @@ inline const Session* ToSession(const arn_session* session) {
   return reinterpret_cast<const Session*>(session);
 }
 
+// Clears the last error, so that arn_session_last_error speaks of the call that failed last.
+inline Session* Begin(arn_session* session) {
+  Session* s = ToSession(session);
+  s->diag()->Clear();
+  return s;
+}
+
 // Copies a caller's option struct, which may be older (shorter: the new fields keep T's zero) or
 // newer (longer: refused unless what this library does not know is zero) than the library. `in` may
 // be null: then *out stays as it is.

@@ -17,7 +17,7 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
   out->n_kv_heads = n_kv_heads;
   out->head_dim = head_dim;
   out->page_tokens = options.page_tokens;
-  out->n_pages = static_cast<uint32_t>(CeilDiv(options.context_tokens, options.page_tokens));
+  out->n_pages = options.n_pages;
 
   // The model's bounds (heads <= 2^12, head_dim <= 2^10, page <= 2^10, layers <= 2^12) keep a page
   // below 2^50 bytes.

@@ -11,12 +11,12 @@ namespace arn {
 
 struct KvOptions {
   DType dtype = DType::kInt8;
-  uint32_t page_tokens = 32;    // a power of two
-  uint32_t context_tokens = 0;  // > 0
+  uint32_t page_tokens = 32;  // a power of two
+  uint32_t n_pages = 0;
 };
 
-// Fills `out` for n_layers layers of [n_kv_heads, head_dim] and adds its pool to the layout. The
-// pool holds ceil(context_tokens / page_tokens) pages.
+// Fills `out` for n_layers layers of [n_kv_heads, head_dim] and adds its pool of n_pages pages to
+// the layout.
 Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
 

@@ -12,6 +12,44 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
+Status ApplySequenceDefaults(SessionOptions* options, Diag* diag) {
+  if (options->max_sequences == 0) options->max_sequences = 1;
+  if (options->max_sequences > kMaxSequences) {
+    return diag->Fail(Status::kBadArgument, "max_sequences is %u, expected at most %u",
+                      options->max_sequences, kMaxSequences);
+  }
+  const uint64_t all = uint64_t{options->max_sequences} * options->context_tokens;
+  if (all > UINT32_MAX) {
+    return diag->Fail(Status::kBadArgument, "%u sequences of %u tokens are too many",
+                      options->max_sequences, options->context_tokens);
+  }
+  if (options->kv_tokens == 0) options->kv_tokens = static_cast<uint32_t>(all);
+  if (options->kv_tokens < options->context_tokens || options->kv_tokens > all) {
+    return diag->Fail(Status::kBadArgument,
+                      "kv_tokens is %u, expected %u (one sequence) to %u (all of them)",
+                      options->kv_tokens, options->context_tokens, static_cast<uint32_t>(all));
+  }
+  if (options->overflow != Overflow::kShift && options->pinned_tokens != 0) {
+    return diag->Fail(Status::kBadArgument, "pinned_tokens is %u, but nothing is shifted",
+                      options->pinned_tokens);
+  }
+  return Status::kOk;
+}
+
+// Something must be left to drop besides what is pinned, in the cache's whole units.
+Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag* diag) {
+  if (options.overflow != Overflow::kShift) return Status::kOk;
+  const uint64_t unit = ShiftTokens({cache.groups, cache.n_groups});
+  const uint64_t pinned = CeilDiv(options.pinned_tokens, unit) * unit;
+  if (pinned + 2 * unit > options.context_tokens) {
+    return diag->Fail(Status::kBadArgument,
+                      "shifting drops %u tokens at a time: pinned_tokens %u leave too few of a "
+                      "context of %u",
+                      static_cast<uint32_t>(unit), options.pinned_tokens, options.context_tokens);
+  }
+  return Status::kOk;
+}
+
 Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   const uint32_t model_context = model.spec.max_context;
   if (options->context_tokens == 0) {
@@ -40,31 +78,69 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   }
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
-  return Status::kOk;
+  return ApplySequenceDefaults(options, diag);
+}
+
+// Pages for `group` alone, and how they follow from the options.
+CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, uint32_t max_rows) {
+  CacheGroup out;
+  out.page_tokens = options.kv_page_tokens;
+  out.window = group.window;
+  out.chunk = group.chunk;
+  out.table_pages = TablePages(out, options.context_tokens, max_rows);
+  const uint64_t of_all = uint64_t{out.table_pages} * options.max_sequences;
+  out.n_pages =
+      static_cast<uint32_t>(Min(of_all, CeilDiv(options.kv_tokens, uint64_t{out.page_tokens})));
+  return out;
+}
+
+// Rows of a run: a chunk, or one token of each sequence, or all tokens of one.
+uint32_t MaxRows(const SessionOptions& options) {
+  if (options.no_cache) return options.context_tokens;
+  return Max(options.prefill_chunk, options.max_sequences);
 }
 
 Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* diag) {
   const SessionOptions& options = plan->options;
   Program& program = plan->program;
   program = model.program;
-  program.max_rows = options.prefill_chunk;
-  program.max_logit_rows = options.all_logits ? options.prefill_chunk : 1;
+  program.max_rows = MaxRows(options);
+  program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
   program.max_context = options.context_tokens;
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
     plan->values[i] = model.program.values[i];
-  const KvOptions kv{options.kv_dtype, options.kv_page_tokens, options.context_tokens};
+  CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
+    groups[g] = PlanGroup(group, options, program.max_rows);
+    const KvOptions kv{options.kv_dtype, options.kv_page_tokens, groups[g].n_pages};
     ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
                         &plan->kv_groups[g], diag));
   }
+  ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
   ARN_TRY(PlanActivations(program.values, program.max_rows, layout));
   uint64_t logits = 0;
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;
   ARN_ASSIGN(program.logits, layout->AddArray(Region::kIo, logits, sizeof(float)));
+  return Status::kOk;
+}
+
+Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout) {
+  const uint64_t n = plan->options.max_sequences;
+  ARN_ASSIGN(plan->sequences, layout->AddArray(Region::kConstants, n, sequence_bytes));
+  ARN_ASSIGN(plan->rows, layout->AddArray(Region::kConstants, n, sizeof(SequenceRows)));
+  ARN_ASSIGN(plan->growths, layout->AddArray(Region::kConstants, n, sizeof(Growth)));
+  ARN_ASSIGN(plan->parts, layout->AddArray(Region::kConstants, n, sizeof(SessionPart)));
+  ARN_ASSIGN(plan->tokens, layout->AddArray(Region::kIo, plan->program.max_rows, sizeof(int32_t)));
+  ARN_ASSIGN(plan->history,
+             layout->AddArray(Region::kIo, n * plan->options.context_tokens, sizeof(int32_t)));
+  if (n > 1) {
+    ARN_ASSIGN(plan->sequence_logits,
+               layout->AddArray(Region::kIo, n * plan->program.vocab, sizeof(float)));
+  }
   return Status::kOk;
 }
 
@@ -88,7 +164,7 @@ uint64_t SessionPlan::KvBytesPerToken() const {
 }
 
 Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
-                   uint64_t session_bytes, SessionPlan* out, Diag* diag) {
+                   const SessionObjects& objects, SessionPlan* out, Diag* diag) {
   *out = SessionPlan();
   if (!model.has_weights) {
     return diag->Fail(Status::kUnsupported, "the bundle holds only a tokenizer, no model to run");
@@ -97,14 +173,13 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   out->backend = backend;
   ARN_TRY(ApplyDefaults(model, &out->options, diag));
   Layout layout;
-  ARN_ASSIGN(out->session, layout.Add(Region::kConstants, session_bytes));
+  ARN_ASSIGN(out->session, layout.Add(Region::kConstants, objects.session_bytes));
   ARN_TRY(PlanProgram(model, out, &layout, diag));
+  ARN_TRY(CheckShift(out->cache, out->options, diag));
+  ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
   const BackendOptions backend_options{out->options.n_threads};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
-  ARN_TRY(PlanSequenceCache(out->program.kv_groups, &layout, &out->cache));
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
-  ARN_ASSIGN(out->tokens,
-             layout.AddArray(Region::kIo, out->options.prefill_chunk, sizeof(int32_t)));
   // Held-back text (at most a stop string less one byte) and the piece that is added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(out->text, layout.Add(Region::kIo, kMaxStopBytes + 2 * piece));

@@ -7,12 +7,19 @@
 #include "kernels/backend.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
+#include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
-#include "runtime/cache/sequence_cache.h"
 #include "runtime/model/model.h"
 #include "runtime/sampling/sampler.h"
 
 namespace arn {
+
+// What happens when a sequence has reached the context.
+enum class Overflow : uint32_t {
+  kStop = 0,   // generate ends with Finish::kContext; other calls say kContextFull
+  kError = 1,  // every call says kContextFull
+  kShift = 2,  // the oldest tokens behind the pinned ones make room
+};
 
 struct SessionOptions {
   DType kv_dtype = DType::kInt8;
@@ -21,6 +28,11 @@ struct SessionOptions {
   uint32_t n_threads = 0;       // 0: as many as there are performance CPUs
   uint32_t kv_page_tokens = 0;  // 0: kDefaultKvPageTokens
   bool all_logits = false;
+  uint32_t max_sequences = 0;  // 0: 1
+  uint32_t kv_tokens = 0;      // all sequences together; 0: as many as they can have
+  Overflow overflow = Overflow::kStop;
+  uint32_t pinned_tokens = 0;  // kShift: first tokens that stay, rounded up to whole pages
+  bool no_cache = false;       // every run computes all tokens of its sequences anew
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
@@ -30,6 +42,7 @@ inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kMinKvPageTokens = 8;
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
 inline constexpr uint32_t kMaxThreads = 256;
+inline constexpr uint32_t kMaxSequences = 1024;
 // Bytes of stop strings that a session can hold back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -42,23 +55,41 @@ struct SessionPlan {
   Value values[kMaxValues];
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
-  SequenceCachePlan cache;
+  KvCachePlan cache;
   SamplerPlan sampler;
-  Slice session;  // the Session object itself
-  Slice tokens;   // i32 [prefill_chunk]: ids of the run
-  Slice text;     // char: text that a stop string may still claim, and the piece being written
+  Slice session;          // the Session object itself
+  Slice sequences;        // Sequence [max_sequences]
+  Slice rows;             // SequenceRows [max_sequences]
+  Slice growths;          // Growth [max_sequences]
+  Slice parts;            // SessionPart [max_sequences]
+  Slice tokens;           // i32 [max_rows]: ids of the run
+  Slice history;          // i32 [max_sequences, context]: ids of the sequences
+  Slice sequence_logits;  // f32 [max_sequences, vocab] when there are several, else empty
+  Slice text;  // char: text that a stop string may still claim, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
 
   void Bind();
   // Bytes of a session's block: the sum of its regions.
   uint64_t TotalBytes() const;
+  // Of a sequence with full attention everywhere: what one more token costs before windows apply.
   uint64_t KvBytesPerToken() const;
 };
 
-// Checks the options against the model and lays everything out. `session_bytes` is sizeof the
-// object that the session keeps for itself.
+// Tokens that one sequence gets in a run.
+struct SessionPart {
+  uint32_t sequence = 0;
+  Span<const int32_t> ids;
+};
+
+// Sizes of the objects that a session keeps for itself and for each of its sequences.
+struct SessionObjects {
+  uint64_t session_bytes = 0;
+  uint64_t sequence_bytes = 0;
+};
+
+// Checks the options against the model and lays everything out.
 Status PlanSession(const Model& model, const Backend* backend, const SessionOptions& options,
-                   uint64_t session_bytes, SessionPlan* out, Diag* diag);
+                   const SessionObjects& objects, SessionPlan* out, Diag* diag);
 
 // The regions of a block of TotalBytes(), aligned to kRegionAlign.
 Memory PartitionBlock(const SessionPlan& plan, std::byte* block);

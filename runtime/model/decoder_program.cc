@@ -52,6 +52,7 @@ static_assert(kMaxValues <= 64);
 
 struct LayerValues {
   ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
+  ValueId q;  // of layers that share another's KV; kNoValue when there are none
 };
 
 // One pre-norm decoder layer: x += Wo attention(norm(x)); x += Wdown act(Wgu norm(x)).
@@ -64,6 +65,7 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
   base.kind = static_cast<uint16_t>(layer.kind);
   base.group_layer = static_cast<uint16_t>(layer.group_layer);
   base.epsilon = kind.norm_epsilon;
+  const ValueId qkv = layer.shares_kv ? v.q : v.qkv;
 
   auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
     Step step = base;
@@ -73,6 +75,7 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     step.weight = weight;
     step.activation = kind.activation;
     step.accumulate = op == Op::kLinear && out == v.x;
+    step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
     if (op == Op::kQkvRope) {
       step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;
@@ -81,9 +84,9 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     builder->Add(step);
   };
   add(Op::kRmsNorm, v.x, v.normed, layer.attention_norm);
-  add(Op::kLinear, v.normed, v.qkv, layer.qkv);
-  add(Op::kQkvRope, v.qkv, kNoValue, kNoWeight);
-  add(Op::kAttention, v.qkv, v.attention, kNoWeight);
+  add(Op::kLinear, v.normed, qkv, layer.qkv);
+  add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+  add(Op::kAttention, qkv, v.attention, kNoWeight);
   add(Op::kLinear, v.attention, v.x, layer.attention_out);
   add(Op::kRmsNorm, v.x, v.ffn_normed, layer.ffn_norm);
   add(Op::kLinear, v.ffn_normed, v.gate_up, layer.gate_up);
@@ -141,6 +144,10 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
   v.gate_up = builder.NewValue("gate_up", 2 * ffn_dim);
   v.activated = builder.NewValue("activated", ffn_dim);
+  v.q = kNoValue;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.shares_kv && v.q == kNoValue) v.q = builder.NewValue("q", attention_width);
+  }
 
   Step embed;
   embed.op = Op::kEmbed;
@@ -161,6 +168,12 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     if (i == 0) {
       for (ValueId id : {v.normed, v.qkv, v.attention, v.ffn_normed, v.gate_up, v.activated}) {
         builder.FreezeLifetimes(id);
+      }
+      // The first layer has KV of its own; in those that have not, q takes qkv's place.
+      if (v.q != kNoValue) {
+        values[v.q].first_step = values[v.qkv].first_step;
+        values[v.q].last_step = values[v.qkv].last_step;
+        builder.FreezeLifetimes(v.q);
       }
     }
   }

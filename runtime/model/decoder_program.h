@@ -10,7 +10,7 @@
 namespace arn {
 
 // Values of any decoder: the residual stream, a layer's intermediates, one angle table a rope kind.
-inline constexpr uint32_t kMaxValues = 8 + kMaxRopeKinds;
+inline constexpr uint32_t kMaxValues = 9 + kMaxRopeKinds;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
 

@@ -19,6 +19,7 @@ constexpr uint32_t kMaxHeadDim = 1024;
 constexpr uint32_t kMaxWidth = 1u << 20;
 constexpr uint32_t kMaxVocab = 1u << 22;
 constexpr uint32_t kMaxContext = 1u << 24;
+constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
 
 Status CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high, Diag* diag) {
   if (value >= low && value <= high) return Status::kOk;
@@ -120,6 +121,11 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, Diag* diag) {
   return Status::kOk;
 }
 
+bool FitsGroup(const AttentionKind& kind, const KvGroupSpec& group) {
+  return group.n_kv_heads == kind.n_kv_heads && group.head_dim == kind.head_dim &&
+         group.window == kind.window && group.chunk == kind.chunk;
+}
+
 Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpec* spec,
                 LayerKindSpec* out, Diag* diag) {
   AttentionKind& attention = out->attention;
@@ -128,6 +134,7 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   ARN_TRY(CheckRange("kinds.head_dim", kind.head_dim(), 2, kMaxHeadDim, diag));
   ARN_TRY(CheckRange("kinds.ffn_dim", kind.ffn_dim(), 1, kMaxWidth / 2, diag));
   ARN_TRY(CheckRange("kinds.window", kind.window(), 0, kMaxContext, diag));
+  ARN_TRY(CheckRange("kinds.chunk", kind.chunk(), 0, kMaxContext, diag));
   ARN_TRY(CheckFinite("kinds.attention_scale", kind.attention_scale(), diag));
   ARN_TRY(CheckEpsilon("kinds.norm_epsilon", kind.norm_epsilon(), diag));
   if (kind.n_heads() % kind.n_kv_heads() != 0) {
@@ -155,6 +162,7 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   attention.n_kv_heads = kind.n_kv_heads();
   attention.head_dim = kind.head_dim();
   attention.window = kind.window();
+  attention.chunk = kind.chunk();
   attention.scale = kind.attention_scale();
   attention.rope = kind.rope();
   out->ffn_dim = kind.ffn_dim();
@@ -163,17 +171,17 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   out->has_qk_norm = kind.has_qk_norm();
 
   uint32_t group = 0;
-  while (group < spec->n_groups && (spec->groups[group].n_kv_heads != attention.n_kv_heads ||
-                                    spec->groups[group].head_dim != attention.head_dim)) {
-    ++group;
-  }
+  while (group < spec->n_groups && !FitsGroup(attention, spec->groups[group])) ++group;
   if (group == kMaxKvGroups) {
-    return diag->Fail(Status::kUnsupported, "model.kinds: more than %u different KV shapes",
+    return diag->Fail(Status::kUnsupported,
+                      "model.kinds: more than %u different KV shapes, windows and chunks",
                       kMaxKvGroups);
   }
   if (group == spec->n_groups) {
     spec->groups[group].n_kv_heads = attention.n_kv_heads;
     spec->groups[group].head_dim = attention.head_dim;
+    spec->groups[group].window = attention.window;
+    spec->groups[group].chunk = attention.chunk;
     ++spec->n_groups;
   }
   attention.group = group;
@@ -214,6 +222,27 @@ class Shapes {
   Diag* diag_;
 };
 
+// Whose keys and values the layer uses.
+Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
+               Diag* diag) {
+  if (layer.kv_layer() == kNoIndex) return Status::kOk;
+  if (layer.kv_layer() >= index || spec.layers[layer.kv_layer()].shares_kv) {
+    return diag->Fail(Status::kBadBundle,
+                      "layer %u: kv_layer is %u, expected an earlier layer with its own KV", index,
+                      layer.kv_layer());
+  }
+  const LayerSpec& source = spec.layers[layer.kv_layer()];
+  const uint32_t group = spec.kinds[layer.kind()].attention.group;
+  if (spec.kinds[source.kind].attention.group != group) {
+    return diag->Fail(Status::kBadBundle,
+                      "layer %u: kv_layer %u has another KV shape, window or chunk", index,
+                      layer.kv_layer());
+  }
+  out->shares_kv = true;
+  out->group_layer = source.group_layer;
+  return Status::kOk;
+}
+
 Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, LayerSpec* out,
                  Diag* diag) {
   if (layer.kind() >= spec->kinds.size()) {
@@ -224,7 +253,8 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   const AttentionKind& a = kind.attention;
   const uint64_t hidden = spec->hidden;
   const uint64_t q_width = uint64_t{a.n_heads} * a.head_dim;
-  const uint64_t kv_width = uint64_t{a.n_kv_heads} * a.head_dim;
+  ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
+  const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{a.n_kv_heads} * a.head_dim;
   Shapes shapes(spec->weights, diag);
   ARN_TRY(shapes.Vector("attention_norm", index, layer.attention_norm(), hidden));
   ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
@@ -239,7 +269,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     out->k_norm = layer.k_norm();
   }
   out->kind = layer.kind();
-  out->group_layer = spec->groups[a.group].n_layers++;
+  if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
   out->attention_norm = layer.attention_norm();
   out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();
@@ -304,10 +334,10 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->kinds = kinds;
 
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
+  out->layers = layers;
   for (uint32_t i = 0; i < layers.size(); ++i) {
     ARN_TRY(ReadLayer(*model.layers()->Get(i), i, out, &layers[i], diag));
   }
-  out->layers = layers;
   for (uint32_t g = 0; g < out->n_groups; ++g) {
     if (out->groups[g].n_layers == 0) {
       return diag->Fail(Status::kBadBundle, "model.kinds: a kind that no layer has");

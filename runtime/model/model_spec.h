@@ -25,6 +25,7 @@ struct LayerKindSpec {
 struct LayerSpec {
   uint32_t kind = 0;
   uint32_t group_layer = 0;  // index inside its KV group
+  bool shares_kv = false;    // group_layer is an earlier layer's; qkv has the q heads alone
   WeightId attention_norm = kNoWeight;
   WeightId qkv = kNoWeight;
   WeightId q_norm = kNoWeight;
@@ -35,11 +36,13 @@ struct LayerSpec {
   WeightId down = kNoWeight;
 };
 
-// Layers whose KV has one shape share a group of pages.
+// Layers whose KV has one shape and that see the same positions share a group of pages.
 struct KvGroupSpec {
-  uint32_t n_layers = 0;
+  uint32_t n_layers = 0;  // those with keys and values of their own
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
+  uint32_t window = 0;
+  uint32_t chunk = 0;
 };
 
 inline constexpr uint32_t kMaxRopeKinds = 8;

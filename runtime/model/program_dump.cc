@@ -57,9 +57,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
   }
   for (size_t i = 0; i < program.kinds.size(); ++i) {
     const AttentionKind& kind = program.kinds[i];
-    out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u scale %.6g rope %u group %u\n",
-              i, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.window,
-              static_cast<double>(kind.scale), kind.rope, kind.group);
+    out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u", i, kind.n_heads,
+              kind.n_kv_heads, kind.head_dim, kind.window);
+    if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
+    out.Print(" scale %.6g rope %u group %u\n", static_cast<double>(kind.scale), kind.rope,
+              kind.group);
   }
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -73,7 +75,10 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
     switch (step.op) {
       case Op::kQkvRope:
-      case Op::kAttention: out.Print(" kind %u layer %u", step.kind, step.layer); break;
+      case Op::kAttention:
+        out.Print(" kind %u layer %u", step.kind, step.layer);
+        if (step.shares_kv) out.Print(" shares kv %u", step.group_layer);
+        break;
       case Op::kGatedAct: out.Print(" %s", ActivationName(step.activation)); break;
       case Op::kRopeAngles: out.Print(" rope %u", step.rope); break;
       case Op::kEmbed:

@@ -3,27 +3,14 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 #include "platform/os/pages.h"
 #include "runtime/backends.h"
-#include "runtime/session/stop_filter.h"
+#include "runtime/session/timer.h"
 
 namespace arn {
-namespace {
-
-class Timer {
- public:
-  explicit Timer(uint64_t* total) : total_(total), start_(MonotonicNs()) {}
-  ~Timer() { *total_ += MonotonicNs() - start_; }
-
- private:
-  uint64_t* total_;
-  uint64_t start_;
-};
-
-}  // namespace
-
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
@@ -44,12 +31,8 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     session->~Session();
     return status;
   }
-  session->cache_.Init(session->plan_.program.kv_groups, plan.cache, memory,
-                       plan.options.context_tokens);
-  const BackendId id =
-      plan.backend == FindBackend(BackendId::kReference) ? BackendId::kReference : BackendId::kCpu;
-  session->sampler_.Init(FindLogitsOps(id), plan.sampler, memory, plan.program.vocab);
-  session->sampler_.Configure(SamplingOptions());
+  session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
+  session->InitSequences();
   session->create_ns_ = MonotonicNs() - start;
   *out = session;
   return Status::kOk;
@@ -63,8 +46,19 @@ void Session::Destroy(Session* session) {
   ReleasePages(owned);
 }
 
-Status Session::CheckTokens(Span<const int32_t> ids) {
-  if (ids.empty()) return diag_.Fail(Status::kBadArgument, "no tokens to prefill");
+void Session::InitSequences() {
+  const BackendId id =
+      plan_.backend == FindBackend(BackendId::kReference) ? BackendId::kReference : BackendId::kCpu;
+  sequences_ = {memory_.As<Sequence>(plan_.sequences), plan_.options.max_sequences};
+  for (Sequence& at : sequences_) {
+    Sequence* sequence = new (&at) Sequence();
+    // The scratch is shared: one sequence samples at a time.
+    sequence->sampler.Init(FindLogitsOps(id), plan_.sampler, memory_, plan_.program.vocab);
+    sequence->sampler.Configure(SamplingOptions());
+  }
+}
+
+Status Session::CheckIds(Span<const int32_t> ids) {
   const uint32_t vocab = plan_.program.vocab;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= vocab) {
@@ -72,51 +66,150 @@ Status Session::CheckTokens(Span<const int32_t> ids) {
                         vocab);
     }
   }
-  const uint32_t left = cache_.capacity() - cache_.length();
-  if (ids.size() > left) {
+  return Status::kOk;
+}
+
+Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
+  const uint32_t length = cache_.length(sequence);
+  if (plan_.options.overflow != Overflow::kShift && n_tokens > cache_.capacity() - length) {
     return diag_.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
-                      ids.size(), cache_.length(), cache_.capacity());
+                      n_tokens, length, cache_.capacity());
   }
   return Status::kOk;
 }
 
-Status Session::RunChunk(Span<const int32_t> ids, LogitRows logit_rows) {
-  const uint32_t n = static_cast<uint32_t>(ids.size());
-  if (cache_.Reserve(n) != Status::kOk) {
+Status Session::Full(uint32_t sequence) {
+  if (IsFull(sequence)) {
     return diag_.Fail(Status::kContextFull, "the context of %u tokens is full", cache_.capacity());
   }
+  return diag_.Fail(Status::kContextFull,
+                    "the KV pages of %u tokens that the sequences share are all in use",
+                    plan_.options.kv_tokens);
+}
+
+float* Session::LogitsOf(uint32_t sequence) const {
+  if (sequences_.size() == 1) return memory_.As<float>(plan_.program.logits);
+  return memory_.As<float>(plan_.sequence_logits) + uint64_t{sequence} * plan_.program.vocab;
+}
+
+// The next run overwrites the rows, so each of several sequences keeps its own.
+void Session::KeepLogits(Span<const Part> parts) {
+  const uint64_t vocab = plan_.program.vocab;
+  const float* row = memory_.As<float>(plan_.program.logits);
+  for (const Part& part : parts) {
+    if (sequences_.size() > 1) {
+      std::memcpy(LogitsOf(part.sequence), row, vocab * sizeof(float));
+    }
+    At(part.sequence).has_logits = true;
+    row += vocab;
+  }
+}
+
+Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
+  RunArgs args;
+  args.edits = cache_.edits();
+  args.tokens = {memory_.As<int32_t>(plan_.tokens), n_tokens};
+  args.sequences = {memory_.As<SequenceRows>(plan_.rows), n_rows};
+  args.logit_rows = logit_rows;
+  args.cancel = &cancel_;
+  const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  cache_.ClearEdits();
+  if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
+  return status;
+}
+
+Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
   // The run reads ids from the session's own memory: a backend may read them later than the
   // caller's buffer lives.
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
-  std::memcpy(tokens, ids.data(), n * sizeof(int32_t));
-  const SequenceRows rows{0, n, cache_.length(), cache_.tables()};
-  RunArgs args;
-  args.tokens = {tokens, n};
-  args.sequences = {&rows, 1};
-  args.logit_rows = logit_rows;
-  args.cancel = &cancel_;
-  logits_ready_ = false;
-  const Status status = plan_.backend->run(backend_state_, args, &diag_);
-  if (status != Status::kOk) {
-    if (status == Status::kCancelled) {
-      cancel_.store(0, std::memory_order_relaxed);
-      return diag_.Fail(status, "cancelled after %u tokens", cache_.length());
-    }
-    return status;
+  auto* rows = memory_.As<SequenceRows>(plan_.rows);
+  const Span<Growth> growths(memory_.As<Growth>(plan_.growths), parts.size());
+  uint32_t n_tokens = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto [sequence, ids] = parts[i];
+    const auto n = static_cast<uint32_t>(ids.size());
+    std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
+    growths[i] = {sequence, n};
+    rows[i] = {n_tokens, n, cache_.length(sequence), cache_.tables(sequence)};
+    n_tokens += n;
   }
-  cache_.Commit(n);
-  logits_ready_ = logit_rows != LogitRows::kNone;
+  const Span<const Growth> grown(growths.data(), growths.size());
+  const Status reserved = cache_.Reserve(grown);
+  if (reserved == Status::kContextFull) return Full(parts[0].sequence);
+  ARN_TRY(reserved);
+  ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
+  cache_.Commit(grown);
+  return Status::kOk;
+}
+
+// All tokens of the sequence in one run, from nothing. Its tokens stay if that fails.
+Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
+  const uint32_t before = cache_.length(part.sequence);
+  const auto added = static_cast<uint32_t>(part.ids.size());
+  int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
+  std::memcpy(tokens, History(part.sequence), before * sizeof(int32_t));
+  std::memcpy(tokens + before, part.ids.data(), added * sizeof(int32_t));
+  cache_.Clear(part.sequence);
+  const Growth old{part.sequence, before}, whole{part.sequence, before + added};
+  const Status reserved = cache_.Reserve(Span<const Growth>(&whole, 1));
+  Status status = reserved;
+  if (reserved == Status::kOk) {
+    *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence)};
+    status = RunBackend(whole.n_tokens, 1, logit_rows);
+  }
+  cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
+  if (reserved == Status::kContextFull) return Full(part.sequence);
+  return status;
+}
+
+Status Session::Run(Span<const Part> parts, LogitRows logit_rows) {
+  for (const Part& part : parts) At(part.sequence).has_logits = false;
+  if (plan_.options.no_cache) {
+    for (const Part& part : parts) {
+      const Status status = RunWithoutCache(part, logit_rows);
+      if (status != Status::kOk) return Failed(status, part.sequence);
+      Remember(part);
+      if (logit_rows == LogitRows::kLastOfEach) KeepLogits(Span<const Part>(&part, 1));
+    }
+    return Status::kOk;
+  }
+  const Status status = RunWithCache(parts, logit_rows);
+  if (status != Status::kOk) return Failed(status, parts[0].sequence);
+  for (const Part& part : parts) Remember(part);
+  if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
+  return Status::kOk;
+}
+
+Status Session::Failed(Status status, uint32_t sequence) {
+  if (status != Status::kCancelled) return status;
+  return diag_.Fail(status, "cancelled after %u tokens", cache_.length(sequence));
+}
+
+// The ids of what is now in the sequence.
+void Session::Remember(const Part& part) {
+  const size_t n = part.ids.size();
+  int32_t* end = History(part.sequence) + cache_.length(part.sequence);
+  std::memcpy(end - n, part.ids.data(), n * sizeof(int32_t));
+}
+
+Status Session::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
+  ARN_TRY(MakeRoomForOne(sequence));
+  const size_t room = cache_.capacity() - cache_.length(sequence);
+  *out_tokens = Min(Min<size_t>(plan_.options.prefill_chunk, left), room);
   return Status::kOk;
 }
 
 Status Session::Prefill(Span<const int32_t> ids) {
-  ARN_TRY(CheckTokens(ids));
+  if (ids.empty()) return diag_.Fail(Status::kBadArgument, "no tokens to prefill");
+  ARN_TRY(CheckIds(ids));
+  ARN_TRY(CheckRoom(selected_, ids.size()));
   Timer timer(&stats_.prefill_ns);
-  const size_t chunk = plan_.options.prefill_chunk;
   for (size_t done = 0; done < ids.size();) {
-    const size_t n = Min(chunk, ids.size() - done);
+    size_t n = 0;
+    ARN_TRY(NextChunk(selected_, ids.size() - done, &n));
+    const Part part{selected_, ids.subspan(done, n)};
     const bool last = done + n == ids.size();
-    ARN_TRY(RunChunk(ids.subspan(done, n), last ? LogitRows::kLastOfEach : LogitRows::kNone));
+    ARN_TRY(Run(Span<const Part>(&part, 1), last ? LogitRows::kLastOfEach : LogitRows::kNone));
     stats_.prefill_tokens += n;
     done += n;
   }
@@ -128,131 +221,78 @@ Status Session::PrefillLogits(Span<const int32_t> ids, const float** out_logits)
   if (!plan_.options.all_logits) {
     return diag_.Fail(Status::kBadState, "the session was created with all_logits = 0");
   }
-  if (ids.size() > plan_.options.prefill_chunk) {
-    return diag_.Fail(Status::kBadArgument, "%zu tokens, a chunk has at most %u", ids.size(),
+  if (ids.empty() || ids.size() > plan_.options.prefill_chunk) {
+    return diag_.Fail(Status::kBadArgument, "%zu tokens, a chunk has 1 to %u", ids.size(),
                       plan_.options.prefill_chunk);
   }
-  ARN_TRY(CheckTokens(ids));
+  ARN_TRY(CheckIds(ids));
+  ARN_TRY(CheckRoom(selected_, ids.size()));
   Timer timer(&stats_.prefill_ns);
-  ARN_TRY(RunChunk(ids, LogitRows::kAll));
-  stats_.prefill_tokens += ids.size();
-  float* logits = memory_.As<float>(plan_.program.logits);
-  *out_logits = logits;
-  // Sampling and arn_session_logits look at the start of the region, so the last row must be
-  // reachable there without spoiling the others: only a one-row chunk has it in place.
-  logits_ready_ = ids.size() == 1;
+  size_t n = 0;
+  ARN_TRY(NextChunk(selected_, ids.size(), &n));
+  if (n < ids.size()) {
+    return diag_.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
+                      ids.size(), length(), cache_.capacity());
+  }
+  const uint32_t before = length();
+  const Part part{selected_, ids};
+  ARN_TRY(Run(Span<const Part>(&part, 1), LogitRows::kAll));
+  stats_.prefill_tokens += n;
+  // Without a cache the earlier tokens ran too.
+  const uint64_t first = plan_.options.no_cache ? before : 0;
+  const uint64_t vocab = plan_.program.vocab;
+  const float* rows = memory_.As<float>(plan_.program.logits) + first * vocab;
+  *out_logits = rows;
+  // A lone sequence samples from the region's first row; only a one-row run has the last one there.
+  if (sequences_.size() > 1) {
+    std::memcpy(LogitsOf(selected_), rows + (n - 1) * vocab, vocab * sizeof(float));
+    At(selected_).has_logits = true;
+  } else {
+    At(selected_).has_logits = n == 1 && first == 0;
+  }
   return Status::kOk;
 }
 
 Status Session::Logits(const float** out_logits) const {
   *out_logits = nullptr;
-  if (!logits_ready_) return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  *out_logits = memory_.As<float>(plan_.program.logits);
+  if (!sequences_[selected_].has_logits) {
+    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
+  }
+  *out_logits = LogitsOf(selected_);
   return Status::kOk;
 }
 
 Status Session::SetSampling(const SamplingOptions& options) {
   ARN_TRY(CheckSampling(options, &diag_));
-  sampler_.Configure(options);
+  At(selected_).sampler.Configure(options);
   return Status::kOk;
 }
 
 Status Session::Sample(int32_t* out_id) {
   const float* logits = nullptr;
   ARN_TRY(Logits(&logits));
-  *out_id = sampler_.Sample(logits);
+  *out_id = At(selected_).sampler.Sample(logits);
   return Status::kOk;
 }
 
-Status Session::RunOne(int32_t id) {
-  ARN_TRY(RunChunk(Span<const int32_t>(&id, 1), LogitRows::kLastOfEach));
+Status Session::RunOne(uint32_t sequence, int32_t id) {
+  const Part part{sequence, Span<const int32_t>(&id, 1)};
+  ARN_TRY(Run(Span<const Part>(&part, 1), LogitRows::kLastOfEach));
   ++stats_.decode_tokens;
   return Status::kOk;
 }
 
 Status Session::Decode(int32_t* out_id) {
   Timer timer(&stats_.decode_ns);
-  if (cache_.length() == cache_.capacity()) {
-    return diag_.Fail(Status::kContextFull, "the context of %u tokens is full", cache_.capacity());
+  if (!At(selected_).has_logits) {
+    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
   }
+  ARN_TRY(MakeRoomForOne(selected_));
   int32_t id = 0;
   ARN_TRY(Sample(&id));
-  ARN_TRY(RunOne(id));
+  ARN_TRY(RunOne(selected_, id));
   *out_id = id;
   return Status::kOk;
-}
-
-bool Session::IsEnd(int32_t id, const GenerateOptions& options) const {
-  if (options.ignore_eos) return false;
-  for (uint32_t eos : model_.eos_ids) {
-    if (static_cast<uint32_t>(id) == eos) return true;
-  }
-  for (int32_t eos : options.extra_eos_ids) {
-    if (id == eos) return true;
-  }
-  return false;
-}
-
-Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
-  *out = GenerateResult();
-  if (!logits_ready_) return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  const Tokenizer* tokenizer = model_.tokenizer;
-  if (tokenizer == nullptr && !options.stops.empty()) {
-    return diag_.Fail(Status::kUnsupported, "stop strings need a tokenizer, the bundle has none");
-  }
-  for (const StringView& stop : options.stops) {
-    if (stop.size == 0 || stop.size > kMaxStopBytes) {
-      return diag_.Fail(Status::kBadArgument, "a stop string has %zu bytes, expected 1..%u",
-                        stop.size, kMaxStopBytes);
-    }
-  }
-  Timer timer(&stats_.decode_ns);
-  Tokenizer::DecodeState decode;
-  StopFilter filter(options.stops,
-                    {memory_.As<char>(plan_.text), static_cast<size_t>(plan_.text.bytes)});
-  while (out->finish == Finish::kNone) {
-    if (options.max_tokens != 0 && out->n_tokens == options.max_tokens) {
-      out->finish = Finish::kLength;
-      break;
-    }
-    if (cache_.length() == cache_.capacity()) {
-      out->finish = Finish::kContext;
-      break;
-    }
-    int32_t id = 0;
-    ARN_TRY(Sample(&id));
-    if (IsEnd(id, options)) {
-      out->finish = Finish::kEos;
-      break;
-    }
-    StringView text;
-    if (tokenizer != nullptr) {
-      const size_t bytes = tokenizer->DecodeToken(&decode, id, true, filter.Space());
-      if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
-    }
-    if (options.callback != nullptr &&
-        options.callback(options.user, id, text.data, text.size) != 0 &&
-        out->finish == Finish::kNone) {
-      out->finish = Finish::kCallback;
-    }
-    // The last token runs too: what is counted is in the sequence, and a caller can go on from it.
-    const Status status = RunOne(id);
-    if (status == Status::kCancelled) out->finish = Finish::kCancelled;
-    ARN_TRY(status);
-    ++out->n_tokens;
-  }
-  if (tokenizer != nullptr && options.callback != nullptr && out->finish != Finish::kStop) {
-    StringView rest;
-    const size_t bytes = tokenizer->DecodeFinish(&decode, filter.Space());
-    if (filter.Add(bytes, true, &rest)) out->finish = Finish::kStop;
-    if (rest.size > 0) options.callback(options.user, -1, rest.data, rest.size);
-  }
-  return Status::kOk;
-}
-
-void Session::Reset() {
-  cache_.Reset();
-  logits_ready_ = false;
 }
 
 uint64_t Session::WeightBytesPerToken() const {
@@ -274,7 +314,8 @@ uint64_t Session::KvBytesReadPerToken() const {
     if (step.op != Op::kAttention) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     const KvGroup& group = program.kv_groups[kind.group];
-    const uint64_t seen = kind.window == 0 ? cache_.length() : Min(cache_.length(), kind.window);
+    const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
+    const uint64_t seen = length() - first;
     bytes += seen * group.layer_bytes / group.page_tokens;
   }
   return bytes;

@@ -1,12 +1,12 @@
-// Session: one sequence of tokens being generated. It lives inside its own block of memory, and
-// nothing is allocated after Create().
+// Session: sequences of tokens being generated. It lives inside its own block of memory, and
+// nothing is allocated after Create(). Calls that speak of one sequence mean the selected one.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
 #include "platform/base/diag.h"
-#include "runtime/cache/sequence_cache.h"
+#include "runtime/cache/kv_cache.h"
 #include "runtime/memory/session_plan.h"
 #include "runtime/model/model.h"
 #include "runtime/sampling/sampler.h"
@@ -45,8 +45,15 @@ struct SessionStats {
   uint64_t decode_ns = 0;
 };
 
+// What a session keeps of each sequence besides its pages and tokens.
+struct Sequence {
+  Sampler sampler;
+  bool has_logits = false;
+};
+
 class Session {
  public:
+  static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence)}; }
   // Builds a session in `block` (plan.TotalBytes(), aligned to kRegionAlign). `owned` pages, if
   // any, are released by Destroy(). On failure nothing of the block is in use and the caller still
   // owns `owned`.
@@ -63,13 +70,24 @@ class Session {
   Status Decode(int32_t* out_id);
   Status Generate(const GenerateOptions& options, GenerateResult* out);
   void Reset();
+  Status Select(uint32_t sequence);
+  Status Fork(uint32_t from, uint32_t to);
+  Status Rewind(uint32_t position);
+  // One token for each of some sequences, in one run.
+  Status StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids);
+  Status DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_ids);
+  Status Trim(uint64_t* out_bytes);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
 
-  uint32_t length() const { return cache_.length(); }
+  uint32_t selected() const { return selected_; }
+  uint32_t length() const { return cache_.length(selected_); }
+  uint32_t first_rewind_position() const;
+  Span<const int32_t> history() const;
   const SessionPlan& plan() const { return plan_; }
   const SessionStats& stats() const { return stats_; }
   void ResetStats() { stats_ = SessionStats(); }
-  uint64_t kv_used_bytes() const { return cache_.UsedBytes(); }
+  uint64_t kv_used_bytes() const;
+  const KvCache& cache() const { return cache_; }
   // Bytes that one decode step reads: every weight that a step names, but one row of the embedding.
   uint64_t WeightBytesPerToken() const;
   // And the keys and values that it attends to at the present length.
@@ -81,21 +99,49 @@ class Session {
  private:
   Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
           Span<std::byte> owned);
+  void InitSequences();
 
-  Status CheckTokens(Span<const int32_t> ids);
-  // Runs at most one chunk and commits it.
-  Status RunChunk(Span<const int32_t> ids, LogitRows logit_rows);
-  Status RunOne(int32_t id);
+  using Part = SessionPart;
+
+  Status CheckIds(Span<const int32_t> ids);
+  // The sequences exist, and none is named twice.
+  Status CheckSequences(Span<const uint32_t> sequences);
+  // kContextFull when n tokens cannot follow, whatever is dropped.
+  Status CheckRoom(uint32_t sequence, size_t n_tokens);
+  // The tokens of a prefill that the next run takes, at least one; shifts when there is no room.
+  Status NextChunk(uint32_t sequence, size_t left, size_t* out_tokens);
+  Status Shift(uint32_t sequence);
+  bool IsFull(uint32_t sequence) const { return cache_.length(sequence) == cache_.capacity(); }
+  // Drops the oldest tokens when the sequence is full and its policy allows it.
+  Status MakeRoomForOne(uint32_t sequence);
+
+  // One run; its tokens are in the sequences afterwards. No sequence twice.
+  Status Run(Span<const Part> parts, LogitRows logit_rows);
+  Status RunWithCache(Span<const Part> parts, LogitRows logit_rows);
+  Status RunWithoutCache(const Part& part, LogitRows logit_rows);
+  Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
+  void KeepLogits(Span<const Part> parts);
+  Status RunOne(uint32_t sequence, int32_t id);
+  Status RunEdits();
+  void Remember(const Part& part);
+  Status Failed(Status status, uint32_t sequence);
+  Status Full(uint32_t sequence);
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
+
+  Sequence& At(uint32_t sequence) { return sequences_[sequence]; }
+  int32_t* History(uint32_t sequence) const {
+    return memory_.As<int32_t>(plan_.history) + uint64_t{sequence} * plan_.options.context_tokens;
+  }
+  float* LogitsOf(uint32_t sequence) const;
 
   const Model& model_;
   SessionPlan plan_;
   Memory memory_;
   Span<std::byte> owned_;
   void* backend_state_ = nullptr;
-  SequenceCache cache_;
-  Sampler sampler_;
-  bool logits_ready_ = false;
+  KvCache cache_;
+  Span<Sequence> sequences_;
+  uint32_t selected_ = 0;
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
   uint64_t create_ns_ = 0;

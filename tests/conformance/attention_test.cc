@@ -92,8 +92,8 @@ class Oracle {
   void Attend(const std::vector<double>& x, uint32_t h, uint32_t position, const History& history,
               std::vector<double>* out) const {
     const uint32_t dim = s_.head_dim, kv = h / (s_.n_heads / s_.n_kv_heads);
-    const uint32_t first =
-        s_.window == 0 || position + 1 < s_.window ? 0 : position + 1 - s_.window;
+    uint32_t first = s_.window == 0 || position + 1 < s_.window ? 0 : position + 1 - s_.window;
+    if (s_.chunk != 0) first = std::max(first, position / s_.chunk * s_.chunk);
     std::vector<double> p;
     double largest = -INFINITY, total = 0.0;
     for (uint32_t t = first; t <= position; ++t) {
@@ -129,6 +129,7 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       kind.n_kv_heads = shape.n_kv_heads;
       kind.head_dim = shape.head_dim;
       kind.window = shape.window;
+      kind.chunk = shape.chunk;
       kind.scale = static_cast<float>(Oracle::Scale(shape));
       kind.rope = builder.AddRope(shape.rotary_dim, 10000.0f);
       const auto q_norm =

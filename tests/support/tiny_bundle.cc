@@ -108,6 +108,16 @@ class Builder {
   std::vector<uint8_t> Finish();
 
  private:
+  // The index of the layer's kind, which is made on its first use.
+  uint32_t KindOf(const TinyLayer& layer) {
+    const std::pair<uint32_t, uint32_t> kind(layer.window, layer.chunk);
+    for (uint32_t i = 0; i < kinds_.size(); ++i) {
+      if (kinds_[i] == kind) return i;
+    }
+    kinds_.push_back(kind);
+    return static_cast<uint32_t>(kinds_.size() - 1);
+  }
+
   uint32_t Tensor(const std::string& name, DType dtype, const WeightLayout& layout, bool is_vector,
                   uint32_t rows, uint32_t cols, const std::vector<uint8_t>& bytes) {
     const size_t offset = AlignUp(segments_.size(), kSliceAlign);
@@ -127,24 +137,30 @@ class Builder {
   flatbuffers::FlatBufferBuilder fbb_;
   std::vector<flatbuffers::Offset<fbs::Tensor>> tensors_;
   std::vector<uint8_t> segments_;
+  std::vector<std::pair<uint32_t, uint32_t>> kinds_;  // window, chunk
 };
 
 std::vector<uint8_t> Builder::Finish() {
   const TinyBundle& o = options_;
+  std::vector<TinyLayer> shapes = o.layer_kinds;
+  if (shapes.empty()) shapes.assign(o.layers, TinyLayer{o.window, 0, -1});
   std::vector<flatbuffers::Offset<fbs::Layer>> layers;
-  for (uint32_t i = 0; i < o.layers; ++i) {
+  for (uint32_t i = 0; i < shapes.size(); ++i) {
+    const bool own_kv = shapes[i].kv_layer < 0;
     const std::string p = "layers." + std::to_string(i) + ".";
     const uint32_t q_width = o.heads * o.head_dim;
     const uint32_t attention_norm = Norm(p + "attention_norm", o.hidden);
-    const uint32_t qkv = Matrix(p + "qkv", q_width + 2 * o.kv_heads * o.head_dim, o.hidden);
+    const uint32_t qkv =
+        Matrix(p + "qkv", q_width + (own_kv ? 2 * o.kv_heads * o.head_dim : 0), o.hidden);
     const uint32_t q_norm = o.qk_norm ? Norm(p + "q_norm", o.head_dim) : UINT32_MAX;
     const uint32_t k_norm = o.qk_norm ? Norm(p + "k_norm", o.head_dim) : UINT32_MAX;
     const uint32_t attention_out = Matrix(p + "attention_out", o.hidden, q_width);
     const uint32_t ffn_norm = Norm(p + "ffn_norm", o.hidden);
     const uint32_t gate_up = Matrix(p + "gate_up", 2 * o.ffn, o.hidden);
     const uint32_t down = Matrix(p + "down", o.hidden, o.ffn);
-    layers.push_back(fbs::CreateLayer(fbb_, 0, attention_norm, qkv, q_norm, k_norm, attention_out,
-                                      ffn_norm, gate_up, down));
+    layers.push_back(fbs::CreateLayer(
+        fbb_, KindOf(shapes[i]), attention_norm, qkv, q_norm, k_norm, attention_out, ffn_norm,
+        gate_up, down, own_kv ? UINT32_MAX : static_cast<uint32_t>(shapes[i].kv_layer)));
   }
   const uint32_t embedding = Matrix("embedding", o.vocab, o.hidden);
   const uint32_t final_norm = Norm("final_norm", o.hidden);
@@ -157,10 +173,14 @@ std::vector<uint8_t> Builder::Finish() {
   }
   const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
       fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq)});
-  const auto kinds = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::LayerKind>>{
-      fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, o.window,
-                           1.0f / std::sqrt(static_cast<float>(o.head_dim)), 0, o.ffn,
-                           fbs::NormKind::Rms, 1e-5f, fbs::Activation::Silu, o.qk_norm)});
+  std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
+  for (const auto& [window, chunk] : kinds_) {
+    kind_tables.push_back(fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, window,
+                                               1.0f / std::sqrt(static_cast<float>(o.head_dim)), 0,
+                                               o.ffn, fbs::NormKind::Rms, 1e-5f,
+                                               fbs::Activation::Silu, o.qk_norm, chunk));
+  }
+  const auto kinds = fbb_.CreateVector(kind_tables);
   const auto model =
       fbs::CreateModel(fbb_, fbb_.CreateString("Tiny"), fbb_.CreateString("seed"), o.hidden,
                        o.vocab, o.max_context, kinds, ropes, fbb_.CreateVector(layers), embedding,

@@ -10,6 +10,13 @@
 
 namespace arn::test {
 
+// What may differ between layers.
+struct TinyLayer {
+  uint32_t window = 0;
+  uint32_t chunk = 0;
+  int kv_layer = -1;  // the earlier layer whose keys and values it uses
+};
+
 struct TinyBundle {
   uint32_t layers = 2;
   uint32_t hidden = 32;
@@ -20,6 +27,7 @@ struct TinyBundle {
   uint32_t vocab = 61;
   uint32_t max_context = 256;
   uint32_t window = 0;
+  std::vector<TinyLayer> layer_kinds;  // empty: `layers` layers with `window`
   bool qk_norm = false;
   DType weights = DType::kF32;
   const char* target = "portable";  // a PackTarget

@@ -258,7 +258,7 @@ class TileRunner {
   void Run() {
     LoadQueries();
     const uint32_t end = tile_.first_position + tile_.n_rows;
-    uint32_t position = FirstVisible(tile_.first_position, tile_.kind->window);
+    uint32_t position = FirstSeen(tile_.first_position, *tile_.kind, group_, *tile_.table);
     while (position < end) {
       const uint32_t slot = position % group_.page_tokens;
       const uint32_t n = Min(Min(kTileTokens, group_.page_tokens - slot), end - position);
@@ -299,7 +299,8 @@ class TileRunner {
       float* scores = s_.scores + q * kTileTokens;
       // What this query sees of the tile.
       const uint32_t own = tile_.first_position + RowOf(q);
-      const uint32_t from = Max(FirstVisible(own, tile_.kind->window), position) - position;
+      const uint32_t from =
+          Max(FirstVisible(own, tile_.kind->window, tile_.kind->chunk), position) - position;
       const uint32_t to = Min(own + 1, position + n);
       if (to <= position || from >= to - position) {
         std::memset(scores, 0, kTileTokens * sizeof(float));

@@ -30,6 +30,7 @@ struct QkvRopeArgs {
   uint32_t group_layer;
   uint32_t position;
   uint32_t rotary_dim;
+  bool shares_kv;       // qkv is q alone; nothing is written
   const float* angles;  // [rotary_dim]: cos, then sin
   const float* q_norm;  // [head_dim] or null
   const float* k_norm;

@@ -81,12 +81,14 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
   const size_t dim = kind.head_dim;
-  for (uint32_t h = 0; h < kind.n_heads + kind.n_kv_heads; ++h) {
+  const uint32_t turned_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
+  for (uint32_t h = 0; h < turned_heads; ++h) {
     float* head = qkv + h * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
     if (norm != nullptr) NormRow(head, norm, dim, args.epsilon, head);
     Rotate(args.angles, args.rotary_dim, head);
   }
+  if (args.shares_kv) return;
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + kind.n_heads * dim;

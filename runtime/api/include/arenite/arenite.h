@@ -183,21 +183,35 @@ ARN_API arn_status arn_token_text(const arn_model* model, int32_t id, const char
 typedef struct arn_session arn_session;
 
 enum { ARN_KV_F32 = 0, ARN_KV_F16 = 1, ARN_KV_INT8 = 2 };
+/* What happens when a sequence has as many tokens as the context. */
+enum {
+  ARN_OVERFLOW_STOP = 0,  /* generate ends with ARN_FINISH_CONTEXT, other calls ARN_CONTEXT_FULL */
+  ARN_OVERFLOW_ERROR = 1, /* every call ends with ARN_CONTEXT_FULL */
+  ARN_OVERFLOW_SHIFT = 2  /* the oldest tokens behind the pinned ones are dropped, a quarter at a
+                             time, and the rest moves down to their positions */
+};
 enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1 };
 
 typedef struct arn_session_options {
   size_t struct_size;
   uint32_t backend;        /* ARN_BACKEND_... */
   uint32_t kv_type;        /* ARN_KV_... */
-  uint32_t context_tokens; /* capacity; 0: the model's max_context, at most 4096 */
+  uint32_t context_tokens; /* of one sequence; 0: the model's max_context, at most 4096 */
   uint32_t prefill_chunk;  /* tokens a prefill step; 0: 128 */
   uint32_t n_threads;      /* 0: as many as there are performance cores */
   uint32_t kv_page_tokens; /* a power of two, 8..1024; 0: 32 */
   uint32_t all_logits;     /* 1: room for the logits of every position of a chunk
                               (arn_session_prefill_logits) */
+  uint32_t max_sequences;  /* 0: 1 */
+  uint32_t kv_tokens;      /* tokens that all sequences hold together, those that forks share
+                              counted once; rounded up to pages; 0: those of all full */
+  uint32_t overflow;       /* ARN_OVERFLOW_... */
+  uint32_t pinned_tokens;  /* ARN_OVERFLOW_SHIFT: the first tokens that stay, rounded up to pages */
+  uint32_t no_cache;       /* 1: every run computes all tokens of its sequences anew (slow: for
+                              comparisons) */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT \
-  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0 }
+  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
  * activations + io. */
@@ -217,14 +231,40 @@ typedef struct arn_memory_plan {
   uint32_t prefill_chunk;
   uint32_t n_threads;
   uint32_t kv_page_tokens;
+  uint32_t max_sequences;
+  uint32_t kv_tokens;
+  uint32_t n_kv_groups; /* see arn_session_plan_group */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What a session with these options will take, before anything is allocated. `options` may be NULL.
  */
 ARN_API arn_status arn_session_plan(const arn_model* model, const arn_session_options* options,
                                     char* error, size_t error_bytes, arn_memory_plan* out_plan);
+
+/* One group of layers, which share a pool of pages: those whose keys and values have one shape and
+ * that see the same positions. */
+typedef struct arn_kv_group_info {
+  size_t struct_size;
+  uint32_t n_layers; /* with keys and values of their own */
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t window; /* tokens a query sees, itself included; 0: all */
+  uint32_t chunk;  /* a query sees none before its chunk of so many positions; 0: no chunks */
+  uint32_t page_tokens;
+  uint32_t n_pages;        /* in the pool */
+  uint32_t sequence_pages; /* that one sequence holds at most */
+  uint64_t page_bytes;
+  uint64_t offset; /* of the pool, from the start of the KV region */
+} arn_kv_group_info;
+#define ARN_KV_GROUP_INFO_INIT \
+  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+/* index < arn_memory_plan.n_kv_groups, else ARN_BAD_ARGUMENT. */
+ARN_API arn_status arn_session_plan_group(const arn_model* model,
+                                          const arn_session_options* options, uint32_t index,
+                                          char* error, size_t error_bytes,
+                                          arn_kv_group_info* out_group);
 
 /* Creates a session inside `memory` (arn_memory_plan.total_bytes, aligned to .alignment; need not
  * be cleared; must outlive the session). memory NULL: pages are reserved from the OS and committed
@@ -273,8 +313,37 @@ ARN_API arn_status arn_session_sample(arn_session* session, int32_t* out_id);
 
 /* Tokens in the sequence. */
 ARN_API uint32_t arn_session_length(const arn_session* session);
+/* The ids of those tokens: owned by the session, valid until its next call. */
+ARN_API arn_status arn_session_tokens(const arn_session* session, const int32_t** out_ids,
+                                      uint32_t* out_count);
 /* Forgets the sequence; keeps the memory, sampling and statistics. */
 ARN_API arn_status arn_session_reset(arn_session* session);
+/* Forgets the tokens from `position` on (0 <= position <= length), and the logits unless position
+ * is the length. ARN_BAD_STATE, with nothing changed, when a layer with a window has given back
+ * what the token at `position` would see: see arn_session_first_rewind_position. */
+ARN_API arn_status arn_session_rewind(arn_session* session, uint32_t position);
+ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
+/* Gives the memory of KV pages that hold no token back to the OS; it comes again as it is used.
+ * *out_bytes (may be NULL): how much was given back at most. ARN_UNSUPPORTED when the caller gave
+ * the memory. */
+ARN_API arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes);
+
+/* ---- several sequences
+ *
+ * A session holds max_sequences sequences, numbered from 0, each with its own tokens, sampling and
+ * logits. All other calls mean the selected one; a new session has selected 0. */
+
+ARN_API arn_status arn_session_select(arn_session* session, uint32_t sequence);
+ARN_API uint32_t arn_session_selected(const arn_session* session);
+/* Makes `to`, which must be empty, a copy of `from` with its tokens, logits and sampling. They
+ * share their pages until one writes to them, so this costs no memory but the copy's. */
+ARN_API arn_status arn_session_fork(arn_session* session, uint32_t from, uint32_t to);
+/* Appends ids[i] to sequences[i], 0 <= i < n, all in one run. No sequence twice. */
+ARN_API arn_status arn_session_step(arn_session* session, const uint32_t* sequences,
+                                    const int32_t* ids, size_t n);
+/* The same with tokens that each sequence chooses by its sampling. out_ids [n]. */
+ARN_API arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequences,
+                                            size_t n, int32_t* out_ids);
 /* Ends the call that is running on another thread (within one layer's time) with ARN_CANCELLED.
  * Without a running call it is remembered for the next one. */
 ARN_API void arn_session_cancel(arn_session* session);

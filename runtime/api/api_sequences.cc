@@ -1,0 +1,65 @@
+// The calls of arn_session_* that speak of sequences as wholes.
+#include "runtime/api/handles.h"
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+arn_status arn_session_tokens(const arn_session* session, const int32_t** out_ids,
+                              uint32_t* out_count) {
+  if (session == nullptr || out_ids == nullptr || out_count == nullptr) return ARN_BAD_ARGUMENT;
+  const Span<const int32_t> ids = ToSession(session)->history();
+  *out_ids = ids.data();
+  *out_count = static_cast<uint32_t>(ids.size());
+  return ARN_OK;
+}
+
+arn_status arn_session_rewind(arn_session* session, uint32_t position) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Rewind(position));
+}
+
+uint32_t arn_session_first_rewind_position(const arn_session* session) {
+  return session == nullptr ? 0 : ToSession(session)->first_rewind_position();
+}
+
+arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  uint64_t bytes = 0;
+  const Status status = Begin(session)->Trim(&bytes);
+  if (out_bytes != nullptr) *out_bytes = bytes;
+  return ToC(status);
+}
+
+arn_status arn_session_select(arn_session* session, uint32_t sequence) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Select(sequence));
+}
+
+uint32_t arn_session_selected(const arn_session* session) {
+  return session == nullptr ? 0 : ToSession(session)->selected();
+}
+
+arn_status arn_session_fork(arn_session* session, uint32_t from, uint32_t to) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->Fork(from, to));
+}
+
+arn_status arn_session_step(arn_session* session, const uint32_t* sequences, const int32_t* ids,
+                            size_t n) {
+  if (session == nullptr || (n > 0 && (sequences == nullptr || ids == nullptr))) {
+    return ARN_BAD_ARGUMENT;
+  }
+  return ToC(Begin(session)->StepBatch({sequences, n}, {ids, n}));
+}
+
+arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequences, size_t n,
+                                    int32_t* out_ids) {
+  if (session == nullptr || (n > 0 && (sequences == nullptr || out_ids == nullptr))) {
+    return ARN_BAD_ARGUMENT;
+  }
+  return ToC(Begin(session)->DecodeBatch({sequences, n}, {out_ids, n}));
+}
+
+}  // extern "C"

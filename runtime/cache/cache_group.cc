@@ -1,0 +1,38 @@
+#include "runtime/cache/cache_group.h"
+
+#include "platform/base/arith.h"
+
+namespace arn {
+
+uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+  const uint64_t all = CeilDiv(context_tokens, group.page_tokens);
+  uint64_t behind = UINT64_MAX;  // tokens before a run's first row that this row sees
+  if (group.window != 0) behind = group.window - 1;
+  if (group.chunk != 0) behind = Min<uint64_t>(behind, group.chunk - 1);
+  if (behind == UINT64_MAX) return static_cast<uint32_t>(all);
+  // An interval of n tokens meets at most ceil((n - 1) / page) + 1 pages.
+  const uint64_t n = behind + max_rows;
+  return static_cast<uint32_t>(Min(all, CeilDiv(n - 1, group.page_tokens) + 1));
+}
+
+uint32_t FirstPositionSeeingOnly(const CacheGroup& group, uint32_t first_held) {
+  if (first_held == 0) return 0;
+  uint64_t position = UINT32_MAX;
+  if (group.window != 0) position = uint64_t{first_held} + group.window - 1;
+  if (group.chunk != 0) {
+    position = Min(position, CeilDiv(first_held, group.chunk) * group.chunk);
+  }
+  return static_cast<uint32_t>(Min<uint64_t>(position, UINT32_MAX));
+}
+
+uint64_t ShiftTokens(Span<const CacheGroup> groups) {
+  uint64_t tokens = 1;
+  for (const CacheGroup& group : groups) {
+    tokens = CommonMultiple(tokens, group.page_tokens);
+    if (group.chunk != 0) tokens = CommonMultiple(tokens, group.chunk);
+    if (tokens > UINT32_MAX) return UINT32_MAX;
+  }
+  return tokens;
+}
+
+}  // namespace arn

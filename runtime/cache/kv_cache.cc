@@ -1,0 +1,261 @@
+#include "runtime/cache/kv_cache.h"
+
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+
+namespace arn {
+
+Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
+                   KvCachePlan* out) {
+  *out = KvCachePlan();
+  if (groups.size() > kMaxKvGroups) return Status::kInternal;
+  out->n_groups = static_cast<uint32_t>(groups.size());
+  out->n_sequences = n_sequences;
+  uint64_t tables = 0, pages_of_one = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    out->groups[g] = groups[g];
+    const uint64_t entries = uint64_t{groups[g].table_pages} * n_sequences;
+    ARN_ASSIGN(out->pages[g], layout->AddArray(Region::kConstants, entries, sizeof(uint32_t)));
+    ARN_ASSIGN(out->pools[g], PagePool::MakePlan(groups[g].n_pages, layout));
+    tables += n_sequences;
+    pages_of_one += groups[g].table_pages;
+  }
+  // A reservation copies at most one page a table; a shift edits all pages of one sequence.
+  const uint64_t edits = Max(tables, pages_of_one);
+  if (edits > UINT32_MAX) return Status::kOutOfMemory;
+  out->max_edits = static_cast<uint32_t>(edits);
+  ARN_ASSIGN(out->tables, layout->AddArray(Region::kConstants, tables, sizeof(PageTable)));
+  ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, n_sequences, sizeof(uint32_t)));
+  ARN_ASSIGN(out->edits, layout->AddArray(Region::kConstants, edits, sizeof(KvEdit)));
+  return Status::kOk;
+}
+
+void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t context_tokens) {
+  n_groups_ = plan.n_groups;
+  n_sequences_ = plan.n_sequences;
+  context_tokens_ = context_tokens;
+  max_edits_ = plan.max_edits;
+  n_edits_ = 0;
+  tables_ = memory.As<PageTable>(plan.tables);
+  lengths_ = memory.As<uint32_t>(plan.lengths);
+  edits_ = memory.As<KvEdit>(plan.edits);
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    groups_[g] = plan.groups[g];
+    pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
+    pages_[g] = memory.As<uint32_t>(plan.pages[g]);
+    for (uint32_t s = 0; s < n_sequences_; ++s) {
+      Table(s, g) = PageTable();
+      Table(s, g).pages = Pages(s, g);
+    }
+  }
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = 0;
+}
+
+KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
+  KvEdit& edit = edits_[n_edits_++];
+  edit = KvEdit();
+  edit.group = g;
+  edit.from = from;
+  edit.to = to;
+  return &edit;
+}
+
+void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    PageTable& table = Table(sequence, g);
+    const uint64_t pages = CeilDiv(position, groups_[g].page_tokens);
+    while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
+      pools_[g].Release(table.pages[--table.n_pages]);
+    }
+  }
+}
+
+// Removes entries [first, last) of a table and closes the gap.
+void KvCache::DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last) {
+  PageTable& table = Table(sequence, g);
+  uint32_t* pages = Pages(sequence, g);
+  for (uint32_t i = first; i < last; ++i) pools_[g].Release(pages[i]);
+  for (uint32_t i = last; i < table.n_pages; ++i) pages[i - (last - first)] = pages[i];
+  table.n_pages -= last - first;
+}
+
+void KvCache::ReleaseUnseen(uint32_t sequence, uint32_t g) {
+  const CacheGroup& group = groups_[g];
+  PageTable& table = Table(sequence, g);
+  const uint32_t first_page =
+      FirstVisible(lengths_[sequence], group.window, group.chunk) / group.page_tokens;
+  if (first_page <= table.first_page) return;
+  const uint32_t unseen = Min(first_page - table.first_page, table.n_pages);
+  DropPages(sequence, g, 0, unseen);
+  table.first_page = first_page;
+}
+
+// Whether the first of the new tokens goes into a page that another table names too; *index is its
+// place in the table.
+bool KvCache::WritesToShared(const Growth& growth, uint32_t g, uint32_t* index) const {
+  const PageTable& table = tables(growth.sequence)[g];
+  const uint32_t page = lengths_[growth.sequence] / groups_[g].page_tokens;
+  *index = page - table.first_page;
+  return *index < table.n_pages && pools_[g].References(table.pages[*index]) > 1;
+}
+
+Status KvCache::Reserve(Span<const Growth> growths) {
+  for (const Growth& growth : growths) {
+    if (growth.n_tokens > context_tokens_ - lengths_[growth.sequence]) return Status::kContextFull;
+  }
+  const uint32_t edits_before = n_edits_;
+  if (edits_before + uint64_t{growths.size()} * n_groups_ > max_edits_) return Status::kInternal;
+  bool fits = true;
+  for (uint32_t g = 0; g < n_groups_ && fits; ++g) {
+    for (const Growth& growth : growths) ReleaseUnseen(growth.sequence, g);
+    // Count first. A table that will get a copy lets go of its page here, so that the last of the
+    // tables that share it keeps it.
+    uint64_t needed = 0;
+    for (const Growth& growth : growths) {
+      const PageTable& table = Table(growth.sequence, g);
+      const uint64_t end = uint64_t{lengths_[growth.sequence]} + growth.n_tokens;
+      const uint64_t held = uint64_t{table.first_page} + table.n_pages;
+      const uint64_t pages = CeilDiv(end, groups_[g].page_tokens);
+      if (pages > held) needed += pages - held;
+      uint32_t index = 0;
+      if (growth.n_tokens > 0 && WritesToShared(growth, g, &index)) {
+        const uint32_t page = table.pages[index];
+        AddEdit(g, page, growth.sequence);  // `to` becomes a page once all groups fit
+        pools_[g].Release(page);
+        ++needed;
+      }
+    }
+    fits = needed <= pools_[g].n_free();
+  }
+  if (!fits) {
+    for (; n_edits_ > edits_before; --n_edits_) {
+      const KvEdit& edit = edits_[n_edits_ - 1];
+      pools_[edit.group].Retain(edit.from);
+    }
+    return Status::kContextFull;
+  }
+  for (uint32_t i = edits_before; i < n_edits_; ++i) {
+    KvEdit& edit = edits_[i];
+    const uint32_t sequence = edit.to;
+    const uint32_t index = lengths_[sequence] / groups_[edit.group].page_tokens -
+                           Table(sequence, edit.group).first_page;
+    edit.to = Pages(sequence, edit.group)[index] = pools_[edit.group].Take();
+  }
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    for (const Growth& growth : growths) {
+      PageTable& table = Table(growth.sequence, g);
+      const uint64_t end = uint64_t{lengths_[growth.sequence]} + growth.n_tokens;
+      const uint64_t pages = CeilDiv(end, groups_[g].page_tokens);
+      while (uint64_t{table.first_page} + table.n_pages < pages) {
+        Pages(growth.sequence, g)[table.n_pages++] = pools_[g].Take();
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+void KvCache::Commit(Span<const Growth> growths) {
+  for (const Growth& growth : growths) lengths_[growth.sequence] += growth.n_tokens;
+}
+
+void KvCache::Clear(uint32_t sequence) {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    PageTable& table = Table(sequence, g);
+    // The last first: the pool hands out what was given back last, so the order of pages is kept.
+    for (uint32_t i = table.n_pages; i > 0; --i) pools_[g].Release(table.pages[i - 1]);
+    table.n_pages = 0;
+    table.first_page = 0;
+  }
+  lengths_[sequence] = 0;
+}
+
+Status KvCache::Fork(uint32_t from, uint32_t to) {
+  if (from == to || lengths_[to] != 0) return Status::kBadState;
+  Clear(to);  // it may hold pages that were reserved and never committed
+  lengths_[to] = lengths_[from];
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const PageTable& source = Table(from, g);
+    PageTable& table = Table(to, g);
+    const uint64_t pages = CeilDiv(lengths_[from], groups_[g].page_tokens);
+    table.first_page = source.first_page;
+    table.n_pages = pages <= source.first_page
+                        ? 0
+                        : Min(source.n_pages, static_cast<uint32_t>(pages) - source.first_page);
+    for (uint32_t i = 0; i < table.n_pages; ++i) {
+      Pages(to, g)[i] = source.pages[i];
+      pools_[g].Retain(source.pages[i]);
+    }
+  }
+  return Status::kOk;
+}
+
+uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
+  uint32_t first = 0;
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
+    first = Max(first, FirstPositionSeeingOnly(groups_[g], held));
+  }
+  return Min(first, lengths_[sequence]);
+}
+
+Status KvCache::Rewind(uint32_t sequence, uint32_t position) {
+  if (position > lengths_[sequence] || position < FirstRewindPosition(sequence)) {
+    return Status::kBadState;
+  }
+  ReleaseAfter(sequence, position);
+  lengths_[sequence] = position;
+  return Status::kOk;
+}
+
+Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
+  const uint64_t unit = ShiftTokens({groups_, n_groups_});
+  if (dropped == 0 || pinned % unit != 0 || dropped % unit != 0 ||
+      uint64_t{pinned} + dropped > lengths_[sequence]) {
+    return Status::kBadArgument;
+  }
+  if (n_edits_ != 0) return Status::kInternal;
+  ReleaseAfter(sequence, lengths_[sequence]);
+  const uint32_t length = lengths_[sequence] - dropped;
+  // A page that moves and is shared gets a copy of its own.
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const PageTable& table = Table(sequence, g);
+    const uint64_t moved = (uint64_t{pinned} + dropped) / groups_[g].page_tokens;
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < table.n_pages; ++i) {
+      if (table.first_page + uint64_t{i} >= moved && pools_[g].References(table.pages[i]) > 1) {
+        ++copies;
+      }
+    }
+    if (copies > pools_[g].n_free()) return Status::kContextFull;
+  }
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    PageTable& table = Table(sequence, g);
+    const uint32_t keep = pinned / groups_[g].page_tokens;
+    const uint32_t moved = keep + dropped / groups_[g].page_tokens;
+    // Places in the table of the first dropped page and the first one that moves.
+    const uint32_t first = Min(keep - Min(keep, table.first_page), table.n_pages);
+    const uint32_t last = Min(moved - Min(moved, table.first_page), table.n_pages);
+    DropPages(sequence, g, first, last);
+    if (table.first_page >= moved) {
+      table.first_page -= moved - keep;
+    } else {
+      table.first_page = Min(table.first_page, keep);
+    }
+    uint32_t* pages = Pages(sequence, g);
+    for (uint32_t i = first; i < table.n_pages; ++i) {
+      const uint32_t from = pages[i];
+      if (pools_[g].References(from) > 1) {
+        pools_[g].Release(from);
+        pages[i] = pools_[g].Take();
+      }
+      KvEdit* edit = AddEdit(g, from, pages[i]);
+      edit->turned_back = dropped;
+      const uint32_t first_token = (table.first_page + i) * groups_[g].page_tokens;
+      edit->n_tokens = Min(groups_[g].page_tokens, length - first_token);
+    }
+  }
+  lengths_[sequence] = length;
+  return Status::kOk;
+}
+
+}  // namespace arn

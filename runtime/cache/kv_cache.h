@@ -1,0 +1,109 @@
+// KvCache: which pages the tokens of a session's sequences lie in. One pool of pages a group of
+// layers, one table a group and sequence. Windows and chunks give pages back once no later token
+// sees them; forks share pages and the first write to a shared page copies it. Integers only: it
+// knows no tensor and touches no page. What has to happen to the pages' contents is left as a list
+// of edits for the backend.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/kv_view.h"
+#include "platform/base/layout.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/cache/cache_group.h"
+#include "runtime/cache/page_pool.h"
+
+namespace arn {
+
+// Where the tables, pools and edits lie. Made at plan time.
+struct KvCachePlan {
+  uint32_t n_groups = 0;
+  uint32_t n_sequences = 0;
+  uint32_t max_edits = 0;
+  CacheGroup groups[kMaxKvGroups];
+  PagePool::Plan pools[kMaxKvGroups];
+  Slice pages[kMaxKvGroups];  // u32 [n_sequences, table_pages]
+  Slice tables;               // PageTable [n_sequences, n_groups]
+  Slice lengths;              // u32 [n_sequences]
+  Slice edits;                // KvEdit [max_edits]
+};
+Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
+                   KvCachePlan* out);
+
+// Tokens that a sequence is about to get.
+struct Growth {
+  uint32_t sequence = 0;
+  uint32_t n_tokens = 0;
+};
+
+class KvCache {
+ public:
+  // All sequences empty. `memory` is what the plan's layout sized.
+  void Init(const KvCachePlan& plan, const Memory& memory, uint32_t context_tokens);
+
+  // Tokens that a sequence may have.
+  uint32_t capacity() const { return context_tokens_; }
+  uint32_t n_sequences() const { return n_sequences_; }
+  uint32_t n_groups() const { return n_groups_; }
+  const CacheGroup& group(uint32_t g) const { return groups_[g]; }
+  const PagePool& pool(uint32_t g) const { return pools_[g]; }
+
+  uint32_t length(uint32_t sequence) const { return lengths_[sequence]; }
+  // One table a group.
+  const PageTable* tables(uint32_t sequence) const { return tables_ + sequence * n_groups_; }
+
+  // Takes the pages for the next tokens of different sequences. Pages that these and all later
+  // tokens of a sequence do not see go back to the pool first; a shared page that is about to be
+  // written to is replaced by a copy (an edit). kContextFull, with no page taken, when a sequence
+  // would pass its capacity or a pool has too few pages. Lengths stay; Commit moves them once the
+  // tokens' K and V are there, and repeating Reserve after a failed run is allowed.
+  Status Reserve(Span<const Growth> growths);
+  void Commit(Span<const Growth> growths);
+
+  // Forgets a sequence; pages that nobody else names are free again.
+  void Clear(uint32_t sequence);
+  // Makes `to`, which must be empty, a copy of `from` that shares all its pages. kBadState when it
+  // is not empty.
+  Status Fork(uint32_t from, uint32_t to);
+  // Forgets the tokens from `position` on. kBadState when pages that `position` sees are gone.
+  Status Rewind(uint32_t sequence, uint32_t position);
+  // The smallest position that Rewind allows.
+  uint32_t FirstRewindPosition(uint32_t sequence) const;
+
+  // Drops the `dropped` tokens that follow the first `pinned` ones and moves those behind them
+  // down: both whole pages of every group (multiples of ShiftTokens(groups)), pinned + dropped <=
+  // length. The keys that moved have to be turned: an edit for each of their pages. kContextFull,
+  // with nothing changed, when shared pages have to be copied and the pool has too few.
+  Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped);
+
+  // What has to be done to the pages, in this order, before the next run reads or writes them.
+  Span<const KvEdit> edits() const { return {edits_, n_edits_}; }
+  void ClearEdits() { n_edits_ = 0; }
+
+ private:
+  PageTable& Table(uint32_t sequence, uint32_t g) { return tables_[sequence * n_groups_ + g]; }
+  uint32_t* Pages(uint32_t sequence, uint32_t g) {
+    return pages_[g] + uint64_t{sequence} * groups_[g].table_pages;
+  }
+  KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
+  // Gives back the pages behind `position`.
+  void ReleaseAfter(uint32_t sequence, uint32_t position);
+  void ReleaseUnseen(uint32_t sequence, uint32_t g);
+  bool WritesToShared(const Growth& growth, uint32_t g, uint32_t* index) const;
+  void DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last);
+
+  uint32_t n_groups_ = 0;
+  uint32_t n_sequences_ = 0;
+  uint32_t context_tokens_ = 0;
+  uint32_t max_edits_ = 0;
+  uint32_t n_edits_ = 0;
+  CacheGroup groups_[kMaxKvGroups];
+  PagePool pools_[kMaxKvGroups];
+  uint32_t* pages_[kMaxKvGroups] = {};
+  PageTable* tables_ = nullptr;
+  uint32_t* lengths_ = nullptr;
+  KvEdit* edits_ = nullptr;
+};
+
+}  // namespace arn

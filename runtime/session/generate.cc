@@ -1,0 +1,79 @@
+#include "platform/base/arith.h"
+#include "runtime/session/session.h"
+#include "runtime/session/stop_filter.h"
+#include "runtime/session/timer.h"
+
+namespace arn {
+
+bool Session::IsEnd(int32_t id, const GenerateOptions& options) const {
+  if (options.ignore_eos) return false;
+  for (uint32_t eos : model_.eos_ids) {
+    if (static_cast<uint32_t>(id) == eos) return true;
+  }
+  for (int32_t eos : options.extra_eos_ids) {
+    if (id == eos) return true;
+  }
+  return false;
+}
+
+Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
+  *out = GenerateResult();
+  if (!At(selected_).has_logits) {
+    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
+  }
+  const Tokenizer* tokenizer = model_.tokenizer;
+  if (tokenizer == nullptr && !options.stops.empty()) {
+    return diag_.Fail(Status::kUnsupported, "stop strings need a tokenizer, the bundle has none");
+  }
+  for (const StringView& stop : options.stops) {
+    if (stop.size == 0 || stop.size > kMaxStopBytes) {
+      return diag_.Fail(Status::kBadArgument, "a stop string has %zu bytes, expected 1..%u",
+                        stop.size, kMaxStopBytes);
+    }
+  }
+  Timer timer(&stats_.decode_ns);
+  Tokenizer::DecodeState decode;
+  StopFilter filter(options.stops,
+                    {memory_.As<char>(plan_.text), static_cast<size_t>(plan_.text.bytes)});
+  while (out->finish == Finish::kNone) {
+    if (options.max_tokens != 0 && out->n_tokens == options.max_tokens) {
+      out->finish = Finish::kLength;
+      break;
+    }
+    if (IsFull(selected_) && plan_.options.overflow == Overflow::kStop) {
+      out->finish = Finish::kContext;
+      break;
+    }
+    ARN_TRY(MakeRoomForOne(selected_));
+    int32_t id = 0;
+    ARN_TRY(Sample(&id));
+    if (IsEnd(id, options)) {
+      out->finish = Finish::kEos;
+      break;
+    }
+    StringView text;
+    if (tokenizer != nullptr) {
+      const size_t bytes = tokenizer->DecodeToken(&decode, id, true, filter.Space());
+      if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
+    }
+    if (options.callback != nullptr &&
+        options.callback(options.user, id, text.data, text.size) != 0 &&
+        out->finish == Finish::kNone) {
+      out->finish = Finish::kCallback;
+    }
+    // The last token runs too: what is counted is in the sequence, and a caller can go on from it.
+    const Status status = RunOne(selected_, id);
+    if (status == Status::kCancelled) out->finish = Finish::kCancelled;
+    ARN_TRY(status);
+    ++out->n_tokens;
+  }
+  if (tokenizer != nullptr && options.callback != nullptr && out->finish != Finish::kStop) {
+    StringView rest;
+    const size_t bytes = tokenizer->DecodeFinish(&decode, filter.Space());
+    if (filter.Add(bytes, true, &rest)) out->finish = Finish::kStop;
+    if (rest.size > 0) options.callback(options.user, -1, rest.data, rest.size);
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

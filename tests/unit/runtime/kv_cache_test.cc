@@ -1,0 +1,353 @@
+// The page planner against plain lists: each sequence is a list of tokens, each page an array that
+// the edits are carried out on. Whatever was done, a sequence's visible positions must hold its
+// tokens, and no page may be lost or named too often.
+#include "runtime/cache/kv_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/kv_page.h"
+
+namespace arn {
+namespace {
+
+// A token as a page remembers it: which one, and the position its key is turned to.
+struct Stored {
+  int token = -1;
+  uint32_t position = 0;
+  bool operator==(const Stored& other) const {
+    return token == other.token && position == other.position;
+  }
+};
+
+struct GroupShape {
+  uint32_t page_tokens, window, chunk;
+};
+
+struct Setup {
+  std::vector<GroupShape> groups;
+  uint32_t context = 16;
+  uint32_t max_rows = 4;
+  uint32_t n_sequences = 1;
+  uint32_t kv_tokens = 0;  // 0: enough for all
+};
+
+class Model {
+ public:
+  explicit Model(const Setup& setup) : setup_(setup) {
+    std::vector<CacheGroup> groups;
+    for (const GroupShape& shape : setup.groups) {
+      CacheGroup g;
+      g.page_tokens = shape.page_tokens;
+      g.window = shape.window;
+      g.chunk = shape.chunk;
+      g.table_pages = TablePages(g, setup.context, setup.max_rows);
+      g.n_pages = g.table_pages * setup.n_sequences;
+      if (setup.kv_tokens != 0) {
+        g.n_pages = std::min(g.n_pages, (setup.kv_tokens + g.page_tokens - 1) / g.page_tokens);
+      }
+      groups.push_back(g);
+      pages_.emplace_back(g.n_pages, std::vector<Stored>(g.page_tokens));
+    }
+    Layout layout;
+    KvCachePlan plan;
+    EXPECT_EQ(Status::kOk,
+              PlanKvCache({groups.data(), groups.size()}, setup.n_sequences, &layout, &plan));
+    bytes_.resize(layout.RegionBytes(Region::kConstants) + 64);
+    const auto base = reinterpret_cast<uintptr_t>(bytes_.data());
+    Memory memory;
+    memory.region[static_cast<uint32_t>(Region::kConstants)] = {
+        bytes_.data() + (64 - base % 64) % 64, bytes_.size() - 64};
+    cache.Init(plan, memory, setup.context);
+    lists.resize(setup.n_sequences);
+  }
+
+  // Appends n new tokens to each of `sequences`.
+  Status Append(const std::vector<uint32_t>& sequences, uint32_t n) {
+    std::vector<Growth> growths;
+    for (uint32_t s : sequences) growths.push_back({s, n});
+    const Status status = cache.Reserve({growths.data(), growths.size()});
+    if (status != Status::kOk) return status;
+    CarryOutEdits();
+    for (uint32_t s : sequences) {
+      for (uint32_t i = 0; i < n; ++i) {
+        const auto position = static_cast<uint32_t>(lists[s].size());
+        lists[s].push_back(++last_token_);
+        for (size_t g = 0; g < setup_.groups.size(); ++g) {
+          *Slot(g, s, position) = {last_token_, position};
+        }
+        // Every row sees what it may see while the run goes on.
+        CheckVisible(s, position);
+      }
+    }
+    cache.Commit({growths.data(), growths.size()});
+    return status;
+  }
+
+  Status Shift(uint32_t s, uint32_t pinned, uint32_t dropped) {
+    const Status status = cache.Shift(s, pinned, dropped);
+    if (status != Status::kOk) return status;
+    CarryOutEdits();
+    lists[s].erase(lists[s].begin() + pinned, lists[s].begin() + pinned + dropped);
+    return status;
+  }
+
+  Status Fork(uint32_t from, uint32_t to) {
+    const Status status = cache.Fork(from, to);
+    if (status == Status::kOk) lists[to] = lists[from];
+    return status;
+  }
+
+  Status Rewind(uint32_t s, uint32_t position) {
+    const Status status = cache.Rewind(s, position);
+    if (status == Status::kOk) lists[s].resize(position);
+    return status;
+  }
+
+  void Clear(uint32_t s) {
+    cache.Clear(s);
+    lists[s].clear();
+  }
+
+  // All that the next token of each sequence sees, and the books of the pools.
+  void Check() {
+    for (uint32_t s = 0; s < lists.size(); ++s) {
+      ASSERT_EQ(lists[s].size(), cache.length(s));
+      CheckVisible(s, static_cast<uint32_t>(lists[s].size()));
+    }
+    for (uint32_t g = 0; g < setup_.groups.size(); ++g) {
+      std::map<uint32_t, uint32_t> names;
+      for (uint32_t s = 0; s < lists.size(); ++s) {
+        const PageTable& table = cache.tables(s)[g];
+        ASSERT_LE(table.n_pages, cache.group(g).table_pages);
+        for (uint32_t i = 0; i < table.n_pages; ++i) ++names[table.pages[i]];
+      }
+      for (uint32_t page = 0; page < cache.pool(g).n_pages(); ++page) {
+        ASSERT_EQ(names.count(page) == 0 ? 0u : names[page], cache.pool(g).References(page));
+      }
+      ASSERT_EQ(names.size(), cache.pool(g).n_used());
+    }
+  }
+
+  KvCache cache;
+  std::vector<std::vector<int>> lists;
+
+ private:
+  Stored* Slot(size_t g, uint32_t s, uint32_t position) {
+    const PageTable& table = cache.tables(s)[g];
+    const uint32_t p = setup_.groups[g].page_tokens;
+    EXPECT_GE(position / p, table.first_page);
+    EXPECT_LT(position / p - table.first_page, table.n_pages);
+    return &pages_[g][table.pages[position / p - table.first_page]][position % p];
+  }
+
+  // What the query at `position` sees of the tokens that sequence s has.
+  void CheckVisible(uint32_t s, uint32_t position) {
+    for (size_t g = 0; g < setup_.groups.size(); ++g) {
+      const GroupShape& shape = setup_.groups[g];
+      const PageTable& table = cache.tables(s)[g];
+      uint32_t first = FirstVisible(position, shape.window, shape.chunk);
+      if (shifted_) first = std::max(first, table.first_page * shape.page_tokens);
+      for (uint32_t p = first; p <= position && p < lists[s].size(); ++p) {
+        const Stored expected{lists[s][p], p};
+        ASSERT_EQ(expected, *Slot(g, s, p)) << "sequence " << s << " group " << g << " at " << p;
+      }
+    }
+  }
+
+  void CarryOutEdits() {
+    for (const KvEdit& edit : cache.edits()) {
+      auto& page = pages_[edit.group][edit.to];
+      page = pages_[edit.group][edit.from];
+      for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.turned_back;
+      if (edit.turned_back != 0) shifted_ = true;
+    }
+    cache.ClearEdits();
+  }
+
+  Setup setup_;
+  std::vector<std::vector<std::vector<Stored>>> pages_;
+  std::vector<std::byte> bytes_;
+  int last_token_ = 0;
+  bool shifted_ = false;
+};
+
+TEST(KvCache_Exhaustive, OneSequence_EveryWindowChunkPageAndRunLength) {
+  for (uint32_t context : {1u, 5u, 16u, 19u}) {
+    for (uint32_t page : {1u, 2u, 4u, 8u}) {
+      for (uint32_t window = 0; window <= 9; ++window) {
+        for (uint32_t chunk : {0u, 1u, 3u, 4u, 8u}) {
+          for (uint32_t rows = 1; rows <= 7; ++rows) {
+            Model model({{{page, window, chunk}, {4, 0, 0}}, context, rows, 1, 0});
+            uint32_t length = 0;
+            for (int round = 0; round < 2; ++round) {
+              while (length + rows <= context) {
+                ASSERT_EQ(Status::kOk, model.Append({0}, rows));
+                length += rows;
+                ASSERT_NO_FATAL_FAILURE(model.Check());
+              }
+              ASSERT_EQ(Status::kContextFull, model.Append({0}, rows));
+              ASSERT_NO_FATAL_FAILURE(model.Check());
+              model.Clear(0);
+              length = 0;
+              ASSERT_EQ(0u, model.cache.pool(0).n_used());
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Every position that FirstRewindPosition allows works, and the one before it is refused.
+TEST(KvCache_Exhaustive, Rewind_IsAllowedExactlyWhereThePagesAre) {
+  for (uint32_t page : {1u, 2u, 4u}) {
+    for (uint32_t window : {0u, 1u, 3u, 4u, 6u}) {
+      for (uint32_t chunk : {0u, 3u, 4u}) {
+        for (uint32_t length = 1; length <= 17; ++length) {
+          for (uint32_t position = 0; position <= length; ++position) {
+            Model model({{{page, window, chunk}}, 20, 1, 1, 0});
+            for (uint32_t i = 0; i < length; ++i) ASSERT_EQ(Status::kOk, model.Append({0}, 1));
+            const bool allowed = position >= model.cache.FirstRewindPosition(0);
+            const Status status = model.Rewind(0, position);
+            ASSERT_EQ(allowed ? Status::kOk : Status::kBadState, status);
+            ASSERT_NO_FATAL_FAILURE(model.Check());
+            while (model.lists[0].size() < 20) {
+              ASSERT_EQ(Status::kOk, model.Append({0}, 1));
+              ASSERT_NO_FATAL_FAILURE(model.Check());
+            }
+            if (!allowed) {
+              // It was refused for a reason: something that it would see is not held.
+              const PageTable& table = model.cache.tables(0)[0];
+              ASSERT_LT(FirstVisible(position, window, chunk), table.first_page * page);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
+  const std::vector<std::vector<GroupShape>> shapes = {
+      {{4, 0, 0}},
+      {{2, 5, 0}},
+      {{4, 0, 0}, {2, 7, 0}},
+      {{4, 0, 8}, {4, 0, 0}},
+      {{1, 3, 0}, {8, 0, 0}, {2, 0, 4}},
+  };
+  for (size_t shape = 0; shape < shapes.size(); ++shape) {
+    for (uint32_t kv_tokens : {0u, 70u}) {
+      std::mt19937 random(static_cast<uint32_t>(shape * 2 + (kv_tokens != 0)));
+      Model model({shapes[shape], 48, 5, 4, kv_tokens});
+      uint32_t full = 0, forks = 0, shifts = 0;
+      for (int i = 0; i < 6000; ++i) {
+        SCOPED_TRACE("shape " + std::to_string(shape) + " operation " + std::to_string(i));
+        const uint32_t s = random() % 4, other = random() % 4;
+        switch (random() % 16) {
+          case 0: model.Clear(s); break;
+          case 1:
+          case 2:
+            if (s != other) {
+              const bool empty = model.lists[other].empty();
+              ASSERT_EQ(empty ? Status::kOk : Status::kBadState, model.Fork(s, other));
+              forks += empty;
+            }
+            break;
+          case 3: {
+            const auto length = static_cast<uint32_t>(model.lists[s].size());
+            (void)model.Rewind(s, length - random() % (length / 4 + 1));
+            break;
+          }
+          case 4: {
+            const uint32_t unit = 8;
+            const auto units = static_cast<uint32_t>(model.lists[s].size()) / unit;
+            if (units > 0) {
+              const uint32_t pinned = random() % units;
+              const Status status =
+                  model.Shift(s, pinned * unit, (1 + random() % (units - pinned)) * unit);
+              ASSERT_TRUE(status == Status::kOk || status == Status::kContextFull);
+              shifts += status == Status::kOk;
+            }
+            break;
+          }
+          default: {
+            std::vector<uint32_t> batch;
+            for (uint32_t k = 0; k < 4; ++k) {
+              if (random() % 2 == 0) batch.push_back((s + k) % 4);
+            }
+            const Status status = model.Append(batch, 1 + random() % 5);
+            ASSERT_TRUE(status == Status::kOk || status == Status::kContextFull);
+            if (status != Status::kOk) {
+              ++full;
+              model.Clear(s);
+            }
+          }
+        }
+        ASSERT_NO_FATAL_FAILURE(model.Check());
+      }
+      EXPECT_GT(full, 20u);
+      EXPECT_GT(forks, 20u);
+      EXPECT_GT(shifts, 20u);
+      for (uint32_t s = 0; s < 4; ++s) model.Clear(s);
+      for (size_t g = 0; g < shapes[shape].size(); ++g) {
+        EXPECT_EQ(0u, model.cache.pool(static_cast<uint32_t>(g)).n_used());
+      }
+    }
+  }
+}
+
+// A fork costs nothing; the first write costs one page for the part that is not whole.
+TEST(KvCache_Fork, FirstWrite_CopiesOnePage) {
+  Model model({{{4, 0, 0}}, 16, 6, 3, 0});
+  ASSERT_EQ(Status::kOk, model.Append({0}, 6));
+  ASSERT_EQ(Status::kOk, model.Fork(0, 1));
+  ASSERT_EQ(Status::kOk, model.Fork(0, 2));
+  EXPECT_EQ(2u, model.cache.pool(0).n_used());
+  ASSERT_EQ(Status::kOk, model.Append({0, 1, 2}, 1));
+  // The last of the three to write has the page for itself.
+  EXPECT_EQ(4u, model.cache.pool(0).n_used());
+  model.Check();
+}
+
+// When a pool is too small nothing is taken from any.
+TEST(KvCache_Reserve, PoolTooSmall_TakesNoPage) {
+  Model model({{{8, 0, 0}, {2, 0, 0}}, 16, 16, 2, 18});
+  ASSERT_EQ(Status::kOk, model.Append({0}, 15));
+  const uint32_t used0 = model.cache.pool(0).n_used(), used1 = model.cache.pool(1).n_used();
+  ASSERT_EQ(Status::kOk, model.Fork(0, 1));
+  ASSERT_EQ(Status::kContextFull, model.Append({0, 1}, 2));
+  EXPECT_EQ(used0, model.cache.pool(0).n_used());
+  EXPECT_EQ(used1, model.cache.pool(1).n_used());
+  EXPECT_EQ(0u, model.cache.edits().size());
+  model.Check();
+}
+
+TEST(KvCache_Reserve, WithoutCommit_CanBeRepeated) {
+  Model model({{{4, 0, 0}}, 8, 8, 1, 0});
+  const Growth all{0, 8}, more{0, 9};
+  ASSERT_EQ(Status::kOk, model.cache.Reserve(Span<const Growth>(&all, 1)));
+  ASSERT_EQ(Status::kOk, model.cache.Reserve(Span<const Growth>(&all, 1)));
+  EXPECT_EQ(2u, model.cache.tables(0)[0].n_pages);
+  EXPECT_EQ(Status::kContextFull, model.cache.Reserve(Span<const Growth>(&more, 1)));
+  model.Check();
+}
+
+// A window's pool does not grow with the context.
+TEST(KvCache_Window, TablePages_CoverWindowAndRunOnly) {
+  CacheGroup group;
+  group.page_tokens = 32;
+  group.window = 64;
+  EXPECT_EQ(7u, TablePages(group, 1u << 20, 128));  // 63 + 128 tokens that begin anywhere
+  EXPECT_EQ(2u, TablePages(group, 64, 128));
+  group.window = 1;
+  EXPECT_EQ(1u, TablePages(group, 1000, 1));
+}
+
+}  // namespace
+}  // namespace arn
