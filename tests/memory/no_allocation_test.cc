@@ -125,6 +125,51 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
+// What sequences do as wholes: fork, the copies that writing to shared pages makes, batches,
+// rewind, shift, trim, and giving pages of a window back.
+TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
+  TinyBundle bundle;
+  bundle.weights = GetParam().weights;
+  bundle.target = GetParam().target;
+  bundle.layer_kinds = {{}, {20}, {0, 32}, {20, 0, 1}};
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = GetParam().backend;
+  options.kv_type = GetParam().kv;
+  options.n_threads = 2;
+  options.context_tokens = 96;
+  options.prefill_chunk = 16;
+  options.kv_page_tokens = 8;
+  options.max_sequences = 3;
+  options.overflow = ARN_OVERFLOW_SHIFT;
+  const SessionPtr session = NewSession(model.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(50, bundle.vocab);
+  const uint32_t all[] = {0, 1, 2};
+  int32_t ids[3];
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+  for (uint32_t to : {1u, 2u}) {
+    if (status == ARN_OK) status = arn_session_fork(session.get(), 0, to);
+  }
+  for (int i = 0; i < 120 && status == ARN_OK; ++i) {
+    status = arn_session_decode_batch(session.get(), all, 3, ids);
+    if (i == 10 && status == ARN_OK) {
+      status = arn_session_rewind(session.get(), arn_session_length(session.get()) - 1);
+      if (status == ARN_OK) status = arn_session_prefill(session.get(), prompt.data(), 1);
+    }
+  }
+  if (status == ARN_OK) status = arn_session_select(session.get(), 1);
+  if (status == ARN_OK) status = arn_session_reset(session.get());
+  if (status == ARN_OK) status = arn_session_trim(session.get(), nullptr);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(0u, g_calls.load());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, NoAllocationTest,
     testing::Values(Case{DType::kF32, "portable", ARN_KV_F32, ARN_BACKEND_CPU},
