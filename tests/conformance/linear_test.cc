@@ -98,6 +98,52 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
   }
 }
 
+// A chunk of one token takes a micro-kernel of its own, and it may round otherwise than the one for
+// several rows. On ARM with dot products XNNPACK's int8 pair does: fma(dot * a, b, bias) for one
+// row, dot * (a * b) + bias in assembler for four, where a and b are the two scales.
+TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
+  std::mt19937 rng(11);
+  constexpr uint32_t kRows = 16;
+  constexpr double kHalfUlp = 0x1p-24;
+  for (DType dtype : kWeightTypes) {
+    for (const MatrixShape& shape : kMatrixShapes) {
+      SCOPED_TRACE(Name(Matrix{dtype, shape.rows, shape.cols, {}, {}, {}, {}}, {}, kRows));
+      const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+      ProgramBuilder builder(2, kRows, 64);
+      Step step;
+      step.op = Op::kLinear;
+      step.in = builder.AddValue(shape.cols);
+      step.out = builder.AddValue(shape.rows);
+      step.weight = builder.AddMatrix(w, {});
+      builder.AddStep(step);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      const auto x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng);
+      const float* const out = session.ValueData(step.out);
+      std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+      Batch together(session.program(), {{0, kRows}}, &rng);
+      ASSERT_EQ(session.Run(together.Args()), Status::kOk);
+      const std::vector<float> among(out, out + size_t{kRows} * shape.rows);
+      std::vector<float> alone;
+      for (uint32_t m = 0; m < kRows; ++m) {
+        std::memcpy(session.ValueData(step.in), x.data() + m * shape.cols,
+                    shape.cols * sizeof(float));
+        Batch one(session.program(), {{0, 1}}, &rng);
+        ASSERT_EQ(session.Run(one.Args()), Status::kOk);
+        alone.insert(alone.end(), out, out + shape.rows);
+      }
+      ExpectNear(alone.data(), among, kTolerance);
+      for (size_t i = 0; dtype == DType::kInt8 && i < alone.size(); ++i) {
+        // One rounding of the product against two, and two roundings of the sum.
+        const double sum = static_cast<double>(among[i]);
+        const double product = std::fabs(sum - static_cast<double>(w.bias[i % shape.rows]));
+        ASSERT_LE(std::fabs(static_cast<double>(alone[i]) - sum),
+                  kHalfUlp * (3 * product + 2 * std::fabs(sum)))
+            << "row " << i / shape.rows << " output " << i % shape.rows;
+      }
+    }
+  }
+}
+
 TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
   std::mt19937 rng(8);
   constexpr uint32_t kCols = 172, kOut = 40, kRows = 5;

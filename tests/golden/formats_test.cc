@@ -1,7 +1,7 @@
 // What smaller weights and a smaller cache cost: the mean KL divergence (nats a token) of the
 // predictions from those of the f32 reference. The bounds are about twice what was measured on
-// these decoders, whose weights are uniform and random: int4 costs far less on trained ones
-// (golden_fable_test).
+// these decoders (int4: 1.5 times 0.115, odd_sizes), whose weights are uniform and random: int4
+// costs far less on trained ones (golden_fable_test).
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +14,8 @@ struct Param {
   std::string name;
   std::string weights;
   uint32_t kv;
-  double max_mean_kl;
+  double max_mean_kl;  // from the f32 reference
+  double max_between;  // of one backend from the other
 };
 
 constexpr uint32_t kChunk = 16;
@@ -82,25 +83,31 @@ TEST_P(FormatsTest, PredictionsStayClose_OnBothBackends) {
     EXPECT_LT(kl, param.max_mean_kl) << "backend " << backend;
     // Not the same bits: the smaller format was in use.
     EXPECT_NE(exact, other) << "backend " << backend;
-    // The backends differ by roundings only. Where something is quantised while it runs
-    // (activations before int8 and int4 weights, keys and values) a value between two steps may go
-    // to either; the most that was seen of that is 2.7e-5.
-    const bool is_float =
-        param.weights != "int8" && param.weights != "int4" && param.kv != ARN_KV_INT8;
-    EXPECT_LT(MeanKl(other, of_cpu, golden.vocab()), is_float ? 1e-6 : 1e-4);
+    const double between = MeanKl(other, of_cpu, golden.vocab());
+    RecordProperty("kl_between_backends", testing::PrintToString(between));
+    EXPECT_LT(between, param.max_between);
   }
 }
+
+// The backends differ by roundings only, but where something is quantised while it runs, a value
+// that lies on the border of two steps may go to either (docs/architecture.md, "The same result").
+// Each bound is 1.5 to 2.5 times the most that was seen, on x86, cortex-a53, cortex-a76 and qemu's
+// max.
+constexpr double kFloats = 2e-12;          // 7.8e-13; float weights and cache
+constexpr double kF16Cache = 1.3e-8;       // 8.3e-9
+constexpr double kInt8Cache = 1e-7;        // 6.7e-8; 2e-12 where no value falls otherwise
+constexpr double kInt8Activations = 4e-5;  // 2.7e-5; 2e-14 where no value falls otherwise
 
 std::vector<Param> Params() {
   std::vector<Param> params;
   for (const char* name : {"untied", "odd_sizes", "qk_norm", "biases"}) {
-    params.push_back({name, "f16", ARN_KV_F32, 1e-5});
-    params.push_back({name, "bf16", ARN_KV_F32, 5e-4});
-    params.push_back({name, "int8", ARN_KV_F32, 5e-3});
-    params.push_back({name, "int4", ARN_KV_F32, 0.25});
-    params.push_back({name, "f32", ARN_KV_F16, 5e-6});
-    params.push_back({name, "f32", ARN_KV_INT8, 7e-4});
-    params.push_back({name, "int8", ARN_KV_INT8, 6e-3});
+    params.push_back({name, "f16", ARN_KV_F32, 1e-5, kFloats});
+    params.push_back({name, "bf16", ARN_KV_F32, 5e-4, kFloats});
+    params.push_back({name, "int8", ARN_KV_F32, 5e-3, kInt8Activations});
+    params.push_back({name, "int4", ARN_KV_F32, 0.17, kInt8Activations});
+    params.push_back({name, "f32", ARN_KV_F16, 5e-6, kF16Cache});
+    params.push_back({name, "f32", ARN_KV_INT8, 7e-4, kInt8Cache});
+    params.push_back({name, "int8", ARN_KV_INT8, 6e-3, kInt8Activations});
   }
   return params;
 }

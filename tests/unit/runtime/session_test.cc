@@ -40,15 +40,36 @@ std::vector<float> AllLogits(const arn_model* model, arn_session_options options
   return all;
 }
 
-double LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+// Two ways to the same logits (of order 1) that add in another order. All that was seen is given
+// for 12 seeds and 3 windows on x86 and on the three ARM CPUs that continuous integration emulates.
+constexpr double kRounding = 2e-6;     // 1.1e-6 was seen
+constexpr double kF16Rounding = 3e-4;  // keys and values in f16: 1.7e-4
+// Where activations are quantised (docs/architecture.md, "The same result"), a value that lies on
+// the border of two steps may go to either. A step of a normed activation is about 0.022, and times
+// the largest weight, 0.18, makes 0.004 of a logit; with the steps that it sets off in the layers
+// above, 0.022 was seen.
+constexpr double kStep = 0.033;
+
+// The largest difference at each position.
+std::vector<double> Differences(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
+  std::vector<double> largest(std::min(a.size(), b.size()) / kVocab, 0.0);
+  for (size_t i = 0; i < largest.size() * kVocab; ++i) {
     const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(d <= largest)) largest = d;  // keeps a NaN
+    if (!(d <= largest[i / kVocab])) largest[i / kVocab] = d;  // keeps a NaN
   }
   return largest;
 }
+
+double Largest(const std::vector<double>& differences) {
+  double largest = 0;
+  for (double d : differences) {
+    if (!(d <= largest)) largest = d;
+  }
+  return largest;
+}
+
+bool IsQuantised(DType weights) { return weights == DType::kInt8 || weights == DType::kInt4; }
 
 arn_session_options Options(uint32_t backend, uint32_t kv, uint32_t threads) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -70,10 +91,10 @@ TEST_P(SessionTest, BothBackends_Agree) {
     for (uint32_t kv : {ARN_KV_F32, ARN_KV_F16}) {
       const auto reference = AllLogits(model.get(), Options(ARN_BACKEND_REFERENCE, kv, 1), ids, 16);
       const auto cpu = AllLogits(model.get(), Options(ARN_BACKEND_CPU, kv, 2), ids, 16);
-      // Logits are of order 1. A value on the border of two int8 steps may fall either way.
-      const bool quantised = GetParam() == DType::kInt8 || GetParam() == DType::kInt4;
-      const double bound = quantised ? 0.05 : kv == ARN_KV_F16 ? 2e-3 : 2e-5;
-      EXPECT_LT(LargestDifference(reference, cpu), bound) << "window " << window << " kv " << kv;
+      const double bound = IsQuantised(GetParam()) ? kStep
+                           : kv == ARN_KV_F16      ? kF16Rounding
+                                                   : kRounding;
+      EXPECT_LT(Largest(Differences(reference, cpu)), bound) << "window " << window << " kv " << kv;
     }
   }
 }
@@ -86,8 +107,19 @@ TEST_P(SessionTest, ChunkSize_DoesNotMatter) {
     const arn_session_options options = Options(backend, ARN_KV_F32, 1);
     const auto whole = AllLogits(model.get(), options, ids, 60);
     for (uint32_t chunk : {1u, 2u, 7u, 8u, 9u, 33u}) {
-      EXPECT_LT(LargestDifference(whole, AllLogits(model.get(), options, ids, chunk)), 2e-5)
-          << "backend " << backend << " chunk " << chunk;
+      SCOPED_TRACE(testing::Message() << "backend " << backend << " chunk " << chunk);
+      const auto chunked = AllLogits(model.get(), options, ids, chunk);
+      if (backend == ARN_BACKEND_REFERENCE) {  // takes one row after the other in any case
+        EXPECT_EQ(whole, chunked);
+        continue;
+      }
+      const std::vector<double> differences = Differences(whole, chunked);
+      EXPECT_LT(Largest(differences), IsQuantised(GetParam()) ? kStep : kRounding);
+      // A step that falls otherwise is an exception: with a window of 11 it reaches the next few
+      // tokens (21 of the 60 at most were seen), and all others are as close as floats are.
+      const auto close = std::count_if(differences.begin(), differences.end(),
+                                       [](double d) { return d < kRounding; });
+      EXPECT_GE(close, 30);
     }
   }
 }
