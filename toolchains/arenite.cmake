@@ -120,8 +120,9 @@ function(arn_add_test name)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(arn_thread_tests ${name})
   endif()
+  # Its time limit is its cost too: what may take long starts first and does not end alone.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
-    EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+    EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT})
   # A file of its own for the labels: gtest_discover_tests() loses all but the first.
   set(labels "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
   file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT [[
