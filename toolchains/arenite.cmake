@@ -14,7 +14,7 @@ set(arn_warnings -Wall -Wextra -Wshadow -Wdouble-promotion -Wvla -Wswitch-enum)
 if(ARENITE_WERROR)
   list(APPEND arn_warnings -Werror)
 endif()
-if(ARENITE_SANITIZE)
+if(ARENITE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # At -O1 g++-12 loses track of std::optional's flag and takes the value for uninitialised.
   list(APPEND arn_warnings -Wno-maybe-uninitialized)
 endif()

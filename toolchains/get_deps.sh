@@ -5,11 +5,13 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--from DIR]
+usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--install-fuzz]
+                              [--from DIR]
 
   --install        first install missing Debian packages for the native build (needs root or sudo)
   --install-cross  the same for the arm64 cross build and its emulator
   --install-lint   the same for clang-format
+  --install-fuzz   the same for clang, which brings libFuzzer
   --from DIR       look for the archives of deps.lock in DIR before going to the network
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
@@ -39,6 +41,8 @@ while (($#)); do
       packages+=(g++-12-aarch64-linux-gnu gcc-12-aarch64-linux-gnu qemu-user-static) ;;
     --install-lint)
       packages+=(clang-format-14) ;;
+    --install-fuzz)
+      packages+=(clang-14 libclang-rt-14-dev) ;;
     --from)
       shift
       archives_dir="${1:-}"

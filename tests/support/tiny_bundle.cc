@@ -1,5 +1,6 @@
 #include "tests/support/tiny_bundle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -213,7 +214,7 @@ BundleBytes::BundleBytes(const std::vector<uint8_t>& file)
     : storage_(file.size() + kSliceAlign), size_(file.size()) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(storage_.data());
   aligned_ = storage_.data() + (AlignUp(base, kSliceAlign) - base);
-  std::memcpy(aligned_, file.data(), file.size());
+  std::copy(file.begin(), file.end(), aligned_);  // memcpy would not take an empty file's null
 }
 
 BundleBytes MakeTinyBundle(const TinyBundle& options) {
