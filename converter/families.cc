@@ -78,28 +78,34 @@ constexpr uint32_t kDefaultWindow = 4096;
 constexpr uint32_t kDefaultWindowFrom = 28;
 constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds what a damaged config can cost
 
-const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
+// The row of a config, null when there is none. *wanted: the name that was looked for.
+const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
   const nlohmann::json* architectures = config->Find("architectures");
   const std::string model_type = config->String("model_type").value_or("");
-  std::string wanted = "model_type " + model_type;
+  *wanted = model_type.empty() ? "(none given)" : "model_type " + model_type;
   if (architectures != nullptr) {
     if (!architectures->is_array() || architectures->empty() || !(*architectures)[0].is_string()) {
       config->Wrong("architectures", "a list of names");
     }
-    wanted = (*architectures)[0].get<std::string>();
+    *wanted = (*architectures)[0].get<std::string>();
   }
-  std::vector<std::string> supported;
   for (const Family& family : kFamilies) {
-    supported.push_back(family.architecture);
-    if (architectures != nullptr ? wanted == family.architecture
+    if (architectures != nullptr ? *wanted == family.architecture
                                  : model_type == family.model_type) {
-      return family;
+      return &family;
     }
   }
+  return nullptr;
+}
+
+const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
+  std::string wanted;
+  if (const Family* family = FamilyOf(config, &wanted)) return *family;
+  std::vector<std::string> supported;
+  for (const Family& family : kFamilies) supported.push_back(family.architecture);
   const std::vector<std::string> unknown = KeysThatNobodyKnows(json);
   Fail("%s: architecture %s is not supported (supported: %s)%s%s", config->label().c_str(),
-       architectures == nullptr && model_type.empty() ? "(none given)" : wanted.c_str(),
-       JoinNames(supported).c_str(),
+       wanted.c_str(), JoinNames(supported).c_str(),
        unknown.empty() ? "" : "; its config has fields that no supported architecture knows: ",
        JoinNames(unknown, 20).c_str());
 }
@@ -167,7 +173,14 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   return windows;
 }
 
-LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, uint32_t hidden) {
+uint32_t ReadLayerCount(ConfigReader* config) {
+  const uint32_t n_layers = config->RequiredCount("num_hidden_layers");
+  if (n_layers > kMaxLayers) config->Wrong("num_hidden_layers", "at most 4096");
+  return n_layers;
+}
+
+// n_heads, n_kv_heads and head_dim; the rest stays as it is.
+LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
   LayerKindSpec kind;
   kind.n_heads = config->RequiredCount("num_attention_heads");
   kind.n_kv_heads =
@@ -189,6 +202,11 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, uint32_t
     Fail("%s: %u heads of %u elements are too many", config->label().c_str(), kind.n_heads,
          kind.head_dim);
   }
+  return kind;
+}
+
+LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, uint32_t hidden) {
+  LayerKindSpec kind = ReadHeads(family, config, hidden);
   kind.attention_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(kind.head_dim)));
   kind.ffn_dim = config->RequiredCount("intermediate_size");
   const double epsilon = config->Number("rms_norm_eps").value_or(kDefaultEpsilon);
@@ -215,8 +233,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.vocab = config.RequiredCount("vocab_size");
   spec.max_context = config.Count("max_position_embeddings").value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", false);
-  const uint32_t n_layers = config.RequiredCount("num_hidden_layers");
-  if (n_layers > kMaxLayers) config.Wrong("num_hidden_layers", "at most 4096");
+  const uint32_t n_layers = ReadLayerCount(&config);
   const std::string activation = config.String("hidden_act").value_or("silu");
   if (activation != "silu" && activation != "swish") config.Wrong("hidden_act", "silu");
 
@@ -233,6 +250,22 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
 
   CheckUnreadConfigKeys(&config, json, family.architecture, warnings);
   return spec;
+}
+
+std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& json,
+                                                         const std::string& label) {
+  ConfigReader config(json, label);
+  std::string wanted;
+  const Family* family = FamilyOf(&config, &wanted);
+  if (family == nullptr) return std::nullopt;
+  const uint32_t n_layers = ReadLayerCount(&config);
+  LayerKindSpec kind = ReadHeads(*family, &config, config.RequiredCount("hidden_size"));
+  std::vector<LayerKindSpec> layers;
+  for (const uint32_t window : LayerWindows(*family, &config, json, n_layers)) {
+    kind.window = window;
+    layers.push_back(kind);
+  }
+  return layers;
 }
 
 }  // namespace arn::convert

@@ -2,6 +2,7 @@
 // place of the project that knows their names; everything after it reads a DecoderSpec.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,10 @@ namespace arn::convert {
 // and for every value that would change the computation and is not understood.
 DecoderSpec ReadDecoderSpec(const nlohmann::json& config, const std::string& label,
                             std::vector<std::string>* warnings);
+
+// n_heads, n_kv_heads, head_dim and window of each layer, and nothing else of the config: for plans
+// of memory. nullopt when the config is of no family that can be converted. Throws ConvertError.
+std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& config,
+                                                         const std::string& label);
 
 }  // namespace arn::convert

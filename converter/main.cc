@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -13,6 +15,7 @@
 #include "converter/convert.h"
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
+#include "converter/kv_plan.h"
 #include "converter/progress.h"
 #include "converter/verify.h"
 
@@ -26,6 +29,10 @@ struct Arguments {
   std::string weights = "int8", embedding, head;
   uint32_t threads = 2;
   bool tokenizer_only = false, verify = false, quiet = false;
+  std::optional<std::string> plan;
+  std::string kv = "int8";  // with --plan, as the two below
+  uint32_t context = 0;
+  bool json = false;
 };
 
 std::atomic<bool> interrupted{false};
@@ -125,7 +132,17 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
               100 * (result.perplexity / result.reference_perplexity - 1));
 }
 
+void RunPlan(const Arguments& arguments) {
+  const std::string report = PlanReport(*arguments.plan, arguments.context,
+                                        FormatNames().at(arguments.kv), arguments.json);
+  if (std::fwrite(report.data(), 1, report.size(), stdout) != report.size() ||
+      std::fflush(stdout) != 0) {
+    Fail("cannot write to standard output: %s", std::strerror(errno));
+  }
+}
+
 void Run(const Arguments& arguments) {
+  if (arguments.plan) return RunPlan(arguments);
   ConvertOptions options;
   options.folder = arguments.folder;
   options.output = arguments.output;
@@ -151,6 +168,38 @@ void Run(const Arguments& arguments) {
   if (arguments.verify) RunVerify(arguments, options, &progress);
 }
 
+// --plan and what belongs to it.
+void AddPlanOptions(CLI::App* app, Arguments* arguments) {
+  CLI::Option_group* group = app->add_option_group(
+      "plan",
+      "Instead of a conversion: the bytes of the KV cache of any decoder, from its\n"
+      "config.json alone. Example: arenite-convert --plan config.json --context 2048");
+  CLI::Option* plan = group->add_option("--plan", arguments->plan, "The config.json to plan for");
+  group
+      ->add_option("--context", arguments->context,
+                   "Tokens of the sequence (the model's, at most 4096)")
+      ->check(CLI::Range(1u, 2147483647u))
+      ->needs(plan);
+  group->add_option("--kv", arguments->kv, "Element type of the KV cache")
+      ->check(CLI::IsMember({"f32", "f16", "int8"}))
+      ->capture_default_str()
+      ->needs(plan);
+  group->add_flag("--json", arguments->json, "One JSON object, in bytes")->needs(plan);
+}
+
+// --plan stands alone; a conversion needs its two ends.
+void CheckMode(const CLI::App& app, const Arguments& arguments) {
+  if (!arguments.plan) {
+    if (app.count("DIR") == 0) throw CLI::RequiredError("DIR");
+    if (app.count("--output") == 0) throw CLI::RequiredError("--output");
+    return;
+  }
+  for (const char* name : {"DIR", "--output", "--weights", "--embedding", "--head", "--target",
+                           "--config", "--name", "--tokenizer-only", "--verify"}) {
+    if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
+  }
+}
+
 // Returns the exit code when the program is to end here.
 std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   CLI::App app{
@@ -163,9 +212,8 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
 
   app.add_option("DIR", arguments->folder,
-                 "The checkpoint: config.json, *.safetensors, tokenizer.json")
-      ->required();
-  app.add_option("-o,--output", arguments->output, "The bundle to write")->required();
+                 "The checkpoint: config.json, *.safetensors, tokenizer.json");
+  app.add_option("-o,--output", arguments->output, "The bundle to write");
   app.add_option("--weights", arguments->weights, "Element type of the layers' matrices")
       ->check(CLI::IsMember(formats))
       ->capture_default_str();
@@ -190,9 +238,11 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       "Afterwards run the bundle against the unquantised weights and print how far it is off");
   app.add_option("--verify-text", arguments->verify_text, "Text file for --verify");
   app.add_flag("-q,--quiet", arguments->quiet, "No progress on stderr");
+  AddPlanOptions(&app, arguments);
   app.set_version_flag("--version", "arenite-convert " ARN_CONVERT_VERSION);
   try {
     app.parse(argc, argv);
+    CheckMode(app, *arguments);
     if (arguments->verify && arguments->tokenizer_only) {
       throw CLI::ValidationError("--verify", "needs weights, --tokenizer-only writes none");
     }
