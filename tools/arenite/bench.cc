@@ -211,12 +211,14 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddEngineOptions(sub, &arguments->session);
+  AddNoCacheOption(sub, &arguments->session);
   sub->add_flag("--json", arguments->json, "One JSON object instead of a table");
   sub->footer(
       "Medians of the repeats. GB/s: the bytes of weights and of KV that a decode step reads, "
       "times\n"
-      "its speed. Example:\n"
-      "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8");
+      "its speed. Examples:\n"
+      "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
+      "  arenite bench model.arn -p 0 -n 16 -d 256 --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

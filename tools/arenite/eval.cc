@@ -100,12 +100,14 @@ Command AddEval(CLI::App* app) {
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--file", arguments->file, "The text, its bytes as they are")->required();
   AddSessionOptions(sub, &arguments->session, "512, at most the model's");
+  AddNoCacheOption(sub, &arguments->session);
   sub->add_flag("--json", arguments->json, "One JSON object");
   sub->footer(
       "The text is tokenized as a whole, with the special tokens that the tokenizer adds around a\n"
       "text (once, not in each window), and cut into windows of --context tokens that do not\n"
-      "overlap. The first token of each window is not predicted. Example:\n"
-      "  arenite eval model.arn --file heldout.txt --kv int8");
+      "overlap. The first token of each window is not predicted. Examples:\n"
+      "  arenite eval model.arn --file heldout.txt --kv int8\n"
+      "  arenite eval model.arn --file heldout.txt --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -49,7 +49,13 @@ Command AddLogits(CLI::App* app) {
                   "The file to write: float32 [tokens, vocab], in this machine's byte order")
       ->required();
   AddSessionOptions(sub, &arguments->session, "what the prompt needs");
-  sub->footer("Example:\n  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --out l.f32");
+  AddOverflowOptions(sub, &arguments->session);
+  AddNoCacheOption(sub, &arguments->session);
+  sub->footer(
+      "Examples:\n"
+      "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --out l.f32\n"
+      "  arenite logits model.arn --prompt-file a.txt --context 256 --overflow shift --out l.f32\n"
+      "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --no-cache --out l.f32");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -29,6 +29,33 @@ std::string PlanTable(const arn_memory_plan& plan) {
   text += Format("\ncontext %u tokens in pages of %u, prefill chunks of %u, %u thread%s\n",
                  plan.context_tokens, plan.kv_page_tokens, plan.prefill_chunk, plan.n_threads,
                  plan.n_threads == 1 ? "" : "s");
+  if (plan.max_sequences > 1) {
+    text += Format("%u sequences, %u tokens together\n", plan.max_sequences, plan.kv_tokens);
+  }
+  return text;
+}
+
+std::string Sees(const arn_kv_group_info& group) {
+  if (group.window == 0 && group.chunk == 0) return "all";
+  std::string text;
+  if (group.window != 0) text += Format("window %u", group.window);
+  if (group.chunk != 0) text += Format("%schunk %u", text.empty() ? "" : ", ", group.chunk);
+  return text;
+}
+
+uint64_t PoolBytes(const arn_kv_group_info& group) { return group.n_pages * group.page_bytes; }
+
+std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
+  std::string text =
+      Format("%-5s %6s %8s %8s  %-12s %6s %7s %11s %15s %9s\n", "group", "layers", "kv heads",
+             "head dim", "sees", "page", "pages", "page bytes", "pool bytes", "tokens");
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const arn_kv_group_info& group = groups[g];
+    text += Format("%-5zu %6u %8u %8u  %-12s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n", g,
+                   group.n_layers, group.n_kv_heads, group.head_dim, Sees(group).c_str(),
+                   group.page_tokens, group.n_pages, group.page_bytes, PoolBytes(group),
+                   uint64_t{group.n_pages} * group.page_tokens);
+  }
   return text;
 }
 
@@ -49,6 +76,27 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("activations").Uint(plan.activations_bytes);
   json->Key("io").Uint(plan.io_bytes);
   json->Key("total").Uint(plan.total_bytes);
+}
+
+void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json) {
+  json->Key("groups").BeginArray();
+  for (const arn_kv_group_info& group : groups) {
+    json->BeginObject();
+    json->Key("layers").Uint(group.n_layers);
+    json->Key("kv_heads").Uint(group.n_kv_heads);
+    json->Key("head_dim").Uint(group.head_dim);
+    json->Key("window").Uint(group.window);
+    json->Key("chunk").Uint(group.chunk);
+    json->Key("page_tokens").Uint(group.page_tokens);
+    json->Key("pages").Uint(group.n_pages);
+    json->Key("sequence_pages").Uint(group.sequence_pages);
+    json->Key("page_bytes").Uint(group.page_bytes);
+    json->Key("pool_bytes").Uint(PoolBytes(group));
+    json->Key("tokens").Uint(uint64_t{group.n_pages} * group.page_tokens);
+    json->Key("offset").Uint(group.offset);
+    json->EndObject();
+  }
+  json->EndArray();
 }
 
 }  // namespace arn::tool

@@ -79,6 +79,23 @@ arn_memory_plan Model::Plan(const arn_session_options& options) const {
   return plan;
 }
 
+bool Model::CanPlan(const arn_session_options& options) const {
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  return arn_session_plan(model_.get(), &options, nullptr, 0, &plan) == ARN_OK;
+}
+
+std::vector<arn_kv_group_info> Model::PlanGroups(const arn_session_options& options) const {
+  std::vector<arn_kv_group_info> groups(Plan(options).n_kv_groups);
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    groups[g] = ARN_KV_GROUP_INFO_INIT;
+    char error[kErrorBytes] = "";
+    const arn_status status =
+        arn_session_plan_group(model_.get(), &options, g, error, sizeof error, &groups[g]);
+    if (status != ARN_OK) Fail(path_, status, error);
+  }
+  return groups;
+}
+
 std::string Model::ProgramText(const arn_session_options& options) const {
   Plan(options);  // its failure comes with a reason, the dump's without
   size_t bytes = 0;

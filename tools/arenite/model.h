@@ -30,6 +30,10 @@ class Model {
   std::vector<int32_t> Tokenize(std::string_view text, uint32_t flags) const;
   std::string Detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
   arn_memory_plan Plan(const arn_session_options& options) const;
+  // Whether Plan() would not throw.
+  bool CanPlan(const arn_session_options& options) const;
+  // The groups of layers that share pools of KV pages.
+  std::vector<arn_kv_group_info> PlanGroups(const arn_session_options& options) const;
   std::string ProgramText(const arn_session_options& options) const;
 
  private:

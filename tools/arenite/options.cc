@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 
 namespace arn::tool {
@@ -69,15 +70,54 @@ void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* c
       ->capture_default_str();
 }
 
+void AddPoolOptions(CLI::App* app, SessionArguments* arguments) {
+  app->add_option("--sequences", arguments->sequences, "Sequences that the session holds")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
+  app->add_option("--kv-tokens", arguments->kv_tokens,
+                  "Tokens that all sequences hold together, shared ones counted once (0: --context "
+                  "for each)")
+      ->capture_default_str();
+}
+
+void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
+  app->add_option("--overflow", arguments->overflow,
+                  "When the context is full: stop, error (also of generating), or shift (drop the "
+                  "oldest tokens)")
+      ->check(CLI::IsMember({"stop", "error", "shift"}))
+      ->capture_default_str();
+  app->add_option("--pinned", arguments->pinned,
+                  "With --overflow shift: the first tokens, which stay (in whole pages)")
+      ->capture_default_str();
+}
+
+void AddNoCacheOption(CLI::App* app, SessionArguments* arguments) {
+  app->add_flag("--no-cache", arguments->no_cache,
+                "Compute all tokens anew in every step (slow: for comparisons)");
+}
+
+uint32_t KvType(const std::string& name) {
+  return name == "f32" ? ARN_KV_F32 : name == "f16" ? ARN_KV_F16 : ARN_KV_INT8;
+}
+
 arn_session_options ToSessionOptions(const SessionArguments& arguments) {
+  if (arguments.pinned != 0 && arguments.overflow != "shift") {
+    throw Error(Format("--pinned %u needs --overflow shift: with %s nothing is dropped",
+                       arguments.pinned, arguments.overflow.c_str()));
+  }
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = arguments.backend == "cpu" ? ARN_BACKEND_CPU : ARN_BACKEND_REFERENCE;
-  options.kv_type = arguments.kv == "f32"   ? ARN_KV_F32
-                    : arguments.kv == "f16" ? ARN_KV_F16
-                                            : ARN_KV_INT8;
+  options.kv_type = KvType(arguments.kv);
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
   options.n_threads = arguments.threads;
+  options.max_sequences = arguments.sequences;
+  options.kv_tokens = arguments.kv_tokens;
+  options.overflow = arguments.overflow == "shift"   ? ARN_OVERFLOW_SHIFT
+                     : arguments.overflow == "error" ? ARN_OVERFLOW_ERROR
+                                                     : ARN_OVERFLOW_STOP;
+  options.pinned_tokens = arguments.pinned;
+  options.no_cache = arguments.no_cache ? 1 : 0;
   return options;
 }
 
@@ -112,6 +152,27 @@ std::vector<int32_t> ParseIds(const std::string& text, const char* option) {
 
 std::vector<uint32_t> ParseCounts(const std::string& text, const char* option) {
   return ParseList<uint32_t>(text, option);
+}
+
+uint64_t ParseBytes(const std::string& text, const char* option) {
+  uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  uint64_t unit = 0;
+  if (at == end) unit = 1;
+  if (end - at == 1) {
+    unit = *at == 'K' || *at == 'k'   ? uint64_t{1} << 10
+           : *at == 'M' || *at == 'm' ? uint64_t{1} << 20
+           : *at == 'G' || *at == 'g' ? uint64_t{1} << 30
+                                      : 0;
+  }
+  if (error != std::errc() || unit == 0 || value > UINT64_MAX / unit) {
+    throw Error(
+        Format("%s: expected a number of bytes like 300000000, 300K, 300M or 2G, found "
+               "'%.40s'",
+               option, text.c_str()));
+  }
+  return value * unit;
 }
 
 }  // namespace arn::tool

@@ -25,12 +25,25 @@ struct SessionArguments {
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
   uint32_t threads = 0;
+  uint32_t sequences = 1;
+  uint32_t kv_tokens = 0;
+  std::string overflow = "stop";
+  uint32_t pinned = 0;
+  bool no_cache = false;
 };
 // `context_default`: what --context is when it is not given, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
 // --backend, --kv and --prefill-chunk only, for those who have their own way with the rest.
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
+// --sequences and --kv-tokens.
+void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
+// --overflow and --pinned: for those whose sequences can outgrow the context.
+void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
+void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
+// Throws Error when options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);
+// ARN_KV_... of "f32", "f16" or "int8".
+uint32_t KvType(const std::string& name);
 // --context as it was given, else `needed` tokens or, when the model has less, all that it has.
 uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed);
 
@@ -48,5 +61,7 @@ std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& argume
 std::vector<int32_t> ParseIds(const std::string& text, const char* option);
 // The same for numbers that are no token ids: "128,512".
 std::vector<uint32_t> ParseCounts(const std::string& text, const char* option);
+// "300000000", "300K", "300M", "2G" (powers of 1024) to bytes. Throws Error that names `option`.
+uint64_t ParseBytes(const std::string& text, const char* option);
 
 }  // namespace arn::tool

@@ -1,11 +1,15 @@
 // arenite plan: the bytes that a session will take, before any is taken.
 #include <memory>
+#include <optional>
 
+#include "tools/arenite/arena_picture.h"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/plan_fit.h"
 
 namespace arn::tool {
 namespace {
@@ -13,16 +17,51 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SessionArguments session;
+  bool has_kv = false;  // --kv was given
+  std::optional<std::string> fit, svg;
+  std::optional<uint32_t> used;
   bool json = false;
 };
 
-int Run(const Arguments& arguments) {
-  const Model model = OpenModel(arguments.model);
-  const arn_memory_plan plan = model.Plan(ToSessionOptions(arguments.session));
+int RunFit(const Arguments& arguments, const Model& model) {
+  const uint64_t bytes = ParseBytes(*arguments.fit, "--fit");
+  std::vector<std::string> kv_types = {"f32", "f16", "int8"};
+  if (arguments.has_kv) kv_types = {arguments.session.kv};
+  const std::vector<Fit> fits =
+      FindFits(model, ToSessionOptions(arguments.session), kv_types, bytes);
+  bool fits_any = false;
+  for (const Fit& fit : fits) fits_any = fits_any || fit.context != 0;
+  if (!fits_any) throw Error(model.path() + ": " + NoFitSentence(fits, bytes));
   if (!arguments.json) {
-    Print(PlanTable(plan));
+    Print(FitTable(fits, bytes));
     return 0;
   }
+  JsonWriter json;
+  json.BeginObject();
+  WriteFits(fits, bytes, &json);
+  Print(json.EndObject().Finish());
+  return 0;
+}
+
+void WriteSvg(const Arguments& arguments, const Model& model, const arn_memory_plan& plan,
+              const std::vector<arn_kv_group_info>& groups) {
+  ArenaPicture picture;
+  picture.title = Format("%s: the memory of a session, keys and values in %s",
+                         model.info().source_name, arguments.session.kv.c_str());
+  picture.plan = plan;
+  picture.groups = groups;
+  picture.used_tokens = arguments.used.value_or(plan.context_tokens / 2);
+  if (picture.used_tokens > plan.context_tokens) {
+    throw Error(
+        Format("--used %u: the context has %u tokens", picture.used_tokens, plan.context_tokens));
+  }
+  const std::string svg = DrawArena(picture);
+  OutputFile file(*arguments.svg);
+  file.Write(svg.data(), svg.size());
+  file.Close();
+}
+
+void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>& groups) {
   JsonWriter json;
   json.BeginObject();
   WriteRegions(plan, &json);
@@ -33,7 +72,24 @@ int Run(const Arguments& arguments) {
   json.Key("prefill_chunk").Uint(plan.prefill_chunk);
   json.Key("threads").Uint(plan.n_threads);
   json.Key("kv_page_tokens").Uint(plan.kv_page_tokens);
+  json.Key("sequences").Uint(plan.max_sequences);
+  json.Key("kv_tokens").Uint(plan.kv_tokens);
+  WriteGroups(groups, &json);
   Print(json.EndObject().Finish());
+}
+
+int Run(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  if (arguments.fit) return RunFit(arguments, model);
+  const arn_session_options options = ToSessionOptions(arguments.session);
+  const arn_memory_plan plan = model.Plan(options);
+  const std::vector<arn_kv_group_info> groups = model.PlanGroups(options);
+  if (arguments.svg) WriteSvg(arguments, model, plan, groups);
+  if (arguments.json) {
+    PrintJson(plan, groups);
+  } else {
+    Print(PlanTable(plan) + "\n" + GroupTable(groups));
+  }
   return 0;
 }
 
@@ -44,9 +100,33 @@ Command AddPlan(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
+  AddPoolOptions(sub, &arguments->session);
+  AddOverflowOptions(sub, &arguments->session);
+  AddNoCacheOption(sub, &arguments->session);
+  CLI::Option* fit =
+      sub->add_option("--fit", arguments->fit,
+                      "Instead: the largest context of each KV type (or of --kv) whose session "
+                      "takes at most so many bytes: 300000000, 300M, 2G (powers of 1024)");
+  fit->excludes(sub->get_option("--context"))->excludes(sub->get_option("--kv-tokens"));
+  CLI::Option* svg =
+      sub->add_option("--svg", arguments->svg, "Also draw the memory into this file (SVG)");
+  svg->excludes(fit);
+  sub->add_option("--used", arguments->used,
+                  "With --svg: draw the pages of so many tokens as used (half of the context)")
+      ->needs(svg);
   sub->add_flag("--json", arguments->json, "One JSON object, in bytes");
-  sub->footer("Example:\n  arenite plan model.arn --context 2048 --kv int8");
-  return {sub, [arguments] { return Run(*arguments); }};
+  sub->footer(
+      "Examples:\n"
+      "  arenite plan model.arn --context 2048 --kv int8\n"
+      "  arenite plan model.arn --sequences 4 --context 2048 --kv-tokens 4096\n"
+      "  arenite plan model.arn --context 1024 --overflow shift --pinned 64\n"
+      "  arenite plan model.arn --context 256 --no-cache\n"
+      "  arenite plan model.arn --fit 300M\n"
+      "  arenite plan model.arn --context 2048 --svg arena.svg --used 600");
+  return {sub, [arguments, sub] {
+            arguments->has_kv = sub->count("--kv") != 0;
+            return Run(*arguments);
+          }};
 }
 
 }  // namespace arn::tool

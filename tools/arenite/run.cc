@@ -217,12 +217,15 @@ Command AddRun(CLI::App* app) {
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
   AddSamplingOptions(sub, arguments.get());
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
+  AddOverflowOptions(sub, &arguments->session);
+  AddNoCacheOption(sub, &arguments->session);
   sub->add_flag("--json", arguments->json,
                 "One JSON object at the end instead of text as it comes");
   sub->add_flag("--quiet", arguments->quiet, "No report on stderr at the end");
   sub->footer(
-      "Text goes to stdout as it comes, the report to stderr. Example:\n"
-      "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7");
+      "Text goes to stdout as it comes, the report to stderr. Examples:\n"
+      "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7\n"
+      "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -1,0 +1,270 @@
+#include "tools/arenite/arena_picture.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <string_view>
+
+#include "tools/arenite/io.h"
+#include "tools/arenite/memory_report.h"
+
+namespace arn::tool {
+namespace {
+
+// Lengths in SVG user units, which are pixels where nothing scales the picture.
+constexpr double kWidth = 1200;
+constexpr double kMargin = 30;
+constexpr double kInner = kWidth - 2 * kMargin;
+constexpr double kSmallestRegion = 150;  // a region's name and bytes fit
+constexpr double kBarTop = 150;
+constexpr double kBarHeight = 64;
+constexpr double kPanelTop = kBarTop + kBarHeight + 60;
+constexpr double kCellPitch = 17;
+constexpr double kCellSize = 14;
+constexpr uint32_t kCellsPerRow = 64;
+constexpr uint32_t kMostCells = 256;
+
+constexpr const char* kInk = "#1f2933";
+constexpr const char* kFaint = "#616e7c";
+constexpr const char* kUsed = "#2f7d5b";
+constexpr const char* kFree = "#cbe6d8";
+constexpr const char* kKvColour = "#bfe3d0";
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (byte < 0x20 || byte >= 0x7f) {
+      out += '?';  // control characters are not XML; others may not be UTF-8
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+class Drawing {
+ public:
+  explicit Drawing(double height) {
+    svg_ = Format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%.0f\" height=\"%.0f\" "
+        "viewBox=\"0 0 %.0f %.0f\" font-family=\"Helvetica, Arial, sans-serif\">\n",
+        kWidth, height, kWidth, height);
+    Rect(0, 0, kWidth, height, "fill=\"#ffffff\"");
+  }
+
+  void Rect(double x, double y, double width, double height, const std::string& attributes) {
+    svg_ += Format("<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" %s/>\n", x, y, width,
+                   height, attributes.c_str());
+  }
+  void Text(double x, double y, int size, const char* colour, const std::string& text,
+            const char* attributes = "") {
+    svg_ += Format("<text x=\"%.2f\" y=\"%.2f\" font-size=\"%d\" fill=\"%s\" %s>%s</text>\n", x, y,
+                   size, colour, attributes, Escaped(text).c_str());
+  }
+  void Polygon(const std::string& points, const std::string& attributes) {
+    svg_ += Format("<polygon points=\"%s\" %s/>\n", points.c_str(), attributes.c_str());
+  }
+  void Begin(const std::string& id) { svg_ += Format("<g id=\"%s\">\n", id.c_str()); }
+  void End() { svg_ += "</g>\n"; }
+  std::string Finish() && { return std::move(svg_) + "</svg>\n"; }
+
+ private:
+  std::string svg_;
+};
+
+std::string Bytes(uint64_t bytes) { return Format("%" PRIu64 " bytes", bytes); }
+
+// --- the bar of regions -------------------------------------------------------------------------
+
+struct Part {
+  const char* name;
+  uint64_t bytes;
+  const char* colour;
+  double width = 0;
+};
+
+// Widths in proportion, but kSmallestRegion at least: what the small ones take, the others give.
+void ChooseWidths(std::vector<Part>* parts) {
+  std::vector<bool> is_small(parts->size(), false);
+  for (bool changed = true; changed;) {
+    changed = false;
+    double room = kInner, bytes = 0;
+    for (size_t i = 0; i < parts->size(); ++i) {
+      if (is_small[i]) {
+        room -= kSmallestRegion;
+      } else {
+        bytes += static_cast<double>((*parts)[i].bytes);
+      }
+    }
+    for (size_t i = 0; i < parts->size(); ++i) {
+      Part& part = (*parts)[i];
+      part.width = kSmallestRegion;
+      if (is_small[i]) continue;
+      part.width = bytes > 0 ? room * static_cast<double>(part.bytes) / bytes : kSmallestRegion;
+      if (part.width >= kSmallestRegion) continue;
+      is_small[i] = changed = true;
+    }
+  }
+}
+
+struct Extent {
+  double left = 0;
+  double right = 0;
+};
+
+// Draws the regions in the order in which they lie in the block; returns where kv is, the last.
+Extent DrawRegions(const arn_memory_plan& plan, Drawing* drawing) {
+  std::vector<Part> parts = {{"constants", plan.constants_bytes, "#d9e2ec"},
+                             {"io", plan.io_bytes, "#f7e3b5"},
+                             {"activations", plan.activations_bytes, "#f5cfc0"},
+                             {"kv", plan.kv_bytes, kKvColour}};
+  ChooseWidths(&parts);
+  if (std::any_of(parts.begin(), parts.end(),
+                  [](const Part& part) { return part.width <= kSmallestRegion; })) {
+    drawing->Text(kMargin + kInner, kBarTop - 12, 12, kFaint,
+                  "the smallest are drawn wider than they are", "text-anchor=\"end\"");
+  }
+  Extent extent{kMargin, kMargin};
+  for (const Part& part : parts) {
+    extent.left = extent.right;
+    extent.right += part.width;
+    drawing->Begin(std::string("region-") + part.name);
+    drawing->Rect(extent.left, kBarTop, part.width, kBarHeight,
+                  Format("fill=\"%s\" stroke=\"%s\" stroke-width=\"1\"", part.colour, kInk));
+    drawing->Text(extent.left + 8, kBarTop + 21, 15, kInk, part.name, "font-weight=\"bold\"");
+    drawing->Text(extent.left + 8, kBarTop + 39, 12, kInk, Bytes(part.bytes));
+    const double percent = 100 * static_cast<double>(part.bytes) /
+                           static_cast<double>(std::max<uint64_t>(plan.total_bytes, 1));
+    drawing->Text(extent.left + 8, kBarTop + 55, 12, kFaint,
+                  Format("%s, %.1f %%", HumanBytes(part.bytes).c_str(), percent));
+    drawing->End();
+  }
+  return extent;
+}
+
+void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
+  const arn_memory_plan& plan = picture.plan;
+  drawing->Text(kMargin, 36, 20, kInk, picture.title, "font-weight=\"bold\"");
+  drawing->Text(kMargin, 58, 13, kFaint,
+                Format("context %u tokens, %u sequence%s, prefill chunks of %u, %u thread%s",
+                       plan.context_tokens, plan.max_sequences, plan.max_sequences == 1 ? "" : "s",
+                       plan.prefill_chunk, plan.n_threads, plan.n_threads == 1 ? "" : "s"));
+  drawing->Begin("region-weights");
+  drawing->Rect(kMargin, 74, kInner, 34,
+                Format("fill=\"#fafafa\" stroke=\"%s\" stroke-dasharray=\"5 3\"", kFaint));
+  drawing->Text(kMargin + 8, 96, 15, kInk, "weights", "font-weight=\"bold\"");
+  drawing->Text(kMargin + 80, 96, 12, kInk,
+                Bytes(plan.weights_bytes) +
+                    ": mapped from the bundle and shared, not part of the "
+                    "block below (not to scale)");
+  drawing->End();
+  drawing->Text(kMargin, kBarTop - 12, 13, kInk,
+                Format("one block of %s (%s), in the order of its addresses",
+                       Bytes(plan.total_bytes).c_str(), HumanBytes(plan.total_bytes).c_str()));
+}
+
+// --- the groups of kv ---------------------------------------------------------------------------
+
+// A group's pages as cells of `pages` pages each (the last may have fewer).
+struct Grid {
+  uint32_t pages = 1;
+  uint32_t cells = 0;
+  uint32_t rows = 0;
+};
+
+Grid GridOf(const arn_kv_group_info& group) {
+  Grid grid;
+  grid.pages = std::max(1u, (group.n_pages + kMostCells - 1) / kMostCells);
+  grid.cells = (group.n_pages + grid.pages - 1) / grid.pages;
+  grid.rows = (grid.cells + kCellsPerRow - 1) / kCellsPerRow;
+  return grid;
+}
+
+double GroupHeight(const arn_kv_group_info& group) { return 50 + GridOf(group).rows * kCellPitch; }
+
+void DrawGroup(size_t index, const arn_kv_group_info& group, uint32_t used_tokens, double top,
+               Drawing* drawing) {
+  const Grid grid = GridOf(group);
+  const uint32_t used = UsedPages(group, used_tokens);
+  const double left = kMargin + 20;
+  drawing->Begin(Format("group-%zu", index));
+  drawing->Text(
+      left, top + 14, 14, kInk,
+      Format("group %zu: %u layer%s, %u kv head%s of %u, %s", index, group.n_layers,
+             group.n_layers == 1 ? "" : "s", group.n_kv_heads, group.n_kv_heads == 1 ? "" : "s",
+             group.head_dim,
+             group.window == 0 && group.chunk == 0 ? "sees all tokens" : Sees(group).c_str()),
+      "font-weight=\"bold\"");
+  drawing->Text(left, top + 32, 12, kFaint,
+                Format("%u pages of %u tokens, %" PRIu64 " bytes each: %" PRIu64
+                       " bytes; %u used; a cell is %u page%s",
+                       group.n_pages, group.page_tokens, group.page_bytes, PoolBytes(group), used,
+                       grid.pages, grid.pages == 1 ? "" : "s"));
+  for (uint32_t cell = 0; cell < grid.cells; ++cell) {
+    const double x = left + (cell % kCellsPerRow) * kCellPitch;
+    const double y = top + 40 + (cell / kCellsPerRow) * kCellPitch;
+    const uint32_t first = cell * grid.pages;
+    const uint32_t count = std::min(grid.pages, group.n_pages - first);
+    const uint32_t used_here = used > first ? std::min(used - first, count) : 0;
+    const double used_size = kCellSize * used_here / count;
+    // A cell that is used in part shows the part.
+    if (used_here < count) {
+      drawing->Rect(x, y, kCellSize, kCellSize, Format("class=\"free\" fill=\"%s\"", kFree));
+    }
+    if (used_here > 0) {
+      drawing->Rect(x, y, used_size, kCellSize, Format("class=\"used\" fill=\"%s\"", kUsed));
+    }
+  }
+  drawing->End();
+}
+
+void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
+  uint64_t used_bytes = 0;
+  for (const arn_kv_group_info& group : picture.groups) {
+    used_bytes += UsedPages(group, picture.used_tokens) * group.page_bytes;
+  }
+  const double left = kMargin + 20;
+  drawing->Rect(left, top, kCellSize, kCellSize, Format("fill=\"%s\"", kUsed));
+  drawing->Text(left + 20, top + 11, 12, kInk,
+                Format("used by one sequence of %u tokens: %" PRIu64 " bytes at most",
+                       picture.used_tokens, used_bytes));
+  drawing->Rect(left + 440, top, kCellSize, kCellSize, Format("fill=\"%s\"", kFree));
+  drawing->Text(left + 460, top + 11, 12, kInk, "free: reserved, no memory behind it before use");
+}
+
+}  // namespace
+
+uint32_t UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
+  const uint32_t pages = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
+  return std::min({pages, group.sequence_pages, group.n_pages});
+}
+
+std::string DrawArena(const ArenaPicture& picture) {
+  double panel = 20 + 34;
+  for (const arn_kv_group_info& group : picture.groups) panel += GroupHeight(group) + 14;
+  Drawing drawing(kPanelTop + panel + kMargin);
+  DrawHead(picture, &drawing);
+  const Extent kv = DrawRegions(picture.plan, &drawing);
+  drawing.Polygon(
+      Format("%.2f,%.2f %.2f,%.2f %.2f,%.2f %.2f,%.2f", kv.left, kBarTop + kBarHeight, kv.right,
+             kBarTop + kBarHeight, kMargin + kInner, kPanelTop, kMargin, kPanelTop),
+      Format("fill=\"%s\" fill-opacity=\"0.35\"", kKvColour));
+  drawing.Rect(kMargin, kPanelTop, kInner, panel,
+               Format("fill=\"#fbfefc\" stroke=\"%s\" stroke-width=\"1\"", kUsed));
+  double top = kPanelTop + 14;
+  for (size_t g = 0; g < picture.groups.size(); ++g) {
+    DrawGroup(g, picture.groups[g], picture.used_tokens, top, &drawing);
+    top += GroupHeight(picture.groups[g]) + 14;
+  }
+  DrawLegend(picture, top + 6, &drawing);
+  return std::move(drawing).Finish();
+}
+
+}  // namespace arn::tool
