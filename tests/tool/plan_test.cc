@@ -209,6 +209,21 @@ TEST_F(PlanTest, NoCache_GivesTheSameAnswers) {
             Out("bench", {"-p", "8", "-n", "2", "-r", "1", "--no-cache"}).find("| decode"));
 }
 
+TEST_F(PlanTest, Bench_Sequences_ShareTheReadingOfWeights) {
+  const auto decode = [&](const char* sequences) {
+    const std::string out = Out(
+        "bench", {"-p", "0", "-n", "4", "-d", "16", "-r", "1", "--json", "--sequences", sequences});
+    const Json json = Json::parse(out, nullptr, /*allow_exceptions=*/false);
+    EXPECT_EQ(sequences, std::to_string(json["sequences"].get<int>()));
+    return json["results"][0]["bytes_per_token"].get<double>();
+  };
+  const double alone = decode("1"), four = decode("4"), forty = decode("40");
+  // bytes = weights / n + kv: equal steps of 1 / n give equal steps of bytes.
+  EXPECT_GT(alone, four);
+  EXPECT_NEAR((alone - four) / (1.0 - 1.0 / 4), (alone - forty) / (1.0 - 1.0 / 40), 1);
+  ExpectError("bench", {"--sequences", "0"}, 2, "--sequences");
+}
+
 class PictureTest : public PlanTest {
  protected:
   // The picture as check_svg.py reads it.

@@ -55,7 +55,11 @@ double Median(std::vector<double> values) {
 
 class Bench {
  public:
-  Bench(const Session& session, uint32_t vocab) : session_(session), vocab_(vocab) {}
+  // Decoding goes on in `n_sequences` sequences together.
+  Bench(const Session& session, uint32_t vocab, uint32_t n_sequences)
+      : session_(session), vocab_(vocab) {
+    for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
+  }
 
   Measurement Run(const Case& what, uint32_t repeats) {
     Measurement m;
@@ -70,25 +74,44 @@ class Bench {
   }
 
  private:
-  // Returns tokens/s.
+  // Empties all sequences and brings the first `n` of them to the depth of `ids`.
+  void Begin(const std::vector<int32_t>& ids, size_t n) {
+    for (const uint32_t sequence : sequences_) {
+      session_.Check(arn_session_select(session_.get(), sequence));
+      session_.Check(arn_session_reset(session_.get()));
+      if (sequence >= n || ids.empty()) continue;
+      session_.Check(arn_session_prefill(session_.get(), ids.data(), ids.size()));
+    }
+    session_.Check(arn_session_select(session_.get(), 0));
+    session_.Check(arn_session_reset_stats(session_.get()));
+  }
+
+  void Decode(int32_t* out) {
+    const size_t n = sequences_.size();
+    session_.Check(n == 1 ? arn_session_decode(session_.get(), out)
+                          : arn_session_decode_batch(session_.get(), sequences_.data(), n, out));
+  }
+
+  // Returns tokens/s, those of all sequences together.
   double RunOnce(const Case& what, double* bytes_per_token) {
     // Decoding needs a token to start from.
     const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
     const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
-    session_.Check(arn_session_reset(session_.get()));
-    if (before > 0) session_.Check(arn_session_prefill(session_.get(), ids.data(), before));
-    session_.Check(arn_session_reset_stats(session_.get()));
+    Begin({ids.begin(), ids.begin() + before}, what.is_prefill ? 1 : sequences_.size());
     if (what.is_prefill) {
       session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
       const arn_session_stats_data stats = session_.Stats();
       return PerSecond(stats.prefill_tokens, stats.prefill_ns);
     }
+    const double n = static_cast<double>(sequences_.size());
+    std::vector<int32_t> out(sequences_.size());
     double bytes = 0;
     for (uint32_t i = 0; i < what.tokens; ++i) {
-      int32_t id = 0;
-      session_.Check(arn_session_decode(session_.get(), &id));
+      Decode(out.data());
       const arn_session_stats_data stats = session_.Stats();
-      bytes += static_cast<double>(stats.weight_bytes_per_token + stats.kv_bytes_read_per_token);
+      // One step reads the weights once for all.
+      bytes += static_cast<double>(stats.weight_bytes_per_token) / n +
+               static_cast<double>(stats.kv_bytes_read_per_token);
     }
     *bytes_per_token = bytes / what.tokens;
     const arn_session_stats_data stats = session_.Stats();
@@ -97,6 +120,7 @@ class Bench {
 
   const Session& session_;
   uint32_t vocab_;
+  std::vector<uint32_t> sequences_;
 };
 
 double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_token / 1e9; }
@@ -141,6 +165,7 @@ void PrintJson(const Arguments& arguments, const Model& model,
   json.Key("target").String(model.info().target);
   json.Key("backend").String(arguments.session.backend);
   json.Key("kv").String(arguments.session.kv);
+  json.Key("sequences").Uint(arguments.session.sequences);
   json.Key("repeats").Uint(arguments.repeats);
   json.Key("results").BeginArray();
   for (const Measurement& m : measurements) WriteMeasurement(m, &json);
@@ -182,7 +207,7 @@ int Run(const Arguments& arguments) {
     options.n_threads = threads;
     const Session session(model, options);
     const CancelOnSignal cancel(session.get());
-    Bench bench(session, model.info().vocab);
+    Bench bench(session, model.info().vocab, options.max_sequences);
     for (const Case& c : cases) {
       measurements.push_back(bench.Run(c, arguments.repeats));
       measurements.back().threads = model.Plan(options).n_threads;
@@ -211,6 +236,10 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   AddEngineOptions(sub, &arguments->session);
+  sub->add_option("--sequences", arguments->session.sequences,
+                  "Sequences that decode together; tokens/s are those of all")
+      ->check(CLI::Range(1u, 1024u))
+      ->capture_default_str();
   AddNoCacheOption(sub, &arguments->session);
   sub->add_flag("--json", arguments->json, "One JSON object instead of a table");
   sub->footer(
@@ -218,6 +247,7 @@ Command AddBench(CLI::App* app) {
       "times\n"
       "its speed. Examples:\n"
       "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
+      "  arenite bench model.arn -p 0 -n 128 --sequences 8\n"
       "  arenite bench model.arn -p 0 -n 16 -d 256 --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }
