@@ -65,6 +65,9 @@ struct Backend {
   Status (*kv_write)(void* state, Slice to, Span<const std::byte> from);
   // Ends threads and releases what is not in `memory`. Null is allowed.
   void (*unload)(void* state);
+  // The pages are used where Region::kKv lies in `memory`, and nowhere else: its contents may be
+  // exchanged between two runs.
+  bool kv_in_memory = false;
 };
 
 }  // namespace arn

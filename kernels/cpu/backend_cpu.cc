@@ -82,7 +82,7 @@ void Unload(void* state) {
   if (state != nullptr) static_cast<State*>(state)->threads.Stop();
 }
 
-constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload};
+constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload, true};
 
 }  // namespace
 

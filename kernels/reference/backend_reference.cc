@@ -171,7 +171,7 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
 
 void Unload(void* state) { (void)state; }
 
-constexpr Backend kBackend = {"reference", Plan, Load, Run, KvRead, KvWrite, Unload};
+constexpr Backend kBackend = {"reference", Plan, Load, Run, KvRead, KvWrite, Unload, true};
 
 }  // namespace
 

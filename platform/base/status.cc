@@ -21,6 +21,8 @@ const char* StatusName(Status status) {
     case Status::kBundleVersion: return "bundle version not supported";
     case Status::kBundleTruncated: return "bundle truncated";
     case Status::kHashMismatch: return "hash mismatch";
+    case Status::kBadSave: return "bad saved session";
+    case Status::kSaveMismatch: return "saved session of another kind";
     case Status::kDevice: return "device error";
     case Status::kDeviceLost: return "device lost";
   }

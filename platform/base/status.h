@@ -30,6 +30,8 @@ enum class [[nodiscard]] Status : uint32_t {
   kBundleVersion = 0x31,
   kBundleTruncated = 0x32,
   kHashMismatch = 0x33,
+  kBadSave = 0x34,
+  kSaveMismatch = 0x35,
   // 0x4_: devices
   kDevice = 0x40,
   kDeviceLost = 0x41,

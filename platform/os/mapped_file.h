@@ -16,9 +16,18 @@ struct MappedFile {
 
 // kNotFound, kIo or kOutOfMemory, with the path and the system's reason in diag.
 Status MapFile(const char* path, MappedFile* out, Diag* diag);
+// An open descriptor for MapFd, MapCopy. kNotFound or kIo.
+Status OpenToMap(const char* path, int* out_fd, Diag* diag);
+void CloseMapped(int fd);
 // Maps [offset, offset + bytes) of an open file; bytes 0: up to the end. `offset` is a multiple of
 // 16384. The descriptor may be closed afterwards.
 Status MapFd(int fd, uint64_t offset, uint64_t bytes, MappedFile* out, Diag* diag);
 void UnmapFile(MappedFile* file);
+
+// Puts a copy-on-write mapping of [offset, offset + at.size()) of an open file over memory that
+// ReservePages gave. Whole OS pages only: returns how many bytes from the start of `at` are mapped
+// now, 0 when the two do not lie alike or the OS refuses; the rest is as before. The file is not
+// changed by writes to the memory; it must not be truncated while the mapping lives.
+size_t MapCopy(int fd, uint64_t offset, Span<std::byte> at);
 
 }  // namespace arn

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "platform/base/result.h"
 #include "platform/os/mapped_file.h"
 
 namespace arn {
@@ -46,13 +47,19 @@ Status MapFd(int fd, uint64_t offset, uint64_t bytes, MappedFile* out, Diag* dia
   return Status::kOk;
 }
 
+Status OpenToMap(const char* path, int* out_fd, Diag* diag) {
+  *out_fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (*out_fd >= 0) return Status::kOk;
+  return diag->Fail(errno == ENOENT ? Status::kNotFound : Status::kIo, "%s: %s", path,
+                    strerror(errno));
+}
+
+void CloseMapped(int fd) { close(fd); }
+
 Status MapFile(const char* path, MappedFile* out, Diag* diag) {
   *out = MappedFile();
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return diag->Fail(errno == ENOENT ? Status::kNotFound : Status::kIo, "%s: %s", path,
-                      strerror(errno));
-  }
+  int fd = -1;
+  ARN_TRY(OpenToMap(path, &fd, diag));
   Diag inner;
   const Status status = MapFd(fd, 0, 0, out, &inner);
   close(fd);
@@ -65,6 +72,18 @@ void UnmapFile(MappedFile* file) {
     munmap(const_cast<std::byte*>(file->bytes.data()), file->bytes.size());
   }
   *file = MappedFile();
+}
+
+size_t MapCopy(int fd, uint64_t offset, Span<std::byte> at) {
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  const auto page = static_cast<uint64_t>(page_bytes > 0 ? page_bytes : 4096);
+  const size_t bytes = at.size() - static_cast<size_t>(at.size() % page);
+  if (bytes == 0 || offset % page != 0 || reinterpret_cast<uintptr_t>(at.data()) % page != 0) {
+    return 0;
+  }
+  void* p = mmap(at.data(), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd,
+                 static_cast<off_t>(offset));
+  return p == MAP_FAILED ? 0 : bytes;
 }
 
 }  // namespace arn

@@ -16,6 +16,8 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
     out->groups[g] = groups[g];
     const uint64_t entries = uint64_t{groups[g].table_pages} * n_sequences;
     ARN_ASSIGN(out->pages[g], layout->AddArray(Region::kConstants, entries, sizeof(uint32_t)));
+    ARN_ASSIGN(out->numbers[g],
+               layout->AddArray(Region::kConstants, groups[g].n_pages, sizeof(uint32_t)));
     ARN_ASSIGN(out->pools[g], PagePool::MakePlan(groups[g].n_pages, layout));
     tables += n_sequences;
     pages_of_one += groups[g].table_pages;
@@ -43,6 +45,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
     groups_[g] = plan.groups[g];
     pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
     pages_[g] = memory.As<uint32_t>(plan.pages[g]);
+    numbers_[g] = memory.As<uint32_t>(plan.numbers[g]);
     for (uint32_t s = 0; s < n_sequences_; ++s) {
       Table(s, g) = PageTable();
       Table(s, g).pages = Pages(s, g);

@@ -23,10 +23,11 @@ struct KvCachePlan {
   uint32_t max_edits = 0;
   CacheGroup groups[kMaxKvGroups];
   PagePool::Plan pools[kMaxKvGroups];
-  Slice pages[kMaxKvGroups];  // u32 [n_sequences, table_pages]
-  Slice tables;               // PageTable [n_sequences, n_groups]
-  Slice lengths;              // u32 [n_sequences]
-  Slice edits;                // KvEdit [max_edits]
+  Slice pages[kMaxKvGroups];    // u32 [n_sequences, table_pages]
+  Slice numbers[kMaxKvGroups];  // u32 [n_pages]: scratch
+  Slice tables;                 // PageTable [n_sequences, n_groups]
+  Slice lengths;                // u32 [n_sequences]
+  Slice edits;                  // KvEdit [max_edits]
 };
 Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
                    KvCachePlan* out);
@@ -77,6 +78,23 @@ class KvCache {
   // with nothing changed, when shared pages have to be copied and the pool has too few.
   Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped);
 
+  // What is worth keeping of a table: the pages of tokens that the next one can see.
+  PageTable SeenTable(uint32_t sequence, uint32_t g) const;
+  // Numbers the pages that the first n_sequences' seen tables name, in the order of their first
+  // appearance, and returns how many there are. numbers(g)[page] then is the page's number.
+  uint32_t NumberPages(uint32_t g, uint32_t n_sequences) const;
+  // u32 [pool(g).n_pages()]: scratch for whoever saves or restores.
+  uint32_t* numbers(uint32_t g) const { return numbers_[g]; }
+
+  // Restoring: first all sequences are forgotten and each group takes its first n_pages[g] pages;
+  // then each sequence gets its length, and group by group its table. `entries`: u32 [n_pages], at
+  // any alignment, each below the group's n_pages. The caller has checked that it all fits and that
+  // no page is without a table.
+  void BeginRestore(const uint32_t* n_pages);
+  void RestoreLength(uint32_t sequence, uint32_t length) { lengths_[sequence] = length; }
+  void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
+                    const void* entries);
+
   // What has to be done to the pages, in this order, before the next run reads or writes them.
   Span<const KvEdit> edits() const { return {edits_, n_edits_}; }
   void ClearEdits() { n_edits_ = 0; }
@@ -101,6 +119,7 @@ class KvCache {
   CacheGroup groups_[kMaxKvGroups];
   PagePool pools_[kMaxKvGroups];
   uint32_t* pages_[kMaxKvGroups] = {};
+  uint32_t* numbers_[kMaxKvGroups] = {};
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
   KvEdit* edits_ = nullptr;

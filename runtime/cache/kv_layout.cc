@@ -30,7 +30,12 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
   out->v_scale_offset = 2 * block + scale_block;
   out->layer_bytes = 2 * block + 2 * scale_block;
   out->page_bytes = out->layer_bytes * n_layers;
-  Result<Slice> pool = layout->AddArray(Region::kKv, out->n_pages, out->page_bytes);
+  // Whole OS pages, so that a file can be mapped over the pool. Below 2^50 * 2^32 the product may
+  // leave 64 bits.
+  uint64_t bytes = 0;
+  const bool fits = CheckedMul(out->n_pages, out->page_bytes, &bytes);
+  Result<Slice> pool =
+      fits ? layout->Add(Region::kKv, bytes, kRegionAlign) : Result<Slice>(Status::kOutOfMemory);
   if (!pool.ok()) {
     return diag->Fail(pool.status(), "%u KV pages of %llu bytes do not fit the address space",
                       out->n_pages, static_cast<unsigned long long>(out->page_bytes));

@@ -12,12 +12,15 @@ Result<PagePool::Plan> PagePool::MakePlan(uint32_t n_pages, Layout* layout) {
 void PagePool::Init(const Plan& plan, const Memory& memory, uint32_t n_pages) {
   free_ = memory.As<uint32_t>(plan.free_pages);
   references_ = memory.As<uint32_t>(plan.references);
-  n_pages_ = n_free_ = n_pages;
+  n_pages_ = n_pages;
+  Restart(0);
+}
+
+void PagePool::Restart(uint32_t n) {
+  n_free_ = n_pages_ - n;
   // Low pages first, so that a short sequence touches one run of memory.
-  for (uint32_t i = 0; i < n_pages; ++i) {
-    free_[i] = n_pages - 1 - i;
-    references_[i] = 0;
-  }
+  for (uint32_t i = 0; i < n_free_; ++i) free_[i] = n_pages_ - 1 - i;
+  for (uint32_t i = 0; i < n_pages_; ++i) references_[i] = 0;
 }
 
 uint32_t PagePool::Take() {

@@ -19,6 +19,8 @@ class PagePool {
 
   // All pages free.
   void Init(const Plan& plan, const Memory& memory, uint32_t n_pages);
+  // All pages free but the first n, which nothing names yet: the caller retains each.
+  void Restart(uint32_t n);
 
   uint32_t n_pages() const { return n_pages_; }
   uint32_t n_free() const { return n_free_; }

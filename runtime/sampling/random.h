@@ -14,6 +14,10 @@ class Random {
   // Uniform in [0, 1), 53 bits.
   double NextUnit();
 
+  // Where it is in its numbers: all that there is to save.
+  uint64_t state() const { return state_; }
+  void set_state(uint64_t state) { state_ = state; }
+
  private:
   uint64_t state_ = 0;
 };

@@ -33,6 +33,10 @@ class Sampler {
   void Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory, uint32_t vocab);
   // Checked options; restarts the random numbers.
   void Configure(const SamplingOptions& options);
+  // To go on where another sampler was: Configure(its options()), then this.
+  void set_random_state(uint64_t state) { random_.set_state(state); }
+  const SamplingOptions& options() const { return options_; }
+  uint64_t random_state() const { return random_.state(); }
 
   // logits: f32 [vocab], unchanged. The same logits, options and draws give the same token on every
   // machine.

@@ -10,6 +10,8 @@
 #include "runtime/memory/session_plan.h"
 #include "runtime/model/model.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/state/state_reader.h"
+#include "runtime/state/state_writer.h"
 
 namespace arn {
 
@@ -51,6 +53,15 @@ struct Sequence {
   bool has_logits = false;
 };
 
+// A state to restore.
+struct StateSource {
+  Span<const std::byte> bytes;
+  // The open file that `bytes` are a mapping of, from its start; -1: none. Its pages are mapped
+  // instead of copied where that can be done.
+  int fd = -1;
+  bool verify_pages = false;
+};
+
 class Session {
  public:
   static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence)}; }
@@ -77,6 +88,12 @@ class Session {
   Status StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids);
   Status DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_ids);
   Status Trim(uint64_t* out_bytes);
+  // A state of SaveBytes() goes to the sink. kUnsupported without a cache.
+  Status SaveBytes(uint64_t* out_bytes) const;
+  Status Save(const StateSink& sink);
+  // Replaces all sequences by those of a state. On failure nothing has changed, unless the backend
+  // itself failed (a device): then all sequences are empty.
+  Status Restore(const StateSource& source);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
 
   uint32_t selected() const { return selected_; }
@@ -127,6 +144,15 @@ class Session {
   Status Failed(Status status, uint32_t sequence);
   Status Full(uint32_t sequence);
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
+
+  uint64_t ModelHash() const;
+  // Sequences that a state holds: up to the last that is not as in a new session.
+  uint32_t SequencesToSave() const;
+  void CountState(StateCounts* out) const;
+  Status SaveIndex(const StateCounts& counts, StateGroup* groups, StateWriter* writer) const;
+  Status SavePages(const StateCounts& counts, uint32_t g, StateWriter* writer) const;
+  Status RestorePages(const StateView& view, int fd);
+  void RestoreSequences(const StateView& view);
 
   Sequence& At(uint32_t sequence) { return sequences_[sequence]; }
   int32_t* History(uint32_t sequence) const {

@@ -28,9 +28,14 @@ MAY_INCLUDE = {
         "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/",
     ),
+    "runtime/state": (
+        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "runtime/text/", "runtime/sampling/", "runtime/memory/",
+    ),
     "runtime/session": (
         "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/memory/", "runtime/backends.h",
+        "runtime/text/", "runtime/sampling/", "runtime/memory/", "runtime/state/",
+        "runtime/backends.h",
     ),
     "runtime/api": ("platform/", "kernels/*.h", "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", "kernels/*.h"),

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <cstdio>
+#include <string>
 
 #include "tests/support/session_support.h"
 
@@ -107,6 +109,8 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   sampling.temperature = 0.8f;
   sampling.top_k = 20;
   sampling.top_p = 0.9f;
+  std::vector<uint8_t> state(8u << 20);
+  const std::string path = testing::TempDir() + "/no_allocation.state";
 
   g_calls = 0;
   g_trap = true;
@@ -116,12 +120,25 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
     status = arn_session_decode(session.get(), &id);
     if (i == 100) status = arn_session_set_sampling(session.get(), &sampling);
   }
+  uint64_t state_bytes = 0;
+  const arn_status saved =
+      arn_session_save_memory(session.get(), state.data(), state.size(), &state_bytes);
+  arn_session_reset(session.get());
+  const arn_status restored =
+      arn_session_restore_memory(session.get(), state.data(), state_bytes, nullptr);
+  const arn_status to_file = arn_session_save(session.get(), path.c_str());
+  const arn_status from_file = arn_session_restore(session.get(), path.c_str(), nullptr);
   arn_session_reset(session.get());
   const arn_status again = arn_session_prefill(session.get(), prompt.data(), 1);
   g_trap = false;
 
   EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
   EXPECT_EQ(ARN_OK, again);
+  EXPECT_EQ(ARN_OK, saved);
+  EXPECT_EQ(ARN_OK, restored);
+  EXPECT_EQ(ARN_OK, to_file);
+  EXPECT_EQ(ARN_OK, from_file);
+  std::remove(path.c_str());
   EXPECT_EQ(0u, g_calls.load());
 }
 

@@ -9,33 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/layer_shapes.h"
 #include "tests/support/logits_support.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
 namespace {
-
-struct Shape {
-  const char* name;
-  std::vector<TinyLayer> layers;
-};
-
-std::vector<Shape> Shapes() {
-  return {
-      {"full", {{}, {}, {}}},
-      {"window", {{9}, {9}, {9}}},
-      {"window_of_a_page", {{8}, {8}}},
-      {"window_of_one", {{1}, {}}},
-      {"window_and_full", {{12}, {12}, {}, {12}}},
-      {"two_windows", {{5}, {20}, {5}}},
-      {"chunks", {{0, 16}, {0, 16}}},
-      {"odd_chunks_and_full", {{0, 11}, {}, {0, 11}}},
-      {"shared", {{}, {}, {0, 0, 0}, {0, 0, 1}}},
-      {"shared_window", {{6}, {}, {6, 0, 0}, {0, 0, 1}}},
-  };
-}
-
-std::string ShapeName(const testing::TestParamInfo<Shape>& info) { return info.param.name; }
 
 constexpr uint32_t kVocab = 61;
 

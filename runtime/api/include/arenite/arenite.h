@@ -57,6 +57,8 @@ enum {
   ARN_BUNDLE_VERSION = 0x31,
   ARN_BUNDLE_TRUNCATED = 0x32,
   ARN_HASH_MISMATCH = 0x33,
+  ARN_BAD_SAVE = 0x34,      /* not a saved session, or one cut short or contradicting itself */
+  ARN_SAVE_MISMATCH = 0x35, /* saved with another model, KV type or page size */
   ARN_DEVICE = 0x40,
   ARN_DEVICE_LOST = 0x41
 };
@@ -344,6 +346,52 @@ ARN_API arn_status arn_session_step(arn_session* session, const uint32_t* sequen
 /* The same with tokens that each sequence chooses by its sampling. out_ids [n]. */
 ARN_API arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequences,
                                             size_t n, int32_t* out_ids);
+
+/* ---- saving
+ *
+ * A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,
+ * and the KV pages that the next tokens see, those that forks share once. docs/state-format.md. It
+ * is restored into a session of the same model, kv_type and kv_page_tokens; context_tokens,
+ * max_sequences, kv_tokens, prefill_chunk, threads and backend may differ as long as what was saved
+ * fits. A session with no_cache = 1 saves and restores nothing (ARN_UNSUPPORTED). */
+
+/* Bytes that saving takes now. */
+ARN_API arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes);
+/* Saves into the caller's buffer. *out_bytes: bytes that it took, or would take when capacity is
+ * less (ARN_BUFFER_TOO_SMALL; nothing is written). */
+ARN_API arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t capacity,
+                                           uint64_t* out_bytes);
+/* Saves into a file, which takes the place of `path` when it is whole and on the disk; until then,
+ * and after a failure, what was there before stays. Written to `path`.tmp in the same folder;
+ * ARN_BAD_STATE when another save to this path is under way. ARN_DISK_FULL leaves nothing behind.
+ */
+ARN_API arn_status arn_session_save(arn_session* session, const char* path);
+
+enum {
+  ARN_VERIFY_DEFAULT = 0, /* from memory: pages too; from a file: all but the pages */
+  ARN_VERIFY_ALL = 1,     /* the hash of the pages too, which reads all of them */
+  ARN_VERIFY_TABLES = 2   /* all but the pages: then damage to them goes unnoticed */
+};
+typedef struct arn_restore_options {
+  size_t struct_size;
+  uint32_t verify; /* ARN_VERIFY_... */
+} arn_restore_options;
+#define ARN_RESTORE_OPTIONS_INIT \
+  { sizeof(arn_restore_options), ARN_VERIFY_DEFAULT }
+
+/* Replaces all sequences by the saved ones; those that were not saved become as in a new session.
+ * `options` may be NULL. The bytes are not trusted: what is damaged or cut short is refused
+ * (ARN_BAD_SAVE, ARN_HASH_MISMATCH), and so is what was saved by another model or kind of session
+ * (ARN_SAVE_MISMATCH) or has more than this one holds (ARN_CONTEXT_FULL). Then nothing has changed.
+ * The bytes are not needed afterwards. */
+ARN_API arn_status arn_session_restore_memory(arn_session* session, const void* data,
+                                              uint64_t bytes, const arn_restore_options* options);
+/* The same from a file. When the session reserved its memory itself, the pages are not read but
+ * mapped copy-on-write and come from the file as they are used: the file may be replaced or removed
+ * afterwards, but must not be shortened or written to in place while the session lives. */
+ARN_API arn_status arn_session_restore(arn_session* session, const char* path,
+                                       const arn_restore_options* options);
+
 /* Ends the call that is running on another thread (within one layer's time) with ARN_CANCELLED.
  * Without a running call it is remembered for the next one. */
 ARN_API void arn_session_cancel(arn_session* session);

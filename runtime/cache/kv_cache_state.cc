@@ -1,0 +1,70 @@
+// What saving and restoring need of the cache.
+#include <cstring>
+
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+#include "runtime/cache/kv_cache.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kNoNumber = UINT32_MAX;
+
+}  // namespace
+
+PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
+  const CacheGroup& group = groups_[g];
+  PageTable table = tables(sequence)[g];
+  const uint32_t length = lengths_[sequence];
+  // Pages that a failed run has reserved.
+  const uint64_t end = CeilDiv(length, group.page_tokens);
+  table.n_pages = end <= table.first_page
+                      ? 0
+                      : Min(table.n_pages, static_cast<uint32_t>(end) - table.first_page);
+  const uint32_t first = FirstVisible(length, group.window, group.chunk) / group.page_tokens;
+  if (first > table.first_page) {
+    const uint32_t unseen = Min(first - table.first_page, table.n_pages);
+    table.pages += unseen;
+    table.n_pages -= unseen;
+    table.first_page = first;
+  }
+  return table;
+}
+
+uint32_t KvCache::NumberPages(uint32_t g, uint32_t n_sequences) const {
+  uint32_t* numbers = numbers_[g];
+  for (uint32_t i = 0; i < groups_[g].n_pages; ++i) numbers[i] = kNoNumber;
+  uint32_t n = 0;
+  for (uint32_t s = 0; s < n_sequences; ++s) {
+    const PageTable table = SeenTable(s, g);
+    for (uint32_t i = 0; i < table.n_pages; ++i) {
+      uint32_t& number = numbers[table.pages[i]];
+      if (number == kNoNumber) number = n++;
+    }
+  }
+  return n;
+}
+
+void KvCache::BeginRestore(const uint32_t* n_pages) {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    for (uint32_t s = 0; s < n_sequences_; ++s) {
+      Table(s, g).n_pages = 0;
+      Table(s, g).first_page = 0;
+    }
+    pools_[g].Restart(n_pages[g]);
+  }
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = 0;
+  n_edits_ = 0;
+}
+
+void KvCache::RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
+                           const void* entries) {
+  PageTable& table = Table(sequence, g);
+  uint32_t* pages = Pages(sequence, g);
+  if (n_pages > 0) std::memcpy(pages, entries, uint64_t{n_pages} * sizeof(uint32_t));
+  table.first_page = first_page;
+  table.n_pages = n_pages;
+  for (uint32_t i = 0; i < n_pages; ++i) pools_[g].Retain(pages[i]);
+}
+
+}  // namespace arn

@@ -1,0 +1,78 @@
+// Session::Restore: everything is checked first, then the sequences are replaced.
+#include <cstring>
+
+#include "platform/os/mapped_file.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+
+Status Session::Restore(const StateSource& source) {
+  if (plan_.options.no_cache) {
+    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be restored");
+  }
+  uint32_t* scratch[kMaxKvGroups] = {};
+  for (uint32_t g = 0; g < cache_.n_groups(); ++g) scratch[g] = cache_.numbers(g);
+  const StateTarget target{&plan_, ModelHash(), scratch};
+  StateView view;
+  ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &view, &diag_));
+  const Status status = RestorePages(view, source.fd);
+  if (status != Status::kOk) {
+    // Some pages are overwritten: what the sequences saw is gone.
+    for (uint32_t s = 0; s < sequences_.size(); ++s) {
+      cache_.Clear(s);
+      At(s).has_logits = false;
+    }
+    return status;
+  }
+  RestoreSequences(view);
+  return Status::kOk;
+}
+
+// The saved pages become the first of each pool, in their order.
+Status Session::RestorePages(const StateView& view, int fd) {
+  const bool can_map = fd >= 0 && !owned_.empty() && plan_.backend->kv_in_memory;
+  for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
+    const StateGroup group = view.Group(g);
+    const Span<const std::byte> pages = view.pages(group);
+    const Slice pool = plan_.kv_groups[g].pool;
+    const size_t mapped = can_map ? MapCopy(fd, group.pages_offset, {memory_.At(pool), pages.size()}) : 0;
+    if (mapped == pages.size()) continue;
+    const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
+    ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));
+  }
+  return Status::kOk;
+}
+
+void Session::RestoreSequences(const StateView& view) {
+  uint32_t n_pages[kMaxKvGroups] = {};
+  for (uint32_t g = 0; g < cache_.n_groups(); ++g) n_pages[g] = view.Group(g).n_pages;
+  cache_.BeginRestore(n_pages);
+  const std::byte* entries = view.entries();
+  const std::byte* tokens = view.tokens();
+  const std::byte* logits = view.logits();
+  const uint64_t logits_bytes = uint64_t{plan_.program.vocab} * sizeof(float);
+  for (uint32_t s = 0; s < sequences_.size(); ++s) {
+    Sequence& sequence = At(s);
+    sequence.has_logits = false;
+    sequence.sampler.Configure(SamplingOptions());
+    if (s >= view.header().n_sequences) continue;
+    const StateSequence record = view.Sequence(s);
+    sequence.sampler.Configure(SamplingOf(record));
+    sequence.sampler.set_random_state(record.random_state);
+    cache_.RestoreLength(s, record.n_tokens);
+    for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
+      const StateTable table = view.Table(s, g);
+      cache_.RestoreTable(s, g, table.first_page, table.n_pages, entries);
+      entries += uint64_t{table.n_pages} * sizeof(uint32_t);
+    }
+    std::memcpy(History(s), tokens, uint64_t{record.n_tokens} * sizeof(int32_t));
+    tokens += uint64_t{record.n_tokens} * sizeof(int32_t);
+    if (record.has_logits == 0) continue;
+    std::memcpy(LogitsOf(s), logits, logits_bytes);
+    sequence.has_logits = true;
+    logits += logits_bytes;
+  }
+  selected_ = view.header().selected;
+}
+
+}  // namespace arn

@@ -1,0 +1,194 @@
+// Session::Save: the sequences and what they need to go on, as docs/state-format.md lays it out.
+#include <cstddef>
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "runtime/bundle/bundle.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+namespace {
+
+StateSequence RecordOf(const Sampler& sampler, uint32_t n_tokens, bool has_logits) {
+  const SamplingOptions& options = sampler.options();
+  StateSequence out = {};
+  out.n_tokens = n_tokens;
+  out.has_logits = has_logits ? 1 : 0;
+  out.temperature = options.temperature;
+  out.top_k = options.top_k;
+  out.top_p = options.top_p;
+  out.min_p = options.min_p;
+  out.seed = options.seed;
+  out.random_state = sampler.random_state();
+  return out;
+}
+
+// Whether the sampler is as a new session's.
+bool IsNew(const Sampler& sampler) {
+  Sampler other;
+  other.Configure(SamplingOptions());
+  const StateSequence a = RecordOf(sampler, 0, false), b = RecordOf(other, 0, false);
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+}  // namespace
+
+uint64_t Session::ModelHash() const {
+  BundleHeader header;
+  std::memcpy(&header, model_.bundle.file.data(), sizeof header);
+  return header.index_hash;
+}
+
+uint32_t Session::SequencesToSave() const {
+  auto n = static_cast<uint32_t>(sequences_.size());
+  while (n > selected_ + 1 && cache_.length(n - 1) == 0 && IsNew(sequences_[n - 1].sampler)) --n;
+  return n;
+}
+
+void Session::CountState(StateCounts* out) const {
+  *out = StateCounts();
+  out->n_groups = cache_.n_groups();
+  out->n_sequences = SequencesToSave();
+  out->vocab = plan_.program.vocab;
+  for (uint32_t s = 0; s < out->n_sequences; ++s) {
+    out->n_tokens += cache_.length(s);
+    out->n_logits += sequences_[s].has_logits ? 1 : 0;
+    for (uint32_t g = 0; g < out->n_groups; ++g) out->n_entries += cache_.SeenTable(s, g).n_pages;
+  }
+  for (uint32_t g = 0; g < out->n_groups; ++g) {
+    out->n_pages[g] = cache_.NumberPages(g, out->n_sequences);
+    out->page_bytes[g] = plan_.kv_groups[g].page_bytes;
+  }
+}
+
+Status Session::SaveBytes(uint64_t* out_bytes) const {
+  *out_bytes = 0;
+  if (plan_.options.no_cache) {
+    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be saved");
+  }
+  StateCounts counts;
+  CountState(&counts);
+  StateLayout layout;
+  ARN_TRY(PlanState(counts, &layout));
+  *out_bytes = layout.file_bytes;
+  return Status::kOk;
+}
+
+Status Session::SaveIndex(const StateCounts& counts, StateGroup* groups,
+                          StateWriter* writer) const {
+  ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    const Sequence& sequence = sequences_[s];
+    const StateSequence record = RecordOf(sequence.sampler, cache_.length(s), sequence.has_logits);
+    ARN_TRY(writer->Append(&record, sizeof record));
+  }
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    for (uint32_t g = 0; g < counts.n_groups; ++g) {
+      const PageTable table = cache_.SeenTable(s, g);
+      const StateTable record = {table.first_page, table.n_pages};
+      ARN_TRY(writer->Append(&record, sizeof record));
+    }
+  }
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    for (uint32_t g = 0; g < counts.n_groups; ++g) {
+      const PageTable table = cache_.SeenTable(s, g);
+      for (uint32_t i = 0; i < table.n_pages; ++i) {
+        const uint32_t number = cache_.numbers(g)[table.pages[i]];
+        ARN_TRY(writer->Append(&number, sizeof number));
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+Status Session::SavePages(const StateCounts& counts, uint32_t g, StateWriter* writer) const {
+  const KvGroup& group = plan_.kv_groups[g];
+  uint32_t next = 0;
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    const PageTable table = cache_.SeenTable(s, g);
+    for (uint32_t i = 0; i < table.n_pages; ++i) {
+      const uint32_t page = table.pages[i];
+      if (cache_.numbers(g)[page] != next) continue;  // an earlier table's
+      ++next;
+      const uint64_t first = group.pool.offset + page * group.page_bytes;
+      for (uint64_t done = 0; done < group.page_bytes;) {
+        const Span<std::byte> room =
+            writer->Room(static_cast<size_t>(Min<uint64_t>(group.page_bytes - done, SIZE_MAX)));
+        const Slice from{Region::kKv, first + done, room.size()};
+        ARN_TRY(plan_.backend->kv_read(backend_state_, from, room));
+        ARN_TRY(writer->Filled(room.size()));
+        done += room.size();
+      }
+    }
+  }
+  return next == counts.n_pages[g] ? Status::kOk : Status::kInternal;
+}
+
+Status Session::Save(const StateSink& sink) {
+  if (plan_.options.no_cache) {
+    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be saved");
+  }
+  StateCounts counts;
+  CountState(&counts);
+  StateLayout layout;
+  ARN_TRY(PlanState(counts, &layout));
+  StateHeader header = {};
+  std::memcpy(header.magic, kStateMagic, sizeof header.magic);
+  header.version = kStateVersion;
+  header.header_bytes = sizeof header;
+  header.file_bytes = layout.file_bytes;
+  header.model_hash = ModelHash();
+  header.geometry_hash = GeometryHash(plan_);
+  header.n_groups = counts.n_groups;
+  header.n_sequences = counts.n_sequences;
+  header.selected = selected_;
+  header.kv_dtype = static_cast<uint32_t>(plan_.options.kv_dtype);
+  header.page_tokens = plan_.options.kv_page_tokens;
+  header.vocab = counts.vocab;
+  header.index = layout.index;
+  header.tokens = layout.tokens;
+  header.logits = layout.logits;
+
+  // The pages come first because the index has their hashes, the header last because it has all.
+  StateGroup groups[kMaxKvGroups] = {};
+  for (uint32_t g = 0; g < counts.n_groups; ++g) {
+    const KvGroup& group = plan_.kv_groups[g];
+    StateWriter writer(sink,
+                       g == 0 ? layout.logits.offset + layout.logits.bytes
+                              : layout.pages[g - 1].offset + layout.pages[g - 1].bytes,
+                       &diag_);
+    ARN_TRY(writer.Begin(layout.pages[g].offset));
+    ARN_TRY(SavePages(counts, g, &writer));
+    groups[g] = {group.n_layers,
+                 group.n_kv_heads,
+                 group.head_dim,
+                 plan_.cache.groups[g].window,
+                 plan_.cache.groups[g].chunk,
+                 counts.n_pages[g],
+                 group.page_bytes,
+                 layout.pages[g].offset,
+                 writer.Digest()};
+    ARN_TRY(writer.Flush());
+  }
+  StateWriter writer(sink, sizeof header, &diag_);
+  ARN_TRY(writer.Begin(layout.index.offset));
+  ARN_TRY(SaveIndex(counts, groups, &writer));
+  header.index.hash = writer.Digest();
+  ARN_TRY(writer.Begin(layout.tokens.offset));
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    ARN_TRY(writer.Append(History(s), cache_.length(s) * sizeof(int32_t)));
+  }
+  header.tokens.hash = writer.Digest();
+  ARN_TRY(writer.Begin(layout.logits.offset));
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    if (!sequences_[s].has_logits) continue;
+    ARN_TRY(writer.Append(LogitsOf(s), uint64_t{counts.vocab} * sizeof(float)));
+  }
+  header.logits.hash = writer.Digest();
+  ARN_TRY(writer.Flush());
+  header.header_hash = Xxh64(&header, offsetof(StateHeader, header_hash));
+  return sink.write(sink.user, 0, {reinterpret_cast<const std::byte*>(&header), sizeof header},
+                    &diag_);
+}
+
+}  // namespace arn

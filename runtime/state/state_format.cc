@@ -1,0 +1,67 @@
+#include "runtime/state/state_format.h"
+
+#include "platform/base/arith.h"
+#include "platform/base/hash.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kMaxStateBytes = uint64_t{1} << 62;
+
+// Puts count * element_bytes behind *end, at a multiple of `align`.
+Status Place(uint64_t count, uint64_t element_bytes, uint64_t align, uint64_t* end,
+             StateSection* out) {
+  uint64_t bytes = 0, after = 0;
+  const uint64_t offset = AlignUp(*end, align);
+  if (!CheckedMul(count, element_bytes, &bytes) || !CheckedAdd(offset, bytes, &after) ||
+      after > kMaxStateBytes) {
+    return Status::kOutOfMemory;
+  }
+  *out = {offset, bytes, 0};
+  *end = after;
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status PlanState(const StateCounts& counts, StateLayout* out) {
+  *out = StateLayout();
+  const uint64_t records = counts.n_groups * sizeof(StateGroup) +
+                           counts.n_sequences * sizeof(StateSequence) +
+                           uint64_t{counts.n_sequences} * counts.n_groups * sizeof(StateTable);
+  uint64_t entries = 0;
+  if (!CheckedMul(counts.n_entries, sizeof(uint32_t), &entries) ||
+      entries > kMaxStateBytes - records) {
+    return Status::kOutOfMemory;
+  }
+  uint64_t end = sizeof(StateHeader);
+  ARN_TRY(Place(records + entries, 1, kStateSectionAlign, &end, &out->index));
+  ARN_TRY(Place(counts.n_tokens, sizeof(int32_t), kStateSectionAlign, &end, &out->tokens));
+  uint64_t logits = 0;
+  if (!CheckedMul(counts.n_logits, counts.vocab, &logits)) return Status::kOutOfMemory;
+  ARN_TRY(Place(logits, sizeof(float), kStateSectionAlign, &end, &out->logits));
+  for (uint32_t g = 0; g < counts.n_groups; ++g) {
+    ARN_TRY(Place(counts.n_pages[g], counts.page_bytes[g], kStatePageAlign, &end, &out->pages[g]));
+  }
+  out->file_bytes = end;
+  return Status::kOk;
+}
+
+uint64_t GeometryHash(const SessionPlan& plan) {
+  Xxh64Stream hash;
+  const auto add = [&hash](uint32_t value) { hash.Update(&value, sizeof value); };
+  add(static_cast<uint32_t>(plan.options.kv_dtype));
+  add(plan.options.kv_page_tokens);
+  add(plan.cache.n_groups);
+  for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
+    const KvGroup& group = plan.kv_groups[g];
+    add(group.n_layers);
+    add(group.n_kv_heads);
+    add(group.head_dim);
+    add(plan.cache.groups[g].window);
+    add(plan.cache.groups[g].chunk);
+  }
+  return hash.Digest();
+}
+
+}  // namespace arn

@@ -1,0 +1,360 @@
+#include "runtime/state/state_reader.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "kernels/kv_page.h"
+#include "platform/base/arith.h"
+#include "platform/base/hash.h"
+
+namespace arn {
+namespace {
+
+template <typename T>
+T Load(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+Status CheckHash(Span<const std::byte> bytes, uint64_t expected, const char* what, Diag* diag) {
+  const uint64_t hash = Xxh64(bytes.data(), bytes.size());
+  if (hash == expected) return Status::kOk;
+  return diag->Fail(Status::kHashMismatch,
+                    "the saved %s are damaged: their hash is %016" PRIx64
+                    ", the file says "
+                    "%016" PRIx64,
+                    what, hash, expected);
+}
+
+Status CheckHeader(Span<const std::byte> file, StateHeader* out, Diag* diag) {
+  if (file.size() < sizeof *out) {
+    return diag->Fail(Status::kBadSave, "the state has %zu bytes, its header alone has %zu",
+                      file.size(), sizeof *out);
+  }
+  *out = Load<StateHeader>(file.data());
+  if (std::memcmp(out->magic, kStateMagic, sizeof kStateMagic) != 0) {
+    return diag->Fail(Status::kBadSave, "not a saved session: it does not begin with ARNSTATE");
+  }
+  if (out->version != kStateVersion) {
+    return diag->Fail(Status::kBadSave, "state version %u, this library reads %u", out->version,
+                      kStateVersion);
+  }
+  const uint64_t hash = Xxh64(file.data(), offsetof(StateHeader, header_hash));
+  if (hash != out->header_hash) {
+    return diag->Fail(Status::kHashMismatch,
+                      "the state's header is damaged: its hash is %016" PRIx64
+                      ", the file says %016" PRIx64,
+                      hash, out->header_hash);
+  }
+  if (out->header_bytes != sizeof *out) {
+    return diag->Fail(Status::kBadSave, "header_bytes is %u, expected %zu", out->header_bytes,
+                      sizeof *out);
+  }
+  if (out->file_bytes != file.size()) {
+    return diag->Fail(Status::kBadSave, "the state has %zu bytes, its header says %" PRIu64,
+                      file.size(), out->file_bytes);
+  }
+  return Status::kOk;
+}
+
+Status Differs(const char* what, uint64_t saved, uint64_t here, Diag* diag) {
+  return diag->Fail(Status::kSaveMismatch, "%s: %" PRIu64 " was saved, this session has %" PRIu64,
+                    what, saved, here);
+}
+
+Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag* diag) {
+  const SessionPlan& plan = *target.plan;
+  if (header.model_hash != target.model_hash) {
+    return diag->Fail(Status::kSaveMismatch,
+                      "saved with another model: its index hash is %016" PRIx64
+                      ", this model's is %016" PRIx64,
+                      header.model_hash, target.model_hash);
+  }
+  const auto dtype = static_cast<uint32_t>(plan.options.kv_dtype);
+  if (header.kv_dtype != dtype) {
+    const bool known = header.kv_dtype == static_cast<uint32_t>(DType::kF32) ||
+                       header.kv_dtype == static_cast<uint32_t>(DType::kF16) ||
+                       header.kv_dtype == static_cast<uint32_t>(DType::kInt8);
+    return diag->Fail(Status::kSaveMismatch, "KV type %s (%u) was saved, this session has %s (%u)",
+                      known ? DTypeName(static_cast<DType>(header.kv_dtype)) : "unknown",
+                      header.kv_dtype, DTypeName(plan.options.kv_dtype), dtype);
+  }
+  if (header.page_tokens != plan.options.kv_page_tokens) {
+    return Differs("kv_page_tokens", header.page_tokens, plan.options.kv_page_tokens, diag);
+  }
+  if (header.vocab != plan.program.vocab) {
+    return Differs("vocabulary", header.vocab, plan.program.vocab, diag);
+  }
+  if (header.n_groups != plan.cache.n_groups) {
+    return Differs("KV groups", header.n_groups, plan.cache.n_groups, diag);
+  }
+  const uint64_t geometry = GeometryHash(plan);
+  if (header.geometry_hash != geometry) {
+    return diag->Fail(Status::kSaveMismatch,
+                      "saved with other KV shapes: their hash is %016" PRIx64
+                      ", this session's is %016" PRIx64,
+                      header.geometry_hash, geometry);
+  }
+  return Status::kOk;
+}
+
+// That the index lies where it must and holds its records; its hash.
+Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const StateTarget& target,
+                  Diag* diag) {
+  const uint32_t capacity = target.plan->options.max_sequences;
+  if (header.n_sequences > capacity) {
+    return diag->Fail(Status::kContextFull, "%u sequences were saved, max_sequences is %u",
+                      header.n_sequences, capacity);
+  }
+  if (header.selected >= header.n_sequences) {
+    return diag->Fail(Status::kBadSave, "sequence %u is selected of %u", header.selected,
+                      header.n_sequences);
+  }
+  StateCounts none;
+  none.n_groups = header.n_groups;
+  none.n_sequences = header.n_sequences;
+  StateLayout least;
+  ARN_TRY(PlanState(none, &least));
+  if (header.index.offset != least.index.offset || header.index.bytes < least.index.bytes ||
+      header.index.bytes % sizeof(uint32_t) != 0 || header.index.offset > file.size() ||
+      header.index.bytes > file.size() - header.index.offset) {
+    return diag->Fail(Status::kBadSave,
+                      "the index has %" PRIu64 " bytes at %" PRIu64
+                      " of %zu, its records take "
+                      "%" PRIu64 " at %" PRIu64,
+                      header.index.bytes, header.index.offset, file.size(), least.index.bytes,
+                      least.index.offset);
+  }
+  const Span<const std::byte> index = file.subspan(static_cast<size_t>(header.index.offset),
+                                                   static_cast<size_t>(header.index.bytes));
+  return CheckHash(index, header.index.hash, "tables", diag);
+}
+
+Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* counts,
+                   Diag* diag) {
+  for (uint32_t g = 0; g < counts->n_groups; ++g) {
+    const StateGroup group = view.Group(g);
+    const KvGroup& here = plan.kv_groups[g];
+    const CacheGroup& cache = plan.cache.groups[g];
+    if (group.n_layers != here.n_layers || group.n_kv_heads != here.n_kv_heads ||
+        group.head_dim != here.head_dim || group.window != cache.window ||
+        group.chunk != cache.chunk || group.page_bytes != here.page_bytes) {
+      return diag->Fail(Status::kSaveMismatch,
+                        "KV group %u: pages of %u layers, %u heads of %u, window %u, chunk %u, "
+                        "%" PRIu64
+                        " bytes were saved, this session's have %u, %u of %u, %u, %u, "
+                        "%" PRIu64,
+                        g, group.n_layers, group.n_kv_heads, group.head_dim, group.window,
+                        group.chunk, group.page_bytes, here.n_layers, here.n_kv_heads,
+                        here.head_dim, cache.window, cache.chunk, here.page_bytes);
+    }
+    if (group.n_pages > cache.n_pages) {
+      return diag->Fail(Status::kContextFull, "KV group %u: %u pages were saved, there are %u", g,
+                        group.n_pages, cache.n_pages);
+    }
+    counts->n_pages[g] = group.n_pages;
+    counts->page_bytes[g] = group.page_bytes;
+  }
+  return Status::kOk;
+}
+
+Status CheckSequences(const StateView& view, const SessionPlan& plan, StateCounts* counts,
+                      Diag* diag) {
+  for (uint32_t s = 0; s < counts->n_sequences; ++s) {
+    const StateSequence sequence = view.Sequence(s);
+    if (sequence.n_tokens > plan.options.context_tokens) {
+      return diag->Fail(Status::kContextFull,
+                        "sequence %u was saved with %u tokens, context_tokens is %u", s,
+                        sequence.n_tokens, plan.options.context_tokens);
+    }
+    if (sequence.has_logits > 1 || (sequence.has_logits == 1 && sequence.n_tokens == 0)) {
+      return diag->Fail(Status::kBadSave, "sequence %u: has_logits is %u with %u tokens", s,
+                        sequence.has_logits, sequence.n_tokens);
+    }
+    Diag inner;
+    if (CheckSampling(SamplingOf(sequence), &inner) != Status::kOk) {
+      return diag->Fail(Status::kBadSave, "sequence %u: %s", s, inner.text());
+    }
+    counts->n_tokens += sequence.n_tokens;
+    counts->n_logits += sequence.has_logits;
+  }
+  return Status::kOk;
+}
+
+// One table: it ends with the page of the last token and names no page before the first that the
+// next token may see. New pages have the next number; a page seen before belongs to an earlier
+// sequence, at the same place. `positions` is where each page so far belongs.
+Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, uint32_t g,
+                  const std::byte* entries, uint32_t* positions, uint32_t* n_pages, Diag* diag) {
+  const StateTable table = view.Table(s, g);
+  const CacheGroup& group = plan.cache.groups[g];
+  const uint32_t length = view.Sequence(s).n_tokens;
+  const uint64_t end = CeilDiv(length, group.page_tokens);
+  const uint32_t seen = FirstVisible(length, group.window, group.chunk) / group.page_tokens;
+  const bool is_whole = group.window == 0 && group.chunk == 0;
+  if (uint64_t{table.first_page} + table.n_pages != end || table.n_pages > group.table_pages ||
+      table.first_page < seen || (is_whole && table.first_page != 0)) {
+    return diag->Fail(
+        Status::kBadSave,
+        "sequence %u, KV group %u: pages %u+%u for %u tokens, expected %u up to %u at "
+        "most %u of them",
+        s, g, table.first_page, table.n_pages, length, seen, static_cast<uint32_t>(end),
+        group.table_pages);
+  }
+  const uint32_t before = *n_pages;
+  for (uint32_t i = 0; i < table.n_pages; ++i) {
+    const auto page = Load<uint32_t>(entries + uint64_t{i} * sizeof(uint32_t));
+    const uint32_t position = table.first_page + i;
+    const bool is_new = page == *n_pages;
+    if (page > *n_pages || (is_new && page >= view.Group(g).n_pages) ||
+        (!is_new && (page >= before || positions[page] != position))) {
+      return diag->Fail(Status::kBadSave,
+                        "sequence %u, KV group %u: entry %u names page %u of %u, of which %u are "
+                        "known",
+                        s, g, i, page, view.Group(g).n_pages, *n_pages);
+    }
+    if (is_new) positions[(*n_pages)++] = position;
+  }
+  return Status::kOk;
+}
+
+Status CheckTables(const StateView& view, const StateTarget& target, StateCounts* counts,
+                   Diag* diag) {
+  const StateHeader& header = view.header();
+  const auto records = static_cast<uint64_t>(view.entries() - view.section(header.index).data());
+  const uint64_t n_entries = (header.index.bytes - records) / sizeof(uint32_t);
+  uint32_t n_pages[kMaxKvGroups] = {};
+  for (uint32_t s = 0; s < header.n_sequences; ++s) {
+    for (uint32_t g = 0; g < header.n_groups; ++g) {
+      const StateTable table = view.Table(s, g);
+      if (table.n_pages > n_entries - counts->n_entries) {
+        return diag->Fail(Status::kBadSave,
+                          "sequence %u, KV group %u: %u pages, %" PRIu64 " entries are left", s, g,
+                          table.n_pages, n_entries - counts->n_entries);
+      }
+      const std::byte* entries = view.entries() + counts->n_entries * sizeof(uint32_t);
+      ARN_TRY(CheckTable(view, *target.plan, s, g, entries, target.scratch[g], &n_pages[g], diag));
+      counts->n_entries += table.n_pages;
+    }
+  }
+  for (uint32_t g = 0; g < header.n_groups; ++g) {
+    if (n_pages[g] != counts->n_pages[g]) {
+      return diag->Fail(Status::kBadSave, "KV group %u: %u pages, the tables name %u", g,
+                        counts->n_pages[g], n_pages[g]);
+    }
+  }
+  if (counts->n_entries != n_entries) {
+    return diag->Fail(Status::kBadSave, "%" PRIu64 " table entries, the tables have %" PRIu64,
+                      n_entries, counts->n_entries);
+  }
+  return Status::kOk;
+}
+
+bool SamePlace(const StateSection& a, const StateSection& b) {
+  return a.offset == b.offset && a.bytes == b.bytes;
+}
+
+// Everything lies where a writer would have put it.
+Status CheckPlaces(const StateView& view, const StateCounts& counts, Diag* diag) {
+  const StateHeader& header = view.header();
+  StateLayout layout;
+  ARN_TRY(PlanState(counts, &layout));
+  bool is_right = SamePlace(header.tokens, layout.tokens) &&
+                  SamePlace(header.logits, layout.logits) && header.file_bytes == layout.file_bytes;
+  for (uint32_t g = 0; g < counts.n_groups; ++g) {
+    is_right = is_right && view.Group(g).pages_offset == layout.pages[g].offset;
+  }
+  if (is_right) return Status::kOk;
+  return diag->Fail(Status::kBadSave,
+                    "the sections do not lie where they must: the state has %" PRIu64
+                    " bytes, its counts give %" PRIu64,
+                    header.file_bytes, layout.file_bytes);
+}
+
+Status CheckTokens(const StateView& view, Diag* diag) {
+  const Span<const std::byte> ids = view.section(view.header().tokens);
+  for (size_t i = 0; i < ids.size(); i += sizeof(int32_t)) {
+    const auto id = Load<int32_t>(ids.data() + i);
+    if (id < 0 || static_cast<uint32_t>(id) >= view.header().vocab) {
+      return diag->Fail(Status::kBadSave, "token %zu is %d, the vocabulary has %u",
+                        i / sizeof(int32_t), id, view.header().vocab);
+    }
+  }
+  return Status::kOk;
+}
+
+Status CheckContents(const StateView& view, bool verify_pages, Diag* diag) {
+  const StateHeader& header = view.header();
+  ARN_TRY(CheckHash(view.section(header.tokens), header.tokens.hash, "tokens", diag));
+  ARN_TRY(CheckHash(view.section(header.logits), header.logits.hash, "logits", diag));
+  ARN_TRY(CheckTokens(view, diag));
+  if (!verify_pages) return Status::kOk;
+  for (uint32_t g = 0; g < header.n_groups; ++g) {
+    const StateGroup group = view.Group(g);
+    ARN_TRY(CheckHash(view.pages(group), group.pages_hash, "pages", diag));
+  }
+  return Status::kOk;
+}
+
+}  // namespace
+
+StateGroup StateView::Group(uint32_t g) const {
+  return Load<StateGroup>(At(header_.index.offset + uint64_t{g} * sizeof(StateGroup)));
+}
+
+uint64_t StateView::SequencesOffset() const {
+  return header_.index.offset + uint64_t{header_.n_groups} * sizeof(StateGroup);
+}
+
+uint64_t StateView::TablesOffset() const {
+  return SequencesOffset() + uint64_t{header_.n_sequences} * sizeof(StateSequence);
+}
+
+StateSequence StateView::Sequence(uint32_t s) const {
+  return Load<StateSequence>(At(SequencesOffset() + uint64_t{s} * sizeof(StateSequence)));
+}
+
+StateTable StateView::Table(uint32_t s, uint32_t g) const {
+  const uint64_t i = uint64_t{s} * header_.n_groups + g;
+  return Load<StateTable>(At(TablesOffset() + i * sizeof(StateTable)));
+}
+
+const std::byte* StateView::entries() const {
+  return At(TablesOffset() + uint64_t{header_.n_sequences} * header_.n_groups * sizeof(StateTable));
+}
+
+SamplingOptions SamplingOf(const StateSequence& sequence) {
+  SamplingOptions options;
+  options.temperature = sequence.temperature;
+  options.top_k = sequence.top_k;
+  options.top_p = sequence.top_p;
+  options.min_p = sequence.min_p;
+  options.seed = sequence.seed;
+  return options;
+}
+
+Status CheckState(Span<const std::byte> file, const StateTarget& target, bool verify_pages,
+                  StateView* out, Diag* diag) {
+  *out = StateView();
+  StateHeader header;
+  ARN_TRY(CheckHeader(file, &header, diag));
+  ARN_TRY(CheckSameModel(header, target, diag));
+  ARN_TRY(CheckIndex(file, header, target, diag));
+  const StateView view(file, header);
+  StateCounts counts;
+  counts.n_groups = header.n_groups;
+  counts.n_sequences = header.n_sequences;
+  counts.vocab = header.vocab;
+  ARN_TRY(CheckGroups(view, *target.plan, &counts, diag));
+  ARN_TRY(CheckSequences(view, *target.plan, &counts, diag));
+  ARN_TRY(CheckTables(view, target, &counts, diag));
+  ARN_TRY(CheckPlaces(view, counts, diag));
+  ARN_TRY(CheckContents(view, verify_pages, diag));
+  *out = view;
+  return Status::kOk;
+}
+
+}  // namespace arn

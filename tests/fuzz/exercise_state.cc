@@ -1,0 +1,124 @@
+#include "tests/fuzz/exercise_state.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kVocab = 61;
+constexpr uint32_t kSequences = 4;
+constexpr int kDecodes = 12;  // past the end of a page
+
+TinyBundle SubjectBundle() {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.hidden = 16;
+  bundle.ffn = 16;
+  bundle.heads = 2;
+  bundle.kv_heads = 1;
+  bundle.layer_kinds = {{}, {9}, {0, 11}};
+  return bundle;
+}
+
+SessionPtr NewSubject(const arn_model* model) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 1;
+  options.context_tokens = 64;
+  options.kv_page_tokens = 8;
+  options.max_sequences = kSequences;
+  options.overflow = ARN_OVERFLOW_STOP;
+  arn_session* session = nullptr;
+  if (arn_session_create(model, &options, nullptr, 0, nullptr, 0, &session) != ARN_OK) return {};
+  return SessionPtr(session);
+}
+
+bool Decodes(arn_session* session, std::vector<int32_t>* tokens, std::string* problem) {
+  for (int i = 0; i < kDecodes; ++i) {
+    int32_t id = -1;
+    if (arn_session_decode(session, &id) != ARN_OK) return false;
+    if (id < 0 || static_cast<uint32_t>(id) >= kVocab) *problem = "decoded a token out of range";
+    tokens->push_back(id);
+  }
+  return true;
+}
+
+// Everything that walks tables and counts references.
+void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* problem) {
+  for (uint32_t s = 0; s < kSequences; ++s) {
+    if (arn_session_select(session, s) != ARN_OK) *problem = "a sequence is gone";
+    const uint32_t length = arn_session_length(session);
+    if (length > 64) *problem = "a sequence is longer than the context";
+    if (length == 0) continue;
+    const int32_t id = 1;
+    const float* logits = nullptr;
+    if (arn_session_logits(session, &logits) != ARN_OK) arn_session_prefill(session, &id, 1);
+    Decodes(session, tokens, problem);
+  }
+  uint64_t bytes = 0;
+  if (arn_session_save_bytes(session, &bytes) != ARN_OK) *problem = "cannot be saved again";
+  for (uint32_t s = 0; s < kSequences; ++s) {
+    arn_session_select(session, s);
+    arn_session_rewind(session, arn_session_first_rewind_position(session));
+    arn_session_fork(session, s, (s + 1) % kSequences);
+  }
+  for (uint32_t s = 0; s < kSequences; ++s) {
+    arn_session_select(session, s);
+    arn_session_reset(session);
+  }
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  arn_session_stats(session, &stats);
+  if (stats.kv_used_bytes != 0) *problem = "pages are in use and nobody has them";
+  // All that the pools hold can be taken.
+  const std::vector<int32_t> ids = SomeIds(64, kVocab);
+  for (uint32_t s = 0; s < kSequences; ++s) {
+    arn_session_select(session, s);
+    if (arn_session_prefill(session, ids.data(), ids.size()) != ARN_OK) *problem = "pages are lost";
+  }
+}
+
+}  // namespace
+
+StateSubject::StateSubject() : bytes_(MakeTinyBundle(SubjectBundle())), model_(OpenBytes(bytes_)) {
+  const SessionPtr session = NewSubject(model_.get());
+  const std::vector<int32_t> ids = SomeIds(29, kVocab);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 0.9f;
+  sampling.top_p = 0.95f;
+  arn_session_set_sampling(session.get(), &sampling);
+  arn_session_prefill(session.get(), ids.data(), ids.size());
+  arn_session_fork(session.get(), 0, 1);
+  arn_session_fork(session.get(), 0, 3);
+  std::string problem;
+  std::vector<int32_t> tokens;
+  Decodes(session.get(), &tokens, &problem);
+  uint64_t bytes = 0;
+  arn_session_save_bytes(session.get(), &bytes);
+  state_.resize(bytes);
+  arn_session_save_memory(session.get(), state_.data(), state_.size(), &bytes);
+  Exercise(state_.data(), state_.size(), ARN_VERIFY_ALL, &tokens_, &problem);
+}
+
+arn_status StateSubject::Exercise(const uint8_t* data, size_t bytes, uint32_t verify,
+                                  std::vector<int32_t>* tokens, std::string* problem) const {
+  tokens->clear();
+  const SessionPtr session = NewSubject(model_.get());
+  const std::vector<int32_t> ids = SomeIds(13, kVocab);
+  arn_session_prefill(session.get(), ids.data(), ids.size());
+  arn_session_fork(session.get(), 0, 2);
+  arn_restore_options options = ARN_RESTORE_OPTIONS_INIT;
+  options.verify = verify;
+  const arn_status status = arn_session_restore_memory(session.get(), data, bytes, &options);
+  if (status == ARN_OK) {
+    Use(session.get(), tokens, problem);
+    return status;
+  }
+  if (arn_session_last_error(session.get())[0] == '\0') *problem = "a refusal without a reason";
+  const SessionPtr control = NewSubject(model_.get());
+  arn_session_prefill(control.get(), ids.data(), ids.size());
+  arn_session_fork(control.get(), 0, 2);
+  std::vector<int32_t> expected, found;
+  Use(control.get(), &expected, problem);
+  Use(session.get(), &found, problem);
+  if (expected != found) *problem = "a refused state has changed the session";
+  return status;
+}
+
+}  // namespace arn::test

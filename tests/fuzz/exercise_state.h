@@ -1,0 +1,36 @@
+// Restores whatever bytes and uses what comes of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/session_support.h"
+
+namespace arn::test {
+
+// A small model with full, windowed and chunked layers, and a state of three sequences on it, two
+// of them forks.
+class StateSubject {
+ public:
+  StateSubject();
+  const std::vector<uint8_t>& state() const { return state_; }
+  // What the saved sequences say next.
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  const arn_model* model() const { return model_.get(); }
+
+  // Restores the bytes into a fresh session. Refused: kOk is not returned and the session must be
+  // as it was. Restored: each sequence steps and is forked, rewound and saved again. `tokens`: what
+  // came out. What is wrong is put in `problem`.
+  arn_status Exercise(const uint8_t* data, size_t bytes, uint32_t verify,
+                      std::vector<int32_t>* tokens, std::string* problem) const;
+
+ private:
+  BundleBytes bytes_;
+  ModelPtr model_;
+  std::vector<uint8_t> state_;
+  std::vector<int32_t> tokens_;
+};
+
+}  // namespace arn::test

@@ -1,0 +1,105 @@
+// Saved states with a byte changed or the end missing: an error that changes nothing, or a correct
+// run, never a crash. The same changes in every run.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/fuzz/exercise_state.h"
+#include "tests/support/state_bytes.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kFlips = 2000;
+
+// splitmix64.
+uint64_t Hash(uint64_t x) {
+  uint64_t z = x + 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+TEST(FuzzState, Whole_Runs) {
+  const StateSubject subject;
+  std::vector<int32_t> tokens;
+  std::string problem;
+  EXPECT_EQ(ARN_OK, subject.Exercise(subject.state().data(), subject.state().size(), ARN_VERIFY_ALL,
+                                     &tokens, &problem));
+  EXPECT_EQ("", problem);
+  EXPECT_EQ(36u, tokens.size());  // three sequences
+}
+
+// A third as it is: the hashes find it, unless it lies in what no one reads. Two thirds with hashes
+// that match again, most of them in the header and the tables, so that the checks behind the hashes
+// are reached.
+TEST(FuzzState, FlippedBytes_NeverCrash) {
+  const StateSubject subject;
+  const StateHeader header = StateHeaderOf(subject.state());
+  const uint64_t small = header.logits.offset + header.logits.bytes;
+  uint32_t refused = 0, same = 0, other = 0;
+  for (uint32_t i = 0; i < kFlips; ++i) {
+    std::vector<uint8_t> state = subject.state();
+    const bool is_repaired = i % 3 != 0;
+    const uint64_t limit = i % 6 == 5 ? state.size() : i % 2 == 0 ? small : header.tokens.offset;
+    const uint64_t at = Hash(2 * i) % limit;
+    state[at] ^= static_cast<uint8_t>(1 + Hash(2 * i + 1) % 255);
+    if (is_repaired) RepairState(&state);
+    SCOPED_TRACE(testing::Message() << "flip " << i << " at byte " << at);
+    std::vector<int32_t> tokens;
+    std::string problem;
+    const arn_status status =
+        subject.Exercise(state.data(), state.size(),
+                         is_repaired ? ARN_VERIFY_TABLES : ARN_VERIFY_ALL, &tokens, &problem);
+    EXPECT_EQ("", problem);
+    if (status != ARN_OK) {
+      ++refused;
+    } else if (tokens == subject.tokens()) {
+      ++same;
+    } else {
+      ++other;
+      EXPECT_TRUE(is_repaired) << "damage went unnoticed";
+    }
+  }
+  std::printf("%u refused, %u said the same, %u something else\n", refused, same, other);
+  EXPECT_GT(refused, kFlips / 4);
+  EXPECT_GT(same, 0u);
+  EXPECT_GT(other, 0u);
+}
+
+TEST(FuzzState, Truncated_IsRefused) {
+  const StateSubject subject;
+  for (size_t bytes = 0; bytes < subject.state().size(); bytes += bytes < 1500 ? 3 : 211) {
+    // A block of exactly this size, so that a sanitizer sees what is read behind it.
+    const std::vector<uint8_t> cut(subject.state().begin(),
+                                   subject.state().begin() + static_cast<ptrdiff_t>(bytes));
+    std::vector<int32_t> tokens;
+    std::string problem;
+    EXPECT_EQ(ARN_BAD_SAVE,
+              subject.Exercise(cut.data(), cut.size(), ARN_VERIFY_TABLES, &tokens, &problem))
+        << bytes;
+    EXPECT_EQ("", problem);
+  }
+}
+
+// The same with a header that says the short size, so that sections behind the end are met.
+TEST(FuzzState, TruncatedAndRepaired_IsRefused) {
+  const StateSubject subject;
+  for (size_t bytes = sizeof(StateHeader); bytes < subject.state().size();
+       bytes += bytes < 1500 ? 3 : 211) {
+    std::vector<uint8_t> cut(subject.state().begin(),
+                             subject.state().begin() + static_cast<ptrdiff_t>(bytes));
+    const uint64_t size = bytes;
+    std::memcpy(cut.data() + offsetof(StateHeader, file_bytes), &size, sizeof size);
+    RepairState(&cut);
+    std::vector<int32_t> tokens;
+    std::string problem;
+    EXPECT_EQ(ARN_BAD_SAVE,
+              subject.Exercise(cut.data(), cut.size(), ARN_VERIFY_TABLES, &tokens, &problem))
+        << bytes;
+    EXPECT_EQ("", problem);
+  }
+}
+
+}  // namespace
+}  // namespace arn::test

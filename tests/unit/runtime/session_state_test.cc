@@ -1,0 +1,257 @@
+// A restored session goes on as the saved one does, whatever its layers see.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/layer_shapes.h"
+#include "tests/support/session_support.h"
+#include "tests/support/state_support.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kVocab = 61;
+
+arn_session_options Options(uint32_t kv_type, uint32_t sequences = 1) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.kv_type = kv_type;
+  options.n_threads = 1;
+  options.context_tokens = 128;
+  options.kv_page_tokens = 8;
+  options.prefill_chunk = 13;
+  options.max_sequences = sequences;
+  return options;
+}
+
+arn_sampling Sampling(uint64_t seed) {
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 0.9f;
+  sampling.top_k = 30;
+  sampling.top_p = 0.95f;
+  sampling.seed = seed;
+  return sampling;
+}
+
+void Prefill(arn_session* session, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()))
+      << arn_session_last_error(session);
+}
+
+class SessionStateTest : public testing::TestWithParam<Shape> {
+ protected:
+  SessionStateTest() {
+    TinyBundle bundle;
+    bundle.vocab = kVocab;
+    bundle.layer_kinds = GetParam().layers;
+    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
+    model_ = OpenBytes(*bytes_);
+  }
+  std::unique_ptr<BundleBytes> bytes_;
+  ModelPtr model_;
+};
+
+TEST_P(SessionStateTest, RestoredSession_SamplesTheSameTokens) {
+  for (uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8}) {
+    for (uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+      for (uint32_t n : {1u, 8u, 16u, 33u, 50u}) {
+        SCOPED_TRACE(testing::Message() << "kv " << kv << " backend " << backend << " n " << n);
+        arn_session_options options = Options(kv);
+        options.backend = backend;
+        const SessionPtr saved = NewSession(model_.get(), options);
+        const arn_sampling sampling = Sampling(n);
+        ASSERT_EQ(ARN_OK, arn_session_set_sampling(saved.get(), &sampling));
+        Prefill(saved.get(), SomeIds(n, kVocab));
+        Decode(saved.get(), 9);
+        const std::vector<uint8_t> state = Save(saved.get());
+        const std::vector<int32_t> expected = Decode(saved.get(), 40);
+
+        const SessionPtr restored = NewSession(model_.get(), options);
+        Prefill(restored.get(), SomeIds(70, 17));  // what was there goes
+        ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+        EXPECT_EQ(n + 9, arn_session_length(restored.get()));
+        EXPECT_EQ(expected, Decode(restored.get(), 40));
+        EXPECT_EQ(TokensOf(saved.get()), TokensOf(restored.get()));
+      }
+    }
+  }
+}
+
+// A state that a restored session saves at once is the one it was restored from, byte for byte.
+TEST_P(SessionStateTest, SaveAfterRestore_TheSameBytes) {
+  const SessionPtr saved = NewSession(model_.get(), Options(ARN_KV_INT8, 4));
+  Prefill(saved.get(), SomeIds(37, kVocab));
+  ASSERT_EQ(ARN_OK, arn_session_fork(saved.get(), 0, 2));
+  ASSERT_EQ(ARN_OK, arn_session_select(saved.get(), 2));
+  Decode(saved.get(), 3);
+  const std::vector<uint8_t> state = Save(saved.get());
+  const SessionPtr restored = NewSession(model_.get(), Options(ARN_KV_INT8, 4));
+  ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+  EXPECT_EQ(state, Save(restored.get()));
+}
+
+TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
+  for (uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8}) {
+    const SessionPtr saved = NewSession(model_.get(), Options(kv, 4));
+    Prefill(saved.get(), SomeIds(21, kVocab));
+    for (uint32_t to : {1u, 3u}) {
+      ASSERT_EQ(ARN_OK, arn_session_fork(saved.get(), 0, to));
+      ASSERT_EQ(ARN_OK, arn_session_select(saved.get(), to));
+      const arn_sampling sampling = Sampling(to);
+      ASSERT_EQ(ARN_OK, arn_session_set_sampling(saved.get(), &sampling));
+    }
+    Decode(saved.get(), 5);  // sequence 3 leaves the others
+    const std::vector<uint8_t> state = Save(saved.get());
+    // Other sizes; the empty sequence 2 stays empty.
+    arn_session_options options = Options(kv, 5);
+    options.context_tokens = 96;
+    options.prefill_chunk = 32;
+    options.n_threads = 2;
+    const SessionPtr restored = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+    EXPECT_EQ(3u, arn_session_selected(restored.get()));
+    // No more pages in use than before: what was shared is shared.
+    arn_session_stats_data before = ARN_SESSION_STATS_INIT, after = ARN_SESSION_STATS_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_stats(saved.get(), &before));
+    ASSERT_EQ(ARN_OK, arn_session_stats(restored.get(), &after));
+    EXPECT_LE(after.kv_used_bytes, before.kv_used_bytes);
+    for (uint32_t sequence : {0u, 1u, 2u, 3u}) {
+      SCOPED_TRACE(sequence);
+      for (arn_session* s : {saved.get(), restored.get()}) {
+        ASSERT_EQ(ARN_OK, arn_session_select(s, sequence));
+      }
+      ASSERT_EQ(TokensOf(saved.get()), TokensOf(restored.get()));
+      if (sequence == 2) {
+        EXPECT_EQ(0u, arn_session_length(restored.get()));
+      } else {
+        EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
+      }
+    }
+    // The pools count right: everything given back, a whole context fits again.
+    for (uint32_t sequence = 0; sequence < 5; ++sequence) {
+      ASSERT_EQ(ARN_OK, arn_session_select(restored.get(), sequence));
+      ASSERT_EQ(ARN_OK, arn_session_reset(restored.get()));
+    }
+    ASSERT_EQ(ARN_OK, arn_session_stats(restored.get(), &after));
+    EXPECT_EQ(0u, after.kv_used_bytes);
+    for (uint32_t sequence = 0; sequence < 5; ++sequence) {
+      ASSERT_EQ(ARN_OK, arn_session_select(restored.get(), sequence));
+      Prefill(restored.get(), SomeIds(96, kVocab));
+    }
+  }
+}
+
+TEST_P(SessionStateTest, AfterAShift_GoesOnTheSame) {
+  arn_session_options options = Options(ARN_KV_F32);
+  options.overflow = ARN_OVERFLOW_SHIFT;
+  options.pinned_tokens = 4;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  if (arn_session_plan(model_.get(), &options, nullptr, 0, &plan) != ARN_OK) {
+    GTEST_SKIP() << "these chunks and pages have too large a common multiple to shift";
+  }
+  const SessionPtr saved = NewSession(model_.get(), options);
+  Prefill(saved.get(), SomeIds(120, kVocab));
+  for (int round = 0; round < 6; ++round) {
+    Decode(saved.get(), 7);
+    const std::vector<uint8_t> state = Save(saved.get());
+    const SessionPtr restored = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+    // Past the next shift.
+    const SessionPtr again = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, Restore(again.get(), state));
+    EXPECT_EQ(Decode(again.get(), 60), Decode(restored.get(), 60));
+    const SessionPtr control = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, Restore(control.get(), state));
+    EXPECT_EQ(Decode(control.get(), 7), Decode(saved.get(), 7));
+  }
+}
+
+TEST_P(SessionStateTest, RewindAfterRestore_ThenTheSameTokens) {
+  const SessionPtr saved = NewSession(model_.get(), Options(ARN_KV_F32));
+  Prefill(saved.get(), SomeIds(60, kVocab));
+  const SessionPtr restored = NewSession(model_.get(), Options(ARN_KV_F32));
+  ASSERT_EQ(ARN_OK, Restore(restored.get(), Save(saved.get())));
+  const uint32_t first = arn_session_first_rewind_position(restored.get());
+  EXPECT_LE(arn_session_first_rewind_position(saved.get()), first);
+  for (arn_session* s : {saved.get(), restored.get()}) {
+    ASSERT_EQ(ARN_OK, arn_session_rewind(s, first));
+    Prefill(s, SomeIds(20, 23));
+  }
+  EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, SessionStateTest, testing::ValuesIn(Shapes()), ShapeName);
+
+class OneModel : public testing::Test {
+ protected:
+  OneModel() : bytes_(MakeTinyBundle(TinyBundle())), model_(OpenBytes(bytes_)) {}
+  BundleBytes bytes_;
+  ModelPtr model_;
+};
+using SessionStateSizes = OneModel;
+
+TEST_F(SessionStateSizes, EmptySession_SavesAndRestoresEmpty) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8, 3));
+  const std::vector<uint8_t> state = Save(session.get());
+  EXPECT_LE(state.size(), 16384u);
+  const SessionPtr other = NewSession(model_.get(), Options(ARN_KV_INT8));
+  Prefill(other.get(), SomeIds(10, kVocab));
+  ASSERT_EQ(ARN_OK, Restore(other.get(), state)) << arn_session_last_error(other.get());
+  EXPECT_EQ(0u, arn_session_length(other.get()));
+  const float* logits = nullptr;
+  EXPECT_EQ(ARN_BAD_STATE, arn_session_logits(other.get(), &logits));
+}
+
+TEST_F(SessionStateSizes, LastSequencesUnused_FitInFewer) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8, 8));
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+  Prefill(session.get(), SomeIds(10, kVocab));
+  const std::vector<uint8_t> state = Save(session.get());
+  const SessionPtr two = NewSession(model_.get(), Options(ARN_KV_INT8, 2));
+  ASSERT_EQ(ARN_OK, Restore(two.get(), state)) << arn_session_last_error(two.get());
+  EXPECT_EQ(Decode(session.get(), 10), Decode(two.get(), 10));
+}
+
+// Sampling that is set counts, even without tokens.
+TEST_F(SessionStateSizes, SamplingOfAnEmptySequence_IsKept) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8, 3));
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
+  const arn_sampling sampling = Sampling(5);
+  ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
+  const SessionPtr other = NewSession(model_.get(), Options(ARN_KV_INT8, 3));
+  ASSERT_EQ(ARN_OK, Restore(other.get(), Save(session.get())));
+  for (arn_session* s : {session.get(), other.get()}) {
+    ASSERT_EQ(ARN_OK, arn_session_select(s, 2));
+    Prefill(s, SomeIds(10, kVocab));
+  }
+  EXPECT_EQ(Decode(session.get(), 30), Decode(other.get(), 30));
+}
+
+TEST_F(SessionStateSizes, TooSmallABuffer_SaysWhatIsNeededAndWritesNothing) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8));
+  Prefill(session.get(), SomeIds(10, kVocab));
+  uint64_t needed = 0, bytes = 0;
+  ASSERT_EQ(ARN_OK, arn_session_save_bytes(session.get(), &needed));
+  std::vector<uint8_t> buffer(needed, 0x5A);
+  EXPECT_EQ(ARN_BUFFER_TOO_SMALL,
+            arn_session_save_memory(session.get(), buffer.data(), needed - 1, &bytes));
+  EXPECT_EQ(needed, bytes);
+  EXPECT_EQ(std::vector<uint8_t>(needed, 0x5A), buffer);
+  EXPECT_EQ(ARN_BUFFER_TOO_SMALL, arn_session_save_memory(session.get(), nullptr, 0, &bytes));
+}
+
+TEST_F(SessionStateSizes, NoCache_IsRefused) {
+  arn_session_options options = Options(ARN_KV_INT8);
+  options.no_cache = 1;
+  const SessionPtr session = NewSession(model_.get(), options);
+  uint64_t bytes = 1;
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_save_bytes(session.get(), &bytes));
+  EXPECT_EQ(0u, bytes);
+  const SessionPtr other = NewSession(model_.get(), Options(ARN_KV_INT8));
+  EXPECT_EQ(ARN_UNSUPPORTED, Restore(session.get(), Save(other.get())));
+}
+
+}  // namespace
+}  // namespace arn::test
