@@ -1,4 +1,6 @@
 // arn_session_*.
+#include "platform/base/arith.h"
+#include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
@@ -35,6 +37,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.overflow = static_cast<Overflow>(read.overflow);
   session.pinned_tokens = read.pinned_tokens;
   session.no_cache = read.no_cache == 1;
+  session.kv_in_file = read.kv_file != nullptr;
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
   session.n_threads = read.n_threads;
@@ -103,12 +106,36 @@ Status ReserveBlock(uint64_t bytes, OwnBlock* out, Diag* diag) {
   return Status::kOk;
 }
 
+// Lays a file under the pools that are to lie in one. They are whole OS pages each.
+Status MapKvFile(const SessionPlan& plan, const char* path, std::byte* block, Diag* diag) {
+  if (path == nullptr) return Status::kOk;
+  const Memory memory = PartitionBlock(plan, block);
+  int fd = -1;
+  ARN_TRY(MakeBacking(path, RegionBytes(plan, Region::kKv), &fd, diag));
+  Status status = Status::kOk;
+  for (uint32_t g = 0; g < plan.cache.n_groups && status == Status::kOk; ++g) {
+    const Slice pool = plan.kv_groups[g].pool;
+    const auto bytes = static_cast<size_t>(AlignUp(pool.bytes, kRegionAlign));
+    if (plan.IsInFile(g)) {
+      status = MapBacking(fd, pool.offset, {memory.At(pool), bytes}, diag);
+    }
+  }
+  CloseBacking(fd);
+  return status;
+}
+
 Status CreateSession(const Model& model, const arn_session_options* options, void* memory,
                      uint64_t memory_bytes, Session** out, Diag* diag) {
   SessionPlan plan;
   ARN_TRY(PlanFromC(model, options, &plan, diag));
+  arn_session_options read = ARN_SESSION_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
   const uint64_t needed = plan.TotalBytes();
   if (memory != nullptr) {
+    if (read.kv_file != nullptr) {
+      return diag->Fail(Status::kUnsupported,
+                        "kv_file: the memory is the caller's, no file can be laid under it");
+    }
     if (reinterpret_cast<uintptr_t>(memory) % kRegionAlign != 0) {
       return diag->Fail(Status::kBadArgument, "memory is not aligned to %u bytes", kRegionAlign);
     }
@@ -122,7 +149,10 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   }
   OwnBlock own;
   ARN_TRY(ReserveBlock(needed, &own, diag));
-  const Status status = Session::Create(model, plan, own.block, own.pages, out, diag);
+  Status status = MapKvFile(plan, read.kv_file, own.block.data(), diag);
+  if (status == Status::kOk) {
+    status = Session::Create(model, plan, own.block, own.pages, out, diag);
+  }
   if (status != Status::kOk) ReleasePages(own.pages);
   return status;
 }

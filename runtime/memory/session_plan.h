@@ -33,6 +33,7 @@ struct SessionOptions {
   Overflow overflow = Overflow::kStop;
   uint32_t pinned_tokens = 0;  // kShift: first tokens that stay, rounded up to whole pages
   bool no_cache = false;       // every run computes all tokens of its sequences anew
+  bool kv_in_file = false;     // pages of layers that see everything lie in a file
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
@@ -71,6 +72,11 @@ struct SessionPlan {
   void Bind();
   // Bytes of a session's block: the sum of its regions.
   uint64_t TotalBytes() const;
+  // Whether the group's pool lies in the KV file. A window's does not: all of it is read for every
+  // token.
+  bool IsInFile(uint32_t g) const {
+    return options.kv_in_file && cache.groups[g].window == 0 && cache.groups[g].chunk == 0;
+  }
   // Of a sequence with full attention everywhere: what one more token costs before windows apply.
   uint64_t KvBytesPerToken() const;
 };

@@ -35,7 +35,9 @@ Status Session::RestorePages(const StateView& view, int fd) {
     const StateGroup group = view.Group(g);
     const Span<const std::byte> pages = view.pages(group);
     const Slice pool = plan_.kv_groups[g].pool;
-    const size_t mapped = can_map ? MapCopy(fd, group.pages_offset, {memory_.At(pool), pages.size()}) : 0;
+    const size_t mapped = can_map && !plan_.IsInFile(g)
+                              ? MapCopy(fd, group.pages_offset, {memory_.At(pool), pages.size()})
+                              : 0;
     if (mapped == pages.size()) continue;
     const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
     ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));

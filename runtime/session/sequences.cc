@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
+#include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
 #include "runtime/session/session.h"
 #include "runtime/session/timer.h"
@@ -159,8 +160,9 @@ Status Session::Trim(uint64_t* out_bytes) {
       uint32_t last = first;
       while (last < pool.n_pages() && pool.References(last) == 0) ++last;
       if (last > first) {
-        ARN_TRY(TrimPages(
-            {base + first * page_bytes, static_cast<size_t>((last - first) * page_bytes)}));
+        const Span<std::byte> unused(base + first * page_bytes,
+                                     static_cast<size_t>((last - first) * page_bytes));
+        ARN_TRY(plan_.IsInFile(g) ? DiscardBacking(unused) : TrimPages(unused));
         *out_bytes += (last - first) * page_bytes;
       }
       first = last + 1;

@@ -211,9 +211,15 @@ typedef struct arn_session_options {
   uint32_t pinned_tokens;  /* ARN_OVERFLOW_SHIFT: the first tokens that stay, rounded up to pages */
   uint32_t no_cache;       /* 1: every run computes all tokens of its sequences anew (slow: for
                               comparisons) */
+  const char* kv_file;     /* not NULL: the KV pages of layers that see all tokens lie in a file of
+                              this name, so that the OS can write them to the disk and drop them.
+                              The session makes it, sparse, and removes the name at once: nothing
+                              is left behind. There must be nothing else of that name, and room for
+                              kv_bytes (else ARN_DISK_FULL); a disk that fills up later ends the
+                              process (SIGBUS). ARN_UNSUPPORTED when the caller gives the memory */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT \
-  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
  * activations + io. */
