@@ -126,13 +126,14 @@ uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, ui
   return static_cast<uint32_t>(std::min<uint64_t>(needed, model.info().max_context));
 }
 
-void AddPromptOptions(CLI::App* app, PromptArguments* arguments) {
-  CLI::Option_group* group = app->add_option_group("prompt", "Exactly one of these is needed");
+void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {
+  CLI::Option_group* group = app->add_option_group(
+      "prompt", least == 1 ? "Exactly one of these is needed" : "One of these at most");
   group->add_option("--prompt", arguments->text,
                     "Text; \"\" is what the tokenizer makes of it, e.g. only its first token");
   group->add_option("--prompt-ids", arguments->ids, "Token ids: 1,2,3");
   group->add_option("--prompt-file", arguments->file, "A file of text, its bytes as they are");
-  group->require_option(1);
+  group->require_option(least, 1);
 }
 
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments) {

@@ -52,7 +52,8 @@ struct PromptArguments {
   std::optional<std::string> ids;
   std::optional<std::string> file;
 };
-void AddPromptOptions(CLI::App* app, PromptArguments* arguments);
+// `least`: how many of them must be given, 0 or 1.
+void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least = 1);
 // The prompt's token ids, at least one. A text of which the tokenizer makes nothing is the token
 // that begins a sequence. Throws Error.
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments);

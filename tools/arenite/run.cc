@@ -20,9 +20,10 @@ struct Arguments {
   uint32_t max_tokens = 256;
   std::optional<float> temperature, top_p, min_p;
   std::optional<uint32_t> top_k;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   std::vector<std::string> stops;
   bool ignore_eos = false, json = false, quiet = false;
+  std::string save, restore, kv_file;
 };
 
 // What came out so far. Filled by the callback, which must let no exception into the library.
@@ -61,7 +62,7 @@ const char* FinishName(uint32_t finish) {
 // does not sample is greedy.
 arn_sampling ChooseSampling(const Arguments& arguments, const arn_model_info& info) {
   arn_sampling sampling = ARN_SAMPLING_INIT;
-  sampling.seed = arguments.seed;
+  sampling.seed = arguments.seed.value_or(0);
   const bool asks_for_sampling =
       arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
   if (info.do_sample == 0 && !asks_for_sampling) return sampling;
@@ -70,6 +71,27 @@ arn_sampling ChooseSampling(const Arguments& arguments, const arn_model_info& in
   sampling.top_p = arguments.top_p.value_or(info.top_p);
   sampling.min_p = arguments.min_p.value_or(info.min_p);
   return sampling;
+}
+
+bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
+
+// The tokens to prefill: those of a prompt, or, after a restored session, what is added to it,
+// which may be nothing.
+std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments) {
+  const PromptArguments& prompt = arguments.prompt;
+  if (arguments.restore.empty()) return PromptIds(model, prompt);
+  if (!HasPrompt(prompt)) return {};
+  if (prompt.ids) return ParseIds(*prompt.ids, "--prompt-ids");
+  // Nothing that begins a sequence: it has begun.
+  return model.Tokenize(prompt.file ? ReadFile(*prompt.file) : *prompt.text,
+                        ARN_TOKENIZE_NO_SPECIAL);
+}
+
+// A restored session keeps its sampling and goes on with its random numbers unless a flag asks for
+// something else.
+bool KeepsSampling(const Arguments& arguments) {
+  return !arguments.restore.empty() && !arguments.temperature && !arguments.top_k &&
+         !arguments.top_p && !arguments.min_p && !arguments.seed;
 }
 
 int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
@@ -87,8 +109,11 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
 void Generate(const Arguments& arguments, const Session& session, Output* output,
               Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
-  arn_status status =
-      arn_session_prefill(session.get(), outcome->prompt_ids.data(), outcome->prompt_ids.size());
+  arn_status status = ARN_OK;
+  if (!outcome->prompt_ids.empty()) {
+    status =
+        arn_session_prefill(session.get(), outcome->prompt_ids.data(), outcome->prompt_ids.size());
+  }
   if (status == ARN_OK) {
     std::vector<arn_stop_string> stops;
     for (const std::string& stop : arguments.stops) stops.push_back({stop.data(), stop.size()});
@@ -151,23 +176,32 @@ int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   outcome.load_ms = Milliseconds(Clock::now() - open_start).count();
 
-  outcome.prompt_ids = PromptIds(model, arguments.prompt);
-  const uint64_t most_tokens =
-      arguments.max_tokens == 0 ? model.info().max_context : arguments.max_tokens;
+  outcome.prompt_ids = IdsToPrefill(model, arguments);
+  const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
+  const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
   arn_session_options options = ToSessionOptions(arguments.session);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
+  if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
   outcome.plan = model.Plan(options);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
+  if (!arguments.restore.empty()) {
+    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), nullptr));
+  }
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
-  const arn_sampling sampling = ChooseSampling(arguments, model.info());
-  session.Check(arn_session_set_sampling(session.get(), &sampling));
+  if (!KeepsSampling(arguments)) {
+    const arn_sampling sampling = ChooseSampling(arguments, model.info());
+    session.Check(arn_session_set_sampling(session.get(), &sampling));
+  }
 
   Output output;
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
   Generate(arguments, session, &output, &outcome);
+  if (!arguments.save.empty()) {
+    session.Check(arn_session_save(session.get(), arguments.save.c_str()));
+  }
   if (output.has_failed) throw Error("cannot write to standard output");
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
@@ -194,8 +228,7 @@ void AddSamplingOptions(CLI::App* app, Arguments* arguments) {
                     "Keep the likeliest tokens up to this sum; 1: off");
   group->add_option("--min-p", arguments->min_p,
                     "Keep tokens of at least this part of the likeliest one's probability; 0: off");
-  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens")
-      ->capture_default_str();
+  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens [0]");
 }
 
 }  // namespace
@@ -204,7 +237,19 @@ Command AddRun(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("run", "Generates text after a prompt");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  AddPromptOptions(sub, &arguments->prompt);
+  AddPromptOptions(sub, &arguments->prompt, 0);
+  sub->add_option("--restore", arguments->restore,
+                  "Go on with a session saved in this file; a prompt is added to it. Its sampling "
+                  "goes on too unless a flag is given");
+  sub->parse_complete_callback([arguments] {
+    if (arguments->restore.empty() && !HasPrompt(arguments->prompt)) {
+      throw CLI::RequiredError("--prompt, --prompt-ids, --prompt-file or --restore");
+    }
+  });
+  sub->add_option("--save", arguments->save, "Save the session to this file at the end");
+  sub->add_option("--kv-file", arguments->kv_file,
+                  "Keep the KV cache in a file of this name, which the OS can write out; it is "
+                  "gone at the end");
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "New tokens at most (0: until an end token or a full context)")
       ->capture_default_str();

@@ -1,0 +1,75 @@
+// arenite run --save, --restore, --kv-file: a run cut in two says what the whole one says.
+#include <filesystem>
+
+#include "nlohmann/json.hpp"
+#include "tests/harness/bundles.h"
+#include "tests/harness/process.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+namespace {
+
+class ToolState : public testing::Test {
+ protected:
+  void SetUp() override {
+    ARN_NEEDS_CONVERTER();
+    bundle_ = (folder_ / "fable.arn").string();
+    ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle_, {"--weights", "int8"}));
+  }
+  std::vector<int32_t> Ids(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"run", bundle_, "--json", "--ignore-eos"});
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    const auto json = nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) return {};
+    return json["ids"].get<std::vector<int32_t>>();
+  }
+
+  TempFolder folder_;
+  std::string bundle_;
+  const std::vector<std::string> prompt_ = {"--prompt", "Once upon a time", "--temperature",
+                                            "0.8",      "--seed",           "7"};
+  std::vector<std::string> With(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = prompt_;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(ToolState, SaveThenRestore_GoesOnAsIfNeverStopped) {
+  const std::string state = (folder_ / "chat.state").string();
+  const std::vector<int32_t> whole = Ids(With({"--max-tokens", "60"}));
+  ASSERT_EQ(60u, whole.size());
+  std::vector<int32_t> found = Ids(With({"--max-tokens", "25", "--save", state}));
+  const std::vector<int32_t> rest =
+      Ids({"--restore", state, "--max-tokens", "35", "--save", state});
+  found.insert(found.end(), rest.begin(), rest.end());
+  EXPECT_EQ(whole, found);
+  // A prompt is added to what is there.
+  EXPECT_EQ(5u, Ids({"--restore", state, "--prompt", " The fox", "--max-tokens", "5"}).size());
+}
+
+TEST_F(ToolState, KvFile_TheSameTokensAndNothingIsLeft) {
+  const std::string file = (folder_ / "kv").string();
+  EXPECT_EQ(Ids(With({"--max-tokens", "40"})),
+            Ids(With({"--max-tokens", "40", "--kv-file", file})));
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(ToolState, WhatCannotBe_SaysWhy) {
+  const auto fails = [this](std::vector<std::string> arguments, const std::string& word) {
+    arguments.insert(arguments.begin(), {"run", bundle_});
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_NE(0, result.exit_code);
+    EXPECT_NE(std::string::npos, result.err.find(word)) << result.err;
+  };
+  fails({"--max-tokens", "3"}, "--restore");
+  fails({"--restore", (folder_ / "none").string()}, "none");
+  fails({"--restore", bundle_}, "ARNSTATE");
+  const std::string state = (folder_ / "s").string();
+  Ids(With({"--max-tokens", "3", "--save", state}));
+  fails({"--restore", state, "--kv", "f16"}, "int8");
+}
+
+}  // namespace
+}  // namespace arn::test
