@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -110,7 +111,9 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   sampling.top_k = 20;
   sampling.top_p = 0.9f;
   std::vector<uint8_t> state(8u << 20);
-  const std::string path = testing::TempDir() + "/no_allocation.state";
+  // Of its own: other cases may run at the same time.
+  const std::string path =
+      testing::TempDir() + "/no_allocation_" + std::to_string(getpid()) + ".state";
 
   g_calls = 0;
   g_trap = true;
