@@ -181,6 +181,66 @@ TEST_P(SessionStateTest, RewindAfterRestore_ThenTheSameTokens) {
   EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
 }
 
+// Whatever sequences have been through, what is saved is accepted, and all of them go on the same.
+TEST_P(SessionStateTest, AfterAnything_IsRestored) {
+  constexpr uint32_t kSequences = 4;
+  for (uint32_t overflow : {ARN_OVERFLOW_STOP, ARN_OVERFLOW_SHIFT}) {
+    arn_session_options options = Options(ARN_KV_INT8, kSequences);
+    options.overflow = overflow;
+    arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+    if (arn_session_plan(model_.get(), &options, nullptr, 0, &plan) != ARN_OK) continue;
+    const SessionPtr saved = NewSession(model_.get(), options);
+    uint64_t state = 99;
+    const auto below = [&state](uint32_t n) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      return static_cast<uint32_t>((state >> 33) % n);
+    };
+    for (int step = 0; step < 200; ++step) {
+      ASSERT_EQ(ARN_OK, arn_session_select(saved.get(), below(kSequences)));
+      const uint32_t length = arn_session_length(saved.get());
+      const std::vector<int32_t> ids = SomeIds(1 + below(30), kVocab);
+      switch (below(8)) {
+        case 0: arn_session_reset(saved.get()); break;
+        case 1: arn_session_fork(saved.get(), below(kSequences), below(kSequences)); break;
+        case 2: {
+          const uint32_t first = arn_session_first_rewind_position(saved.get());
+          ASSERT_EQ(ARN_OK, arn_session_rewind(saved.get(), first + below(length - first + 1)));
+          break;
+        }
+        case 3:
+          arn_session_cancel(saved.get());
+          EXPECT_NE(ARN_OK, arn_session_prefill(saved.get(), ids.data(), ids.size()));
+          break;
+        default: arn_session_prefill(saved.get(), ids.data(), ids.size()); break;
+      }
+      if (step % 8 != 0) continue;
+      SCOPED_TRACE(testing::Message() << "overflow " << overflow << " step " << step);
+      const std::vector<uint8_t> bytes = Save(saved.get());
+      const SessionPtr restored = NewSession(model_.get(), options);
+      ASSERT_EQ(ARN_OK, Restore(restored.get(), bytes)) << arn_session_last_error(restored.get());
+      EXPECT_EQ(bytes, Save(restored.get()));
+      // Both get the same token.
+      for (uint32_t s = 0; s < kSequences; ++s) {
+        const int32_t id = static_cast<int32_t>(below(kVocab));
+        std::vector<float> said[2];
+        arn_session* both[2] = {saved.get(), restored.get()};
+        arn_status status[2];
+        for (int i = 0; i < 2; ++i) {
+          ASSERT_EQ(ARN_OK, arn_session_select(both[i], s));
+          status[i] = arn_session_prefill(both[i], &id, 1);
+          const float* logits = nullptr;
+          if (status[i] != ARN_OK) continue;
+          ASSERT_EQ(ARN_OK, arn_session_logits(both[i], &logits));
+          said[i].assign(logits, logits + kVocab);
+        }
+        EXPECT_EQ(status[0], status[1]);
+        EXPECT_EQ(said[0], said[1]) << "sequence " << s;
+        ASSERT_EQ(TokensOf(both[0]), TokensOf(both[1]));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Layers, SessionStateTest, testing::ValuesIn(Shapes()), ShapeName);
 
 class OneModel : public testing::Test {
