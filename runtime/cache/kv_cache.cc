@@ -1,9 +1,17 @@
 #include "runtime/cache/kv_cache.h"
 
+#include <cstring>
+
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 
 namespace arn {
+namespace {
+
+// A lone sequence can only go on from itself, which takes no spare row.
+uint32_t RowsOf(uint32_t n_sequences) { return n_sequences + (n_sequences > 1 ? 1 : 0); }
+
+}  // namespace
 
 Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
                    KvCachePlan* out) {
@@ -11,10 +19,11 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   if (groups.size() > kMaxKvGroups) return Status::kInternal;
   out->n_groups = static_cast<uint32_t>(groups.size());
   out->n_sequences = n_sequences;
+  const uint64_t rows = RowsOf(n_sequences);
   uint64_t tables = 0, pages_of_one = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     out->groups[g] = groups[g];
-    const uint64_t entries = uint64_t{groups[g].table_pages} * n_sequences;
+    const uint64_t entries = groups[g].table_pages * rows;
     ARN_ASSIGN(out->pages[g], layout->AddArray(Region::kConstants, entries, sizeof(uint32_t)));
     ARN_ASSIGN(out->numbers[g],
                layout->AddArray(Region::kConstants, groups[g].n_pages, sizeof(uint32_t)));
@@ -26,8 +35,13 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   const uint64_t edits = Max(tables, pages_of_one);
   if (edits > UINT32_MAX) return Status::kOutOfMemory;
   out->max_edits = static_cast<uint32_t>(edits);
-  ARN_ASSIGN(out->tables, layout->AddArray(Region::kConstants, tables, sizeof(PageTable)));
-  ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, n_sequences, sizeof(uint32_t)));
+  ARN_ASSIGN(out->tables,
+             layout->AddArray(Region::kConstants, rows * groups.size(), sizeof(PageTable)));
+  ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
+  ARN_ASSIGN(out->reorder,
+             layout->AddArray(Region::kConstants, 2 * uint64_t{n_sequences}, sizeof(uint32_t)));
+  ARN_ASSIGN(out->moves,
+             layout->AddArray(Region::kConstants, MaxRowMoves(n_sequences), sizeof(RowMove)));
   ARN_ASSIGN(out->edits, layout->AddArray(Region::kConstants, edits, sizeof(KvEdit)));
   return Status::kOk;
 }
@@ -41,12 +55,15 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   tables_ = memory.As<PageTable>(plan.tables);
   lengths_ = memory.As<uint32_t>(plan.lengths);
   edits_ = memory.As<KvEdit>(plan.edits);
+  reorder_ = memory.As<uint32_t>(plan.reorder);
+  moves_ = memory.As<RowMove>(plan.moves);
+  n_moves_ = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
     groups_[g] = plan.groups[g];
     pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
     pages_[g] = memory.As<uint32_t>(plan.pages[g]);
     numbers_[g] = memory.As<uint32_t>(plan.numbers[g]);
-    for (uint32_t s = 0; s < n_sequences_; ++s) {
+    for (uint32_t s = 0; s < RowsOf(n_sequences_); ++s) {
       Table(s, g) = PageTable();
       Table(s, g).pages = Pages(s, g);
     }
@@ -189,6 +206,44 @@ Status KvCache::Fork(uint32_t from, uint32_t to) {
       pools_[g].Retain(source.pages[i]);
     }
   }
+  return Status::kOk;
+}
+
+void KvCache::CopyRow(const RowMove& move) {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const PageTable& source = Table(move.from, g);
+    PageTable& table = Table(move.to, g);
+    table.first_page = source.first_page;
+    table.n_pages = source.n_pages;
+    std::memcpy(Pages(move.to, g), source.pages, source.n_pages * sizeof(uint32_t));
+  }
+  lengths_[move.to] = lengths_[move.from];
+}
+
+Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
+  if (first > n_sequences_ || parents.size() > n_sequences_ - first) return Status::kBadArgument;
+  for (uint32_t parent : parents) {
+    if (parent >= n_sequences_) return Status::kBadArgument;
+  }
+  n_moves_ = OrderRowMoves(first, parents, n_sequences_, reorder_, reorder_ + n_sequences_, moves_);
+  for (uint32_t i = 0; i < parents.size(); ++i) {
+    const uint32_t parent = parents[i];
+    if (parent == first + i) continue;
+    ReleaseAfter(parent, lengths_[parent]);
+    for (uint32_t g = 0; g < n_groups_; ++g) {
+      const PageTable& table = Table(parent, g);
+      for (uint32_t k = 0; k < table.n_pages; ++k) pools_[g].Retain(table.pages[k]);
+    }
+  }
+  // All are retained by now, so that no page that somebody goes on with is free in between.
+  for (uint32_t i = 0; i < parents.size(); ++i) {
+    if (parents[i] == first + i) continue;
+    for (uint32_t g = 0; g < n_groups_; ++g) {
+      const PageTable& table = Table(first + i, g);
+      for (uint32_t k = table.n_pages; k > 0; --k) pools_[g].Release(table.pages[k - 1]);
+    }
+  }
+  for (uint32_t i = 0; i < n_moves_; ++i) CopyRow(moves_[i]);
   return Status::kOk;
 }
 

@@ -13,21 +13,25 @@
 #include "platform/base/status.h"
 #include "runtime/cache/cache_group.h"
 #include "runtime/cache/page_pool.h"
+#include "runtime/cache/row_moves.h"
 
 namespace arn {
 
-// Where the tables, pools and edits lie. Made at plan time.
+// Where the tables, pools and edits lie. Made at plan time. Of several sequences there is one row
+// more, which Reorder uses.
 struct KvCachePlan {
   uint32_t n_groups = 0;
   uint32_t n_sequences = 0;
   uint32_t max_edits = 0;
   CacheGroup groups[kMaxKvGroups];
   PagePool::Plan pools[kMaxKvGroups];
-  Slice pages[kMaxKvGroups];    // u32 [n_sequences, table_pages]
+  Slice pages[kMaxKvGroups];    // u32 [rows, table_pages]
   Slice numbers[kMaxKvGroups];  // u32 [n_pages]: scratch
-  Slice tables;                 // PageTable [n_sequences, n_groups]
-  Slice lengths;                // u32 [n_sequences]
+  Slice tables;                 // PageTable [rows, n_groups]
+  Slice lengths;                // u32 [rows]
   Slice edits;                  // KvEdit [max_edits]
+  Slice reorder;                // u32 [2, n_sequences]
+  Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
 };
 Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
                    KvCachePlan* out);
@@ -67,6 +71,14 @@ class KvCache {
   // Makes `to`, which must be empty, a copy of `from` that shares all its pages. kBadState when it
   // is not empty.
   Status Fork(uint32_t from, uint32_t to);
+  // Makes sequence first + i what sequence parents[i] was before the call, for all i in one step:
+  // they share all its pages, none is copied. A parent may be there several times, and may be any
+  // sequence; reserved tokens of parents that were never committed are let go. kBadArgument, with
+  // nothing changed, when a number is not a sequence's.
+  Status Reorder(uint32_t first, Span<const uint32_t> parents);
+  // The copies by which the last Reorder did that, for whoever keeps other rows of the sequences.
+  // Row n_sequences() is a spare one.
+  Span<const RowMove> moves() const { return {moves_, n_moves_}; }
   // Forgets the tokens from `position` on. kBadState when pages that `position` sees are gone.
   Status Rewind(uint32_t sequence, uint32_t position);
   // The smallest position that Rewind allows.
@@ -104,6 +116,7 @@ class KvCache {
   uint32_t* Pages(uint32_t sequence, uint32_t g) {
     return pages_[g] + uint64_t{sequence} * groups_[g].table_pages;
   }
+  void CopyRow(const RowMove& move);
   KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
   // Gives back the pages behind `position`.
   void ReleaseAfter(uint32_t sequence, uint32_t position);
@@ -123,6 +136,9 @@ class KvCache {
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
   KvEdit* edits_ = nullptr;
+  uint32_t* reorder_ = nullptr;
+  RowMove* moves_ = nullptr;
+  uint32_t n_moves_ = 0;
 };
 
 }  // namespace arn

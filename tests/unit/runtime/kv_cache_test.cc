@@ -103,6 +103,20 @@ class Model {
     return status;
   }
 
+  // What else is kept by sequence follows by moves(): here a copy of the lists.
+  Status Reorder(uint32_t first, const std::vector<uint32_t>& parents) {
+    std::vector<std::vector<int>> rows = lists;
+    rows.emplace_back();
+    const std::vector<std::vector<int>> before = lists;
+    const Status status = cache.Reorder(first, {parents.data(), parents.size()});
+    if (status != Status::kOk) return status;
+    for (size_t i = 0; i < parents.size(); ++i) lists[first + i] = before[parents[i]];
+    for (const RowMove& move : cache.moves()) rows[move.to] = rows[move.from];
+    rows.pop_back();
+    EXPECT_EQ(lists, rows);
+    return status;
+  }
+
   Status Rewind(uint32_t s, uint32_t position) {
     const Status status = cache.Rewind(s, position);
     if (status == Status::kOk) lists[s].resize(position);
@@ -132,6 +146,12 @@ class Model {
       }
       ASSERT_EQ(names.size(), cache.pool(g).n_used());
     }
+  }
+
+  std::vector<uint32_t> FreePages() const {
+    std::vector<uint32_t> free;
+    for (uint32_t g = 0; g < setup_.groups.size(); ++g) free.push_back(cache.pool(g).n_free());
+    return free;
   }
 
   KvCache cache;
@@ -245,11 +265,11 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
     for (uint32_t kv_tokens : {0u, 70u}) {
       std::mt19937 random(static_cast<uint32_t>(shape * 2 + (kv_tokens != 0)));
       Model model({shapes[shape], 48, 5, 4, kv_tokens});
-      uint32_t full = 0, forks = 0, shifts = 0;
+      uint32_t full = 0, forks = 0, shifts = 0, reorders = 0;
       for (int i = 0; i < 6000; ++i) {
         SCOPED_TRACE("shape " + std::to_string(shape) + " operation " + std::to_string(i));
         const uint32_t s = random() % 4, other = random() % 4;
-        switch (random() % 16) {
+        switch (random() % 18) {
           case 0: model.Clear(s); break;
           case 1:
           case 2:
@@ -276,6 +296,19 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
             }
             break;
           }
+          case 5:
+          case 6: {
+            std::vector<uint32_t> parents(random() % (5 - s));
+            for (uint32_t& parent : parents) parent = random() % 4;
+            const auto free = model.FreePages();
+            ASSERT_EQ(Status::kOk, model.Reorder(s, parents));
+            for (size_t g = 0; g < free.size(); ++g) {
+              ASSERT_LE(free[g], model.FreePages()[g]);  // sharing takes no page
+            }
+            ASSERT_EQ(0u, model.cache.edits().size());
+            reorders += parents.size() > 1;
+            break;
+          }
           default: {
             std::vector<uint32_t> batch;
             for (uint32_t k = 0; k < 4; ++k) {
@@ -294,6 +327,7 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
       EXPECT_GT(full, 20u);
       EXPECT_GT(forks, 20u);
       EXPECT_GT(shifts, 20u);
+      EXPECT_GT(reorders, 100u);
       for (uint32_t s = 0; s < 4; ++s) model.Clear(s);
       for (size_t g = 0; g < shapes[shape].size(); ++g) {
         EXPECT_EQ(0u, model.cache.pool(static_cast<uint32_t>(g)).n_used());
@@ -312,6 +346,39 @@ TEST(KvCache_Fork, FirstWrite_CopiesOnePage) {
   ASSERT_EQ(Status::kOk, model.Append({0, 1, 2}, 1));
   // The last of the three to write has the page for itself.
   EXPECT_EQ(4u, model.cache.pool(0).n_used());
+  model.Check();
+}
+
+// Every map of four sequences onto four: permutations with each kind of cycle, and repeats.
+TEST(KvCache_Reorder, EveryMap_FollowsTheLists) {
+  for (uint32_t map = 0; map < 256; ++map) {
+    Model model({{{4, 0, 0}, {2, 5, 0}}, 16, 16, 4, 0});
+    for (uint32_t s = 0; s < 4; ++s) ASSERT_EQ(Status::kOk, model.Append({s}, 3 * s + 1));
+    ASSERT_EQ(Status::kOk,
+              model.Reorder(0, {map & 3, (map >> 2) & 3, (map >> 4) & 3, (map >> 6) & 3}));
+    ASSERT_NO_FATAL_FAILURE(model.Check()) << map;
+    ASSERT_EQ(Status::kOk, model.Append({0, 1, 2, 3}, 2));
+    ASSERT_NO_FATAL_FAILURE(model.Check()) << map;
+  }
+}
+
+TEST(KvCache_Reorder, ReservedTokensOfAParent_AreLetGo) {
+  Model model({{{4, 0, 0}}, 16, 16, 2, 0});
+  ASSERT_EQ(Status::kOk, model.Append({0}, 4));
+  const Growth growth{0, 8};
+  ASSERT_EQ(Status::kOk, model.cache.Reserve(Span<const Growth>(&growth, 1)));
+  ASSERT_EQ(Status::kOk, model.Reorder(0, {0, 0}));
+  EXPECT_EQ(1u, model.cache.pool(0).n_used());
+  model.Check();
+}
+
+TEST(KvCache_Reorder, NumbersThatAreNoSequences_ChangeNothing) {
+  Model model({{{4, 0, 0}}, 16, 16, 2, 0});
+  ASSERT_EQ(Status::kOk, model.Append({0}, 4));
+  EXPECT_EQ(Status::kBadArgument, model.Reorder(1, {0, 0}));
+  EXPECT_EQ(Status::kBadArgument, model.Reorder(0, {0, 2}));
+  EXPECT_EQ(Status::kBadArgument, model.Reorder(3, {}));
+  EXPECT_EQ(Status::kOk, model.Reorder(2, {}));
   model.Check();
 }
 
