@@ -137,7 +137,11 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   ARN_ASSIGN(plan->tokens, layout->AddArray(Region::kIo, plan->program.max_rows, sizeof(int32_t)));
   ARN_ASSIGN(plan->history,
              layout->AddArray(Region::kIo, n * plan->options.context_tokens, sizeof(int32_t)));
+  ARN_ASSIGN(plan->beam_sequences, layout->AddArray(Region::kIo, n, sizeof(uint32_t)));
+  ARN_ASSIGN(plan->beam_logits, layout->AddArray(Region::kIo, n, sizeof(const float*)));
   if (n > 1) {
+    ARN_ASSIGN(plan->spare_history,
+               layout->AddArray(Region::kIo, plan->options.context_tokens, sizeof(int32_t)));
     ARN_ASSIGN(plan->sequence_logits,
                layout->AddArray(Region::kIo, n * plan->program.vocab, sizeof(float)));
   }
@@ -180,6 +184,8 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   const BackendOptions backend_options{out->options.n_threads};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
+  ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
+                         out->program.vocab, &layout, &out->beams));
   // Held-back text (at most a stop string less one byte) and the piece that is added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(out->text, layout.Add(Region::kIo, kMaxStopBytes + 2 * piece));

@@ -10,6 +10,7 @@
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
 #include "runtime/model/model.h"
+#include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/sampler.h"
 
 namespace arn {
@@ -58,6 +59,7 @@ struct SessionPlan {
   BackendPlan backend_plan;
   KvCachePlan cache;
   SamplerPlan sampler;
+  BeamSearchPlan beams;   // as many as there are sequences
   Slice session;          // the Session object itself
   Slice sequences;        // Sequence [max_sequences]
   Slice rows;             // SequenceRows [max_sequences]
@@ -65,6 +67,9 @@ struct SessionPlan {
   Slice parts;            // SessionPart [max_sequences]
   Slice tokens;           // i32 [max_rows]: ids of the run
   Slice history;          // i32 [max_sequences, context]: ids of the sequences
+  Slice spare_history;    // i32 [context] when there are several sequences, else empty
+  Slice beam_sequences;   // u32 [max_sequences]
+  Slice beam_logits;      // const float* [max_sequences]
   Slice sequence_logits;  // f32 [max_sequences, vocab] when there are several, else empty
   Slice text;  // char: text that a stop string may still claim, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes

@@ -67,6 +67,8 @@ class BeamSearch {
 
   // Begins a search with checked options. One beam without a token runs in each group.
   void Start(const BeamOptions& options);
+  // Nothing runs and nothing was found.
+  void Forget() { n_running_ = n_results_ = 0; }
   // Beams that need logits: the first ones of the groups' are the best. 0: the search is done.
   uint32_t n_running() const { return n_running_; }
   // One step. logits[i]: f32 [vocab] after the last token of running beam i, unchanged.

@@ -56,6 +56,7 @@ void Session::InitSequences() {
     sequence->sampler.Init(FindLogitsOps(id), plan_.sampler, memory_, plan_.program.vocab);
     sequence->sampler.Configure(SamplingOptions());
   }
+  beams_.Init(FindLogitsOps(id), plan_.beams, memory_, plan_.program.vocab);
 }
 
 Status Session::CheckIds(Span<const int32_t> ids) {

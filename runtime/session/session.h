@@ -9,6 +9,7 @@
 #include "runtime/cache/kv_cache.h"
 #include "runtime/memory/session_plan.h"
 #include "runtime/model/model.h"
+#include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/sampler.h"
 #include "runtime/state/state_reader.h"
 #include "runtime/state/state_writer.h"
@@ -38,6 +39,18 @@ struct GenerateOptions {
 struct GenerateResult {
   uint32_t n_tokens = 0;
   Finish finish = Finish::kNone;
+};
+
+struct BeamRequest {
+  BeamOptions options;  // max_tokens 0: as many as fit the context; its end tokens are not read
+  bool ignore_eos = false;
+  Span<const int32_t> extra_eos_ids;
+};
+
+struct BeamResult {
+  uint32_t n_sequences = 0;
+  uint32_t n_steps = 0;
+  uint64_t kv_peak_bytes = 0;
 };
 
 struct SessionStats {
@@ -80,6 +93,9 @@ class Session {
   Status Sample(int32_t* out_id);
   Status Decode(int32_t* out_id);
   Status Generate(const GenerateOptions& options, GenerateResult* out);
+  Status SearchBeams(const BeamRequest& request, BeamResult* out);
+  // A sequence that the last search found.
+  Status Beam(uint32_t index, Span<int32_t> out_ids, size_t* out_count, float* out_score) const;
   void Reset();
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
@@ -143,6 +159,10 @@ class Session {
   void Remember(const Part& part);
   Status Failed(Status status, uint32_t sequence);
   Status Full(uint32_t sequence);
+  Status CollectEnds(const BeamRequest& request, BeamOptions* options);
+  Status BeamSteps(uint32_t num_beams, BeamResult* out);
+  Status Reorder(Span<const uint32_t> parents);
+  void ClearSequences(uint32_t first, uint32_t last);
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
 
   uint64_t ModelHash() const;
@@ -167,6 +187,7 @@ class Session {
   void* backend_state_ = nullptr;
   KvCache cache_;
   Span<Sequence> sequences_;
+  BeamSearch beams_;
   uint32_t selected_ = 0;
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;

@@ -450,6 +450,59 @@ typedef struct arn_generate_result {
 ARN_API arn_status arn_session_generate(arn_session* session, const arn_generate_options* options,
                                         arn_generate_result* out_result);
 
+/* ---- beam search
+ *
+ * The rules are those of transformers' generate() with num_beams (5.12). Groups are searches of
+ * num_beams / num_beam_groups beams that go one after the other in each step; a token costs
+ * diversity_penalty for each beam of an earlier group that has gone on with it in the step. */
+
+/* When a group with as many finished sequences as beams is done. */
+enum {
+  ARN_EARLY_STOPPING_FALSE = 0, /* when its best beam at its present length is no better than the
+                                   worst finished sequence */
+  ARN_EARLY_STOPPING_TRUE = 1,  /* at once */
+  ARN_EARLY_STOPPING_NEVER = 2  /* as FALSE, but with length_penalty > 0 judged at max_tokens */
+};
+
+typedef struct arn_beam_options {
+  size_t struct_size;
+  uint32_t num_beams;       /* 1 .. max_sequences */
+  uint32_t num_beam_groups; /* divides num_beams */
+  float diversity_penalty;  /* >= 0; 0 with one group */
+  float length_penalty;     /* a score is the sum of log-probabilities / tokens ^ length_penalty */
+  uint32_t early_stopping;  /* ARN_EARLY_STOPPING_... */
+  uint32_t num_return_sequences; /* 1 .. num_beams */
+  uint32_t max_tokens;           /* new tokens of a sequence; 0: as many as fit the context */
+  uint32_t ignore_eos;           /* 1: end tokens do not end */
+  const int32_t* extra_eos_ids;  /* besides the model's own; 16 in all at most */
+  size_t n_extra_eos_ids;
+} arn_beam_options;
+#define ARN_BEAM_OPTIONS_INIT \
+  { sizeof(arn_beam_options), 1, 1, 0.0f, 1.0f, ARN_EARLY_STOPPING_FALSE, 1, 0, 0, NULL, 0 }
+
+typedef struct arn_beam_result {
+  size_t struct_size;
+  uint32_t n_sequences;   /* found: num_return_sequences, or fewer when there are not so many */
+  uint32_t n_steps;       /* tokens of the longest beam */
+  uint64_t kv_peak_bytes; /* pages in use at most, whatever sequence holds them */
+} arn_beam_result;
+#define ARN_BEAM_RESULT_INIT \
+  { sizeof(arn_beam_result), 0, 0, 0 }
+
+/* Searches on from the selected sequence, which has been prefilled. The beams run in sequences 0 to
+ * num_beams - 1, one run a step; all of these but the selected one must be empty before
+ * (ARN_BAD_STATE), and all are empty afterwards, also after a failure: a prompt that is to stay
+ * has to be in a sequence of a higher number. Beams share the pages of what they have in common.
+ * ARN_CONTEXT_FULL when max_tokens do not fit the context (nothing is shifted for beams) or the
+ * beams' pages do not fit kv_tokens. Sampling options play no part. out_result may be NULL. */
+ARN_API arn_status arn_session_beam_search(arn_session* session, const arn_beam_options* options,
+                                           arn_beam_result* out_result);
+/* Sequence `index` of what the last search found, the best first: its new tokens, an end token
+ * included, and its score (may be NULL). Kept until the next search. ARN_BAD_ARGUMENT when there is
+ * none; ARN_BUFFER_TOO_SMALL sets *out_count and the score. */
+ARN_API arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_ids,
+                                    size_t capacity, size_t* out_count, float* out_score);
+
 typedef struct arn_session_stats_data {
   size_t struct_size;
   uint64_t prefill_tokens;
