@@ -190,6 +190,44 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
+TEST_P(NoAllocationTest, BeamSearch_AllocatesNothing) {
+  TinyBundle bundle;
+  bundle.weights = GetParam().weights;
+  bundle.target = GetParam().target;
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = GetParam().backend;
+  options.kv_type = GetParam().kv;
+  options.n_threads = 2;
+  options.max_sequences = 6;
+  const SessionPtr session = NewSession(model.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(21, bundle.vocab);
+  arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
+  beams.num_beams = 6;
+  beams.num_beam_groups = 2;
+  beams.diversity_penalty = 0.5f;
+  beams.num_return_sequences = 6;
+  beams.max_tokens = 20;
+  beams.early_stopping = ARN_EARLY_STOPPING_NEVER;
+  arn_beam_result result = ARN_BEAM_RESULT_INIT;
+  int32_t ids[20];
+  size_t n = 0;
+  float score = 0;
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_prefill(session.get(), prompt.data(), prompt.size());
+  if (status == ARN_OK) status = arn_session_beam_search(session.get(), &beams, &result);
+  const arn_status read = arn_session_beam(session.get(), 5, ids, 20, &n, &score);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(ARN_OK, read);
+  EXPECT_EQ(6u, result.n_sequences);
+  EXPECT_EQ(0u, g_calls.load());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, NoAllocationTest,
     testing::Values(Case{DType::kF32, "portable", ARN_KV_F32, ARN_BACKEND_CPU},
