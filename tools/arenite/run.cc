@@ -9,6 +9,7 @@
 #include "tools/arenite/json.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/run_beams.h"
 
 namespace arn::tool {
 namespace {
@@ -21,6 +22,7 @@ struct Arguments {
   std::optional<float> temperature, top_p, min_p;
   std::optional<uint32_t> top_k;
   std::optional<uint64_t> seed;
+  BeamArguments beams;
   std::vector<std::string> stops;
   bool ignore_eos = false, json = false, quiet = false;
   std::string save, restore, kv_file;
@@ -183,6 +185,12 @@ int Run(const Arguments& arguments) {
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
+  if (arguments.beams.beams > 0) {
+    return RunBeams(model,
+                    {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
+                     arguments.ignore_eos, arguments.json, arguments.quiet},
+                    outcome.load_ms);
+  }
   outcome.plan = model.Plan(options);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
@@ -216,7 +224,7 @@ int Run(const Arguments& arguments) {
   return outcome.finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
 
-void AddSamplingOptions(CLI::App* app, Arguments* arguments) {
+CLI::Option_group* AddSamplingOptions(CLI::App* app, Arguments* arguments) {
   const std::string note =
       "The checkpoint's own values stand in for flags that are not given; a "
       "checkpoint that does not sample is greedy unless one of the first four "
@@ -229,6 +237,7 @@ void AddSamplingOptions(CLI::App* app, Arguments* arguments) {
   group->add_option("--min-p", arguments->min_p,
                     "Keep tokens of at least this part of the likeliest one's probability; 0: off");
   group->add_option("--seed", arguments->seed, "The same seed gives the same tokens [0]");
+  return group;
 }
 
 }  // namespace
@@ -238,15 +247,17 @@ Command AddRun(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
-  sub->add_option("--restore", arguments->restore,
-                  "Go on with a session saved in this file; a prompt is added to it. Its sampling "
-                  "goes on too unless a flag is given");
+  CLI::Option* restore = sub->add_option(
+      "--restore", arguments->restore,
+      "Go on with a session saved in this file; a prompt is added to it. Its sampling "
+      "goes on too unless a flag is given");
   sub->parse_complete_callback([arguments] {
     if (arguments->restore.empty() && !HasPrompt(arguments->prompt)) {
       throw CLI::RequiredError("--prompt, --prompt-ids, --prompt-file or --restore");
     }
   });
-  sub->add_option("--save", arguments->save, "Save the session to this file at the end");
+  CLI::Option* save =
+      sub->add_option("--save", arguments->save, "Save the session to this file at the end");
   sub->add_option("--kv-file", arguments->kv_file,
                   "Keep the KV cache in a file of this name, which the OS can write out; it is "
                   "gone at the end");
@@ -254,13 +265,21 @@ Command AddRun(CLI::App* app) {
                   "New tokens at most (0: until an end token or a full context)")
       ->capture_default_str();
   // One call a flag: a list of strings would read "[a,b]" as two.
-  sub->add_option_function<std::string>(
-         "--stop", [stops = &arguments->stops](const std::string& s) { stops->push_back(s); },
-         "End before this text; can be given several times")
-      ->trigger_on_parse()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  CLI::Option* stop =
+      sub->add_option_function<std::string>(
+             "--stop", [stops = &arguments->stops](const std::string& s) { stops->push_back(s); },
+             "End before this text; can be given several times")
+          ->trigger_on_parse()
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
-  AddSamplingOptions(sub, arguments.get());
+  CLI::Option_group* sampling = AddSamplingOptions(sub, arguments.get());
+  CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
+  for (CLI::Option* option : {stop, save, restore}) {
+    beams->excludes(option);
+  }
+  for (CLI::Option* option : sampling->get_options()) {
+    beams->excludes(option);
+  }
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);

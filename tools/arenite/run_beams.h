@@ -1,0 +1,32 @@
+// arenite run --beams: sequences with scores instead of one text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+
+struct BeamArguments {
+  uint32_t beams = 0;  // 0: no beam search
+  uint32_t groups = 1;
+  float diversity_penalty = 0.0f;
+  float length_penalty = 1.0f;
+  std::string early_stopping = "false";
+  uint32_t returns = 1;
+};
+// The option --beams is returned, for those that exclude it.
+CLI::Option* AddBeamOptions(CLI::App* app, BeamArguments* arguments);
+
+struct BeamRun {
+  BeamArguments beams;
+  arn_session_options session;  // as it would be without beams
+  std::vector<int32_t> prompt;
+  uint32_t max_tokens = 0;
+  bool ignore_eos = false, json = false, quiet = false;
+};
+// Searches and prints. Returns the exit code; throws Error.
+int RunBeams(const Model& model, const BeamRun& run, double load_ms);
+
+}  // namespace arn::tool
