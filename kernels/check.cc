@@ -32,6 +32,18 @@ class Checker {
                        OpName(step.op), step.layer, what, found, expected);
   }
 
+  static bool IsPageType(DType type) {
+    return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
+  }
+
+  static bool SealsRightly(const KvGroup& group) {
+    if (group.sealed.n_pages == 0) return group.open.n_pages < kSealedPage;
+    auto known = [](uint32_t bits) { return bits == 0 || bits == 2 || bits == 4; };
+    return known(group.sealed_k_bits) && known(group.sealed_v_bits) && group.group_size != 0 &&
+           group.page_tokens % group.group_size == 0 && group.open.n_pages < kSealedPage &&
+           group.sealed.n_pages < kSealedPage;
+  }
+
   Status CheckKind(uint32_t index) {
     const AttentionKind& kind = program_.kinds[index];
     if (kind.group >= program_.kv_groups.size() || kind.n_kv_heads == 0 || kind.n_heads == 0 ||
@@ -42,16 +54,15 @@ class Checker {
                          program_.kv_groups.size());
     }
     const KvGroup& group = program_.kv_groups[kind.group];
-    const bool known_dtype =
-        group.dtype == DType::kF32 || group.dtype == DType::kF16 || group.dtype == DType::kInt8;
-    if (!known_dtype || group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
+    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !SealsRightly(group) ||
+        group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
         !IsPowerOfTwo(group.page_tokens) || group.page_tokens > kMaxPageTokens) {
       return diag_->Fail(
           Status::kUnsupported,
-          "KV group %u: type %s, %u kv heads, head_dim %u, %u tokens a page do not fit attention "
-          "kind %u",
-          kind.group, DTypeName(group.dtype), group.n_kv_heads, group.head_dim, group.page_tokens,
-          index);
+          "KV group %u: types %s and %s, %u kv heads, head_dim %u, %u tokens a page do not fit "
+          "attention kind %u",
+          kind.group, DTypeName(group.k_type), DTypeName(group.v_type), group.n_kv_heads,
+          group.head_dim, group.page_tokens, index);
     }
     return Status::kOk;
   }
@@ -170,15 +181,19 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   }
   const uint32_t first_page = first_read / group.page_tokens;
   const uint32_t last_page = (end - 1) / group.page_tokens;
+  const uint32_t first_written = first_position / group.page_tokens;
   if (table.pages == nullptr || table.first_page > first_page ||
       last_page - table.first_page >= table.n_pages) {
     return diag->Fail(Status::kInternal, "KV group %u: pages %u..%u are not all in the table",
                       group_index, first_page, last_page);
   }
   for (uint32_t p = first_page; p <= last_page; ++p) {
-    if (table.pages[p - table.first_page] >= group.n_pages) {
-      return diag->Fail(Status::kInternal, "KV group %u: page %u of a pool of %u", group_index,
-                        table.pages[p - table.first_page], group.n_pages);
+    const uint32_t page = table.pages[p - table.first_page];
+    const bool sealed = (page & kSealedPage) != 0;
+    const uint32_t n_pages = sealed ? group.sealed.n_pages : group.open.n_pages;
+    if ((page & ~kSealedPage) >= n_pages || (sealed && p >= first_written)) {
+      return diag->Fail(Status::kInternal, "KV group %u: page %#x of a pool of %u at %u",
+                        group_index, page, n_pages, p);
     }
   }
   return Status::kOk;

@@ -10,29 +10,152 @@
 namespace arn {
 namespace {
 
-// Turns a key that was rotated for position p into that of position p - tokens: rotations add up,
-// so the amplitude that is in the key already stays as it is.
-void TurnBack(uint32_t tokens, const RopeKind& rope, float* key) {
-  const uint32_t half = rope.rotary_dim / 2;
-  for (uint32_t i = 0; i < half; ++i) {
-    const double angle = static_cast<double>(tokens) * static_cast<double>(rope.inv_freq[i]);
-    const auto c = static_cast<float>(std::cos(angle)), s = static_cast<float>(std::sin(angle));
-    const float a = key[i], b = key[half + i];
-    key[i] = a * c + b * s;
-    key[half + i] = b * c - a * s;
+// How the keys of one layer are turned: cos and sin of the angle of each pair. Identity when
+// `half` is 0.
+struct Turn {
+  uint32_t half = 0;
+  float cos[kMaxHeadDim / 2], sin[kMaxHeadDim / 2];
+
+  // A key rotated for position p becomes that of position p - tokens: rotations add up, so the
+  // amplitude that is in the key already stays as it is.
+  void Set(uint32_t tokens, const RopeKind& rope) {
+    half = tokens == 0 ? 0 : rope.rotary_dim / 2;
+    for (uint32_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(tokens) * static_cast<double>(rope.inv_freq[i]);
+      cos[i] = static_cast<float>(std::cos(angle));
+      sin[i] = static_cast<float>(std::sin(angle));
+    }
   }
+  void Apply(float* key) const {
+    for (uint32_t i = 0; i < half; ++i) {
+      const float a = key[i], b = key[half + i];
+      key[i] = a * cos[i] + b * sin[i];
+      key[half + i] = b * cos[i] - a * sin[i];
+    }
+  }
+};
+
+// Moves K or V of one head from one page to another, which may have another format or be the same
+// page.
+class HeadCopy {
+ public:
+  HeadCopy(const KvGroup& group, bool keys, const KvHeadBlock& from, const KvHeadBlock& to,
+           const Turn& turn, uint32_t n_tokens)
+      : group_(group), keys_(keys), from_(from), to_(to), turn_(turn), n_tokens_(n_tokens) {}
+
+  void Run() {
+    const bool as_it_is = from_.bits == to_.bits && (!keys_ || turn_.half == 0);
+    if (as_it_is) {
+      CopyBytes();
+    } else if (to_.bits == 0) {
+      for (uint32_t slot = 0; slot < n_tokens_; ++slot) {
+        Load(slot);
+        StoreKvRow(row_, group_, slot, to_);
+      }
+    } else {
+      Seal();
+    }
+  }
+
+ private:
+  void CopyBytes() {
+    if (from_.values == to_.values) return;
+    std::memcpy(to_.values, from_.values, KvValueBytes(group_, from_.type, from_.bits));
+    const uint64_t scale_bytes = KvScaleBytes(group_, keys_, from_.type, from_.bits);
+    if (scale_bytes != 0) std::memcpy(to_.scales, from_.scales, scale_bytes);
+  }
+
+  void Load(uint32_t slot) {
+    LoadKvRow(group_, keys_, from_, slot, row_);
+    if (keys_) turn_.Apply(row_);
+  }
+
+  // The ranges of a group of tokens are written before its rows, so what is read from the same page
+  // afterwards is read with the old ones.
+  void Seal() {
+    for (uint32_t first = 0; first < n_tokens_; first += group_.group_size) {
+      const uint32_t end = Min(first + group_.group_size, n_tokens_);
+      if (keys_) {
+        SealKeys(first, end);
+      } else {
+        for (uint32_t slot = first; slot < end; ++slot) SealValues(slot);
+      }
+    }
+  }
+
+  void SealKeys(uint32_t first, uint32_t end) {
+    float low[kMaxHeadDim], high[kMaxHeadDim];
+    for (uint32_t slot = first; slot < end; ++slot) {
+      Load(slot);
+      for (uint32_t i = 0; i < group_.head_dim; ++i) {
+        low[i] = slot == first ? row_[i] : Min(low[i], row_[i]);
+        high[i] = slot == first ? row_[i] : Max(high[i], row_[i]);
+      }
+    }
+    uint16_t* pairs = static_cast<uint16_t*>(to_.scales) +
+                      uint64_t{2} * (first / group_.group_size) * group_.head_dim;
+    // When a page is turned in place its old ranges are still needed.
+    uint16_t old[2 * kMaxHeadDim];
+    const size_t bytes = group_.head_dim * 2 * sizeof(uint16_t);
+    std::memcpy(old, pairs, bytes);
+    const bool in_place = from_.values == to_.values;
+    for (uint32_t slot = first; slot < end; ++slot) {
+      if (in_place) std::memcpy(pairs, old, bytes);
+      Load(slot);
+      for (uint32_t i = 0; i < group_.head_dim; ++i) {
+        const KvRange range = RangeOf(low[i], high[i], to_.bits);
+        pairs[2 * i] = range.scale;
+        pairs[2 * i + 1] = range.least;
+      }
+      StoreSealedRow(row_, group_, keys_, slot, to_);
+    }
+  }
+
+  void SealValues(uint32_t slot) {
+    Load(slot);
+    const uint32_t n_groups = KvGroupsOf(group_.head_dim, group_.group_size);
+    uint16_t* pairs = static_cast<uint16_t*>(to_.scales) + uint64_t{2} * slot * n_groups;
+    for (uint32_t g = 0; g < n_groups; ++g) {
+      const uint32_t end = Min((g + 1) * group_.group_size, group_.head_dim);
+      float low = row_[g * group_.group_size], high = low;
+      for (uint32_t i = g * group_.group_size; i < end; ++i) {
+        low = Min(low, row_[i]);
+        high = Max(high, row_[i]);
+      }
+      const KvRange range = RangeOf(low, high, to_.bits);
+      pairs[2 * g] = range.scale;
+      pairs[2 * g + 1] = range.least;
+    }
+    StoreSealedRow(row_, group_, keys_, slot, to_);
+  }
+
+  const KvGroup& group_;
+  const bool keys_;
+  const KvHeadBlock from_, to_;
+  const Turn& turn_;
+  const uint32_t n_tokens_;
+  float row_[kMaxHeadDim];
+};
+
+bool PageExists(const KvGroup& group, uint32_t page) {
+  const KvPages& pages = (page & kSealedPage) != 0 ? group.sealed : group.open;
+  return (page & ~kSealedPage) < pages.n_pages;
 }
 
-// The keys of one layer in one page.
-void TurnLayer(const KvGroup& group, const RopeKind& rope, std::byte* pool, uint32_t group_layer,
-               const KvEdit& edit) {
-  float key[kMaxHeadDim];
-  for (uint32_t h = 0; h < group.n_kv_heads; ++h) {
-    const KvHeadPage at = KvPageAt(group, pool, edit.to, group_layer, h);
-    for (uint32_t slot = 0; slot < edit.n_tokens; ++slot) {
-      LoadKvRow(at.k, at.k_scale, group.dtype, slot, group.head_dim, key);
-      TurnBack(edit.turned_back, rope, key);
-      StoreKvRow(key, group.dtype, slot, group.head_dim, at.k, at.k_scale);
+void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit) {
+  const KvGroup& group = program.kv_groups[edit.group];
+  const KvPools pools = KvPoolsOf(group, memory);
+  Turn turn;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kQkvRope || step.shares_kv) continue;
+    const AttentionKind& kind = program.kinds[step.kind];
+    if (kind.group != edit.group) continue;
+    turn.Set(edit.turned_back, program.ropes[kind.rope]);
+    for (uint32_t h = 0; h < group.n_kv_heads; ++h) {
+      const KvHeadPage from = KvPageAt(group, pools, edit.from, step.group_layer, h);
+      const KvHeadPage to = KvPageAt(group, pools, edit.to, step.group_layer, h);
+      HeadCopy(group, true, from.k, to.k, turn, edit.n_tokens).Run();
+      HeadCopy(group, false, from.v, to.v, turn, edit.n_tokens).Run();
     }
   }
 }
@@ -43,29 +166,14 @@ Status ApplyKvEdits(const Program& program, const Memory& memory, Span<const KvE
                     Diag* diag) {
   for (const KvEdit& edit : edits) {
     if (edit.group >= program.kv_groups.size() ||
-        edit.from >= program.kv_groups[edit.group].n_pages ||
-        edit.to >= program.kv_groups[edit.group].n_pages ||
+        !PageExists(program.kv_groups[edit.group], edit.from) ||
+        !PageExists(program.kv_groups[edit.group], edit.to) ||
         edit.n_tokens > program.kv_groups[edit.group].page_tokens) {
-      return diag->Fail(Status::kInternal, "KV edit: group %u, page %u to %u", edit.group,
-                        edit.from, edit.to);
+      return diag->Fail(Status::kInternal, "KV edit: group %u, page %#x to %#x, %u tokens",
+                        edit.group, edit.from, edit.to, edit.n_tokens);
     }
   }
-  for (const KvEdit& edit : edits) {
-    const KvGroup& group = program.kv_groups[edit.group];
-    std::byte* pool = memory.At(group.pool);
-    if (edit.from != edit.to) {
-      std::memcpy(pool + edit.to * group.page_bytes, pool + edit.from * group.page_bytes,
-                  group.page_bytes);
-    }
-    if (edit.turned_back == 0) continue;
-    for (const Step& step : program.steps) {
-      if (step.op != Op::kQkvRope || step.shares_kv) continue;
-      const AttentionKind& kind = program.kinds[step.kind];
-      if (kind.group == edit.group) {
-        TurnLayer(group, program.ropes[kind.rope], pool, step.group_layer, edit);
-      }
-    }
-  }
+  for (const KvEdit& edit : edits) ApplyEdit(program, memory, edit);
   return Status::kOk;
 }
 

@@ -5,29 +5,71 @@
 #include <cstdint>
 
 #include "kernels/program.h"
+#include "platform/base/arith.h"
 
 namespace arn {
 
-// One layer's part of one page, of one kv head.
+// Where a group's pools lie in memory.
+struct KvPools {
+  std::byte* open = nullptr;
+  std::byte* sealed = nullptr;
+};
+inline KvPools KvPoolsOf(const KvGroup& group, const Memory& memory) {
+  return {memory.At(group.open.pool),
+          group.sealed.n_pages == 0 ? nullptr : memory.At(group.sealed.pool)};
+}
+
+// K or V of one kv head in one layer's part of a page.
+struct KvHeadBlock {
+  std::byte* values = nullptr;
+  void* scales = nullptr;    // f32 for kInt8, f16 pairs for 4 and 2 bits, else null
+  DType type = DType::kF32;  // when bits is 0
+  uint32_t bits = 0;
+};
 struct KvHeadPage {
-  std::byte* k;    // [page_tokens, head_dim] of the group's dtype
-  std::byte* v;    // [page_tokens, head_dim]
-  float* k_scale;  // [page_tokens]; null unless the dtype is kInt8
-  float* v_scale;
+  KvHeadBlock k, v;
 };
 
-// `pool` is where group.pool lies in memory.
-inline KvHeadPage KvPageAt(const KvGroup& group, std::byte* pool, uint32_t page,
+constexpr uint32_t KvRowBytes(uint32_t head_dim, uint32_t bits) {
+  return static_cast<uint32_t>(CeilDiv(uint64_t{head_dim} * bits, 8));
+}
+constexpr uint32_t KvGroupsOf(uint32_t n, uint32_t group_size) {
+  return static_cast<uint32_t>(CeilDiv(n, group_size));
+}
+// Bytes of a block's values and scales, of one kv head. `keys`: K, else V.
+inline uint64_t KvValueBytes(const KvGroup& group, DType type, uint32_t bits) {
+  const uint64_t row =
+      bits == 0 ? group.head_dim * ElementBytes(type) : KvRowBytes(group.head_dim, bits);
+  return row * group.page_tokens;
+}
+inline uint64_t KvScaleBytes(const KvGroup& group, bool keys, DType type, uint32_t bits) {
+  if (bits == 0) return type == DType::kInt8 ? group.page_tokens * sizeof(float) : 0;
+  const uint64_t pairs =
+      keys ? uint64_t{KvGroupsOf(group.page_tokens, group.group_size)} * group.head_dim
+           : uint64_t{group.page_tokens} * KvGroupsOf(group.head_dim, group.group_size);
+  return pairs * 2 * sizeof(uint16_t);
+}
+
+// The part of `page` (with or without kSealedPage) that belongs to one layer and kv head.
+inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t page,
                            uint32_t group_layer, uint32_t kv_head) {
-  std::byte* layer = pool + page * group.page_bytes + group_layer * group.layer_bytes;
-  const uint64_t slots = uint64_t{kv_head} * group.page_tokens;
-  const uint64_t values = slots * group.head_dim * ElementBytes(group.dtype);
-  KvHeadPage out = {layer + values, layer + group.v_offset + values, nullptr, nullptr};
-  if (group.dtype == DType::kInt8) {
-    out.k_scale = reinterpret_cast<float*>(layer + group.k_scale_offset) + slots;
-    out.v_scale = reinterpret_cast<float*>(layer + group.v_scale_offset) + slots;
-  }
-  return out;
+  const bool sealed = (page & kSealedPage) != 0;
+  const KvPages& pages = sealed ? group.sealed : group.open;
+  std::byte* layer = (sealed ? pools.sealed : pools.open) +
+                     (page & ~kSealedPage) * pages.page_bytes + group_layer * pages.layer_bytes;
+  auto block = [&](bool keys, DType type, uint32_t bits, uint64_t values_offset,
+                   uint64_t scales_offset) {
+    KvHeadBlock out;
+    out.values = layer + values_offset + kv_head * KvValueBytes(group, type, bits);
+    const uint64_t scale_bytes = KvScaleBytes(group, keys, type, bits);
+    if (scale_bytes != 0) out.scales = layer + scales_offset + kv_head * scale_bytes;
+    out.type = type;
+    out.bits = bits;
+    return out;
+  };
+  return {block(true, group.k_type, sealed ? group.sealed_k_bits : 0, 0, pages.k_scale_offset),
+          block(false, group.v_type, sealed ? group.sealed_v_bits : 0, pages.v_offset,
+                pages.v_scale_offset)};
 }
 
 // The page that holds `position`. The caller guarantees that the table has it.

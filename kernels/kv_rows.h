@@ -1,20 +1,28 @@
-// How a token's key or value of one kv head is written into a page and read back: the definition of
-// the element formats of kernels/kv_view.h, scalar.
+// How keys and values are written into pages and read back: the definition of the element formats
+// of kernels/kv_view.h, scalar.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
-#include "platform/base/dtype.h"
+#include "kernels/kv_page.h"
 
 namespace arn {
 
-// x [head_dim] into slot `slot` of values [page_tokens, head_dim]; scales [page_tokens] gets the
-// token's scale (untouched, and may be null, unless the type is kInt8).
-void StoreKvRow(const float* x, DType dtype, uint32_t slot, uint32_t head_dim, std::byte* values,
-                float* scales);
-// The other way round. x [head_dim].
-void LoadKvRow(const std::byte* values, const float* scales, DType dtype, uint32_t slot,
-               uint32_t head_dim, float* x);
+// x [head_dim] into slot `slot` of a block of an open page.
+void StoreKvRow(const float* x, const KvGroup& group, uint32_t slot, const KvHeadBlock& block);
+
+// Slot `slot` of a block of any page. x [head_dim]. `keys`: the block is K.
+void LoadKvRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot, float* x);
+
+// The range of n values as the two numbers of a pair: steps of `scale` from `least` on reach all of
+// them with 2^bits - 1 steps, after both were rounded to f16.
+struct KvRange {
+  uint16_t scale = 0, least = 0;
+};
+KvRange RangeOf(float low, float high, uint32_t bits);
+
+// The values of slot `slot` of a sealed block, whose ranges are written already.
+void StoreSealedRow(const float* x, const KvGroup& group, bool keys, uint32_t slot,
+                    const KvHeadBlock& block);
 
 }  // namespace arn

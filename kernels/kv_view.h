@@ -1,12 +1,23 @@
 // The KV cache as kernels see it: pools of fixed-size pages. A page holds page_tokens tokens of one
 // group of layers. Inside a page, per layer of the group, in this order, each block 64-byte
 // aligned:
-//   K        [n_kv_heads, page_tokens, head_dim]  dtype
-//   V        [n_kv_heads, page_tokens, head_dim]  dtype
-//   K scale  [n_kv_heads, page_tokens] f32        only when dtype is kInt8
-//   V scale  [n_kv_heads, page_tokens] f32        only when dtype is kInt8
+//   K        [n_kv_heads, page_tokens, head_dim]  k_type
+//   V        [n_kv_heads, page_tokens, head_dim]  v_type
+//   K scale  [n_kv_heads, page_tokens] f32        only when k_type is kInt8
+//   V scale  [n_kv_heads, page_tokens] f32        only when v_type is kInt8
 // int8 value = round(x / scale), scale = max|x| / 127 over the head_dim elements of one token and
 // kv head (0 when they are all 0). K is stored after RoPE.
+//
+// A group may have a second pool, of sealed pages: what a full page becomes once its tokens are
+// old. They have the same four blocks, K or V or both in 4 or 2 bits (the other as in an open
+// page):
+//   values   [n_kv_heads, page_tokens, row_bytes], row_bytes = ceil(head_dim * bits / 8). The bits
+//            [j * bits, (j + 1) * bits) of byte i are the element j * row_bytes + i.
+//   scales   f16 pairs (scale, least): x = least + scale * value
+//     of K   [n_kv_heads, ceil(page_tokens / group_size), head_dim, 2]: keys have channels that are
+//            large in all tokens, so each channel has its own range over group_size tokens
+//     of V   [n_kv_heads, page_tokens, ceil(head_dim / group_size), 2]: per token
+// (Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache", 2024.)
 #pragma once
 
 #include <cstdint>
@@ -20,13 +31,8 @@ namespace arn {
 // Groups a model may have at most.
 inline constexpr uint32_t kMaxKvGroups = 16;
 
-// Fixed at plan time. All offsets in bytes.
-struct KvGroup {
-  DType dtype = DType::kF32;  // kF32, kF16 or kInt8
-  uint32_t n_layers = 0;
-  uint32_t n_kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t page_tokens = 0;  // a power of two
+// Where the blocks of one kind of page lie. Fixed at plan time. All offsets in bytes.
+struct KvPages {
   uint32_t n_pages = 0;
   uint64_t page_bytes = 0;
   uint64_t layer_bytes = 0;     // from one layer's blocks to the next layer's, inside a page
@@ -35,6 +41,29 @@ struct KvGroup {
   uint64_t v_scale_offset = 0;
   Slice pool;  // n_pages * page_bytes in Region::kKv
 };
+
+struct KvGroup {
+  DType k_type = DType::kF32;  // of open pages: kF32, kF16 or kInt8
+  DType v_type = DType::kF32;
+  uint32_t n_layers = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t page_tokens = 0;  // a power of two
+  KvPages open;
+  uint32_t sealed_k_bits = 0;  // 4 or 2; 0: as in an open page
+  uint32_t sealed_v_bits = 0;
+  uint32_t group_size = 0;  // tokens (K) and channels (V) that share a range; divides page_tokens
+  KvPages sealed;           // n_pages 0: no page is ever sealed
+
+  const KvPages& pages(uint32_t kind) const { return kind == 0 ? open : sealed; }
+};
+
+// A page number with this bit names a page of the sealed pool.
+inline constexpr uint32_t kSealedPage = 1u << 31;
+
+// The kinds of pages, as indices: 0 open, 1 sealed.
+inline constexpr uint32_t kPageKinds = 2;
+constexpr uint32_t KindOfPage(uint32_t page) { return page >> 31; }
 
 // One sequence's pages in one group: token position p lives in page pages[p / page_tokens -
 // first_page] at slot p % page_tokens. Positions before first_page * page_tokens are gone: no query
@@ -46,8 +75,9 @@ struct PageTable {
 };
 
 // A change to a page outside the steps: page `to` becomes what page `from` is (they may be the same
-// one), with the keys of its first `n_tokens` slots turned back by `turned_back` positions (as RoPE
-// turns them; 0: not at all).
+// one, or of different pools: then it is converted), with its keys turned back by `turned_back`
+// positions (as RoPE turns them; 0: not at all). What is converted or turned are the first
+// `n_tokens` slots; the others may hold anything.
 struct KvEdit {
   uint32_t group = 0;
   uint32_t from = 0;

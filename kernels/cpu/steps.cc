@@ -55,7 +55,7 @@ class Runner {
     QkvRopeArgs base = {};
     base.kind = &kind;
     base.group = &group;
-    base.pool = state_.memory.At(group.pool);
+    base.pools = KvPoolsOf(group, state_.memory);
     base.group_layer = step.group_layer;
     base.rotary_dim = program_.ropes[kind.rope].rotary_dim;
     base.q_norm = Vector(step.q_norm);
@@ -82,7 +82,7 @@ class Runner {
     AttentionTile base = {};
     base.kind = &kind;
     base.group = &group;
-    base.pool = state_.memory.At(group.pool);
+    base.pools = KvPoolsOf(group, state_.memory);
     base.group_layer = step.group_layer;
     base.n_heads = heads;
     base.q_stride = Width(step.in);

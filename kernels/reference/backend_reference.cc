@@ -102,7 +102,7 @@ class Runner {
     reference::QkvRopeArgs a = {};
     a.kind = &kind;
     a.group = &group;
-    a.pool = state_.memory.At(group.pool);
+    a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
     a.rotary_dim = program_.ropes[kind.rope].rotary_dim;
     a.q_norm = Vector(step.q_norm);
@@ -123,7 +123,7 @@ class Runner {
     reference::AttentionArgs a = {};
     a.kind = &kind;
     a.group = &group;
-    a.pool = state_.memory.At(group.pool);
+    a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kv_page.h"
 #include "kernels/program.h"
 #include "platform/base/span.h"
 
@@ -41,7 +42,7 @@ uint64_t LinearScratchBytes(const Weight& weight, uint32_t rows);
 struct QkvRopeArgs {
   const AttentionKind* kind;
   const KvGroup* group;
-  std::byte* pool;
+  KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
@@ -59,7 +60,7 @@ void QkvRope(const QkvRopeArgs& args, float* qkv);
 struct AttentionArgs {
   const AttentionKind* kind;
   const KvGroup* group;
-  std::byte* pool;
+  KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;

@@ -35,9 +35,9 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const float* k = qkv + uint64_t{kind.n_heads} * dim;
   const float* v = k + uint64_t{kind.n_kv_heads} * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
-    const KvHeadPage at = KvPageAt(group, args.pool, page, args.group_layer, h);
-    StoreKvRow(k + uint64_t{h} * dim, group.dtype, slot, dim, at.k, at.k_scale);
-    StoreKvRow(v + uint64_t{h} * dim, group.dtype, slot, dim, at.v, at.v_scale);
+    const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
+    StoreKvRow(k + uint64_t{h} * dim, group, slot, at.k);
+    StoreKvRow(v + uint64_t{h} * dim, group, slot, at.v);
   }
 }
 

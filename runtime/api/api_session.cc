@@ -7,6 +7,18 @@
 #include "runtime/backends.h"
 
 namespace arn::api {
+namespace {
+
+// ARN_KV_... are KvType's numbers.
+Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
+  if (value >= kKvTypeCount) {
+    return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
+  }
+  *out = static_cast<KvType>(value);
+  return Status::kOk;
+}
+
+}  // namespace
 
 Status PlanFromC(const Model& model, const arn_session_options* options, SessionPlan* out,
                  Diag* diag) {
@@ -17,12 +29,11 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
     return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
   }
   SessionOptions session;
-  switch (read.kv_type) {
-    case ARN_KV_F32: session.kv_dtype = DType::kF32; break;
-    case ARN_KV_F16: session.kv_dtype = DType::kF16; break;
-    case ARN_KV_INT8: session.kv_dtype = DType::kInt8; break;
-    default: return diag->Fail(Status::kUnsupported, "kv_type %u is not known", read.kv_type);
-  }
+  ARN_TRY(ReadKvType("kv_type", read.kv_type, &session.k_type, diag));
+  const uint32_t values = read.kv_value_type == ARN_KV_AS_KEYS ? read.kv_type : read.kv_value_type;
+  ARN_TRY(ReadKvType("kv_value_type", values, &session.v_type, diag));
+  session.kv_residual = read.kv_residual;
+  session.kv_group_size = read.kv_group_size;
   if (read.all_logits > 1) {
     return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
   }
@@ -80,10 +91,14 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->window = pages.window;
   out->chunk = pages.chunk;
   out->page_tokens = group.page_tokens;
-  out->n_pages = group.n_pages;
+  out->n_pages = group.open.n_pages;
+  out->n_sealed_pages = group.sealed.n_pages;
+  out->sealed_page_bytes = group.sealed.page_bytes;
+  out->sealed_offset = group.sealed.pool.offset;
+  out->residual = group.sealed.n_pages == 0 ? 0 : pages.residual;
   out->sequence_pages = pages.table_pages;
-  out->page_bytes = group.page_bytes;
-  out->offset = group.pool.offset;
+  out->page_bytes = group.open.page_bytes;
+  out->offset = group.open.pool.offset;
 }
 
 // The block that a session takes from the OS itself. mmap aligns to the page size, which may be
@@ -113,11 +128,13 @@ Status MapKvFile(const SessionPlan& plan, const char* path, std::byte* block, Di
   int fd = -1;
   ARN_TRY(MakeBacking(path, RegionBytes(plan, Region::kKv), &fd, diag));
   Status status = Status::kOk;
-  for (uint32_t g = 0; g < plan.cache.n_groups && status == Status::kOk; ++g) {
-    const Slice pool = plan.kv_groups[g].pool;
-    const auto bytes = static_cast<size_t>(AlignUp(pool.bytes, kRegionAlign));
-    if (plan.IsInFile(g)) {
-      status = MapBacking(fd, pool.offset, {memory.At(pool), bytes}, diag);
+  for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
+    for (uint32_t kind = 0; kind < kPageKinds && status == Status::kOk; ++kind) {
+      const Slice pool = plan.kv_groups[g].pages(kind).pool;
+      const auto bytes = static_cast<size_t>(AlignUp(pool.bytes, kRegionAlign));
+      if (bytes > 0 && plan.IsInFile(g)) {
+        status = MapBacking(fd, pool.offset, {memory.At(pool), bytes}, diag);
+      }
     }
   }
   CloseBacking(fd);

@@ -15,6 +15,30 @@ uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t m
   return static_cast<uint32_t>(Min(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
 
+uint32_t OpenPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+  const uint32_t all = TablePages(group, context_tokens, max_rows);
+  if (SealedPages(group, context_tokens, max_rows) == 0) return all;
+  const uint64_t n = uint64_t{group.residual} + max_rows;
+  return static_cast<uint32_t>(Min<uint64_t>(all, CeilDiv(n - 1, group.page_tokens) + 1));
+}
+
+uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+  if (group.residual >= context_tokens) return 0;
+  // What a window's residual holds open is all that the window sees.
+  if (group.window != 0 && group.window - 1 <= group.residual) return 0;
+  return Min(TablePages(group, context_tokens, max_rows),
+             (context_tokens - group.residual) / group.page_tokens);
+}
+
+void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
+               uint32_t n_sequences) {
+  group->n_sealed_pages = SealedPages(*group, context_tokens, max_rows) * n_sequences;
+  group->n_pages = OpenPages(*group, context_tokens, max_rows) * n_sequences;
+  // An old page stays open for another sequence in which it is recent. When that one gets a copy to
+  // write to, both are open until the next reservation seals.
+  if (group->n_sealed_pages != 0) group->n_pages += n_sequences - 1;
+}
+
 uint32_t FirstPositionSeeingOnly(const CacheGroup& group, uint32_t first_held) {
   if (first_held == 0) return 0;
   uint64_t position = UINT32_MAX;

@@ -4,21 +4,39 @@
 
 #include <cstdint>
 
+#include "kernels/kv_view.h"
 #include "platform/base/span.h"
 
 namespace arn {
+
+inline constexpr uint32_t kNeverSealed = UINT32_MAX;
 
 struct CacheGroup {
   uint32_t page_tokens = 0;  // a power of two
   uint32_t window = 0;       // as AttentionKind
   uint32_t chunk = 0;        // as AttentionKind
-  uint32_t table_pages = 0;  // pages that one sequence holds at most
-  uint32_t n_pages = 0;      // pages in the pool
+  // Pages whose tokens are all at least so far behind are sealed.
+  uint32_t residual = kNeverSealed;
+  uint32_t table_pages = 0;     // pages that one sequence holds at most
+  uint32_t n_pages = 0;         // open pages in the pool
+  uint32_t n_sealed_pages = 0;  // 0: none is ever sealed
 };
 
 // Pages that one sequence needs at most, when it has up to context_tokens tokens and a run adds up
 // to max_rows: those that can meet a visible interval, for the worst position of its start.
 uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows);
+
+// Of those, the ones that may be open at a time, and the ones that may be sealed.
+uint32_t OpenPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows);
+uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows);
+
+// Sets n_pages and n_sealed_pages to what n_sequences need at most.
+void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, uint32_t n_sequences);
+
+// A number for each page of both kinds, below n_pages + n_sealed_pages.
+inline uint32_t PageIndex(const CacheGroup& group, uint32_t page) {
+  return (page & kSealedPage) != 0 ? group.n_pages + (page & ~kSealedPage) : page;
+}
 
 // The smallest position whose query sees nothing before `first_held`.
 uint32_t FirstPositionSeeingOnly(const CacheGroup& group, uint32_t first_held);

@@ -20,19 +20,26 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   out->n_groups = static_cast<uint32_t>(groups.size());
   out->n_sequences = n_sequences;
   const uint64_t rows = RowsOf(n_sequences);
-  uint64_t tables = 0, pages_of_one = 0;
+  uint64_t tables = 0, pages_of_one = 0, sealable = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     out->groups[g] = groups[g];
     const uint64_t entries = groups[g].table_pages * rows;
     ARN_ASSIGN(out->pages[g], layout->AddArray(Region::kConstants, entries, sizeof(uint32_t)));
-    ARN_ASSIGN(out->numbers[g],
-               layout->AddArray(Region::kConstants, groups[g].n_pages, sizeof(uint32_t)));
+    ARN_ASSIGN(
+        out->numbers[g],
+        layout->AddArray(Region::kConstants, uint64_t{groups[g].n_pages} + groups[g].n_sealed_pages,
+                         sizeof(uint32_t)));
     ARN_ASSIGN(out->pools[g], PagePool::MakePlan(groups[g].n_pages, layout));
+    if (groups[g].n_sealed_pages != 0) {
+      ARN_ASSIGN(out->sealed_pools[g], PagePool::MakePlan(groups[g].n_sealed_pages, layout));
+      sealable += entries;
+    }
     tables += n_sequences;
     pages_of_one += groups[g].table_pages;
   }
-  // A reservation copies at most one page a table; a shift edits all pages of one sequence.
-  const uint64_t edits = Max(tables, pages_of_one);
+  // A reservation seals old pages and copies at most one a table, and one that failed may have left
+  // its seals; a shift edits all pages of one sequence.
+  const uint64_t edits = sealable + Max(tables, pages_of_one);
   if (edits > UINT32_MAX) return Status::kOutOfMemory;
   out->max_edits = static_cast<uint32_t>(edits);
   ARN_ASSIGN(out->tables,
@@ -61,6 +68,9 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   for (uint32_t g = 0; g < n_groups_; ++g) {
     groups_[g] = plan.groups[g];
     pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
+    if (groups_[g].n_sealed_pages != 0) {
+      sealed_pools_[g].Init(plan.sealed_pools[g], memory, groups_[g].n_sealed_pages);
+    }
     pages_[g] = memory.As<uint32_t>(plan.pages[g]);
     numbers_[g] = memory.As<uint32_t>(plan.numbers[g]);
     for (uint32_t s = 0; s < RowsOf(n_sequences_); ++s) {
@@ -85,7 +95,7 @@ void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
     PageTable& table = Table(sequence, g);
     const uint64_t pages = CeilDiv(position, groups_[g].page_tokens);
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
-      pools_[g].Release(table.pages[--table.n_pages]);
+      Release(g, table.pages[--table.n_pages]);
     }
   }
 }
@@ -94,7 +104,7 @@ void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
 void KvCache::DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last) {
   PageTable& table = Table(sequence, g);
   uint32_t* pages = Pages(sequence, g);
-  for (uint32_t i = first; i < last; ++i) pools_[g].Release(pages[i]);
+  for (uint32_t i = first; i < last; ++i) Release(g, pages[i]);
   for (uint32_t i = last; i < table.n_pages; ++i) pages[i - (last - first)] = pages[i];
   table.n_pages -= last - first;
 }
@@ -110,24 +120,78 @@ void KvCache::ReleaseUnseen(uint32_t sequence, uint32_t g) {
   table.first_page = first_page;
 }
 
-// Whether the first of the new tokens goes into a page that another table names too; *index is its
-// place in the table.
-bool KvCache::WritesToShared(const Growth& growth, uint32_t g, uint32_t* index) const {
+uint32_t KvCache::References(uint32_t g, uint32_t page) const {
+  const PagePool& pool = (page & kSealedPage) != 0 ? sealed_pools_[g] : pools_[g];
+  return pool.References(page & ~kSealedPage);
+}
+
+uint32_t KvCache::OldPages(uint32_t sequence, uint32_t g) const {
+  const CacheGroup& group = groups_[g];
+  const PageTable& table = tables(sequence)[g];
+  if (lengths_[sequence] <= group.residual) return 0;
+  const uint32_t end = (lengths_[sequence] - group.residual) / group.page_tokens;
+  return Min(end - Min(end, table.first_page), table.n_pages);
+}
+
+// Sealing a page for one sequence and not for others would keep it twice, so it waits until it is
+// old in all of them. A page that several tables name lies at the same index in each: a shift
+// copies what it moves.
+void KvCache::SealPage(uint32_t g, uint32_t page, uint32_t index) {
+  auto place = [&](uint32_t s) { return index - Table(s, g).first_page; };
+  auto names = [&](uint32_t s) {
+    return index >= Table(s, g).first_page && place(s) < Table(s, g).n_pages &&
+           Pages(s, g)[place(s)] == page;
+  };
+  for (uint32_t s = 0; s < n_sequences_; ++s) {
+    if (names(s) && place(s) >= OldPages(s, g)) return;
+  }
+  const uint32_t sealed = sealed_pools_[g].Take() | kSealedPage;
+  AddEdit(g, page, sealed)->n_tokens = groups_[g].page_tokens;
+  bool first = true;
+  for (uint32_t s = 0; s < n_sequences_; ++s) {
+    if (!names(s)) continue;
+    Pages(s, g)[place(s)] = sealed;
+    if (!first) Retain(g, sealed);
+    first = false;
+    Release(g, page);
+  }
+}
+
+void KvCache::SealOld(uint32_t g) {
+  if (groups_[g].n_sealed_pages == 0) return;
+  for (uint32_t s = 0; s < n_sequences_; ++s) {
+    const PageTable& table = Table(s, g);
+    for (uint32_t i = 0; i < OldPages(s, g); ++i) {
+      const bool is_open = (table.pages[i] & kSealedPage) == 0;
+      const bool room = sealed_pools_[g].n_free() > 0 && n_edits_ < max_edits_;
+      if (is_open && room) SealPage(g, table.pages[i], table.first_page + i);
+    }
+  }
+}
+
+// Whether the first of the new tokens goes into a page that may not be written to: another table
+// names it too, or it is sealed. *index is its place in the table.
+bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
   const PageTable& table = tables(growth.sequence)[g];
-  const uint32_t page = lengths_[growth.sequence] / groups_[g].page_tokens;
-  *index = page - table.first_page;
-  return *index < table.n_pages && pools_[g].References(table.pages[*index]) > 1;
+  const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
+  *index = number - table.first_page;
+  if (growth.n_tokens == 0 || *index >= table.n_pages) return false;
+  const uint32_t page = table.pages[*index];
+  return (page & kSealedPage) != 0 || References(g, page) > 1;
 }
 
 Status KvCache::Reserve(Span<const Growth> growths) {
   for (const Growth& growth : growths) {
     if (growth.n_tokens > context_tokens_ - lengths_[growth.sequence]) return Status::kContextFull;
   }
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    for (const Growth& growth : growths) ReleaseUnseen(growth.sequence, g);
+    SealOld(g);
+  }
   const uint32_t edits_before = n_edits_;
   if (edits_before + uint64_t{growths.size()} * n_groups_ > max_edits_) return Status::kInternal;
   bool fits = true;
   for (uint32_t g = 0; g < n_groups_ && fits; ++g) {
-    for (const Growth& growth : growths) ReleaseUnseen(growth.sequence, g);
     // Count first. A table that will get a copy lets go of its page here, so that the last of the
     // tables that share it keeps it.
     uint64_t needed = 0;
@@ -138,10 +202,11 @@ Status KvCache::Reserve(Span<const Growth> growths) {
       const uint64_t pages = CeilDiv(end, groups_[g].page_tokens);
       if (pages > held) needed += pages - held;
       uint32_t index = 0;
-      if (growth.n_tokens > 0 && WritesToShared(growth, g, &index)) {
+      if (NeedsOwnPage(growth, g, &index)) {
         const uint32_t page = table.pages[index];
-        AddEdit(g, page, growth.sequence);  // `to` becomes a page once all groups fit
-        pools_[g].Release(page);
+        // `to` becomes a page once all groups fit.
+        AddEdit(g, page, growth.sequence)->n_tokens = groups_[g].page_tokens;
+        if ((page & kSealedPage) == 0) Release(g, page);
         ++needed;
       }
     }
@@ -150,7 +215,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
   if (!fits) {
     for (; n_edits_ > edits_before; --n_edits_) {
       const KvEdit& edit = edits_[n_edits_ - 1];
-      pools_[edit.group].Retain(edit.from);
+      if ((edit.from & kSealedPage) == 0) Retain(edit.group, edit.from);
     }
     return Status::kContextFull;
   }
@@ -159,6 +224,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
     const uint32_t sequence = edit.to;
     const uint32_t index = lengths_[sequence] / groups_[edit.group].page_tokens -
                            Table(sequence, edit.group).first_page;
+    if ((edit.from & kSealedPage) != 0) Release(edit.group, edit.from);
     edit.to = Pages(sequence, edit.group)[index] = pools_[edit.group].Take();
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
@@ -182,7 +248,7 @@ void KvCache::Clear(uint32_t sequence) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     PageTable& table = Table(sequence, g);
     // The last first: the pool hands out what was given back last, so the order of pages is kept.
-    for (uint32_t i = table.n_pages; i > 0; --i) pools_[g].Release(table.pages[i - 1]);
+    for (uint32_t i = table.n_pages; i > 0; --i) Release(g, table.pages[i - 1]);
     table.n_pages = 0;
     table.first_page = 0;
   }
@@ -203,7 +269,7 @@ Status KvCache::Fork(uint32_t from, uint32_t to) {
                         : Min(source.n_pages, static_cast<uint32_t>(pages) - source.first_page);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       Pages(to, g)[i] = source.pages[i];
-      pools_[g].Retain(source.pages[i]);
+      Retain(g, source.pages[i]);
     }
   }
   return Status::kOk;
@@ -232,7 +298,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
     ReleaseAfter(parent, lengths_[parent]);
     for (uint32_t g = 0; g < n_groups_; ++g) {
       const PageTable& table = Table(parent, g);
-      for (uint32_t k = 0; k < table.n_pages; ++k) pools_[g].Retain(table.pages[k]);
+      for (uint32_t k = 0; k < table.n_pages; ++k) Retain(g, table.pages[k]);
     }
   }
   // All are retained by now, so that no page that somebody goes on with is free in between.
@@ -240,7 +306,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
     if (parents[i] == first + i) continue;
     for (uint32_t g = 0; g < n_groups_; ++g) {
       const PageTable& table = Table(first + i, g);
-      for (uint32_t k = table.n_pages; k > 0; --k) pools_[g].Release(table.pages[k - 1]);
+      for (uint32_t k = table.n_pages; k > 0; --k) Release(g, table.pages[k - 1]);
     }
   }
   for (uint32_t i = 0; i < n_moves_; ++i) CopyRow(moves_[i]);
@@ -278,13 +344,15 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const PageTable& table = Table(sequence, g);
     const uint64_t moved = (uint64_t{pinned} + dropped) / groups_[g].page_tokens;
-    uint32_t copies = 0;
+    uint32_t copies = 0, sealed_copies = 0;
     for (uint32_t i = 0; i < table.n_pages; ++i) {
-      if (table.first_page + uint64_t{i} >= moved && pools_[g].References(table.pages[i]) > 1) {
-        ++copies;
-      }
+      const uint32_t page = table.pages[i];
+      if (table.first_page + uint64_t{i} < moved || References(g, page) < 2) continue;
+      ++((page & kSealedPage) != 0 ? sealed_copies : copies);
     }
-    if (copies > pools_[g].n_free()) return Status::kContextFull;
+    if (copies > pools_[g].n_free() || sealed_copies > sealed_pools_[g].n_free()) {
+      return Status::kContextFull;
+    }
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
     PageTable& table = Table(sequence, g);
@@ -302,9 +370,9 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
     uint32_t* pages = Pages(sequence, g);
     for (uint32_t i = first; i < table.n_pages; ++i) {
       const uint32_t from = pages[i];
-      if (pools_[g].References(from) > 1) {
-        pools_[g].Release(from);
-        pages[i] = pools_[g].Take();
+      if (References(g, from) > 1) {
+        Release(g, from);
+        pages[i] = TakeLike(g, from);
       }
       KvEdit* edit = AddEdit(g, from, pages[i]);
       edit->turned_back = dropped;

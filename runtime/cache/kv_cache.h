@@ -25,8 +25,9 @@ struct KvCachePlan {
   uint32_t max_edits = 0;
   CacheGroup groups[kMaxKvGroups];
   PagePool::Plan pools[kMaxKvGroups];
+  PagePool::Plan sealed_pools[kMaxKvGroups];
   Slice pages[kMaxKvGroups];    // u32 [rows, table_pages]
-  Slice numbers[kMaxKvGroups];  // u32 [n_pages]: scratch
+  Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages]: scratch
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
   Slice edits;                  // KvEdit [max_edits]
@@ -53,16 +54,18 @@ class KvCache {
   uint32_t n_groups() const { return n_groups_; }
   const CacheGroup& group(uint32_t g) const { return groups_[g]; }
   const PagePool& pool(uint32_t g) const { return pools_[g]; }
+  const PagePool& sealed_pool(uint32_t g) const { return sealed_pools_[g]; }
 
   uint32_t length(uint32_t sequence) const { return lengths_[sequence]; }
   // One table a group.
   const PageTable* tables(uint32_t sequence) const { return tables_ + sequence * n_groups_; }
 
   // Takes the pages for the next tokens of different sequences. Pages that these and all later
-  // tokens of a sequence do not see go back to the pool first; a shared page that is about to be
-  // written to is replaced by a copy (an edit). kContextFull, with no page taken, when a sequence
-  // would pass its capacity or a pool has too few pages. Lengths stay; Commit moves them once the
-  // tokens' K and V are there, and repeating Reserve after a failed run is allowed.
+  // tokens of a sequence do not see go back to the pool first, and pages that are old enough for
+  // all who share them are sealed; a shared or sealed page that is about to be written to is
+  // replaced by a copy (an edit). kContextFull, with no page taken, when a sequence would pass its
+  // capacity or a pool has too few pages. Lengths stay; Commit moves them once the tokens' K and V
+  // are there, and repeating Reserve after a failed run is allowed.
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
 
@@ -92,17 +95,21 @@ class KvCache {
 
   // What is worth keeping of a table: the pages of tokens that the next one can see.
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;
-  // Numbers the pages that the first n_sequences' seen tables name, in the order of their first
-  // appearance, and returns how many there are. numbers(g)[page] then is the page's number.
-  uint32_t NumberPages(uint32_t g, uint32_t n_sequences) const;
-  // u32 [pool(g).n_pages()]: scratch for whoever saves or restores.
+  // Numbers the pages that the first n_sequences' seen tables name, each kind for itself and in the
+  // order of their first appearance, and tells how many there are of each kind. NumberOf(g, page)
+  // then is the page's number, with the bit kSealedPage where the page has it.
+  void NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const;
+  uint32_t NumberOf(uint32_t g, uint32_t page) const {
+    return numbers_[g][PageIndex(groups_[g], page)] | (page & kSealedPage);
+  }
+  // u32 [n_pages + n_sealed_pages]: scratch for whoever saves or restores, by PageIndex.
   uint32_t* numbers(uint32_t g) const { return numbers_[g]; }
 
-  // Restoring: first all sequences are forgotten and each group takes its first n_pages[g] pages;
-  // then each sequence gets its length, and group by group its table. `entries`: u32 [n_pages], at
-  // any alignment, each below the group's n_pages. The caller has checked that it all fits and that
-  // no page is without a table.
-  void BeginRestore(const uint32_t* n_pages);
+  // Restoring: first all sequences are forgotten and each group takes its first n_pages[g][kind]
+  // pages; then each sequence gets its length, and group by group its table. `entries`: u32
+  // [n_pages], at any alignment, each below the group's n_pages of its kind. The caller has checked
+  // that it all fits and that no page is without a table.
+  void BeginRestore(const uint32_t n_pages[][kPageKinds]);
   void RestoreLength(uint32_t sequence, uint32_t length) { lengths_[sequence] = length; }
   void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                     const void* entries);
@@ -120,8 +127,22 @@ class KvCache {
   KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
   // Gives back the pages behind `position`.
   void ReleaseAfter(uint32_t sequence, uint32_t position);
+  PagePool& PoolOf(uint32_t g, uint32_t page) {
+    return (page & kSealedPage) != 0 ? sealed_pools_[g] : pools_[g];
+  }
+  uint32_t References(uint32_t g, uint32_t page) const;
+  void Retain(uint32_t g, uint32_t page) { PoolOf(g, page).Retain(page & ~kSealedPage); }
+  void Release(uint32_t g, uint32_t page) { PoolOf(g, page).Release(page & ~kSealedPage); }
+  // Another page of the same kind. The caller knows that there is one.
+  uint32_t TakeLike(uint32_t g, uint32_t page) {
+    return PoolOf(g, page).Take() | (page & kSealedPage);
+  }
   void ReleaseUnseen(uint32_t sequence, uint32_t g);
-  bool WritesToShared(const Growth& growth, uint32_t g, uint32_t* index) const;
+  // Pages of the sequence's table that are old enough to be sealed.
+  uint32_t OldPages(uint32_t sequence, uint32_t g) const;
+  void SealOld(uint32_t g);
+  void SealPage(uint32_t g, uint32_t page, uint32_t index);
+  bool NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const;
   void DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last);
 
   uint32_t n_groups_ = 0;
@@ -131,6 +152,7 @@ class KvCache {
   uint32_t n_edits_ = 0;
   CacheGroup groups_[kMaxKvGroups];
   PagePool pools_[kMaxKvGroups];
+  PagePool sealed_pools_[kMaxKvGroups];
   uint32_t* pages_[kMaxKvGroups] = {};
   uint32_t* numbers_[kMaxKvGroups] = {};
   PageTable* tables_ = nullptr;

@@ -31,27 +31,28 @@ PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   return table;
 }
 
-uint32_t KvCache::NumberPages(uint32_t g, uint32_t n_sequences) const {
+void KvCache::NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const {
+  const CacheGroup& group = groups_[g];
   uint32_t* numbers = numbers_[g];
-  for (uint32_t i = 0; i < groups_[g].n_pages; ++i) numbers[i] = kNoNumber;
-  uint32_t n = 0;
+  for (uint32_t i = 0; i < group.n_pages + group.n_sealed_pages; ++i) numbers[i] = kNoNumber;
+  for (uint32_t kind = 0; kind < kPageKinds; ++kind) out[kind] = 0;
   for (uint32_t s = 0; s < n_sequences; ++s) {
     const PageTable table = SeenTable(s, g);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
-      uint32_t& number = numbers[table.pages[i]];
-      if (number == kNoNumber) number = n++;
+      uint32_t& number = numbers[PageIndex(group, table.pages[i])];
+      if (number == kNoNumber) number = out[KindOfPage(table.pages[i])]++;
     }
   }
-  return n;
 }
 
-void KvCache::BeginRestore(const uint32_t* n_pages) {
+void KvCache::BeginRestore(const uint32_t n_pages[][kPageKinds]) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     for (uint32_t s = 0; s < n_sequences_; ++s) {
       Table(s, g).n_pages = 0;
       Table(s, g).first_page = 0;
     }
-    pools_[g].Restart(n_pages[g]);
+    pools_[g].Restart(n_pages[g][0]);
+    sealed_pools_[g].Restart(n_pages[g][1]);
   }
   for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = 0;
   n_edits_ = 0;
@@ -64,7 +65,7 @@ void KvCache::RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, u
   if (n_pages > 0) std::memcpy(pages, entries, uint64_t{n_pages} * sizeof(uint32_t));
   table.first_page = first_page;
   table.n_pages = n_pages;
-  for (uint32_t i = 0; i < n_pages; ++i) pools_[g].Retain(pages[i]);
+  for (uint32_t i = 0; i < n_pages; ++i) Retain(g, pages[i]);
 }
 
 }  // namespace arn

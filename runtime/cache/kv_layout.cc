@@ -1,47 +1,69 @@
 #include "runtime/cache/kv_layout.h"
 
+#include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 
 namespace arn {
+namespace {
 
-Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
-                   const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
-  *out = KvGroup();
-  if (options.dtype != DType::kF32 && options.dtype != DType::kF16 &&
-      options.dtype != DType::kInt8) {
-    return diag->Fail(Status::kUnsupported, "KV type %s: f32, f16 and int8 are supported",
-                      DTypeName(options.dtype));
-  }
-  out->dtype = options.dtype;
-  out->n_layers = n_layers;
-  out->n_kv_heads = n_kv_heads;
-  out->head_dim = head_dim;
-  out->page_tokens = options.page_tokens;
-  out->n_pages = options.n_pages;
+bool IsPageType(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
+}
 
+// One kind of page and its pool.
+Status PlanPages(const KvGroup& group, uint32_t k_bits, uint32_t v_bits, uint32_t n_pages,
+                 Layout* layout, KvPages* out, Diag* diag) {
   // The model's bounds (heads <= 2^12, head_dim <= 2^10, page <= 2^10, layers <= 2^12) keep a page
   // below 2^50 bytes.
-  const uint64_t rows = uint64_t{n_kv_heads} * options.page_tokens;
-  const uint64_t block = AlignUp(rows * head_dim * ElementBytes(options.dtype), kSliceAlign);
-  const uint64_t scale_block =
-      options.dtype == DType::kInt8 ? AlignUp(rows * sizeof(float), kSliceAlign) : 0;
-  out->v_offset = block;
-  out->k_scale_offset = 2 * block;
-  out->v_scale_offset = 2 * block + scale_block;
-  out->layer_bytes = 2 * block + 2 * scale_block;
-  out->page_bytes = out->layer_bytes * n_layers;
+  const uint64_t heads = group.n_kv_heads;
+  const uint64_t k = AlignUp(heads * KvValueBytes(group, group.k_type, k_bits), kSliceAlign);
+  const uint64_t v = AlignUp(heads * KvValueBytes(group, group.v_type, v_bits), kSliceAlign);
+  const uint64_t k_scale =
+      AlignUp(heads * KvScaleBytes(group, true, group.k_type, k_bits), kSliceAlign);
+  const uint64_t v_scale =
+      AlignUp(heads * KvScaleBytes(group, false, group.v_type, v_bits), kSliceAlign);
+  out->n_pages = n_pages;
+  out->v_offset = k;
+  out->k_scale_offset = k + v;
+  out->v_scale_offset = k + v + k_scale;
+  out->layer_bytes = k + v + k_scale + v_scale;
+  out->page_bytes = out->layer_bytes * group.n_layers;
   // Whole OS pages, so that a file can be mapped over the pool. Below 2^50 * 2^32 the product may
   // leave 64 bits.
   uint64_t bytes = 0;
-  const bool fits = CheckedMul(out->n_pages, out->page_bytes, &bytes);
+  const bool fits = CheckedMul(n_pages, out->page_bytes, &bytes);
   Result<Slice> pool =
       fits ? layout->Add(Region::kKv, bytes, kRegionAlign) : Result<Slice>(Status::kOutOfMemory);
   if (!pool.ok()) {
     return diag->Fail(pool.status(), "%u KV pages of %llu bytes do not fit the address space",
-                      out->n_pages, static_cast<unsigned long long>(out->page_bytes));
+                      n_pages, static_cast<unsigned long long>(out->page_bytes));
   }
   out->pool = pool.value();
   return Status::kOk;
+}
+
+}  // namespace
+
+Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                   const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
+  *out = KvGroup();
+  if (!IsPageType(options.k_type) || !IsPageType(options.v_type)) {
+    return diag->Fail(Status::kUnsupported, "KV types %s and %s: f32, f16 and int8 are supported",
+                      DTypeName(options.k_type), DTypeName(options.v_type));
+  }
+  out->k_type = options.k_type;
+  out->v_type = options.v_type;
+  out->n_layers = n_layers;
+  out->n_kv_heads = n_kv_heads;
+  out->head_dim = head_dim;
+  out->page_tokens = options.page_tokens;
+  ARN_TRY(PlanPages(*out, 0, 0, options.n_pages, layout, &out->open, diag));
+  if (options.n_sealed_pages == 0) return Status::kOk;
+  out->sealed_k_bits = options.k_bits;
+  out->sealed_v_bits = options.v_bits;
+  out->group_size = options.group_size;
+  return PlanPages(*out, options.k_bits, options.v_bits, options.n_sealed_pages, layout,
+                   &out->sealed, diag);
 }
 
 }  // namespace arn

@@ -10,13 +10,17 @@
 namespace arn {
 
 struct KvOptions {
-  DType dtype = DType::kInt8;
-  uint32_t page_tokens = 32;  // a power of two
-  uint32_t n_pages = 0;
+  DType k_type = DType::kInt8;  // of open pages: kF32, kF16 or kInt8
+  DType v_type = DType::kInt8;
+  uint32_t k_bits = 0;  // of sealed pages: 4, 2 or 0 (as in open ones)
+  uint32_t v_bits = 0;
+  uint32_t group_size = 32;     // of sealed pages; divides page_tokens
+  uint32_t page_tokens = 32;    // a power of two
+  uint32_t n_pages = 0;         // open
+  uint32_t n_sealed_pages = 0;  // 0: pages are never sealed
 };
 
-// Fills `out` for n_layers layers of [n_kv_heads, head_dim] and adds its pool of n_pages pages to
-// the layout.
+// Fills `out` for n_layers layers of [n_kv_heads, head_dim] and adds its pools to the layout.
 Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
 

@@ -12,6 +12,43 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
+DType OpenType(KvType type) {
+  switch (type) {
+    case KvType::kF32: return DType::kF32;
+    case KvType::kF16: return DType::kF16;
+    case KvType::kInt8:
+    case KvType::kInt4:
+    case KvType::kInt2: break;
+  }
+  return DType::kInt8;
+}
+
+uint32_t SealedBits(KvType type) {
+  return type == KvType::kInt4 ? 4 : type == KvType::kInt2 ? 2 : 0;
+}
+
+bool Seals(const SessionOptions& options) {
+  return SealedBits(options.k_type) != 0 || SealedBits(options.v_type) != 0;
+}
+
+Status ApplySealingDefaults(SessionOptions* options, Diag* diag) {
+  const bool seals = Seals(*options);
+  if (!seals && (options->kv_residual != 0 || options->kv_group_size != 0)) {
+    return diag->Fail(Status::kBadArgument,
+                      "kv_residual %u and kv_group_size %u are of int4 and int2 KV only",
+                      options->kv_residual, options->kv_group_size);
+  }
+  if (options->kv_residual == 0) options->kv_residual = kDefaultKvResidual;
+  if (options->kv_group_size == 0) {
+    options->kv_group_size = Min(kDefaultKvGroupSize, options->kv_page_tokens);
+  }
+  if (options->kv_page_tokens % options->kv_group_size != 0) {
+    return diag->Fail(Status::kBadArgument, "kv_group_size is %u, expected a divisor of %u tokens",
+                      options->kv_group_size, options->kv_page_tokens);
+  }
+  return Status::kOk;
+}
+
 Status ApplySequenceDefaults(SessionOptions* options, Diag* diag) {
   if (options->max_sequences == 0) options->max_sequences = 1;
   if (options->max_sequences > kMaxSequences) {
@@ -76,6 +113,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
                       "kv_page_tokens is %u, expected a power of two in %u..%u",
                       options->kv_page_tokens, kMinKvPageTokens, kMaxKvPageTokens);
   }
+  ARN_TRY(ApplySealingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
   return ApplySequenceDefaults(options, diag);
@@ -88,9 +126,14 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   out.window = group.window;
   out.chunk = group.chunk;
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
-  const uint64_t of_all = uint64_t{out.table_pages} * options.max_sequences;
-  out.n_pages =
-      static_cast<uint32_t>(Min(of_all, CeilDiv(options.kv_tokens, uint64_t{out.page_tokens})));
+  if (Seals(options)) out.residual = options.kv_residual;
+  PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
+  if (options.kv_tokens < uint64_t{options.max_sequences} * options.context_tokens) {
+    const auto most =
+        static_cast<uint32_t>(CeilDiv(options.kv_tokens, uint64_t{options.kv_page_tokens}));
+    out.n_pages = Min(out.n_pages, most);
+    out.n_sealed_pages = Min(out.n_sealed_pages, most);
+  }
   return out;
 }
 
@@ -114,7 +157,15 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
     groups[g] = PlanGroup(group, options, program.max_rows);
-    const KvOptions kv{options.kv_dtype, options.kv_page_tokens, groups[g].n_pages};
+    KvOptions kv;
+    kv.k_type = OpenType(options.k_type);
+    kv.v_type = OpenType(options.v_type);
+    kv.k_bits = SealedBits(options.k_type);
+    kv.v_bits = SealedBits(options.v_type);
+    kv.group_size = options.kv_group_size;
+    kv.page_tokens = options.kv_page_tokens;
+    kv.n_pages = groups[g].n_pages;
+    kv.n_sealed_pages = groups[g].n_sealed_pages;
     ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
                         &plan->kv_groups[g], diag));
   }
@@ -150,6 +201,11 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
 
 }  // namespace
 
+const char* KvTypeName(KvType type) {
+  static constexpr const char* kNames[kKvTypeCount] = {"f32", "f16", "int8", "int4", "int2"};
+  return kNames[static_cast<uint32_t>(type)];
+}
+
 void SessionPlan::Bind() {
   program.values = {values, program.values.size()};
   program.kv_groups = {kv_groups, program.kv_groups.size()};
@@ -163,7 +219,10 @@ uint64_t SessionPlan::TotalBytes() const {
 
 uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
-  for (const KvGroup& group : program.kv_groups) bytes += group.page_bytes / group.page_tokens;
+  for (const KvGroup& group : program.kv_groups) {
+    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    bytes += pages.page_bytes / group.page_tokens;
+  }
   return bytes;
 }
 

@@ -22,8 +22,16 @@ enum class Overflow : uint32_t {
   kShift = 2,  // the oldest tokens behind the pinned ones make room
 };
 
+// How keys or values are kept. The last two: int8 first, and sealed into fewer bits once old.
+enum class KvType : uint32_t { kF32 = 0, kF16 = 1, kInt8 = 2, kInt4 = 3, kInt2 = 4 };
+inline constexpr uint32_t kKvTypeCount = 5;
+const char* KvTypeName(KvType type);
+
 struct SessionOptions {
-  DType kv_dtype = DType::kInt8;
+  KvType k_type = KvType::kInt8;
+  KvType v_type = KvType::kInt8;
+  uint32_t kv_residual = 0;  // the most recent tokens that are never sealed; 0: kDefaultKvResidual
+  uint32_t kv_group_size = 0;  // tokens (K), channels (V) of a sealed range; 0: kDefaultKvGroupSize
   uint32_t context_tokens = 0;  // 0: the model's, at most kDefaultContextTokens
   uint32_t prefill_chunk = 0;   // 0: kDefaultPrefillChunk
   uint32_t n_threads = 0;       // 0: as many as there are performance CPUs
@@ -40,6 +48,8 @@ struct SessionOptions {
 inline constexpr uint32_t kDefaultContextTokens = 4096;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
 inline constexpr uint32_t kDefaultKvPageTokens = 32;
+inline constexpr uint32_t kDefaultKvResidual = 128;
+inline constexpr uint32_t kDefaultKvGroupSize = 32;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kMinKvPageTokens = 8;
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
@@ -82,7 +92,7 @@ struct SessionPlan {
   bool IsInFile(uint32_t g) const {
     return options.kv_in_file && cache.groups[g].window == 0 && cache.groups[g].chunk == 0;
   }
-  // Of a sequence with full attention everywhere: what one more token costs before windows apply.
+  // What one more token costs in the long run, before windows apply.
   uint64_t KvBytesPerToken() const;
 };
 

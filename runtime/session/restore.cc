@@ -32,22 +32,29 @@ Status Session::Restore(const StateSource& source) {
 Status Session::RestorePages(const StateView& view, int fd) {
   const bool can_map = fd >= 0 && !owned_.empty() && plan_.backend->kv_in_memory;
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
-    const StateGroup group = view.Group(g);
-    const Span<const std::byte> pages = view.pages(group);
-    const Slice pool = plan_.kv_groups[g].pool;
-    const size_t mapped = can_map && !plan_.IsInFile(g)
-                              ? MapCopy(fd, group.pages_offset, {memory_.At(pool), pages.size()})
-                              : 0;
-    if (mapped == pages.size()) continue;
-    const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
-    ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      const StatePages saved = view.Group(g).pages[kind];
+      const Span<const std::byte> pages = view.pages(saved);
+      if (pages.empty()) continue;
+      const Slice pool = plan_.kv_groups[g].pages(kind).pool;
+      const size_t mapped = can_map && !plan_.IsInFile(g)
+                                ? MapCopy(fd, saved.offset, {memory_.At(pool), pages.size()})
+                                : 0;
+      if (mapped == pages.size()) continue;
+      const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
+      ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));
+    }
   }
   return Status::kOk;
 }
 
 void Session::RestoreSequences(const StateView& view) {
-  uint32_t n_pages[kMaxKvGroups] = {};
-  for (uint32_t g = 0; g < cache_.n_groups(); ++g) n_pages[g] = view.Group(g).n_pages;
+  uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
+  for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      n_pages[g][kind] = static_cast<uint32_t>(view.Group(g).pages[kind].count);
+    }
+  }
   cache_.BeginRestore(n_pages);
   const std::byte* entries = view.entries();
   const std::byte* tokens = view.tokens();

@@ -56,8 +56,10 @@ void Session::CountState(StateCounts* out) const {
     for (uint32_t g = 0; g < out->n_groups; ++g) out->n_entries += cache_.SeenTable(s, g).n_pages;
   }
   for (uint32_t g = 0; g < out->n_groups; ++g) {
-    out->n_pages[g] = cache_.NumberPages(g, out->n_sequences);
-    out->page_bytes[g] = plan_.kv_groups[g].page_bytes;
+    cache_.NumberPages(g, out->n_sequences, out->n_pages[g]);
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      out->page_bytes[g][kind] = plan_.kv_groups[g].pages(kind).page_bytes;
+    }
   }
 }
 
@@ -93,7 +95,7 @@ Status Session::SaveIndex(const StateCounts& counts, StateGroup* groups,
     for (uint32_t g = 0; g < counts.n_groups; ++g) {
       const PageTable table = cache_.SeenTable(s, g);
       for (uint32_t i = 0; i < table.n_pages; ++i) {
-        const uint32_t number = cache_.numbers(g)[table.pages[i]];
+        const uint32_t number = cache_.NumberOf(g, table.pages[i]);
         ARN_TRY(writer->Append(&number, sizeof number));
       }
     }
@@ -101,19 +103,22 @@ Status Session::SaveIndex(const StateCounts& counts, StateGroup* groups,
   return Status::kOk;
 }
 
-Status Session::SavePages(const StateCounts& counts, uint32_t g, StateWriter* writer) const {
-  const KvGroup& group = plan_.kv_groups[g];
+Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
+                          StateWriter* writer) const {
+  const KvPages& pages = plan_.kv_groups[g].pages(kind);
   uint32_t next = 0;
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     const PageTable table = cache_.SeenTable(s, g);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
-      if (cache_.numbers(g)[page] != next) continue;  // an earlier table's
+      if (KindOfPage(page) != kind) continue;
+      const uint32_t index = page & ~kSealedPage;
+      if ((cache_.NumberOf(g, page) & ~kSealedPage) != next) continue;  // an earlier table's
       ++next;
-      const uint64_t first = group.pool.offset + page * group.page_bytes;
-      for (uint64_t done = 0; done < group.page_bytes;) {
+      const uint64_t first = pages.pool.offset + index * pages.page_bytes;
+      for (uint64_t done = 0; done < pages.page_bytes;) {
         const Span<std::byte> room =
-            writer->Room(static_cast<size_t>(Min<uint64_t>(group.page_bytes - done, SIZE_MAX)));
+            writer->Room(static_cast<size_t>(Min<uint64_t>(pages.page_bytes - done, SIZE_MAX)));
         const Slice from{Region::kKv, first + done, room.size()};
         ARN_TRY(plan_.backend->kv_read(backend_state_, from, room));
         ARN_TRY(writer->Filled(room.size()));
@@ -121,13 +126,14 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, StateWriter* wr
       }
     }
   }
-  return next == counts.n_pages[g] ? Status::kOk : Status::kInternal;
+  return next == counts.n_pages[g][kind] ? Status::kOk : Status::kInternal;
 }
 
 Status Session::Save(const StateSink& sink) {
   if (plan_.options.no_cache) {
     return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be saved");
   }
+  ARN_TRY(RunEdits());
   StateCounts counts;
   CountState(&counts);
   StateLayout layout;
@@ -142,8 +148,10 @@ Status Session::Save(const StateSink& sink) {
   header.n_groups = counts.n_groups;
   header.n_sequences = counts.n_sequences;
   header.selected = selected_;
-  header.kv_dtype = static_cast<uint32_t>(plan_.options.kv_dtype);
+  header.k_type = static_cast<uint32_t>(plan_.options.k_type);
+  header.v_type = static_cast<uint32_t>(plan_.options.v_type);
   header.page_tokens = plan_.options.kv_page_tokens;
+  header.group_size = plan_.options.kv_group_size;
   header.vocab = counts.vocab;
   header.index = layout.index;
   header.tokens = layout.tokens;
@@ -151,24 +159,21 @@ Status Session::Save(const StateSink& sink) {
 
   // The pages come first because the index has their hashes, the header last because it has all.
   StateGroup groups[kMaxKvGroups] = {};
+  uint64_t end = layout.logits.offset + layout.logits.bytes;
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
     const KvGroup& group = plan_.kv_groups[g];
-    StateWriter writer(sink,
-                       g == 0 ? layout.logits.offset + layout.logits.bytes
-                              : layout.pages[g - 1].offset + layout.pages[g - 1].bytes,
-                       &diag_);
-    ARN_TRY(writer.Begin(layout.pages[g].offset));
-    ARN_TRY(SavePages(counts, g, &writer));
-    groups[g] = {group.n_layers,
-                 group.n_kv_heads,
-                 group.head_dim,
-                 plan_.cache.groups[g].window,
-                 plan_.cache.groups[g].chunk,
-                 counts.n_pages[g],
-                 group.page_bytes,
-                 layout.pages[g].offset,
-                 writer.Digest()};
-    ARN_TRY(writer.Flush());
+    const CacheGroup& sees = plan_.cache.groups[g];
+    groups[g] = {group.n_layers, group.n_kv_heads, group.head_dim, sees.window, sees.chunk, 0, {}};
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      const StateSection& section = layout.pages[g][kind];
+      StateWriter writer(sink, end, &diag_);
+      ARN_TRY(writer.Begin(section.offset));
+      ARN_TRY(SavePages(counts, g, kind, &writer));
+      groups[g].pages[kind] = {counts.n_pages[g][kind], counts.page_bytes[g][kind], section.offset,
+                               writer.Digest()};
+      ARN_TRY(writer.Flush());
+      end = section.offset + section.bytes;
+    }
   }
   StateWriter writer(sink, sizeof header, &diag_);
   ARN_TRY(writer.Begin(layout.index.offset));

@@ -142,9 +142,28 @@ Status Session::DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_id
 uint64_t Session::kv_used_bytes() const {
   uint64_t bytes = 0;
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
-    bytes += cache_.pool(g).n_used() * plan_.program.kv_groups[g].page_bytes;
+    const KvGroup& group = plan_.program.kv_groups[g];
+    bytes += cache_.pool(g).n_used() * group.open.page_bytes;
+    bytes += cache_.sealed_pool(g).n_used() * group.sealed.page_bytes;
   }
   return bytes;
+}
+
+Status Session::TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file,
+                         uint64_t* bytes) {
+  std::byte* base = memory_.At(pages.pool);
+  for (uint32_t first = 0; first < pool.n_pages();) {
+    uint32_t last = first;
+    while (last < pool.n_pages() && pool.References(last) == 0) ++last;
+    const uint64_t n = (last - first) * pages.page_bytes;
+    if (n > 0) {
+      const Span<std::byte> unused(base + first * pages.page_bytes, static_cast<size_t>(n));
+      ARN_TRY(is_in_file ? DiscardBacking(unused) : TrimPages(unused));
+      *bytes += n;
+    }
+    first = last + 1;
+  }
+  return Status::kOk;
 }
 
 Status Session::Trim(uint64_t* out_bytes) {
@@ -152,21 +171,11 @@ Status Session::Trim(uint64_t* out_bytes) {
   if (owned_.empty()) {
     return diag_.Fail(Status::kUnsupported, "the memory is the caller's: only the caller can trim");
   }
+  ARN_TRY(RunEdits());
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
-    const PagePool& pool = cache_.pool(g);
-    const uint64_t page_bytes = plan_.program.kv_groups[g].page_bytes;
-    std::byte* base = memory_.At(plan_.program.kv_groups[g].pool);
-    for (uint32_t first = 0; first < pool.n_pages();) {
-      uint32_t last = first;
-      while (last < pool.n_pages() && pool.References(last) == 0) ++last;
-      if (last > first) {
-        const Span<std::byte> unused(base + first * page_bytes,
-                                     static_cast<size_t>((last - first) * page_bytes));
-        ARN_TRY(plan_.IsInFile(g) ? DiscardBacking(unused) : TrimPages(unused));
-        *out_bytes += (last - first) * page_bytes;
-      }
-      first = last + 1;
-    }
+    const KvGroup& group = plan_.program.kv_groups[g];
+    ARN_TRY(TrimPool(cache_.pool(g), group.open, plan_.IsInFile(g), out_bytes));
+    ARN_TRY(TrimPool(cache_.sealed_pool(g), group.sealed, plan_.IsInFile(g), out_bytes));
   }
   return Status::kOk;
 }

@@ -136,7 +136,10 @@ Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
   }
   const Span<const Growth> grown(growths.data(), growths.size());
   const Status reserved = cache_.Reserve(grown);
-  if (reserved == Status::kContextFull) return Full(parts[0].sequence);
+  if (reserved == Status::kContextFull) {
+    ARN_TRY(RunEdits());  // pages that were sealed meanwhile
+    return Full(parts[0].sequence);
+  }
   ARN_TRY(reserved);
   ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
   cache_.Commit(grown);
@@ -317,7 +320,8 @@ uint64_t Session::KvBytesReadPerToken() const {
     const KvGroup& group = program.kv_groups[kind.group];
     const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
     const uint64_t seen = length() - first;
-    bytes += seen * group.layer_bytes / group.page_tokens;
+    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    bytes += seen * pages.layer_bytes / group.page_tokens;
   }
   return bytes;
 }

@@ -156,6 +156,7 @@ class Session {
   void KeepLogits(Span<const Part> parts);
   Status RunOne(uint32_t sequence, int32_t id);
   Status RunEdits();
+  Status TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file, uint64_t* bytes);
   void Remember(const Part& part);
   Status Failed(Status status, uint32_t sequence);
   Status Full(uint32_t sequence);
@@ -170,7 +171,7 @@ class Session {
   uint32_t SequencesToSave() const;
   void CountState(StateCounts* out) const;
   Status SaveIndex(const StateCounts& counts, StateGroup* groups, StateWriter* writer) const;
-  Status SavePages(const StateCounts& counts, uint32_t g, StateWriter* writer) const;
+  Status SavePages(const StateCounts& counts, uint32_t g, uint32_t kind, StateWriter* writer) const;
   Status RestorePages(const StateView& view, int fd);
   void RestoreSequences(const StateView& view);
 

@@ -41,7 +41,12 @@ Status PlanState(const StateCounts& counts, StateLayout* out) {
   if (!CheckedMul(counts.n_logits, counts.vocab, &logits)) return Status::kOutOfMemory;
   ARN_TRY(Place(logits, sizeof(float), kStateSectionAlign, &end, &out->logits));
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
-    ARN_TRY(Place(counts.n_pages[g], counts.page_bytes[g], kStatePageAlign, &end, &out->pages[g]));
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      // No pages take no room.
+      const uint32_t n = counts.n_pages[g][kind];
+      const uint64_t align = n == 0 ? 1 : kStatePageAlign;
+      ARN_TRY(Place(n, counts.page_bytes[g][kind], align, &end, &out->pages[g][kind]));
+    }
   }
   out->file_bytes = end;
   return Status::kOk;
@@ -50,8 +55,10 @@ Status PlanState(const StateCounts& counts, StateLayout* out) {
 uint64_t GeometryHash(const SessionPlan& plan) {
   Xxh64Stream hash;
   const auto add = [&hash](uint32_t value) { hash.Update(&value, sizeof value); };
-  add(static_cast<uint32_t>(plan.options.kv_dtype));
+  add(static_cast<uint32_t>(plan.options.k_type));
+  add(static_cast<uint32_t>(plan.options.v_type));
   add(plan.options.kv_page_tokens);
+  add(plan.options.kv_group_size);
   add(plan.cache.n_groups);
   for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
     const KvGroup& group = plan.kv_groups[g];

@@ -32,30 +32,36 @@ struct StateHeader {
   uint32_t n_groups;
   uint32_t n_sequences;
   uint32_t selected;
-  uint32_t kv_dtype;
+  uint32_t k_type;  // KvType
+  uint32_t v_type;
   uint32_t page_tokens;
+  uint32_t group_size;
   uint32_t vocab;
   StateSection index;
   StateSection tokens;   // i32: the sequences' tokens, one sequence after another
   StateSection logits;   // f32 [vocab] of each sequence that has them
   uint64_t header_hash;  // XXH64, seed 0, of the bytes before it
 };
-static_assert(sizeof(StateHeader) == 144);
+static_assert(sizeof(StateHeader) == 152);
 
 // The index: StateGroup [n_groups], StateSequence [n_sequences], StateTable [n_sequences,
 // n_groups], then the tables' entries, u32, one table after another.
+struct StatePages {
+  uint64_t count;
+  uint64_t page_bytes;
+  uint64_t offset;  // in the file; count * page_bytes bytes
+  uint64_t hash;    // XXH64, seed 0
+};
 struct StateGroup {
   uint32_t n_layers;
   uint32_t n_kv_heads;
   uint32_t head_dim;
   uint32_t window;
   uint32_t chunk;
-  uint32_t n_pages;
-  uint64_t page_bytes;
-  uint64_t pages_offset;  // in the file; n_pages * page_bytes bytes
-  uint64_t pages_hash;    // XXH64, seed 0
+  uint32_t reserved;  // 0
+  StatePages pages[kPageKinds];
 };
-static_assert(sizeof(StateGroup) == 48);
+static_assert(sizeof(StateGroup) == 88);
 
 struct StateSequence {
   uint32_t n_tokens;
@@ -69,8 +75,8 @@ struct StateSequence {
 };
 static_assert(sizeof(StateSequence) == 40);
 
-// An entry is the number of a saved page of the group. Pages are numbered as they first appear,
-// sequence by sequence.
+// An entry is the number of a saved page of the group, with the bit kSealedPage when it is a sealed
+// one. Pages of a kind are numbered as they first appear, sequence by sequence.
 struct StateTable {
   uint32_t first_page;
   uint32_t n_pages;
@@ -85,8 +91,8 @@ struct StateCounts {
   uint64_t n_entries = 0;
   uint64_t n_tokens = 0;
   uint64_t n_logits = 0;  // sequences that have them
-  uint32_t n_pages[kMaxKvGroups] = {};
-  uint64_t page_bytes[kMaxKvGroups] = {};
+  uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
+  uint64_t page_bytes[kMaxKvGroups][kPageKinds] = {};
 };
 
 // Offsets and sizes; hashes are 0.
@@ -94,14 +100,15 @@ struct StateLayout {
   StateSection index = {};
   StateSection tokens = {};
   StateSection logits = {};
-  StateSection pages[kMaxKvGroups] = {};
+  StateSection pages[kMaxKvGroups][kPageKinds] = {};
   uint64_t file_bytes = 0;
 };
 // kOutOfMemory when a size leaves 2^62.
 Status PlanState(const StateCounts& counts, StateLayout* out);
 
-// Of what two sessions must have in common for one to read the other's pages: the element type, the
-// tokens a page, and each group's shape and what its layers see. Not of how much they hold.
+// Of what two sessions must have in common for one to read the other's pages: the element types,
+// the tokens a page and a range, and each group's shape and what its layers see. Not of how much
+// they hold, and not of when they seal.
 uint64_t GeometryHash(const SessionPlan& plan);
 
 }  // namespace arn

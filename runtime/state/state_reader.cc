@@ -65,6 +65,13 @@ Status Differs(const char* what, uint64_t saved, uint64_t here, Diag* diag) {
                     what, saved, here);
 }
 
+Status CheckSameType(const char* what, uint32_t saved, KvType here, Diag* diag) {
+  if (saved == static_cast<uint32_t>(here)) return Status::kOk;
+  const char* name = saved < kKvTypeCount ? KvTypeName(static_cast<KvType>(saved)) : "unknown";
+  return diag->Fail(Status::kSaveMismatch, "%s of KV type %s (%u) were saved, this session has %s",
+                    what, name, saved, KvTypeName(here));
+}
+
 Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag* diag) {
   const SessionPlan& plan = *target.plan;
   if (header.model_hash != target.model_hash) {
@@ -73,17 +80,13 @@ Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag
                       ", this model's is %016" PRIx64,
                       header.model_hash, target.model_hash);
   }
-  const auto dtype = static_cast<uint32_t>(plan.options.kv_dtype);
-  if (header.kv_dtype != dtype) {
-    const bool known = header.kv_dtype == static_cast<uint32_t>(DType::kF32) ||
-                       header.kv_dtype == static_cast<uint32_t>(DType::kF16) ||
-                       header.kv_dtype == static_cast<uint32_t>(DType::kInt8);
-    return diag->Fail(Status::kSaveMismatch, "KV type %s (%u) was saved, this session has %s (%u)",
-                      known ? DTypeName(static_cast<DType>(header.kv_dtype)) : "unknown",
-                      header.kv_dtype, DTypeName(plan.options.kv_dtype), dtype);
-  }
+  ARN_TRY(CheckSameType("keys", header.k_type, plan.options.k_type, diag));
+  ARN_TRY(CheckSameType("values", header.v_type, plan.options.v_type, diag));
   if (header.page_tokens != plan.options.kv_page_tokens) {
     return Differs("kv_page_tokens", header.page_tokens, plan.options.kv_page_tokens, diag);
+  }
+  if (header.group_size != plan.options.kv_group_size) {
+    return Differs("kv_group_size", header.group_size, plan.options.kv_group_size, diag);
   }
   if (header.vocab != plan.program.vocab) {
     return Differs("vocabulary", header.vocab, plan.program.vocab, diag);
@@ -133,6 +136,23 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
   return CheckHash(index, header.index.hash, "tables", diag);
 }
 
+Status CheckPages(const StatePages& saved, uint32_t g, uint32_t kind, const KvPages& here,
+                  Diag* diag) {
+  const char* name = kind == 0 ? "open" : "sealed";
+  if (saved.page_bytes != here.page_bytes) {
+    return diag->Fail(Status::kSaveMismatch,
+                      "KV group %u: %s pages of %" PRIu64
+                      " bytes were saved, this session's have %" PRIu64,
+                      g, name, saved.page_bytes, here.page_bytes);
+  }
+  if (saved.count > here.n_pages) {
+    return diag->Fail(Status::kContextFull,
+                      "KV group %u: %" PRIu64 " %s pages were saved, there are %u", g, saved.count,
+                      name, here.n_pages);
+  }
+  return Status::kOk;
+}
+
 Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* counts,
                    Diag* diag) {
   for (uint32_t g = 0; g < counts->n_groups; ++g) {
@@ -141,22 +161,24 @@ Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* 
     const CacheGroup& cache = plan.cache.groups[g];
     if (group.n_layers != here.n_layers || group.n_kv_heads != here.n_kv_heads ||
         group.head_dim != here.head_dim || group.window != cache.window ||
-        group.chunk != cache.chunk || group.page_bytes != here.page_bytes) {
+        group.chunk != cache.chunk) {
       return diag->Fail(Status::kSaveMismatch,
-                        "KV group %u: pages of %u layers, %u heads of %u, window %u, chunk %u, "
-                        "%" PRIu64
-                        " bytes were saved, this session's have %u, %u of %u, %u, %u, "
-                        "%" PRIu64,
+                        "KV group %u: pages of %u layers, %u heads of %u, window %u, chunk %u were "
+                        "saved, this session's have %u, %u of %u, %u, %u",
                         g, group.n_layers, group.n_kv_heads, group.head_dim, group.window,
-                        group.chunk, group.page_bytes, here.n_layers, here.n_kv_heads,
-                        here.head_dim, cache.window, cache.chunk, here.page_bytes);
+                        group.chunk, here.n_layers, here.n_kv_heads, here.head_dim, cache.window,
+                        cache.chunk);
     }
-    if (group.n_pages > cache.n_pages) {
-      return diag->Fail(Status::kContextFull, "KV group %u: %u pages were saved, there are %u", g,
-                        group.n_pages, cache.n_pages);
+    if (group.reserved != 0) {
+      return diag->Fail(Status::kBadSave, "KV group %u: a reserved field is %u, expected 0", g,
+                        group.reserved);
     }
-    counts->n_pages[g] = group.n_pages;
-    counts->page_bytes[g] = group.page_bytes;
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      const StatePages& pages = group.pages[kind];
+      ARN_TRY(CheckPages(pages, g, kind, here.pages(kind), diag));
+      counts->n_pages[g][kind] = static_cast<uint32_t>(pages.count);
+      counts->page_bytes[g][kind] = pages.page_bytes;
+    }
   }
   return Status::kOk;
 }
@@ -185,8 +207,9 @@ Status CheckSequences(const StateView& view, const SessionPlan& plan, StateCount
 }
 
 // One table: it ends with the page of the last token and names no page before the first that the
-// next token may see. New pages have the next number; a page seen before belongs to an earlier
-// sequence, at the same place. `positions` is where each page so far belongs.
+// next token may see. New pages have the next number of their kind; a page seen before belongs to
+// an earlier sequence, at the same place. `positions` is where each page so far belongs, by
+// PageIndex.
 Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, uint32_t g,
                   const std::byte* entries, uint32_t* positions, uint32_t* n_pages, Diag* diag) {
   const StateTable table = view.Table(s, g);
@@ -204,19 +227,24 @@ Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, ui
         s, g, table.first_page, table.n_pages, length, seen, static_cast<uint32_t>(end),
         group.table_pages);
   }
-  const uint32_t before = *n_pages;
+  const StateGroup saved = view.Group(g);
+  const uint32_t before[kPageKinds] = {n_pages[0], n_pages[1]};
   for (uint32_t i = 0; i < table.n_pages; ++i) {
     const auto page = Load<uint32_t>(entries + uint64_t{i} * sizeof(uint32_t));
+    const uint32_t kind = KindOfPage(page), number = page & ~kSealedPage;
     const uint32_t position = table.first_page + i;
-    const bool is_new = page == *n_pages;
-    if (page > *n_pages || (is_new && page >= view.Group(g).n_pages) ||
-        (!is_new && (page >= before || positions[page] != position))) {
+    const bool is_new = number == n_pages[kind];
+    if (number > n_pages[kind] || (is_new && number >= saved.pages[kind].count) ||
+        (!is_new && (number >= before[kind] || positions[PageIndex(group, page)] != position))) {
       return diag->Fail(Status::kBadSave,
-                        "sequence %u, KV group %u: entry %u names page %u of %u, of which %u are "
-                        "known",
-                        s, g, i, page, view.Group(g).n_pages, *n_pages);
+                        "sequence %u, KV group %u: entry %u names %s page %u of %" PRIu64
+                        ", of which %u are known",
+                        s, g, i, kind == 0 ? "open" : "sealed", number, saved.pages[kind].count,
+                        n_pages[kind]);
     }
-    if (is_new) positions[(*n_pages)++] = position;
+    if (!is_new) continue;
+    positions[PageIndex(group, page)] = position;
+    ++n_pages[kind];
   }
   return Status::kOk;
 }
@@ -226,7 +254,7 @@ Status CheckTables(const StateView& view, const StateTarget& target, StateCounts
   const StateHeader& header = view.header();
   const auto records = static_cast<uint64_t>(view.entries() - view.section(header.index).data());
   const uint64_t n_entries = (header.index.bytes - records) / sizeof(uint32_t);
-  uint32_t n_pages[kMaxKvGroups] = {};
+  uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
   for (uint32_t s = 0; s < header.n_sequences; ++s) {
     for (uint32_t g = 0; g < header.n_groups; ++g) {
       const StateTable table = view.Table(s, g);
@@ -236,14 +264,15 @@ Status CheckTables(const StateView& view, const StateTarget& target, StateCounts
                           table.n_pages, n_entries - counts->n_entries);
       }
       const std::byte* entries = view.entries() + counts->n_entries * sizeof(uint32_t);
-      ARN_TRY(CheckTable(view, *target.plan, s, g, entries, target.scratch[g], &n_pages[g], diag));
+      ARN_TRY(CheckTable(view, *target.plan, s, g, entries, target.scratch[g], n_pages[g], diag));
       counts->n_entries += table.n_pages;
     }
   }
   for (uint32_t g = 0; g < header.n_groups; ++g) {
-    if (n_pages[g] != counts->n_pages[g]) {
-      return diag->Fail(Status::kBadSave, "KV group %u: %u pages, the tables name %u", g,
-                        counts->n_pages[g], n_pages[g]);
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      if (n_pages[g][kind] == counts->n_pages[g][kind]) continue;
+      return diag->Fail(Status::kBadSave, "KV group %u: %u %s pages, the tables name %u", g,
+                        counts->n_pages[g][kind], kind == 0 ? "open" : "sealed", n_pages[g][kind]);
     }
   }
   if (counts->n_entries != n_entries) {
@@ -265,7 +294,9 @@ Status CheckPlaces(const StateView& view, const StateCounts& counts, Diag* diag)
   bool is_right = SamePlace(header.tokens, layout.tokens) &&
                   SamePlace(header.logits, layout.logits) && header.file_bytes == layout.file_bytes;
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
-    is_right = is_right && view.Group(g).pages_offset == layout.pages[g].offset;
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      is_right = is_right && view.Group(g).pages[kind].offset == layout.pages[g][kind].offset;
+    }
   }
   if (is_right) return Status::kOk;
   return diag->Fail(Status::kBadSave,
@@ -293,8 +324,9 @@ Status CheckContents(const StateView& view, bool verify_pages, Diag* diag) {
   ARN_TRY(CheckTokens(view, diag));
   if (!verify_pages) return Status::kOk;
   for (uint32_t g = 0; g < header.n_groups; ++g) {
-    const StateGroup group = view.Group(g);
-    ARN_TRY(CheckHash(view.pages(group), group.pages_hash, "pages", diag));
+    for (const StatePages& pages : view.Group(g).pages) {
+      ARN_TRY(CheckHash(view.pages(pages), pages.hash, "pages", diag));
+    }
   }
   return Status::kOk;
 }

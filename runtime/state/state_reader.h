@@ -28,8 +28,8 @@ class StateView {
   const std::byte* entries() const;
   const std::byte* tokens() const { return At(header_.tokens.offset); }
   const std::byte* logits() const { return At(header_.logits.offset); }
-  Span<const std::byte> pages(const StateGroup& group) const {
-    return {At(group.pages_offset), static_cast<size_t>(group.n_pages * group.page_bytes)};
+  Span<const std::byte> pages(const StatePages& pages) const {
+    return {At(pages.offset), static_cast<size_t>(pages.count * pages.page_bytes)};
   }
   Span<const std::byte> section(const StateSection& section) const {
     return {At(section.offset), static_cast<size_t>(section.bytes)};
@@ -51,7 +51,7 @@ SamplingOptions SamplingOf(const StateSequence& sequence);
 struct StateTarget {
   const SessionPlan* plan = nullptr;
   uint64_t model_hash = 0;
-  // u32 [n_pages] for each group, whose contents do not matter.
+  // u32 [n_pages + n_sealed_pages] for each group, whose contents do not matter.
   uint32_t* const* scratch = nullptr;
 };
 

@@ -60,7 +60,7 @@ int capi_plan_errors(capi_env* env) {
   CHECK_STATUS(ARN_UNSUPPORTED, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "backend") != NULL);
   options = good;
-  options.kv_type = 3;
+  options.kv_type = 5;
   CHECK_STATUS(ARN_UNSUPPORTED, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "kv_type") != NULL);
   options = good;

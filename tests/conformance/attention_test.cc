@@ -255,17 +255,18 @@ TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
     for (uint32_t t = 0; t < kTokens; ++t) {
       for (uint32_t h = 0; h < kKv; ++h) {
         const KvHeadPage page =
-            KvPageAt(group, session.KvPool(0), batch.pages[0][t / kPage], rope.group_layer, h);
+            KvPageAt(group, session.Pools(0), batch.pages[0][t / kPage], rope.group_layer, h);
         const float* row = session.ValueData(rope.in) + t * kWidth;  // after RoPE
         for (bool v : {false, true}) {
           const float* expected = row + (2 + (v ? kKv : 0) + h) * kDim;
-          const std::byte* stored = v ? page.v : page.k;
+          const KvHeadBlock& block = v ? page.v : page.k;
+          const std::byte* stored = block.values;
           float largest = 0.0f;
           for (uint32_t i = 0; i < kDim; ++i) {
             largest = std::fmax(largest, std::fabs(expected[i]));
           }
           if (kv_dtype == DType::kInt8) {
-            const float* scales = v ? page.v_scale : page.k_scale;
+            const auto* scales = static_cast<const float*>(block.scales);
             ASSERT_EQ(scales[t % kPage], largest / 127.0f);
           }
           for (uint32_t i = 0; i < kDim; ++i) {

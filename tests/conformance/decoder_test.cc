@@ -216,7 +216,7 @@ TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {
     expect_refused("layer",
                    [](Program*, Steps s, Weights, Groups) { (*s)[4].group_layer = kLayers; });
     expect_refused("kv type",
-                   [](Program*, Steps, Weights, Groups g) { (*g)[0].dtype = DType::kBf16; });
+                   [](Program*, Steps, Weights, Groups g) { (*g)[0].v_type = DType::kBf16; });
     expect_refused("page", [](Program*, Steps, Weights, Groups g) { (*g)[0].page_tokens = 24; });
     expect_refused("heads", [](Program*, Steps, Weights, Groups g) { (*g)[0].n_kv_heads = 1; });
     expect_refused("logits", [](Program* p, Steps, Weights, Groups) { p->logits.bytes = 4; });

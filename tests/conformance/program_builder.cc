@@ -162,20 +162,20 @@ uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitu
 uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                                       uint32_t page_tokens, uint32_t n_pages) {
   KvGroup g;
-  g.dtype = kv_dtype;
+  g.k_type = g.v_type = kv_dtype;
   g.n_layers = n_layers;
   g.n_kv_heads = kind.n_kv_heads;
   g.head_dim = kind.head_dim;
   g.page_tokens = page_tokens;
-  g.n_pages = n_pages;
+  g.open.n_pages = n_pages;
   const uint64_t rows = uint64_t{g.n_kv_heads} * page_tokens;
   const uint64_t block = AlignUp(rows * g.head_dim * ElementBytes(kv_dtype), kSliceAlign);
   const uint64_t scales = kv_dtype == DType::kInt8 ? AlignUp(rows * sizeof(float), kSliceAlign) : 0;
-  g.v_offset = block;
-  g.k_scale_offset = 2 * block;
-  g.v_scale_offset = 2 * block + scales;
-  g.layer_bytes = 2 * block + 2 * scales;
-  g.page_bytes = g.layer_bytes * n_layers;
+  g.open.v_offset = block;
+  g.open.k_scale_offset = 2 * block;
+  g.open.v_scale_offset = 2 * block + scales;
+  g.open.layer_bytes = 2 * block + 2 * scales;
+  g.open.page_bytes = g.open.layer_bytes * n_layers;
   groups_.push_back(g);
   kinds_.push_back(kind);
   kinds_.back().group = static_cast<uint32_t>(groups_.size() - 1);
@@ -191,7 +191,9 @@ Program ProgramBuilder::Build(Layout* layout) {
   for (Value& value : values_) {
     value.slice = place(Region::kActivations, uint64_t{max_rows_} * value.width, sizeof(float));
   }
-  for (KvGroup& group : groups_) group.pool = place(Region::kKv, group.n_pages, group.page_bytes);
+  for (KvGroup& group : groups_) {
+    group.open.pool = place(Region::kKv, group.open.n_pages, group.open.page_bytes);
+  }
   Program p;
   p.steps = {steps_.data(), steps_.size()};
   p.values = {values_.data(), values_.size()};
@@ -234,7 +236,7 @@ Batch::Batch(const Program& program, const std::vector<Part>& parts, std::mt1993
   const size_t n_groups = program.kv_groups.size();
   std::vector<std::vector<uint32_t>> free_pages(n_groups);
   for (size_t g = 0; g < n_groups; ++g) {
-    for (uint32_t p = 0; p < program.kv_groups[g].n_pages; ++p) free_pages[g].push_back(p);
+    for (uint32_t p = 0; p < program.kv_groups[g].open.n_pages; ++p) free_pages[g].push_back(p);
     std::shuffle(free_pages[g].begin(), free_pages[g].end(), *rng);
   }
   // Every sequence gets an equal share of the pages, in full.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/kv_page.h"
 #include "kernels/pack/pack.h"
 #include "kernels/program.h"
 
@@ -86,7 +87,7 @@ class Session {
   float* ValueData(ValueId id) { return memory_.As<float>(program_.values[id].slice); }
   const float* Logits() { return memory_.As<float>(program_.logits); }
   const Program& program() const { return program_; }
-  std::byte* KvPool(uint32_t group) { return memory_.At(program_.kv_groups[group].pool); }
+  KvPools Pools(uint32_t group) { return KvPoolsOf(program_.kv_groups[group], memory_); }
   const BackendPlan& plan() const { return plan_; }
   const char* message() const { return diag_.text(); }
   void* state() { return state_; }

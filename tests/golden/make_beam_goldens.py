@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes data/beams/searches.json: what transformers' generate() finds with beams in small checkpoints.
+"""Makes data/beams/searches.json: what transformers' generate() finds in small checkpoints.
 
   make_beam_goldens.py FOLDER [--check] [--out FILE]
 
 Needs transformers 5 and torch. FOLDER holds the reference checkpoints (llama_tied, qwen3, ...; each
-with a golden.json of prompts). End tokens are given besides the checkpoint's own, such that they are
-met; the file says which. Searches whose outcome another rounding could change are left out (see
-is_clear).
+with a golden.json of prompts). End tokens are given besides the checkpoint's own, such that they
+are met; the file says which. Searches whose outcome another rounding could change are left out
+(see is_clear).
 """
 
 import argparse

@@ -174,6 +174,7 @@ std::vector<uint8_t> Builder::Finish() {
   }
   const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
       fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq)});
+  if (shapes.empty()) KindOf(TinyLayer{});  // so that it is the layers that are missing
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
   for (const auto& [window, chunk] : kinds_) {
     kind_tables.push_back(fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, window,

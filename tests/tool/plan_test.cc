@@ -97,6 +97,29 @@ TEST_F(PlanTest, Sequences_SharePools) {
   EXPECT_EQ(32, all["groups"][0]["pages"]);
 }
 
+TEST_F(PlanTest, Int4_HasSealedPages) {
+  const std::vector<std::string> options = {
+      "--context",       "512", "--kv",          "int4", "--kv-values", "int2",
+      "--prefill-chunk", "16",  "--kv-residual", "64"};
+  const Json plan = Plan(options);
+  const Json& group = plan["groups"][0];
+  // 64 tokens and a chunk of 16 are open at most; 512 - 64 can be sealed.
+  EXPECT_EQ(4, group["pages"]);
+  EXPECT_EQ(14, group["sealed"]["pages"]);
+  EXPECT_EQ(64, group["sealed"]["residual"]);
+  // Of 2 kv heads of 8 and 32 tokens, 2 layers: 4-bit keys with a range a channel, 2-bit values
+  // with one a token; ranges are two f16.
+  EXPECT_EQ(2 * (2 * 32 * 4 + 2 * 32 * 2 + 2 * 8 * 4 + 2 * 32 * 4),
+            group["sealed"]["page_bytes"].get<int>());
+  EXPECT_EQ(14 * group["sealed"]["page_bytes"].get<int>(), group["sealed"]["pool_bytes"]);
+  // A window of 40 is all recent.
+  EXPECT_FALSE(plan["groups"][1].contains("sealed"));
+  EXPECT_NE(std::string::npos, Out("plan", options).find("sealed once 64 tokens old"));
+  ExpectError("plan", {"--kv", "int8", "--kv-residual", "64"}, 1, "kv_residual 64");
+  ExpectError("plan", {"--kv", "int4", "--kv-group", "24"}, 1, "kv_group_size is 24");
+  ExpectError("plan", {"--kv-values", "int5"}, 2, "int5");
+}
+
 TEST_F(PlanTest, NoCache_AndShift_ArePlanned) {
   const Json plan = Plan({"--context", "256"});
   EXPECT_LT(plan["activations"], Plan({"--context", "256", "--no-cache"})["activations"]);
@@ -108,7 +131,7 @@ TEST_F(PlanTest, Fit_IsTheLargestContextThatFits) {
     SCOPED_TRACE(size);
     const Json fits = Plan({"--fit", size, "--threads", "1"});
     const uint64_t bytes = fits["fit"];
-    ASSERT_EQ(3u, fits["fits"].size());
+    ASSERT_EQ(4u, fits["fits"].size());
     for (const Json& fit : fits["fits"]) {
       const std::string kv = fit["kv"];
       const auto total = [&](uint32_t context) -> uint64_t {
@@ -274,6 +297,16 @@ TEST_F(PictureTest, Pages_AreUsedAsTheTokensNeed) {
   EXPECT_EQ((std::vector<uint32_t>{16, 3, 4}), used("512"));
   // Half of the context when nothing is said.
   EXPECT_EQ(8, Draw({"--context", "512", "--prefill-chunk", "16"})["groups"][0]["used"]);
+}
+
+TEST_F(PictureTest, SealedPages_AreDrawnToo) {
+  const Json group = Draw({"--context", "512", "--prefill-chunk", "16", "--kv", "int4",
+                           "--kv-residual", "64", "--used", "200"})["groups"][0];
+  // 200 tokens are 7 pages; the first 136 tokens fill 4, which are sealed.
+  EXPECT_EQ(4 + 14, group["cells"]);
+  EXPECT_EQ(7, group["used"]);
+  EXPECT_NE(std::string::npos, group["texts"][1].get<std::string>().find("; 3 used;"));
+  EXPECT_NE(std::string::npos, group["texts"][2].get<std::string>().find("; 4 used;"));
 }
 
 TEST_F(PictureTest, ManyPages_AreCellsOfSeveral) {

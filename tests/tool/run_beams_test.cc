@@ -66,12 +66,12 @@ TEST_F(RunBeamsTest, Json_ListsDifferentSequencesBestFirst) {
 
 // The penalty is what makes groups differ: without it each of them says the same.
 TEST_F(RunBeamsTest, Groups_DifferByThePenalty) {
-  std::vector<std::string> arguments = {"--beams",            "3", "--beam-groups", "3",
-                                        "--return-sequences", "3", "--max-tokens",  "12"};
+  std::vector<std::string> arguments = {
+      "--beams", "3", "--beam-groups", "3", "--return-sequences", "3", "--max-tokens", "12"};
   const nlohmann::json same = RunJson(arguments)["sequences"];
   ASSERT_EQ(3u, same.size());
   EXPECT_EQ(same[0]["ids"], same[2]["ids"]);
-  arguments.insert(arguments.end(), {"--diversity-penalty", "5"});
+  arguments.insert(arguments.end(), {"--diversity-penalty", "50"});
   const nlohmann::json different = RunJson(arguments)["sequences"];
   ASSERT_EQ(3u, different.size());
   EXPECT_NE(different[0]["ids"][0], different[1]["ids"][0]);

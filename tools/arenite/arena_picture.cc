@@ -26,6 +26,7 @@ constexpr uint32_t kMostCells = 256;
 constexpr const char* kInk = "#1f2933";
 constexpr const char* kFaint = "#616e7c";
 constexpr const char* kUsed = "#2f7d5b";
+constexpr const char* kSealed = "#7a5195";
 constexpr const char* kFree = "#cbe6d8";
 constexpr const char* kKvColour = "#bfe3d0";
 
@@ -172,55 +173,89 @@ void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
 
 // --- the groups of kv ---------------------------------------------------------------------------
 
-// A group's pages as cells of `pages` pages each (the last may have fewer).
+// One pool of a group: its open or its sealed pages.
+struct Pool {
+  const char* kind = "";
+  const char* colour = "";
+  uint32_t pages = 0;
+  uint64_t page_bytes = 0;
+  uint32_t used = 0;
+};
+
+std::vector<Pool> PoolsOf(const arn_kv_group_info& group, uint32_t used_tokens) {
+  const PagesInUse used = UsedPages(group, used_tokens);
+  std::vector<Pool> pools = {{"", kUsed, group.n_pages, group.page_bytes, used.open}};
+  if (group.n_sealed_pages != 0) {
+    pools[0].kind = "open ";
+    pools.push_back(
+        {"sealed ", kSealed, group.n_sealed_pages, group.sealed_page_bytes, used.sealed});
+  }
+  return pools;
+}
+
+// A pool's pages as cells of `pages` pages each (the last may have fewer).
 struct Grid {
   uint32_t pages = 1;
   uint32_t cells = 0;
   uint32_t rows = 0;
 };
 
-Grid GridOf(const arn_kv_group_info& group) {
+Grid GridOf(const Pool& pool) {
   Grid grid;
-  grid.pages = std::max(1u, (group.n_pages + kMostCells - 1) / kMostCells);
-  grid.cells = (group.n_pages + grid.pages - 1) / grid.pages;
+  grid.pages = std::max(1u, (pool.pages + kMostCells - 1) / kMostCells);
+  grid.cells = (pool.pages + grid.pages - 1) / grid.pages;
   grid.rows = (grid.cells + kCellsPerRow - 1) / kCellsPerRow;
   return grid;
 }
 
-double GroupHeight(const arn_kv_group_info& group) { return 50 + GridOf(group).rows * kCellPitch; }
+double PoolHeight(const Pool& pool) { return 36 + GridOf(pool).rows * kCellPitch; }
 
-void DrawGroup(size_t index, const arn_kv_group_info& group, uint32_t used_tokens, double top,
-               Drawing* drawing) {
-  const Grid grid = GridOf(group);
-  const uint32_t used = UsedPages(group, used_tokens);
+double GroupHeight(const arn_kv_group_info& group) {
+  double height = 14;
+  for (const Pool& pool : PoolsOf(group, 0)) height += PoolHeight(pool);
+  return height;
+}
+
+void DrawPool(const Pool& pool, uint32_t page_tokens, double top, Drawing* drawing) {
+  const Grid grid = GridOf(pool);
   const double left = kMargin + 20;
-  drawing->Begin(Format("group-%zu", index));
   drawing->Text(
-      left, top + 14, 14, kInk,
-      Format("group %zu: %u layer%s, %u kv head%s of %u, %s", index, group.n_layers,
-             group.n_layers == 1 ? "" : "s", group.n_kv_heads, group.n_kv_heads == 1 ? "" : "s",
-             group.head_dim,
-             group.window == 0 && group.chunk == 0 ? "sees all tokens" : Sees(group).c_str()),
-      "font-weight=\"bold\"");
-  drawing->Text(left, top + 32, 12, kFaint,
-                Format("%u pages of %u tokens, %" PRIu64 " bytes each: %" PRIu64
-                       " bytes; %u used; a cell is %u page%s",
-                       group.n_pages, group.page_tokens, group.page_bytes, PoolBytes(group), used,
-                       grid.pages, grid.pages == 1 ? "" : "s"));
+      left, top + 18, 12, kFaint,
+      Format("%u %spages of %u tokens, %" PRIu64 " bytes each: %" PRIu64
+             " bytes; %u used; a cell is %u page%s",
+             pool.pages, pool.kind, page_tokens, pool.page_bytes, pool.pages * pool.page_bytes,
+             pool.used, grid.pages, grid.pages == 1 ? "" : "s"));
   for (uint32_t cell = 0; cell < grid.cells; ++cell) {
     const double x = left + (cell % kCellsPerRow) * kCellPitch;
-    const double y = top + 40 + (cell / kCellsPerRow) * kCellPitch;
+    const double y = top + 26 + (cell / kCellsPerRow) * kCellPitch;
     const uint32_t first = cell * grid.pages;
-    const uint32_t count = std::min(grid.pages, group.n_pages - first);
-    const uint32_t used_here = used > first ? std::min(used - first, count) : 0;
+    const uint32_t count = std::min(grid.pages, pool.pages - first);
+    const uint32_t used_here = pool.used > first ? std::min(pool.used - first, count) : 0;
     const double used_size = kCellSize * used_here / count;
     // A cell that is used in part shows the part.
     if (used_here < count) {
       drawing->Rect(x, y, kCellSize, kCellSize, Format("class=\"free\" fill=\"%s\"", kFree));
     }
     if (used_here > 0) {
-      drawing->Rect(x, y, used_size, kCellSize, Format("class=\"used\" fill=\"%s\"", kUsed));
+      drawing->Rect(x, y, used_size, kCellSize, Format("class=\"used\" fill=\"%s\"", pool.colour));
     }
+  }
+}
+
+void DrawGroup(size_t index, const arn_kv_group_info& group, uint32_t used_tokens, double top,
+               Drawing* drawing) {
+  drawing->Begin(Format("group-%zu", index));
+  drawing->Text(
+      kMargin + 20, top + 14, 14, kInk,
+      Format("group %zu: %u layer%s, %u kv head%s of %u, %s", index, group.n_layers,
+             group.n_layers == 1 ? "" : "s", group.n_kv_heads, group.n_kv_heads == 1 ? "" : "s",
+             group.head_dim,
+             group.window == 0 && group.chunk == 0 ? "sees all tokens" : Sees(group).c_str()),
+      "font-weight=\"bold\"");
+  double pool_top = top + 14;
+  for (const Pool& pool : PoolsOf(group, used_tokens)) {
+    DrawPool(pool, group.page_tokens, pool_top, drawing);
+    pool_top += PoolHeight(pool);
   }
   drawing->End();
 }
@@ -228,7 +263,9 @@ void DrawGroup(size_t index, const arn_kv_group_info& group, uint32_t used_token
 void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
   uint64_t used_bytes = 0;
   for (const arn_kv_group_info& group : picture.groups) {
-    used_bytes += UsedPages(group, picture.used_tokens) * group.page_bytes;
+    for (const Pool& pool : PoolsOf(group, picture.used_tokens)) {
+      used_bytes += pool.used * pool.page_bytes;
+    }
   }
   const double left = kMargin + 20;
   drawing->Rect(left, top, kCellSize, kCellSize, Format("fill=\"%s\"", kUsed));
@@ -241,9 +278,17 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
 
 }  // namespace
 
-uint32_t UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
-  const uint32_t pages = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
-  return std::min({pages, group.sequence_pages, group.n_pages});
+PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
+  const uint32_t end = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
+  const uint32_t held = std::min(end, group.sequence_pages);
+  PagesInUse used;
+  if (group.n_sealed_pages != 0 && used_tokens > group.residual) {
+    const uint32_t old_end = (used_tokens - group.residual) / group.page_tokens;
+    const uint32_t first = end - held;
+    used.sealed = std::min(old_end - std::min(old_end, first), group.n_sealed_pages);
+  }
+  used.open = std::min(held - used.sealed, group.n_pages);
+  return used;
 }
 
 std::string DrawArena(const ArenaPicture& picture) {

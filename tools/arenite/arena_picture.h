@@ -15,8 +15,11 @@ struct ArenaPicture {
   uint32_t used_tokens = 0;  // of one sequence: its pages are drawn as used
 };
 
+struct PagesInUse {
+  uint32_t open = 0, sealed = 0;
+};
 // Pages of the group that one sequence of so many tokens holds at most.
-uint32_t UsedPages(const arn_kv_group_info& group, uint32_t used_tokens);
+PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens);
 
 // An SVG 1.1 document, complete in itself, without scripts.
 std::string DrawArena(const ArenaPicture& picture);

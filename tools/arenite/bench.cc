@@ -164,7 +164,7 @@ void PrintJson(const Arguments& arguments, const Model& model,
   json.Key("weight_bytes").Uint(model.info().weight_bytes);
   json.Key("target").String(model.info().target);
   json.Key("backend").String(arguments.session.backend);
-  json.Key("kv").String(arguments.session.kv);
+  json.Key("kv").String(KvNames(arguments.session));
   json.Key("sequences").Uint(arguments.session.sequences);
   json.Key("repeats").Uint(arguments.repeats);
   json.Key("results").BeginArray();

@@ -45,6 +45,10 @@ std::string Sees(const arn_kv_group_info& group) {
 
 uint64_t PoolBytes(const arn_kv_group_info& group) { return group.n_pages * group.page_bytes; }
 
+uint64_t SealedPoolBytes(const arn_kv_group_info& group) {
+  return group.n_sealed_pages * group.sealed_page_bytes;
+}
+
 std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
   std::string text =
       Format("%-5s %6s %8s %8s  %-12s %6s %7s %11s %15s %9s\n", "group", "layers", "kv heads",
@@ -55,6 +59,11 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
                    group.n_layers, group.n_kv_heads, group.head_dim, Sees(group).c_str(),
                    group.page_tokens, group.n_pages, group.page_bytes, PoolBytes(group),
                    uint64_t{group.n_pages} * group.page_tokens);
+    if (group.n_sealed_pages == 0) continue;
+    text += Format("%-45s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n",
+                   Format("      sealed once %u tokens old", group.residual).c_str(),
+                   group.page_tokens, group.n_sealed_pages, group.sealed_page_bytes,
+                   SealedPoolBytes(group), uint64_t{group.n_sealed_pages} * group.page_tokens);
   }
   return text;
 }
@@ -94,6 +103,15 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
     json->Key("pool_bytes").Uint(PoolBytes(group));
     json->Key("tokens").Uint(uint64_t{group.n_pages} * group.page_tokens);
     json->Key("offset").Uint(group.offset);
+    if (group.n_sealed_pages != 0) {
+      json->Key("sealed").BeginObject();
+      json->Key("residual").Uint(group.residual);
+      json->Key("pages").Uint(group.n_sealed_pages);
+      json->Key("page_bytes").Uint(group.sealed_page_bytes);
+      json->Key("pool_bytes").Uint(SealedPoolBytes(group));
+      json->Key("offset").Uint(group.sealed_offset);
+      json->EndObject();
+    }
     json->EndObject();
   }
   json->EndArray();

@@ -17,6 +17,7 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups);
 // "all", "window 512", "chunk 8192": the positions that a query of the group sees.
 std::string Sees(const arn_kv_group_info& group);
 uint64_t PoolBytes(const arn_kv_group_info& group);
+uint64_t SealedPoolBytes(const arn_kv_group_info& group);
 // One line.
 std::string MemoryLine(const arn_memory_plan& plan, uint64_t kv_used_bytes);
 // weights, constants, kv, activations, io, total: bytes, as keys of the object that is open.

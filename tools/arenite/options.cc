@@ -36,6 +36,14 @@ std::vector<T> ParseList(const std::string& text, const char* option) {
   return values;
 }
 
+// By ARN_KV_...
+const std::vector<std::string>& KvTypeNames() {
+  static_assert(ARN_KV_F32 == 0 && ARN_KV_F16 == 1 && ARN_KV_INT8 == 2 && ARN_KV_INT4 == 3 &&
+                ARN_KV_INT2 == 4);
+  static const std::vector<std::string> names = {"f32", "f16", "int8", "int4", "int2"};
+  return names;
+}
+
 }  // namespace
 
 void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
@@ -53,8 +61,18 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--backend", arguments->backend, "Who computes: cpu, or reference (plain scalar)")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
-  app->add_option("--kv", arguments->kv, "Element type of the KV cache")
-      ->check(CLI::IsMember({"f32", "f16", "int8"}))
+  app->add_option("--kv", arguments->kv,
+                  "Element type of the KV cache; int4 and int2 hold recent tokens in int8")
+      ->check(CLI::IsMember(KvTypeNames()))
+      ->capture_default_str();
+  app->add_option("--kv-values", arguments->kv_values, "Element type of the values [as --kv]")
+      ->check(CLI::IsMember(KvTypeNames()));
+  app->add_option("--kv-residual", arguments->kv_residual,
+                  "int4, int2: the most recent tokens, which stay int8 (0: the library's choice)")
+      ->capture_default_str();
+  app->add_option("--kv-group", arguments->kv_group,
+                  "int4, int2: tokens (keys) or channels (values) that share a range (0: the "
+                  "library's choice)")
       ->capture_default_str();
   app->add_option("--prefill-chunk", arguments->prefill_chunk,
                   "Tokens a prefill step (0: the library's choice)")
@@ -97,7 +115,13 @@ void AddNoCacheOption(CLI::App* app, SessionArguments* arguments) {
 }
 
 uint32_t KvType(const std::string& name) {
-  return name == "f32" ? ARN_KV_F32 : name == "f16" ? ARN_KV_F16 : ARN_KV_INT8;
+  const std::vector<std::string>& names = KvTypeNames();
+  return static_cast<uint32_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+std::string KvNames(const SessionArguments& arguments) {
+  const bool differ = !arguments.kv_values.empty() && arguments.kv_values != arguments.kv;
+  return differ ? arguments.kv + "/" + arguments.kv_values : arguments.kv;
 }
 
 arn_session_options ToSessionOptions(const SessionArguments& arguments) {
@@ -108,6 +132,9 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = arguments.backend == "cpu" ? ARN_BACKEND_CPU : ARN_BACKEND_REFERENCE;
   options.kv_type = KvType(arguments.kv);
+  if (!arguments.kv_values.empty()) options.kv_value_type = KvType(arguments.kv_values);
+  options.kv_residual = arguments.kv_residual;
+  options.kv_group_size = arguments.kv_group;
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
   options.n_threads = arguments.threads;

@@ -22,6 +22,9 @@ Model OpenModel(const ModelArguments& arguments);
 struct SessionArguments {
   std::string backend = "cpu";
   std::string kv = "int8";
+  std::string kv_values;  // empty: as kv
+  uint32_t kv_residual = 0;
+  uint32_t kv_group = 0;
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
   uint32_t threads = 0;
@@ -33,7 +36,8 @@ struct SessionArguments {
 };
 // `context_default`: what --context is when it is not given, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
-// --backend, --kv and --prefill-chunk only, for those who have their own way with the rest.
+// --backend, the options of KV types and --prefill-chunk only, for those who have their own way
+// with the rest.
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
 // --sequences and --kv-tokens.
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
@@ -42,8 +46,10 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
 // Throws Error when options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);
-// ARN_KV_... of "f32", "f16" or "int8".
+// ARN_KV_... of "f32", "f16", "int8", "int4" or "int2".
 uint32_t KvType(const std::string& name);
+// "int8", or "int4/int8" when keys and values differ.
+std::string KvNames(const SessionArguments& arguments);
 // --context as it was given, else `needed` tokens or, when the model has less, all that it has.
 uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed);
 

@@ -25,7 +25,7 @@ struct Arguments {
 
 int RunFit(const Arguments& arguments, const Model& model) {
   const uint64_t bytes = ParseBytes(*arguments.fit, "--fit");
-  std::vector<std::string> kv_types = {"f32", "f16", "int8"};
+  std::vector<std::string> kv_types = {"f32", "f16", "int8", "int4"};
   if (arguments.has_kv) kv_types = {arguments.session.kv};
   const std::vector<Fit> fits =
       FindFits(model, ToSessionOptions(arguments.session), kv_types, bytes);
@@ -47,7 +47,7 @@ void WriteSvg(const Arguments& arguments, const Model& model, const arn_memory_p
               const std::vector<arn_kv_group_info>& groups) {
   ArenaPicture picture;
   picture.title = Format("%s: the memory of a session, keys and values in %s",
-                         model.info().source_name, arguments.session.kv.c_str());
+                         model.info().source_name, KvNames(arguments.session).c_str());
   picture.plan = plan;
   picture.groups = groups;
   picture.used_tokens = arguments.used.value_or(plan.context_tokens / 2);

@@ -93,20 +93,89 @@ void WidenRow(const T* from, size_t n, float* to) {
   if (i < n) hn::StoreU(widen(hn::LoadN(dt, from + i, n - i)), d, to + i);
 }
 
-// Tokens [first, first + n) of `page` (one kv head's K or V). f32 pages with whole vectors are read
-// where they are; others are widened into `scratch`, int8 without its scales.
-Rows LoadRows(const KvGroup& group, const std::byte* page, uint32_t first, uint32_t n,
+// [bits * plane, bits * (plane + 1)) of n bytes as floats: least[i] + scale[i] * value.
+void WidenPlane(const std::byte* from, size_t n, uint32_t shift, uint32_t mask, const float* scale,
+                const float* least, float* to) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint8_t, D> d8;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(from);
+  const auto keep = hn::Set(di, static_cast<int32_t>(mask));
+  for (size_t i = 0; i < n; i += kLanes) {
+    const size_t left = Min(kLanes, n - i);
+    const auto packed = hn::PromoteTo(di, hn::LoadN(d8, bytes + i, left));
+    const auto value =
+        hn::ConvertTo(d, hn::And(hn::ShiftRightSame(packed, static_cast<int>(shift)), keep));
+    hn::StoreN(hn::MulAdd(value, hn::LoadN(d, scale + i, left), hn::LoadN(d, least + i, left)), d,
+               to + i, left);
+  }
+}
+
+// The ranges of one sealed slot, an f32 pair an element.
+struct Ranges {
+  float scale[kMaxHeadDim];
+  float least[kMaxHeadDim];
+};
+
+void LoadRanges(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
+                Ranges* out) {
+  const auto* pairs = static_cast<const uint16_t*>(block.scales);
+  if (keys) {
+    pairs += uint64_t{2} * (slot / group.group_size) * group.head_dim;
+    for (uint32_t i = 0; i < group.head_dim; ++i) {
+      out->scale[i] = F32FromF16(pairs[2 * i]);
+      out->least[i] = F32FromF16(pairs[2 * i + 1]);
+    }
+    return;
+  }
+  const uint32_t n_groups = KvGroupsOf(group.head_dim, group.group_size);
+  pairs += uint64_t{2} * slot * n_groups;
+  for (uint32_t g = 0; g < n_groups; ++g) {
+    const float scale = F32FromF16(pairs[2 * g]), least = F32FromF16(pairs[2 * g + 1]);
+    const uint32_t end = Min((g + 1) * group.group_size, group.head_dim);
+    for (uint32_t i = g * group.group_size; i < end; ++i) {
+      out->scale[i] = scale;
+      out->least[i] = least;
+    }
+  }
+}
+
+Rows LoadSealedRows(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t first,
+                    uint32_t n, float* scratch, size_t stride) {
+  const uint32_t row_bytes = KvRowBytes(group.head_dim, block.bits);
+  Ranges ranges;
+  for (uint32_t t = 0; t < n; ++t) {
+    const uint32_t slot = first + t;
+    if (!keys || t == 0 || slot % group.group_size == 0) {
+      LoadRanges(group, keys, block, slot, &ranges);
+    }
+    float* to = scratch + t * stride;
+    for (uint32_t begin = 0, shift = 0; begin < group.head_dim;
+         begin += row_bytes, shift += block.bits) {
+      WidenPlane(block.values + uint64_t{slot} * row_bytes, Min(row_bytes, group.head_dim - begin),
+                 shift, (1u << block.bits) - 1, ranges.scale + begin, ranges.least + begin,
+                 to + begin);
+    }
+    for (size_t i = group.head_dim; i < stride; ++i) to[i] = 0.0f;
+  }
+  return {scratch, stride};
+}
+
+// Slots [first, first + n) of one kv head's K or V. f32 blocks with whole vectors are read where
+// they are; others are widened into `scratch`, int8 without its scales.
+Rows LoadRows(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t first, uint32_t n,
               float* scratch, size_t stride) {
+  if (block.bits != 0) return LoadSealedRows(group, keys, block, first, n, scratch, stride);
   const size_t dim = group.head_dim;
-  const std::byte* from = page + first * dim * ElementBytes(group.dtype);
-  if (group.dtype == DType::kF32 && dim % kLanes == 0) {
+  const std::byte* from = block.values + first * dim * ElementBytes(block.type);
+  if (block.type == DType::kF32 && dim % kLanes == 0) {
     return {reinterpret_cast<const float*>(from), dim};
   }
   // Without padding between them the rows are one long row.
   const size_t rows = dim == stride ? 1 : n, width = dim == stride ? n * dim : dim;
   for (size_t t = 0; t < rows; ++t) {
     float* to = scratch + t * stride;
-    switch (group.dtype) {
+    switch (block.type) {
       case DType::kF32:
         std::memcpy(to, from + t * dim * sizeof(float), width * sizeof(float));
         break;
@@ -124,6 +193,12 @@ Rows LoadRows(const KvGroup& group, const std::byte* page, uint32_t first, uint3
     for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
   }
   return {scratch, stride};
+}
+
+// The factor of each slot that LoadRows left out; null when there is none.
+const float* ScalesOf(const KvHeadBlock& block) {
+  return block.bits == 0 && block.type == DType::kInt8 ? static_cast<const float*>(block.scales)
+                                                       : nullptr;
 }
 
 // Lane j of the result is the sum of all lanes of v[j].
@@ -290,11 +365,12 @@ class TileRunner {
 
   // Positions [position, position + n), which lie in one page from `slot` on.
   void RunTokens(uint32_t position, uint32_t slot, uint32_t n) {
-    const KvHeadPage page = KvPageAt(group_, tile_.pool, KvPageOf(group_, *tile_.table, position),
+    const KvHeadPage page = KvPageAt(group_, tile_.pools, KvPageOf(group_, *tile_.table, position),
                                      tile_.group_layer, tile_.kv_head);
     const size_t stride = s_.stride, dim = AlignUp(group_.head_dim, kLanes);
-    const bool int8 = group_.dtype == DType::kInt8;
-    const Rows k = LoadRows(group_, page.k, slot, n, s_.k, stride);
+    const float* k_scales = ScalesOf(page.k);
+    const float* v_scales = ScalesOf(page.v);
+    const Rows k = LoadRows(group_, true, page.k, slot, n, s_.k, stride);
     for (uint32_t q = 0; q < queries_; ++q) {
       float* scores = s_.scores + q * kTileTokens;
       // What this query sees of the tile.
@@ -307,12 +383,12 @@ class TileRunner {
         continue;
       }
       Dot(s_.q + q * stride, k, n, dim, scores);
-      if (int8) Scale(page.k_scale + slot, n, scores);
+      if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
       Softmax(scores, from, to - position, s_.max + q, s_.total + q * kMaxLanes,
               s_.sums + q * stride, stride);
-      if (int8) Scale(page.v_scale + slot, n, scores);
+      if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
     }
-    AddValues(LoadRows(group_, page.v, slot, n, s_.v, stride), n, dim);
+    AddValues(LoadRows(group_, false, page.v, slot, n, s_.v, stride), n, dim);
   }
 
   static void Scale(const float* factors, size_t n, float* x) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/xnn/gemm.h"
+#include "kernels/kv_page.h"
 #include "kernels/logits_ops.h"
 #include "kernels/program.h"
 
@@ -25,7 +26,7 @@ using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padd
 struct QkvRopeArgs {
   const AttentionKind* kind;
   const KvGroup* group;
-  std::byte* pool;
+  KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
@@ -43,7 +44,7 @@ using QkvRopeFn = void (*)(const QkvRopeArgs& args, float* qkv);
 struct AttentionTile {
   const AttentionKind* kind;
   const KvGroup* group;
-  std::byte* pool;
+  KvPools pools;
   const PageTable* table;
   uint32_t group_layer;
   uint32_t kv_head;

@@ -66,12 +66,12 @@ float StoreInt8(const float* x, uint32_t n, std::byte* out) {
   return scale;
 }
 
-void Append(const float* x, const KvGroup& group, uint32_t slot, std::byte* values, float* scales) {
-  std::byte* out = values + uint64_t{slot} * group.head_dim * ElementBytes(group.dtype);
-  switch (group.dtype) {
-    case DType::kF32: std::memcpy(out, x, group.head_dim * sizeof(float)); return;
-    case DType::kF16: StoreF16(x, group.head_dim, out); return;
-    case DType::kInt8: scales[slot] = StoreInt8(x, group.head_dim, out); return;
+void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block) {
+  std::byte* out = block.values + uint64_t{slot} * n * ElementBytes(block.type);
+  switch (block.type) {
+    case DType::kF32: std::memcpy(out, x, n * sizeof(float)); return;
+    case DType::kF16: StoreF16(x, n, out); return;
+    case DType::kInt8: static_cast<float*>(block.scales)[slot] = StoreInt8(x, n, out); return;
     case DType::kBf16:
     case DType::kInt4: return;  // CheckProgram refuses them
   }
@@ -94,9 +94,9 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const float* k = qkv + kind.n_heads * dim;
   const float* v = k + kind.n_kv_heads * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
-    const KvHeadPage at = KvPageAt(group, args.pool, page, args.group_layer, h);
-    Append(k + h * dim, group, slot, at.k, at.k_scale);
-    Append(v + h * dim, group, slot, at.v, at.v_scale);
+    const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
+    Append(k + h * dim, group.head_dim, slot, at.k);
+    Append(v + h * dim, group.head_dim, slot, at.v);
   }
 }
 

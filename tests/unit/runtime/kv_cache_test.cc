@@ -27,6 +27,7 @@ struct Stored {
 
 struct GroupShape {
   uint32_t page_tokens, window, chunk;
+  uint32_t residual = kNeverSealed;
 };
 
 struct Setup {
@@ -47,12 +48,16 @@ class Model {
       g.window = shape.window;
       g.chunk = shape.chunk;
       g.table_pages = TablePages(g, setup.context, setup.max_rows);
-      g.n_pages = g.table_pages * setup.n_sequences;
+      g.residual = shape.residual;
+      PlanPools(&g, setup.context, setup.max_rows, setup.n_sequences);
       if (setup.kv_tokens != 0) {
-        g.n_pages = std::min(g.n_pages, (setup.kv_tokens + g.page_tokens - 1) / g.page_tokens);
+        const uint32_t most = (setup.kv_tokens + g.page_tokens - 1) / g.page_tokens;
+        g.n_pages = std::min(g.n_pages, most);
+        g.n_sealed_pages = std::min(g.n_sealed_pages, most);
       }
       groups.push_back(g);
       pages_.emplace_back(g.n_pages, std::vector<Stored>(g.page_tokens));
+      sealed_.emplace_back(g.n_sealed_pages, std::vector<Stored>(g.page_tokens));
     }
     Layout layout;
     KvCachePlan plan;
@@ -68,17 +73,21 @@ class Model {
   }
 
   // Appends n new tokens to each of `sequences`.
-  Status Append(const std::vector<uint32_t>& sequences, uint32_t n) {
+  void Append(const std::vector<uint32_t>& sequences, uint32_t n, Status* out) {
     std::vector<Growth> growths;
     for (uint32_t s : sequences) growths.push_back({s, n});
-    const Status status = cache.Reserve({growths.data(), growths.size()});
-    if (status != Status::kOk) return status;
+    *out = cache.Reserve({growths.data(), growths.size()});
+    std::set<std::pair<uint32_t, uint32_t>> copied;
+    for (const KvEdit& edit : cache.edits()) copied.insert({edit.group, edit.from});
     CarryOutEdits();
+    if (*out != Status::kOk) return;
+    CheckSealed(copied);
     for (uint32_t s : sequences) {
       for (uint32_t i = 0; i < n; ++i) {
         const auto position = static_cast<uint32_t>(lists[s].size());
         lists[s].push_back(++last_token_);
         for (size_t g = 0; g < setup_.groups.size(); ++g) {
+          ASSERT_EQ(0u, PageAt(g, s, position) & kSealedPage) << "a sealed page is written to";
           *Slot(g, s, position) = {last_token_, position};
         }
         // Every row sees what it may see while the run goes on.
@@ -86,6 +95,10 @@ class Model {
       }
     }
     cache.Commit({growths.data(), growths.size()});
+  }
+  Status Append(const std::vector<uint32_t>& sequences, uint32_t n) {
+    Status status = Status::kInternal;
+    Append(sequences, n, &status);
     return status;
   }
 
@@ -141,10 +154,16 @@ class Model {
         ASSERT_LE(table.n_pages, cache.group(g).table_pages);
         for (uint32_t i = 0; i < table.n_pages; ++i) ++names[table.pages[i]];
       }
-      for (uint32_t page = 0; page < cache.pool(g).n_pages(); ++page) {
-        ASSERT_EQ(names.count(page) == 0 ? 0u : names[page], cache.pool(g).References(page));
+      for (uint32_t bit : {0u, kSealedPage}) {
+        const PagePool& pool = bit == 0 ? cache.pool(g) : cache.sealed_pool(g);
+        uint32_t used = 0;
+        for (uint32_t page = 0; page < pool.n_pages(); ++page) {
+          const uint32_t expected = names.count(page | bit) == 0 ? 0u : names[page | bit];
+          ASSERT_EQ(expected, pool.References(page));
+          used += expected != 0;
+        }
+        ASSERT_EQ(used, pool.n_used());
       }
-      ASSERT_EQ(names.size(), cache.pool(g).n_used());
     }
   }
 
@@ -158,12 +177,40 @@ class Model {
   std::vector<std::vector<int>> lists;
 
  private:
-  Stored* Slot(size_t g, uint32_t s, uint32_t position) {
+  uint32_t PageAt(size_t g, uint32_t s, uint32_t position) {
     const PageTable& table = cache.tables(s)[g];
     const uint32_t p = setup_.groups[g].page_tokens;
     EXPECT_GE(position / p, table.first_page);
     EXPECT_LT(position / p - table.first_page, table.n_pages);
-    return &pages_[g][table.pages[position / p - table.first_page]][position % p];
+    return table.pages[position / p - table.first_page];
+  }
+  std::vector<Stored>& Page(size_t g, uint32_t page) {
+    return (page & kSealedPage) != 0 ? sealed_[g][page & ~kSealedPage] : pages_[g][page];
+  }
+  Stored* Slot(size_t g, uint32_t s, uint32_t position) {
+    return &Page(g, PageAt(g, s, position))[position % setup_.groups[g].page_tokens];
+  }
+
+  // Once pages are reserved, what is older than the residual in all tables that name it is sealed,
+  // but for what another table named until this reservation gave it a copy.
+  void CheckSealed(const std::set<std::pair<uint32_t, uint32_t>>& copied) {
+    for (uint32_t g = 0; g < setup_.groups.size(); ++g) {
+      const GroupShape& shape = setup_.groups[g];
+      std::map<uint32_t, bool> old;
+      for (uint32_t s = 0; s < lists.size(); ++s) {
+        const PageTable& table = cache.tables(s)[g];
+        for (uint32_t i = 0; i < table.n_pages; ++i) {
+          const uint64_t end = (uint64_t{table.first_page} + i + 1) * shape.page_tokens;
+          const bool is_old = end + shape.residual <= lists[s].size();
+          old[table.pages[i]] = is_old && (old.count(table.pages[i]) == 0 || old[table.pages[i]]);
+        }
+      }
+      if (setup_.kv_tokens != 0) continue;  // a pool that is too small for all may have been full
+      for (const auto& [page, is_old] : old) {
+        if (copied.count({g, page}) != 0) continue;
+        ASSERT_FALSE(is_old && (page & kSealedPage) == 0) << "group " << g << " page " << page;
+      }
+    }
   }
 
   // What the query at `position` sees of the tokens that sequence s has.
@@ -182,16 +229,21 @@ class Model {
 
   void CarryOutEdits() {
     for (const KvEdit& edit : cache.edits()) {
-      auto& page = pages_[edit.group][edit.to];
-      page = pages_[edit.group][edit.from];
+      auto& page = Page(edit.group, edit.to);
+      page = Page(edit.group, edit.from);
+      if (((edit.from ^ edit.to) & kSealedPage) != 0) {
+        // Only whole pages are converted.
+        ASSERT_EQ(setup_.groups[edit.group].page_tokens, edit.n_tokens);
+      }
+      if (edit.turned_back == 0) continue;
       for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.turned_back;
-      if (edit.turned_back != 0) shifted_ = true;
+      shifted_ = true;
     }
     cache.ClearEdits();
   }
 
   Setup setup_;
-  std::vector<std::vector<std::vector<Stored>>> pages_;
+  std::vector<std::vector<std::vector<Stored>>> pages_, sealed_;
   std::vector<std::byte> bytes_;
   int last_token_ = 0;
   bool shifted_ = false;
@@ -260,6 +312,8 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
       {{4, 0, 0}, {2, 7, 0}},
       {{4, 0, 8}, {4, 0, 0}},
       {{1, 3, 0}, {8, 0, 0}, {2, 0, 4}},
+      {{4, 0, 0, 8}},
+      {{2, 11, 0, 3}, {4, 0, 0, 1}, {8, 0, 0, 100}},
   };
   for (size_t shape = 0; shape < shapes.size(); ++shape) {
     for (uint32_t kv_tokens : {0u, 70u}) {
@@ -314,8 +368,15 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
             for (uint32_t k = 0; k < 4; ++k) {
               if (random() % 2 == 0) batch.push_back((s + k) % 4);
             }
-            const Status status = model.Append(batch, 1 + random() % 5);
+            const uint32_t n = 1 + random() % 5;
+            size_t longest = 0;
+            for (uint32_t b : batch) longest = std::max(longest, model.lists[b].size());
+            const Status status = model.Append(batch, n);
             ASSERT_TRUE(status == Status::kOk || status == Status::kContextFull);
+            // Without a bound, it is only ever a sequence that is full.
+            if (kv_tokens == 0) {
+              ASSERT_EQ(longest + n > 48, status != Status::kOk);
+            }
             if (status != Status::kOk) {
               ++full;
               model.Clear(s);
@@ -337,6 +398,27 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
 }
 
 // A fork costs nothing; the first write costs one page for the part that is not whole.
+// A pool of open pages as large as the residual and a run need is enough at every length, and pages
+// that were sealed are written to again after a rewind.
+TEST(KvCache_Exhaustive, Sealing_EveryResidualPageAndRunLength) {
+  for (uint32_t page : {1u, 2u, 4u, 8u}) {
+    for (uint32_t window : {0u, 7u}) {
+      for (uint32_t residual = 0; residual <= 20; ++residual) {
+        for (uint32_t rows = 1; rows <= 7; ++rows) {
+          Model model({{{page, window, 0, residual}}, 32, rows, 1, 0});
+          for (uint32_t length = 0; length + rows <= 32; length += rows) {
+            ASSERT_EQ(Status::kOk, model.Append({0}, rows));
+            ASSERT_NO_FATAL_FAILURE(model.Check());
+          }
+          ASSERT_EQ(Status::kOk, model.Rewind(0, model.cache.FirstRewindPosition(0)));
+          while (model.lists[0].size() < 32) ASSERT_EQ(Status::kOk, model.Append({0}, 1));
+          ASSERT_NO_FATAL_FAILURE(model.Check());
+        }
+      }
+    }
+  }
+}
+
 TEST(KvCache_Fork, FirstWrite_CopiesOnePage) {
   Model model({{{4, 0, 0}}, 16, 6, 3, 0});
   ASSERT_EQ(Status::kOk, model.Append({0}, 6));

@@ -13,21 +13,25 @@ TEST(KvLayout_Plan, Blocks_FollowEachOtherAlignedAndHoldTheirElements) {
           Layout layout;
           Diag diag;
           KvGroup g;
-          const KvOptions options{dtype, page, 13};
+          KvOptions options;
+          options.k_type = options.v_type = dtype;
+          options.page_tokens = page;
+          options.n_pages = 13;
           ASSERT_EQ(Status::kOk, PlanKvGroup(5, heads, head_dim, options, &layout, &g, &diag));
           const uint64_t elements = uint64_t{heads} * page * head_dim * ElementBytes(dtype);
           const uint64_t scales = dtype == DType::kInt8 ? uint64_t{heads} * page * 4 : 0;
-          EXPECT_GE(g.v_offset, elements);
-          EXPECT_GE(g.k_scale_offset, g.v_offset + elements);
-          EXPECT_GE(g.v_scale_offset, g.k_scale_offset + scales);
-          EXPECT_GE(g.layer_bytes, g.v_scale_offset + scales);
-          for (uint64_t offset : {g.v_offset, g.k_scale_offset, g.v_scale_offset, g.layer_bytes}) {
+          EXPECT_GE(g.open.v_offset, elements);
+          EXPECT_GE(g.open.k_scale_offset, g.open.v_offset + elements);
+          EXPECT_GE(g.open.v_scale_offset, g.open.k_scale_offset + scales);
+          EXPECT_GE(g.open.layer_bytes, g.open.v_scale_offset + scales);
+          for (uint64_t offset : {g.open.v_offset, g.open.k_scale_offset, g.open.v_scale_offset,
+                                  g.open.layer_bytes}) {
             EXPECT_EQ(0u, offset % kSliceAlign);
           }
-          EXPECT_EQ(5 * g.layer_bytes, g.page_bytes);
-          EXPECT_EQ(13u, g.n_pages);
-          EXPECT_EQ(g.n_pages * g.page_bytes, g.pool.bytes);
-          EXPECT_EQ(Region::kKv, g.pool.region);
+          EXPECT_EQ(5 * g.open.layer_bytes, g.open.page_bytes);
+          EXPECT_EQ(13u, g.open.n_pages);
+          EXPECT_EQ(g.open.n_pages * g.open.page_bytes, g.open.pool.bytes);
+          EXPECT_EQ(Region::kKv, g.open.pool.region);
         }
       }
     }
@@ -39,18 +43,20 @@ TEST(KvLayout_Plan, KnownGeometry_HasItsKnownBytes) {
   Layout layout;
   Diag diag;
   KvGroup g;
-  ASSERT_EQ(Status::kOk,
-            PlanKvGroup(30, 3, 64, KvOptions{DType::kInt8, 32, 2048 / 32}, &layout, &g, &diag));
+  KvOptions options;
+  options.n_pages = 2048 / 32;
+  ASSERT_EQ(Status::kOk, PlanKvGroup(30, 3, 64, options, &layout, &g, &diag));
   // Per token and layer: 2 * 3 * (64 + 4) bytes.
-  EXPECT_EQ(uint64_t{2048} * 30 * 2 * 3 * 68, g.pool.bytes);
+  EXPECT_EQ(uint64_t{2048} * 30 * 2 * 3 * 68, g.open.pool.bytes);
 }
 
 TEST(KvLayout_Plan, OtherTypes_AreRefusedByName) {
   Layout layout;
   Diag diag;
   KvGroup g;
-  EXPECT_EQ(Status::kUnsupported,
-            PlanKvGroup(1, 1, 8, KvOptions{DType::kBf16, 8, 8}, &layout, &g, &diag));
+  KvOptions options;
+  options.v_type = DType::kBf16;
+  EXPECT_EQ(Status::kUnsupported, PlanKvGroup(1, 1, 8, options, &layout, &g, &diag));
   EXPECT_NE(nullptr, strstr(diag.text(), "bf16"));
 }
 

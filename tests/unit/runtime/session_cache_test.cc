@@ -69,10 +69,12 @@ TEST_P(SessionCacheTest, PrefillAndDecode_EqualNoCache) {
 
 // The cpu backend is held against the reference with quantised caches too.
 TEST_P(SessionCacheTest, EveryKvType_BackendsAgree) {
-  for (uint32_t kv : {ARN_KV_F16, ARN_KV_INT8}) {
+  for (uint32_t kv : {ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
+    SCOPED_TRACE("kv " + std::to_string(kv));
     arn_session_options options = Options(ARN_BACKEND_CPU);
     options.kv_type = kv;
     options.prefill_chunk = 13;
+    if (kv >= ARN_KV_INT4) options.kv_residual = 16;
     const SessionPtr cpu = NewSession(model_.get(), options);
     options.backend = ARN_BACKEND_REFERENCE;
     const SessionPtr reference = NewSession(model_.get(), options);
@@ -81,7 +83,9 @@ TEST_P(SessionCacheTest, EveryKvType_BackendsAgree) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(s, ids.data(), ids.size()));
     }
     // A value on the border of two int8 steps may fall either way.
-    EXPECT_LT(LogitDifference(cpu.get(), reference.get(), kVocab), kv == ARN_KV_F16 ? 2e-3 : 2e-2);
+    EXPECT_LT(LogitDifference(cpu.get(), reference.get(), kVocab), kv == ARN_KV_F16    ? 2e-3
+                                                                   : kv == ARN_KV_INT8 ? 2e-2
+                                                                                       : 0.1);
   }
 }
 

@@ -126,7 +126,7 @@ TEST_F(SessionStateRefusals, TooSmallASession) {
   ASSERT_EQ(ARN_OK, Restore(both.get(), state_));
   ASSERT_EQ(ARN_OK, arn_session_select(both.get(), 1));
   Decode(both.get(), 3);
-  ExpectRefused(Save(both.get()), ARN_CONTEXT_FULL, {"7 pages", "6"}, nullptr, kv);
+  ExpectRefused(Save(both.get()), ARN_CONTEXT_FULL, {"7 open pages", "6"}, nullptr, kv);
 }
 
 TEST_F(SessionStateRefusals, NotAState) {
@@ -171,7 +171,9 @@ TEST_F(SessionStateRefusals, HeadersThatLie) {
   header([](auto* h) { h->n_groups = 1; }, ARN_SAVE_MISMATCH, {"1", "2"});
   header([](auto* h) { h->vocab = 62; }, ARN_SAVE_MISMATCH, {"62", "61"});
   header([](auto* h) { h->geometry_hash ^= 1; }, ARN_SAVE_MISMATCH, {"shapes"});
-  header([](auto* h) { h->kv_dtype = 77; }, ARN_SAVE_MISMATCH, {"77", "int8"});
+  header([](auto* h) { h->k_type = 77; }, ARN_SAVE_MISMATCH, {"keys", "77", "int8"});
+  header([](auto* h) { h->v_type = ARN_KV_INT4; }, ARN_SAVE_MISMATCH, {"values", "int4", "int8"});
+  header([](auto* h) { h->group_size *= 2; }, ARN_SAVE_MISMATCH, {"kv_group_size"});
   header([](auto* h) { h->n_sequences = 3; }, ARN_CONTEXT_FULL, {"3", "2"});
   header([](auto* h) { h->n_sequences = 0; }, ARN_BAD_SAVE, {"of 0"});
   header([](auto* h) { h->selected = 2; }, ARN_BAD_SAVE, {"2"});
@@ -188,12 +190,12 @@ TEST_F(SessionStateRefusals, RecordsThatLie) {
                             const std::vector<std::string>& words) {
     ExpectEditRefused([&](auto* s) { Edit<StateGroup>(s, GroupAt(0), change); }, status, words);
   };
-  group([](auto* g) { g->n_pages = 1u << 30; }, ARN_CONTEXT_FULL, {"1073741824"});
-  group([](auto* g) { g->n_pages += 1; }, ARN_BAD_SAVE, {"pages"});
-  group([](auto* g) { g->n_pages -= 1; }, ARN_BAD_SAVE, {"page"});
-  group([](auto* g) { g->page_bytes += 64; }, ARN_SAVE_MISMATCH, {"group 0"});
+  group([](auto* g) { g->pages[0].count = 1u << 30; }, ARN_CONTEXT_FULL, {"1073741824"});
+  group([](auto* g) { g->pages[0].count += 1; }, ARN_BAD_SAVE, {"pages"});
+  group([](auto* g) { g->pages[0].count -= 1; }, ARN_BAD_SAVE, {"page"});
+  group([](auto* g) { g->pages[0].page_bytes += 64; }, ARN_SAVE_MISMATCH, {"group 0"});
   group([](auto* g) { g->window = 5; }, ARN_SAVE_MISMATCH, {"window 5"});
-  group([](auto* g) { g->pages_offset += 16384; }, ARN_BAD_SAVE, {"sections"});
+  group([](auto* g) { g->pages[0].offset += 16384; }, ARN_BAD_SAVE, {"sections"});
   const auto sequence = [this](const std::function<void(StateSequence*)>& change, arn_status status,
                                const std::vector<std::string>& words) {
     ExpectEditRefused([&](auto* s) { Edit<StateSequence>(s, SequenceAt(0), change); }, status,

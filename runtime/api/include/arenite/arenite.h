@@ -184,7 +184,17 @@ ARN_API arn_status arn_token_text(const arn_model* model, int32_t id, const char
 
 typedef struct arn_session arn_session;
 
-enum { ARN_KV_F32 = 0, ARN_KV_F16 = 1, ARN_KV_INT8 = 2 };
+/* How keys and values are kept. INT4 and INT2: as int8 at first; a page whose tokens are all older
+ * than the residual is sealed into 4 or 2 bits, keys with a range a channel, values with one a
+ * token. */
+enum {
+  ARN_KV_F32 = 0,
+  ARN_KV_F16 = 1,
+  ARN_KV_INT8 = 2,
+  ARN_KV_INT4 = 3,
+  ARN_KV_INT2 = 4,
+  ARN_KV_AS_KEYS = 255
+};
 /* What happens when a sequence has as many tokens as the context. */
 enum {
   ARN_OVERFLOW_STOP = 0,  /* generate ends with ARN_FINISH_CONTEXT, other calls ARN_CONTEXT_FULL */
@@ -196,8 +206,8 @@ enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1 };
 
 typedef struct arn_session_options {
   size_t struct_size;
-  uint32_t backend;        /* ARN_BACKEND_... */
-  uint32_t kv_type;        /* ARN_KV_... */
+  uint32_t backend; /* ARN_BACKEND_... */
+  uint32_t kv_type; /* ARN_KV_...: of keys, and of values unless kv_value_type says another */
   uint32_t context_tokens; /* of one sequence; 0: the model's max_context, at most 4096 */
   uint32_t prefill_chunk;  /* tokens a prefill step; 0: 128 */
   uint32_t n_threads;      /* 0: as many as there are performance cores */
@@ -217,9 +227,16 @@ typedef struct arn_session_options {
                               is left behind. There must be nothing else of that name, and room for
                               kv_bytes (else ARN_DISK_FULL); a disk that fills up later ends the
                               process (SIGBUS). ARN_UNSUPPORTED when the caller gives the memory */
+  uint32_t kv_value_type;  /* ARN_KV_..., or ARN_KV_AS_KEYS */
+  uint32_t kv_residual;    /* INT4, INT2: tokens that stay int8; 0: 128 */
+  uint32_t kv_group_size;  /* INT4, INT2: tokens (keys) and channels (values) that share a range, a
+                              divisor of kv_page_tokens; 0: 32 or a page */
 } arn_session_options;
-#define ARN_SESSION_OPTIONS_INIT \
-  { sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
+#define ARN_SESSION_OPTIONS_INIT                                                                   \
+  {                                                                                                \
+    sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
+        ARN_KV_AS_KEYS, 0, 0                                                                       \
+  }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
  * activations + io. */
@@ -264,10 +281,14 @@ typedef struct arn_kv_group_info {
   uint32_t n_pages;        /* in the pool */
   uint32_t sequence_pages; /* that one sequence holds at most */
   uint64_t page_bytes;
-  uint64_t offset; /* of the pool, from the start of the KV region */
+  uint64_t offset;         /* of the pool, from the start of the KV region */
+  uint32_t n_sealed_pages; /* in the pool of sealed pages; 0: there is none */
+  uint64_t sealed_page_bytes;
+  uint64_t sealed_offset;
+  uint32_t residual; /* the most recent tokens, which are never sealed; 0 without sealed pages */
 } arn_kv_group_info;
 #define ARN_KV_GROUP_INFO_INIT \
-  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* index < arn_memory_plan.n_kv_groups, else ARN_BAD_ARGUMENT. */
 ARN_API arn_status arn_session_plan_group(const arn_model* model,
                                           const arn_session_options* options, uint32_t index,
