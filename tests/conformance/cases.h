@@ -55,6 +55,21 @@ inline constexpr AttentionShape kAttentionShapes[] = {
     {2, 2, 16, 16, 6, 8, false, 10},   // a window inside chunks
 };
 
+// Pages that are sealed: ranges of a whole page and of parts, of heads that are no multiple of
+// them.
+struct SealedShape {
+  uint32_t n_heads, n_kv_heads, head_dim, page_tokens, group_size, window;
+};
+inline constexpr SealedShape kSealedShapes[] = {
+    {2, 2, 8, 8, 8, 0},  {7, 1, 80, 32, 32, 0},  {3, 1, 96, 16, 8, 21}, {4, 2, 64, 32, 8, 0},
+    {2, 1, 20, 8, 4, 5}, {4, 2, 128, 16, 16, 0}, {8, 2, 6, 8, 2, 0},    {9, 3, 64, 32, 32, 33},
+};
+// Bits of keys and of values; 0: as in an open page.
+struct SealedBits {
+  uint32_t k, v;
+};
+inline constexpr SealedBits kSealedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
+
 // What a run of several sequences looks like: rows and how many tokens came before.
 struct SequenceShape {
   uint32_t n_rows, n_before;

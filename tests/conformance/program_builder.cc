@@ -182,6 +182,22 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
+void ProgramBuilder::AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits,
+                                    uint32_t group_size, uint32_t n_pages) {
+  KvGroup& g = groups_[kinds_[kind].group];
+  g.sealed_k_bits = k_bits;
+  g.sealed_v_bits = v_bits;
+  g.group_size = group_size;
+  const auto block = [&](uint64_t bytes) { return AlignUp(g.n_kv_heads * bytes, kSliceAlign); };
+  KvPages& pages = g.sealed;
+  pages.n_pages = n_pages;
+  pages.v_offset = block(KvValueBytes(g, g.k_type, k_bits));
+  pages.k_scale_offset = pages.v_offset + block(KvValueBytes(g, g.v_type, v_bits));
+  pages.v_scale_offset = pages.k_scale_offset + block(KvScaleBytes(g, true, g.k_type, k_bits));
+  pages.layer_bytes = pages.v_scale_offset + block(KvScaleBytes(g, false, g.v_type, v_bits));
+  pages.page_bytes = pages.layer_bytes * g.n_layers;
+}
+
 Program ProgramBuilder::Build(Layout* layout) {
   auto place = [&](Region region, uint64_t count, uint64_t bytes) {
     Result<Slice> slice = layout->AddArray(region, count, bytes);
@@ -193,6 +209,7 @@ Program ProgramBuilder::Build(Layout* layout) {
   }
   for (KvGroup& group : groups_) {
     group.open.pool = place(Region::kKv, group.open.n_pages, group.open.page_bytes);
+    group.sealed.pool = place(Region::kKv, group.sealed.n_pages, group.sealed.page_bytes);
   }
   Program p;
   p.steps = {steps_.data(), steps_.size()};

@@ -57,6 +57,9 @@ class ProgramBuilder {
   // One group of n_layers; returns the kind that uses it.
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);
+  // Gives the kind's group a pool of sealed pages.
+  void AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
+                      uint32_t n_pages);
   void AddStep(const Step& step) { steps_.push_back(step); }
 
   // Valid while the builder lives and nothing is added. Places values and logits in `layout`.
