@@ -253,5 +253,30 @@ TEST_F(ToolTest, Eval_GivesTheExpectedPerplexity) {
               1e-3);
 }
 
+TEST_F(ToolTest, Eval_AgainstAnotherKvType_SaysWhatItCosts) {
+  const auto kl = [this](std::vector<std::string> kv) {
+    std::vector<std::string> arguments = {
+        "--file",          SourcePath("models/fable/heldout.txt").string(),
+        "--against-kv",    "f32",
+        "--prefill-chunk", "16",
+        "--json"};
+    arguments.insert(arguments.end(), kv.begin(), kv.end());
+    const nlohmann::json json = RunJson("eval", arguments);
+    EXPECT_GE(json["kl_most"].get<double>(), json["kl"].get<double>());
+    EXPECT_GT(json["same_top"].get<double>(), 0.9);
+    return json["kl"].get<double>();
+  };
+  EXPECT_EQ(0.0, kl({"--kv", "f32"}));
+  const double int8 = kl({"--kv", "int8"});
+  const double int4 = kl({"--kv", "int4", "--kv-residual", "32"});
+  const double int2 = kl({"--kv", "int2", "--kv-residual", "32"});
+  EXPECT_GT(int8, 0.0);
+  EXPECT_LT(int8, 1e-3);
+  EXPECT_LT(int8, int4);
+  EXPECT_LT(int4, 2e-3);
+  EXPECT_LT(int4, int2);
+  EXPECT_LT(int2, 5e-2);
+}
+
 }  // namespace
 }  // namespace arn::test

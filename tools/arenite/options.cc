@@ -36,14 +36,6 @@ std::vector<T> ParseList(const std::string& text, const char* option) {
   return values;
 }
 
-// By ARN_KV_...
-const std::vector<std::string>& KvTypeNames() {
-  static_assert(ARN_KV_F32 == 0 && ARN_KV_F16 == 1 && ARN_KV_INT8 == 2 && ARN_KV_INT4 == 3 &&
-                ARN_KV_INT2 == 4);
-  static const std::vector<std::string> names = {"f32", "f16", "int8", "int4", "int2"};
-  return names;
-}
-
 }  // namespace
 
 void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
@@ -112,6 +104,13 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments) {
   app->add_flag("--no-cache", arguments->no_cache,
                 "Compute all tokens anew in every step (slow: for comparisons)");
+}
+
+const std::vector<std::string>& KvTypeNames() {
+  static_assert(ARN_KV_F32 == 0 && ARN_KV_F16 == 1 && ARN_KV_INT8 == 2 && ARN_KV_INT4 == 3 &&
+                ARN_KV_INT2 == 4);
+  static const std::vector<std::string> names = {"f32", "f16", "int8", "int4", "int2"};
+  return names;
 }
 
 uint32_t KvType(const std::string& name) {

@@ -46,7 +46,8 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
 // Throws Error when options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);
-// ARN_KV_... of "f32", "f16", "int8", "int4" or "int2".
+// "f32", "f16", "int8", "int4", "int2": by ARN_KV_...
+const std::vector<std::string>& KvTypeNames();
 uint32_t KvType(const std::string& name);
 // "int8", or "int4/int8" when keys and values differ.
 std::string KvNames(const SessionArguments& arguments);
