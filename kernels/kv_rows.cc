@@ -6,14 +6,18 @@
 namespace arn {
 namespace {
 
+// q rounded to a whole number within [low, high]; low for NaN, which pages of a damaged state hold.
+float Rounded(float q, float low, float high) {
+  return std::nearbyintf(Min(q > low ? q : low, high));
+}
+
 void StoreInt8(const float* x, uint32_t n, std::byte* out, float* scale) {
   float largest = 0.0f;
-  for (uint32_t i = 0; i < n; ++i) largest = Max(largest, std::fabs(x[i]));
+  for (uint32_t i = 0; i < n; ++i) largest = Max(std::fabs(x[i]), largest);  // not NaN
   *scale = largest / 127.0f;
   for (uint32_t i = 0; i < n; ++i) {
     const float q = *scale == 0.0f ? 0.0f : x[i] / *scale;
-    out[i] =
-        static_cast<std::byte>(static_cast<int8_t>(std::nearbyintf(Max(-127.0f, Min(127.0f, q)))));
+    out[i] = static_cast<std::byte>(static_cast<int8_t>(Rounded(q, -127.0f, 127.0f)));
   }
 }
 
@@ -103,7 +107,7 @@ void StoreSealedRow(const float* x, const KvGroup& group, bool keys, uint32_t sl
     const uint16_t* pair = PairOf(group, keys, block, slot, i);
     const float scale = F32FromF16(pair[0]);
     const float q = scale > 0.0f ? (x[i] - F32FromF16(pair[1])) / scale : 0.0f;
-    const auto value = static_cast<uint32_t>(std::nearbyintf(Max(0.0f, Min(most, q))));
+    const auto value = static_cast<uint32_t>(Rounded(q, 0.0f, most));
     row[i % row_bytes] |= static_cast<std::byte>(value << (i / row_bytes * block.bits));
   }
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "kernels/kv_rows.h"
+
 namespace arn {
 namespace {
 
@@ -58,6 +62,39 @@ TEST(KvLayout_Plan, OtherTypes_AreRefusedByName) {
   options.v_type = DType::kBf16;
   EXPECT_EQ(Status::kUnsupported, PlanKvGroup(1, 1, 8, options, &layout, &g, &diag));
   EXPECT_NE(nullptr, strstr(diag.text(), "bf16"));
+}
+
+// A page of a damaged state may hold NaN: it takes the least value and leaves its neighbours alone.
+TEST(KvRows_NotANumber, Row_KeepsItsOtherValues) {
+  KvGroup group;
+  group.head_dim = 4;
+  group.page_tokens = 8;
+  group.group_size = 4;
+  const float x[] = {1.0f, std::nanf(""), -0.5f, 0.25f};
+  std::byte values[32] = {};
+  float scales[8] = {};
+  KvHeadBlock open;
+  open.values = values;
+  open.scales = scales;
+  open.type = DType::kInt8;
+  StoreKvRow(x, group, 0, open);
+  EXPECT_EQ(1.0f / 127.0f, scales[0]);
+  const int expected[] = {127, -127, -64, 32};
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(expected[i], static_cast<int8_t>(values[i])) << i;
+
+  const KvRange range = RangeOf(-0.5f, 1.0f, 4);
+  uint16_t pairs[16] = {};
+  pairs[0] = range.scale;
+  pairs[1] = range.least;
+  KvHeadBlock sealed;
+  sealed.values = values;
+  sealed.scales = pairs;
+  sealed.bits = 4;
+  StoreSealedRow(x, group, /*keys=*/false, 0, sealed);
+  float back[4] = {};
+  LoadKvRow(group, /*keys=*/false, sealed, 0, back);
+  const float near[] = {1.0f, -0.5f, -0.5f, 0.25f};
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(near[i], back[i], 0.051) << i;
 }
 
 }  // namespace
