@@ -14,7 +14,11 @@ namespace arn::test {
 // of them forks.
 class StateSubject {
  public:
-  StateSubject();
+  enum class Kind {
+    kOpen,    // int8
+    kSealed,  // keys in 4 bits and values in 2 once they are old, in every group
+  };
+  explicit StateSubject(Kind kind);
   const std::vector<uint8_t>& state() const { return state_; }
   // What the saved sequences say next.
   const std::vector<int32_t>& tokens() const { return tokens_; }
@@ -27,10 +31,16 @@ class StateSubject {
                       std::vector<int32_t>* tokens, std::string* problem) const;
 
  private:
+  SessionPtr NewSubject() const;
+  // Where states are restored into: two of its sequences have tokens.
+  SessionPtr NewInUse() const;
+
+  const Kind kind_;
   BundleBytes bytes_;
   ModelPtr model_;
   std::vector<uint8_t> state_;
   std::vector<int32_t> tokens_;
+  std::vector<int32_t> untouched_;  // what comes of a session into which nothing was restored
 };
 
 }  // namespace arn::test

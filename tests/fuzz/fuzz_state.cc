@@ -1,5 +1,8 @@
-// libFuzzer: any bytes as a saved session. The hashes are made to match, or nothing behind them
-// would be reached. A corpus is not needed: inputs are put over the front of a good state.
+// libFuzzer: a good state with edits, as a saved session. The hashes are made to match, or nothing
+// behind them would be reached. A corpus is not needed: the empty input is a good state.
+//
+// An input is a byte that chooses one of the states, and edits until it ends: a byte of flags, a
+// u16 place, and the bytes that are put there.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,12 +11,46 @@
 #include "tests/fuzz/exercise_state.h"
 #include "tests/support/state_bytes.h"
 
+namespace arn::test {
+namespace {
+
+constexpr uint8_t kBytesMask = 7;  // how many bytes are put, less one
+constexpr uint8_t kCut = 8;        // the state ends at the place, and nothing is put
+constexpr uint8_t kInPages = 16;   // the place counts 8 bytes, from the first page on
+
+std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* data, size_t size) {
+  std::vector<uint8_t> state = good;
+  const StateHeader header = StateHeaderOf(good);
+  const uint64_t pages = header.logits.offset + header.logits.bytes;
+  while (size >= 4 && !state.empty()) {
+    const uint8_t flags = data[0];
+    const uint64_t place = data[1] + (uint64_t{data[2]} << 8);
+    const uint64_t at = ((flags & kInPages) != 0 ? pages + 8 * place : place) % state.size();
+    data += 3;
+    size -= 3;
+    if ((flags & kCut) != 0) {
+      state.resize(at);
+      continue;
+    }
+    for (uint64_t i = 0; i <= (flags & kBytesMask) && size > 0 && at + i < state.size(); ++i) {
+      state[at + i] = *data++;
+      --size;
+    }
+  }
+  RepairState(&state);
+  return state;
+}
+
+}  // namespace
+}  // namespace arn::test
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const arn::test::StateSubject subject;
-  // The input overwrites the front of a whole state: what is behind it stays in its place.
-  std::vector<uint8_t> state = subject.state();
-  std::memcpy(state.data(), data, size < state.size() ? size : state.size());
-  arn::test::RepairState(&state);
+  using arn::test::StateSubject;
+  static const StateSubject subjects[2] = {StateSubject(StateSubject::Kind::kOpen),
+                                           StateSubject(StateSubject::Kind::kSealed)};
+  const StateSubject& subject = subjects[size == 0 ? 0 : data[0] & 1];
+  const std::vector<uint8_t> state =
+      arn::test::Edited(subject.state(), data + (size > 0 ? 1 : 0), size > 0 ? size - 1 : 0);
   std::vector<int32_t> tokens;
   std::string problem;
   subject.Exercise(state.data(), state.size(), ARN_VERIFY_TABLES, &tokens, &problem);

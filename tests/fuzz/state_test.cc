@@ -2,6 +2,8 @@
 // run, never a crash. The same changes in every run.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "tests/fuzz/exercise_state.h"
@@ -20,8 +22,19 @@ uint64_t Hash(uint64_t x) {
   return z ^ (z >> 31);
 }
 
-TEST(FuzzState, Whole_Runs) {
-  const StateSubject subject;
+class FuzzState : public testing::TestWithParam<StateSubject::Kind> {};
+
+// In the sealed one each group has pages of both kinds: what is done to them is done to both.
+TEST_P(FuzzState, Whole_Runs) {
+  const StateSubject subject(GetParam());
+  const StateHeader header = StateHeaderOf(subject.state());
+  for (uint32_t g = 0; g < header.n_groups; ++g) {
+    StateGroup group;
+    std::memcpy(&group, subject.state().data() + header.index.offset + g * sizeof group,
+                sizeof group);
+    EXPECT_GT(group.pages[0].count, 0u);
+    EXPECT_EQ(GetParam() == StateSubject::Kind::kSealed, group.pages[1].count > 0);
+  }
   std::vector<int32_t> tokens;
   std::string problem;
   EXPECT_EQ(ARN_OK, subject.Exercise(subject.state().data(), subject.state().size(), ARN_VERIFY_ALL,
@@ -33,8 +46,8 @@ TEST(FuzzState, Whole_Runs) {
 // A third as it is: the hashes find it, unless it lies in what no one reads. Two thirds with hashes
 // that match again, most of them in the header and the tables, so that the checks behind the hashes
 // are reached.
-TEST(FuzzState, FlippedBytes_NeverCrash) {
-  const StateSubject subject;
+TEST_P(FuzzState, FlippedBytes_NeverCrash) {
+  const StateSubject subject(GetParam());
   const StateHeader header = StateHeaderOf(subject.state());
   const uint64_t small = header.logits.offset + header.logits.bytes;
   uint32_t refused = 0, same = 0, other = 0;
@@ -67,8 +80,31 @@ TEST(FuzzState, FlippedBytes_NeverCrash) {
   EXPECT_GT(other, 0u);
 }
 
-TEST(FuzzState, Truncated_IsRefused) {
-  const StateSubject subject;
+// Pages are not looked at when a state is restored: ranges and scales may be NaN or infinite, and
+// pages are opened, copied and sealed with them.
+TEST_P(FuzzState, PagesOfAnyBytes_GiveSomeTokens) {
+  const StateSubject subject(GetParam());
+  const StateHeader header = StateHeaderOf(subject.state());
+  const uint64_t pages = header.logits.offset + header.logits.bytes;
+  const std::vector<uint8_t> patterns[] = {
+      {0xFF}, {0x00, 0x7C}, {0x00, 0xFC, 0x00, 0x3C}, {0x00, 0x00, 0x80, 0x7F}, {0xC2}, {}};
+  for (const std::vector<uint8_t>& pattern : patterns) {
+    SCOPED_TRACE(testing::PrintToString(pattern));
+    std::vector<uint8_t> state = subject.state();
+    for (uint64_t i = pages; i < state.size(); ++i) {
+      state[i] = pattern.empty() ? static_cast<uint8_t>(Hash(i)) : pattern[i % pattern.size()];
+    }
+    std::vector<int32_t> tokens;
+    std::string problem;
+    EXPECT_EQ(ARN_OK,
+              subject.Exercise(state.data(), state.size(), ARN_VERIFY_TABLES, &tokens, &problem));
+    EXPECT_EQ("", problem);
+    EXPECT_EQ(36u, tokens.size());
+  }
+}
+
+TEST_P(FuzzState, Truncated_IsRefused) {
+  const StateSubject subject(GetParam());
   for (size_t bytes = 0; bytes < subject.state().size(); bytes += bytes < 1500 ? 3 : 211) {
     // A block of exactly this size, so that a sanitizer sees what is read behind it.
     const std::vector<uint8_t> cut(subject.state().begin(),
@@ -83,8 +119,8 @@ TEST(FuzzState, Truncated_IsRefused) {
 }
 
 // The same with a header that says the short size, so that sections behind the end are met.
-TEST(FuzzState, TruncatedAndRepaired_IsRefused) {
-  const StateSubject subject;
+TEST_P(FuzzState, TruncatedAndRepaired_IsRefused) {
+  const StateSubject subject(GetParam());
   for (size_t bytes = sizeof(StateHeader); bytes < subject.state().size();
        bytes += bytes < 1500 ? 3 : 211) {
     std::vector<uint8_t> cut(subject.state().begin(),
@@ -100,6 +136,14 @@ TEST(FuzzState, TruncatedAndRepaired_IsRefused) {
     EXPECT_EQ("", problem);
   }
 }
+
+std::string KindName(const testing::TestParamInfo<StateSubject::Kind>& kind) {
+  return kind.param == StateSubject::Kind::kOpen ? "open" : "sealed";
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, FuzzState,
+                         testing::Values(StateSubject::Kind::kOpen, StateSubject::Kind::kSealed),
+                         KindName);
 
 }  // namespace
 }  // namespace arn::test
