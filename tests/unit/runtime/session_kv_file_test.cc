@@ -1,13 +1,18 @@
-// A session whose KV pages lie in a file goes on after the OS has dropped all of them.
+// A session whose KV pages lie in a file goes on after the OS has dropped all of them, and while it
+// does.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/session_support.h"
@@ -40,6 +45,38 @@ std::vector<Mapping> MappingsOf(const std::string& path) {
     }
   }
   return out;
+}
+
+// Which OS pages of the file are in memory, whoever has them mapped.
+std::vector<unsigned char> ResidentPages(const Mapping& mapping) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((mapping.bytes + page - 1) / page);
+  EXPECT_EQ(0, mincore(mapping.begin, mapping.bytes, pages.data()));
+  for (unsigned char& p : pages) p &= 1;
+  return pages;
+}
+
+uint64_t ResidentBytes(const Mapping& mapping) {
+  const std::vector<unsigned char> pages = ResidentPages(mapping);
+  return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) *
+         static_cast<uint64_t>(std::count(pages.begin(), pages.end(), 1));
+}
+
+// Has the file written out and all of it dropped, until at most `limit` bytes are in memory. A page
+// that is being written stays, and is only dropped later when it is mapped: hence the reads.
+bool PageOut(const Mapping& mapping, uint64_t limit) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  for (int i = 0; i < 100; ++i) {
+    if (msync(mapping.begin, mapping.bytes, MS_SYNC) != 0) return false;
+    const std::vector<unsigned char> resident = ResidentPages(mapping);
+    for (size_t p = 0; p < resident.size(); ++p) {
+      if (resident[p] != 0) (void)*const_cast<volatile uint8_t*>(mapping.begin + p * page);
+    }
+    if (madvise(mapping.begin, mapping.bytes, 21 /* MADV_PAGEOUT */) != 0) return false;
+    if (ResidentBytes(mapping) <= limit) return true;
+    std::this_thread::yield();
+  }
+  return false;
 }
 
 class SessionKvFile : public testing::Test {
@@ -121,6 +158,127 @@ TEST_F(SessionKvFile, TrimAndRestore_Work) {
   EXPECT_GT(MappingsOf(path_)[0].resident_kb, 0u);
   EXPECT_EQ(expected, Decode(session.get(), 100));
 }
+
+// Keys and values of full size, and sealed ones, which lie in two pools.
+class SessionKvFileSpill : public SessionKvFile, public testing::WithParamInterface<uint32_t> {
+ protected:
+  static constexpr uint32_t kPromptTokens = 1800, kChunkTokens = 100, kDecodes = 40;
+
+  SessionKvFileSpill() : spill_bytes_(MakeTinyBundle(Larger())), spill_(OpenBytes(spill_bytes_)) {
+    options_.kv_type = GetParam();
+    if (GetParam() == ARN_KV_INT4) options_.kv_residual = 64;
+    options_.kv_file = path_.c_str();
+  }
+  static TinyBundle Larger() {
+    TinyBundle bundle = Kinds();
+    bundle.head_dim = 32;
+    return bundle;
+  }
+  // The session whose pages lie in the file, that file, and bytes of it that may stay: a third of
+  // what the tokens take at the end, or less.
+  void Start() {
+    session_ = NewSession(spill_.get(), options_);
+    const std::vector<Mapping> mappings = MappingsOf(path_);
+    ASSERT_EQ(1u, mappings.size());
+    file_ = mappings[0];
+    arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_plan(spill_.get(), &options_, nullptr, 0, &plan));
+    const auto padded = [&](uint64_t n) {
+      return (n + plan.alignment - 1) / plan.alignment * plan.alignment;
+    };
+    uint64_t in_file = 0, used = 0;
+    for (uint32_t g = 0; g < plan.n_kv_groups; ++g) {
+      arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_plan_group(spill_.get(), &options_, g, nullptr, 0, &group));
+      if (group.window != 0 || group.chunk != 0) continue;
+      in_file += padded(group.n_pages * group.page_bytes) +
+                 padded(group.n_sealed_pages * group.sealed_page_bytes);
+      used += group.n_sealed_pages == 0 ? kPromptTokens / group.page_tokens * group.page_bytes
+                                        : (kPromptTokens - group.residual - plan.prefill_chunk) /
+                                              group.page_tokens * group.sealed_page_bytes;
+    }
+    EXPECT_EQ(in_file, file_.bytes);  // and so nothing of the layers that see less
+    limit_ = used / 3;
+    ASSERT_GE(limit_, 64u << 10);
+  }
+  // The prompt and the tokens that follow; `between` runs before each call.
+  template <typename Between>
+  std::vector<int32_t> Run(arn_session* session, const Between& between) {
+    const std::vector<int32_t> prompt = SomeIds(kPromptTokens, 61);
+    for (uint32_t i = 0; i < kPromptTokens; i += kChunkTokens) {
+      between();
+      EXPECT_EQ(ARN_OK, arn_session_prefill(session, prompt.data() + i, kChunkTokens));
+    }
+    std::vector<int32_t> ids;
+    for (uint32_t i = 0; i < kDecodes; ++i) {
+      between();
+      ids.push_back(Decode(session, 1)[0]);
+    }
+    return ids;
+  }
+  std::vector<int32_t> InMemory() {
+    arn_session_options options = options_;
+    options.kv_file = nullptr;
+    return Run(NewSession(spill_.get(), options).get(), [] {});
+  }
+
+  BundleBytes spill_bytes_;
+  ModelPtr spill_;
+  SessionPtr session_;
+  Mapping file_;
+  uint64_t limit_ = 0;
+};
+
+TEST_P(SessionKvFileSpill, AThirdMayStayBetweenSteps_TheSameTokens) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  std::fill_n(file_.begin, file_.bytes, uint8_t{0xA5});  // what pages held before does not matter
+  if (!PageOut(file_, limit_)) GTEST_SKIP() << "this kernel does not page out " << path_;
+  uint64_t read_back = 0, most = 0;
+  const std::vector<int32_t> found = Run(session_.get(), [&] {
+    read_back += ResidentBytes(file_);
+    ASSERT_TRUE(PageOut(file_, limit_));
+    const uint64_t stayed = ResidentBytes(file_);
+    read_back -= std::min(stayed, read_back);
+    most = std::max(most, stayed);
+  });
+  std::printf("%zu bytes in the file, at most %llu between steps, %llu dropped in all\n",
+              file_.bytes, static_cast<unsigned long long>(most),
+              static_cast<unsigned long long>(read_back));
+  EXPECT_LE(most, limit_);
+  EXPECT_GE(read_back, kDecodes * 3 * limit_);
+  EXPECT_EQ(InMemory(), found);
+}
+
+// The OS takes pages whenever it likes, also those that a step is about to read or write.
+TEST_P(SessionKvFileSpill, DroppedWhileStepsRun_TheSameTokens) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  std::fill_n(file_.begin, file_.bytes, uint8_t{0xA5});
+  if (!PageOut(file_, limit_)) GTEST_SKIP() << "this kernel does not page out " << path_;
+  std::atomic<bool> is_over{false};
+  std::atomic<uint32_t> n_drops{0};
+  std::thread other([&] {
+    while (!is_over) n_drops += PageOut(file_, limit_) ? 1 : 0;
+  });
+  uint32_t before = 0;
+  const std::vector<int32_t> found = Run(session_.get(), [&] {
+    // Not so fast that it is over before anything is dropped.
+    for (int i = 0; i < 1000 && n_drops == before; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    before = n_drops;
+  });
+  is_over = true;
+  other.join();
+  EXPECT_GT(n_drops, 10u);
+  EXPECT_EQ(InMemory(), found);
+}
+
+std::string TypeName(const testing::TestParamInfo<uint32_t>& type) {
+  return type.param == ARN_KV_F32 ? "f32" : "int4";
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SessionKvFileSpill, testing::Values(ARN_KV_F32, ARN_KV_INT4),
+                         TypeName);
 
 TEST_F(SessionKvFile, WhatCannotBe_IsRefusedAndLeavesNothing) {
   std::string said;
