@@ -224,34 +224,40 @@ TEST_F(SessionStateFile, KilledWhileSaving_TheFileIsOldOrNewAndWhole) {
   EXPECT_EQ(1u, folder_.Files());
 }
 
-// What restoring is for. The limit is far from what is seen, so that a busy machine does not fail.
+// What restoring is for. The limit is far from what is seen (0.3 %), so that a busy machine does
+// not fail.
 TEST_F(SessionStateFile, FirstTokenAfterARestore_TakesAFractionOfThePrefill) {
   using Clock = std::chrono::steady_clock;
   const auto us = [](Clock::duration d) {
     return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count()) /
            1000.0;
   };
-  const SessionPtr saved = NewSession(model_.get(), Options());
-  const Clock::time_point begin = Clock::now();
-  Prefill(saved.get(), 2000);
-  const Clock::time_point prefilled = Clock::now();
-  const std::string path = folder_ / "s";
-  ASSERT_EQ(ARN_OK, arn_session_save(saved.get(), path.c_str()));
-  const std::vector<int32_t> expected = Decode(saved.get(), 1);
-  double best = 0;
-  for (int i = 0; i < 5; ++i) {
-    const SessionPtr restored = NewSession(model_.get(), Options());
-    const Clock::time_point start = Clock::now();
-    ASSERT_EQ(ARN_OK, arn_session_restore(restored.get(), path.c_str(), nullptr));
-    const std::vector<int32_t> found = Decode(restored.get(), 1);
-    const double taken = us(Clock::now() - start);
-    EXPECT_EQ(expected, found);
-    best = i == 0 || taken < best ? taken : best;
+  for (uint32_t kv : {ARN_KV_INT8, ARN_KV_INT4}) {
+    SCOPED_TRACE(kv);
+    arn_session_options options = Options();
+    options.kv_type = kv;
+    const SessionPtr saved = NewSession(model_.get(), options);
+    const Clock::time_point begin = Clock::now();
+    Prefill(saved.get(), 2000);
+    const Clock::time_point prefilled = Clock::now();
+    const std::string path = folder_ / "s";
+    ASSERT_EQ(ARN_OK, arn_session_save(saved.get(), path.c_str()));
+    const std::vector<int32_t> expected = Decode(saved.get(), 1);
+    double best = 0;
+    for (int i = 0; i < 5; ++i) {
+      const SessionPtr restored = NewSession(model_.get(), options);
+      const Clock::time_point start = Clock::now();
+      ASSERT_EQ(ARN_OK, arn_session_restore(restored.get(), path.c_str(), nullptr));
+      const std::vector<int32_t> found = Decode(restored.get(), 1);
+      const double taken = us(Clock::now() - start);
+      EXPECT_EQ(expected, found);
+      best = i == 0 || taken < best ? taken : best;
+    }
+    const double prefill = us(prefilled - begin);
+    std::printf("2000 tokens, %zu bytes: prefill %.0f us, restore and one token %.0f us: %.2f %%\n",
+                ReadAll(path).size(), prefill, best, 100 * best / prefill);
+    EXPECT_LT(best, 0.05 * prefill);
   }
-  const double prefill = us(prefilled - begin);
-  std::printf("2000 tokens, %zu bytes: prefill %.0f us, restore and one token %.0f us: %.2f %%\n",
-              ReadAll(path).size(), prefill, best, 100 * best / prefill);
-  EXPECT_LT(best, 0.25 * prefill);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace arn::test {
 namespace {
 
 constexpr uint32_t kVocab = 61;
+constexpr uint32_t kKvTypes[] = {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2};
 
 arn_session_options Options(uint32_t kv_type, uint32_t sequences = 1) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -54,7 +55,7 @@ class SessionStateTest : public testing::TestWithParam<Shape> {
 };
 
 TEST_P(SessionStateTest, RestoredSession_SamplesTheSameTokens) {
-  for (uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
+  for (uint32_t kv : kKvTypes) {
     for (uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
       for (uint32_t n : {1u, 8u, 16u, 33u, 50u}) {
         SCOPED_TRACE(testing::Message() << "kv " << kv << " backend " << backend << " n " << n);
@@ -81,19 +82,22 @@ TEST_P(SessionStateTest, RestoredSession_SamplesTheSameTokens) {
 
 // A state that a restored session saves at once is the one it was restored from, byte for byte.
 TEST_P(SessionStateTest, SaveAfterRestore_TheSameBytes) {
-  const SessionPtr saved = NewSession(model_.get(), Options(ARN_KV_INT8, 4));
-  Prefill(saved.get(), SomeIds(37, kVocab));
-  ASSERT_EQ(ARN_OK, arn_session_fork(saved.get(), 0, 2));
-  ASSERT_EQ(ARN_OK, arn_session_select(saved.get(), 2));
-  Decode(saved.get(), 3);
-  const std::vector<uint8_t> state = Save(saved.get());
-  const SessionPtr restored = NewSession(model_.get(), Options(ARN_KV_INT8, 4));
-  ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
-  EXPECT_EQ(state, Save(restored.get()));
+  for (uint32_t kv : kKvTypes) {
+    SCOPED_TRACE(kv);
+    const SessionPtr saved = NewSession(model_.get(), Options(kv, 4));
+    Prefill(saved.get(), SomeIds(37, kVocab));
+    ASSERT_EQ(ARN_OK, arn_session_fork(saved.get(), 0, 2));
+    ASSERT_EQ(ARN_OK, arn_session_select(saved.get(), 2));
+    Decode(saved.get(), 3);
+    const std::vector<uint8_t> state = Save(saved.get());
+    const SessionPtr restored = NewSession(model_.get(), Options(kv, 4));
+    ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+    EXPECT_EQ(state, Save(restored.get()));
+  }
 }
 
 TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
-  for (uint32_t kv : {ARN_KV_F32, ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
+  for (uint32_t kv : kKvTypes) {
     const SessionPtr saved = NewSession(model_.get(), Options(kv, 4));
     Prefill(saved.get(), SomeIds(21, kVocab));
     for (uint32_t to : {1u, 3u}) {
@@ -144,42 +148,92 @@ TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
 }
 
 TEST_P(SessionStateTest, AfterAShift_GoesOnTheSame) {
-  arn_session_options options = Options(ARN_KV_F32);
-  options.overflow = ARN_OVERFLOW_SHIFT;
-  options.pinned_tokens = 4;
-  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
-  if (arn_session_plan(model_.get(), &options, nullptr, 0, &plan) != ARN_OK) {
-    GTEST_SKIP() << "these chunks and pages have too large a common multiple to shift";
-  }
-  const SessionPtr saved = NewSession(model_.get(), options);
-  Prefill(saved.get(), SomeIds(120, kVocab));
-  for (int round = 0; round < 6; ++round) {
-    Decode(saved.get(), 7);
-    const std::vector<uint8_t> state = Save(saved.get());
-    const SessionPtr restored = NewSession(model_.get(), options);
-    ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
-    // Past the next shift.
-    const SessionPtr again = NewSession(model_.get(), options);
-    ASSERT_EQ(ARN_OK, Restore(again.get(), state));
-    EXPECT_EQ(Decode(again.get(), 60), Decode(restored.get(), 60));
-    const SessionPtr control = NewSession(model_.get(), options);
-    ASSERT_EQ(ARN_OK, Restore(control.get(), state));
-    EXPECT_EQ(Decode(control.get(), 7), Decode(saved.get(), 7));
+  for (uint32_t kv : {ARN_KV_F32, ARN_KV_INT4}) {
+    SCOPED_TRACE(kv);
+    arn_session_options options = Options(kv);
+    options.overflow = ARN_OVERFLOW_SHIFT;
+    options.pinned_tokens = 4;
+    arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+    if (arn_session_plan(model_.get(), &options, nullptr, 0, &plan) != ARN_OK) {
+      GTEST_SKIP() << "these chunks and pages have too large a common multiple to shift";
+    }
+    const SessionPtr saved = NewSession(model_.get(), options);
+    Prefill(saved.get(), SomeIds(120, kVocab));
+    for (int round = 0; round < 6; ++round) {
+      Decode(saved.get(), 7);
+      const std::vector<uint8_t> state = Save(saved.get());
+      const SessionPtr restored = NewSession(model_.get(), options);
+      ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+      // Past the next shift.
+      const SessionPtr again = NewSession(model_.get(), options);
+      ASSERT_EQ(ARN_OK, Restore(again.get(), state));
+      EXPECT_EQ(Decode(again.get(), 60), Decode(restored.get(), 60));
+      const SessionPtr control = NewSession(model_.get(), options);
+      ASSERT_EQ(ARN_OK, Restore(control.get(), state));
+      EXPECT_EQ(Decode(control.get(), 7), Decode(saved.get(), 7));
+    }
   }
 }
 
+// To the first position that the restored session has, and into the middle of what it has.
 TEST_P(SessionStateTest, RewindAfterRestore_ThenTheSameTokens) {
-  const SessionPtr saved = NewSession(model_.get(), Options(ARN_KV_F32));
-  Prefill(saved.get(), SomeIds(60, kVocab));
-  const SessionPtr restored = NewSession(model_.get(), Options(ARN_KV_F32));
-  ASSERT_EQ(ARN_OK, Restore(restored.get(), Save(saved.get())));
-  const uint32_t first = arn_session_first_rewind_position(restored.get());
-  EXPECT_LE(arn_session_first_rewind_position(saved.get()), first);
-  for (arn_session* s : {saved.get(), restored.get()}) {
-    ASSERT_EQ(ARN_OK, arn_session_rewind(s, first));
-    Prefill(s, SomeIds(20, 23));
+  for (uint32_t kv : kKvTypes) {
+    for (bool is_middle : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "kv " << kv << " middle " << is_middle);
+      const SessionPtr saved = NewSession(model_.get(), Options(kv));
+      Prefill(saved.get(), SomeIds(60, kVocab));
+      const SessionPtr restored = NewSession(model_.get(), Options(kv));
+      ASSERT_EQ(ARN_OK, Restore(restored.get(), Save(saved.get())));
+      const uint32_t first = arn_session_first_rewind_position(restored.get());
+      EXPECT_LE(arn_session_first_rewind_position(saved.get()), first);
+      for (arn_session* s : {saved.get(), restored.get()}) {
+        ASSERT_EQ(ARN_OK, arn_session_rewind(s, is_middle ? (first + 60) / 2 : first));
+        Prefill(s, SomeIds(20, 23));
+      }
+      EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
+    }
   }
-  EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
+}
+
+// The beams part from the saved pages and logits: each must have the ids and the score that it has
+// in the session that was saved.
+TEST_P(SessionStateTest, BeamSearchAfterRestore_FindsTheSame) {
+  constexpr uint32_t kBeams = 4, kTokens = 24;
+  arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
+  beams.num_beams = kBeams;
+  beams.num_return_sequences = kBeams;
+  beams.max_tokens = kTokens;
+  beams.ignore_eos = 1;
+  for (uint32_t kv : kKvTypes) {
+    SCOPED_TRACE(kv);
+    const SessionPtr saved = NewSession(model_.get(), Options(kv, kBeams));
+    Prefill(saved.get(), SomeIds(45, kVocab));
+    const SessionPtr restored = NewSession(model_.get(), Options(kv, kBeams));
+    ASSERT_EQ(ARN_OK, Restore(restored.get(), Save(saved.get())));
+    std::vector<int32_t> ids[2];
+    std::vector<float> scores[2];
+    arn_session* both[2] = {saved.get(), restored.get()};
+    for (int i = 0; i < 2; ++i) {
+      arn_beam_result result = ARN_BEAM_RESULT_INIT;
+      ASSERT_EQ(ARN_OK, arn_session_beam_search(both[i], &beams, &result))
+          << arn_session_last_error(both[i]);
+      ASSERT_EQ(kBeams, result.n_sequences);
+      ids[i].resize(kBeams * kTokens);
+      scores[i].resize(kBeams);
+      for (uint32_t b = 0; b < kBeams; ++b) {
+        size_t n = 0;
+        ASSERT_EQ(ARN_OK, arn_session_beam(both[i], b, ids[i].data() + b * kTokens, kTokens, &n,
+                                           &scores[i][b]));
+        EXPECT_EQ(kTokens, n);
+      }
+    }
+    EXPECT_EQ(ids[0], ids[1]);
+    EXPECT_EQ(scores[0], scores[1]);
+    // What the search leaves is saved and restored too.
+    const std::vector<uint8_t> after = Save(saved.get());
+    ASSERT_EQ(ARN_OK, Restore(restored.get(), after));
+    EXPECT_EQ(after, Save(restored.get()));
+  }
 }
 
 // Whatever sequences have been through, what is saved is accepted, and all of them go on the same.
