@@ -88,7 +88,25 @@ struct Case {
   const char* target;
   uint32_t kv;
   uint32_t backend;
+  uint32_t kv_values = ARN_KV_AS_KEYS;
 };
+
+bool Seals(const Case& c) {
+  return c.kv >= ARN_KV_INT4 || (c.kv_values != ARN_KV_AS_KEYS && c.kv_values >= ARN_KV_INT4);
+}
+
+void SetKv(const Case& c, uint32_t residual, arn_session_options* options) {
+  options->kv_type = c.kv;
+  options->kv_value_type = c.kv_values;
+  if (Seals(c)) options->kv_residual = residual;
+}
+
+// What n tokens would take in the first group if no page were sealed.
+uint64_t OpenBytes(const arn_model* model, const arn_session_options& options, uint32_t n_tokens) {
+  arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+  EXPECT_EQ(ARN_OK, arn_session_plan_group(model, &options, 0, nullptr, 0, &group));
+  return uint64_t{(n_tokens + group.page_tokens - 1) / group.page_tokens} * group.page_bytes;
+}
 
 class NoAllocationTest : public testing::TestWithParam<Case> {};
 
@@ -101,7 +119,7 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = GetParam().backend;
-  options.kv_type = GetParam().kv;
+  SetKv(GetParam(), 64, &options);
   options.n_threads = 2;
   options.prefill_chunk = 32;
   const SessionPtr session = NewSession(model.get(), options);
@@ -123,6 +141,8 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
     status = arn_session_decode(session.get(), &id);
     if (i == 100) status = arn_session_set_sampling(session.get(), &sampling);
   }
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  const arn_status counted = arn_session_stats(session.get(), &stats);
   uint64_t state_bytes = 0;
   const arn_status saved =
       arn_session_save_memory(session.get(), state.data(), state.size(), &state_bytes);
@@ -141,13 +161,15 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   EXPECT_EQ(ARN_OK, restored);
   EXPECT_EQ(ARN_OK, to_file);
   EXPECT_EQ(ARN_OK, from_file);
+  EXPECT_EQ(ARN_OK, counted);
+  EXPECT_EQ(Seals(GetParam()), stats.kv_used_bytes < OpenBytes(model.get(), options, 350));
   std::remove(path.c_str());
   EXPECT_EQ(0u, g_calls.load());
 }
 
 // What sequences do as wholes: fork, the copies that writing to shared pages makes, batches,
-// rewind, shift, trim, and giving pages of a window back.
-TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
+// rewind, shift, trim, and giving pages of a window back; with all of it saved and restored.
+TEST_P(NoAllocationTest, ForksBatchesRewindShiftSaveAndTrim_AllocateNothing) {
   TinyBundle bundle;
   bundle.weights = GetParam().weights;
   bundle.target = GetParam().target;
@@ -156,7 +178,7 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = GetParam().backend;
-  options.kv_type = GetParam().kv;
+  SetKv(GetParam(), 16, &options);
   options.n_threads = 2;
   options.context_tokens = 96;
   options.prefill_chunk = 16;
@@ -167,6 +189,7 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
   const std::vector<int32_t> prompt = SomeIds(50, bundle.vocab);
   const uint32_t all[] = {0, 1, 2};
   int32_t ids[3];
+  std::vector<uint8_t> state(1u << 20);
 
   g_calls = 0;
   g_trap = true;
@@ -179,6 +202,12 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftAndTrim_AllocateNothing) {
     if (i == 10 && status == ARN_OK) {
       status = arn_session_rewind(session.get(), arn_session_length(session.get()) - 1);
       if (status == ARN_OK) status = arn_session_prefill(session.get(), prompt.data(), 1);
+    }
+    if (i % 40 == 30 && status == ARN_OK) {
+      uint64_t used = 0;
+      status = arn_session_save_memory(session.get(), state.data(), state.size(), &used);
+      if (status != ARN_OK) break;
+      status = arn_session_restore_memory(session.get(), state.data(), used, nullptr);
     }
   }
   if (status == ARN_OK) status = arn_session_select(session.get(), 1);
@@ -198,11 +227,12 @@ TEST_P(NoAllocationTest, BeamSearch_AllocatesNothing) {
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = GetParam().backend;
-  options.kv_type = GetParam().kv;
+  SetKv(GetParam(), 16, &options);
   options.n_threads = 2;
+  options.kv_page_tokens = 8;
   options.max_sequences = 6;
   const SessionPtr session = NewSession(model.get(), options);
-  const std::vector<int32_t> prompt = SomeIds(21, bundle.vocab);
+  const std::vector<int32_t> prompt = SomeIds(41, bundle.vocab);
   arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
   beams.num_beams = 6;
   beams.num_beam_groups = 2;
@@ -237,7 +267,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{DType::kInt8, "x86-avx2", ARN_KV_INT8, ARN_BACKEND_CPU},
                     Case{DType::kInt8, "arm64-dotprod", ARN_KV_INT8, ARN_BACKEND_CPU},
                     Case{DType::kInt4, "portable", ARN_KV_INT8, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "portable", ARN_KV_INT4, ARN_BACKEND_CPU},
+                    Case{DType::kInt8, "portable", ARN_KV_INT4, ARN_BACKEND_CPU, ARN_KV_INT2},
+                    Case{DType::kInt8, "portable", ARN_KV_F16, ARN_BACKEND_CPU, ARN_KV_INT4},
                     Case{DType::kInt8, "portable", ARN_KV_INT8, ARN_BACKEND_REFERENCE},
+                    Case{DType::kInt8, "portable", ARN_KV_INT2, ARN_BACKEND_REFERENCE},
                     Case{DType::kF32, "x86-avx512vnni", ARN_KV_F32, ARN_BACKEND_REFERENCE}));
 
 }  // namespace

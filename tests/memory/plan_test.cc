@@ -78,6 +78,8 @@ std::vector<Case> Cases() {
   packed.target = "arm64-neon";  // repacked on most machines
   TinyBundle mixed = small;
   mixed.layer_kinds = {{}, {20}, {0, 16}, {20, 0, 1}};
+  TinyBundle wide = mixed;
+  wide.head_dim = 32;
   constexpr uint32_t kCpu = ARN_BACKEND_CPU, kReference = ARN_BACKEND_REFERENCE;
   arn_session_options several = Options(kCpu, ARN_KV_INT8, 64, 16, 1, 8, 0);
   several.max_sequences = 3;
@@ -88,7 +90,26 @@ std::vector<Case> Cases() {
   shifting.pinned_tokens = 5;
   arn_session_options anew = Options(kReference, ARN_KV_F32, 64, 16, 1, 8, 0);
   anew.no_cache = 1;
+  // Two pools a group: pages of both kinds, or of one where all that a window sees is recent.
+  const auto sealed = [](arn_session_options options, uint32_t keys, uint32_t values,
+                         uint32_t residual) {
+    options.kv_type = keys;
+    options.kv_value_type = values;
+    options.kv_residual = residual;
+    return options;
+  };
+  arn_session_options ranges =
+      sealed(Options(kCpu, ARN_KV_INT4, 96, 16, 1, 16, 0), ARN_KV_INT4, ARN_KV_INT4, 16);
+  ranges.kv_group_size = 4;
   return {
+      {mixed, sealed(several, ARN_KV_INT4, ARN_KV_AS_KEYS, 8)},
+      {mixed, sealed(several, ARN_KV_INT2, ARN_KV_INT4, 16)},
+      {wide, sealed(shared, ARN_KV_INT4, ARN_KV_INT2, 8)},
+      {wide, sealed(shifting, ARN_KV_INT2, ARN_KV_AS_KEYS, 8)},
+      {wide, ranges},
+      {wide, sealed(Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 0), ARN_KV_F16, ARN_KV_INT4, 8)},
+      {odd, sealed(Options(kCpu, ARN_KV_INT4, 50, 7, 2, 8, 1), ARN_KV_INT4, ARN_KV_INT8, 8)},
+      {small, sealed(Options(kCpu, ARN_KV_INT2, 256, 128, 2, 32, 0), ARN_KV_INT2, ARN_KV_INT2, 0)},
       {mixed, several},
       {mixed, shared},
       {mixed, shifting},
@@ -114,6 +135,23 @@ arn_memory_plan Plan(const arn_model* model, const arn_session_options& options)
   return plan;
 }
 
+// Of all groups' pools, one after another, each at a multiple of the alignment; with the 128 bytes
+// that kernels may read past the last.
+uint64_t PoolBytes(const arn_model* model, const arn_session_options& options, uint32_t n_groups) {
+  const auto padded = [](uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
+  uint64_t end = 0;
+  for (uint32_t g = 0; g < n_groups; ++g) {
+    arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+    EXPECT_EQ(ARN_OK, arn_session_plan_group(model, &options, g, nullptr, 0, &group));
+    EXPECT_EQ(padded(end), group.offset);
+    end = group.offset + group.n_pages * group.page_bytes;
+    if (group.n_sealed_pages == 0) continue;
+    EXPECT_EQ(padded(end), group.sealed_offset);
+    end = group.sealed_offset + group.n_sealed_pages * group.sealed_page_bytes;
+  }
+  return padded(end + 128);
+}
+
 TEST(Plan_ExactBlock, EveryOptionSet_WorksInsideIt) {
   int number = 0;
   for (const Case& c : Cases()) {
@@ -125,6 +163,7 @@ TEST(Plan_ExactBlock, EveryOptionSet_WorksInsideIt) {
     ASSERT_EQ(plan.total_bytes,
               plan.constants_bytes + plan.kv_bytes + plan.activations_bytes + plan.io_bytes);
     ASSERT_EQ(kAlignment, plan.alignment);
+    EXPECT_EQ(plan.kv_bytes, PoolBytes(model.get(), c.options, plan.n_kv_groups));
     FencedBlock block(plan.total_bytes);
     const SessionPtr session = NewSession(model.get(), c.options, block.data(), block.size());
     ASSERT_NE(nullptr, session);
@@ -143,6 +182,16 @@ TEST(Plan_ExactBlock, EveryOptionSet_WorksInsideIt) {
       // A full context uses every page, and no region is padded by more than its alignment.
       EXPECT_GT(stats.kv_used_bytes + 2 * kAlignment, plan.kv_bytes);
     }
+
+    // The other sequences fill the pools, up to the last page.
+    for (uint32_t s = 1; s < c.options.max_sequences; ++s) {
+      ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
+      const std::vector<int32_t> whole = SomeIds(context, c.bundle.vocab);
+      const arn_status status = arn_session_prefill(session.get(), whole.data(), whole.size());
+      EXPECT_TRUE(status == ARN_OK || (c.options.kv_tokens != 0 && status == ARN_CONTEXT_FULL))
+          << arn_session_last_error(session.get());
+    }
+    ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
 
     // Memory that the library takes itself gives the same tokens.
     const SessionPtr other = NewSession(model.get(), c.options);
