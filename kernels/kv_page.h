@@ -50,26 +50,43 @@ inline uint64_t KvScaleBytes(const KvGroup& group, bool keys, DType type, uint32
   return pairs * 2 * sizeof(uint16_t);
 }
 
+// Where K or V of one kv head lies in one layer's part of a page, in bytes from the start of the
+// page's pool.
+struct KvHeadPlace {
+  uint64_t values = 0;
+  uint64_t scales = 0;
+  uint64_t scale_bytes = 0;  // 0: there are no scales
+  DType type = DType::kF32;  // when bits is 0
+  uint32_t bits = 0;
+};
+
 // The part of `page` (with or without kSealedPage) that belongs to one layer and kv head.
-inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t page,
-                           uint32_t group_layer, uint32_t kv_head) {
+inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uint32_t group_layer,
+                             uint32_t kv_head) {
   const bool sealed = (page & kSealedPage) != 0;
   const KvPages& pages = sealed ? group.sealed : group.open;
-  std::byte* layer = (sealed ? pools.sealed : pools.open) +
-                     (page & ~kSealedPage) * pages.page_bytes + group_layer * pages.layer_bytes;
-  auto block = [&](bool keys, DType type, uint32_t bits, uint64_t values_offset,
-                   uint64_t scales_offset) {
-    KvHeadBlock out;
-    out.values = layer + values_offset + kv_head * KvValueBytes(group, type, bits);
-    const uint64_t scale_bytes = KvScaleBytes(group, keys, type, bits);
-    if (scale_bytes != 0) out.scales = layer + scales_offset + kv_head * scale_bytes;
-    out.type = type;
-    out.bits = bits;
-    return out;
+  const uint64_t layer = (page & ~kSealedPage) * pages.page_bytes + group_layer * pages.layer_bytes;
+  KvHeadPlace out;
+  out.type = keys ? group.k_type : group.v_type;
+  if (sealed) out.bits = keys ? group.sealed_k_bits : group.sealed_v_bits;
+  out.values =
+      layer + (keys ? 0 : pages.v_offset) + kv_head * KvValueBytes(group, out.type, out.bits);
+  out.scale_bytes = KvScaleBytes(group, keys, out.type, out.bits);
+  out.scales =
+      layer + (keys ? pages.k_scale_offset : pages.v_scale_offset) + kv_head * out.scale_bytes;
+  return out;
+}
+
+// The same in memory.
+inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t page,
+                           uint32_t group_layer, uint32_t kv_head) {
+  std::byte* pool = (page & kSealedPage) != 0 ? pools.sealed : pools.open;
+  auto block = [&](bool keys) {
+    const KvHeadPlace place = KvPlaceAt(group, keys, page, group_layer, kv_head);
+    void* scales = place.scale_bytes == 0 ? nullptr : pool + place.scales;
+    return KvHeadBlock{pool + place.values, scales, place.type, place.bits};
   };
-  return {block(true, group.k_type, sealed ? group.sealed_k_bits : 0, 0, pages.k_scale_offset),
-          block(false, group.v_type, sealed ? group.sealed_v_bits : 0, pages.v_offset,
-                pages.v_scale_offset)};
+  return {block(true), block(false)};
 }
 
 // The page that holds `position`. The caller guarantees that the table has it.

@@ -66,6 +66,14 @@ struct Sequence {
   bool has_logits = false;
 };
 
+// The keys and values of a layer of the selected sequence.
+struct KvLayer {
+  uint32_t group = 0;
+  uint32_t group_layer = 0;
+  uint32_t kv_layer = 0;        // whose keys and values the layer uses: its own or an earlier one's
+  uint32_t first_position = 0;  // positions before it are dropped
+};
+
 // A state to restore.
 struct StateSource {
   Span<const std::byte> bytes;
@@ -104,6 +112,9 @@ class Session {
   Status StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids);
   Status DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_ids);
   Status Trim(uint64_t* out_bytes);
+  Status FindKvLayer(uint32_t layer, KvLayer* out) const;
+  // keys, values: f32 [n_kv_heads, n, head_dim] each; either may be null.
+  Status ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values);
   // A state of SaveBytes() goes to the sink. kUnsupported without a cache.
   Status SaveBytes(uint64_t* out_bytes) const;
   Status Save(const StateSink& sink);

@@ -44,6 +44,7 @@ int capi_caller_memory(capi_env* env);
 int capi_prefill_decode(capi_env* env);
 int capi_logits(capi_env* env);
 int capi_all_logits(capi_env* env);
+int capi_read_kv(capi_env* env);
 int capi_bad_tokens(capi_env* env);
 int capi_context_full(capi_env* env);
 int capi_sampling(capi_env* env);

@@ -115,6 +115,28 @@ int capi_all_logits(capi_env* env) {
   return 0;
 }
 
+/* The shape that is told is the shape that is written, and not a float more. */
+int capi_read_kv(capi_env* env) {
+  fixture f;
+  arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+  const int32_t prompt[5] = {3, 1, 4, 1, 5};
+  float keys[1024];
+  if (begin(env, NULL, &f) != 0) return 1;
+  CHECK_STATUS(ARN_OK, arn_session_prefill(f.session, prompt, 5));
+  CHECK_STATUS(ARN_OK, arn_session_kv_layer(f.session, 0, &info));
+  CHECK(info.kv_layer == 0 && info.first_position == 0);
+  const size_t n = (size_t)info.n_kv_heads * 3 * info.head_dim;
+  CHECK(n > 0 && n < 1024);
+  for (size_t i = 0; i <= n; ++i) keys[i] = NAN;
+  CHECK_STATUS(ARN_OK, arn_session_read_kv(f.session, 0, 2, 3, keys, NULL));
+  for (size_t i = 0; i < n; ++i) CHECK(isfinite(keys[i]));
+  CHECK(isnan(keys[n]));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_read_kv(f.session, 0, 3, 3, keys, NULL));
+  CHECK(arn_session_last_error(f.session)[0] != '\0');
+  end(&f);
+  return 0;
+}
+
 int capi_bad_tokens(capi_env* env) {
   fixture f;
   const int32_t too_high[3] = {1, kVocab, 2};

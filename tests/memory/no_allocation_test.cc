@@ -190,6 +190,7 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftSaveAndTrim_AllocateNothing) {
   const uint32_t all[] = {0, 1, 2};
   int32_t ids[3];
   std::vector<uint8_t> state(1u << 20);
+  float keys[2 * 8], values[2 * 8];
 
   g_calls = 0;
   g_trap = true;
@@ -211,6 +212,8 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftSaveAndTrim_AllocateNothing) {
     }
   }
   if (status == ARN_OK) status = arn_session_select(session.get(), 1);
+  const uint32_t last = arn_session_length(session.get()) - 1;
+  if (status == ARN_OK) status = arn_session_read_kv(session.get(), 3, last, 1, keys, values);
   if (status == ARN_OK) status = arn_session_reset(session.get());
   if (status == ARN_OK) status = arn_session_trim(session.get(), nullptr);
   g_trap = false;

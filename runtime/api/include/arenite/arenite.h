@@ -374,6 +374,31 @@ ARN_API arn_status arn_session_step(arn_session* session, const uint32_t* sequen
 ARN_API arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequences,
                                             size_t n, int32_t* out_ids);
 
+/* ---- looking at the cache */
+
+typedef struct arn_kv_layer_info {
+  size_t struct_size;
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t kv_layer; /* whose keys and values the layer uses: its own number or an earlier one's */
+  uint32_t first_position; /* of the selected sequence; those before it are dropped: no later token
+                              of a layer with a window or chunks sees them */
+} arn_kv_layer_info;
+#define ARN_KV_LAYER_INFO_INIT \
+  { sizeof(arn_kv_layer_info), 0, 0, 0, 0 }
+/* What arn_session_read_kv can read of a layer. ARN_BAD_ARGUMENT when layer is not below the
+ * model's n_layers; ARN_UNSUPPORTED with no_cache = 1. */
+ARN_API arn_status arn_session_kv_layer(const arn_session* session, uint32_t layer,
+                                        arn_kv_layer_info* out_info);
+/* Reads the keys and values that `layer` keeps of positions [first, first + n) of the selected
+ * sequence, n > 0. keys, values: f32 [n_kv_heads, n, head_dim], the caller's; one of them may be
+ * NULL. Keys are as attention uses them, turned by RoPE; what is kept in fewer bits is widened.
+ * ARN_BAD_ARGUMENT beyond the sequence's tokens, ARN_BAD_STATE before the layer's first_position,
+ * ARN_UNSUPPORTED with no_cache = 1; then nothing is written. For inspection: it reads pages
+ * piece by piece, which takes its time where they lie in a device's memory. */
+ARN_API arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t first,
+                                       uint32_t n, float* keys, float* values);
+
 /* ---- saving
  *
  * A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,

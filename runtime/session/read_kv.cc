@@ -1,0 +1,140 @@
+// Session::ReadKv: the keys and values of a layer, as f32, whatever they are kept as and wherever
+// the backend keeps them.
+#include "kernels/kv_page.h"
+#include "kernels/kv_rows.h"
+#include "platform/base/arith.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+namespace {
+
+// Holds a row of the widest head, and its ranges.
+constexpr size_t kStageBytes = kMaxHeadDim * sizeof(float);
+
+// Reads rows of keys (or of values) through the backend, as many at a time as its stage holds.
+class RowReader {
+ public:
+  RowReader(const Backend& backend, void* state, const KvGroup& group, bool keys)
+      : backend_(backend), state_(state), group_(group), keys_(keys) {}
+
+  // Slots [first, first + n) of one head's part of `page`. out: [n, head_dim].
+  Status Read(uint32_t page, uint32_t group_layer, uint32_t kv_head, uint32_t first, uint32_t n,
+              float* out) {
+    const KvHeadPlace place = KvPlaceAt(group_, keys_, page, group_layer, kv_head);
+    const Slice& pool = group_.pages(KindOfPage(page)).pool;
+    for (uint32_t end = first + n; first < end;) {
+      const uint32_t some = Min(end - first, StageSlots(place, first));
+      ARN_TRY(Fetch(pool, place, first, some));
+      const KvHeadBlock block{values_, scales_, place.type, place.bits};
+      for (uint32_t i = 0; i < some; ++i, out += group_.head_dim) {
+        LoadKvRow(group_, keys_, block, i, out);
+      }
+      first += some;
+    }
+    return Status::kOk;
+  }
+
+ private:
+  bool HasRangesOfTokens(const KvHeadPlace& place) const { return keys_ && place.bits != 0; }
+  uint64_t RowBytes(const KvHeadPlace& place) const {
+    return KvValueBytes(group_, place.type, place.bits) / group_.page_tokens;
+  }
+
+  // Slots from `first` on that can be fetched together: what LoadKvRow then takes for slot 0 must
+  // be the first one of its scales.
+  uint32_t StageSlots(const KvHeadPlace& place, uint32_t first) const {
+    auto slots = static_cast<uint32_t>(kStageBytes / RowBytes(place));
+    if (HasRangesOfTokens(place)) return Min(slots, group_.group_size - first % group_.group_size);
+    if (place.scale_bytes == 0) return slots;
+    return Min(slots, static_cast<uint32_t>(kStageBytes * group_.page_tokens / place.scale_bytes));
+  }
+
+  Status Fetch(const Slice& pool, const KvHeadPlace& place, uint32_t first, uint32_t n) {
+    const uint64_t row = RowBytes(place);
+    ARN_TRY(Copy(pool, place.values + first * row, n * row, values_));
+    if (place.scale_bytes == 0) return Status::kOk;
+    if (HasRangesOfTokens(place)) {
+      const uint64_t pairs = place.scale_bytes / KvGroupsOf(group_.page_tokens, group_.group_size);
+      return Copy(pool, place.scales + first / group_.group_size * pairs, pairs, scales_);
+    }
+    const uint64_t scale = place.scale_bytes / group_.page_tokens;
+    return Copy(pool, place.scales + first * scale, n * scale, scales_);
+  }
+
+  Status Copy(const Slice& pool, uint64_t offset, uint64_t bytes, std::byte* to) {
+    const Slice from{Region::kKv, pool.offset + offset, bytes};
+    return backend_.kv_read(state_, from, {to, static_cast<size_t>(bytes)});
+  }
+
+  const Backend& backend_;
+  void* state_;
+  const KvGroup& group_;
+  const bool keys_;
+  alignas(float) std::byte values_[kStageBytes];
+  alignas(float) std::byte scales_[kStageBytes];
+};
+
+}  // namespace
+
+Status Session::FindKvLayer(uint32_t layer, KvLayer* out) const {
+  if (plan_.options.no_cache) {
+    return diag_.Fail(Status::kUnsupported, "a session without a cache has no keys and values");
+  }
+  const Program& program = plan_.program;
+  const auto find = [&](auto&& is_it) -> const Step* {
+    for (const Step& step : program.steps) {
+      if (step.op == Op::kQkvRope && is_it(step)) return &step;
+    }
+    return nullptr;
+  };
+  const Step* step = find([&](const Step& s) { return s.layer == layer; });
+  if (step == nullptr) {
+    return diag_.Fail(Status::kBadArgument, "layer %u, the model has %zu", layer,
+                      model_.spec.layers.size());
+  }
+  out->group = program.kinds[step->kind].group;
+  out->group_layer = step->group_layer;
+  const Step* owner = find([&](const Step& s) {
+    return !s.shares_kv && s.group_layer == out->group_layer &&
+           program.kinds[s.kind].group == out->group;
+  });
+  if (owner == nullptr) return Status::kInternal;
+  out->kv_layer = owner->layer;
+  const PageTable& table = cache_.tables(selected_)[out->group];
+  out->first_position = Min(length(), table.first_page * program.kv_groups[out->group].page_tokens);
+  return Status::kOk;
+}
+
+Status Session::ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values) {
+  KvLayer found;
+  ARN_TRY(FindKvLayer(layer, &found));
+  if (n == 0 || first >= length() || n > length() - first) {
+    return diag_.Fail(Status::kBadArgument, "%u positions from %u on, the sequence has %u tokens",
+                      n, first, length());
+  }
+  if (first < found.first_position) {
+    return diag_.Fail(Status::kBadState, "position %u: layer %u has dropped those before %u", first,
+                      layer, found.first_position);
+  }
+  ARN_TRY(RunEdits());
+  const KvGroup& group = plan_.program.kv_groups[found.group];
+  const PageTable& table = cache_.tables(selected_)[found.group];
+  for (const bool is_keys : {true, false}) {
+    float* out = is_keys ? keys : values;
+    if (out == nullptr) continue;
+    RowReader reader(*plan_.backend, backend_state_, group, is_keys);
+    for (uint32_t head = 0; head < group.n_kv_heads; ++head) {
+      for (uint32_t done = 0; done < n;) {
+        const uint32_t position = first + done;
+        const uint32_t slot = position % group.page_tokens;
+        const uint32_t some = Min(n - done, group.page_tokens - slot);
+        ARN_TRY(reader.Read(KvPageOf(group, table, position), found.group_layer, head, slot, some,
+                            out + (uint64_t{head} * n + done) * group.head_dim));
+        done += some;
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn
