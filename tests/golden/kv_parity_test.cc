@@ -1,0 +1,214 @@
+// The keys and values of a session are those in transformers' caches after the same tokens, and
+// what is computed from them is what is computed without a cache.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "tests/golden/cache_goldens.h"
+#include "tests/golden/golden_case.h"
+
+namespace arn::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kKvTolerance = 1e-4;
+// Sums in another order.
+constexpr double kUncachedTolerance = 2e-5;
+
+arn_session_options Options(uint32_t backend, uint32_t chunk, uint32_t page_tokens) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = backend;
+  options.kv_type = ARN_KV_F32;
+  options.prefill_chunk = chunk;
+  options.kv_page_tokens = page_tokens;
+  options.n_threads = 2;
+  return options;
+}
+
+// What one layer of a session holds, read back: [n_kv_heads, n, head_dim] from `first` on.
+struct LayerKv {
+  uint32_t first = 0, n = 0, head_dim = 0;
+  std::vector<float> keys, values;
+
+  const float* Row(bool is_keys, uint32_t head, uint32_t position) const {
+    return (is_keys ? keys : values).data() + (size_t{head} * n + position - first) * head_dim;
+  }
+};
+
+void ReadLayer(arn_session* session, uint32_t layer, LayerKv* out) {
+  arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_kv_layer(session, layer, &info));
+  EXPECT_EQ(layer, info.kv_layer);
+  out->first = info.first_position;
+  out->n = arn_session_length(session) - info.first_position;
+  out->head_dim = info.head_dim;
+  out->keys.assign(size_t{info.n_kv_heads} * out->n * info.head_dim, NAN);
+  out->values = out->keys;
+  ASSERT_EQ(ARN_OK, arn_session_read_kv(session, layer, out->first, out->n, out->keys.data(),
+                                        out->values.data()))
+      << arn_session_last_error(session);
+}
+
+// Compares the positions that the layer holds with the golden's columns. Returns the worst error.
+double CompareLayer(const json& golden, uint32_t layer, const LayerKv& found) {
+  const std::vector<uint32_t> positions = golden["positions"];
+  const std::vector<uint32_t> shape = golden["shape"];  // layers, heads, positions, columns
+  const uint32_t step = golden["step"];
+  double worst = 0;
+  for (const bool is_keys : {true, false}) {
+    const std::vector<float> wanted = DecodeFloats(golden[is_keys ? "keys" : "values"]);
+    EXPECT_EQ(size_t{shape[0]} * shape[1] * shape[2] * shape[3], wanted.size());
+    for (uint32_t head = 0; head < shape[1]; ++head) {
+      for (uint32_t i = 0; i < shape[2]; ++i) {
+        if (positions[i] < found.first) continue;
+        const float* row = found.Row(is_keys, head, positions[i]);
+        for (uint32_t c = 0; c < shape[3]; ++c) {
+          const size_t at = ((size_t{layer} * shape[1] + head) * shape[2] + i) * shape[3] + c;
+          const double error = std::abs(static_cast<double>(row[c * step] - wanted[at]));
+          if (!(error <= worst)) worst = error;
+        }
+      }
+    }
+  }
+  return worst;
+}
+
+// A window's layers have dropped the rest: it is refused and nothing is written.
+void ExpectDropped(arn_session* session, uint32_t layer, uint32_t position) {
+  float untouched = 7.0f;
+  EXPECT_EQ(ARN_BAD_STATE,
+            arn_session_read_kv(session, layer, position, 1, &untouched, &untouched));
+  EXPECT_EQ(7.0f, untouched);
+}
+
+// `worst`: raised to the worst error.
+void ExpectCaches(arn_session* session, const json& golden, double* worst) {
+  const uint32_t n_layers = golden["shape"][0];
+  const uint32_t length = arn_session_length(session);
+  for (uint32_t layer = 0; layer < n_layers; ++layer) {
+    SCOPED_TRACE(testing::Message() << "layer " << layer);
+    LayerKv found;
+    ASSERT_NO_FATAL_FAILURE(ReadLayer(session, layer, &found));
+    EXPECT_EQ(golden["head_dim"], found.head_dim);
+    const double error = CompareLayer(golden, layer, found);
+    EXPECT_LT(error, kKvTolerance);
+    *worst = std::max(*worst, error);
+    if (found.first > 0) ExpectDropped(session, layer, found.first - 1);
+    // Each of transformers' layers holds a part of what was compared.
+    for (const auto& [name, layers] : golden["caches"].items()) {
+      EXPECT_LE(found.first, layers[layer][1]) << name << " " << layers[layer][0];
+      EXPECT_EQ(length, layers[layer][2]) << name << " " << layers[layer][0];
+    }
+  }
+}
+
+void ExpectCachesOf(const arn_model* model, const json& golden) {
+  const std::vector<int32_t> prompt = golden["prompt"], rest = golden["rest"];
+  double worst = 0;
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    for (const uint32_t page_tokens : {8u, 32u}) {
+      for (const uint32_t chunk : {7u, 64u}) {
+        SCOPED_TRACE(testing::Message() << "backend " << backend << ", pages of " << page_tokens
+                                        << ", chunks of " << chunk);
+        const SessionPtr session = NewSession(model, Options(backend, chunk, page_tokens));
+        ASSERT_NE(nullptr, session);
+        ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
+        for (const int32_t id : rest) {
+          ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &id, 1));
+        }
+        ASSERT_NO_FATAL_FAILURE(ExpectCaches(session.get(), golden, &worst));
+      }
+    }
+  }
+  testing::Test::RecordProperty("worst_error_e9", std::to_string(std::lround(worst * 1e9)));
+}
+
+const json& CaseOf(const json& cases, const std::string& name) {
+  for (const json& c : cases) {
+    if (c["checkpoint"] == name) return c;
+  }
+  throw std::runtime_error("data/cache has no " + name);
+}
+
+class SeededKvTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    ARN_NEEDS_CONVERTER();
+    golden_ = LoadGolden(GetParam());
+    ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "checkpoint",
+                              folder_ / "model.arn", {"--weights", "f32"}));
+    model_ = OpenModel(folder_ / "model.arn");
+    ASSERT_NE(nullptr, model_);
+  }
+
+  TempFolder folder_;
+  GoldenCase golden_;
+  ModelPtr model_;
+};
+
+TEST_P(SeededKvTest, KeysAndValues_AreThoseOfTheCaches) {
+  const json cases = LoadCacheGoldens("kv");
+  ExpectCachesOf(model_.get(), CaseOf(cases, GetParam()));
+}
+
+TEST_P(SeededKvTest, PrefillAndDecode_GiveTheLogitsOfNoCache) {
+  const std::vector<int32_t> ids = golden_.all_ids();
+  const uint32_t vocab = golden_.vocab();
+  double worst = 0;
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    arn_session_options options = Options(backend, 64, 8);
+    options.all_logits = 1;
+    options.no_cache = 1;
+    const SessionPtr uncached = NewSession(model_.get(), options);
+    const std::vector<float> wanted = AllLogits(uncached.get(), vocab, 64, ids);
+    ASSERT_EQ(ids.size() * vocab, wanted.size());
+    for (const uint32_t chunk : {5u, 16u, 31u}) {
+      SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
+      options.no_cache = 0;
+      options.prefill_chunk = chunk;
+      const SessionPtr session = NewSession(model_.get(), options);
+      std::vector<float> found = AllLogits(session.get(), vocab, chunk, golden_.prompt);
+      for (const int32_t id : golden_.greedy) {
+        const float* row = nullptr;
+        ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &id, 1));
+        ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &row));
+        found.insert(found.end(), row, row + vocab);
+      }
+      ASSERT_EQ(wanted.size(), found.size());
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const double error = std::abs(static_cast<double>(found[i] - wanted[i]));
+        if (!(error <= worst)) worst = error;
+      }
+      EXPECT_LT(worst, kUncachedTolerance);
+    }
+  }
+  RecordProperty("worst_error_e9", std::to_string(std::lround(worst * 1e9)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SeededKvTest, testing::ValuesIn(GoldenNames()),
+                         [](const testing::TestParamInfo<std::string>& p) { return p.param; });
+
+class ReferenceKvTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReferenceKvTest, KeysAndValues_AreThoseOfTheCaches) {
+  ARN_NEEDS_CONVERTER();
+  ARN_NEEDS_SHARED_DIR();
+  const TempFolder folder;
+  ASSERT_TRUE(Convert(SharedDir() / "reference/tiny" / GetParam(), folder / "model.arn",
+                      {"--weights", "f32"}));
+  const ModelPtr model = OpenModel(folder / "model.arn");
+  ASSERT_NE(nullptr, model);
+  const json cases = LoadCacheGoldens("kv_references");
+  ExpectCachesOf(model.get(), CaseOf(cases, GetParam()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, ReferenceKvTest,
+                         testing::Values("llama_tied", "llama_untied", "llama_bias_hd",
+                                         "llama3_rope", "llama_yarn", "mistral", "qwen2", "qwen3"),
+                         [](const testing::TestParamInfo<const char*>& p) {
+                           return std::string(p.param);
+                         });
+
+}  // namespace
+}  // namespace arn::test

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Makes data/cache/*.json: what transformers' caches hold, and what it generates from them.
+
+  make_cache_goldens.py [--references FOLDER] [--check] [--out DIR] [PART ...]
+
+Needs transformers 5, torch and numpy. PARTs, each a file:
+
+  kv             keys and values of the checkpoints of make_goldens.py after prompt and continuation
+  kv_references  the same of the reference checkpoints (FOLDER: llama_tied, mistral, ...)
+  batch          three prompts of different lengths in a batch: left padding and position_ids
+  window         prompts and continuations far beyond a window of 8
+
+The prompt goes through in one run and every later token in one of its own, as generate() does it.
+kv holds what a DynamicCache that keeps everything holds; that the caches which follow the config
+(DynamicCache, StaticCache: full and sliding layers) hold the same is checked here, and which
+positions of each layer they hold is written down. Floats are base64 of little-endian f32. --check
+compares with the files that are there.
+"""
+
+import argparse
+import base64
+import json
+import math
+import pathlib
+import sys
+
+from make_goldens import CASES, DEFAULTS, amplitude_of, fill, make_model, values
+
+import numpy as np
+import torch
+import transformers
+
+HERE = pathlib.Path(__file__).parent
+REFERENCES = ("llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope", "llama_yarn", "mistral",
+              "qwen2", "qwen3")
+SAME = 1e-5  # caches of one library differ by the rounding of sums only
+MIN_MARGIN = 0.005  # between the two largest logits on a greedy path: far above rounding
+MIN_DISTINCT = 6
+BATCH_CASES = ("llama3_rope", "window", "qk_norm")
+BATCH_LENGTHS = (11, 26, 18)
+BATCH_TOKENS = 16
+WINDOW_CASES = ("window", "window_from_layer")
+WINDOW_PROMPT, WINDOW_TOKENS = 50, 60
+
+
+def floats(x):
+  return base64.b64encode(np.ascontiguousarray(x, dtype="<f4").tobytes()).decode()
+
+
+def seeded(name):
+  c, seed, changes = CASES[name]
+  model = make_model(c)
+  fill(model, {**DEFAULTS, **changes, "amplitude": amplitude_of(c)}, seed)
+  return model
+
+
+def ints(n):
+  return torch.tensor([n])
+
+
+@torch.no_grad()
+def run(model, ids, n_prompt, cache):
+  """Fills `cache` as generate() would: the prompt, then token by token."""
+  model(input_ids=ints(ids[:n_prompt]), past_key_values=cache, use_cache=True)
+  for i in range(n_prompt, len(ids)):
+    model(input_ids=ints([ids[i]]), past_key_values=cache, use_cache=True)
+  return cache
+
+
+def held(layer, n_tokens):
+  """Keys, values and the positions [first, end) that a cache's layer has of n_tokens."""
+  n = min(layer.keys.shape[2], n_tokens)
+  # A static cache has room for more.
+  return layer.keys[0, :, :n], layer.values[0, :, :n], n_tokens - n, n_tokens
+
+
+def compare_cache(model, ids, n_prompt, cache, everything):
+  layers = []
+  for layer, whole in zip(run(model, ids, n_prompt, cache).layers, everything.layers):
+    k, v, first, end = held(layer, len(ids))
+    for found, wanted in ((k, whole.keys[0]), (v, whole.values[0])):
+      difference = float((found - wanted[:, first:end]).abs().max())
+      if not difference <= SAME:
+        raise SystemExit(f"{type(layer).__name__}: differs by {difference:.2e}")
+    layers.append([type(layer).__name__, first, end])
+  return layers
+
+
+def make_kv(name, model, ids, n_prompt):
+  everything = run(model, ids, n_prompt, transformers.DynamicCache())
+  if any(type(layer).__name__ != "DynamicLayer" for layer in everything.layers):
+    raise SystemExit(f"{name}: a cache without a config keeps everything")
+  config = model.config
+  caches = {
+      "DynamicCache": compare_cache(model, ids, n_prompt,
+                                    transformers.DynamicCache(config=config), everything),
+      "StaticCache": compare_cache(
+          model, ids, n_prompt,
+          transformers.StaticCache(config=config, max_cache_len=len(ids) + 9), everything),
+  }
+  keys = torch.stack([layer.keys[0] for layer in everything.layers])
+  vals = torch.stack([layer.values[0] for layer in everything.layers])
+  n, head_dim = len(ids), keys.shape[-1]
+  # The ends, both sides of the borders of pages of 8 and 16, and what lies in windows of 8 and 16.
+  positions = sorted({0, 1, 7, 8, 15, 16, 31, 32, n - 17, n - 16, n - 9, n - 8, n - 7, n - 3, n - 2,
+                      n - 1})
+  step = max(1, head_dim // 8 + (head_dim // 8 + 1) % 2)  # odd: any column of a vector register
+  return {
+      "checkpoint": name, "prompt": ids[:n_prompt], "rest": ids[n_prompt:], "positions": positions,
+      "step": step, "shape": [keys.shape[0], keys.shape[1], len(positions),
+                              math.ceil(head_dim / step)],
+      "head_dim": head_dim, "caches": caches,
+      "keys": floats(keys[:, :, positions, ::step]),
+      "values": floats(vals[:, :, positions, ::step])}
+
+
+def make_seeded_kv(_):
+  cases = []
+  for name in CASES:
+    golden = json.loads((HERE / "data" / f"{name}.json").read_text())
+    cases.append(make_kv(name, seeded(name), golden["prompt"] + golden["greedy"],
+                         len(golden["prompt"])))
+  return cases
+
+
+def make_reference_kv(folder):
+  if folder is None:
+    raise SystemExit("kv_references needs --references FOLDER")
+  cases = []
+  for name in REFERENCES:
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder / name, dtype=torch.float32, attn_implementation="eager").eval()
+    golden = json.loads((folder / name / "golden.json").read_text())
+    longest = max(golden["runs"], key=lambda r: len(r["no_cache"]))
+    cases.append(make_kv(name, model, longest["no_cache"], len(longest["prompt"])))
+  return cases
+
+
+@torch.no_grad()
+def greedy(model, prompt, n):
+  """The continuation without a cache, its logits [n, vocab], and the smallest margin."""
+  ids, rows, margin = list(prompt), [], math.inf
+  for _ in range(n):
+    rows.append(model(input_ids=ints(ids), use_cache=False).logits[0, -1])
+    top = rows[-1].topk(2)
+    margin = min(margin, float(top.values[0] - top.values[1]))
+    ids.append(int(top.indices[0]))
+  return ids[len(prompt):], torch.stack(rows), margin
+
+
+def clear_prompt(model, n_prompt, n_new, taken):
+  """The first prompt whose greedy path no rounding changes."""
+  vocab = model.config.vocab_size
+  for number in range(200):
+    if number in taken:
+      continue
+    unit = values(f"prompt {number}", n_prompt - 1, 0, 1.0)
+    prompt = [1] + [4 + int((x + 1) / 2 * (vocab - 4)) for x in unit.tolist()]
+    new, logits, margin = greedy(model, prompt, n_new)
+    if margin >= MIN_MARGIN and len(set(new)) >= MIN_DISTINCT:
+      taken.add(number)
+      return prompt, new, logits
+  raise SystemExit("no prompt of 200 has a clear greedy path")
+
+
+@torch.no_grad()
+def batched(model, prompts, n):
+  """Greedy ids [n, prompts] and logits [n, prompts, vocab], all prompts in one batch."""
+  longest = max(len(p) for p in prompts)
+  pad = [longest - len(p) for p in prompts]
+  ids = torch.tensor([[0] * k + p for k, p in zip(pad, prompts)])
+  mask = torch.tensor([[0] * k + [1] * len(p) for k, p in zip(pad, prompts)])
+  positions = (mask.cumsum(-1) - 1).clamp(min=0)
+  cache = transformers.DynamicCache(config=model.config)
+  out_ids, out_logits = [], []
+  for _ in range(n):
+    logits = model(input_ids=ids, attention_mask=mask, position_ids=positions,
+                   past_key_values=cache, use_cache=True).logits[:, -1]
+    ids = logits.argmax(-1, keepdim=True)
+    out_ids.append(ids[:, 0].tolist())
+    out_logits.append(logits)
+    mask = torch.cat([mask, torch.ones_like(ids)], dim=-1)
+    positions = positions[:, -1:] + 1
+  return out_ids, torch.stack(out_logits)
+
+
+def make_batch(_):
+  cases = []
+  step = 13
+  for name in BATCH_CASES:
+    model = seeded(name)
+    taken = set()
+    alone = [clear_prompt(model, n, BATCH_TOKENS, taken) for n in BATCH_LENGTHS]
+    ids, logits = batched(model, [prompt for prompt, _, _ in alone], BATCH_TOKENS)
+    for i, (_, new, rows) in enumerate(alone):
+      difference = float((logits[:, i] - rows).abs().max())
+      if [row[i] for row in ids] != new or not difference <= 1e-4:
+        raise SystemExit(f"{name}: sequence {i} differs from its own run by {difference:.2e}")
+    cases.append({"checkpoint": name, "prompts": [prompt for prompt, _, _ in alone], "ids": ids,
+                  "step": step, "logits": floats(logits[:, :, ::step])})
+  return cases
+
+
+@torch.no_grad()
+def make_window(_):
+  cases = []
+  for name in WINDOW_CASES:
+    model = seeded(name)
+    prompt, new, _ = clear_prompt(model, WINDOW_PROMPT, WINDOW_TOKENS, set())
+    for implementation in ("dynamic", "static"):
+      found = model.generate(
+          ints(prompt), attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+          do_sample=False, max_new_tokens=WINDOW_TOKENS, eos_token_id=None, pad_token_id=0,
+          cache_implementation=implementation, disable_compile=True)
+      if found[0, len(prompt):].tolist() != new:
+        raise SystemExit(f"{name}: generate() with a {implementation} cache says something else")
+    cases.append({"checkpoint": name, "prompt": prompt, "greedy": new})
+  return cases
+
+
+PARTS = {"kv": make_seeded_kv, "kv_references": make_reference_kv, "batch": make_batch,
+         "window": make_window}
+
+
+def text_of(cases):
+  """JSON with one key a line."""
+  def one(case):
+    return "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in case.items()) + "\n}"
+  return "[\n" + ",\n".join(one(case) for case in cases) + "\n]\n"
+
+
+def agree(a, b):
+  """Equal but for the last bits of the floats."""
+  if isinstance(a, list):
+    return isinstance(b, list) and len(a) == len(b) and all(agree(x, y) for x, y in zip(a, b))
+  if not isinstance(a, dict):
+    return a == b
+  if a.keys() != b.keys():
+    return False
+  for key, value in a.items():
+    if key in ("keys", "values", "logits"):
+      x, y = (np.frombuffer(base64.b64decode(v), dtype="<f4") for v in (value, b[key]))
+      if x.shape != y.shape or not np.abs(x - y).max() <= SAME:
+        return False
+    elif not agree(value, b[key]):
+      return False
+  return True
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__,
+                                   formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument("--references", type=pathlib.Path)
+  parser.add_argument("--check", action="store_true")
+  parser.add_argument("--out", type=pathlib.Path, default=HERE / "data/cache")
+  parser.add_argument("parts", nargs="*", metavar="PART")
+  arguments = parser.parse_args()
+  torch.set_num_threads(1)
+  transformers.utils.logging.set_verbosity_error()
+  differ = 0
+  for part in arguments.parts or PARTS:
+    text = text_of(PARTS[part](arguments.references))
+    path = arguments.out / f"{part}.json"
+    print(f"{part}: {len(text)} bytes", flush=True)
+    if not arguments.check:
+      path.write_text(text)
+    elif not agree(json.loads(path.read_text()), json.loads(text)):
+      print(f"{path} differs")
+      differ += 1
+  return 1 if differ else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
