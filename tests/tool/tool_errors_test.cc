@@ -58,6 +58,7 @@ TEST_F(ToolErrorsTest, Values_AreNamed) {
   ExpectError({"run", bundle_, "--prompt-ids", "1", "--top-p", "7"}, 1, "top_p");
   ExpectError({"bench", bundle_, "-p", "0", "-n", "0"}, 1, "nothing to measure");
   ExpectError({"bench", bundle_, "-d", "1000"}, 1, "256");
+  ExpectError({"bench", bundle_, "-p", "0", "-n", "8", "-d", "64", "-c", "71"}, 1, "72");
   ExpectError({"plan", bundle_, "--threads", "100000"}, 1, "n_threads");
 }
 

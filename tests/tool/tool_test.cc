@@ -242,6 +242,18 @@ TEST_F(ToolTest, Bench_MeasuresEachCase) {
   EXPECT_NE(std::string::npos, Run("bench", {"-p", "8", "-n", "0", "-r", "1"}).find("| prefill"));
 }
 
+// What decoding reads depends on the tokens that are there, not on the room for more.
+TEST_F(ToolTest, Bench_Contexts_ReadTheSameBytes) {
+  const nlohmann::json json = RunJson("bench", {"-p", "0", "-n", "4", "-d", "64", "-c", "0,100,512",
+                                                "-t", "1", "-r", "1", "--json"});
+  ASSERT_EQ(3u, json["results"].size());
+  const uint32_t contexts[] = {68, 100, 512};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(contexts[i], json["results"][i]["context"]);
+    EXPECT_EQ(json["results"][0]["bytes_per_token"], json["results"][i]["bytes_per_token"]);
+  }
+}
+
 TEST_F(ToolTest, Eval_GivesTheExpectedPerplexity) {
   const nlohmann::json json =
       RunJson("eval", {"--file", SourcePath("models/fable/heldout.txt").string(), "--kv", "f32",

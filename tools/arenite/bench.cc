@@ -15,7 +15,7 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SessionArguments session;
-  std::string prefill = "512", decode = "128", depth = "0", threads = "0";
+  std::string prefill = "512", decode = "128", depth = "0", threads = "0", context = "0";
   uint32_t repeats = 5;
   bool json = false;
 };
@@ -29,7 +29,7 @@ struct Case {
 // One case, run `repeats` times.
 struct Measurement {
   Case what;
-  uint32_t threads = 0;
+  uint32_t threads = 0, context = 0;
   double median = 0, lowest = 0, highest = 0;  // tokens/s
   double bytes_per_token = 0;                  // that decoding reads: weights and KV; 0 for prefill
 };
@@ -127,15 +127,19 @@ double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_
 
 void PrintRow(const Measurement& m) {
   const std::string gigabytes = m.what.is_prefill ? "-" : Format("%.2f", GigabytesPerSecond(m));
-  Print(Format("| %-7s | %6u | %6u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
-               m.what.is_prefill ? "prefill" : "decode", m.what.tokens, m.what.depth, m.threads,
-               m.median, m.lowest, m.highest, gigabytes.c_str()));
+  Print(Format("| %-7s | %6u | %6u | %7u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
+               m.what.is_prefill ? "prefill" : "decode", m.what.tokens, m.what.depth, m.context,
+               m.threads, m.median, m.lowest, m.highest, gigabytes.c_str()));
 }
 
 void PrintHeader() {
   Print(
-      "| test    | tokens |  depth | threads | tokens/s   | lowest     | highest    |   GB/s |\n"
-      "|---------|-------:|-------:|--------:|-----------:|-----------:|-----------:|-------:|\n");
+      "| test    | tokens |  depth | context | threads | tokens/s   | lowest     | highest    |   "
+      "GB/s "
+      "|\n"
+      "|---------|-------:|-------:|--------:|--------:|-----------:|-----------:|-----------:|----"
+      "---:"
+      "|\n");
 }
 
 void WriteMeasurement(const Measurement& m, JsonWriter* json) {
@@ -143,6 +147,7 @@ void WriteMeasurement(const Measurement& m, JsonWriter* json) {
   json->Key("test").String(m.what.is_prefill ? "prefill" : "decode");
   json->Key("tokens").Uint(m.what.tokens);
   json->Key("depth").Uint(m.what.depth);
+  json->Key("context").Uint(m.context);
   json->Key("threads").Uint(m.threads);
   json->Key("tokens_per_s").Number(m.median);
   json->Key("lowest").Number(m.lowest);
@@ -187,31 +192,47 @@ std::vector<Case> Cases(const Arguments& arguments) {
   return cases;
 }
 
+// Tokens that the longest case needs room for.
+uint32_t NeededContext(const std::vector<Case>& cases, const Model& model) {
+  uint64_t needed = 0;
+  for (const Case& c : cases) {
+    needed = std::max(needed, uint64_t{std::max(c.depth, 1u)} + c.tokens);
+  }
+  if (model.info().has_weights != 0 && needed > model.info().max_context) {
+    throw Error(Format("depth and tokens need a context of %llu, the model was made for %u",
+                       static_cast<unsigned long long>(needed), model.info().max_context));
+  }
+  return static_cast<uint32_t>(needed);
+}
+
 int Run(const Arguments& arguments) {
   const std::vector<Case> cases = Cases(arguments);
   const std::vector<uint32_t> thread_counts = ParseCounts(arguments.threads, "--threads");
-  uint64_t context = 0;
-  for (const Case& c : cases) {
-    context = std::max(context, uint64_t{std::max(c.depth, 1u)} + c.tokens);
-  }
+  std::vector<uint32_t> contexts = ParseCounts(arguments.context, "--context");
   const Model model = OpenModel(arguments.model);
-  if (model.info().has_weights != 0 && context > model.info().max_context) {
-    throw Error(Format("depth and tokens need a context of %llu, the model was made for %u",
-                       static_cast<unsigned long long>(context), model.info().max_context));
+  const uint32_t needed = NeededContext(cases, model);
+  for (uint32_t& context : contexts) {
+    if (context == 0) context = needed;
+    if (context < needed) {
+      throw Error(Format("--context %u: depth and tokens need %u", context, needed));
+    }
   }
   arn_session_options options = ToSessionOptions(arguments.session);
-  options.context_tokens = static_cast<uint32_t>(context);
   std::vector<Measurement> measurements;
   if (!arguments.json) PrintHeader();
   for (const uint32_t threads : thread_counts) {
-    options.n_threads = threads;
-    const Session session(model, options);
-    const CancelOnSignal cancel(session.get());
-    Bench bench(session, model.info().vocab, options.max_sequences);
-    for (const Case& c : cases) {
-      measurements.push_back(bench.Run(c, arguments.repeats));
-      measurements.back().threads = model.Plan(options).n_threads;
-      if (!arguments.json) PrintRow(measurements.back());
+    for (const uint32_t context : contexts) {
+      options.n_threads = threads;
+      options.context_tokens = context;
+      const Session session(model, options);
+      const CancelOnSignal cancel(session.get());
+      Bench bench(session, model.info().vocab, options.max_sequences);
+      for (const Case& c : cases) {
+        measurements.push_back(bench.Run(c, arguments.repeats));
+        measurements.back().threads = model.Plan(options).n_threads;
+        measurements.back().context = context;
+        if (!arguments.json) PrintRow(measurements.back());
+      }
     }
   }
   if (arguments.json) PrintJson(arguments, model, measurements);
@@ -229,6 +250,9 @@ Command AddBench(CLI::App* app) {
   sub->add_option("-n,--decode", arguments->decode, "Tokens to decode (0: none)")
       ->capture_default_str();
   sub->add_option("-d,--depth", arguments->depth, "Tokens in the sequence before: 0,2048")
+      ->capture_default_str();
+  sub->add_option("-c,--context", arguments->context,
+                  "Tokens that there is room for: 2048,32768 (0: no more than are needed)")
       ->capture_default_str();
   sub->add_option("-t,--threads", arguments->threads, "Threads: 1,2 (0: one per performance core)")
       ->capture_default_str();
