@@ -113,20 +113,54 @@ class Checker {
     if (step.op == Op::kAttention) {
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
-    if (kind.rope >= program_.ropes.size()) return Bad(step, "rope", kind.rope, 0);
-    const RopeKind& rope = program_.ropes[kind.rope];
-    if (rope.rotary_dim > kind.head_dim) {
-      return Bad(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
+    if (kind.rope != kNoRope) {
+      if (kind.rope >= program_.ropes.size()) return Bad(step, "rope", kind.rope, 0);
+      const RopeKind& rope = program_.ropes[kind.rope];
+      if (rope.rotary_dim > kind.head_dim) {
+        return Bad(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
+      }
+      ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
     }
-    ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
-    if (step.q_norm != kNoWeight) ARN_TRY(CheckVector(step, step.q_norm, kind.head_dim));
-    if (step.k_norm != kNoWeight) ARN_TRY(CheckVector(step, step.k_norm, kind.head_dim));
-    return Status::kOk;
+    for (WeightId id : {step.q_norm, step.k_norm}) {
+      if (id != kNoWeight && id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+    }
+    const bool spans_heads = NormsSpanHeads(program_, step);
+    const auto check = [&](WeightId id, uint32_t n_heads) {
+      if (id == kNoWeight) return Status::kOk;
+      return CheckVector(step, id, spans_heads ? n_heads * kind.head_dim : kind.head_dim);
+    };
+    ARN_TRY(check(step.q_norm, kind.n_heads));
+    return check(step.k_norm, kind.n_kv_heads);
+  }
+
+  Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
+    ARN_TRY(CheckVector(step, weight, width));
+    return step.norm_kind == NormKind::kLayer ? CheckVector(step, step.bias, width) : Status::kOk;
+  }
+
+  Status CheckActivation(const Step& step) {
+    const auto activation = static_cast<uint32_t>(step.activation);
+    return activation < kActivationCount ? Status::kOk : Bad(step, "activation", activation, 0);
+  }
+
+  Status CheckEmbed(const Step& step) {
+    ARN_TRY(CheckMatrix(step, step.weight, program_.vocab, Width(step.out)));
+    if (step.positions == kNoWeight) return Status::kOk;
+    if (step.positions >= program_.weights.size()) return Bad(step, "positions", step.positions, 0);
+    const Weight& positions = program_.weights[step.positions];
+    if (positions.rows < program_.max_context) {
+      return Bad(step, "positions", positions.rows, program_.max_context);
+    }
+    if (positions.dtype != DType::kF32 || positions.layout.order != WeightOrder::kRows) {
+      return Bad(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
+                 static_cast<uint32_t>(DType::kF32));
+    }
+    return CheckMatrix(step, step.positions, positions.rows, Width(step.out));
   }
 
   Status CheckStep(const Step& step) {
     switch (step.op) {
-      case Op::kEmbed: return CheckMatrix(step, step.weight, program_.vocab, Width(step.out));
+      case Op::kEmbed: return CheckEmbed(step);
       case Op::kRopeAngles: {
         if (step.rope >= program_.ropes.size()) return Bad(step, "rope", step.rope, 0);
         const RopeKind& rope = program_.ropes[step.rope];
@@ -136,8 +170,8 @@ class Checker {
         }
         return CheckValue(step, step.out, "output width", rope.rotary_dim);
       }
-      case Op::kRmsNorm:
-        ARN_TRY(CheckVector(step, step.weight, Width(step.in)));
+      case Op::kNorm:
+        ARN_TRY(CheckNorm(step, step.weight, Width(step.in)));
         return CheckValue(step, step.out, "output width", Width(step.in));
       case Op::kLinear:
         if (step.in == step.out) return Bad(step, "output", step.out, kNoValue);
@@ -145,10 +179,11 @@ class Checker {
       case Op::kQkvRope:
       case Op::kAttention: return CheckAttentionStep(step);
       case Op::kGatedAct:
-        if (static_cast<uint32_t>(step.activation) >= kActivationCount) {
-          return Bad(step, "activation", static_cast<uint32_t>(step.activation), 0);
-        }
+        ARN_TRY(CheckActivation(step));
         return CheckValue(step, step.in, "input width", 2 * Width(step.out));
+      case Op::kAct:
+        ARN_TRY(CheckActivation(step));
+        return CheckValue(step, step.in, "input width", Width(step.in));
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {
@@ -156,7 +191,7 @@ class Checker {
                              static_cast<unsigned long long>(program_.logits.bytes),
                              static_cast<unsigned long long>(need));
         }
-        ARN_TRY(CheckVector(step, step.norm, Width(step.in)));
+        ARN_TRY(CheckNorm(step, step.norm, Width(step.in)));
         return CheckMatrix(step, step.weight, program_.vocab, Width(step.in));
       }
     }

@@ -150,7 +150,7 @@ void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit)
     if (step.op != Op::kQkvRope || step.shares_kv) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     if (kind.group != edit.group) continue;
-    turn.Set(edit.turned_back, program.ropes[kind.rope]);
+    if (kind.rope != kNoRope) turn.Set(edit.turned_back, program.ropes[kind.rope]);
     for (uint32_t h = 0; h < group.n_kv_heads; ++h) {
       const KvHeadPage from = KvPageAt(group, pools, edit.from, step.group_layer, h);
       const KvHeadPage to = KvPageAt(group, pools, edit.to, step.group_layer, h);

@@ -13,23 +13,31 @@
 namespace arn {
 
 enum class Op : uint8_t {
-  kEmbed,       // token ids -> out
+  kEmbed,       // token ids -> out: the token's row times a factor, plus the position's row
   kRopeAngles,  // positions -> out: cos and sin of one rope kind, shared by the layers that use it
-  kRmsNorm,     // in -> out
+  kNorm,        // in -> out, or out += when accumulate
   kLinear,      // in -> out, or out += when accumulate
   kQkvRope,     // in place on in: q/k norm, RoPE; then K and V are appended to the pages (unless
                 // the layer shares another's)
   kAttention,   // in (q part) and the pages -> out
   kGatedAct,    // in [gate | up] -> out
+  kAct,         // in place on in
   kLogits,      // in -> logits (final norm + head) of the rows that were asked for
 };
-inline constexpr uint32_t kOpCount = 8;
+inline constexpr uint32_t kOpCount = 9;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 enum class Activation : uint8_t {
-  kSilu = 0,
+  kSilu = 0,      // x sigmoid(x)
+  kGeluTanh = 1,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  kGelu = 2,      // x/2 (1 + erf(x / sqrt 2))
 };
-inline constexpr uint32_t kActivationCount = 1;
+inline constexpr uint32_t kActivationCount = 3;
+
+enum class NormKind : uint8_t {
+  kRms = 0,    // x / sqrt(mean(x^2) + epsilon) * weight
+  kLayer = 1,  // (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias
+};
 
 using ValueId = uint16_t;   // index into Program::values
 using WeightId = uint32_t;  // index into Program::weights
@@ -37,6 +45,7 @@ using WeightId = uint32_t;  // index into Program::weights
 inline constexpr uint32_t kMaxHeadDim = 1024;
 inline constexpr WeightId kNoWeight = UINT32_MAX;
 inline constexpr ValueId kNoValue = UINT16_MAX;
+inline constexpr uint32_t kNoRope = UINT32_MAX;
 
 // An activation: [rows, width] f32, row-major, rows <= Program::max_rows. Row stride is width.
 struct Value {
@@ -52,11 +61,12 @@ struct AttentionKind {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  // divides n_heads
   uint32_t head_dim = 0;
-  uint32_t window = 0;  // a query at p sees keys at p - window + 1 .. p; 0: all up to p
-  uint32_t chunk = 0;   // and none before its chunk's first position, p - p % chunk; 0: no chunks
-  float scale = 0.0f;   // multiplies q.k
-  uint32_t rope = 0;    // index into Program::ropes
-  uint32_t group = 0;   // index into Program::kv_groups
+  uint32_t window = 0;   // a query at p sees keys at p - window + 1 .. p; 0: all up to p
+  uint32_t chunk = 0;    // and none before its chunk's first position, p - p % chunk; 0: no chunks
+  float scale = 0.0f;    // multiplies q.k
+  float softcap = 0.0f;  // then a score s becomes softcap * tanh(s / softcap); 0: it stays
+  uint32_t rope = 0;     // index into Program::ropes, or kNoRope: nothing is rotated
+  uint32_t group = 0;    // index into Program::kv_groups
 };
 
 // RoPE (half-split pairs: element i turns with element i + rotary_dim / 2). Angle of pair i at
@@ -70,22 +80,27 @@ struct RopeKind {
 
 struct Step {
   Op op = Op::kEmbed;
-  bool accumulate = false;                    // kLinear
+  bool accumulate = false;                    // kLinear, kNorm
   bool shares_kv = false;                     // kQkvRope, kAttention: `in` is q alone; K and V are
                                               // those of the earlier layer with this group_layer
-  Activation activation = Activation::kSilu;  // kGatedAct
+  Activation activation = Activation::kSilu;  // kGatedAct, kAct
+  NormKind norm_kind = NormKind::kRms;        // kNorm, kLogits
   uint16_t layer = 0;                         // for messages and dumps
   uint16_t kind = 0;                          // kQkvRope, kAttention: index into Program::kinds
   uint16_t group_layer = 0;  // kQkvRope, kAttention: layer's index inside its KV group
   ValueId in = kNoValue;
   ValueId out = kNoValue;
   ValueId angles = kNoValue;    // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
-  WeightId weight = kNoWeight;  // kEmbed, kRmsNorm, kLinear, kLogits (head)
-  WeightId q_norm = kNoWeight;  // kQkvRope: RMSNorm over head_dim, per head
-  WeightId k_norm = kNoWeight;
-  WeightId norm = kNoWeight;  // kLogits: final RMSNorm
-  float epsilon = 0.0f;       // kRmsNorm, kQkvRope, kLogits
-  uint16_t rope = 0;          // kRopeAngles
+  WeightId weight = kNoWeight;  // kEmbed, kNorm, kLinear, kLogits (head)
+  WeightId q_norm = kNoWeight;  // kQkvRope: RMSNorm of each head when it has head_dim elements, of
+  WeightId k_norm = kNoWeight;  // all q (k) heads as one when it has theirs
+  WeightId norm = kNoWeight;    // kLogits: the final norm
+  WeightId bias = kNoWeight;    // NormKind::kLayer
+  WeightId positions = kNoWeight;  // kEmbed: f32 rows, one for each position, or none
+  float epsilon = 0.0f;            // kNorm, kQkvRope, kLogits
+  float factor = 1.0f;             // kEmbed: of the token's row; kLogits: of the logits
+  float softcap = 0.0f;            // kLogits: as AttentionKind's, after the factor
+  uint16_t rope = 0;               // kRopeAngles
 };
 
 struct Program {
@@ -101,5 +116,8 @@ struct Program {
   uint32_t max_context = 0;     // positions are below this
   Slice logits;                 // Region::kIo, [max_logit_rows, vocab] f32
 };
+
+// Whether a kQkvRope step's q norm and k norm are each one over all heads.
+bool NormsSpanHeads(const Program& program, const Step& step);
 
 }  // namespace arn

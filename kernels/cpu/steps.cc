@@ -22,9 +22,18 @@ class Runner {
 
   void Embed(const Step& step) const {
     const Weight& weight = program_.weights[step.weight];
-    ForRows(weight.cols, [&](uint32_t row) {
-      UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), Row(step.out, row));
-    });
+    const float* positions = Vector(step.positions);
+    for (const SequenceRows& sequence : args_.sequences) {
+      ForRange(sequence.n_rows, weight.cols, [&](uint32_t i) {
+        const uint32_t row = sequence.first_row + i;
+        float* out = Row(step.out, row);
+        UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), out);
+        if (step.factor != 1.0f) state_.simd.softcap(out, weight.cols, step.factor, 0.0f);
+        if (positions == nullptr) return;
+        const float* at = positions + uint64_t{sequence.first_position + i} * weight.cols;
+        for (uint32_t c = 0; c < weight.cols; ++c) out[c] += at[c];
+      });
+    }
   }
 
   // As kernels/reference/rope_angles.cc.
@@ -41,11 +50,11 @@ class Runner {
     });
   }
 
-  void RmsNorm(const Step& step) const {
+  void Norm(const Step& step) const {
     const uint32_t width = Width(step.in);
+    const NormArgs norm = NormOf(step, step.weight);
     ForRows(width, [&](uint32_t row) {
-      state_.simd.rms_norm(Row(step.in, row), Vector(step.weight), width, step.epsilon,
-                           Row(step.out, row));
+      state_.simd.norm(norm, Row(step.in, row), width, Row(step.out, row));
     });
   }
 
@@ -57,9 +66,10 @@ class Runner {
     base.group = &group;
     base.pools = KvPoolsOf(group, state_.memory);
     base.group_layer = step.group_layer;
-    base.rotary_dim = program_.ropes[kind.rope].rotary_dim;
+    base.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
     base.q_norm = Vector(step.q_norm);
     base.k_norm = Vector(step.k_norm);
+    base.norms_span_heads = NormsSpanHeads(program_, step);
     base.epsilon = step.epsilon;
     base.shares_kv = step.shares_kv;
     for (const SequenceRows& sequence : args_.sequences) {
@@ -67,7 +77,7 @@ class Runner {
         QkvRopeArgs a = base;
         a.table = &sequence.tables[kind.group];
         a.position = sequence.first_position + i;
-        a.angles = Row(step.angles, sequence.first_row + i);
+        if (kind.rope != kNoRope) a.angles = Row(step.angles, sequence.first_row + i);
         state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
       });
     }
@@ -115,20 +125,31 @@ class Runner {
     });
   }
 
+  void Act(const Step& step) const {
+    const uint32_t width = Width(step.in);
+    ForRows(width,
+            [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, step.activation); });
+  }
+
   void Linear(const Step& step) const {
     Matmul(state_, step.weight, Data(step.in), rows_, step.accumulate, Data(step.out));
   }
 
   void Logits(const Step& step) const {
     const uint32_t width = Width(step.in);
+    const NormArgs norm = NormOf(step, step.norm);
     uint32_t n = 0;
     ForEachLogitRow(args_, [&](uint32_t row) {
-      state_.simd.rms_norm(Row(step.in, row), Vector(step.norm), width, step.epsilon,
-                           state_.normed + uint64_t{n} * width);
+      state_.simd.norm(norm, Row(step.in, row), width, state_.normed + uint64_t{n} * width);
       ++n;
     });
-    Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false,
-           state_.memory.As<float>(program_.logits));
+    auto* logits = state_.memory.As<float>(program_.logits);
+    Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false, logits);
+    if (step.factor == 1.0f && step.softcap == 0.0f) return;
+    ForRange(n, program_.vocab, [&](uint32_t i) {
+      state_.simd.softcap(logits + uint64_t{i} * program_.vocab, program_.vocab, step.factor,
+                          step.softcap);
+    });
   }
 
  private:
@@ -143,6 +164,10 @@ class Runner {
   template <typename Body>
   void ForRows(uint32_t width, const Body& body) const {
     ForRange(rows_, width, body);
+  }
+
+  NormArgs NormOf(const Step& step, WeightId weight) const {
+    return {step.norm_kind, Vector(weight), Vector(step.bias), step.epsilon, step.accumulate};
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
@@ -166,11 +191,12 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
   switch (step.op) {
     case Op::kEmbed: return runner.Embed(step);
     case Op::kRopeAngles: return runner.RopeAngles(step);
-    case Op::kRmsNorm: return runner.RmsNorm(step);
+    case Op::kNorm: return runner.Norm(step);
     case Op::kLinear: return runner.Linear(step);
     case Op::kQkvRope: return runner.QkvRope(step);
     case Op::kAttention: return runner.Attention(step);
     case Op::kGatedAct: return runner.GatedAct(step);
+    case Op::kAct: return runner.Act(step);
     case Op::kLogits: return runner.Logits(step);
   }
 }

@@ -29,7 +29,8 @@ void Attention(const AttentionArgs& args, const float* q, float* out, float* scr
       for (uint32_t i = 0; i < dim; ++i) {
         dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
       }
-      scratch[p - first] = static_cast<float>(dot * static_cast<double>(kind.scale));
+      scratch[p - first] =
+          Softcap(static_cast<float>(dot * static_cast<double>(kind.scale)), kind.softcap);
       largest = Max(largest, scratch[p - first]);
     }
     double sum = 0.0;

@@ -63,9 +63,13 @@ class Runner {
   void RunStep(const Step& step) {
     const auto rows = static_cast<uint32_t>(args_.tokens.size());
     switch (step.op) {
-      case Op::kEmbed:
-        reference::Embed(args_.tokens, program_.weights[step.weight], Data(step.out));
+      case Op::kEmbed: {
+        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+          reference::Embed(args_.tokens[row], position, program_.weights[step.weight], step.factor,
+                           state_.Vector(step.positions), Row(step.out, row));
+        });
         return;
+      }
       case Op::kRopeAngles: {
         const RopeKind& rope = program_.ropes[step.rope];
         ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
@@ -73,12 +77,14 @@ class Runner {
         });
         return;
       }
-      case Op::kRmsNorm:
+      case Op::kNorm: {
+        const reference::NormArgs norm = {step.norm_kind, state_.Vector(step.weight),
+                                          state_.Vector(step.bias), step.epsilon, step.accumulate};
         for (uint32_t row = 0; row < rows; ++row) {
-          reference::RmsNorm(Row(step.in, row), Vector(step.weight), Width(step.in), step.epsilon,
-                             Row(step.out, row));
+          reference::Norm(norm, Row(step.in, row), Width(step.in), Row(step.out, row));
         }
         return;
+      }
       case Op::kLinear:
         reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
                           Data(step.out), state_.scratch);
@@ -89,6 +95,11 @@ class Runner {
         for (uint32_t row = 0; row < rows; ++row) {
           reference::GatedAct(Row(step.in, row), Width(step.out), step.activation,
                               Row(step.out, row));
+        }
+        return;
+      case Op::kAct:
+        for (uint32_t row = 0; row < rows; ++row) {
+          reference::Act(Row(step.in, row), Width(step.in), step.activation);
         }
         return;
       case Op::kLogits: reference::Logits(state_, step, args_); return;
@@ -104,15 +115,16 @@ class Runner {
     a.group = &group;
     a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
-    a.rotary_dim = program_.ropes[kind.rope].rotary_dim;
-    a.q_norm = Vector(step.q_norm);
-    a.k_norm = Vector(step.k_norm);
+    a.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
+    a.q_norm = state_.Vector(step.q_norm);
+    a.k_norm = state_.Vector(step.k_norm);
+    a.norms_span_heads = NormsSpanHeads(program_, step);
     a.epsilon = step.epsilon;
     a.shares_kv = step.shares_kv;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.position = position;
-      a.angles = Row(step.angles, row);
+      a.angles = kind.rope == kNoRope ? nullptr : Row(step.angles, row);
       reference::QkvRope(a, Row(step.in, row));
     });
   }
@@ -135,10 +147,6 @@ class Runner {
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
   float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
   float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
-  // Null for kNoWeight.
-  const float* Vector(WeightId id) const {
-    return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program_.weights[id].data);
-  }
 
   const State& state_;
   const Program& program_;

@@ -3,10 +3,13 @@
 
 namespace arn::reference {
 
-void Embed(Span<const int32_t> tokens, const Weight& weight, float* out) {
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    UnpackRowF32(weight, static_cast<uint32_t>(tokens[i]), out + i * weight.cols);
-  }
+void Embed(int32_t token, uint32_t position, const Weight& weight, float factor,
+           const float* positions, float* out) {
+  UnpackRowF32(weight, static_cast<uint32_t>(token), out);
+  for (uint32_t i = 0; i < weight.cols; ++i) out[i] *= factor;
+  if (positions == nullptr) return;
+  const float* row = positions + uint64_t{position} * weight.cols;
+  for (uint32_t i = 0; i < weight.cols; ++i) out[i] += row[i];
 }
 
 }  // namespace arn::reference

@@ -5,10 +5,17 @@
 namespace arn::reference {
 namespace {
 
-float Apply(Activation activation, float x) {
+float Apply(Activation activation, float single) {
+  const auto x = static_cast<double>(single);
   switch (activation) {
     case Activation::kSilu:  // Elfwing et al., 2017: x * sigmoid(x)
-      return x / (1.0f + std::exp(-x));
+      return single / (1.0f + std::exp(-single));
+    case Activation::kGeluTanh: {  // Hendrycks and Gimpel, 2016, its approximation
+      const double y = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
+      return static_cast<float>(0.5 * x * (1.0 + std::tanh(y)));
+    }
+    case Activation::kGelu:
+      return static_cast<float>(0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)));
   }
   return 0.0f;
 }
@@ -18,6 +25,16 @@ float Apply(Activation activation, float x) {
 // Shazeer, "GLU Variants Improve Transformer", 2020.
 void GatedAct(const float* in, uint32_t n, Activation activation, float* out) {
   for (uint32_t i = 0; i < n; ++i) out[i] = Apply(activation, in[i]) * in[n + i];
+}
+
+void Act(float* x, uint32_t n, Activation activation) {
+  for (uint32_t i = 0; i < n; ++i) x[i] = Apply(activation, x[i]);
+}
+
+float Softcap(float x, float softcap) {
+  if (softcap == 0.0f) return x;
+  const auto cap = static_cast<double>(softcap);
+  return static_cast<float>(cap * std::tanh(static_cast<double>(x) / cap));
 }
 
 }  // namespace arn::reference

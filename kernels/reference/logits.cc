@@ -6,15 +6,18 @@ namespace arn::reference {
 // Final norm and head of the rows that want logits.
 void Logits(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
-  const Weight& norm = program.weights[step.norm];
+  const NormArgs norm = {step.norm_kind, state.Vector(step.norm), state.Vector(step.bias),
+                         step.epsilon, false};
   const Weight& head = program.weights[step.weight];
   const uint32_t width = program.values[step.in].width;
   const auto* x = state.memory.As<float>(program.values[step.in].slice);
   auto* logits = state.memory.As<float>(program.logits);
   ForEachLogitRow(args, [&](uint32_t row) {
-    RmsNorm(x + uint64_t{row} * width, reinterpret_cast<const float*>(norm.data), width,
-            step.epsilon, state.normed);
+    Norm(norm, x + uint64_t{row} * width, width, state.normed);
     Linear(state.normed, 1, head, /*accumulate=*/false, logits, state.scratch);
+    for (uint32_t i = 0; i < program.vocab; ++i) {
+      logits[i] = Softcap(logits[i] * step.factor, step.softcap);
+    }
     logits += program.vocab;
   });
 }

@@ -21,14 +21,25 @@ struct QuantizedRow {
 // xnn_f32_qd8_asymmetric_quantization_params and its qd8 convert operator.
 QuantizedRow QuantizeRow(const float* x, uint32_t n, int8_t* values);
 
-// out[i, :] = row tokens[i] of weight.
-void Embed(Span<const int32_t> tokens, const Weight& weight, float* out);
+// out = row `token` of weight times `factor`, plus row `position` of `positions` [.., weight.cols]
+// unless it is null.
+void Embed(int32_t token, uint32_t position, const Weight& weight, float factor,
+           const float* positions, float* out);
 
 // out[rotary_dim]: cos then sin of position * inv_freq[j], times the amplitude.
 void RopeAngles(uint32_t position, const RopeKind& rope, float* out);
 
-// out = x / sqrt(mean(x^2) + epsilon) * weight. x and out [n]; they may be the same array.
-void RmsNorm(const float* x, const float* weight, uint32_t n, float epsilon, float* out);
+// out (+)= x / sqrt(mean(x^2) + epsilon) * weight for NormKind::kRms,
+// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias for kLayer.
+// x and out [n]; they may be the same array. bias: null for kRms.
+struct NormArgs {
+  NormKind kind;
+  const float* weight;
+  const float* bias;
+  float epsilon;
+  bool accumulate;
+};
+void Norm(const NormArgs& args, const float* x, uint32_t n, float* out);
 
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias. int8 and int4 weights: x is
 // quantised per row and the products are summed as integers, int4 per block.
@@ -47,15 +58,16 @@ struct QkvRopeArgs {
   uint32_t group_layer;
   uint32_t position;
   uint32_t rotary_dim;
-  bool shares_kv;  // qkv is q alone; nothing is written
-  const float* angles;
+  bool shares_kv;       // qkv is q alone; nothing is written
+  const float* angles;  // null: nothing is rotated
   const float* q_norm;
   const float* k_norm;
+  bool norms_span_heads;  // of all q, or k, heads as one; else of each
   float epsilon;
 };
 void QkvRope(const QkvRopeArgs& args, float* qkv);
 
-// One token: out [n_heads * head_dim] = softmax(q k^T * scale) v over the visible positions.
+// One token: out [n_heads * head_dim] = softmax(cap(q k^T * scale)) v over the visible positions.
 // scratch [context] f32.
 struct AttentionArgs {
   const AttentionKind* kind;
@@ -69,5 +81,11 @@ void Attention(const AttentionArgs& args, const float* q, float* out, float* scr
 
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up].
 void GatedAct(const float* in, uint32_t n, Activation activation, float* out);
+
+// x[n] = activation(x[n]).
+void Act(float* x, uint32_t n, Activation activation);
+
+// softcap * tanh(x / softcap), or x when softcap is 0 (Bello et al., 2016, arXiv:1611.09940).
+float Softcap(float x, float softcap);
 
 }  // namespace arn::reference

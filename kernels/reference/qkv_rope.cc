@@ -16,17 +16,33 @@ void Rotate(const float* angles, uint32_t rotary_dim, float* head) {
   }
 }
 
+// The q heads as one vector, and the k heads as another.
+void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
+  const AttentionKind& kind = *args.kind;
+  const auto norm = [&](const float* weight, float* heads, uint32_t n_heads) {
+    if (weight == nullptr) return;
+    Norm({NormKind::kRms, weight, nullptr, args.epsilon, false}, heads, n_heads * kind.head_dim,
+         heads);
+  };
+  norm(args.q_norm, qkv, kind.n_heads);
+  if (!args.shares_kv) {
+    norm(args.k_norm, qkv + uint64_t{kind.n_heads} * kind.head_dim, kind.n_kv_heads);
+  }
+}
+
 }  // namespace
 
 void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const uint32_t dim = kind.head_dim;
   const uint32_t turned_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
+  if (args.norms_span_heads) NormAllHeads(args, qkv);
   for (uint32_t h = 0; h < turned_heads; ++h) {
     float* head = qkv + uint64_t{h} * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
-    if (norm != nullptr) RmsNorm(head, norm, dim, args.epsilon, head);
-    Rotate(args.angles, args.rotary_dim, head);
+    const NormArgs norm_args = {NormKind::kRms, norm, nullptr, args.epsilon, false};
+    if (norm != nullptr && !args.norms_span_heads) Norm(norm_args, head, dim, head);
+    if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
   }
   if (args.shares_kv) return;
   const KvGroup& group = *args.group;

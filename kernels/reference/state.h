@@ -14,6 +14,11 @@ struct State {
   std::byte* scratch = nullptr;  // of Linear
   float* scores = nullptr;       // [max_context]
   float* normed = nullptr;       // [widest input of kLogits]
+
+  // Null for kNoWeight.
+  const float* Vector(WeightId id) const {
+    return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program->weights[id].data);
+  }
 };
 
 void Logits(const State& state, const Step& step, const RunArgs& args);

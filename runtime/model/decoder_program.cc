@@ -5,7 +5,7 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 9;
+constexpr uint32_t kStepsPerLayer = 11;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
 
 // Collects steps and stretches the lifetimes of the values that they touch.
@@ -55,7 +55,8 @@ struct LayerValues {
   ValueId q;  // of layers that share another's KV; kNoValue when there are none
 };
 
-// One pre-norm decoder layer: x += Wo attention(norm(x)); x += Wdown act(Wgu norm(x)).
+// One decoder layer: x += post(Wo attention(pre(x))); x += post(Wdown act(Wup pre(x))), where each
+// pre and post is a norm or nothing. In a parallel layer both blocks read the x before either sum.
 void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const ValueId* angles,
               Builder* builder) {
   const LayerSpec& layer = spec.layers[index];
@@ -74,24 +75,60 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     step.out = out;
     step.weight = weight;
     step.activation = kind.activation;
-    step.accumulate = op == Op::kLinear && out == v.x;
+    step.accumulate = out == v.x;
     step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
     if (op == Op::kQkvRope) {
-      step.angles = angles[kind.attention.rope];
+      if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;
       step.k_norm = layer.k_norm;
     }
     builder->Add(step);
   };
-  add(Op::kRmsNorm, v.x, v.normed, layer.attention_norm);
-  add(Op::kLinear, v.normed, qkv, layer.qkv);
+  // x normalised into `out`; x itself when there is no norm.
+  auto pre_norm = [&](ValueId out, WeightId weight, WeightId bias) {
+    if (weight == kNoWeight) return v.x;
+    Step step = base;
+    step.op = Op::kNorm;
+    step.norm_kind = kind.norm;
+    step.in = v.x;
+    step.out = out;
+    step.weight = weight;
+    step.bias = bias;
+    builder->Add(step);
+    return out;
+  };
+  // x += matrix(in), by way of `branch` and a norm when there is one.
+  auto add_block = [&](ValueId in, WeightId matrix, ValueId branch, WeightId norm) {
+    if (norm == kNoWeight) return add(Op::kLinear, in, v.x, matrix);
+    add(Op::kLinear, in, branch, matrix);
+    add(Op::kNorm, branch, v.x, norm);
+  };
+  const ValueId attention_in = pre_norm(v.normed, layer.attention_norm, layer.attention_norm_bias);
+  ValueId ffn_in = kNoValue;
+  if (kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  add(Op::kLinear, attention_in, qkv, layer.qkv);
   add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
   add(Op::kAttention, qkv, v.attention, kNoWeight);
-  add(Op::kLinear, v.attention, v.x, layer.attention_out);
-  add(Op::kRmsNorm, v.x, v.ffn_normed, layer.ffn_norm);
-  add(Op::kLinear, v.ffn_normed, v.gate_up, layer.gate_up);
-  add(Op::kGatedAct, v.gate_up, v.activated, kNoWeight);
-  add(Op::kLinear, v.activated, v.x, layer.down);
+  add_block(v.attention, layer.attention_out, v.normed, layer.attention_post_norm);
+  if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  add(Op::kLinear, ffn_in, v.gate_up, layer.gate_up);
+  ValueId activated = v.activated;
+  if (kind.is_gated) {
+    add(Op::kGatedAct, v.gate_up, activated, kNoWeight);
+  } else {
+    activated = v.gate_up;
+    add(Op::kAct, v.gate_up, kNoValue, kNoWeight);
+  }
+  add_block(activated, layer.down, v.ffn_normed, layer.ffn_post_norm);
+}
+
+// Whether two layers have the same steps: then the values of one live as those of the other.
+bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
+  const auto both = [](WeightId x, WeightId y) { return (x == kNoWeight) == (y == kNoWeight); };
+  return spec.kinds[a.kind].is_parallel == spec.kinds[b.kind].is_parallel &&
+         both(a.attention_norm, b.attention_norm) &&
+         both(a.attention_post_norm, b.attention_post_norm) && both(a.ffn_norm, b.ffn_norm) &&
+         both(a.ffn_post_norm, b.ffn_post_norm);
 }
 
 // The widest that any kind needs.
@@ -121,7 +158,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     if (kind.attention.n_heads != spec.kinds[0].attention.n_heads ||
         kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
         kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
-        kind.ffn_dim != spec.kinds[0].ffn_dim) {
+        kind.ffn_dim != spec.kinds[0].ffn_dim || kind.is_gated != spec.kinds[0].is_gated) {
       return diag->Fail(Status::kUnsupported,
                         "model.kinds: layers with different head counts or ffn_dim in one model");
     }
@@ -142,8 +179,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   v.qkv = builder.NewValue("qkv", qkv_width);
   v.attention = builder.NewValue("attention", attention_width);
   v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
-  v.gate_up = builder.NewValue("gate_up", 2 * ffn_dim);
-  v.activated = builder.NewValue("activated", ffn_dim);
+  const bool is_gated = spec.kinds[0].is_gated;
+  v.gate_up = builder.NewValue("gate_up", (is_gated ? 2 : 1) * ffn_dim);
+  v.activated = is_gated ? builder.NewValue("activated", ffn_dim) : kNoValue;
   v.q = kNoValue;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shares_kv && v.q == kNoValue) v.q = builder.NewValue("q", attention_width);
@@ -153,6 +191,8 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.op = Op::kEmbed;
   embed.out = v.x;
   embed.weight = spec.embedding;
+  embed.factor = spec.embedding_factor;
+  embed.positions = spec.positions;
   builder.Add(embed);
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
@@ -163,11 +203,15 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     step.rope = static_cast<uint16_t>(i);
     builder.Add(step);
   }
+  bool is_uniform = true;
+  for (const LayerSpec& layer : spec.layers) {
+    is_uniform = is_uniform && SameSteps(spec, layer, spec.layers[0]);
+  }
   for (uint32_t i = 0; i < n_layers; ++i) {
     AddLayer(spec, i, v, angles, &builder);
-    if (i == 0) {
+    if (i == 0 && is_uniform) {
       for (ValueId id : {v.normed, v.qkv, v.attention, v.ffn_normed, v.gate_up, v.activated}) {
-        builder.FreezeLifetimes(id);
+        if (id != kNoValue) builder.FreezeLifetimes(id);
       }
       // The first layer has KV of its own; in those that have not, q takes qkv's place.
       if (v.q != kNoValue) {
@@ -181,7 +225,11 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   logits.op = Op::kLogits;
   logits.layer = static_cast<uint16_t>(n_layers);
   logits.in = v.x;
+  logits.norm_kind = spec.final_norm_kind;
   logits.norm = spec.final_norm;
+  logits.bias = spec.final_norm_bias;
+  logits.factor = spec.logits_factor;
+  logits.softcap = spec.logits_softcap;
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
   builder.Add(logits);

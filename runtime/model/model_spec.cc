@@ -5,6 +5,7 @@
 
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "runtime/model/read_tensor.h"
 
 namespace arn {
 namespace {
@@ -16,8 +17,6 @@ constexpr uint32_t kMaxKinds = 256;
 constexpr uint32_t kMaxTensors = 1u << 20;
 constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxHeadDim = 1024;
-constexpr uint32_t kMaxWidth = 1u << 20;
-constexpr uint32_t kMaxVocab = 1u << 22;
 constexpr uint32_t kMaxContext = 1u << 24;
 constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
 
@@ -38,74 +37,6 @@ Status CheckEpsilon(const char* field, float value, Diag* diag) {
                     static_cast<double>(value));
 }
 
-Status ReadDType(const fbs::Tensor& tensor, DType* out, Diag* diag) {
-  switch (tensor.dtype()) {
-    case fbs::DType::F32: *out = DType::kF32; return Status::kOk;
-    case fbs::DType::F16: *out = DType::kF16; return Status::kOk;
-    case fbs::DType::Bf16: *out = DType::kBf16; return Status::kOk;
-    case fbs::DType::Int8: *out = DType::kInt8; return Status::kOk;
-    case fbs::DType::Int4: *out = DType::kInt4; return Status::kOk;
-  }
-  return diag->Fail(Status::kUnsupported, "tensor %s: dtype %u is not known to this version",
-                    tensor.name()->c_str(), static_cast<unsigned>(tensor.dtype()));
-}
-
-Status ReadLayout(const fbs::Tensor& tensor, WeightLayout* out, Diag* diag) {
-  const fbs::Layout* layout = tensor.layout();
-  if (layout == nullptr) {
-    return diag->Fail(Status::kBadBundle, "tensor %s has no layout", tensor.name()->c_str());
-  }
-  switch (layout->order()) {
-    case fbs::WeightOrder::Rows: out->order = WeightOrder::kRows; break;
-    case fbs::WeightOrder::Panels: out->order = WeightOrder::kPanels; break;
-    default:
-      return diag->Fail(Status::kUnsupported, "tensor %s: order %u is not known to this version",
-                        tensor.name()->c_str(), static_cast<unsigned>(layout->order()));
-  }
-  out->nr = layout->nr();
-  out->kr = layout->kr();
-  out->sr = layout->sr();
-  out->planes = layout->planes();
-  return Status::kOk;
-}
-
-Status ReadTensor(const Bundle& bundle, const fbs::Tensor& tensor, Weight* out, Diag* diag) {
-  const char* name = tensor.name()->c_str();  // a key, so the verifier made sure that it is there
-  const fbs::Segment* segment = tensor.segment();
-  if (segment == nullptr) return diag->Fail(Status::kBadBundle, "tensor %s has no segment", name);
-  ARN_TRY(ReadDType(tensor, &out->dtype, diag));
-  ARN_TRY(ReadLayout(tensor, &out->layout, diag));
-  out->is_vector = tensor.is_vector();
-  out->rows = tensor.rows();
-  out->cols = tensor.cols();
-  uint64_t expected = 0;
-  if (out->is_vector) {
-    if (out->dtype != DType::kF32 || out->layout.order != WeightOrder::kRows || out->rows != 1 ||
-        out->cols == 0 || out->cols > kMaxWidth) {
-      return diag->Fail(Status::kBadBundle, "tensor %s: a vector is one f32 row of 1..%u elements",
-                        name, kMaxWidth);
-    }
-    expected = uint64_t{out->cols} * sizeof(float);
-  } else if (out->rows == 0 || out->cols == 0 || out->rows > kMaxVocab * 4u ||
-             out->cols > kMaxWidth ||
-             !PackedBytes(out->dtype, out->layout, out->rows, out->cols, &expected)) {
-    return diag->Fail(Status::kBadBundle,
-                      "tensor %s: %s [%u, %u] in layout nr %u kr %u sr %u planes %u does not exist",
-                      name, DTypeName(out->dtype), out->rows, out->cols, out->layout.nr,
-                      out->layout.kr, out->layout.sr, out->layout.planes);
-  }
-  if (segment->bytes() != expected) {
-    return diag->Fail(Status::kBadBundle,
-                      "tensor %s: %s [%u, %u] takes %" PRIu64 " bytes, the segment has %" PRIu64,
-                      name, DTypeName(out->dtype), out->rows, out->cols, expected,
-                      static_cast<uint64_t>(segment->bytes()));
-  }
-  ARN_TRY(CheckSegment(bundle, *segment, name, diag));
-  out->data = bundle.segments.data() + segment->offset();
-  out->bytes = segment->bytes();
-  return Status::kOk;
-}
-
 Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, Diag* diag) {
   ARN_TRY(CheckRange("ropes.rotary_dim", rope.rotary_dim(), 2, kMaxHeadDim, diag));
   ARN_TRY(CheckFinite("ropes.amplitude", rope.amplitude(), diag));
@@ -119,6 +50,31 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, Diag* diag) {
   out->amplitude = rope.amplitude();
   out->inv_freq = {rope.inv_freq()->data(), half};
   return Status::kOk;
+}
+
+Status ReadNormKind(const char* field, fbs::NormKind kind, NormKind* out, Diag* diag) {
+  switch (kind) {
+    case fbs::NormKind::Rms: *out = NormKind::kRms; return Status::kOk;
+    case fbs::NormKind::Layer: *out = NormKind::kLayer; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
+                    static_cast<unsigned>(kind));
+}
+
+Status ReadActivation(fbs::Activation activation, Activation* out, Diag* diag) {
+  switch (activation) {
+    case fbs::Activation::Silu: *out = Activation::kSilu; return Status::kOk;
+    case fbs::Activation::GeluTanh: *out = Activation::kGeluTanh; return Status::kOk;
+    case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.kinds.activation %u is not known to this version",
+                    static_cast<unsigned>(activation));
+}
+
+Status CheckSoftcap(const char* field, float value, Diag* diag) {
+  if (std::isfinite(value) && value >= 0.0f) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0 or a positive number", field,
+                    static_cast<double>(value));
 }
 
 bool FitsGroup(const AttentionKind& kind, const KvGroupSpec& group) {
@@ -141,34 +97,31 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
     return diag->Fail(Status::kBadBundle, "model.kinds: %u heads are not a multiple of %u kv heads",
                       kind.n_heads(), kind.n_kv_heads());
   }
-  if (kind.rope() >= ropes.size()) {
+  if (kind.rope() != kNoRope && kind.rope() >= ropes.size()) {
     return diag->Fail(Status::kBadBundle, "model.kinds.rope is %u of %zu", kind.rope(),
                       ropes.size());
   }
-  if (ropes[kind.rope()].rotary_dim > kind.head_dim()) {
+  if (kind.rope() != kNoRope && ropes[kind.rope()].rotary_dim > kind.head_dim()) {
     return diag->Fail(Status::kBadBundle, "model.kinds: rotary_dim %u exceeds head_dim %u",
                       ropes[kind.rope()].rotary_dim, kind.head_dim());
   }
-  if (kind.norm() != fbs::NormKind::Rms) {
-    return diag->Fail(Status::kUnsupported, "model.kinds.norm %u is not known to this version",
-                      static_cast<unsigned>(kind.norm()));
-  }
-  if (kind.activation() != fbs::Activation::Silu) {
-    return diag->Fail(Status::kUnsupported,
-                      "model.kinds.activation %u is not known to this version",
-                      static_cast<unsigned>(kind.activation()));
-  }
+  ARN_TRY(ReadNormKind("kinds.norm", kind.norm(), &out->norm, diag));
+  ARN_TRY(ReadActivation(kind.activation(), &out->activation, diag));
+  ARN_TRY(CheckSoftcap("kinds.softcap", kind.softcap(), diag));
   attention.n_heads = kind.n_heads();
   attention.n_kv_heads = kind.n_kv_heads();
   attention.head_dim = kind.head_dim();
   attention.window = kind.window();
   attention.chunk = kind.chunk();
   attention.scale = kind.attention_scale();
+  attention.softcap = kind.softcap();
   attention.rope = kind.rope();
   out->ffn_dim = kind.ffn_dim();
   out->norm_epsilon = kind.norm_epsilon();
-  out->activation = Activation::kSilu;
   out->has_qk_norm = kind.has_qk_norm();
+  out->qk_norm_spans_heads = kind.qk_norm_spans_heads();
+  out->is_gated = kind.is_gated();
+  out->is_parallel = kind.is_parallel();
 
   uint32_t group = 0;
   while (group < spec->n_groups && !FitsGroup(attention, spec->groups[group])) ++group;
@@ -243,6 +196,31 @@ Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, L
   return Status::kOk;
 }
 
+// A norm that may be absent, and its bias when it is one of NormKind::kLayer.
+Status ReadNorm(const char* place, uint32_t layer, uint32_t weight, uint32_t bias, NormKind kind,
+                uint64_t size, Shapes* shapes, WeightId* out_weight, WeightId* out_bias) {
+  if (weight == kNoIndex) return Status::kOk;
+  ARN_TRY(shapes->Vector(place, layer, weight, size));
+  *out_weight = weight;
+  if (kind != NormKind::kLayer) return Status::kOk;
+  ARN_TRY(shapes->Vector(place, layer, bias, size));
+  *out_bias = bias;
+  return Status::kOk;
+}
+
+// Norms behind a block are RMS ones: no known model has another.
+Status ReadNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                 uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+  ARN_TRY(ReadNorm("attention_norm", index, layer.attention_norm(), layer.attention_norm_bias(),
+                   kind.norm, hidden, shapes, &out->attention_norm, &out->attention_norm_bias));
+  ARN_TRY(ReadNorm("ffn_norm", index, layer.ffn_norm(), layer.ffn_norm_bias(), kind.norm, hidden,
+                   shapes, &out->ffn_norm, &out->ffn_norm_bias));
+  ARN_TRY(ReadNorm("attention_post_norm", index, layer.attention_post_norm(), kNoIndex,
+                   NormKind::kRms, hidden, shapes, &out->attention_post_norm, nullptr));
+  return ReadNorm("ffn_post_norm", index, layer.ffn_post_norm(), kNoIndex, NormKind::kRms, hidden,
+                  shapes, &out->ffn_post_norm, nullptr);
+}
+
 Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, LayerSpec* out,
                  Diag* diag) {
   if (layer.kind() >= spec->kinds.size()) {
@@ -256,24 +234,29 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
   const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{a.n_kv_heads} * a.head_dim;
   Shapes shapes(spec->weights, diag);
-  ARN_TRY(shapes.Vector("attention_norm", index, layer.attention_norm(), hidden));
   ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
   ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, q_width));
-  ARN_TRY(shapes.Vector("ffn_norm", index, layer.ffn_norm(), hidden));
-  ARN_TRY(shapes.Matrix("gate_up", index, layer.gate_up(), 2 * uint64_t{kind.ffn_dim}, hidden));
+  const uint64_t up_rows = (kind.is_gated ? 2 : 1) * uint64_t{kind.ffn_dim};
+  ARN_TRY(shapes.Matrix("gate_up", index, layer.gate_up(), up_rows, hidden));
   ARN_TRY(shapes.Matrix("down", index, layer.down(), hidden, kind.ffn_dim));
+  ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
+  if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
+    return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
+                      index);
+  }
   if (kind.has_qk_norm) {
-    ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), a.head_dim));
-    ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), a.head_dim));
+    const uint64_t q_size = kind.qk_norm_spans_heads ? q_width : a.head_dim;
+    const uint64_t k_size =
+        kind.qk_norm_spans_heads ? uint64_t{a.n_kv_heads} * a.head_dim : a.head_dim;
+    ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), q_size));
+    ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size));
     out->q_norm = layer.q_norm();
     out->k_norm = layer.k_norm();
   }
   out->kind = layer.kind();
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
-  out->attention_norm = layer.attention_norm();
   out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();
-  out->ffn_norm = layer.ffn_norm();
   out->gate_up = layer.gate_up();
   out->down = layer.down();
   return Status::kOk;
@@ -282,6 +265,25 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
 template <typename V>
 uint64_t CountOf(const V* vector) {
   return vector == nullptr ? 0 : vector->size();
+}
+
+Status ReadPositions(const fbs::Model& model, ModelSpec* out, Diag* diag) {
+  if (model.positions() == kNoIndex) return Status::kOk;
+  if (model.positions() >= out->weights.size()) {
+    return diag->Fail(Status::kBadBundle, "model.positions: tensor %u of %zu", model.positions(),
+                      out->weights.size());
+  }
+  const Weight& w = out->weights[model.positions()];
+  if (w.is_vector || w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows ||
+      w.rows < model.max_context() || w.cols != model.hidden()) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.positions: tensor %u is a %s matrix of [%u, %u], expected f32 rows of "
+                      "[%u or more, %u]",
+                      model.positions(), DTypeName(w.dtype), w.rows, w.cols, model.max_context(),
+                      model.hidden());
+  }
+  out->positions = model.positions();
+  return Status::kOk;
 }
 
 }  // namespace
@@ -304,7 +306,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   ARN_TRY(CheckRange("vocab", model.vocab(), 1, kMaxVocab, diag));
   ARN_TRY(CheckRange("max_context", model.max_context(), 1, kMaxContext, diag));
   ARN_TRY(CheckRange("kinds", CountOf(model.kinds()), 1, kMaxKinds, diag));
-  ARN_TRY(CheckRange("ropes", CountOf(model.ropes()), 1, kMaxRopeKinds, diag));
+  ARN_TRY(CheckRange("ropes", CountOf(model.ropes()), 0, kMaxRopeKinds, diag));
   ARN_TRY(CheckRange("layers", CountOf(model.layers()), 1, kMaxLayers, diag));
   ARN_TRY(CheckRange("tensors", CountOf(model.tensors()), 1, kMaxTensors, diag));
   ARN_TRY(CheckEpsilon("final_norm_epsilon", model.final_norm_epsilon(), diag));
@@ -321,7 +323,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   }
   out->weights = weights;
 
-  ARN_ASSIGN(Span<RopeKind> ropes, arena->AllocateArray<RopeKind>(model.ropes()->size()));
+  ARN_ASSIGN(Span<RopeKind> ropes, arena->AllocateArray<RopeKind>(CountOf(model.ropes())));
   for (uint32_t i = 0; i < ropes.size(); ++i) {
     ARN_TRY(ReadRope(*model.ropes()->Get(i), &ropes[i], diag));
   }
@@ -347,12 +349,23 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   Shapes shapes(out->weights, diag);
   const uint32_t n_layers = model.layers()->size();
   ARN_TRY(shapes.Matrix("embedding", 0, model.embedding(), model.vocab(), model.hidden()));
-  ARN_TRY(shapes.Vector("final_norm", n_layers, model.final_norm(), model.hidden()));
+  ARN_TRY(ReadNormKind("final_norm_kind", model.final_norm_kind(), &out->final_norm_kind, diag));
+  ARN_TRY(ReadNorm("final_norm", n_layers, model.final_norm(), model.final_norm_bias(),
+                   out->final_norm_kind, model.hidden(), &shapes, &out->final_norm,
+                   &out->final_norm_bias));
+  if (out->final_norm == kNoWeight) {
+    return diag->Fail(Status::kBadBundle, "model.final_norm is absent");
+  }
   ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
   out->embedding = model.embedding();
-  out->final_norm = model.final_norm();
   out->head = model.head();
-  return Status::kOk;
+  ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));
+  ARN_TRY(CheckFinite("logits_factor", model.logits_factor(), diag));
+  ARN_TRY(CheckSoftcap("logits_softcap", model.logits_softcap(), diag));
+  out->embedding_factor = model.embedding_factor();
+  out->logits_factor = model.logits_factor();
+  out->logits_softcap = model.logits_softcap();
+  return ReadPositions(model, out, diag);
 }
 
 }  // namespace arn

@@ -18,20 +18,28 @@ struct LayerKindSpec {
   AttentionKind attention;
   uint32_t ffn_dim = 0;
   float norm_epsilon = 0.0f;
+  NormKind norm = NormKind::kRms;
   Activation activation = Activation::kSilu;
   bool has_qk_norm = false;
+  bool qk_norm_spans_heads = false;
+  bool is_gated = true;
+  bool is_parallel = false;
 };
 
 struct LayerSpec {
   uint32_t kind = 0;
   uint32_t group_layer = 0;  // index inside its KV group
   bool shares_kv = false;    // group_layer is an earlier layer's; qkv has the q heads alone
-  WeightId attention_norm = kNoWeight;
+  WeightId attention_norm = kNoWeight;  // kNoWeight: the block reads x itself
+  WeightId attention_norm_bias = kNoWeight;
+  WeightId attention_post_norm = kNoWeight;
   WeightId qkv = kNoWeight;
   WeightId q_norm = kNoWeight;
   WeightId k_norm = kNoWeight;
   WeightId attention_out = kNoWeight;
-  WeightId ffn_norm = kNoWeight;
+  WeightId ffn_norm = kNoWeight;  // kNoWeight: the block reads x itself
+  WeightId ffn_norm_bias = kNoWeight;
+  WeightId ffn_post_norm = kNoWeight;
   WeightId gate_up = kNoWeight;
   WeightId down = kNoWeight;
 };
@@ -58,9 +66,15 @@ struct ModelSpec {
   KvGroupSpec groups[kMaxKvGroups];
   uint32_t n_groups = 0;
   WeightId embedding = kNoWeight;
+  float embedding_factor = 1.0f;
+  WeightId positions = kNoWeight;
+  NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;
+  WeightId final_norm_bias = kNoWeight;
   float final_norm_epsilon = 0.0f;
   WeightId head = kNoWeight;
+  float logits_factor = 1.0f;
+  float logits_softcap = 0.0f;
   uint64_t weight_bytes = 0;  // each tensor once
   uint64_t n_parameters = 0;  // rows * cols of each tensor once
 };

@@ -38,9 +38,13 @@ class Writer {
 const char* ActivationName(Activation activation) {
   switch (activation) {
     case Activation::kSilu: return "silu";
+    case Activation::kGeluTanh: return "gelu_tanh";
+    case Activation::kGelu: return "gelu";
   }
   return "unknown";
 }
+
+const char* NormName(NormKind kind) { return kind == NormKind::kRms ? "rms" : "layer"; }
 
 }  // namespace
 
@@ -60,8 +64,14 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u", i, kind.n_heads,
               kind.n_kv_heads, kind.head_dim, kind.window);
     if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
-    out.Print(" scale %.6g rope %u group %u\n", static_cast<double>(kind.scale), kind.rope,
-              kind.group);
+    out.Print(" scale %.6g", static_cast<double>(kind.scale));
+    if (kind.softcap != 0.0f) out.Print(" softcap %.6g", static_cast<double>(kind.softcap));
+    if (kind.rope == kNoRope) {
+      out.Print(" no rope");
+    } else {
+      out.Print(" rope %u", kind.rope);
+    }
+    out.Print(" group %u\n", kind.group);
   }
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -71,6 +81,8 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.angles != kNoValue) out.Print(" angles %%%u", step.angles);
     if (step.norm != kNoWeight) out.Print(" norm %s", name(context, step.norm));
     if (step.weight != kNoWeight) out.Print(" weight %s", name(context, step.weight));
+    if (step.bias != kNoWeight) out.Print(" bias %s", name(context, step.bias));
+    if (step.positions != kNoWeight) out.Print(" positions %s", name(context, step.positions));
     if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
     switch (step.op) {
@@ -79,13 +91,16 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
         out.Print(" kind %u layer %u", step.kind, step.layer);
         if (step.shares_kv) out.Print(" shares kv %u", step.group_layer);
         break;
-      case Op::kGatedAct: out.Print(" %s", ActivationName(step.activation)); break;
+      case Op::kGatedAct:
+      case Op::kAct: out.Print(" %s", ActivationName(step.activation)); break;
       case Op::kRopeAngles: out.Print(" rope %u", step.rope); break;
+      case Op::kNorm:
+      case Op::kLogits: out.Print(" %s", NormName(step.norm_kind)); break;
       case Op::kEmbed:
-      case Op::kRmsNorm:
-      case Op::kLinear:
-      case Op::kLogits: break;
+      case Op::kLinear: break;
     }
+    if (step.factor != 1.0f) out.Print(" factor %.6g", static_cast<double>(step.factor));
+    if (step.softcap != 0.0f) out.Print(" softcap %.6g", static_cast<double>(step.softcap));
     out.Print("\n");
   }
   return out.size();

@@ -173,7 +173,7 @@ int Main(int argc, char** argv) {
     s.op = op;
     s.in = in;
     s.out = out;
-    s.weight = op == Op::kRmsNorm ? b.AddVector(ones) : weight;
+    s.weight = op == Op::kNorm ? b.AddVector(ones) : weight;
     s.accumulate = accumulate;
     s.angles = angles;
     if (op == Op::kLogits) s.norm = b.AddVector(ones);
@@ -184,12 +184,12 @@ int Main(int argc, char** argv) {
   add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
   for (uint32_t layer = 0; layer < layers; ++layer) {
     base.layer = base.group_layer = static_cast<uint16_t>(layer);
-    add(Op::kRmsNorm, x, normed, kNoWeight);
+    add(Op::kNorm, x, normed, kNoWeight);
     add(Op::kLinear, normed, qkv, matrix(qkv_width, hidden));
     add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
     add(Op::kAttention, qkv, attended, kNoWeight);
     add(Op::kLinear, attended, x, matrix(hidden, heads * dim), true);
-    add(Op::kRmsNorm, x, normed, kNoWeight);
+    add(Op::kNorm, x, normed, kNoWeight);
     add(Op::kLinear, normed, gate_up, matrix(2 * ffn, hidden));
     add(Op::kGatedAct, gate_up, activated, kNoWeight);
     add(Op::kLinear, activated, x, matrix(hidden, ffn), true);

@@ -37,17 +37,14 @@ class Oracle {
              std::vector<double>* out) const {
     const uint32_t dim = s_.head_dim;
     std::vector<double> x(row, row + (s_.n_heads + 2 * s_.n_kv_heads) * dim);
+    if (s_.norms_span_heads) {
+      Normalise(q_norm_, s_.n_heads * dim, x.data());
+      Normalise(k_norm_, s_.n_kv_heads * dim, x.data() + s_.n_heads * dim);
+    }
     for (uint32_t h = 0; h < s_.n_heads + s_.n_kv_heads; ++h) {
       double* head = x.data() + h * dim;
       const auto& norm = h < s_.n_heads ? q_norm_ : k_norm_;
-      if (!norm.empty()) {
-        double sum = 0.0;
-        for (uint32_t i = 0; i < dim; ++i) sum += head[i] * head[i];
-        for (uint32_t i = 0; i < dim; ++i) {
-          head[i] *=
-              static_cast<double>(norm[i]) / std::sqrt(sum / dim + static_cast<double>(epsilon_));
-        }
-      }
+      if (!norm.empty() && !s_.norms_span_heads) Normalise(norm, dim, head);
       const uint32_t half = s_.rotary_dim / 2;
       for (uint32_t i = 0; i < half; ++i) {
         const double angle =
@@ -71,6 +68,14 @@ class Oracle {
   }
 
  private:
+  void Normalise(const std::vector<float>& norm, uint32_t n, double* x) const {
+    double sum = 0.0;
+    for (uint32_t i = 0; i < n; ++i) sum += x[i] * x[i];
+    for (uint32_t i = 0; i < n; ++i) {
+      x[i] *= static_cast<double>(norm[i]) / std::sqrt(sum / n + static_cast<double>(epsilon_));
+    }
+  }
+
   // What the pages keep of it.
   std::vector<double> Stored(std::vector<double> x) const {
     for (uint32_t h = 0; h < s_.n_kv_heads; ++h) {
@@ -99,7 +104,9 @@ class Oracle {
     for (uint32_t t = first; t <= position; ++t) {
       double dot = 0.0;
       for (uint32_t i = 0; i < dim; ++i) dot += x[h * dim + i] * history.k[t][kv * dim + i];
-      p.push_back(dot * Scale(s_));
+      dot *= Scale(s_);
+      const auto cap = static_cast<double>(s_.softcap);
+      p.push_back(cap == 0.0 ? dot : cap * std::tanh(dot / cap));
       largest = std::fmax(largest, p.back());
     }
     for (double& e : p) total += e = std::exp(e - largest);
@@ -131,15 +138,21 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       kind.window = shape.window;
       kind.chunk = shape.chunk;
       kind.scale = static_cast<float>(Oracle::Scale(shape));
-      kind.rope = builder.AddRope(shape.rotary_dim, 10000.0f);
-      const auto q_norm =
-          shape.qk_norm ? RandomFloats(shape.head_dim, 1.0f, &rng) : std::vector<float>();
-      const auto k_norm =
-          shape.qk_norm ? RandomFloats(shape.head_dim, 1.0f, &rng) : std::vector<float>();
+      kind.softcap = shape.softcap;
+      kind.rope = kNoRope;
+      const auto norm = [&](uint32_t heads) {
+        const uint32_t size = shape.head_dim * (shape.norms_span_heads ? heads : 1);
+        return shape.qk_norm ? RandomFloats(size, 1.0f, &rng) : std::vector<float>();
+      };
+      const std::vector<float> q_norm = norm(shape.n_heads), k_norm = norm(shape.n_kv_heads);
       Step angles, rope, attention;
       angles.op = Op::kRopeAngles;
-      angles.rope = static_cast<uint16_t>(kind.rope);
-      angles.out = builder.AddValue(shape.rotary_dim);
+      if (shape.rotary_dim != 0) {
+        kind.rope = builder.AddRope(shape.rotary_dim, 10000.0f);
+        angles.rope = static_cast<uint16_t>(kind.rope);
+        angles.out = builder.AddValue(shape.rotary_dim);
+        builder.AddStep(angles);
+      }
       rope.op = Op::kQkvRope;
       const uint32_t width = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
       rope.in = builder.AddValue(width);
@@ -157,7 +170,6 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       attention = rope;
       attention.op = Op::kAttention;
       attention.out = builder.AddValue(shape.n_heads * shape.head_dim);
-      builder.AddStep(angles);
       builder.AddStep(rope);
       builder.AddStep(attention);
       for (const auto& run : kRuns) {
@@ -167,8 +179,10 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
                      << DTypeName(kv_dtype) << ", " << run.size() << " sequences, first "
                      << run[0].n_rows << " after " << run[0].n_before);
         Session session(GetParam().backend, &builder, GetParam().n_threads);
-        const Oracle oracle(shape, kv_dtype, q_norm, k_norm,
-                            session.program().ropes[kind.rope].inv_freq, rope.epsilon);
+        const Span<const float> frequencies = kind.rope == kNoRope
+                                                  ? Span<const float>()
+                                                  : session.program().ropes[kind.rope].inv_freq;
+        const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope.epsilon);
         std::vector<History> histories(run.size());
         // First what came before, one sequence at a time, then the run itself.
         std::vector<Batch::Part> empty;

@@ -40,19 +40,26 @@ struct AttentionShape {
   uint32_t n_heads, n_kv_heads, head_dim, rotary_dim, window, page_tokens;
   bool qk_norm;
   uint32_t chunk = 0;
+  float softcap = 0.0f;
+  bool norms_span_heads = false;
 };
 inline constexpr AttentionShape kAttentionShapes[] = {
-    {4, 4, 8, 8, 0, 8, false},                                      // narrower than a vector
-    {9, 3, 64, 64, 0, 32, false},                                   // grouped queries
-    {7, 1, 80, 80, 0, 32, false},                                   // 7 : 1, not a power of two
-    {6, 2, 96, 48, 0, 8, true},                                     // partial rotary, q/k norm
-    {4, 2, 128, 128, 0, 32, true},    {8, 8, 64, 64, 1, 8, false},  // sees itself only
-    {4, 2, 64, 64, 8, 8, false},                                    // the window is a page
-    {4, 2, 64, 64, 13, 32, false},                                  // the window ends inside pages
+    {4, 4, 8, 8, 0, 8, false},     // narrower than a vector
+    {9, 3, 64, 64, 0, 32, false},  // grouped queries
+    {7, 1, 80, 80, 0, 32, false},  // 7 : 1, not a power of two
+    {6, 2, 96, 48, 0, 8, true},    // partial rotary, q/k norm
+    {4, 2, 128, 128, 0, 32, true},
+    {8, 8, 64, 64, 1, 8, false},    // sees itself only
+    {4, 2, 64, 64, 8, 8, false},    // the window is a page
+    {4, 2, 64, 64, 13, 32, false},  // the window ends inside pages
     {64, 1, 16, 16, 0, 32, false},  // more query heads than a tile has queries
-    {2, 1, 12, 4, 5, 64, false},      {4, 2, 64, 64, 0, 8, false, 16},  // chunks of whole pages
-    {4, 1, 40, 40, 0, 32, false, 11},  // chunks that end inside pages
-    {2, 2, 16, 16, 6, 8, false, 10},   // a window inside chunks
+    {2, 1, 12, 4, 5, 64, false},
+    {4, 2, 64, 64, 0, 8, false, 16},             // chunks of whole pages
+    {4, 1, 40, 40, 0, 32, false, 11},            // chunks that end inside pages
+    {2, 2, 16, 16, 6, 8, false, 10},             // a window inside chunks
+    {4, 2, 32, 32, 9, 8, false, 0, 5.0f},        // scores that are capped
+    {6, 2, 16, 0, 0, 8, false},                  // nothing is rotated
+    {6, 3, 24, 24, 0, 16, true, 0, 0.0f, true},  // norms of all heads as one
 };
 
 // Pages that are sealed: ranges of a whole page and of parts, of heads that are no multiple of

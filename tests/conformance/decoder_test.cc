@@ -75,12 +75,12 @@ ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
   add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
     base.layer = base.group_layer = static_cast<uint16_t>(layer);
-    add(Op::kRmsNorm, x, normed, norm(s.hidden));
+    add(Op::kNorm, x, normed, norm(s.hidden));
     add(Op::kLinear, normed, qkv, matrix(qkv_width, s.hidden));
     add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
     add(Op::kAttention, qkv, attended, kNoWeight);
     add(Op::kLinear, attended, x, matrix(s.hidden, s.n_heads * s.head_dim), true);
-    add(Op::kRmsNorm, x, normed, norm(s.hidden));
+    add(Op::kNorm, x, normed, norm(s.hidden));
     add(Op::kLinear, normed, gate_up, matrix(2 * s.ffn, s.hidden));
     add(Op::kGatedAct, gate_up, activated, kNoWeight);
     add(Op::kLinear, activated, x, matrix(s.hidden, s.ffn), true);

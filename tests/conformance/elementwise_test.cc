@@ -1,4 +1,4 @@
-// kRmsNorm, kRopeAngles, kGatedAct, and the functions on logits.
+// kNorm, kRopeAngles, kGatedAct, kAct, kEmbed, kLogits, and the functions on logits.
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -9,8 +9,10 @@
 #include "expect_near.h"
 #include "hwy/targets.h"
 #include "kernels/cpu/backend_cpu.h"
+#include "kernels/erf_f32.h"
 #include "kernels/exp_f32.h"
 #include "kernels/reference/backend_reference.h"
+#include "kernels/tanh_f32.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -24,7 +26,7 @@ TEST_P(ElementwiseTest, RmsNorm_OddWidths_EqualTheFormula) {
     ProgramBuilder builder(2, 33, 64);
     const auto weight = RandomFloats(width, 1.0f, &rng);
     Step step;
-    step.op = Op::kRmsNorm;
+    step.op = Op::kNorm;
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(width);
     step.weight = builder.AddVector(weight);
@@ -50,6 +52,55 @@ TEST_P(ElementwiseTest, RmsNorm_OddWidths_EqualTheFormula) {
         }
       }
       ExpectNear(session.ValueData(step.out), expected, kTolerance);
+    }
+  }
+}
+
+TEST_P(ElementwiseTest, Norm_BothKindsInPlaceAndAdded_EqualTheFormula) {
+  std::mt19937 rng(14);
+  for (uint32_t width : {1u, 8u, 17u, 172u, 1021u}) {
+    for (NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+      for (bool accumulate : {false, true}) {
+        SCOPED_TRACE(testing::Message() << width << (accumulate ? " added" : ""));
+        ProgramBuilder builder(2, 5, 64);
+        const auto weight = RandomFloats(width, 1.0f, &rng), bias = RandomFloats(width, 1.0f, &rng);
+        Step step;
+        step.op = Op::kNorm;
+        step.norm_kind = kind;
+        step.accumulate = accumulate;
+        step.in = builder.AddValue(width);
+        step.out = builder.AddValue(width);
+        step.weight = builder.AddVector(weight);
+        if (kind == NormKind::kLayer) step.bias = builder.AddVector(bias);
+        step.epsilon = 1e-5f;
+        builder.AddStep(step);
+        Session session(GetParam().backend, &builder, GetParam().n_threads);
+        auto x = RandomFloats(5 * width, 1.0f, &rng);
+        for (float& e : x) e += 3.0f;  // a mean that matters
+        const auto before = RandomFloats(x.size(), 1.0f, &rng);
+        std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+        std::memcpy(session.ValueData(step.out), before.data(), x.size() * sizeof(float));
+        Batch batch(session.program(), {{0, 5}}, &rng);
+        ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+        std::vector<double> expected(x.size());
+        for (uint32_t r = 0; r < 5; ++r) {
+          const std::vector<double> row(x.begin() + r * width, x.begin() + (r + 1) * width);
+          double mean = 0.0, square = 0.0;
+          if (kind == NormKind::kLayer) {
+            for (double e : row) mean += e / width;
+          }
+          for (double e : row) square += (e - mean) * (e - mean) / width;
+          for (uint32_t c = 0; c < width; ++c) {
+            double y = (row[c] - mean) / std::sqrt(square + static_cast<double>(step.epsilon)) *
+                       static_cast<double>(weight[c]);
+            if (kind == NormKind::kLayer) y += static_cast<double>(bias[c]);
+            if (accumulate) y += static_cast<double>(before[r * width + c]);
+            expected[r * width + c] = y;
+          }
+        }
+        // The mean is subtracted from numbers of its size.
+        ExpectNear(session.ValueData(step.out), expected, 4 * kTolerance);
+      }
     }
   }
 }
@@ -118,6 +169,141 @@ TEST_P(ElementwiseTest, GatedAct_Silu_WithinTheDocumentedError) {
   }
 }
 
+double ExactActivation(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu: return x / (1.0 + std::exp(-x));
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+  }
+  return NAN;
+}
+
+TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
+  std::mt19937 rng(15);
+  for (Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu}) {
+    for (uint32_t width : {1u, 15u, 172u}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << " width " << width);
+      ProgramBuilder builder(2, 16, 64);
+      Step gated, plain;
+      gated.op = Op::kGatedAct;
+      plain.op = Op::kAct;
+      gated.activation = plain.activation = activation;
+      gated.in = builder.AddValue(2 * width);
+      gated.out = builder.AddValue(width);
+      plain.in = builder.AddValue(width);
+      builder.AddStep(gated);
+      builder.AddStep(plain);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      auto in = RandomFloats(16 * 2 * width, 3.0f, &rng), x = RandomFloats(16 * width, 3.0f, &rng);
+      in[0] = 0.0f;
+      in[2 * width] = 80.0f;
+      in[4 * width] = -80.0f;
+      x[0] = -0.0f;
+      x[width] = 200.0f;
+      x[2 * width] = -200.0f;
+      std::memcpy(session.ValueData(gated.in), in.data(), in.size() * sizeof(float));
+      std::memcpy(session.ValueData(plain.in), x.data(), x.size() * sizeof(float));
+      Batch batch(session.program(), {{0, 16}}, &rng);
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      std::vector<double> expected_gated, expected_plain;
+      for (uint32_t r = 0; r < 16; ++r) {
+        for (uint32_t c = 0; c < width; ++c) {
+          const auto gate = static_cast<double>(in[r * 2 * width + c]);
+          const auto up = static_cast<double>(in[r * 2 * width + width + c]);
+          expected_gated.push_back(ExactActivation(activation, gate) * up);
+          expected_plain.push_back(
+              ExactActivation(activation, static_cast<double>(x[r * width + c])));
+        }
+      }
+      ExpectNear(session.ValueData(gated.out), expected_gated, kTolerance);
+      ExpectNear(session.ValueData(plain.in), expected_plain, kTolerance);
+    }
+  }
+}
+
+TEST_P(ElementwiseTest, Embed_FactorAndPositions_EqualTheFormula) {
+  std::mt19937 rng(16);
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kInt8}) {
+    for (bool has_positions : {false, true}) {
+      constexpr uint32_t kVocab = 11, kWidth = 37, kContext = 40;
+      ProgramBuilder builder(kVocab, 9, kContext);
+      const Matrix table = RandomMatrix(dtype, kVocab, kWidth, false, &rng);
+      const Matrix positions = RandomMatrix(DType::kF32, kContext, kWidth, false, &rng);
+      Step step;
+      step.op = Op::kEmbed;
+      step.out = builder.AddValue(kWidth);
+      step.weight = builder.AddMatrix(table, WeightLayout());
+      step.factor = 12.25f;
+      if (has_positions) step.positions = builder.AddMatrix(positions, WeightLayout());
+      builder.AddStep(step);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      Batch batch(session.program(), {{31, 6}, {0, 3}}, &rng);
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      std::vector<double> expected;
+      const uint32_t at[] = {31, 32, 33, 34, 35, 36, 0, 1, 2};
+      for (uint32_t r = 0; r < 9; ++r) {
+        for (uint32_t c = 0; c < kWidth; ++c) {
+          const auto token = static_cast<uint32_t>(batch.tokens[r]);
+          double y = table.exact[token * kWidth + c] * 12.25;
+          if (has_positions) y += positions.exact[at[r] * kWidth + c];
+          expected.push_back(y);
+        }
+      }
+      ExpectNear(session.ValueData(step.out), expected, kTolerance);
+    }
+  }
+}
+
+TEST_P(ElementwiseTest, Logits_NormKindFactorAndSoftcap_EqualTheFormula) {
+  std::mt19937 rng(17);
+  constexpr uint32_t kVocab = 53, kWidth = 24;
+  for (NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+    for (const auto& [factor, softcap] :
+         {std::pair{1.0f, 0.0f}, std::pair{0.125f, 0.0f}, std::pair{3.0f, 30.0f}}) {
+      SCOPED_TRACE(testing::Message() << factor << " " << softcap);
+      ProgramBuilder builder(kVocab, 3, 64);
+      const Matrix head = RandomMatrix(DType::kF32, kVocab, kWidth, false, &rng);
+      const auto weight = RandomFloats(kWidth, 2.0f, &rng), bias = RandomFloats(kWidth, 1.0f, &rng);
+      Step step;
+      step.op = Op::kLogits;
+      step.in = builder.AddValue(kWidth);
+      step.norm_kind = kind;
+      step.norm = builder.AddVector(weight);
+      if (kind == NormKind::kLayer) step.bias = builder.AddVector(bias);
+      step.weight = builder.AddMatrix(head, WeightLayout());
+      step.factor = factor;
+      step.softcap = softcap;
+      builder.AddStep(step);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      const auto x = RandomFloats(3 * kWidth, 1.0f, &rng);
+      std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+      Batch batch(session.program(), {{0, 3}}, &rng);
+      batch.logit_rows = LogitRows::kAll;
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      std::vector<double> expected;
+      for (uint32_t r = 0; r < 3; ++r) {
+        const std::vector<double> row(x.begin() + r * kWidth, x.begin() + (r + 1) * kWidth);
+        double mean = 0.0, square = 0.0;
+        for (double e : row) mean += kind == NormKind::kLayer ? e / kWidth : 0.0;
+        for (double e : row) square += (e - mean) * (e - mean) / kWidth;
+        for (uint32_t v = 0; v < kVocab; ++v) {
+          double y = 0.0;
+          for (uint32_t c = 0; c < kWidth; ++c) {
+            double n = (row[c] - mean) / std::sqrt(square) * static_cast<double>(weight[c]);
+            if (kind == NormKind::kLayer) n += static_cast<double>(bias[c]);
+            y += n * head.exact[v * kWidth + c];
+          }
+          y *= static_cast<double>(factor);
+          const auto cap = static_cast<double>(softcap);
+          expected.push_back(softcap == 0.0f ? y : cap * std::tanh(y / cap));
+        }
+      }
+      ExpectNear(session.Logits(), expected, 2 * kTolerance);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ElementwiseTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
 
@@ -133,6 +319,32 @@ TEST(ExpTest, ExpF32_WholeRange_WithinTheDocumentedError) {
   EXPECT_EQ(ExpF32(-INFINITY), 0.0f);
   EXPECT_EQ(ExpF32(std::numeric_limits<float>::quiet_NaN()), 0.0f);
   EXPECT_TRUE(std::isfinite(ExpF32(INFINITY)));
+}
+
+TEST(TanhTest, TanhF32_WholeRange_WithinTheDocumentedError) {
+  double worst = 0.0;
+  for (float x = -12.0f; x < 12.0f; x += 0.00007f) {
+    if (x == 0.0f) continue;
+    const double exact = std::tanh(static_cast<double>(x));
+    worst = std::max(worst, std::fabs(static_cast<double>(TanhF32(x)) / exact - 1.0));
+  }
+  EXPECT_LT(worst, std::ldexp(1.0, -21));
+  EXPECT_EQ(TanhF32(0.0f), 0.0f);
+  EXPECT_EQ(TanhF32(-INFINITY), -1.0f);
+  EXPECT_EQ(TanhF32(1e30f), 1.0f);
+  EXPECT_TRUE(std::isnan(TanhF32(NAN)));
+}
+
+TEST(ErfTest, ErfF32_WholeRange_WithinTheDocumentedError) {
+  double worst = 0.0;
+  for (float x = -7.0f; x < 7.0f; x += 0.00007f) {
+    const double exact = std::erf(static_cast<double>(x));
+    worst = std::max(worst, std::fabs(static_cast<double>(ErfF32(x)) - exact));
+  }
+  EXPECT_LT(worst, std::ldexp(1.0, -22));
+  EXPECT_EQ(ErfF32(0.0f), 0.0f);
+  EXPECT_EQ(ErfF32(-INFINITY), -1.0f);
+  EXPECT_EQ(ErfF32(50.0f), 1.0f);
 }
 
 class LogitsOpsTest : public BackendTest {

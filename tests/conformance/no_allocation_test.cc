@@ -74,7 +74,7 @@ TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
     const WeightId head = b.AddMatrix(RandomMatrix(dtype, kVocab, kWidth, false, &rng), {});
     add(Op::kEmbed, kNoValue, x, head);
     add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
-    add(Op::kRmsNorm, x, y, b.AddVector(RandomFloats(kWidth, 1.0f, &rng)));
+    add(Op::kNorm, x, y, b.AddVector(RandomFloats(kWidth, 1.0f, &rng)));
     add(Op::kLinear, y, x, b.AddMatrix(RandomMatrix(dtype, kWidth, kWidth, false, &rng), {}));
     add(Op::kQkvRope, x, kNoValue, kNoWeight);
     add(Op::kAttention, x, attended, kNoWeight);

@@ -17,6 +17,7 @@
 
 #include "kernels/cpu/simd/exp-inl.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/tanh-inl.h"
 
 #ifndef ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
 #define ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
@@ -252,11 +253,22 @@ class TileRunner {
       }
       Dot(s_.q + q * stride, k, n, dim, scores);
       if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
+      if (tile_.kind->softcap != 0.0f) Cap(tile_.kind->softcap, scores);
       Softmax(scores, from, to - position, s_.max + q, s_.total + q * kMaxLanes,
               s_.sums + q * stride, stride);
       if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
     }
     AddValues(LoadRows(group_, false, page.v, slot, n, s_.v, stride), n, dim);
+  }
+
+  // All of a tile's scores: those of no token may become anything.
+  static void Cap(float softcap, float* scores) {
+    const D d;
+    const V cap = hn::Set(d, softcap);
+    for (size_t i = 0; i < kTileTokens; i += kLanes) {
+      const V x = hn::Div(hn::LoadU(d, scores + i), cap);
+      hn::StoreU(hn::Mul(cap, VecTanh(d, x)), d, scores + i);
+    }
   }
 
   static void Scale(const float* factors, size_t n, float* x) {

@@ -8,8 +8,10 @@ namespace arn::cpu {
 
 void ChooseSimdKernels(SimdKernels* out) {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  out->rms_norm = ChooseRmsNorm();
+  out->norm = ChooseNorm();
   out->gated_act = ChooseGatedAct();
+  out->act = ChooseAct();
+  out->softcap = ChooseSoftcap();
   out->quantize_row = ChooseQuantizeRow();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();

@@ -12,12 +12,24 @@
 
 namespace arn::cpu {
 
-// out = x / sqrt(mean(x^2) + epsilon) * weight for one row of n; in place is allowed.
-using RmsNormFn = void (*)(const float* x, const float* weight, uint32_t n, float epsilon,
-                           float* out);
+// One row of n, normalised into out or added to it. bias: null for NormKind::kRms.
+struct NormArgs {
+  NormKind kind;
+  const float* weight;
+  const float* bias;
+  float epsilon;
+  bool accumulate;
+};
+using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float* out);
 
 // out[n] = activation(gate) * up with in = [gate | up].
 using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float* out);
+
+// x[n] = activation(x).
+using ActFn = void (*)(float* x, uint32_t n, Activation activation);
+
+// x[n] = softcap * tanh(x * factor / softcap), or x * factor when softcap is 0.
+using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
 // One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
@@ -32,9 +44,10 @@ struct QkvRopeArgs {
   uint32_t position;
   uint32_t rotary_dim;
   bool shares_kv;       // qkv is q alone; nothing is written
-  const float* angles;  // [rotary_dim]: cos, then sin
-  const float* q_norm;  // [head_dim] or null
+  const float* angles;  // [rotary_dim]: cos, then sin; null: nothing is rotated
+  const float* q_norm;  // [head_dim], or [n_heads * head_dim] when norms_span_heads, or null
   const float* k_norm;
+  bool norms_span_heads;
   float epsilon;
 };
 using QkvRopeFn = void (*)(const QkvRopeArgs& args, float* qkv);
@@ -75,8 +88,10 @@ struct HalfMatmulArgs {
 using HalfMatmulFn = void (*)(const HalfMatmulArgs& args);
 
 struct SimdKernels {
-  RmsNormFn rms_norm;
+  NormFn norm;
   GatedActFn gated_act;
+  ActFn act;
+  SoftcapFn softcap;
   QuantizeRowFn quantize_row;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
@@ -86,8 +101,10 @@ struct SimdKernels {
 void ChooseSimdKernels(SimdKernels* out);
 
 // One per file of this folder.
-RmsNormFn ChooseRmsNorm();
+NormFn ChooseNorm();
 GatedActFn ChooseGatedAct();
+ActFn ChooseAct();
+SoftcapFn ChooseSoftcap();
 QuantizeRowFn ChooseQuantizeRow();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();

@@ -53,6 +53,21 @@ HWY_INLINE void NormRow(const float* x, const float* weight, size_t n, float eps
   }
 }
 
+// out += the norm.
+HWY_INLINE void AddNormRow(const float* x, const float* weight, size_t n, float epsilon,
+                           float* out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const float mean = SumOfSquares(x, n) / static_cast<float>(n);
+  const auto inverse = hn::Set(d, 1.0f / std::sqrt(mean + epsilon));
+  for (size_t i = 0; i < n; i += lanes) {
+    const auto y =
+        hn::Mul(hn::Mul(hn::LoadN(d, x + i, n - i), inverse), hn::LoadN(d, weight + i, n - i));
+    hn::StoreN(hn::Add(hn::LoadN(d, out + i, n - i), y), d, out + i, n - i);
+  }
+}
+
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -77,16 +77,28 @@ void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block)
   }
 }
 
+// The q heads as one vector, and the k heads as another.
+void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
+  const AttentionKind& kind = *args.kind;
+  const size_t q_width = size_t{kind.n_heads} * kind.head_dim;
+  if (args.q_norm != nullptr) NormRow(qkv, args.q_norm, q_width, args.epsilon, qkv);
+  if (args.k_norm != nullptr && !args.shares_kv) {
+    float* k = qkv + q_width;
+    NormRow(k, args.k_norm, size_t{kind.n_kv_heads} * kind.head_dim, args.epsilon, k);
+  }
+}
+
 void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
   const size_t dim = kind.head_dim;
   const uint32_t turned_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
+  if (args.norms_span_heads) NormAllHeads(args, qkv);
   for (uint32_t h = 0; h < turned_heads; ++h) {
     float* head = qkv + h * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
-    if (norm != nullptr) NormRow(head, norm, dim, args.epsilon, head);
-    Rotate(args.angles, args.rotary_dim, head);
+    if (norm != nullptr && !args.norms_span_heads) NormRow(head, norm, dim, args.epsilon, head);
+    if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
   }
   if (args.shares_kv) return;
   const uint32_t page = KvPageOf(group, *args.table, args.position);

@@ -1,0 +1,115 @@
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/activations.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "kernels/cpu/simd/erf-inl.h"
+#include "kernels/cpu/simd/exp-inl.h"
+#include "kernels/cpu/simd/tanh-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+
+// Relative error below 2^-21 (tested); 0 where e^-x leaves the range of f32.
+struct Silu {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    return hn::Div(x, hn::Add(hn::Set(d, 1.0f), VecExp(d, hn::Neg(x))));
+  }
+};
+
+// The errors of these two are those of tanh and erf, times |x|.
+struct GeluTanh {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V cube = hn::Mul(hn::Mul(x, x), x);
+    const V inner =
+        hn::Mul(hn::Set(d, 0.797884560802865f), hn::MulAdd(hn::Set(d, 0.044715f), cube, x));
+    const V half = hn::Mul(hn::Set(d, 0.5f), x);
+    return hn::MulAdd(half, VecTanh(d, inner), half);
+  }
+};
+
+struct Gelu {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V half = hn::Mul(hn::Set(d, 0.5f), x);
+    return hn::MulAdd(half, VecErf(d, hn::Mul(x, hn::Set(d, 0.707106781186548f))), half);
+  }
+};
+
+template <class Function>
+HWY_INLINE void GatedRow(Function f, const float* in, size_t n, float* out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const float* up = in + n;
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Mul(f(d, hn::LoadU(d, in + i)), hn::LoadU(d, up + i)), d, out + i);
+  }
+  if (i < n) {
+    const size_t rest = n - i;
+    const auto y = hn::Mul(f(d, hn::LoadN(d, in + i, rest)), hn::LoadN(d, up + i, rest));
+    hn::StoreN(y, d, out + i, rest);
+  }
+}
+
+template <class Function>
+HWY_INLINE void PlainRow(Function f, float* x, size_t n) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    hn::StoreN(f(d, hn::LoadN(d, x + i, n - i)), d, x + i, n - i);
+  }
+}
+
+void GatedAct(const float* in, uint32_t n, Activation activation, float* out) {
+  switch (activation) {
+    case Activation::kSilu: GatedRow(Silu(), in, n, out); return;
+    case Activation::kGeluTanh: GatedRow(GeluTanh(), in, n, out); return;
+    case Activation::kGelu: GatedRow(Gelu(), in, n, out); return;
+  }
+}
+
+void Act(float* x, uint32_t n, Activation activation) {
+  switch (activation) {
+    case Activation::kSilu: PlainRow(Silu(), x, n); return;
+    case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
+    case Activation::kGelu: PlainRow(Gelu(), x, n); return;
+  }
+}
+
+void Softcap(float* x, uint32_t n, float factor, float softcap) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto scale = hn::Set(d, factor), cap = hn::Set(d, softcap);
+  for (size_t i = 0; i < n; i += lanes) {
+    auto y = hn::Mul(hn::LoadN(d, x + i, n - i), scale);
+    if (softcap != 0.0f) y = hn::Mul(cap, VecTanh(d, hn::Div(y, cap)));
+    hn::StoreN(y, d, x + i, n - i);
+  }
+}
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace arn::cpu {
+
+HWY_EXPORT(GatedAct);
+HWY_EXPORT(Act);
+HWY_EXPORT(Softcap);
+GatedActFn ChooseGatedAct() { return HWY_DYNAMIC_POINTER(GatedAct); }
+ActFn ChooseAct() { return HWY_DYNAMIC_POINTER(Act); }
+SoftcapFn ChooseSoftcap() { return HWY_DYNAMIC_POINTER(Softcap); }
+
+}  // namespace arn::cpu
+#endif
