@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/program.h"
+
 namespace arn::convert {
 
 struct RopeSpec {
@@ -23,10 +25,16 @@ struct LayerKindSpec {
   uint32_t head_dim = 0;
   uint32_t window = 0;  // 0: full attention
   float attention_scale = 0.0f;
-  uint32_t rope = 0;
+  float softcap = 0.0f;
+  uint32_t rope = 0;  // kNoRope: none
   uint32_t ffn_dim = 0;
+  NormKind norm = NormKind::kRms;
   float norm_epsilon = 0.0f;
+  Activation activation = Activation::kSilu;
+  bool is_gated = true;
+  bool is_parallel = false;
   bool has_qk_norm = false;
+  bool qk_norm_spans_heads = false;
   bool has_qkv_bias = false;
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
@@ -35,30 +43,51 @@ struct LayerKindSpec {
 };
 
 // The names of a family's tensors without ".weight" and ".bias"; {} stands for the layer's number.
+// Null: the family has no such tensor.
 struct TensorNames {
+  const char* prefix;  // of all but the head; checkpoints of the bare decoder leave it out
   const char* embedding;
+  const char* positions = nullptr;
   const char* final_norm;
   const char* head;
-  const char* attention_norm;
-  const char* q;
-  const char* k;
-  const char* v;
-  const char* q_norm;
-  const char* k_norm;
+  const char* attention_norm = nullptr;
+  const char* qkv = nullptr;  // q, k and v in one tensor; else each in its own
+  const char* q = nullptr;
+  const char* k = nullptr;
+  const char* v = nullptr;
+  const char* q_norm = nullptr;
+  const char* k_norm = nullptr;
   const char* attention_out;
-  const char* ffn_norm;
-  const char* gate;
-  const char* up;
+  const char* attention_post_norm = nullptr;
+  const char* ffn_norm = nullptr;
+  const char* gate_up = nullptr;  // gate and up in one tensor; else each in its own
+  const char* gate = nullptr;
+  const char* up = nullptr;
   const char* down;
+  const char* ffn_post_norm = nullptr;
+};
+
+// How the rows of a tensor of q, k and v follow each other.
+enum class QkvOrder : uint8_t {
+  kBlocks,  // all of q, all of k, all of v
+  kByHead,  // q, k and v of each head
 };
 
 struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
+  QkvOrder qkv_order = QkvOrder::kBlocks;
+  bool is_transposed = false;    // matrices of layers are stored [inputs, outputs]
+  float norm_offset = 0.0f;      // what is missing from stored RMSNorm weights
+  float residual_factor = 1.0f;  // of what each block adds; goes into its last matrix
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;
+  float embedding_factor = 1.0f;
+  NormKind final_norm_kind = NormKind::kRms;
   float final_norm_epsilon = 0.0f;
+  float logits_factor = 1.0f;
+  float logits_softcap = 0.0f;
   bool tied = false;
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;

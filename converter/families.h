@@ -1,5 +1,5 @@
-// The families of checkpoints that can be converted: one row of a table each. This is the only
-// place of the project that knows their names; everything after it reads a DecoderSpec.
+// Configs to specs, by the rows of converter/family_table.cc: with that table the only place of the
+// project that knows families; everything after it reads a DecoderSpec.
 #pragma once
 
 #include <optional>

@@ -11,10 +11,9 @@ namespace arn::convert {
 namespace {
 
 constexpr double kPi = 3.141592653589793;
-constexpr double kDefaultTheta = 10000.0;  // RotaryEmbeddingConfigMixin.default_theta
 
 struct RopeInput {
-  double theta = kDefaultTheta;
+  double theta = 0;
   uint32_t dim = 0;
   uint32_t max_context = 0;
   std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
@@ -174,45 +173,78 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
   }
 }
 
-void RefusePartialRotation(ConfigReader* reader) {
-  const std::optional<double> fraction = reader->Number("partial_rotary_factor");
-  if (fraction && *fraction != 1.0) {
-    reader->Wrong("partial_rotary_factor", "1 (rotating a part of a head is not supported)");
+// The elements of a head that are rotated.
+uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+  const std::optional<double> own = parameters->Number("partial_rotary_factor");
+  const std::optional<double> outer = config->Number("partial_rotary_factor");
+  const std::optional<double> percent =
+      query.has_partial_rotary ? config->Number("rotary_pct") : std::nullopt;
+  const double fraction = own.value_or(outer.value_or(percent.value_or(query.partial_rotary)));
+  ConfigReader* where = own ? parameters : config;
+  const char* key = own || outer ? "partial_rotary_factor" : "rotary_pct";
+  if (!query.has_partial_rotary && fraction != 1.0) {
+    where->Wrong(key, "1 (this architecture rotates whole heads)");
   }
+  if (!(fraction > 0 && fraction <= 1)) where->Wrong(key, "a number above 0, at most 1");
+  const auto dim = static_cast<uint32_t>(query.head_dim * fraction);
+  if (dim % 2 != 0 || dim == 0) {
+    Fail("%s: %u of the %u elements of a head are rotated, expected an even number",
+         config->label().c_str(), dim, query.head_dim);
+  }
+  return dim;
 }
 
-}  // namespace
-
-RopeSpec ReadRope(ConfigReader* config, uint32_t head_dim, uint32_t max_context,
-                  std::vector<std::string>* warnings) {
+// The object that holds the parameters for this kind of layers; empty when there is none. *key: its
+// name.
+nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
   // rope_scaling, when it says anything, has precedence over rope_parameters.
   const nlohmann::json* scaling = config->Find("rope_scaling");
   const nlohmann::json* parameters = config->Find("rope_parameters");
   const bool use_scaling = scaling != nullptr && !(scaling->is_object() && scaling->empty());
-  const char* key = use_scaling ? "rope_scaling" : "rope_parameters";
-  const nlohmann::json nothing = nlohmann::json::object();
+  *key = use_scaling ? "rope_scaling" : "rope_parameters";
   const nlohmann::json* object = use_scaling ? scaling : parameters;
-  if (object == nullptr) object = &nothing;
-  ConfigReader reader(*object, config->label() + ": " + key);
-
-  if (head_dim % 2 != 0) Fail("%s: head_dim %u is odd", config->label().c_str(), head_dim);
+  if (object == nullptr) return nlohmann::json::object();
+  const char* type = query.has_window ? "sliding_attention" : "full_attention";
+  if (query.is_by_window && object->is_object() && object->contains(type)) {
+    *key += std::string(": ") + type;
+    return (*object)[type];
+  }
+  // The older keys: what scales, scales full attention only.
+  if (query.has_window && use_scaling) return nlohmann::json::object();
   for (const auto& [name, value] : object->items()) {
     if (value.is_object()) {
-      Fail("%s: %s: parameters by layer type are not supported", reader.label().c_str(),
-           name.c_str());
+      Fail("%s: %s: %s: parameters by layer type are not supported", config->label().c_str(),
+           key->c_str(), name.c_str());
     }
   }
-  RefusePartialRotation(config);
-  RefusePartialRotation(&reader);
+  return *object;
+}
 
+}  // namespace
+
+RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
+                  std::vector<std::string>* warnings) {
+  std::string key;
+  const nlohmann::json object = FindParameters(config, query, &key);
+  ConfigReader reader(object, config->label() + ": " + key);
+
+  if (query.head_dim % 2 != 0) {
+    Fail("%s: head_dim %u is odd", config->label().c_str(), query.head_dim);
+  }
   RopeInput in;
-  in.dim = head_dim;
-  in.max_context = max_context;
+  in.dim = RotaryDim(config, &reader, query);
+  in.max_context = query.max_context;
   in.top_level_original = config->Number("original_max_position_embeddings");
   in.parameters = &reader;
-  const std::optional<double> outer_theta = config->Number("rope_theta");
+  // rotary_emb_base is what older configs of one family call it.
+  const std::optional<double> base = config->Number("rotary_emb_base");
+  const std::optional<double> global = config->Number("rope_theta");
+  const std::optional<double> local =
+      query.is_by_window ? config->Number("rope_local_base_freq") : std::nullopt;
+  const std::optional<double> outer_theta = query.has_window ? local : global ? global : base;
   const std::optional<double> own_theta = reader.Number("rope_theta");
-  in.theta = own_theta.value_or(outer_theta.value_or(kDefaultTheta));
+  in.theta =
+      own_theta.value_or(outer_theta.value_or(query.has_window ? query.local_theta : query.theta));
   if (in.theta <= 0) (own_theta ? &reader : config)->Wrong("rope_theta", "a positive number");
   const std::optional<std::string> old_type = reader.String("type");
   const std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
@@ -220,7 +252,7 @@ RopeSpec ReadRope(ConfigReader* config, uint32_t head_dim, uint32_t max_context,
   for (const RopeType& row : kTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
-    CheckUnreadKeys(reader, type, *object, warnings);
+    CheckUnreadKeys(reader, type, object, warnings);
     for (const float f : rope.inv_freq) {
       if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());
     }

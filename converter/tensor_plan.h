@@ -21,11 +21,25 @@ struct Formats {
   const PackTarget* target = nullptr;
 };
 
-// Rows of a matrix that come from one tensor of the checkpoint.
+// Rows of a matrix that come from one tensor of the checkpoint. Row r is the source's row
+// first_row + r / block_rows * block_stride + r % block_rows.
 struct SourcePart {
   const Checkpoint::Entry* weight = nullptr;
-  const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [rows] or null
+  const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [source rows] or null
   uint32_t rows = 0;
+  uint32_t first_row = 0;
+  uint32_t block_rows = 0;  // consecutive rows; 0: all
+  uint32_t block_stride = 0;
+  uint32_t transposed_rows = 0;  // not 0: the source is [cols, so many rows]
+  float factor = 1.0f;           // of weights and biases
+
+  uint32_t SourceRow(uint32_t row) const {
+    return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
+  }
+  // Rows from `row` on that follow each other in the source.
+  uint32_t RunLength(uint32_t row) const {
+    return block_rows == 0 ? rows - row : block_rows - row % block_rows;
+  }
 };
 
 struct PlannedTensor {
@@ -33,7 +47,8 @@ struct PlannedTensor {
   DType dtype = DType::kF32;
   WeightLayout layout;
   bool is_vector = false;
-  uint32_t rows = 0;  // the sum of the parts' rows; 1 for a vector
+  float offset = 0.0f;  // added to a vector's elements
+  uint32_t rows = 0;    // the sum of the parts' rows; 1 for a vector
   uint32_t cols = 0;
   std::vector<SourcePart> parts;
 
@@ -47,11 +62,15 @@ inline constexpr uint32_t kNoTensor = 0xFFFFFFFFu;
 // Indices into TensorPlan::tensors.
 struct LayerTensors {
   uint32_t attention_norm = kNoTensor;
+  uint32_t attention_norm_bias = kNoTensor;
+  uint32_t attention_post_norm = kNoTensor;
   uint32_t qkv = kNoTensor;
   uint32_t q_norm = kNoTensor;
   uint32_t k_norm = kNoTensor;
   uint32_t attention_out = kNoTensor;
   uint32_t ffn_norm = kNoTensor;
+  uint32_t ffn_norm_bias = kNoTensor;
+  uint32_t ffn_post_norm = kNoTensor;
   uint32_t gate_up = kNoTensor;
   uint32_t down = kNoTensor;
 };
@@ -60,7 +79,9 @@ struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in the order in which they are written
   std::vector<LayerTensors> layers;
   uint32_t embedding = kNoTensor;
+  uint32_t positions = kNoTensor;
   uint32_t final_norm = kNoTensor;
+  uint32_t final_norm_bias = kNoTensor;
   uint32_t head = kNoTensor;  // the same as embedding when tied and of one format
 };
 

@@ -8,6 +8,8 @@ using flatbuffers::Offset;
 // The enums of the schema have the numbers of the code's enums; both are append-only.
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
+static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
+static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
@@ -29,10 +31,14 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_attention_scale(kind.attention_scale);
   b.add_rope(kind.rope);
   b.add_ffn_dim(kind.ffn_dim);
-  b.add_norm(fbs::NormKind::Rms);
+  b.add_norm(static_cast<fbs::NormKind>(kind.norm));
   b.add_norm_epsilon(kind.norm_epsilon);
-  b.add_activation(fbs::Activation::Silu);
+  b.add_activation(static_cast<fbs::Activation>(kind.activation));
   b.add_has_qk_norm(kind.has_qk_norm);
+  b.add_softcap(kind.softcap);
+  b.add_qk_norm_spans_heads(kind.qk_norm_spans_heads);
+  b.add_is_gated(kind.is_gated);
+  b.add_is_parallel(kind.is_parallel);
   return b.Finish();
 }
 
@@ -48,6 +54,10 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_ffn_norm(layer.ffn_norm);
   b.add_gate_up(layer.gate_up);
   b.add_down(layer.down);
+  b.add_attention_norm_bias(layer.attention_norm_bias);
+  b.add_ffn_norm_bias(layer.ffn_norm_bias);
+  b.add_attention_post_norm(layer.attention_post_norm);
+  b.add_ffn_post_norm(layer.ffn_post_norm);
   return b.Finish();
 }
 
@@ -93,6 +103,12 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_epsilon(spec.final_norm_epsilon);
   b.add_head(plan.head);
   b.add_tensors(tensors_vector);
+  b.add_embedding_factor(spec.embedding_factor);
+  b.add_positions(plan.positions);
+  b.add_final_norm_kind(static_cast<fbs::NormKind>(spec.final_norm_kind));
+  b.add_final_norm_bias(plan.final_norm_bias);
+  b.add_logits_factor(spec.logits_factor);
+  b.add_logits_softcap(spec.logits_softcap);
   return b.Finish();
 }
 

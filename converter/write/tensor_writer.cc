@@ -51,6 +51,16 @@ const SourcePart& PartOfRow(const PlannedTensor& tensor, uint32_t row, uint32_t*
   return tensor.parts[i];
 }
 
+// n rows from source row `first` on of a matrix that is stored as [cols, rows].
+void ReadTransposed(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols, float* out) {
+  const uint64_t stored_cols = part.transposed_rows;
+  std::vector<float> column(n);
+  for (uint32_t c = 0; c < cols; ++c) {
+    ReadFinite(*part.weight, c * stored_cols + first, n, part.transposed_rows, column.data());
+    for (uint32_t r = 0; r < n; ++r) out[uint64_t{r} * cols + c] = column[r];
+  }
+}
+
 // Rows [first, first + rows) of the matrix, which may lie in several parts.
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
   const uint64_t cols = tensor.cols;
@@ -58,8 +68,16 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
   for (uint32_t done = 0; done < rows;) {
     uint32_t row = 0;
     const SourcePart& part = PartOfRow(tensor, first + done, &row);
-    const uint32_t n = std::min(part.rows - row, rows - done);
-    ReadFinite(*part.weight, row * cols, n * cols, tensor.cols, values.data() + done * cols);
+    const uint32_t n = std::min(part.RunLength(row), rows - done);
+    float* to = values.data() + done * cols;
+    if (part.transposed_rows != 0) {
+      ReadTransposed(part, part.SourceRow(row), n, tensor.cols, to);
+    } else {
+      ReadFinite(*part.weight, part.SourceRow(row) * cols, n * cols, tensor.cols, to);
+    }
+    if (part.factor != 1.0f) {
+      for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
+    }
     done += n;
   }
   return values;
@@ -70,7 +88,12 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
   std::vector<float> bias(tensor.rows, 0.0f);
   uint32_t row = 0;
   for (const SourcePart& part : tensor.parts) {
-    if (part.bias != nullptr) ReadFinite(*part.bias, 0, part.rows, 1, bias.data() + row);
+    for (uint32_t done = 0; part.bias != nullptr && done < part.rows;) {
+      const uint32_t n = std::min(part.RunLength(done), part.rows - done);
+      ReadFinite(*part.bias, part.SourceRow(done), n, 1, bias.data() + row + done);
+      done += n;
+    }
+    for (uint32_t i = 0; i < part.rows; ++i) bias[row + i] *= part.factor;
     row += part.rows;
   }
   return bias;
@@ -79,8 +102,13 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
 [[noreturn]] void FailOverflow(const PlannedTensor& tensor, uint32_t row, size_t col) {
   uint32_t row_in_part = 0;
   const SourcePart& part = PartOfRow(tensor, row, &row_in_part);
-  FailValue(*part.weight, uint64_t{row_in_part} * tensor.cols + col, tensor.cols,
-            Format("is too large for %s", DTypeName(tensor.dtype)).c_str());
+  const uint64_t source_row = part.SourceRow(row_in_part);
+  const bool is_transposed = part.transposed_rows != 0;
+  FailValue(
+      *part.weight,
+      is_transposed ? col * part.transposed_rows + source_row : source_row * tensor.cols + col,
+      is_transposed ? part.transposed_rows : tensor.cols,
+      Format("is too large for %s", DTypeName(tensor.dtype)).c_str());
 }
 
 // The slab in its final element type. `values` and `scales` hold what `matrix` points to.
@@ -176,6 +204,7 @@ fbs::Segment WriteVector(const PlannedTensor& tensor, const OnProgress& on_progr
                          BundleWriter* writer) {
   std::vector<float> values(tensor.cols);
   ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, 1, values.data());
+  for (float& value : values) value += tensor.offset;
   const fbs::Segment segment = writer->WriteSegment(values.data(), values.size() * sizeof(float));
   on_progress(tensor, tensor.cols);
   return segment;

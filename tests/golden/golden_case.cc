@@ -13,6 +13,22 @@ std::vector<int32_t> GoldenCase::all_ids() const {
   return ids;
 }
 
+namespace {
+
+TinyTensors ListedTensors(const GoldenCase& golden) {
+  const TinyCheckpoint& c = golden.checkpoint;
+  TinyTensors tensors;
+  for (const auto& [name, shape] : golden.tensors) {
+    uint64_t count = 1;
+    for (const uint64_t n : shape) count *= n;
+    const std::vector<float> values = TinyValues(name, count, c.base_seed, c.amplitude);
+    tensors[name] = {c.dtype, shape, EncodeFloats(values, c.dtype)};
+  }
+  return tensors;
+}
+
+}  // namespace
+
 std::vector<std::string> GoldenNames() {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(SourcePath("tests/golden/data"))) {
@@ -31,17 +47,21 @@ GoldenCase LoadGolden(const std::string& name) {
   golden.old_config = json.at("old_config");
   TinyCheckpoint& c = golden.checkpoint;
   c.vocab = golden.config.at("vocab_size");
-  c.hidden = golden.config.at("hidden_size");
-  c.ffn = golden.config.at("intermediate_size");
-  c.layers = golden.config.at("num_hidden_layers");
-  c.heads = golden.config.at("num_attention_heads");
-  c.kv_heads = golden.config.at("num_key_value_heads");
-  c.head_dim = golden.config.value("head_dim", c.hidden / c.heads);
-  c.tied = golden.config.at("tie_word_embeddings");
-  c.qkv_bias = json.at("qkv_bias");
-  c.o_bias = json.at("o_bias");
-  c.mlp_bias = json.at("mlp_bias");
-  c.qk_norm = json.at("qk_norm");
+  if (json.contains("tensors")) {
+    json.at("tensors").get_to(golden.tensors);
+  } else {
+    c.hidden = golden.config.at("hidden_size");
+    c.ffn = golden.config.at("intermediate_size");
+    c.layers = golden.config.at("num_hidden_layers");
+    c.heads = golden.config.at("num_attention_heads");
+    c.kv_heads = golden.config.at("num_key_value_heads");
+    c.head_dim = golden.config.value("head_dim", c.hidden / c.heads);
+    c.tied = golden.config.at("tie_word_embeddings");
+    c.qkv_bias = json.at("qkv_bias");
+    c.o_bias = json.at("o_bias");
+    c.mlp_bias = json.at("mlp_bias");
+    c.qk_norm = json.at("qk_norm");
+  }
   c.dtype = json.at("dtype");
   c.shards = json.at("shards");
   c.base_seed = json.at("base_seed");
@@ -58,7 +78,9 @@ GoldenCase LoadGolden(const std::string& name) {
 
 bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& folder,
                    const fs::path& bundle, const std::vector<std::string>& options) {
-  WriteTinyCheckpoint(folder, golden.checkpoint);
+  WriteTinyCheckpoint(folder, golden.checkpoint, [&](TinyTensors& tensors) {
+    if (!golden.tensors.empty()) tensors = ListedTensors(golden);
+  });
   const nlohmann::json& config =
       style == ConfigStyle::kTransformers5 ? golden.config : golden.old_config;
   WriteFile(folder / "config.json", config.dump(1));

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct GoldenCase {
   std::string name;
   TinyCheckpoint checkpoint;
   nlohmann::json config, old_config;
+  // Names to shapes; empty: the tensors of `checkpoint`.
+  std::map<std::string, std::vector<uint64_t>> tensors;
   std::vector<int32_t> prompt, greedy;
   // Of the teacher-forced logits over prompt + greedy:
   std::vector<double> log_sum_exp;         // [tokens]

@@ -205,7 +205,8 @@ TEST_P(ReferenceKvTest, KeysAndValues_AreThoseOfTheCaches) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, ReferenceKvTest,
                          testing::Values("llama_tied", "llama_untied", "llama_bias_hd",
-                                         "llama3_rope", "llama_yarn", "mistral", "qwen2", "qwen3"),
+                                         "llama3_rope", "llama_yarn", "mistral", "qwen2", "qwen3",
+                                         "gemma3", "gpt_neox"),
                          [](const testing::TestParamInfo<const char*>& p) {
                            return std::string(p.param);
                          });

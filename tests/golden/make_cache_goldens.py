@@ -32,7 +32,7 @@ import transformers
 
 HERE = pathlib.Path(__file__).parent
 REFERENCES = ("llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope", "llama_yarn", "mistral",
-              "qwen2", "qwen3")
+              "qwen2", "qwen3", "gemma3", "gpt_neox")
 SAME = 1e-5  # caches of one library differ by the rounding of sums only
 MIN_MARGIN = 0.005  # between the two largest logits on a greedy path: far above rounding
 MIN_DISTINCT = 6

@@ -63,6 +63,12 @@ def config(architecture, model_type, **changes):
   return {k: v for k, v in c.items() if v is not ABSENT}
 
 
+def layer_norm_config(architecture, model_type, epsilon_key, **changes):
+  """For families with LayerNorm: no heads of their own size, no RMSNorm."""
+  return config(architecture, model_type, head_dim=ABSENT, rms_norm_eps=ABSENT,
+                **{epsilon_key: 1e-5}, **changes)
+
+
 LLAMA = ("LlamaForCausalLM", "llama")
 MISTRAL = ("MistralForCausalLM", "mistral")
 QWEN2 = ("Qwen2ForCausalLM", "qwen2")
@@ -105,7 +111,54 @@ CASES = {
                num_key_value_heads=1, rope_parameters=rope(1000000.0)), 3, {"qk_norm": True}),
     "bf16_sharded": (config(*LLAMA, dtype="bfloat16"), 1, {"dtype": "BF16", "shards": 3}),
     "f16": (config(*QWEN3, dtype="float16", head_dim=32), 2, {"dtype": "F16", "qk_norm": True}),
+    "sandwich_softcap": (
+        config("Gemma2ForCausalLM", "gemma2", tie_word_embeddings=True, head_dim=24,
+               hidden_act=ABSENT, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20,
+               attn_logit_softcapping=8.0, final_logit_softcapping=12.0, sliding_window=8), 6, {}),
+    "two_ropes": (
+        config("Gemma3ForCausalLM", "gemma3_text", tie_word_embeddings=True, head_dim=24,
+               hidden_act=ABSENT, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20,
+               sliding_window=8, num_hidden_layers=4,
+               layer_types=["sliding_attention", "sliding_attention", "full_attention",
+                            "sliding_attention"],
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="linear", factor=8.0),
+                   "sliding_attention": rope(10000.0)}), 1, {"sliding_window_pattern": 3}),
+    "fused_projections": (
+        config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
+               rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
+    "parallel_residual": (
+        layer_norm_config("GPTNeoXForCausalLM", "gpt_neox", "layer_norm_eps", hidden_act="gelu",
+                          num_key_value_heads=ABSENT, use_parallel_residual=True,
+                          attention_bias=True, rope_parameters=rope(partial_rotary_factor=0.25)),
+        5, {}),
+    "layer_norm": (
+        layer_norm_config("GPTNeoXForCausalLM", "gpt_neox", "layer_norm_eps", hidden_act="gelu",
+                          num_key_value_heads=ABSENT, use_parallel_residual=False,
+                          attention_bias=True, rope_parameters=rope(partial_rotary_factor=1.0)),
+        2, {}),
+    "learned_positions": (
+        {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 509,
+         "n_embd": 64, "n_head": 4, "n_layer": 3, "n_inner": None, "n_positions": 256,
+         "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new",
+         "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "dtype": "float32"},
+        1, {}),
+    "some_layers_rotate": (
+        config("SmolLM3ForCausalLM", "smollm3", tie_word_embeddings=True, head_dim=ABSENT,
+               pad_token_id=0, no_rope_layers=[1, 0, 1], no_rope_layer_interval=2,
+               use_sliding_window=False, sliding_window=None), 1, {}),
+    "multipliers": (
+        config("GraniteForCausalLM", "granite", head_dim=ABSENT, attention_multiplier=0.3,
+               embedding_multiplier=5.0, residual_multiplier=0.6, logits_scaling=0.5), 1, {}),
+    "post_norms": (
+        config("Olmo2ForCausalLM", "olmo2", head_dim=ABSENT, pad_token_id=0), 8, {}),
+    "plain_feed_forward": (
+        layer_norm_config("Starcoder2ForCausalLM", "starcoder2", "norm_epsilon",
+                          tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", use_bias=True,
+                          sliding_window=8), 1, {}),
 }
+# Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
+LAST_WITHOUT_LIST = "f16"
 DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": False,
             "dtype": "F32", "shards": 1}
 
@@ -113,7 +166,7 @@ DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": Fa
 def amplitude_of(c):
   """Keeps the numbers of a layer at about the size that they come in with: a uniform value in
   [-a, a) has a variance of a^2 / 3."""
-  return round(1.4 * math.sqrt(3.0 / c["hidden_size"]), 3)
+  return round(1.4 * math.sqrt(3.0 / (c.get("hidden_size") or c["n_embd"])), 3)
 
 
 def old_config(c):
@@ -121,8 +174,21 @@ def old_config(c):
   old = copy.deepcopy(c)
   old["torch_dtype"] = old.pop("dtype")
   old["transformers_version"] = "4.51.0"
-  scaling = old.pop("rope_parameters")
-  old["rope_theta"] = scaling.pop("rope_theta")
+  scaling = old.pop("rope_parameters", None)
+  if scaling is None:
+    return old
+  if "full_attention" in scaling:
+    old["rope_local_base_freq"] = scaling["sliding_attention"]["rope_theta"]
+    scaling = scaling["full_attention"]
+    del old["layer_types"]
+  partial = scaling.pop("partial_rotary_factor", None)
+  theta = scaling.pop("rope_theta")
+  if c["model_type"] == "gpt_neox":
+    old["rotary_pct"], old["rotary_emb_base"] = partial, theta
+    return old
+  if partial is not None:
+    old["partial_rotary_factor"] = partial
+  old["rope_theta"] = theta
   old["rope_scaling"] = None if scaling["rope_type"] == "default" else scaling
   return old
 
@@ -142,7 +208,7 @@ def values(name, count, base_seed, amplitude):
     z ^= z >> np.uint64(31)
   centred = (z >> np.uint64(40)).astype(np.int64) - (1 << 23)
   unit = centred.astype(np.float32) / np.float32(1 << 23)
-  if name.endswith("norm.weight"):
+  if name.endswith("norm.weight") or (".ln_" in name and name.endswith(".weight")):
     return np.float32(1) + unit * np.float32(0.1)
   return unit * np.float32(amplitude)
 
@@ -201,9 +267,14 @@ def rounded(x):
 @torch.no_grad()
 def make(name, find_seeds):
   c, seed, changes = CASES[name]
-  case = {"name": name, "config": c, "old_config": old_config(c), **DEFAULTS, **changes,
-          "base_seed": seed, "amplitude": amplitude_of(c)}
+  changes = dict(changes)
+  old_keys = {k: changes.pop(k) for k in list(changes) if k not in DEFAULTS}
+  case = {"name": name, "config": c, "old_config": {**old_config(c), **old_keys}, **DEFAULTS,
+          **changes, "base_seed": seed, "amplitude": amplitude_of(c)}
   model = make_model(c)
+  names = list(CASES)
+  if names.index(name) > names.index(LAST_WITHOUT_LIST):
+    case["tensors"] = {k: list(v.shape) for k, v in model.named_parameters()}
   prompt = prompt_of(c, list(CASES).index(name))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)

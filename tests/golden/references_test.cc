@@ -172,7 +172,9 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
 INSTANTIATE_TEST_SUITE_P(Cases, TinyReferenceTest,
                          testing::Values("llama_tied", "llama_untied", "llama_bias_hd",
                                          "llama3_rope", "llama_yarn", "llama_linear", "mistral",
-                                         "qwen2", "qwen3"),
+                                         "qwen2", "qwen3", "gemma2", "gemma3", "phi3",
+                                         "phi4_partial", "gpt_neox", "gpt_neox_seq", "gpt2",
+                                         "smollm3", "granite", "olmo2", "starcoder2"),
                          [](const testing::TestParamInfo<const char*>& p) {
                            return std::string(p.param);
                          });

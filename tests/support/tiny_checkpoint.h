@@ -10,7 +10,8 @@
 //             u_e   = z ^ z >> 31
 //   unit  = (float)((int64)(u_e >> 40) - 2^23) / 2^23, exact, in [-1, 1)
 //   value = unit * amplitude in float32;
-//           1 + unit * 0.1f in tensors whose name ends in "norm.weight"
+//           1 + unit * 0.1f in tensors whose name ends in "norm.weight", or has ".ln_" in it and
+//           ends in ".weight"
 // Values are rounded to nearest even when the checkpoint is F16 or BF16.
 #pragma once
 

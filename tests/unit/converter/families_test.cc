@@ -1,5 +1,6 @@
 #include "converter/families.h"
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -154,11 +155,78 @@ TEST(Families, LayerTypes_ThatCannotBe_AreRefused) {
 }
 
 TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
-  EXPECT_THAT(ErrorOfConfig(Config("Gemma2ForCausalLM", {{"attn_logit_softcapping", 50.0},
-                                                         {"query_pre_attn_scalar", 24}})),
-              AllOf(HasSubstr("architecture Gemma2ForCausalLM is not supported"),
-                    HasSubstr("LlamaForCausalLM"),
-                    HasSubstr("attn_logit_softcapping, query_pre_attn_scalar")));
+  EXPECT_THAT(
+      ErrorOfConfig(Config("MambaForCausalLM", {{"state_size", 16}, {"time_step_rank", 4}})),
+      AllOf(HasSubstr("architecture MambaForCausalLM is not supported"),
+            HasSubstr("LlamaForCausalLM"), HasSubstr("state_size, time_step_rank")));
+}
+
+// What families that differ say, by the fields that the runtime gets.
+TEST(Families, Gemma2_DefaultsAndNull) {
+  const DecoderSpec spec = Read(Config("Gemma2ForCausalLM", {{"num_hidden_layers", 4}}));
+  EXPECT_EQ(50.0f, spec.kinds[0].softcap);
+  EXPECT_EQ(30.0f, spec.logits_softcap);
+  EXPECT_EQ(1.0f, spec.norm_offset);
+  EXPECT_FLOAT_EQ(std::sqrt(static_cast<float>(spec.hidden)), spec.embedding_factor);
+  EXPECT_FLOAT_EQ(1.0f / 16, spec.kinds[0].attention_scale);
+  EXPECT_EQ(Activation::kGeluTanh, spec.kinds[0].activation);
+  EXPECT_EQ((std::vector<uint32_t>{0, 1, 0, 1}), spec.layer_kinds);
+  EXPECT_EQ(4096u, spec.kinds[0].window);
+  EXPECT_EQ(0u, spec.kinds[1].window);
+  const DecoderSpec off = Read(Config(
+      "Gemma2ForCausalLM", {{"attn_logit_softcapping", 0}, {"final_logit_softcapping", 0.0}}));
+  EXPECT_EQ(0.0f, off.kinds[0].softcap);
+  EXPECT_EQ(0.0f, off.logits_softcap);
+}
+
+TEST(Families, Gpt2_KeysOfItsOwn) {
+  const nlohmann::json config = {{"architectures", {"GPT2LMHeadModel"}},
+                                 {"vocab_size", 64},
+                                 {"n_embd", 32},
+                                 {"n_head", 4},
+                                 {"n_layer", 2}};
+  const DecoderSpec spec = Read(config);
+  EXPECT_EQ(32u, spec.hidden);
+  EXPECT_EQ(1024u, spec.max_context);
+  EXPECT_EQ(128u, spec.kinds[0].ffn_dim);
+  EXPECT_FALSE(spec.kinds[0].is_gated);
+  EXPECT_EQ(kNoRope, spec.kinds[0].rope);
+  EXPECT_TRUE(spec.ropes.empty());
+  EXPECT_TRUE(spec.tied);
+  EXPECT_TRUE(spec.is_transposed);
+  nlohmann::json odd = config;
+  odd["scale_attn_weights"] = false;
+  EXPECT_THAT(ErrorOfConfig(odd), HasSubstr("scale_attn_weights"));
+  odd = config;
+  odd["scale_attn_by_inverse_layer_idx"] = true;
+  EXPECT_THAT(ErrorOfConfig(odd), HasSubstr("scale_attn_by_inverse_layer_idx"));
+}
+
+TEST(Families, SomeLayersRotate_AsListedOrEachFourthNot) {
+  const nlohmann::json listed =
+      Config("SmolLM3ForCausalLM", {{"num_hidden_layers", 3}, {"no_rope_layers", {0, 1, 0}}});
+  const DecoderSpec spec = Read(listed);
+  EXPECT_EQ((std::vector<uint32_t>{0, 1, 0}), spec.layer_kinds);
+  EXPECT_EQ(kNoRope, spec.kinds[0].rope);
+  EXPECT_EQ(0u, spec.kinds[1].rope);
+  const DecoderSpec fourth = Read(Config("SmolLM3ForCausalLM", {{"num_hidden_layers", 5}}));
+  EXPECT_EQ((std::vector<uint32_t>{0, 0, 0, 1, 0}), fourth.layer_kinds);
+  EXPECT_EQ(kNoRope, fourth.kinds[1].rope);
+  EXPECT_THAT(ErrorOfConfig(Config("SmolLM3ForCausalLM", {{"no_rope_layers", {1}}})),
+              HasSubstr("no_rope_layers"));
+}
+
+TEST(Families, Multipliers_GoWhereTheyBelong) {
+  const DecoderSpec spec = Read(Config("GraniteForCausalLM", {{"attention_multiplier", 0.3},
+                                                              {"embedding_multiplier", 5.0},
+                                                              {"residual_multiplier", 0.6},
+                                                              {"logits_scaling", 4.0}}));
+  EXPECT_EQ(0.3f, spec.kinds[0].attention_scale);
+  EXPECT_EQ(5.0f, spec.embedding_factor);
+  EXPECT_EQ(0.6f, spec.residual_factor);
+  EXPECT_EQ(0.25f, spec.logits_factor);
+  EXPECT_THAT(ErrorOfConfig(Config("GraniteForCausalLM", {{"logits_scaling", -1.0}})),
+              HasSubstr("logits_scaling"));
 }
 
 TEST(Families, NoArchitectures_ModelTypeTells) {
@@ -172,7 +240,7 @@ TEST(Families, NoArchitectures_ModelTypeTells) {
 
 TEST(Families, ValuesThatChangeTheMaths_AreRefused) {
   const std::vector<std::pair<nlohmann::json, const char*>> cases = {
-      {{{"hidden_act", "gelu"}}, "hidden_act: expected silu, found \"gelu\""},
+      {{{"hidden_act", "relu2"}}, "hidden_act: expected silu, gelu"},
       {{{"sliding_window", 128}}, "sliding_window is 128"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
       {{{"logits_scaling", 2.0}}, "logits_scaling is 2.0"},

@@ -131,7 +131,8 @@ class KvPlan(unittest.TestCase):
     plan = self.plan(gpt, "--context", "2048")
     self.assertIn("1024", plan["notes"][0])
     self.assertEqual(self.plan(gpt)["context"], 1024)
-    self.assertEqual(self.groups(dict(gpt, multi_query=True)), [(12, 1, 64, 0, 0)])
+    self.assertEqual(self.groups(dict(gpt, model_type="gpt_bigcode", multi_query=True)),
+                     [(12, 1, 64, 0, 0)])
     self.assertEqual(self.groups(dict(PLAIN, head_dim=48)), [(4, 2, 48, 0, 0)])
     self.assertEqual(self.groups({"model_type": "outer", "text_config": PLAIN}),
                      [(4, 2, 16, 0, 0)])
@@ -145,7 +146,7 @@ class KvPlan(unittest.TestCase):
     self.assertEqual(self.groups(dict(window, sliding_window_pattern=2)),
                      [(2, 2, 16, 64, 0), (2, 2, 16, 0, 0)])
     self.assertEqual(self.groups(dict(window, model_type="gemma2")),
-                     [(2, 2, 16, 64, 0), (2, 2, 16, 0, 0)])
+                     [(2, 2, 256, 64, 0), (2, 2, 256, 0, 0)])
     types = ["sliding_attention", "full_attention", "full_attention", "sliding_attention"]
     self.assertEqual(self.groups(dict(window, layer_types=types)),
                      [(2, 2, 16, 64, 0), (2, 2, 16, 0, 0)])

@@ -15,9 +15,16 @@ using ::testing::HasSubstr;
 RopeSpec Read(const nlohmann::json& config, std::vector<std::string>* warnings = nullptr) {
   std::vector<std::string> ignored;
   ConfigReader reader(config, "config.json");
-  return ReadRope(&reader, config.value("head_dim", 16u),
-                  config.value("max_position_embeddings", 512u),
-                  warnings == nullptr ? &ignored : warnings);
+  RopeQuery query;
+  query.head_dim = config.value("head_dim", 16u);
+  query.max_context = config.value("max_position_embeddings", 512u);
+  return ReadRope(&reader, query, warnings == nullptr ? &ignored : warnings);
+}
+
+RopeSpec ReadWith(const nlohmann::json& config, const RopeQuery& query) {
+  std::vector<std::string> warnings;
+  ConfigReader reader(config, "config.json");
+  return ReadRope(&reader, query, &warnings);
 }
 
 std::string ErrorOfRope(const nlohmann::json& config) {
@@ -46,6 +53,56 @@ TEST(Rope, RopeScaling_HasPrecedenceOverParameters) {
   const RopeSpec rope = Read({{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}},
                               {"rope_parameters", {{"rope_type", "linear"}, {"factor", 8.0}}}});
   EXPECT_EQ(rope.inv_freq[0], 0.5f);
+}
+
+TEST(Rope, PartOfAHead_IsTheFirstElements) {
+  RopeQuery query;
+  query.head_dim = 16;
+  query.max_context = 512;
+  query.has_partial_rotary = true;
+  query.partial_rotary = 0.25;
+  EXPECT_EQ(4u, ReadWith(nlohmann::json::object(), query).rotary_dim);
+  EXPECT_EQ(8u, ReadWith({{"rotary_pct", 0.5}}, query).rotary_dim);
+  EXPECT_EQ(12u, ReadWith({{"partial_rotary_factor", 0.75}}, query).rotary_dim);
+  const RopeSpec rope = ReadWith(
+      {{"rope_parameters", {{"partial_rotary_factor", 0.5}, {"rope_theta", 100.0}}}}, query);
+  // The frequencies are those of a head of that size.
+  ASSERT_EQ(4u, rope.inv_freq.size());
+  EXPECT_FLOAT_EQ(1.0f / std::pow(100.0f, 6.0f / 8.0f), rope.inv_freq[3]);
+  EXPECT_THAT(ErrorOf([&] {
+                ReadWith({{"partial_rotary_factor", 1.5}}, query);
+              }),
+              HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(ErrorOf([&] {
+                ReadWith({{"partial_rotary_factor", 0.2}}, query);
+              }),
+              HasSubstr("3 of the 16 elements"));
+}
+
+TEST(Rope, LayersWithAWindow_HaveTheirOwn) {
+  RopeQuery query;
+  query.head_dim = 16;
+  query.max_context = 512;
+  query.theta = 1e6;
+  query.is_by_window = true;
+  const nlohmann::json by_type = {
+      {"rope_parameters",
+       {{"full_attention", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 1e5}}},
+        {"sliding_attention", {{"rope_theta", 500.0}}}}}};
+  const nlohmann::json older = {{"rope_theta", 1e5},
+                                {"rope_local_base_freq", 500.0},
+                                {"rope_scaling", {{"rope_type", "linear"}, {"factor", 4.0}}}};
+  for (const nlohmann::json& config : {by_type, older}) {
+    query.has_window = false;
+    EXPECT_EQ(0.25f, ReadWith(config, query).inv_freq[0]);
+    EXPECT_FLOAT_EQ(0.25f / std::pow(1e5f, 14.0f / 16.0f), ReadWith(config, query).inv_freq[7]);
+    query.has_window = true;
+    EXPECT_EQ(1.0f, ReadWith(config, query).inv_freq[0]);
+    EXPECT_FLOAT_EQ(1.0f / std::pow(500.0f, 14.0f / 16.0f), ReadWith(config, query).inv_freq[7]);
+  }
+  query.local_theta = 10.0;
+  EXPECT_FLOAT_EQ(1.0f / std::pow(10.0f, 14.0f / 16.0f),
+                  ReadWith(nlohmann::json::object(), query).inv_freq[7]);
 }
 
 TEST(Rope, UnknownTypes_AreRefusedByName) {

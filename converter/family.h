@@ -1,0 +1,106 @@
+// What a family of checkpoints says about itself: one row of the table in family_table.cc. Values
+// are those of transformers' configuration classes (transformers/models/<model_type>/
+// configuration_*.py); what a config states has precedence over a default.
+#pragma once
+
+#include <cstdint>
+
+#include "converter/decoder_spec.h"
+#include "platform/base/span.h"
+
+namespace arn::convert {
+
+enum class Bias : uint8_t {
+  kNever,
+  kAlways,
+  kByKey,  // bias_key for attention, mlp_bias_key for the feed-forward part
+};
+
+enum class WindowRule : uint8_t {
+  kNone,        // every layer attends to everything
+  kEveryLayer,  // sliding_window holds for every layer
+  kFromLayer,   // use_sliding_window: layers from max_window_layers on, unless layer_types says
+  kPattern,     // all but each sliding_window_pattern-th layer, unless layer_types says
+  kLayerTypes,  // as layer_types says, with use_sliding_window
+};
+
+enum class QkNorm : uint8_t {
+  kNone,
+  kEachHead,
+  kAllHeads,  // one norm over all q heads, one over all k heads
+};
+
+enum class RopeRule : uint8_t {
+  kEveryLayer,
+  kNone,
+  kByWindow,       // layers with a window have a base frequency of their own
+  kNotEachFourth,  // no_rope_layers, or all but each no_rope_layer_interval-th
+};
+
+enum class ScaleRule : uint8_t {
+  kHeadDim,         // 1 / sqrt(head_dim)
+  kQueryPreScalar,  // 1 / sqrt(query_pre_attn_scalar)
+  kMultiplier,      // attention_multiplier
+};
+
+// The keys of config.json, where families differ.
+struct ConfigKeys {
+  const char* hidden = "hidden_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* ffn = "intermediate_size";
+  const char* context = "max_position_embeddings";
+  const char* epsilon = "rms_norm_eps";
+  const char* activation = "hidden_act";
+};
+
+struct Family {
+  const char* architecture;
+  const char* model_type;  // tells the family when config.json has no architectures
+  const TensorNames* names;
+  ConfigKeys keys = {};
+
+  QkvOrder qkv_order = QkvOrder::kBlocks;
+  bool is_transposed = false;
+  Bias qkv_bias = Bias::kNever;
+  Bias attention_out_bias = Bias::kNever;
+  Bias mlp_bias = Bias::kNever;
+  const char* bias_key = "attention_bias";
+  const char* mlp_bias_key = "mlp_bias";
+  bool default_bias = false;
+
+  NormKind norm = NormKind::kRms;
+  double default_epsilon = 1e-6;
+  float norm_offset = 0.0f;
+  QkNorm qk_norm = QkNorm::kNone;
+  const char* activation = "silu";
+  bool is_gated = true;
+  const char* parallel_key = nullptr;  // true when absent
+
+  WindowRule window = WindowRule::kNone;
+  uint32_t default_window = 0;
+  uint32_t default_pattern = 0;
+  RopeRule rope = RopeRule::kEveryLayer;
+  double default_theta = 10000.0;
+  double default_local_theta = 10000.0;  // RopeRule::kByWindow
+  bool has_partial_rotary = false;
+  double default_partial_rotary = 1.0;
+
+  ScaleRule scale = ScaleRule::kHeadDim;
+  double default_query_scalar = 256;
+  bool has_softcaps = false;
+  double default_attention_softcap = 0;
+  double default_logits_softcap = 0;
+  bool scales_embedding = false;  // by sqrt(hidden)
+  bool has_multipliers = false;   // embedding_multiplier, residual_multiplier, logits_scaling
+
+  uint32_t default_head_dim = 0;    // 0: hidden / heads
+  uint32_t default_kv_heads = 0;    // 0: as many as heads
+  uint32_t default_ffn_factor = 0;  // of hidden; 0: the width must be given
+  uint32_t default_max_context = 2048;
+  bool default_tied = false;
+};
+
+Span<const Family> Families();
+
+}  // namespace arn::convert

@@ -1,0 +1,255 @@
+#include "converter/family.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr TensorNames kDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.embed_tokens",
+    .final_norm = "model.norm",
+    .head = "lm_head",
+    .attention_norm = "model.layers.{}.input_layernorm",
+    .q = "model.layers.{}.self_attn.q_proj",
+    .k = "model.layers.{}.self_attn.k_proj",
+    .v = "model.layers.{}.self_attn.v_proj",
+    .q_norm = "model.layers.{}.self_attn.q_norm",
+    .k_norm = "model.layers.{}.self_attn.k_norm",
+    .attention_out = "model.layers.{}.self_attn.o_proj",
+    .ffn_norm = "model.layers.{}.post_attention_layernorm",
+    .gate = "model.layers.{}.mlp.gate_proj",
+    .up = "model.layers.{}.mlp.up_proj",
+    .down = "model.layers.{}.mlp.down_proj",
+};
+
+constexpr TensorNames WithFusedProjections() {
+  TensorNames names = kDecoderNames;
+  names.q = names.k = names.v = names.gate = names.up = nullptr;
+  names.qkv = "model.layers.{}.self_attn.qkv_proj";
+  names.gate_up = "model.layers.{}.mlp.gate_up_proj";
+  return names;
+}
+constexpr TensorNames kFusedNames = WithFusedProjections();
+
+constexpr TensorNames WithPlainFeedForward() {
+  TensorNames names = kDecoderNames;
+  names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.c_fc";
+  names.down = "model.layers.{}.mlp.c_proj";
+  return names;
+}
+constexpr TensorNames kPlainFeedForwardNames = WithPlainFeedForward();
+
+constexpr TensorNames WithSandwichNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_feedforward_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_feedforward_layernorm";
+  return names;
+}
+constexpr TensorNames kSandwichNames = WithSandwichNorms();
+
+constexpr TensorNames WithPostNorms() {
+  TensorNames names = WithSandwichNorms();
+  names.attention_norm = names.ffn_norm = nullptr;
+  return names;
+}
+constexpr TensorNames kPostNormNames = WithPostNorms();
+
+constexpr TensorNames kGptNeoxNames = {
+    .prefix = "gpt_neox.",
+    .embedding = "gpt_neox.embed_in",
+    .final_norm = "gpt_neox.final_layer_norm",
+    .head = "embed_out",
+    .attention_norm = "gpt_neox.layers.{}.input_layernorm",
+    .qkv = "gpt_neox.layers.{}.attention.query_key_value",
+    .attention_out = "gpt_neox.layers.{}.attention.dense",
+    .ffn_norm = "gpt_neox.layers.{}.post_attention_layernorm",
+    .up = "gpt_neox.layers.{}.mlp.dense_h_to_4h",
+    .down = "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+};
+
+constexpr TensorNames kGpt2Names = {
+    .prefix = "transformer.",
+    .embedding = "transformer.wte",
+    .positions = "transformer.wpe",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.ln_1",
+    .qkv = "transformer.h.{}.attn.c_attn",
+    .attention_out = "transformer.h.{}.attn.c_proj",
+    .ffn_norm = "transformer.h.{}.ln_2",
+    .up = "transformer.h.{}.mlp.c_fc",
+    .down = "transformer.h.{}.mlp.c_proj",
+};
+
+constexpr Family kFamilies[] = {
+    {.architecture = "LlamaForCausalLM",
+     .model_type = "llama",
+     .names = &kDecoderNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey},
+    {.architecture = "MistralForCausalLM",
+     .model_type = "mistral",
+     .names = &kDecoderNames,
+     .window = WindowRule::kEveryLayer,
+     .default_window = 4096,
+     .default_kv_heads = 8,
+     .default_max_context = 131072},
+    {.architecture = "Qwen2ForCausalLM",
+     .model_type = "qwen2",
+     .names = &kDecoderNames,
+     .qkv_bias = Bias::kAlways,
+     .window = WindowRule::kFromLayer,
+     .default_window = 4096,
+     .default_kv_heads = 32,
+     .default_max_context = 32768},
+    {.architecture = "Qwen3ForCausalLM",
+     .model_type = "qwen3",
+     .names = &kDecoderNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kEachHead,
+     .window = WindowRule::kFromLayer,
+     .default_window = 4096,
+     .default_head_dim = 128,
+     .default_kv_heads = 32,
+     .default_max_context = 32768},
+    {.architecture = "Gemma2ForCausalLM",
+     .model_type = "gemma2",
+     .names = &kSandwichNames,
+     .keys = {.activation = "hidden_activation"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .norm_offset = 1.0f,
+     .activation = "gelu_pytorch_tanh",
+     .window = WindowRule::kPattern,
+     .default_window = 4096,
+     .default_pattern = 2,
+     .scale = ScaleRule::kQueryPreScalar,
+     .has_softcaps = true,
+     .default_attention_softcap = 50,
+     .default_logits_softcap = 30,
+     .scales_embedding = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 4,
+     .default_max_context = 8192,
+     .default_tied = true},
+    {.architecture = "Gemma3ForCausalLM",
+     .model_type = "gemma3_text",
+     .names = &kSandwichNames,
+     .keys = {.activation = "hidden_activation"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .norm_offset = 1.0f,
+     .qk_norm = QkNorm::kEachHead,
+     .activation = "gelu_pytorch_tanh",
+     .window = WindowRule::kPattern,
+     .default_window = 4096,
+     .default_pattern = 6,
+     .rope = RopeRule::kByWindow,
+     .default_theta = 1000000.0,
+     .scale = ScaleRule::kQueryPreScalar,
+     .has_softcaps = true,
+     .scales_embedding = true,
+     .default_head_dim = 256,
+     .default_kv_heads = 4,
+     .default_max_context = 131072,
+     .default_tied = true},
+    {.architecture = "Phi3ForCausalLM",
+     .model_type = "phi3",
+     .names = &kFusedNames,
+     .default_epsilon = 1e-5,
+     .window = WindowRule::kEveryLayer,
+     .has_partial_rotary = true,
+     .default_max_context = 4096},
+    {.architecture = "GPTNeoXForCausalLM",
+     .model_type = "gpt_neox",
+     .names = &kGptNeoxNames,
+     .keys = {.epsilon = "layer_norm_eps"},
+     .qkv_order = QkvOrder::kByHead,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kAlways,
+     .default_bias = true,
+     .norm = NormKind::kLayer,
+     .default_epsilon = 1e-5,
+     .activation = "gelu",
+     .is_gated = false,
+     .parallel_key = "use_parallel_residual",
+     .has_partial_rotary = true,
+     .default_partial_rotary = 0.25},
+    {.architecture = "GPT2LMHeadModel",
+     .model_type = "gpt2",
+     .names = &kGpt2Names,
+     .keys = {.hidden = "n_embd",
+              .layers = "n_layer",
+              .heads = "n_head",
+              .ffn = "n_inner",
+              .context = "n_positions",
+              .epsilon = "layer_norm_epsilon",
+              .activation = "activation_function"},
+     .is_transposed = true,
+     .qkv_bias = Bias::kAlways,
+     .attention_out_bias = Bias::kAlways,
+     .mlp_bias = Bias::kAlways,
+     .norm = NormKind::kLayer,
+     .default_epsilon = 1e-5,
+     .activation = "gelu_new",
+     .is_gated = false,
+     .rope = RopeRule::kNone,
+     .default_ffn_factor = 4,
+     .default_max_context = 1024,
+     .default_tied = true},
+    {.architecture = "SmolLM3ForCausalLM",
+     .model_type = "smollm3",
+     .names = &kDecoderNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .window = WindowRule::kLayerTypes,
+     .rope = RopeRule::kNotEachFourth,
+     .default_theta = 2000000.0,
+     .default_kv_heads = 4,
+     .default_max_context = 32768,
+     .default_tied = true},
+    {.architecture = "GraniteForCausalLM",
+     .model_type = "granite",
+     .names = &kDecoderNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .scale = ScaleRule::kMultiplier,
+     .has_multipliers = true},
+    {.architecture = "Olmo2ForCausalLM",
+     .model_type = "olmo2",
+     .names = &kPostNormNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kAllHeads},
+    {.architecture = "Starcoder2ForCausalLM",
+     .model_type = "starcoder2",
+     .names = &kPlainFeedForwardNames,
+     .keys = {.epsilon = "norm_epsilon"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kByKey,
+     .bias_key = "use_bias",
+     .mlp_bias_key = "use_bias",
+     .default_bias = true,
+     .norm = NormKind::kLayer,
+     .default_epsilon = 1e-5,
+     .activation = "gelu_pytorch_tanh",
+     .is_gated = false,
+     .window = WindowRule::kEveryLayer,
+     .default_kv_heads = 2,
+     .default_max_context = 4096,
+     .default_tied = true},
+};
+
+}  // namespace
+
+Span<const Family> Families() { return kFamilies; }
+
+}  // namespace arn::convert

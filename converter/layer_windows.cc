@@ -1,0 +1,108 @@
+#include "converter/layer_windows.h"
+
+#include <algorithm>
+
+#include "converter/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kDefaultWindowFrom = 28;
+constexpr uint32_t kDefaultRopeInterval = 4;
+
+// sliding_window: absent means the default of the configuration class, null means off.
+uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohmann::json& json) {
+  if (!json.contains("sliding_window")) return family.default_window;
+  return config->Count("sliding_window").value_or(0);
+}
+
+// The layers' windows by the family's rule alone. *window: that of the layers that have one.
+std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
+                                    const nlohmann::json& json, uint32_t n_layers,
+                                    uint32_t* window) {
+  std::vector<uint32_t> windows(n_layers, 0);
+  *window = 0;
+  switch (family.window) {
+    case WindowRule::kNone: break;
+    case WindowRule::kEveryLayer:
+      *window = SlidingWindow(family, config, json);
+      std::fill(windows.begin(), windows.end(), *window);
+      break;
+    case WindowRule::kFromLayer:
+    case WindowRule::kLayerTypes: {
+      const bool is_used = config->Bool("use_sliding_window", false);
+      // Read either way: without use_sliding_window its value is written, and means nothing.
+      *window = SlidingWindow(family, config, json);
+      if (!is_used) *window = 0;
+      if (family.window == WindowRule::kLayerTypes) break;
+      const int64_t first = config->Int("max_window_layers").value_or(kDefaultWindowFrom);
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = i >= first ? *window : 0;
+      break;
+    }
+    case WindowRule::kPattern: {
+      *window = SlidingWindow(family, config, json);
+      const uint32_t own =
+          config->Count("_sliding_window_pattern").value_or(family.default_pattern);
+      const uint32_t pattern = config->Count("sliding_window_pattern").value_or(own);
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = (i + 1) % pattern != 0 ? *window : 0;
+      break;
+    }
+  }
+  return windows;
+}
+
+}  // namespace
+
+std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
+                                   const nlohmann::json& json, uint32_t n_layers) {
+  uint32_t window = 0;
+  std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
+  const nlohmann::json* types = config->Find("layer_types");
+  if (types == nullptr) {
+    if (family.window == WindowRule::kLayerTypes && window != 0) {
+      config->Wrong("layer_types", "a list, because use_sliding_window is true");
+    }
+    return windows;
+  }
+  if (!types->is_array() || types->size() != n_layers) {
+    config->Wrong("layer_types", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    const nlohmann::json& type = (*types)[i];
+    const bool slides = type == "sliding_attention";
+    if (!slides && type != "full_attention") {
+      Fail("%s: layer_types[%u]: expected full_attention or sliding_attention, found %s",
+           config->label().c_str(), i, Shown(type).c_str());
+    }
+    if (slides && window == 0) {
+      Fail("%s: layer_types[%u] is sliding_attention, but no sliding window is in use",
+           config->label().c_str(), i);
+    }
+    const uint32_t wanted = slides ? window : 0;
+    const bool is_free =
+        family.window != WindowRule::kNone && family.window != WindowRule::kEveryLayer;
+    if (!is_free && wanted != windows[i]) {
+      Fail("%s: layer_types[%u] is %s, which %s does not have", config->label().c_str(), i,
+           Shown(type).c_str(), family.architecture);
+    }
+    windows[i] = wanted;
+  }
+  return windows;
+}
+
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
+  std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
+  if (family.rope != RopeRule::kNotEachFourth) return rotates;
+  const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
+  const std::vector<int64_t> list = config->IntOrList("no_rope_layers");
+  if (!list.empty() && list.size() != n_layers) {
+    config->Wrong("no_rope_layers", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    rotates[i] = list.empty() ? (i + 1) % interval != 0 : list[i] != 0;
+  }
+  return rotates;
+}
+
+}  // namespace arn::convert

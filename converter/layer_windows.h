@@ -1,0 +1,21 @@
+// Which positions the layers of a config see, and which of them rotate.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "converter/family.h"
+#include "converter/hf/config_reader.h"
+#include "nlohmann/json.hpp"
+
+namespace arn::convert {
+
+// Window of each layer, 0 for full attention. Throws ConvertError when layer_types and the family's
+// rule contradict each other.
+std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
+                                   const nlohmann::json& json, uint32_t n_layers);
+
+// Whether each layer has rotary positions.
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers);
+
+}  // namespace arn::convert
