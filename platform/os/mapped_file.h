@@ -14,13 +14,15 @@ struct MappedFile {
   Span<const std::byte> bytes;
 };
 
-// kNotFound, kIo or kOutOfMemory, with the path and the system's reason in diag.
-Status MapFile(const char* path, MappedFile* out, Diag* diag);
-// An open descriptor for MapFd, MapCopy. kNotFound or kIo.
+// An open descriptor for MapFd, MapCopy. kNotFound or kIo, with the path and the system's reason in
+// diag.
 Status OpenToMap(const char* path, int* out_fd, Diag* diag);
 void CloseMapped(int fd);
+// A second descriptor of the same open file; -1 when there is none to be had.
+int DuplicateMapped(int fd);
 // Maps [offset, offset + bytes) of an open file; bytes 0: up to the end. `offset` is a multiple of
-// 16384. The descriptor may be closed afterwards.
+// 16384. The descriptor may be closed afterwards. kIo: not a regular file; kBundleTruncated: the
+// range leaves it; kOutOfMemory.
 Status MapFd(int fd, uint64_t offset, uint64_t bytes, MappedFile* out, Diag* diag);
 void UnmapFile(MappedFile* file);
 

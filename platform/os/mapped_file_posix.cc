@@ -56,16 +56,7 @@ Status OpenToMap(const char* path, int* out_fd, Diag* diag) {
 
 void CloseMapped(int fd) { close(fd); }
 
-Status MapFile(const char* path, MappedFile* out, Diag* diag) {
-  *out = MappedFile();
-  int fd = -1;
-  ARN_TRY(OpenToMap(path, &fd, diag));
-  Diag inner;
-  const Status status = MapFd(fd, 0, 0, out, &inner);
-  close(fd);
-  if (status != Status::kOk) return diag->Fail(status, "%s: %s", path, inner.text());
-  return Status::kOk;
-}
+int DuplicateMapped(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 void UnmapFile(MappedFile* file) {
   if (!file->bytes.empty()) {

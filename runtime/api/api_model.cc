@@ -21,9 +21,18 @@ Status ReadModelOptions(const arn_model_options* options, bool* verify_hashes, D
   return Status::kOk;
 }
 
-Status OpenMapped(MappedFile file, bool verify_hashes, arn_model** out, Diag* diag) {
+// Maps a bundle that lies at `offset` of an open file. A stored prefix is mapped once more by each
+// session that uses it, for which the model keeps a descriptor of its own.
+Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, bool verify_hashes, arn_model** out,
+                  Diag* diag) {
+  MappedFile file;
+  ARN_TRY(MapFd(fd, offset, bytes, &file, diag));
   Model* model = nullptr;
   ARN_TRY(OpenModel(file.bytes, file, verify_hashes, &model, diag));
+  if (!model->prefix.ids.empty()) {
+    model->prefix.fd = DuplicateMapped(fd);
+    model->prefix.file_offset += offset;
+  }
   *out = reinterpret_cast<arn_model*>(model);
   return Status::kOk;
 }
@@ -32,10 +41,11 @@ Status OpenPath(const char* path, const arn_model_options* options, arn_model** 
   if (path == nullptr) return diag->Fail(Status::kBadArgument, "path is NULL");
   bool verify = false;
   ARN_TRY(ReadModelOptions(options, &verify, diag));
-  MappedFile file;
-  ARN_TRY(MapFile(path, &file, diag));
+  int fd = -1;
+  ARN_TRY(OpenToMap(path, &fd, diag));
   Diag inner;
-  const Status status = OpenMapped(file, verify, out, &inner);
+  const Status status = OpenMapped(fd, 0, 0, verify, out, &inner);
+  CloseMapped(fd);
   if (status != Status::kOk) return diag->Fail(status, "%s: %s", path, inner.text());
   return Status::kOk;
 }
@@ -44,9 +54,7 @@ Status OpenFd(int fd, uint64_t offset, uint64_t bytes, const arn_model_options* 
               arn_model** out, Diag* diag) {
   bool verify = false;
   ARN_TRY(ReadModelOptions(options, &verify, diag));
-  MappedFile file;
-  ARN_TRY(MapFd(fd, offset, bytes, &file, diag));
-  return OpenMapped(file, verify, out, diag);
+  return OpenMapped(fd, offset, bytes, verify, out, diag);
 }
 
 Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* options,
@@ -147,7 +155,20 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
     info.top_p = generation->top_p();
     info.min_p = generation->min_p();
   }
+  info.prefix_tokens = static_cast<uint32_t>(m.prefix.ids.size());
   return ToC(WriteStruct(info, out_info));
+}
+
+arn_status arn_model_prefix(const arn_model* model, const int32_t** out_ids, uint32_t* out_count) {
+  if (out_ids == nullptr || out_count == nullptr) return ARN_BAD_ARGUMENT;
+  *out_ids = nullptr;
+  *out_count = 0;
+  if (model == nullptr) return ARN_BAD_ARGUMENT;
+  const Span<const int32_t> ids = ToModel(model)->prefix.ids;
+  if (ids.empty()) return ARN_NOT_FOUND;
+  *out_ids = ids.data();
+  *out_count = static_cast<uint32_t>(ids.size());
+  return ARN_OK;
 }
 
 uint32_t arn_model_tensor_count(const arn_model* model) {

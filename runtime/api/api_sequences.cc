@@ -15,6 +15,21 @@ arn_status arn_session_tokens(const arn_session* session, const int32_t** out_id
   return ARN_OK;
 }
 
+arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n_ids,
+                              uint32_t* out_kept) {
+  if (out_kept != nullptr) *out_kept = 0;
+  if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
+  uint32_t kept = 0;
+  const Status status = Begin(session)->Follow({ids, n_ids}, &kept);
+  if (out_kept != nullptr) *out_kept = kept;
+  return ToC(status);
+}
+
+arn_status arn_session_use_prefix(arn_session* session) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->UsePrefix());
+}
+
 arn_status arn_session_rewind(arn_session* session, uint32_t position) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   return ToC(Begin(session)->Rewind(position));

@@ -82,7 +82,7 @@ Status RestoreMapped(Session* session, const char* path, int fd, bool verify) {
     status = inner.Fail(Status::kBadSave, "the file is empty");
   }
   if (status == Status::kOk) {
-    status = session->Restore({file.bytes, fd, verify});
+    status = session->Restore({file.bytes, fd, 0, verify});
     inner = *session->diag();
     UnmapFile(&file);
   }

@@ -115,6 +115,9 @@ Status VerifySegmentHashes(const Bundle& bundle, Diag* diag) {
     ARN_TRY(CheckHash(bundle, text->token_table(), "tokenizer token_table", diag));
     ARN_TRY(CheckHash(bundle, text->merge_table(), "tokenizer merge_table", diag));
   }
+  if (const fbs::Prefix* prefix = bundle.index->prefix()) {
+    ARN_TRY(CheckHash(bundle, prefix->state(), "prefix state", diag));
+  }
   return Status::kOk;
 }
 

@@ -114,6 +114,13 @@ class KvCache {
   void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                     const void* entries);
 
+  // The same for one empty sequence, among others: whether there are so many free pages, and its
+  // table of pages that are taken now. An entry says of which kind its page is; the pages are new
+  // ones, in the pools' order.
+  bool HasFree(const uint32_t n_pages[][kPageKinds]) const;
+  void AdoptTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
+                  const void* entries);
+
   // What has to be done to the pages, in this order, before the next run reads or writes them.
   Span<const KvEdit> edits() const { return {edits_, n_edits_}; }
   void ClearEdits() { n_edits_ = 0; }

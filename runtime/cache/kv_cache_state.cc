@@ -58,6 +58,25 @@ void KvCache::BeginRestore(const uint32_t n_pages[][kPageKinds]) {
   n_edits_ = 0;
 }
 
+bool KvCache::HasFree(const uint32_t n_pages[][kPageKinds]) const {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (n_pages[g][0] > pools_[g].n_free() || n_pages[g][1] > sealed_pools_[g].n_free()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void KvCache::AdoptTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
+                         const void* entries) {
+  PageTable& table = Table(sequence, g);
+  uint32_t* pages = Pages(sequence, g);
+  if (n_pages > 0) std::memcpy(pages, entries, uint64_t{n_pages} * sizeof(uint32_t));
+  table.first_page = first_page;
+  table.n_pages = n_pages;
+  for (uint32_t i = 0; i < n_pages; ++i) pages[i] = TakeLike(g, pages[i]);
+}
+
 void KvCache::RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                            const void* entries) {
   PageTable& table = Table(sequence, g);

@@ -1,5 +1,6 @@
 #include "runtime/model/model.h"
 
+#include <cstring>
 #include <new>
 
 #include "platform/base/arith.h"
@@ -22,6 +23,38 @@ Status CheckTokenIds(const Bundle& bundle, const Model& model, Diag* diag) {
       }
     }
   }
+  return Status::kOk;
+}
+
+Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
+  BundleHeader header;
+  std::memcpy(&header, bundle.file.data(), sizeof header);
+  model->state_hash = header.index_hash;
+  const fbs::Prefix* prefix = bundle.index->prefix();
+  if (prefix == nullptr) return Status::kOk;
+  const fbs::Segment* state = prefix->state();
+  const uint32_t n = prefix->ids() == nullptr ? 0 : prefix->ids()->size();
+  if (state == nullptr || n == 0 || n > model->spec.max_context) {
+    return diag->Fail(Status::kBadBundle, "prefix: %u tokens%s, expected 1..%u and a state", n,
+                      state == nullptr ? " without a state" : "", model->spec.max_context);
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    const int32_t id = prefix->ids()->Get(i);
+    if (id < 0 || static_cast<uint32_t>(id) >= model->spec.vocab) {
+      return diag->Fail(Status::kBadBundle, "prefix: token %u is %d, the vocabulary has %u", i, id,
+                        model->spec.vocab);
+    }
+  }
+  ARN_TRY(CheckSegment(bundle, *state, "prefix state", diag));
+  if (state->offset() % kRegionAlign != 0) {
+    return diag->Fail(Status::kBadBundle, "prefix state: offset %llu is not a multiple of %u",
+                      static_cast<unsigned long long>(state->offset()), kRegionAlign);
+  }
+  model->state_hash = prefix->model_hash();
+  model->prefix.ids = {prefix->ids()->data(), n};
+  model->prefix.state = bundle.segments.subspan(static_cast<size_t>(state->offset()),
+                                                static_cast<size_t>(state->bytes()));
+  model->prefix.file_offset = bundle.segments_offset + state->offset();
   return Status::kOk;
 }
 
@@ -50,6 +83,7 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     ARN_ASSIGN(model->tokenizer, Tokenizer::Create(*table, bundle.segments, arena, diag));
   }
   ARN_TRY(CheckTokenIds(bundle, *model, diag));
+  ARN_TRY(ReadPrefix(bundle, model, diag));
   if (const fbs::Generation* generation = bundle.index->generation()) {
     if (generation->eos_ids() != nullptr) {
       model->eos_ids = {generation->eos_ids()->data(), generation->eos_ids()->size()};
@@ -109,6 +143,7 @@ Status OpenModel(Span<const std::byte> bytes, MappedFile file, bool verify_hashe
 void CloseModel(Model* model) {
   if (model == nullptr) return;
   MappedFile file = model->file;
+  if (model->prefix.fd >= 0) CloseMapped(model->prefix.fd);
   ReleasePages(model->pages);
   UnmapFile(&file);
 }

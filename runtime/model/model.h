@@ -12,6 +12,16 @@
 
 namespace arn {
 
+// The beginning of a prompt that comes computed with the bundle.
+struct StoredPrefix {
+  Span<const int32_t> ids;      // empty: there is none
+  Span<const std::byte> state;  // of a session that has run them; unchecked but for its place
+  // An open descriptor of the bundle's file, which the model closes, and where `state` lies in it;
+  // -1: none.
+  int fd = -1;
+  uint64_t file_offset = 0;
+};
+
 struct Model {
   MappedFile file;        // empty when the caller owns the bytes
   Span<std::byte> pages;  // where this object and all it points to live
@@ -21,6 +31,9 @@ struct Model {
   Program program;                       // without a session's sizes; see decoder_program.h
   const Tokenizer* tokenizer = nullptr;  // null when the bundle has none
   Span<const uint32_t> eos_ids;
+  StoredPrefix prefix;
+  // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.
+  uint64_t state_hash = 0;
 };
 
 // Takes over `file` (also on failure), which is empty when the bytes are the caller's; then they

@@ -12,10 +12,10 @@ Status Session::Restore(const StateSource& source) {
   }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) scratch[g] = cache_.numbers(g);
-  const StateTarget target{&plan_, ModelHash(), scratch};
+  const StateTarget target{&plan_, model_.state_hash, scratch};
   StateView view;
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &view, &diag_));
-  const Status status = RestorePages(view, source.fd);
+  const Status status = RestorePages(view, source.fd, source.file_offset);
   if (status != Status::kOk) {
     // Some pages are overwritten: what the sequences saw is gone.
     for (uint32_t s = 0; s < sequences_.size(); ++s) {
@@ -28,18 +28,24 @@ Status Session::Restore(const StateSource& source) {
   return Status::kOk;
 }
 
+// Whether a file's pages can be put where those of the pools lie.
+bool Session::CanMap(int fd) const {
+  return fd >= 0 && !owned_.empty() && plan_.backend->kv_in_memory;
+}
+
 // The saved pages become the first of each pool, in their order.
-Status Session::RestorePages(const StateView& view, int fd) {
-  const bool can_map = fd >= 0 && !owned_.empty() && plan_.backend->kv_in_memory;
+Status Session::RestorePages(const StateView& view, int fd, uint64_t file_offset) {
+  const bool can_map = CanMap(fd);
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       const StatePages saved = view.Group(g).pages[kind];
       const Span<const std::byte> pages = view.pages(saved);
       if (pages.empty()) continue;
       const Slice pool = plan_.kv_groups[g].pages(kind).pool;
-      const size_t mapped = can_map && !plan_.IsInFile(g)
-                                ? MapCopy(fd, saved.offset, {memory_.At(pool), pages.size()})
-                                : 0;
+      size_t mapped = 0;
+      if (can_map && !plan_.IsInFile(g)) {
+        mapped = MapCopy(fd, file_offset + saved.offset, {memory_.At(pool), pages.size()});
+      }
       if (mapped == pages.size()) continue;
       const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
       ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));

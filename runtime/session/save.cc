@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "platform/base/arith.h"
-#include "runtime/bundle/bundle.h"
 #include "runtime/session/session.h"
 
 namespace arn {
@@ -32,12 +31,6 @@ bool IsNew(const Sampler& sampler) {
 }
 
 }  // namespace
-
-uint64_t Session::ModelHash() const {
-  BundleHeader header;
-  std::memcpy(&header, model_.bundle.file.data(), sizeof header);
-  return header.index_hash;
-}
 
 uint32_t Session::SequencesToSave() const {
   auto n = static_cast<uint32_t>(sequences_.size());
@@ -143,7 +136,7 @@ Status Session::Save(const StateSink& sink) {
   header.version = kStateVersion;
   header.header_bytes = sizeof header;
   header.file_bytes = layout.file_bytes;
-  header.model_hash = ModelHash();
+  header.model_hash = model_.state_hash;
   header.geometry_hash = GeometryHash(plan_);
   header.n_groups = counts.n_groups;
   header.n_sequences = counts.n_sequences;

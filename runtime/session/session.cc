@@ -193,7 +193,7 @@ Status Session::Failed(Status status, uint32_t sequence) {
 void Session::Remember(const Part& part) {
   const size_t n = part.ids.size();
   int32_t* end = History(part.sequence) + cache_.length(part.sequence);
-  std::memcpy(end - n, part.ids.data(), n * sizeof(int32_t));
+  std::memmove(end - n, part.ids.data(), n * sizeof(int32_t));  // they may be there already
 }
 
 Status Session::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {

@@ -77,9 +77,10 @@ struct KvLayer {
 // A state to restore.
 struct StateSource {
   Span<const std::byte> bytes;
-  // The open file that `bytes` are a mapping of, from its start; -1: none. Its pages are mapped
+  // The open file that `bytes` are a mapping of; -1: none. Its pages are mapped
   // instead of copied where that can be done.
   int fd = -1;
+  uint64_t file_offset = 0;  // of `bytes` in that file
   bool verify_pages = false;
 };
 
@@ -105,6 +106,8 @@ class Session {
   // A sequence that the last search found.
   Status Beam(uint32_t index, Span<int32_t> out_ids, size_t* out_count, float* out_score) const;
   void Reset();
+  Status Follow(Span<const int32_t> ids, uint32_t* out_kept);
+  Status UsePrefix();
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position);
@@ -177,13 +180,21 @@ class Session {
   void ClearSequences(uint32_t first, uint32_t last);
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
 
-  uint64_t ModelHash() const;
+  bool CanMap(int fd) const;
+  bool OthersAreEmpty() const;
+  Status CheckPrefix(StateView* out);
+  // Forgets the selected sequence and starts it after a prefix that CheckPrefix accepted.
+  Status TakePrefix(const StateView& view);
+  Status CopyPrefixPages(const StateView& view);
+  // How many of `ids` the sequence has at once when it starts after the prefix, if those are more
+  // than `kept`; else 0.
+  Status CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* view, uint32_t* out);
   // Sequences that a state holds: up to the last that is not as in a new session.
   uint32_t SequencesToSave() const;
   void CountState(StateCounts* out) const;
   Status SaveIndex(const StateCounts& counts, StateGroup* groups, StateWriter* writer) const;
   Status SavePages(const StateCounts& counts, uint32_t g, uint32_t kind, StateWriter* writer) const;
-  Status RestorePages(const StateView& view, int fd);
+  Status RestorePages(const StateView& view, int fd, uint64_t file_offset);
   void RestoreSequences(const StateView& view);
 
   Sequence& At(uint32_t sequence) { return sequences_[sequence]; }

@@ -55,6 +55,15 @@ int capi_prefill_decode(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_prefill(f.session, NULL, 3));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_prefill(f.session, prompt, 0));
   CHECK(arn_session_length(f.session) == 6);
+  uint32_t kept = 99;
+  CHECK_STATUS(ARN_OK, arn_session_follow(f.session, prompt, 5, &kept));
+  CHECK(kept == 4 && arn_session_length(f.session) == 5);
+  CHECK_STATUS(ARN_OK, arn_session_follow(f.session, prompt, 5, NULL));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_follow(f.session, NULL, 5, &kept));
+  CHECK(kept == 0);
+  CHECK_STATUS(ARN_NOT_FOUND, arn_session_use_prefix(f.session));
+  CHECK(strstr(arn_session_last_error(f.session), "no prefix") != NULL);
+  CHECK(arn_session_length(f.session) == 5);
   end(&f);
   return 0;
 }
@@ -314,6 +323,8 @@ int capi_null_session(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_decode(NULL, &id));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_sample(NULL, &id));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_reset(NULL));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_follow(NULL, id_in, 1, NULL));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_use_prefix(NULL));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_generate(NULL, NULL, NULL));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_stats(NULL, &stats));
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_reset_stats(NULL));

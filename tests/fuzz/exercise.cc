@@ -62,6 +62,35 @@ bool Generates(arn_session* session, uint32_t vocab, std::string* problem) {
   return true;
 }
 
+// A prefix that is damaged leaves the session as it was; one that is not is all there.
+void UsePrefix(arn_session* session, const arn_model* model, uint32_t vocab, std::string* problem) {
+  const int32_t* ids = nullptr;
+  uint32_t n = 0;
+  if (arn_model_prefix(model, &ids, &n) != ARN_OK) return;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= vocab) *problem = "a token of the prefix";
+  }
+  if (arn_session_use_prefix(session) != ARN_OK) {
+    if (arn_session_last_error(session)[0] == '\0') *problem = "a refusal without a reason";
+    if (arn_session_length(session) != 0) *problem = "a refused prefix has changed the session";
+  } else {
+    int32_t id = -1;
+    if (arn_session_length(session) != n) *problem = "the prefix has another length";
+    while (arn_session_length(session) < kContext && arn_session_decode(session, &id) == ARN_OK) {
+      if (id < 0 || static_cast<uint32_t>(id) >= vocab) *problem = "decoded a token out of range";
+    }
+  }
+  uint32_t kept = 0;
+  if (arn_session_follow(session, ids, n, &kept) == ARN_OK) {
+    if (arn_session_length(session) != n || kept > n) *problem = "followed to another length";
+  }
+  arn_session_reset(session);
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  if (arn_session_stats(session, &stats) != ARN_OK || stats.kv_used_bytes != 0) {
+    *problem = "pages are in use and nobody has them";
+  }
+}
+
 bool Runs(const arn_model* model, uint32_t vocab, std::string* problem) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.context_tokens = kContext;
@@ -82,6 +111,7 @@ bool Runs(const arn_model* model, uint32_t vocab, std::string* problem) {
     return false;
   }
   const std::unique_ptr<arn_session, DestroySession> session(created);
+  UsePrefix(session.get(), model, vocab, problem);
   return Generates(session.get(), vocab, problem);
 }
 

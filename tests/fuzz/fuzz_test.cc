@@ -5,6 +5,7 @@
 #include "runtime/bundle/bundle.h"
 #include "tests/fuzz/exercise.h"
 #include "tests/harness/bundles.h"
+#include "tests/support/prefix_support.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -54,6 +55,15 @@ std::vector<uint8_t> MakePlainBundle(DType weights) {
   options.weights = weights;
   options.qk_norm = true;
   const BundleBytes bytes = MakeTinyBundle(options);
+  return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
+}
+
+std::vector<uint8_t> MakePrefixBundle() {
+  TinyBundle bundle;
+  bundle.layer_kinds = {{}, {4}, {0, 8}};
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 1;
+  const BundleBytes bytes = MakeTinyBundle(WithPrefix(bundle, options, SomeIds(11, bundle.vocab)));
   return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
 }
 
@@ -124,6 +134,8 @@ TEST(FuzzFlips, F32Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle
 
 TEST(FuzzFlips, Int4Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4)); }
 
+TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) { ExpectFlipsAreSurvived(MakePrefixBundle()); }
+
 TEST(FuzzFlips, BundleWithTokenizer_NeverCrashes) {
   ARN_NEEDS_CONVERTER();
   const std::vector<uint8_t> file = MakeTextBundle();
@@ -132,6 +144,8 @@ TEST(FuzzFlips, BundleWithTokenizer_NeverCrashes) {
 }
 
 TEST(FuzzTruncation, PlainBundle_IsRefused) { Truncate(MakePlainBundle(DType::kInt8)); }
+
+TEST(FuzzTruncation, BundleWithPrefix_IsRefused) { Truncate(MakePrefixBundle()); }
 
 TEST(FuzzTruncation, BundleWithTokenizer_IsRefused) {
   ARN_NEEDS_CONVERTER();

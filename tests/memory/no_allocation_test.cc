@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string>
 
+#include "tests/support/prefix_support.h"
 #include "tests/support/session_support.h"
 
 extern "C" {
@@ -153,10 +154,15 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   const arn_status from_file = arn_session_restore(session.get(), path.c_str(), nullptr);
   arn_session_reset(session.get());
   const arn_status again = arn_session_prefill(session.get(), prompt.data(), 1);
+  const arn_status followed =
+      arn_session_follow(session.get(), prompt.data(), prompt.size(), nullptr);
+  const arn_status back = arn_session_follow(session.get(), prompt.data(), 90, nullptr);
   g_trap = false;
 
   EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
   EXPECT_EQ(ARN_OK, again);
+  EXPECT_EQ(ARN_OK, followed);
+  EXPECT_EQ(ARN_OK, back);
   EXPECT_EQ(ARN_OK, saved);
   EXPECT_EQ(ARN_OK, restored);
   EXPECT_EQ(ARN_OK, to_file);
@@ -219,6 +225,38 @@ TEST_P(NoAllocationTest, ForksBatchesRewindShiftSaveAndTrim_AllocateNothing) {
   g_trap = false;
 
   EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(0u, g_calls.load());
+}
+
+TEST_P(NoAllocationTest, StoredPrefix_AllocatesNothing) {
+  TinyBundle bundle;
+  bundle.weights = GetParam().weights;
+  bundle.target = GetParam().target;
+  bundle.layer_kinds = {{}, {20}};
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = GetParam().backend;
+  options.kv_type = GetParam().kv;
+  options.n_threads = 2;
+  options.kv_page_tokens = 8;
+  options.max_sequences = 2;
+  std::vector<int32_t> ids = SomeIds(50, bundle.vocab);
+  const BundleBytes bytes = MakeTinyBundle(WithPrefix(bundle, options, ids));
+  const ModelPtr model = OpenBytes(bytes);
+  const SessionPtr session = NewSession(model.get(), options);
+  ids.resize(60, 3);
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_use_prefix(session.get());
+  if (status == ARN_OK) status = arn_session_select(session.get(), 1);
+  if (status == ARN_OK) status = arn_session_use_prefix(session.get());
+  if (status == ARN_OK) status = arn_session_reset(session.get());
+  uint32_t kept = 0;
+  if (status == ARN_OK) status = arn_session_follow(session.get(), ids.data(), ids.size(), &kept);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session.get());
+  EXPECT_EQ(50u, kept);
   EXPECT_EQ(0u, g_calls.load());
 }
 

@@ -187,11 +187,20 @@ std::vector<uint8_t> Builder::Finish() {
       fbs::CreateModel(fbb_, fbb_.CreateString("Tiny"), fbb_.CreateString("seed"), o.hidden,
                        o.vocab, o.max_context, kinds, ropes, fbb_.CreateVector(layers), embedding,
                        final_norm, 1e-5f, head, fbb_.CreateVector(tensors_));
+  flatbuffers::Offset<fbs::Prefix> prefix;
+  if (!o.prefix.ids.empty()) {
+    const std::vector<uint8_t>& state = o.prefix.state;
+    const size_t offset = AlignUp(segments_.size(), kRegionAlign);
+    segments_.resize(offset);
+    segments_.insert(segments_.end(), state.begin(), state.end());
+    const fbs::Segment segment(offset, state.size(), Xxh64(state.data(), state.size()));
+    prefix = fbs::CreatePrefixDirect(fbb_, &o.prefix.ids, &segment, o.prefix.model_hash);
+  }
   const std::vector<uint32_t> eos = {2};
   const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0);
-  fbs::FinishBundleBuffer(fbb_,
-                          fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
-                                            fbb_.CreateString(o.target), model, 0, generation));
+  fbs::FinishBundleBuffer(
+      fbb_, fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
+                              fbb_.CreateString(o.target), model, 0, generation, 0, prefix));
 
   BundleHeader header = {};
   std::memcpy(header.magic, "ARENITE", 8);

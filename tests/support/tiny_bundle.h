@@ -17,6 +17,13 @@ struct TinyLayer {
   int kv_layer = -1;  // the earlier layer whose keys and values it uses
 };
 
+// A prompt's beginning that comes with the bundle.
+struct TinyPrefix {
+  std::vector<int32_t> ids;  // empty: none
+  std::vector<uint8_t> state;
+  uint64_t model_hash = 0;
+};
+
 struct TinyBundle {
   uint32_t layers = 2;
   uint32_t hidden = 32;
@@ -32,6 +39,7 @@ struct TinyBundle {
   DType weights = DType::kF32;
   const char* target = "portable";  // a PackTarget
   uint64_t seed = 1;
+  TinyPrefix prefix;
 };
 
 // A whole file, 64-byte aligned as arn_model_open_memory wants it.

@@ -59,12 +59,20 @@ TEST(Pages_Trim, WholePages_BecomeZero) {
   ReleasePages(pages.value());
 }
 
+Status MapPath(const char* path, MappedFile* out, Diag* diag) {
+  int fd = -1;
+  ARN_TRY(OpenToMap(path, &fd, diag));
+  const Status status = MapFd(fd, 0, 0, out, diag);
+  CloseMapped(fd);
+  return status;
+}
+
 TEST(MappedFile_Map, Path_ShowsTheBytes) {
   const std::string contents(40000, 'q');
   TempFile temp(contents);
   MappedFile file;
   Diag diag;
-  ASSERT_EQ(Status::kOk, MapFile(temp.path(), &file, &diag)) << diag.text();
+  ASSERT_EQ(Status::kOk, MapPath(temp.path(), &file, &diag)) << diag.text();
   ASSERT_EQ(contents.size(), file.bytes.size());
   EXPECT_EQ(contents, std::string(reinterpret_cast<const char*>(file.bytes.data()), 40000));
   UnmapFile(&file);
@@ -74,16 +82,16 @@ TEST(MappedFile_Map, Path_ShowsTheBytes) {
 TEST(MappedFile_Map, MissingFile_IsNotFoundWithItsName) {
   MappedFile file;
   Diag diag;
-  EXPECT_EQ(Status::kNotFound, MapFile("/nonexistent/x.arn", &file, &diag));
+  EXPECT_EQ(Status::kNotFound, MapPath("/nonexistent/x.arn", &file, &diag));
   EXPECT_NE(nullptr, strstr(diag.text(), "/nonexistent/x.arn"));
 }
 
 TEST(MappedFile_Map, DirectoryOrEmptyFile_IsAnError) {
   MappedFile file;
   Diag diag;
-  EXPECT_EQ(Status::kIo, MapFile("/tmp", &file, &diag));
+  EXPECT_EQ(Status::kIo, MapPath("/tmp", &file, &diag));
   TempFile empty("");
-  EXPECT_EQ(Status::kBundleTruncated, MapFile(empty.path(), &file, &diag));
+  EXPECT_EQ(Status::kBundleTruncated, MapPath(empty.path(), &file, &diag));
 }
 
 TEST(MappedFile_MapFd, Range_IsChecked) {

@@ -128,13 +128,21 @@ typedef struct arn_model_info {
   uint32_t top_k;
   float top_p;
   float min_p;
+  uint32_t prefix_tokens; /* of the prompt's beginning that comes computed with the bundle; 0: none
+                             (arn_model_prefix, arn_session_use_prefix) */
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0                                                                      \
+        NULL, 0, 0, 0, 0, 0, 0                                                                   \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
+
+/* The tokens of the bundle's prefix: owned by the model, at least one. ARN_NOT_FOUND, with NULL and
+ * 0, when the bundle has none. A model that was opened by path or descriptor and has a prefix keeps
+ * the file open. */
+ARN_API arn_status arn_model_prefix(const arn_model* model, const int32_t** out_ids,
+                                    uint32_t* out_count);
 
 typedef struct arn_tensor_info {
   size_t struct_size;
@@ -352,6 +360,34 @@ ARN_API arn_status arn_session_reset(arn_session* session);
  * what the token at `position` would see: see arn_session_first_rewind_position. */
 ARN_API arn_status arn_session_rewind(arn_session* session, uint32_t position);
 ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
+/* Makes the sequence hold exactly these tokens, and computes only what is not there: what it has in
+ * common with them from the start on stays, the rest is forgotten and prefilled. So a conversation
+ * goes on by giving all of its tokens each time. When they have more in common with the bundle's
+ * prefix, the sequence starts there as by arn_session_use_prefix, provided that the session can use
+ * it. Afterwards the logits of the last one are there;
+ * for that at least one token runs, unless the sequence holds just these tokens and has its logits
+ * already. Where a layer with a window has given back what the first new token would see
+ * (arn_session_first_rewind_position), all of them run. n_ids > 0; `ids` may be what
+ * arn_session_tokens gave.
+ * *out_kept (may be NULL): tokens that did not have to be computed.
+ * A bundle's prefix that is damaged is an error here, not a reason to compute.
+ * ARN_BAD_ARGUMENT, ARN_BAD_TOKEN and ARN_CONTEXT_FULL for more tokens than context_tokens (nothing
+ * is shifted) change nothing, and *out_kept is 0. ARN_CANCELLED, and ARN_CONTEXT_FULL where
+ * sequences share too small a kv_tokens, leave the tokens that were kept and the chunks that were
+ * finished: following once more goes on there. */
+ARN_API arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n_ids,
+                                      uint32_t* out_kept);
+/* Forgets the sequence and starts it after the bundle's prefix: its tokens and their logits are
+ * there, and nothing is computed. When all other sequences are empty, the session reserved its
+ * memory itself and the bundle was opened by path or descriptor, the pages are mapped copy-on-write
+ * and come from the file as they are used; their hash is then that of arn_model_options
+ * .verify_hashes. Else they are copied, and their hash is checked: a second sequence is better made
+ * by arn_session_fork, which shares them. ARN_NOT_FOUND: the bundle has none. ARN_SAVE_MISMATCH: it
+ * was computed for another KV type, page size or group size. ARN_CONTEXT_FULL: it does not fit
+ * context_tokens or the session's pages. ARN_HASH_MISMATCH, ARN_BAD_SAVE: it is damaged.
+ * ARN_UNSUPPORTED with no_cache. Then nothing has changed, but that the sequence is empty when it
+ * is the other sequences that leave no pages. */
+ARN_API arn_status arn_session_use_prefix(arn_session* session);
 /* Gives the memory of KV pages that hold no token back to the OS; it comes again as it is used.
  * *out_bytes (may be NULL): how much was given back at most. ARN_UNSUPPORTED when the caller gave
  * the memory. */
