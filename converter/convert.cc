@@ -1,5 +1,8 @@
 #include "converter/convert.h"
 
+#include <unistd.h>
+
+#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +15,7 @@
 #include "converter/hf/json_file.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/index.h"
+#include "converter/write/temporary_file.h"
 #include "converter/write/tensor_writer.h"
 #include "converter/write/tokenizer_section.h"
 
@@ -61,6 +65,15 @@ void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, Generatio
   if (generation->pad_id < 0 && is_id(tokenizer.pad_id)) generation->pad_id = tokenizer.pad_id;
 }
 
+void AppendFile(const fs::path& path, BundleWriter* writer) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(1u << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    writer->Append(buffer.data(), static_cast<size_t>(file.gcount()));
+  }
+  if (!file.eof()) Fail("%s: cannot read", path.c_str());
+}
+
 class Conversion {
  public:
   Conversion(const ConvertOptions& options, const ConvertEvents& events)
@@ -88,22 +101,37 @@ class Conversion {
     TellWarnings();
 
     BundleWriter writer(options_.output);
-    flatbuffers::FlatBufferBuilder builder;
-    Offset<fbs::Model> model;
-    Offset<fbs::Tokenizer> tokenizer_table;
-    if (tokenizer) tokenizer_table = WriteTokenizer(*tokenizer, &writer, &builder);
-    if (job) {
-      const std::vector<fbs::Segment> segments = WriteWeights(job->plan, &writer);
-      model = BuildModel({&job->spec, &job->plan, &segments, SourceName(options_)}, &builder);
+    TokenizerSegments tokenizer_segments;
+    std::vector<fbs::Segment> segments;
+    if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
+    if (job) segments = WriteWeights(job->plan, &writer);
+    const auto close = [&](const PrefixIndex* prefix) {
+      flatbuffers::FlatBufferBuilder builder;
+      Offset<fbs::Model> model;
+      Offset<fbs::Tokenizer> tokenizer_table;
+      if (tokenizer) tokenizer_table = CreateTokenizer(*tokenizer, tokenizer_segments, &builder);
+      if (job) {
+        model = BuildModel({&job->spec, &job->plan, &segments, SourceName(options_)}, &builder);
+      }
+      const Offset<fbs::Generation> generation = BuildGeneration(generation_spec, &builder);
+      const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
+      const auto target = builder.CreateString(options_.formats.target->name);
+      Offset<flatbuffers::String> chat;
+      if (!chat_template.empty()) chat = builder.CreateString(chat_template);
+      Offset<fbs::Prefix> prefix_table;
+      if (prefix != nullptr) prefix_table = BuildPrefix(*prefix, &builder);
+      fbs::FinishBundleBuffer(builder,
+                              fbs::CreateBundle(builder, producer, kPackVersion, target, model,
+                                                tokenizer_table, generation, chat, prefix_table));
+      writer.Close(builder);
+      return Xxh64(builder.GetBufferPointer(), builder.GetSize());
+    };
+    const uint64_t model_hash = close(nullptr);
+    if (options_.make_prefix) {
+      const PrefixIndex prefix = WritePrefix(model_hash, &writer);
+      close(&prefix);
     }
-    const Offset<fbs::Generation> generation = BuildGeneration(generation_spec, &builder);
-    const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
-    const auto target = builder.CreateString(options_.formats.target->name);
-    Offset<flatbuffers::String> chat;
-    if (!chat_template.empty()) chat = builder.CreateString(chat_template);
-    fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder, producer, kPackVersion, target,
-                                                       model, tokenizer_table, generation, chat));
-    writer.Finish(builder);
+    writer.Commit();
 
     ConvertResult result;
     result.file_bytes = writer.file_bytes();
@@ -137,6 +165,21 @@ class Conversion {
       segments.push_back(WriteTensor(tensor, options_.n_threads, on_progress, writer));
     }
     return segments;
+  }
+
+  // The prefix is computed by the bundle as it is without one.
+  PrefixIndex WritePrefix(uint64_t model_hash, BundleWriter* writer) {
+    fs::path name = options_.output;
+    name += ".prefix-" + std::to_string(getpid());
+    const TemporaryFile state(name);
+    PrefixIndex prefix;
+    prefix.model_hash = model_hash;
+    prefix.ids = options_.make_prefix(writer->path(), state.path());
+    writer->Reopen();
+    writer->BeginSegment(fs::file_size(state.path()), kLargeSegmentAlign);
+    AppendFile(state.path(), writer);
+    prefix.state = writer->EndSegment();
+    return prefix;
   }
 
   void WarnOfTokensWithoutRow(uint32_t n_tokens, uint32_t vocab) {

@@ -5,10 +5,17 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "converter/tensor_plan.h"
 
 namespace arn::convert {
+
+// Runs the tokens of a prompt's beginning through `bundle`, which is whole, saves the session to
+// the file `state`, and returns the tokens. Throws ConvertError. A function of the caller's,
+// because this library does not know the runtime.
+using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::path& bundle,
+                                                       const std::filesystem::path& state)>;
 
 struct ConvertOptions {
   std::filesystem::path folder;  // config.json, *.safetensors, tokenizer.json ...
@@ -18,6 +25,7 @@ struct ConvertOptions {
   Formats formats;
   bool tokenizer_only = false;
   uint32_t n_threads = 2;
+  PrefixMaker make_prefix;  // empty: the bundle gets no prefix
 };
 
 struct ConvertResult {

@@ -16,8 +16,10 @@
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
 #include "converter/kv_plan.h"
+#include "converter/prefix.h"
 #include "converter/progress.h"
 #include "converter/verify.h"
+#include "converter/write/temporary_file.h"
 
 namespace arn::convert {
 namespace {
@@ -27,6 +29,7 @@ namespace fs = std::filesystem;
 struct Arguments {
   std::string folder, output, config, name, target = "auto", verify_text;
   std::string weights = "int8", embedding, head;
+  std::string prefix_file, prefix_kv = "int8";
   uint32_t threads = 2;
   bool tokenizer_only = false, verify = false, quiet = false;
   std::optional<std::string> plan;
@@ -86,33 +89,18 @@ ConvertEvents Events(Progress* progress, bool with_warnings) {
   return events;
 }
 
-// A file that goes when its owner does.
-class Temporary {
- public:
-  explicit Temporary(fs::path path) : path_(std::move(path)) {}
-  ~Temporary() {
-    std::error_code ignored;
-    fs::remove(path_, ignored);
-  }
-  Temporary(const Temporary&) = delete;
-  Temporary& operator=(const Temporary&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Progress* progress) {
   VerifyOptions options;
   options.bundle = converted.output;
   if (!arguments.verify_text.empty()) options.text = ReadTextFile(arguments.verify_text);
   fs::path reference = converted.output;
   reference += ".verify-" + std::to_string(getpid());
-  const Temporary temporary(reference);
+  const TemporaryFile temporary(reference);
   options.reference = temporary.path();
 
   ConvertOptions exact = converted;
   exact.output = reference;
+  exact.make_prefix = nullptr;
   exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
   if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
   progress->Reset();
@@ -153,6 +141,16 @@ void Run(const Arguments& arguments) {
   options.n_threads = arguments.threads;
 
   Progress progress(arguments.quiet);
+  if (!arguments.prefix_file.empty()) {
+    const PrefixOptions prefix{arguments.prefix_file, arguments.prefix_kv, arguments.threads};
+    options.make_prefix = [prefix, &progress](const fs::path& bundle, const fs::path& state) {
+      progress.Reset();
+      return MakePrefix(prefix, bundle, state, [&progress](uint64_t done, uint64_t total) {
+        if (interrupted.load(std::memory_order_relaxed)) Fail("interrupted");
+        progress.Update("prefix", done, total);
+      });
+    };
+  }
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();
   if (!arguments.quiet) {
@@ -195,7 +193,7 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
     return;
   }
   for (const char* name : {"DIR", "--output", "--weights", "--embedding", "--head", "--target",
-                           "--config", "--name", "--tokenizer-only", "--verify"}) {
+                           "--config", "--name", "--tokenizer-only", "--verify", "--prefix-file"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -229,6 +227,15 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->capture_default_str();
   app.add_option("--config", arguments->config, "A file to read in place of DIR/config.json");
   app.add_option("--name", arguments->name, "Name recorded in the bundle (the folder's)");
+  CLI::Option* prefix =
+      app.add_option("--prefix-file", arguments->prefix_file,
+                     "Text that prompts begin with: its keys and values are computed now and "
+                     "stored in the bundle, so that a session starts after it");
+  app.add_option("--prefix-kv", arguments->prefix_kv,
+                 "Element type of the stored keys and values; sessions of another compute them")
+      ->check(CLI::IsMember(PrefixKvNames()))
+      ->capture_default_str()
+      ->needs(prefix);
   app.add_option("--threads", arguments->threads, "Threads that quantise")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -245,6 +252,9 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
     CheckMode(app, *arguments);
     if (arguments->verify && arguments->tokenizer_only) {
       throw CLI::ValidationError("--verify", "needs weights, --tokenizer-only writes none");
+    }
+    if (!arguments->prefix_file.empty() && arguments->tokenizer_only) {
+      throw CLI::ValidationError("--prefix-file", "needs weights, --tokenizer-only writes none");
     }
     if (!arguments->verify && !arguments->verify_text.empty()) {
       throw CLI::ValidationError("--verify-text", "needs --verify");

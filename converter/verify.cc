@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
-#include "arenite/arenite.h"
 #include "converter/error.h"
+#include "converter/runner.h"
 
 namespace arn::convert {
 namespace {
@@ -33,82 +32,22 @@ constexpr const char* kDefaultText =
     "swum into the harbour and stayed for nine days.\n";
 
 constexpr uint32_t kChunk = 64;
-constexpr size_t kErrorBytes = 512;
+void Start(Runner* runner, uint32_t n_tokens, uint32_t n_threads) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.kv_type = ARN_KV_F32;
+  options.context_tokens = n_tokens;
+  options.prefill_chunk = kChunk;
+  options.n_threads = n_threads;
+  options.all_logits = 1;
+  runner->Start(options);
+}
 
-struct CloseModel {
-  void operator()(arn_model* model) const { arn_model_close(model); }
-};
-struct DestroySession {
-  void operator()(arn_session* session) const { arn_session_destroy(session); }
-};
-
-// One opened bundle with a session that keeps the logits of every position.
-class Runner {
- public:
-  Runner(const std::filesystem::path& path, uint32_t n_threads)
-      : path_(path), n_threads_(n_threads) {
-    char error[kErrorBytes] = "";
-    arn_model* model = nullptr;
-    if (arn_model_open(path.c_str(), nullptr, error, sizeof error, &model) != ARN_OK) {
-      Fail("%s: cannot verify: %s", path.c_str(), error);
-    }
-    model_.reset(model);
-    if (arn_model_get_info(model_.get(), &info_) != ARN_OK) {
-      Fail("%s: cannot verify: no model info", path.c_str());
-    }
-  }
-
-  const arn_model_info& info() const { return info_; }
-
-  std::vector<int32_t> Tokenize(const std::string& text) const {
-    size_t count = 0;
-    arn_status status = arn_tokenize(model_.get(), text.data(), text.size(), ARN_TOKENIZE_DEFAULT,
-                                     nullptr, 0, nullptr, 0, &count);
-    std::vector<int32_t> ids(count);
-    if (status == ARN_OK || status == ARN_BUFFER_TOO_SMALL) {
-      status = arn_tokenize(model_.get(), text.data(), text.size(), ARN_TOKENIZE_DEFAULT, nullptr,
-                            0, ids.data(), ids.size(), &count);
-    }
-    if (status != ARN_OK) {
-      Fail("%s: cannot tokenise the text: %s", path_.c_str(), arn_status_name(status));
-    }
-    return ids;
-  }
-
-  void Start(uint32_t n_tokens) {
-    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-    options.kv_type = ARN_KV_F32;
-    options.context_tokens = n_tokens;
-    options.prefill_chunk = kChunk;
-    options.n_threads = n_threads_;
-    options.all_logits = 1;
-    char error[kErrorBytes] = "";
-    arn_session* session = nullptr;
-    if (arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session) !=
-        ARN_OK) {
-      Fail("%s: cannot verify: %s", path_.c_str(), error);
-    }
-    session_.reset(session);
-  }
-
-  // Logits of every one of at most kChunk tokens: [n, vocab].
-  const float* Logits(const int32_t* ids, uint32_t n) {
-    const float* logits = nullptr;
-    const arn_status status = arn_session_prefill_logits(session_.get(), ids, n, &logits);
-    if (status != ARN_OK) {
-      Fail("%s: cannot verify: %s: %s", path_.c_str(), arn_status_name(status),
-           arn_session_last_error(session_.get()));
-    }
-    return logits;
-  }
-
- private:
-  std::filesystem::path path_;
-  uint32_t n_threads_;
-  std::unique_ptr<arn_model, CloseModel> model_;
-  std::unique_ptr<arn_session, DestroySession> session_;
-  arn_model_info info_ = ARN_MODEL_INFO_INIT;
-};
+// Logits of every one of at most kChunk tokens: [n, vocab].
+const float* Logits(const Runner& runner, const int32_t* ids, uint32_t n) {
+  const float* logits = nullptr;
+  runner.Check(arn_session_prefill_logits(runner.session(), ids, n, &logits));
+  return logits;
+}
 
 std::vector<int32_t> PseudoRandomIds(uint32_t vocab, uint32_t count) {
   std::vector<int32_t> ids(count);
@@ -159,8 +98,8 @@ void AddPosition(const float* logits, const float* reference, uint32_t vocab, in
 
 VerifyResult Verify(const VerifyOptions& options,
                     const std::function<void(uint64_t, uint64_t)>& on_progress) {
-  Runner bundle(options.bundle, options.n_threads);
-  Runner reference(options.reference, options.n_threads);
+  Runner bundle(options.bundle, "verify");
+  Runner reference(options.reference, "verify");
   const uint32_t vocab = bundle.info().vocab;
   const uint32_t limit = std::min(options.max_tokens, bundle.info().max_context);
   std::vector<int32_t> ids =
@@ -172,13 +111,13 @@ VerifyResult Verify(const VerifyOptions& options,
     Fail("the text to verify with has %zu tokens; it takes at least 2", ids.size());
 
   const uint32_t n = static_cast<uint32_t>(ids.size());
-  bundle.Start(n);
-  reference.Start(n);
+  Start(&bundle, n, options.n_threads);
+  Start(&reference, n, options.n_threads);
   Sums sums;
   for (uint32_t begin = 0; begin < n; begin += kChunk) {
     const uint32_t count = std::min(kChunk, n - begin);
-    const float* logits = bundle.Logits(ids.data() + begin, count);
-    const float* expected = reference.Logits(ids.data() + begin, count);
+    const float* logits = Logits(bundle, ids.data() + begin, count);
+    const float* expected = Logits(reference, ids.data() + begin, count);
     for (uint32_t i = 0; i < count; ++i) {
       const int32_t next = begin + i + 1 < n ? ids[begin + i + 1] : -1;
       AddPosition(logits + size_t{i} * vocab, expected + size_t{i} * vocab, vocab, next, &sums);

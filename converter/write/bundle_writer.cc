@@ -24,9 +24,9 @@ BundleWriter::BundleWriter(const std::filesystem::path& path) : file_(path) {
   file_.PadTo(kSegmentsOffset);
 }
 
-void BundleWriter::BeginSegment(uint64_t bytes) {
-  const uint64_t align = bytes >= kLargeSegmentBytes ? kLargeSegmentAlign : kSmallSegmentAlign;
-  file_.PadTo(AlignUp(file_.position(), align));
+void BundleWriter::BeginSegment(uint64_t bytes, uint64_t align) {
+  const uint64_t by_size = bytes >= kLargeSegmentBytes ? kLargeSegmentAlign : kSmallSegmentAlign;
+  file_.PadTo(AlignUp(file_.position(), std::max(align, by_size)));
   segment_begin_ = file_.position();
   segment_bytes_ = bytes;
   hash_ = Xxh64Stream();
@@ -62,7 +62,8 @@ fbs::Segment BundleWriter::WriteSegment(const void* data, size_t bytes) {
   return EndSegment();
 }
 
-void BundleWriter::Finish(const flatbuffers::FlatBufferBuilder& index) {
+void BundleWriter::Close(const flatbuffers::FlatBufferBuilder& index) {
+  segments_end_ = file_.position();
   file_.PadTo(AlignUp(file_.position() + kOverreadBytes, kIndexAlign));
   const uint64_t index_offset = file_.position();
   const uint64_t index_bytes = index.GetSize();
@@ -83,7 +84,12 @@ void BundleWriter::Finish(const flatbuffers::FlatBufferBuilder& index) {
   const uint64_t header_hash = Xxh64(header, 56);
   Put(header, 56, &header_hash, 8);
   file_.Overwrite(0, header, sizeof header);
-  file_.Commit();
+}
+
+void BundleWriter::Reopen() {
+  static constexpr uint8_t kNoHeader[kHeaderBytes] = {};
+  file_.Overwrite(0, kNoHeader, sizeof kNoHeader);
+  file_.Truncate(segments_end_);
 }
 
 }  // namespace arn::convert

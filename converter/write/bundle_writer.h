@@ -25,8 +25,9 @@ class BundleWriter {
  public:
   explicit BundleWriter(const std::filesystem::path& path);
 
-  // `bytes` is the exact size of the segment that is appended next; it decides where it starts.
-  void BeginSegment(uint64_t bytes);
+  // `bytes` is the exact size of the segment that is appended next; it decides where it starts,
+  // unless `align` asks for more.
+  void BeginSegment(uint64_t bytes, uint64_t align = 0);
   void Append(const void* data, size_t bytes);
   // Zeros up to `bytes` from the start of the segment.
   void PadSegmentTo(uint64_t bytes);
@@ -35,16 +36,24 @@ class BundleWriter {
   // A segment in one piece. No bytes give a segment of size 0, which lies nowhere.
   fbs::Segment WriteSegment(const void* data, size_t bytes);
 
-  // Closes the segment area, writes the index (a finished FlatBuffer) and the header, syncs and
-  // renames.
-  void Finish(const flatbuffers::FlatBufferBuilder& index);
+  // Closes the segment area and writes the index (a finished FlatBuffer) and the header: path() is
+  // a whole bundle then.
+  void Close(const flatbuffers::FlatBufferBuilder& index);
+  // Takes both away again, so that segments can follow the last one. Nothing may have the file
+  // mapped.
+  void Reopen();
+  // After Close(): syncs and renames.
+  void Commit() { file_.Commit(); }
 
+  // The file's name until Commit().
+  const std::filesystem::path& path() const { return file_.temporary(); }
   uint64_t file_bytes() const { return file_.position(); }
 
  private:
   OutFile file_;
   uint64_t segment_begin_ = 0;  // in the file
   uint64_t segment_bytes_ = 0;
+  uint64_t segments_end_ = 0;  // in the file, when closed
   Xxh64Stream hash_;
 };
 

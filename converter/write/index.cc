@@ -120,4 +120,10 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
                                generation.bos_id, generation.pad_id);
 }
 
+Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,
+                                flatbuffers::FlatBufferBuilder* builder) {
+  return fbs::CreatePrefix(*builder, builder->CreateVector(prefix.ids), &prefix.state,
+                           prefix.model_hash);
+}
+
 }  // namespace arn::convert

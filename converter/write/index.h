@@ -24,4 +24,13 @@ flatbuffers::Offset<fbs::Model> BuildModel(const ModelIndex& model,
 flatbuffers::Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
                                                      flatbuffers::FlatBufferBuilder* builder);
 
+// A prompt's beginning that was run.
+struct PrefixIndex {
+  std::vector<int32_t> ids;
+  fbs::Segment state;
+  uint64_t model_hash = 0;  // of the index without it
+};
+flatbuffers::Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,
+                                             flatbuffers::FlatBufferBuilder* builder);
+
 }  // namespace arn::convert

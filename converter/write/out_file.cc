@@ -54,6 +54,13 @@ void OutFile::PadTo(uint64_t position) {
   }
 }
 
+void OutFile::Truncate(uint64_t position) {
+  while (ftruncate(fd_, static_cast<off_t>(position)) != 0) {
+    if (errno != EINTR) FailWrite("cannot shorten", errno);
+  }
+  position_ = position;
+}
+
 void OutFile::Overwrite(uint64_t offset, const void* data, size_t bytes) {
   WriteAt(offset, data, bytes);
 }

@@ -18,9 +18,13 @@ class OutFile {
   OutFile& operator=(const OutFile&) = delete;
 
   uint64_t position() const { return position_; }
+  // The name until Commit().
+  const std::filesystem::path& temporary() const { return temporary_; }
   void Append(const void* data, size_t bytes);
   // Appends zeros up to `position`, which is not before the end.
   void PadTo(uint64_t position);
+  // Forgets what was appended behind `position`.
+  void Truncate(uint64_t position);
   // Overwrites bytes that were appended before.
   void Overwrite(uint64_t offset, const void* data, size_t bytes);
   void Commit();

@@ -14,9 +14,7 @@ std::optional<TokenizerTables> LoadTokenizer(const std::filesystem::path& folder
   return tables;
 }
 
-flatbuffers::Offset<fbs::Tokenizer> WriteTokenizer(const TokenizerTables& tables,
-                                                   BundleWriter* writer,
-                                                   flatbuffers::FlatBufferBuilder* builder) {
+TokenizerSegments WriteTokenizer(const TokenizerTables& tables, BundleWriter* writer) {
   const auto write = [writer](const std::vector<uint8_t>& bytes) {
     return writer->WriteSegment(bytes.data(), bytes.size());
   };
@@ -25,7 +23,7 @@ flatbuffers::Offset<fbs::Tokenizer> WriteTokenizer(const TokenizerTables& tables
   segments.token_offsets = write(tables.token_offsets);
   segments.token_table = write(tables.token_table);
   segments.merge_table = write(tables.merge_table);
-  return CreateTokenizer(tables, segments, builder);
+  return segments;
 }
 
 }  // namespace arn::convert

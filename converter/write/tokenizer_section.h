@@ -9,8 +9,6 @@
 
 #include "converter/tokenizer/tokenizer_tables.h"
 #include "converter/write/bundle_writer.h"
-#include "flatbuffers/flatbuffers.h"
-#include "runtime/bundle/bundle_generated.h"
 
 namespace arn::convert {
 
@@ -20,8 +18,6 @@ std::optional<TokenizerTables> LoadTokenizer(const std::filesystem::path& folder
                                              std::vector<std::string>* warnings);
 
 // Appends the tables' segments.
-flatbuffers::Offset<fbs::Tokenizer> WriteTokenizer(const TokenizerTables& tables,
-                                                   BundleWriter* writer,
-                                                   flatbuffers::FlatBufferBuilder* builder);
+TokenizerSegments WriteTokenizer(const TokenizerTables& tables, BundleWriter* writer);
 
 }  // namespace arn::convert

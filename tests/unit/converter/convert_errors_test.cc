@@ -245,7 +245,18 @@ TEST_F(ConvertErrors, Frame_IsAsDocumented) {
   const fbs::Segment none = writer.WriteSegment(nullptr, 0);
   flatbuffers::FlatBufferBuilder builder;
   fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder));
-  writer.Finish(builder);
+  writer.Close(builder);
+  // Taken up again: the next segment follows the last one, at the asked alignment.
+  const std::vector<uint8_t> closed = test::ReadFile(writer.path());
+  writer.Reopen();
+  EXPECT_EQ(std::filesystem::file_size(writer.path()), 16384u + 16384u + 65536u);
+  writer.BeginSegment(small.size(), 16384);
+  writer.Append(small.data(), small.size());
+  EXPECT_EQ(writer.EndSegment().offset(), 16384u + 65536u);
+  writer.Reopen();
+  writer.Close(builder);
+  EXPECT_EQ(closed, test::ReadFile(writer.path()));
+  writer.Commit();
 
   EXPECT_EQ(a.offset(), 0u);
   EXPECT_EQ(b.offset(), 128u);

@@ -1,0 +1,56 @@
+#include "converter/runner.h"
+
+#include <utility>
+
+#include "converter/error.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr size_t kErrorBytes = 512;
+
+}  // namespace
+
+void Runner::CheckWith(arn_status status, const char* reason) const {
+  if (status == ARN_OK) return;
+  Fail("%s: cannot %s: %s%s%s", path_.c_str(), purpose_.c_str(), arn_status_name(status),
+       reason[0] == '\0' ? "" : ": ", reason);
+}
+
+void Runner::Check(arn_status status) const {
+  CheckWith(status, arn_session_last_error(session_.get()));
+}
+
+Runner::Runner(std::filesystem::path bundle, std::string purpose)
+    : path_(std::move(bundle)), purpose_(std::move(purpose)) {
+  char error[kErrorBytes] = "";
+  arn_model* model = nullptr;
+  const arn_status status = arn_model_open(path_.c_str(), nullptr, error, sizeof error, &model);
+  CheckWith(status, error);
+  model_.reset(model);
+  CheckWith(arn_model_get_info(model_.get(), &info_), "");
+}
+
+std::vector<int32_t> Runner::Tokenize(const std::string& text) const {
+  size_t count = 0;
+  const auto tokenize = [&](int32_t* ids, size_t capacity) {
+    return arn_tokenize(model_.get(), text.data(), text.size(), ARN_TOKENIZE_DEFAULT, nullptr, 0,
+                        ids, capacity, &count);
+  };
+  arn_status status = tokenize(nullptr, 0);
+  std::vector<int32_t> ids(count);
+  if (status == ARN_BUFFER_TOO_SMALL) status = tokenize(ids.data(), ids.size());
+  CheckWith(status, "the text cannot be tokenised");
+  return ids;
+}
+
+void Runner::Start(const arn_session_options& options) {
+  char error[kErrorBytes] = "";
+  arn_session* session = nullptr;
+  const arn_status status =
+      arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
+  CheckWith(status, error);
+  session_.reset(session);
+}
+
+}  // namespace arn::convert
