@@ -13,6 +13,8 @@ namespace arn::test {
 
 namespace fs = std::filesystem;
 
+std::string ConverterPath() { return ARN_CONVERTER; }
+
 bool HasConverter() { return access(ARN_CONVERTER, X_OK) == 0; }
 
 bool Convert(const fs::path& folder, const fs::path& bundle,

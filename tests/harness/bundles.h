@@ -15,6 +15,7 @@ namespace arn::test {
 
 // Whether arenite-convert can be run here.
 bool HasConverter();
+std::string ConverterPath();
 #define ARN_NEEDS_CONVERTER()                                                                \
   do {                                                                                       \
     if (!::arn::test::HasConverter()) {                                                      \

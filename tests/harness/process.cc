@@ -48,19 +48,27 @@ bool ReadSome(int fd, std::string* text) {
 }  // namespace
 
 ProcessResult RunProcess(const std::vector<std::string>& command,
-                         const std::function<void(int pid)>& while_running) {
+                         const std::function<void(int pid)>& while_running,
+                         const std::optional<std::string>& input) {
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  Pipe out, err;
+  Pipe in, out, err;
+  // A pipe holds this much, so that nobody waits for the reader.
+  if (input &&
+      write(in.write, input->data(), input->size()) != static_cast<ssize_t>(input->size())) {
+    Fail("write");
+  }
   const pid_t pid = fork();
   if (pid < 0) Fail("fork");
   if (pid == 0) {
+    if (input) dup2(in.read, 0);
     dup2(out.write, 1);
     dup2(err.write, 2);
     execvp(argv[0], argv.data());
     _exit(127);
   }
+  in.CloseWrite();
   out.CloseWrite();
   err.CloseWrite();
   ProcessResult result;
@@ -84,12 +92,13 @@ ProcessResult RunProcess(const std::vector<std::string>& command,
 }
 
 ProcessResult RunArenite(std::vector<std::string> arguments,
-                         const std::function<void(int pid)>& while_running) {
+                         const std::function<void(int pid)>& while_running,
+                         const std::optional<std::string>& input) {
   std::vector<std::string> command;
   if (ARN_EMULATOR[0] != '\0') command.push_back(ARN_EMULATOR);
   command.push_back(ARN_TOOL);
   for (std::string& argument : arguments) command.push_back(std::move(argument));
-  return RunProcess(command, while_running);
+  return RunProcess(command, while_running, input);
 }
 
 }  // namespace arn::test

@@ -14,6 +14,7 @@ struct Command {
 };
 
 Command AddRun(CLI::App* app);
+Command AddChat(CLI::App* app);
 Command AddLogits(CLI::App* app);
 Command AddTokenize(CLI::App* app);
 Command AddDetokenize(CLI::App* app);

@@ -57,6 +57,7 @@ void PrintInfo(const Model& model) {
   }
   text += Format("tokenizer   %s\n", info.has_tokenizer != 0 ? "yes" : "none: token ids only");
   text += Format("chat        %s\n", info.chat_template_bytes != 0 ? "has a template" : "none");
+  if (info.prefix_tokens != 0) text += Format("prefix      %u tokens\n", info.prefix_tokens);
   text += Format("tokens      begin %s, end %s, padding %s\n", IdText(info.bos_id).c_str(),
                  EosText(info).c_str(), IdText(info.pad_id).c_str());
   if (info.do_sample != 0) {
@@ -113,6 +114,7 @@ void PrintJson(const Model& model) {
   json.Key("n_parameters").Uint(info.n_parameters);
   json.Key("file_bytes").Uint(info.file_bytes);
   json.Key("weight_bytes").Uint(info.weight_bytes);
+  json.Key("prefix_tokens").Uint(info.prefix_tokens);
   json.Key("bos_id").Int(info.bos_id);
   json.Key("pad_id").Int(info.pad_id);
   json.Key("eos_ids").BeginArray();

@@ -1,7 +1,5 @@
 #include "tools/arenite/interrupt.h"
 
-#include <signal.h>
-
 #include <atomic>
 
 namespace arn::tool {
@@ -13,23 +11,32 @@ static_assert(std::atomic<arn_session*>::is_always_lock_free);
 
 void OnSignal(int) { arn_session_cancel(g_session.load()); }
 
-void Handle(void (*handler)(int), int flags) {
+void OnWake(int) {}
+
+void Handle(int signal, void (*handler)(int), int flags, struct sigaction* before) {
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = flags;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+  sigaction(signal, &action, before);
 }
 
 }  // namespace
 
-CancelOnSignal::CancelOnSignal(arn_session* session) {
+WakeOnInterrupt::WakeOnInterrupt() { Handle(SIGINT, OnWake, 0, &before_); }
+
+WakeOnInterrupt::~WakeOnInterrupt() { sigaction(SIGINT, &before_, nullptr); }
+
+CancelOnSignal::CancelOnSignal(arn_session* session, bool with_terminate)
+    : with_terminate_(with_terminate) {
   g_session.store(session);
-  Handle(OnSignal, static_cast<int>(SA_RESETHAND));
+  const int flags = static_cast<int>(SA_RESETHAND);
+  Handle(SIGINT, OnSignal, flags, &interrupt_before_);
+  if (with_terminate_) Handle(SIGTERM, OnSignal, flags, &terminate_before_);
 }
 
 CancelOnSignal::~CancelOnSignal() {
-  Handle(SIG_DFL, 0);
+  sigaction(SIGINT, &interrupt_before_, nullptr);
+  if (with_terminate_) sigaction(SIGTERM, &terminate_before_, nullptr);
   g_session.store(nullptr);
 }
 

@@ -32,9 +32,9 @@ int Main(int argc, char** argv) {
   app.footer("`arenite COMMAND --help` explains a command and gives an example.");
   app.set_version_flag("--version", VersionText);
   app.require_subcommand(0, 1);
-  const Command commands[] = {AddRun(&app),        AddLogits(&app),  AddTokenize(&app),
-                              AddDetokenize(&app), AddInspect(&app), AddPlan(&app),
-                              AddBench(&app),      AddEval(&app)};
+  const Command commands[] = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
+                              AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
+                              AddPlan(&app),     AddBench(&app),      AddEval(&app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -108,7 +108,15 @@ std::string Model::ProgramText(const arn_session_options& options) const {
   return text;
 }
 
-Session::Session(const Model& model, const arn_session_options& options) {
+std::vector<int32_t> Model::Prefix() const {
+  const int32_t* ids = nullptr;
+  uint32_t n = 0;
+  if (arn_model_prefix(model_.get(), &ids, &n) != ARN_OK) return {};
+  return std::vector<int32_t>(ids, ids + n);
+}
+
+Session::Session(const Model& model, const arn_session_options& options)
+    : context_(model.Plan(options).context_tokens) {
   arn_session* session = nullptr;
   char error[kErrorBytes] = "";
   const arn_status status =
@@ -128,6 +136,19 @@ void Session::Check(arn_status status) const {
   if (status == ARN_CANCELLED) throw Interrupted();
   const char* reason = arn_session_last_error(session_.get());
   throw Error(reason[0] != '\0' ? reason : arn_status_name(status));
+}
+
+const char* FinishName(uint32_t finish) {
+  switch (finish) {
+    case ARN_FINISH_NONE: return "none";
+    case ARN_FINISH_EOS: return "eos";
+    case ARN_FINISH_STOP: return "stop";
+    case ARN_FINISH_LENGTH: return "length";
+    case ARN_FINISH_CONTEXT: return "context";
+    case ARN_FINISH_CALLBACK: return "callback";
+    case ARN_FINISH_CANCELLED: return "cancelled";
+    default: return "unknown";
+  }
 }
 
 }  // namespace arn::tool

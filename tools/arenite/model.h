@@ -35,6 +35,8 @@ class Model {
   // The groups of layers that share pools of KV pages.
   std::vector<arn_kv_group_info> PlanGroups(const arn_session_options& options) const;
   std::string ProgramText(const arn_session_options& options) const;
+  // The tokens that the bundle has computed as a prompt's beginning; none when it has none.
+  std::vector<int32_t> Prefix() const;
 
  private:
   // Throws Error unless there is a tokenizer.
@@ -52,12 +54,18 @@ class Session {
 
   arn_session* get() const { return session_.get(); }
   arn_session_stats_data Stats() const;
+  // Tokens that a sequence may have.
+  uint32_t Context() const { return context_; }
   // Throws Error with the session's own explanation unless the status is ARN_OK; Interrupted when
   // it is ARN_CANCELLED.
   void Check(arn_status status) const;
 
  private:
   std::unique_ptr<arn_session, DestroySession> session_;
+  uint32_t context_ = 0;
 };
+
+// "eos", "stop", ... of ARN_FINISH_...
+const char* FinishName(uint32_t finish);
 
 }  // namespace arn::tool

@@ -101,6 +101,16 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
       ->capture_default_str();
 }
 
+CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops) {
+  // One call a flag: a list of strings would read "[a,b]" as two.
+  return app
+      ->add_option_function<std::string>(
+          "--stop", [stops](const std::string& text) { stops->push_back(text); },
+          "End before this text; can be given several times")
+      ->trigger_on_parse()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments) {
   app->add_flag("--no-cache", arguments->no_cache,
                 "Compute all tokens anew in every step (slow: for comparisons)");

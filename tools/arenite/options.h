@@ -43,6 +43,8 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
 // --overflow and --pinned: for those whose sequences can outgrow the context.
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
+// --stop, which can be given several times.
+CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
 // Throws Error when options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);

@@ -10,6 +10,7 @@
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/run_beams.h"
+#include "tools/arenite/sampling.h"
 
 namespace arn::tool {
 namespace {
@@ -19,9 +20,7 @@ struct Arguments {
   SessionArguments session;
   PromptArguments prompt;
   uint32_t max_tokens = 256;
-  std::optional<float> temperature, top_p, min_p;
-  std::optional<uint32_t> top_k;
-  std::optional<uint64_t> seed;
+  SamplingArguments sampling;
   BeamArguments beams;
   std::vector<std::string> stops;
   bool ignore_eos = false, json = false, quiet = false;
@@ -41,39 +40,12 @@ struct Outcome {
   std::vector<int32_t> prompt_ids;
   std::vector<int32_t> ids;
   std::string text;
+  uint32_t kept_tokens = 0;  // of the prompt: those of the bundle's prefix
   uint32_t finish = ARN_FINISH_NONE;
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
 };
-
-const char* FinishName(uint32_t finish) {
-  switch (finish) {
-    case ARN_FINISH_NONE: return "none";
-    case ARN_FINISH_EOS: return "eos";
-    case ARN_FINISH_STOP: return "stop";
-    case ARN_FINISH_LENGTH: return "length";
-    case ARN_FINISH_CONTEXT: return "context";
-    case ARN_FINISH_CALLBACK: return "callback";
-    case ARN_FINISH_CANCELLED: return "cancelled";
-    default: return "unknown";
-  }
-}
-
-// A flag that is not given takes the checkpoint's own value. Without any of them a checkpoint that
-// does not sample is greedy.
-arn_sampling ChooseSampling(const Arguments& arguments, const arn_model_info& info) {
-  arn_sampling sampling = ARN_SAMPLING_INIT;
-  sampling.seed = arguments.seed.value_or(0);
-  const bool asks_for_sampling =
-      arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
-  if (info.do_sample == 0 && !asks_for_sampling) return sampling;
-  sampling.temperature = arguments.temperature.value_or(info.temperature);
-  sampling.top_k = arguments.top_k.value_or(info.top_k);
-  sampling.top_p = arguments.top_p.value_or(info.top_p);
-  sampling.min_p = arguments.min_p.value_or(info.min_p);
-  return sampling;
-}
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
 
@@ -92,8 +64,7 @@ std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments
 // A restored session keeps its sampling and goes on with its random numbers unless a flag asks for
 // something else.
 bool KeepsSampling(const Arguments& arguments) {
-  return !arguments.restore.empty() && !arguments.temperature && !arguments.top_k &&
-         !arguments.top_p && !arguments.min_p && !arguments.seed;
+  return !arguments.restore.empty() && !IsGiven(arguments.sampling);
 }
 
 int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
@@ -112,9 +83,12 @@ void Generate(const Arguments& arguments, const Session& session, Output* output
               Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
   arn_status status = ARN_OK;
-  if (!outcome->prompt_ids.empty()) {
-    status =
-        arn_session_prefill(session.get(), outcome->prompt_ids.data(), outcome->prompt_ids.size());
+  const std::vector<int32_t>& ids = outcome->prompt_ids;
+  // A prompt that is longer than the context goes through it piece by piece, if at all.
+  if (arguments.restore.empty() && ids.size() <= outcome->plan.context_tokens) {
+    status = arn_session_follow(session.get(), ids.data(), ids.size(), &outcome->kept_tokens);
+  } else if (!ids.empty()) {
+    status = arn_session_prefill(session.get(), ids.data(), ids.size());
   }
   if (status == ARN_OK) {
     std::vector<arn_stop_string> stops;
@@ -144,6 +118,7 @@ void PrintJson(const Outcome& outcome) {
   json.Key("ids").Ids(outcome.ids);
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
+  json.Key("prefix_tokens").Uint(outcome.kept_tokens);
   json.Key("prefill_tokens").Uint(outcome.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
       .Number(PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
@@ -159,8 +134,10 @@ void PrintJson(const Outcome& outcome) {
 }
 
 void PrintReport(const Outcome& outcome) {
-  std::fprintf(stderr, "\nprompt    %zu tokens, %.1f tokens/s\n", outcome.prompt_ids.size(),
-               PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
+  const std::string kept =
+      outcome.kept_tokens == 0 ? "" : Format(", %u of them with the bundle", outcome.kept_tokens);
+  std::fprintf(stderr, "\nprompt    %zu tokens%s, %.1f tokens/s\n", outcome.prompt_ids.size(),
+               kept.c_str(), PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
   std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
                PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns),
                FinishName(outcome.finish));
@@ -199,7 +176,7 @@ int Run(const Arguments& arguments) {
   }
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!KeepsSampling(arguments)) {
-    const arn_sampling sampling = ChooseSampling(arguments, model.info());
+    const arn_sampling sampling = ChooseSampling(arguments.sampling, model.info());
     session.Check(arn_session_set_sampling(session.get(), &sampling));
   }
 
@@ -222,22 +199,6 @@ int Run(const Arguments& arguments) {
   }
   if (!arguments.quiet && !arguments.json) PrintReport(outcome);
   return outcome.finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
-}
-
-CLI::Option_group* AddSamplingOptions(CLI::App* app, Arguments* arguments) {
-  const std::string note =
-      "The checkpoint's own values stand in for flags that are not given; a "
-      "checkpoint that does not sample is greedy unless one of the first four "
-      "is given.";
-  CLI::Option_group* group = app->add_option_group("sampling", note);
-  group->add_option("--temperature", arguments->temperature, "0: greedy");
-  group->add_option("--top-k", arguments->top_k, "Keep the k likeliest tokens; 0: off");
-  group->add_option("--top-p", arguments->top_p,
-                    "Keep the likeliest tokens up to this sum; 1: off");
-  group->add_option("--min-p", arguments->min_p,
-                    "Keep tokens of at least this part of the likeliest one's probability; 0: off");
-  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens [0]");
-  return group;
 }
 
 }  // namespace
@@ -264,15 +225,9 @@ Command AddRun(CLI::App* app) {
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "New tokens at most (0: until an end token or a full context)")
       ->capture_default_str();
-  // One call a flag: a list of strings would read "[a,b]" as two.
-  CLI::Option* stop =
-      sub->add_option_function<std::string>(
-             "--stop", [stops = &arguments->stops](const std::string& s) { stops->push_back(s); },
-             "End before this text; can be given several times")
-          ->trigger_on_parse()
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  CLI::Option* stop = AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
-  CLI::Option_group* sampling = AddSamplingOptions(sub, arguments.get());
+  CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
   for (CLI::Option* option : {stop, save, restore}) {
     beams->excludes(option);

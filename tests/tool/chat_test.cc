@@ -1,0 +1,249 @@
+// arenite chat through a pipe: every answer is what `arenite run` gives for the tokens of the whole
+// conversation, and no token of it is run twice.
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "nlohmann/json.hpp"
+#include "tests/harness/bundles.h"
+#include "tests/harness/process.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+struct TurnStats {
+  unsigned kept = 0, computed = 0, generated = 0;
+  std::string finish;
+};
+
+// What /stats printed, once for each time.
+std::vector<TurnStats> StatsIn(const std::string& err) {
+  std::vector<TurnStats> all;
+  for (size_t at = 0; (at = err.find("last turn", at)) != std::string::npos; ++at) {
+    TurnStats stats;
+    char finish[32] = "";
+    const int n = std::sscanf(err.c_str() + at,
+                              "last turn %u tokens kept, %u computed (%*f tokens/s), %u generated "
+                              "(%*f tokens/s), finished by: %31s",
+                              &stats.kept, &stats.computed, &stats.generated, finish);
+    EXPECT_EQ(4, n) << err.substr(at);
+    stats.finish = finish;
+    all.push_back(stats);
+  }
+  return all;
+}
+
+class ChatTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ARN_NEEDS_CONVERTER();
+    bundle_ = (folder_ / "fable.arn").string();
+    ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle_, {"--weights", "f32"}));
+    model_ = OpenModel(bundle_);
+    ASSERT_NE(nullptr, model_);
+  }
+  ProcessResult Chat(const std::string& input, std::vector<std::string> arguments,
+                     const std::function<void(int)>& while_running = {}) {
+    arguments.insert(arguments.begin(), {"chat", bundle_, "--kv", "f32"});
+    return RunArenite(arguments, while_running, input);
+  }
+  // The answer to these tokens, computed without a cache.
+  nlohmann::json Answer(const Ids& ids, std::vector<std::string> arguments) {
+    std::string text;
+    for (int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
+    arguments.insert(arguments.begin(),
+                     {"run", bundle_, "--kv", "f32", "--no-cache", "--prompt-ids", text, "--json"});
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
+  }
+  void AddText(const std::string& text, Ids* ids) const {
+    const Ids more =
+        Tokenize(model_.get(), text, ids->empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL);
+    ids->insert(ids->end(), more.begin(), more.end());
+  }
+  static void AddAnswer(const nlohmann::json& answer, Ids* ids) {
+    const Ids more = answer["ids"].get<Ids>();
+    ids->insert(ids->end(), more.begin(), more.end());
+  }
+
+  TempFolder folder_;
+  std::string bundle_;
+  ModelPtr model_;
+  const std::vector<std::string> lines_ = {"Tell me about the fox.", "And then?", "Was it cold?"};
+};
+
+TEST_F(ChatTest, ThreeTurns_AnswerAsRunDoes_AndComputeOnlyWhatIsNew) {
+  const std::vector<std::string> length = {"--max-tokens", "24", "--ignore-eos", "--temperature",
+                                           "0"};
+  Ids ids;
+  std::string expected_out, input;
+  std::vector<TurnStats> expected;
+  for (const std::string& line : lines_) {
+    TurnStats stats;
+    stats.kept = static_cast<unsigned>(ids.size());
+    AddText((ids.empty() ? "" : "\n") + ("User: " + line) + "\nAssistant:", &ids);
+    stats.computed = static_cast<unsigned>(ids.size()) - stats.kept;
+    const nlohmann::json answer = Answer(ids, length);
+    // The stop text of the chat is no matter here.
+    ASSERT_EQ(std::string::npos, answer["text"].get<std::string>().find("\nUser:"));
+    AddAnswer(answer, &ids);
+    stats.generated = 24;
+    expected.push_back(stats);
+    expected_out += answer["text"].get<std::string>() + "\n";
+    input += line + "\n/stats\n";
+  }
+  const ProcessResult result = Chat(input, length);
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_EQ(expected_out, result.out);
+  const std::vector<TurnStats> found = StatsIn(result.err);
+  ASSERT_EQ(3u, found.size());
+  for (size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(expected[i].kept, found[i].kept);
+    EXPECT_EQ(expected[i].computed, found[i].computed);
+    EXPECT_EQ(expected[i].generated, found[i].generated);
+    EXPECT_EQ("length", found[i].finish);
+  }
+  // Windows' line ends and a missing last one make no difference.
+  EXPECT_EQ(expected_out,
+            Chat(lines_[0] + "\r\n" + lines_[1] + "\r\n\r\n" + lines_[2], length).out);
+}
+
+// The flags around messages, a system text, sampling.
+TEST_F(ChatTest, Format_IsWhatTheFlagsSay) {
+  const std::vector<std::string> length = {"--max-tokens", "12", "--temperature", "0.7"};
+  Ids ids;
+  AddText("Be kind.\n[Fox\\n]\t<A>", &ids);
+  const nlohmann::json answer = Answer(ids, length);
+  std::vector<std::string> arguments = length;
+  arguments.insert(arguments.end(), {"--system", "Be kind.", "--user-prefix", "[", "--user-suffix",
+                                     "]\\t", "--answer-prefix", "<A>", "--answer-suffix", "\\\\"});
+  const ProcessResult result = Chat("Fox\\n\n", arguments);
+  EXPECT_EQ(answer["text"].get<std::string>() + "\n", result.out);
+  const ProcessResult bad = Chat("", {"--user-suffix", "\\x"});
+  EXPECT_EQ(1, bad.exit_code);
+  EXPECT_NE(std::string::npos, bad.err.find("--user-suffix")) << bad.err;
+}
+
+// The tokens of the stop text are not part of the conversation, although they were run.
+TEST_F(ChatTest, StopText_IsForgotten) {
+  const std::vector<std::string> length = {"--max-tokens", "40", "--ignore-eos", "--temperature",
+                                           "0"};
+  Ids ids;
+  AddText("User: " + lines_[0] + "\nAssistant:", &ids);
+  const nlohmann::json whole = Answer(ids, length);
+  const std::string text = whole["text"];
+  // A stop in the middle of a word, of which a token holds more than the stop.
+  const size_t at = text.find(' ', text.size() / 2);
+  ASSERT_NE(std::string::npos, at);
+  const std::string stop = text.substr(at + 2, 6);
+  const std::string shown = text.substr(0, text.find(stop));
+  // As the chat does: generated tokens as long as they are shown, then what is left of the text.
+  Ids kept = whole["ids"].get<Ids>();
+  std::string held;
+  for (;; kept.pop_back()) {
+    held = Detokenize(model_.get(), kept, ARN_DETOKENIZE_SKIP_SPECIAL);
+    if (shown.compare(0, held.size(), held) == 0 && held.size() <= shown.size()) break;
+  }
+  ids.insert(ids.end(), kept.begin(), kept.end());
+  if (held != shown) AddText(shown.substr(held.size()), &ids);
+  AddText("\nUser: " + lines_[1] + "\nAssistant:", &ids);
+  const nlohmann::json second = Answer(ids, length);
+  std::vector<std::string> arguments = length;
+  arguments.insert(arguments.end(), {"--stop", stop});
+  const ProcessResult result = Chat(lines_[0] + "\n/stats\n" + lines_[1] + "\n/stats\n", arguments);
+  const std::vector<TurnStats> stats = StatsIn(result.err);
+  ASSERT_EQ(2u, stats.size());
+  EXPECT_EQ("stop", stats[0].finish);
+  EXPECT_GE(stats[1].kept, stats[0].computed + kept.size());
+  EXPECT_EQ(ids.size(), stats[1].kept + stats[1].computed);
+  const std::string answer = second["text"];
+  EXPECT_EQ(shown + "\n" + answer.substr(0, answer.find(stop)) + "\n", result.out);
+}
+
+TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
+  const std::string file = (folder_ / "talk").string();
+  const std::vector<std::string> flags = {"--max-tokens", "20", "--temperature", "0.8"};
+  const ProcessResult whole = Chat(
+      lines_[0] + "\n" + lines_[1] + "\n/save " + file + "\n" + lines_[2] + "\n/stats\n", flags);
+  ASSERT_EQ(0, whole.exit_code) << whole.err;
+  ASSERT_TRUE(std::filesystem::exists(file));
+  // Its random numbers too, so no flag of sampling is given.
+  const ProcessResult rest =
+      Chat("/load " + file + "\n" + lines_[2] + "\n/stats\n", {"--max-tokens", "20"});
+  EXPECT_EQ(0, rest.exit_code);
+  ASSERT_GT(rest.out.size(), 5u);
+  EXPECT_EQ(rest.out, whole.out.substr(whole.out.size() - rest.out.size()));
+  const std::vector<TurnStats> a = StatsIn(whole.err), b = StatsIn(rest.err);
+  ASSERT_EQ(1u, a.size());
+  ASSERT_EQ(1u, b.size());
+  EXPECT_EQ(a[0].kept, b[0].kept);
+  EXPECT_EQ(a[0].computed, b[0].computed);
+  // What cannot be is a sentence, and the talk goes on.
+  const ProcessResult none = Chat(
+      "/load " + file + ".none\n/save\n/load " + bundle_ + "\n/what\n" + lines_[0] + "\n", flags);
+  EXPECT_EQ(0, none.exit_code);
+  for (const char* word : {".none", "needs the name", "ARNSTATE", "no command /what", "/stats"}) {
+    EXPECT_NE(std::string::npos, none.err.find(word)) << none.err;
+  }
+  EXPECT_EQ(0u, whole.out.find(none.out));
+}
+
+TEST_F(ChatTest, Reset_BeginsAnew) {
+  const std::vector<std::string> flags = {"--max-tokens", "15"};  // sampled, by the same numbers
+  const std::string once = Chat(lines_[0] + "\n", flags).out;
+  const ProcessResult twice =
+      Chat(lines_[0] + "\n/reset\n" + lines_[0] + "\n/quit\n" + lines_[1] + "\n", flags);
+  EXPECT_EQ(0, twice.exit_code);
+  EXPECT_EQ(once + once, twice.out);
+  EXPECT_EQ("", Chat("", flags).out);
+  EXPECT_NE(std::string::npos, Chat("/help\n", flags).err.find("/load FILE"));
+}
+
+// A message that does not fit is not read; the conversation stays as it was.
+TEST_F(ChatTest, FullContext_SaysSo_OrShifts) {
+  const std::vector<std::string> small = {"--max-tokens", "30", "--context", "64", "--ignore-eos"};
+  std::string input;
+  for (int i = 0; i < 3; ++i) {
+    for (const std::string& line : lines_) input += line + "\n";
+  }
+  const ProcessResult full = Chat(input + "/stats\n", small);
+  EXPECT_EQ(0, full.exit_code);
+  EXPECT_NE(std::string::npos, full.err.find("the context of 64 tokens is full")) << full.err;
+  EXPECT_NE(std::string::npos, full.err.find("it was not read")) << full.err;
+  EXPECT_NE(std::string::npos, full.err.find("context    64 of 64 tokens")) << full.err;
+  const std::vector<std::string> shifting = {"--max-tokens", "30",           "--context",
+                                             "128",          "--ignore-eos", "--overflow",
+                                             "shift",        "--pinned",     "32"};
+  const ProcessResult shifts = Chat(input + "/stats\n", shifting);
+  EXPECT_EQ(0, shifts.exit_code);
+  EXPECT_EQ(std::string::npos, shifts.err.find("full")) << shifts.err;
+  const std::vector<TurnStats> stats = StatsIn(shifts.err);
+  ASSERT_EQ(1u, stats.size());
+  EXPECT_EQ(30u, stats[0].generated);
+  EXPECT_LT(stats[0].computed, 30u);
+}
+
+// An answer without an end, and Ctrl-C: what was said stays, and the program goes on to the next
+// line.
+TEST_F(ChatTest, Interrupt_StopsTheAnswerAndNotTheProgram) {
+  const ProcessResult result =
+      Chat(lines_[0] + "\n/stats\n/help\n/quit\n",
+           {"--max-tokens", "0", "--ignore-eos", "--overflow", "shift", "--context", "128"},
+           [](int pid) { kill(pid, SIGINT); });
+  EXPECT_EQ(0, result.exit_code);
+  EXPECT_NE(std::string::npos, result.err.find("(stopped)")) << result.err;
+  EXPECT_NE(std::string::npos, result.err.find("/load FILE")) << result.err;
+  const std::vector<TurnStats> stats = StatsIn(result.err);
+  ASSERT_EQ(1u, stats.size());
+  EXPECT_EQ("cancelled", stats[0].finish);
+  EXPECT_GT(result.out.size(), 1u);
+}
+
+}  // namespace
+}  // namespace arn::test

@@ -1,0 +1,254 @@
+// arenite chat: a talk with a model, line by line.
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "tools/arenite/chat_format.h"
+#include "tools/arenite/commands.h"
+#include "tools/arenite/conversation.h"
+#include "tools/arenite/interrupt.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/line_reader.h"
+#include "tools/arenite/options.h"
+#include "tools/arenite/sampling.h"
+
+namespace arn::tool {
+namespace {
+
+constexpr const char* kHelp =
+    "/save FILE   save the conversation\n"
+    "/load FILE   go on with a saved one\n"
+    "/reset       begin anew\n"
+    "/stats       tokens kept, computed and generated, speed, memory\n"
+    "/help        this\n"
+    "/quit        end; so does the end of the input (Ctrl-D)\n"
+    "//...        a message that begins with a slash\n"
+    "Ctrl-C       stop the answer\n";
+
+struct Arguments {
+  ModelArguments model;
+  SessionArguments session;
+  SamplingArguments sampling;
+  uint32_t max_tokens = 256;
+  bool ignore_eos = false;
+  std::vector<std::string> stops;
+  std::optional<std::string> system;
+  std::string user_prefix = "User: ", user_suffix = "\\n";
+  std::string answer_prefix = "Assistant:", answer_suffix = "\\n";
+};
+
+std::unique_ptr<ChatFormat> MakeFormat(const Arguments& arguments) {
+  auto format = std::make_unique<PlainFormat>();
+  format->user_prefix = Unescape(arguments.user_prefix, "--user-prefix");
+  format->user_suffix = Unescape(arguments.user_suffix, "--user-suffix");
+  format->answer_prefix = Unescape(arguments.answer_prefix, "--answer-prefix");
+  format->answer_suffix = Unescape(arguments.answer_suffix, "--answer-suffix");
+  return format;
+}
+
+// What is not an answer goes to stderr, so that answers can be piped on.
+void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_str()); }
+
+class Chat {
+ public:
+  Chat(const Arguments& arguments, const Model& model, const arn_session_options& options)
+      : arguments_(arguments),
+        model_(model),
+        session_(model, options),
+        format_(MakeFormat(arguments)),
+        conversation_(model, session_, options.overflow == ARN_OVERFLOW_SHIFT) {
+    answer_options_.max_tokens = arguments.max_tokens;
+    answer_options_.ignore_eos = arguments.ignore_eos;
+    answer_options_.stops = format_->Stops();
+    answer_options_.stops.insert(answer_options_.stops.end(), arguments.stops.begin(),
+                                 arguments.stops.end());
+    Reset();
+  }
+
+  void Turn(const std::string& line) {
+    std::vector<Message> messages = messages_;
+    messages.push_back({Role::kUser, line});
+    session_.Check(arn_session_reset_stats(session_.get()));
+    last_ = conversation_.Say(format_->Prompt(messages), answer_options_,
+                              [this](std::string_view text) { return Show(text); });
+    if (!can_write_) throw Error("cannot write to standard output");
+    if (!last_.is_unread) {
+      messages.push_back({Role::kAssistant, last_.text});
+      messages_ = std::move(messages);
+      Print("\n");
+    }
+    if (last_.finish == ARN_FINISH_CANCELLED) Say("(stopped)");
+    if (last_.finish == ARN_FINISH_CONTEXT) TellFull();
+  }
+
+  // False when the command ends the chat. Throws Error.
+  bool Command(const std::string& line) {
+    const size_t space = line.find(' ');
+    const std::string name = line.substr(0, space);
+    const std::string file = space == std::string::npos ? "" : line.substr(space + 1);
+    if (name == "/quit") return false;
+    if (name == "/save" || name == "/load") {
+      if (file.empty()) throw Error(name + " needs the name of a file");
+      name == "/save" ? conversation_.Save(file) : Load(file);
+      Say(Format("%s %s: %zu tokens", name == "/save" ? "saved" : "loaded", file.c_str(),
+                 conversation_.ids().size()));
+    } else if (name == "/reset") {
+      Reset();
+    } else if (name == "/stats") {
+      Say(Stats());
+    } else {
+      std::fputs(kHelp, stderr);
+      if (name != "/help") throw Error("there is no command " + name);
+    }
+    return true;
+  }
+
+ private:
+  void SetSampling() {
+    const arn_sampling sampling = ChooseSampling(arguments_.sampling, model_.info());
+    session_.Check(arn_session_set_sampling(session_.get(), &sampling));
+  }
+
+  // A system text stands for the bundle's prefix, when both are there.
+  void Reset() {
+    messages_.clear();
+    std::vector<int32_t> beginning;
+    if (arguments_.system) {
+      messages_.push_back({Role::kSystem, *arguments_.system});
+    } else {
+      beginning = model_.Prefix();
+    }
+    conversation_.Reset(std::move(beginning));
+    SetSampling();
+    last_ = Answer();
+  }
+
+  void Load(const std::string& file) {
+    conversation_.Load(file);
+    if (IsGiven(arguments_.sampling)) SetSampling();
+    last_ = Answer();
+    // Of its messages no more is known than that it is the user's turn.
+    messages_.clear();
+    if (!conversation_.ids().empty()) messages_.push_back({Role::kAssistant, ""});
+  }
+
+  bool Show(std::string_view text) {
+    can_write_ =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    return can_write_;
+  }
+
+  void TellFull() const {
+    const char* way_out = "/reset begins anew, and with --overflow shift the oldest are dropped";
+    if (last_.is_unread) {
+      Say(
+          Format("the context of %u tokens is full: the conversation has %zu, and the message has "
+                 "%llu more than there is room for; it was not read. %s",
+                 conversation_.context(), conversation_.ids().size(),
+                 static_cast<unsigned long long>(last_.n_missing), way_out));
+    } else {
+      Say(Format("(the context of %u tokens is full: %s)", conversation_.context(), way_out));
+    }
+  }
+
+  std::string Stats() const {
+    const arn_session_stats_data stats = session_.Stats();
+    std::string text = Format(
+        "last turn  %u tokens kept, %llu computed (%.1f tokens/s), %u generated "
+        "(%.1f tokens/s), finished by: %s\n",
+        last_.n_kept, static_cast<unsigned long long>(last_.n_computed),
+        PerSecond(stats.prefill_tokens, stats.prefill_ns), last_.n_generated,
+        PerSecond(stats.decode_tokens, stats.decode_ns), FinishName(last_.finish));
+    text += Format("context    %zu of %u tokens, KV %s of %s", conversation_.ids().size(),
+                   conversation_.context(), HumanBytes(stats.kv_used_bytes).c_str(),
+                   HumanBytes(stats.kv_capacity_bytes).c_str());
+    return text;
+  }
+
+  const Arguments& arguments_;
+  const Model& model_;
+  const Session session_;
+  const std::unique_ptr<ChatFormat> format_;
+  Conversation conversation_;
+  AnswerOptions answer_options_;
+  std::vector<Message> messages_;
+  Answer last_;
+  bool can_write_ = true;
+};
+
+int Run(const Arguments& arguments) {
+  const Model model = OpenModel(arguments.model);
+  Chat chat(arguments, model, ToSessionOptions(arguments.session));
+  const bool is_terminal = isatty(STDIN_FILENO) == 1;
+  const WakeOnInterrupt wake;
+  if (is_terminal) Say("/help lists the commands");
+  LineReader reader;
+  for (std::string line;;) {
+    if (is_terminal) Print("> ");
+    const LineReader::Outcome outcome = reader.Next(&line);
+    if (outcome == LineReader::Outcome::kEnd) {
+      if (is_terminal) Print("\n");
+      return 0;
+    }
+    if (outcome == LineReader::Outcome::kInterrupted) {
+      Say("\n(/quit ends)");
+      continue;
+    }
+    if (line.empty()) continue;
+    const bool is_command = line[0] == '/' && line.compare(0, 2, "//") != 0;
+    try {
+      if (!is_command) {
+        chat.Turn(line[0] == '/' ? line.substr(1) : line);
+      } else if (!chat.Command(line)) {
+        return 0;
+      }
+    } catch (const Interrupted&) {
+      Say("(stopped)");
+    } catch (const Error& error) {
+      if (std::ferror(stdout) != 0) throw;
+      Say(std::string("error: ") + error.what());
+    }
+  }
+}
+
+void AddFormatOptions(CLI::App* app, Arguments* arguments) {
+  app->add_option("--system", arguments->system,
+                  "What the model is told first, on a line of its own; instead of the bundle's "
+                  "prefix, if it has one");
+  CLI::Option_group* group = app->add_option_group(
+      "format", "What is put around messages; \\n, \\t and \\\\ stand for what they do in C");
+  group->add_option("--user-prefix", arguments->user_prefix, "Before the user's message")
+      ->capture_default_str();
+  group->add_option("--user-suffix", arguments->user_suffix, "Behind it")->capture_default_str();
+  group->add_option("--answer-prefix", arguments->answer_prefix, "Before the answer")
+      ->capture_default_str();
+  group->add_option("--answer-suffix", arguments->answer_suffix, "Behind it")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Command AddChat(CLI::App* app) {
+  CLI::App* sub = app->add_subcommand("chat", "Talks with a model, line by line");
+  const auto arguments = std::make_shared<Arguments>();
+  AddModelOptions(sub, &arguments->model);
+  AddFormatOptions(sub, arguments.get());
+  sub->add_option("--max-tokens", arguments->max_tokens,
+                  "Tokens of an answer at most (0: until an end token or a full context)")
+      ->capture_default_str();
+  AddStopOption(sub, &arguments->stops);
+  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
+  AddSamplingOptions(sub, &arguments->sampling);
+  AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
+  AddOverflowOptions(sub, &arguments->session);
+  sub->footer(std::string("Reads a message a line from stdin, a terminal or a pipe. An answer also "
+                          "ends where the model begins the\nuser's next message itself. Lines that "
+                          "begin with a slash are commands:\n") +
+              kHelp +
+              "Example:\n"
+              "  arenite chat model.arn --system \"You are a patient teacher.\" --temperature 0.7");
+  return {sub, [arguments] { return Run(*arguments); }};
+}
+
+}  // namespace arn::tool

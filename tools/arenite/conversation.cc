@@ -1,0 +1,141 @@
+#include "tools/arenite/conversation.h"
+
+#include "tools/arenite/interrupt.h"
+
+namespace arn::tool {
+namespace {
+
+// What the callback fills. It must let no exception into the library.
+struct Output {
+  const Conversation::OnText* on_text = nullptr;
+  std::vector<int32_t> ids;
+  std::string text;
+};
+
+int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
+  Output& output = *static_cast<Output*>(user);
+  if (id >= 0) output.ids.push_back(id);
+  if (text_bytes == 0) return 0;
+  output.text.append(text, text_bytes);
+  return (*output.on_text)({text, text_bytes}) ? 0 : 1;
+}
+
+}  // namespace
+
+Conversation::Conversation(const Model& model, const Session& session, bool shifts)
+    : model_(model), session_(session), shifts_(shifts), context_(session.Context()) {}
+
+std::vector<int32_t> Conversation::SessionIds() const {
+  const int32_t* ids = nullptr;
+  uint32_t n = 0;
+  session_.Check(arn_session_tokens(session_.get(), &ids, &n));
+  return std::vector<int32_t>(ids, ids + n);
+}
+
+void Conversation::Reset(std::vector<int32_t> beginning) {
+  session_.Check(arn_session_reset(session_.get()));
+  ids_ = std::move(beginning);
+}
+
+arn_status Conversation::Read(const std::vector<int32_t>& added, Answer* answer) {
+  std::vector<int32_t> all = ids_;
+  all.insert(all.end(), added.begin(), added.end());
+  if (all.size() <= context_) {
+    const arn_status status =
+        arn_session_follow(session_.get(), all.data(), all.size(), &answer->n_kept);
+    if (status == ARN_OK) ids_ = std::move(all);
+    return status;
+  }
+  answer->n_missing = all.size() - context_;
+  if (!shifts_) return ARN_CONTEXT_FULL;
+  arn_status status = ARN_OK;
+  if (!ids_.empty() && ids_.size() <= context_) {
+    status = arn_session_follow(session_.get(), ids_.data(), ids_.size(), &answer->n_kept);
+  }
+  if (status == ARN_OK) {
+    status = arn_session_prefill(session_.get(), added.data(), added.size());
+    // What was dropped on the way does not come back, even if the rest was not read.
+    ids_ = SessionIds();
+  }
+  return status;
+}
+
+void Conversation::DropBehind(const std::string& shown, const std::vector<int32_t>& generated) {
+  size_t n = generated.size();
+  std::string text;
+  for (;; --n) {
+    const std::vector<int32_t> first(generated.begin(),
+                                     generated.begin() + static_cast<ptrdiff_t>(n));
+    text = model_.Detokenize(first, ARN_DETOKENIZE_SKIP_SPECIAL);
+    if (n == 0 || (text.size() <= shown.size() && shown.compare(0, text.size(), text) == 0)) break;
+  }
+  ids_.resize(ids_.size() - (generated.size() - n));
+  // A token may hold the end of the answer and the start of the stop text.
+  if (text.size() == shown.size()) return;
+  const std::vector<int32_t> rest =
+      model_.Tokenize(std::string_view(shown).substr(text.size()), ARN_TOKENIZE_NO_SPECIAL);
+  ids_.insert(ids_.end(), rest.begin(), rest.end());
+}
+
+void Conversation::Generate(const AnswerOptions& options, const OnText& on_text, Answer* answer) {
+  std::vector<arn_stop_string> stops;
+  for (const std::string& stop : options.stops) stops.push_back({stop.data(), stop.size()});
+  Output output;
+  output.on_text = &on_text;
+  arn_generate_options generate = ARN_GENERATE_OPTIONS_INIT;
+  generate.max_tokens = options.max_tokens;
+  generate.ignore_eos = options.ignore_eos ? 1 : 0;
+  generate.stops = stops.data();
+  generate.n_stops = stops.size();
+  generate.callback = OnToken;
+  generate.user = &output;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  const arn_status status = arn_session_generate(session_.get(), &generate, &result);
+  if (status == ARN_CANCELLED) {
+    result.finish = ARN_FINISH_CANCELLED;
+  } else if (status == ARN_CONTEXT_FULL) {
+    result.finish = ARN_FINISH_CONTEXT;
+  } else {
+    session_.Check(status);
+  }
+  // A token that was cancelled while it ran is shown and not counted.
+  output.ids.resize(result.n_tokens);
+  ids_ = SessionIds();
+  if (result.finish == ARN_FINISH_STOP) DropBehind(output.text, output.ids);
+  answer->text = std::move(output.text);
+  answer->n_generated = result.n_tokens;
+  answer->finish = result.finish;
+}
+
+Answer Conversation::Say(const std::string& text, const AnswerOptions& options,
+                         const OnText& on_text) {
+  const CancelOnSignal cancel(session_.get(), /*with_terminate=*/false);
+  const std::vector<int32_t> added =
+      model_.Tokenize(text, ids_.empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL);
+  Answer answer;
+  const uint64_t before = session_.Stats().prefill_tokens;
+  const arn_status status = Read(added, &answer);
+  answer.n_computed = session_.Stats().prefill_tokens - before;
+  if (status == ARN_CANCELLED || (status == ARN_CONTEXT_FULL && answer.n_missing > 0)) {
+    answer.is_unread = true;
+    answer.finish = status == ARN_CANCELLED ? ARN_FINISH_CANCELLED : ARN_FINISH_CONTEXT;
+    return answer;
+  }
+  session_.Check(status);
+  Generate(options, on_text, &answer);
+  return answer;
+}
+
+void Conversation::Save(const std::string& path) {
+  if (SessionIds() != ids_) {
+    session_.Check(arn_session_follow(session_.get(), ids_.data(), ids_.size(), nullptr));
+  }
+  session_.Check(arn_session_save(session_.get(), path.c_str()));
+}
+
+void Conversation::Load(const std::string& path) {
+  session_.Check(arn_session_restore(session_.get(), path.c_str(), nullptr));
+  ids_ = SessionIds();
+}
+
+}  // namespace arn::tool

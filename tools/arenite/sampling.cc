@@ -1,0 +1,45 @@
+#include "tools/arenite/sampling.h"
+
+#include <string>
+
+namespace arn::tool {
+namespace {
+
+bool AsksForSampling(const SamplingArguments& arguments) {
+  return arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
+}
+
+}  // namespace
+
+CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* arguments) {
+  const std::string note =
+      "The checkpoint's own values stand in for flags that are not given; a "
+      "checkpoint that does not sample is greedy unless one of the first four "
+      "is given.";
+  CLI::Option_group* group = app->add_option_group("sampling", note);
+  group->add_option("--temperature", arguments->temperature, "0: greedy");
+  group->add_option("--top-k", arguments->top_k, "Keep the k likeliest tokens; 0: off");
+  group->add_option("--top-p", arguments->top_p,
+                    "Keep the likeliest tokens up to this sum; 1: off");
+  group->add_option("--min-p", arguments->min_p,
+                    "Keep tokens of at least this part of the likeliest one's probability; 0: off");
+  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens [0]");
+  return group;
+}
+
+bool IsGiven(const SamplingArguments& arguments) {
+  return AsksForSampling(arguments) || arguments.seed;
+}
+
+arn_sampling ChooseSampling(const SamplingArguments& arguments, const arn_model_info& info) {
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.seed = arguments.seed.value_or(0);
+  if (info.do_sample == 0 && !AsksForSampling(arguments)) return sampling;
+  sampling.temperature = arguments.temperature.value_or(info.temperature);
+  sampling.top_k = arguments.top_k.value_or(info.top_k);
+  sampling.top_p = arguments.top_p.value_or(info.top_p);
+  sampling.min_p = arguments.min_p.value_or(info.min_p);
+  return sampling;
+}
+
+}  // namespace arn::tool
