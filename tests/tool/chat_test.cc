@@ -166,6 +166,15 @@ TEST_F(ChatTest, StopText_IsForgotten) {
   EXPECT_EQ(shown + "\n" + answer.substr(0, answer.find(stop)) + "\n", result.out);
 }
 
+TEST_F(ChatTest, WithoutATokenizer_IsRefused) {
+  const std::string plain = (folder_ / "plain.arn").string();
+  WriteTinyCheckpoint(folder_ / "plain", TinyCheckpoint());
+  ASSERT_TRUE(Convert(folder_ / "plain", plain, {}));
+  const ProcessResult result = RunArenite({"chat", plain}, {}, "Hello\n");
+  EXPECT_EQ(1, result.exit_code);
+  EXPECT_NE(std::string::npos, result.err.find("no tokenizer")) << result.err;
+}
+
 TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
   const std::string file = (folder_ / "talk").string();
   const std::vector<std::string> flags = {"--max-tokens", "20", "--temperature", "0.8"};

@@ -179,6 +179,7 @@ class Chat {
 
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
+  model.Tokenize("", ARN_TOKENIZE_DEFAULT);  // throws when there is no tokenizer
   Chat chat(arguments, model, ToSessionOptions(arguments.session));
   const bool is_terminal = isatty(STDIN_FILENO) == 1;
   const WakeOnInterrupt wake;

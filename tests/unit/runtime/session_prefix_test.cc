@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -261,6 +263,38 @@ TEST_F(SessionPrefixFile, OwnMemory_PagesAreMapped) {
   std::ifstream maps("/proc/self/maps");
   const std::string all(std::istreambuf_iterator<char>(maps), {});
   EXPECT_EQ(std::string::npos, all.find(file.path()));
+}
+
+// What it is for. The limit is far from what is seen, so that a busy machine does not fail.
+TEST_F(SessionPrefixFile, FirstTokenAfterIt_TakesAFractionOfThePrefill) {
+  using Clock = std::chrono::steady_clock;
+  const auto us = [](Clock::duration d) {
+    return static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(d).count()) /
+           1000.0;
+  };
+  TinyBundle larger;
+  larger.head_dim = 64;
+  larger.max_context = 4096;
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 1;
+  const std::vector<int32_t> ids = SomeIds(2000, kVocab);
+  const BundleFile file(MakeTinyBundle(WithPrefix(larger, options, ids)));
+  const ModelPtr model = file.Open();
+  const SessionPtr truth = NewSession(model.get(), options);
+  const Clock::time_point begin = Clock::now();
+  const std::vector<int32_t> expected = Greedy(truth.get(), ids, 1);
+  const double prefill = us(Clock::now() - begin);
+  double best = prefill;
+  for (int i = 0; i < 5; ++i) {
+    const SessionPtr session = NewSession(model.get(), options);
+    const Clock::time_point start = Clock::now();
+    ASSERT_EQ(ARN_OK, arn_session_use_prefix(session.get()));
+    EXPECT_EQ(expected, Decode(session.get(), 1));
+    best = std::min(best, us(Clock::now() - start));
+  }
+  std::printf("2000 tokens: prefill and one token %.0f us, prefix and one token %.0f us: %.2f %%\n",
+              prefill, best, 100 * best / prefill);
+  EXPECT_LT(best, 0.25 * prefill);
 }
 
 // At an offset of a larger file, by a descriptor that is closed at once.

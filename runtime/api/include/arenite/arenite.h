@@ -439,9 +439,10 @@ ARN_API arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uin
  *
  * A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,
  * and the KV pages that the next tokens see, those that forks share once. docs/state-format.md. It
- * is restored into a session of the same model, kv_type and kv_page_tokens; context_tokens,
- * max_sequences, kv_tokens, prefill_chunk, threads and backend may differ as long as what was saved
- * fits. A session with no_cache = 1 saves and restores nothing (ARN_UNSUPPORTED). */
+ * is restored into a session of the same model (whether or not its bundle has a prefix), kv_type
+ * and kv_page_tokens; context_tokens, max_sequences, kv_tokens, prefill_chunk, threads and backend
+ * may differ as long as what was saved fits. A session with no_cache = 1 saves and restores nothing
+ * (ARN_UNSUPPORTED). */
 
 /* Bytes that saving takes now. */
 ARN_API arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes);
