@@ -134,7 +134,16 @@ TEST(FuzzFlips, F32Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle
 
 TEST(FuzzFlips, Int4Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4)); }
 
-TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) { ExpectFlipsAreSurvived(MakePrefixBundle()); }
+TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {
+  const std::vector<uint8_t> file = MakePrefixBundle();
+  // The whole one is of use to a session like those that meet the damaged ones.
+  const BundleBytes whole(file);
+  const ModelPtr model = OpenBytes(whole);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.context_tokens = 16;
+  EXPECT_EQ(ARN_OK, arn_session_use_prefix(NewSession(model.get(), options).get()));
+  ExpectFlipsAreSurvived(file);
+}
 
 TEST(FuzzFlips, BundleWithTokenizer_NeverCrashes) {
   ARN_NEEDS_CONVERTER();
