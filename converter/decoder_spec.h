@@ -13,7 +13,9 @@ namespace arn::convert {
 struct RopeSpec {
   uint32_t rotary_dim = 0;
   float amplitude = 1.0f;
-  std::vector<float> inv_freq;  // [rotary_dim / 2], scaling applied
+  std::vector<float> inv_freq;       // [rotary_dim / 2], scaling applied
+  std::vector<float> long_inv_freq;  // of sessions with more than short_context tokens; empty: none
+  uint32_t short_context = 0;
 
   bool operator==(const RopeSpec&) const = default;
 };

@@ -55,7 +55,7 @@ double OriginalContext(const RopeInput& in) {
   return original;
 }
 
-RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in)}; }
+RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in), {}, 0}; }
 
 // _compute_linear_scaling_rope_parameters
 RopeSpec Linear(const RopeInput& in) {
@@ -129,7 +129,8 @@ RopeSpec Yarn(const RopeInput& in) {
   if (low == high) high += 0.001;
 
   const std::vector<float> frequencies = PositionFrequencies(in.theta, in.dim);
-  RopeSpec rope{in.dim, static_cast<float>(amplitude), std::vector<float>(frequencies.size())};
+  RopeSpec rope{
+      in.dim, static_cast<float>(amplitude), std::vector<float>(frequencies.size()), {}, 0};
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const float extrapolated = 1.0f / frequencies[i];
     const float interpolated = 1.0f / (static_cast<float>(factor) * frequencies[i]);
@@ -141,19 +142,50 @@ RopeSpec Yarn(const RopeInput& in) {
   return rope;
 }
 
+// One frequency's factor each: 1 / (factor * frequency).
+std::vector<float> ByFactors(const RopeInput& in, const char* key) {
+  const nlohmann::json* list = in.parameters->Find(key);
+  const std::string expected = Format("a list of %u positive numbers", in.dim / 2);
+  if (list == nullptr || !list->is_array() || list->size() != in.dim / 2) {
+    in.parameters->Wrong(key, expected.c_str());
+  }
+  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const nlohmann::json& factor = (*list)[i];
+    if (!factor.is_number() || factor.get<double>() <= 0) {
+      in.parameters->Wrong(key, expected.c_str());
+    }
+    table[i] = 1.0f / (factor.get<float>() * table[i]);
+  }
+  return table;
+}
+
+// _compute_longrope_parameters (https://arxiv.org/abs/2402.13753). transformers takes the long
+// factors as soon as a sequence passes the original context, also for keys that it has not rotated
+// with them; here a session decides once, by how many tokens it has room for.
+RopeSpec LongRopes(const RopeInput& in) {
+  const double context = OriginalContext(in);
+  const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
+  const double amplitude =
+      in.parameters->Number("attention_factor")
+          .value_or(factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(context)));
+  return {in.dim, static_cast<float>(amplitude), ByFactors(in, "short_factor"),
+          ByFactors(in, "long_factor"), static_cast<uint32_t>(context)};
+}
+
 struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
 };
-constexpr RopeType kTypes[] = {
-    {"default", Default}, {"linear", Linear}, {"llama3", Llama3}, {"yarn", Yarn}};
+constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear},      {"llama3", Llama3},
+                               {"yarn", Yarn},       {"longrope", LongRopes}, {"su", LongRopes}};
 
 // Keys that some known type reads; without effect on the others, where transformers ignores them
 // too.
 constexpr const char* kKnownKeys[] = {
-    "factor",    "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
-    "beta_fast", "beta_slow",       "mscale",           "mscale_all_dim",
-    "truncate",  "attention_factor"};
+    "factor",    "low_freq_factor",  "high_freq_factor", "original_max_position_embeddings",
+    "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
+    "truncate",  "attention_factor", "short_factor",     "long_factor"};
 
 void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
                      const nlohmann::json& object, std::vector<std::string>* warnings) {
@@ -258,7 +290,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     }
     return rope;
   }
-  Fail("%s: type \"%s\" is not supported (supported: default, linear, llama3, yarn)",
+  Fail("%s: type \"%s\" is not supported (supported: default, linear, llama3, yarn, longrope)",
        reader.label().c_str(), type.c_str());
 }
 

@@ -75,8 +75,10 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   for (const LayerKindSpec& kind : spec.kinds) kinds.push_back(BuildKind(kind, builder));
   std::vector<Offset<fbs::RopeKind>> ropes;
   for (const RopeSpec& rope : spec.ropes) {
-    ropes.push_back(fbs::CreateRopeKind(*builder, rope.rotary_dim, rope.amplitude,
-                                        builder->CreateVector(rope.inv_freq)));
+    const auto inv_freq = builder->CreateVector(rope.inv_freq);
+    const auto long_inv_freq = builder->CreateVector(rope.long_inv_freq);
+    ropes.push_back(fbs::CreateRopeKind(*builder, rope.rotary_dim, rope.amplitude, inv_freq,
+                                        long_inv_freq, rope.short_context));
   }
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.layers.size(); ++i) {

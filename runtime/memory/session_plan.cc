@@ -153,6 +153,13 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
     plan->values[i] = model.program.values[i];
+  for (uint32_t i = 0; i < model.spec.ropes.size(); ++i) {
+    const LongRope& in_long = model.spec.long_ropes[i];
+    plan->ropes[i] = model.spec.ropes[i];
+    if (in_long.short_context == 0 || options.context_tokens <= in_long.short_context) continue;
+    plan->ropes[i].inv_freq = in_long.inv_freq;
+    plan->long_ropes |= 1u << i;
+  }
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
@@ -208,6 +215,7 @@ const char* KvTypeName(KvType type) {
 
 void SessionPlan::Bind() {
   program.values = {values, program.values.size()};
+  program.ropes = {ropes, program.ropes.size()};
   program.kv_groups = {kv_groups, program.kv_groups.size()};
 }
 

@@ -61,10 +61,12 @@ inline constexpr uint32_t kMaxStopBytes = 256;
 struct SessionPlan {
   SessionOptions options;  // as applied: no zeros left
   const Backend* backend = nullptr;
-  // The model's program with this session's sizes. Its values and kv_groups point into this struct:
-  // Bind() after a copy.
+  // The model's program with this session's sizes. Its values, ropes and kv_groups point into this
+  // struct: Bind() after a copy.
   Program program;
   Value values[kMaxValues];
+  RopeKind ropes[kMaxRopeKinds];
+  uint32_t long_ropes = 0;  // bit i: rope i is the one of long contexts
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
   KvCachePlan cache;

@@ -37,7 +37,7 @@ Status CheckEpsilon(const char* field, float value, Diag* diag) {
                     static_cast<double>(value));
 }
 
-Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, Diag* diag) {
+Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Diag* diag) {
   ARN_TRY(CheckRange("ropes.rotary_dim", rope.rotary_dim(), 2, kMaxHeadDim, diag));
   ARN_TRY(CheckFinite("ropes.amplitude", rope.amplitude(), diag));
   const uint32_t half = rope.rotary_dim() / 2;
@@ -49,6 +49,15 @@ Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, Diag* diag) {
   out->rotary_dim = rope.rotary_dim();
   out->amplitude = rope.amplitude();
   out->inv_freq = {rope.inv_freq()->data(), half};
+  if (rope.short_context() == 0) return Status::kOk;
+  if (rope.long_inv_freq() == nullptr || rope.long_inv_freq()->size() != half) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.ropes.long_inv_freq: rotary_dim %u needs %u values", rope.rotary_dim(),
+                      half);
+  }
+  for (float f : *rope.long_inv_freq()) ARN_TRY(CheckFinite("ropes.long_inv_freq", f, diag));
+  out_long->short_context = rope.short_context();
+  out_long->inv_freq = {rope.long_inv_freq()->data(), half};
   return Status::kOk;
 }
 
@@ -289,9 +298,10 @@ Status ReadPositions(const fbs::Model& model, ModelSpec* out, Diag* diag) {
 }  // namespace
 
 uint64_t ModelSpecBytes(const fbs::Model& model) {
-  return CountOf(model.tensors()) * sizeof(Weight) + CountOf(model.ropes()) * sizeof(RopeKind) +
+  return CountOf(model.tensors()) * sizeof(Weight) +
+         CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
-         CountOf(model.layers()) * sizeof(LayerSpec) + 4 * kSliceAlign;
+         CountOf(model.layers()) * sizeof(LayerSpec) + 5 * kSliceAlign;
 }
 
 Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* diag) {
@@ -324,10 +334,12 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->weights = weights;
 
   ARN_ASSIGN(Span<RopeKind> ropes, arena->AllocateArray<RopeKind>(CountOf(model.ropes())));
+  ARN_ASSIGN(Span<LongRope> long_ropes, arena->AllocateArray<LongRope>(ropes.size()));
   for (uint32_t i = 0; i < ropes.size(); ++i) {
-    ARN_TRY(ReadRope(*model.ropes()->Get(i), &ropes[i], diag));
+    ARN_TRY(ReadRope(*model.ropes()->Get(i), &ropes[i], &long_ropes[i], diag));
   }
   out->ropes = ropes;
+  out->long_ropes = long_ropes;
 
   ARN_ASSIGN(Span<LayerKindSpec> kinds, arena->AllocateArray<LayerKindSpec>(model.kinds()->size()));
   for (uint32_t i = 0; i < kinds.size(); ++i) {

@@ -55,12 +55,19 @@ struct KvGroupSpec {
 
 inline constexpr uint32_t kMaxRopeKinds = 8;
 
+// What a rope is in sessions with room for more than short_context tokens (0: the same).
+struct LongRope {
+  uint32_t short_context = 0;
+  Span<const float> inv_freq;
+};
+
 struct ModelSpec {
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;
   Span<const LayerKindSpec> kinds;
   Span<const RopeKind> ropes;
+  Span<const LongRope> long_ropes;  // one for each of ropes
   Span<const LayerSpec> layers;
   Span<const Weight> weights;  // by tensor index
   KvGroupSpec groups[kMaxKvGroups];

@@ -59,6 +59,7 @@ uint64_t GeometryHash(const SessionPlan& plan) {
   add(static_cast<uint32_t>(plan.options.v_type));
   add(plan.options.kv_page_tokens);
   add(plan.options.kv_group_size);
+  add(plan.long_ropes);
   add(plan.cache.n_groups);
   for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
     const KvGroup& group = plan.kv_groups[g];

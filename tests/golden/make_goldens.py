@@ -127,6 +127,13 @@ CASES = {
     "fused_projections": (
         config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
                rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
+    # All of prompt and continuation beyond the original context, as a session with room for them.
+    "long_rope": (
+        config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
+               original_max_position_embeddings=20,
+               rope_parameters=rope(rope_type="longrope", original_max_position_embeddings=20,
+                                    short_factor=[1.0 + 0.1 * i for i in range(8)],
+                                    long_factor=[1.0 + 0.6 * i for i in range(8)])), 1, {}),
     "parallel_residual": (
         layer_norm_config("GPTNeoXForCausalLM", "gpt_neox", "layer_norm_eps", hidden_act="gelu",
                           num_key_value_heads=ABSENT, use_parallel_residual=True,

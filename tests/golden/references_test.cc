@@ -144,11 +144,13 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
       options.kv_type = ARN_KV_F32;
       options.prefill_chunk = 16;
       options.all_logits = 1;
-      const SessionPtr session = NewSession(model.get(), options);
-      ASSERT_NE(nullptr, session);
       for (size_t i = 0; i < golden["runs"].size(); ++i) {
         const std::vector<int32_t> prompt = golden["runs"][i]["prompt"];
         const std::vector<int32_t> ids = golden["runs"][i]["no_cache"];
+        // What a context has room for decides between a rope's frequencies.
+        options.context_tokens = static_cast<uint32_t>(ids.size());
+        const SessionPtr session = NewSession(model.get(), options);
+        ASSERT_NE(nullptr, session);
         const std::vector<float>& wanted = tensors.at("p" + std::to_string(i) + ".logits");
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
         const std::vector<float> logits = AllLogits(session.get(), vocab, 16, ids);
@@ -159,6 +161,8 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
           if (!(error <= worst)) worst = error;
         }
         EXPECT_LT(worst, kTolerance);
+        // Where it is false, the reference's own tokens depend on how it got there.
+        if (!golden["runs"][i]["tf_greedy_agrees"]) continue;
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
         const auto n = static_cast<uint32_t>(ids.size() - prompt.size());
         const std::vector<int32_t> greedy(ids.begin() + static_cast<ptrdiff_t>(prompt.size()),
@@ -169,15 +173,13 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TinyReferenceTest,
-                         testing::Values("llama_tied", "llama_untied", "llama_bias_hd",
-                                         "llama3_rope", "llama_yarn", "llama_linear", "mistral",
-                                         "qwen2", "qwen3", "gemma2", "gemma3", "phi3",
-                                         "phi4_partial", "gpt_neox", "gpt_neox_seq", "gpt2",
-                                         "smollm3", "granite", "olmo2", "starcoder2"),
-                         [](const testing::TestParamInfo<const char*>& p) {
-                           return std::string(p.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Cases, TinyReferenceTest,
+    testing::Values("llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope", "llama_yarn",
+                    "llama_linear", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3",
+                    "phi3_longrope", "phi4_partial", "gpt_neox", "gpt_neox_seq", "gpt2", "smollm3",
+                    "granite", "olmo2", "starcoder2"),
+    [](const testing::TestParamInfo<const char*>& p) { return std::string(p.param); });
 
 class TokenizerReferenceTest : public testing::TestWithParam<const char*> {};
 

@@ -105,8 +105,27 @@ TEST(Rope, LayersWithAWindow_HaveTheirOwn) {
                   ReadWith(nlohmann::json::object(), query).inv_freq[7]);
 }
 
+TEST(Rope, LongRope_HasTwoTables) {
+  nlohmann::json config = {
+      {"head_dim", 4},
+      {"max_position_embeddings", 4096},
+      {"original_max_position_embeddings", 64},
+      {"rope_scaling",
+       {{"type", "longrope"}, {"short_factor", {1.0, 2.0}}, {"long_factor", {4.0, 8.0}}}}};
+  const RopeSpec rope = Read(config);
+  EXPECT_EQ(64u, rope.short_context);
+  EXPECT_EQ((std::vector<float>{1.0f, 1.0f / (2.0f * 100.0f)}), rope.inv_freq);
+  EXPECT_EQ((std::vector<float>{0.25f, 1.0f / (8.0f * 100.0f)}), rope.long_inv_freq);
+  // sqrt(1 + ln(4096 / 64) / ln 64)
+  EXPECT_FLOAT_EQ(std::sqrt(2.0f), rope.amplitude);
+  config["rope_scaling"]["long_factor"] = {4.0};
+  EXPECT_THAT(ErrorOfRope(config), HasSubstr("long_factor: expected a list of 2 positive numbers"));
+  config["rope_scaling"]["long_factor"] = {4.0, -1.0};
+  EXPECT_THAT(ErrorOfRope(config), HasSubstr("long_factor"));
+}
+
 TEST(Rope, UnknownTypes_AreRefusedByName) {
-  for (const char* type : {"dynamic", "longrope", "proportional", "mrope", "su"}) {
+  for (const char* type : {"dynamic", "proportional", "mrope"}) {
     EXPECT_THAT(ErrorOfRope({{"rope_scaling", {{"rope_type", type}, {"factor", 2.0}}}}),
                 AllOf(HasSubstr("rope_scaling"), HasSubstr(type), HasSubstr("not supported")));
   }
