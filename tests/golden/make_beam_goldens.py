@@ -22,7 +22,8 @@ import torch
 import transformers
 
 OUT = pathlib.Path(__file__).parent / "data/beams/searches.json"
-CHECKPOINTS = ("llama_tied", "llama_untied", "llama3_rope", "qwen2", "qwen3")
+CHECKPOINTS = ("llama_tied", "llama_untied", "llama_bias_hd", "llama_linear", "llama_yarn",
+               "llama3_rope", "qwen2", "qwen3")
 OPTIONS = (
     dict(num_beams=2, max_new_tokens=12),
     dict(num_beams=4, max_new_tokens=16, num_return_sequences=4, length_penalty=2.0),
@@ -36,7 +37,10 @@ MIN_GAP = 1e-4  # between the scores of sequences: far above rounding
 
 
 def ends_of(model):
+  """Those of a bundle: config.json's where generation_config.json has none."""
   ids = model.generation_config.eos_token_id
+  if ids is None:
+    ids = model.config.eos_token_id
   return [] if ids is None else ids if isinstance(ids, list) else [ids]
 
 
