@@ -68,6 +68,9 @@ constexpr const char* kHarmless[] = {
     "reorder_and_upcast_attn",
     "n_ctx",
     "cache_implementation",
+    "output_router_logits",
+    "router_aux_loss_coef",
+    "router_jitter_noise",
     "hybrid",
     "initializer_range",
     "gradient_checkpointing",
@@ -230,6 +233,13 @@ constexpr const char* kRead[] = {
     "residual_multiplier",
     "logits_scaling",
     "scale_attn_weights",
+    "num_experts",
+    "num_local_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "norm_topk_prob",
+    "decoder_sparse_step",
+    "mlp_only_layers",
 };
 
 template <size_t N>

@@ -40,6 +40,9 @@ struct LayerKindSpec {
   bool has_qkv_bias = false;
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
+  uint32_t n_experts = 0;  // 0: none; else ffn_dim is that of each
+  uint32_t n_experts_used = 0;
+  bool renormalises_routes = false;
 
   bool operator==(const LayerKindSpec&) const = default;
 };
@@ -67,6 +70,11 @@ struct TensorNames {
   const char* up = nullptr;
   const char* down;
   const char* ffn_post_norm = nullptr;
+  // Of layers with experts; the second {} stands for the expert's number.
+  const char* router = nullptr;
+  const char* expert_gate = nullptr;
+  const char* expert_up = nullptr;
+  const char* expert_down = nullptr;
 };
 
 // How the rows of a tensor of q, k and v follow each other.

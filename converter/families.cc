@@ -161,6 +161,23 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   return kind;
 }
 
+// The kind of layers with experts, from that of layers without.
+LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
+  // Both names are in use for one family.
+  const std::optional<uint32_t> local = config->Count("num_local_experts");
+  const std::optional<uint32_t> count = config->Count("num_experts");
+  kind.n_experts = count ? *count : local.value_or(family.default_experts);
+  kind.n_experts_used = config->Count("num_experts_per_tok").value_or(family.default_experts_used);
+  if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {
+    Fail("%s: num_experts_per_tok %u of %u experts", config->label().c_str(), kind.n_experts_used,
+         kind.n_experts);
+  }
+  kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
+  kind.renormalises_routes =
+      family.renormalise_key == nullptr || config->Bool(family.renormalise_key, false);
+  return kind;
+}
+
 // Factors that belong to the model and not to a layer.
 void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
                  DecoderSpec* spec) {
@@ -240,7 +257,12 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
+  const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  const LayerKindSpec dense = kind;
+  const LayerKindSpec sparse =
+      family.has_experts ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
+    kind = has_experts[i] ? sparse : dense;
     kind.window = windows[i];
     kind.rope = ropes[i];
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);

@@ -77,6 +77,13 @@ struct Family {
   bool is_gated = true;
   const char* parallel_key = nullptr;  // true when absent
 
+  // Layers with experts: all, but for mlp_only_layers and by decoder_sparse_step.
+  bool has_experts = false;
+  const char* expert_ffn_key = "moe_intermediate_size";
+  uint32_t default_experts = 0;
+  uint32_t default_experts_used = 0;
+  const char* renormalise_key = nullptr;  // false when absent; null: always
+
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;
   uint32_t default_pattern = 0;

@@ -82,6 +82,26 @@ constexpr TensorNames kGpt2Names = {
     .down = "transformer.h.{}.mlp.c_proj",
 };
 
+constexpr TensorNames WithExperts() {
+  TensorNames names = kDecoderNames;
+  names.router = "model.layers.{}.mlp.gate";
+  names.expert_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.expert_up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.expert_down = "model.layers.{}.mlp.experts.{}.down_proj";
+  return names;
+}
+constexpr TensorNames kExpertNames = WithExperts();
+
+constexpr TensorNames WithBlockExperts() {
+  TensorNames names = kDecoderNames;
+  names.router = "model.layers.{}.block_sparse_moe.gate";
+  names.expert_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
+  names.expert_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
+  names.expert_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
+  return names;
+}
+constexpr TensorNames kBlockExpertNames = WithBlockExperts();
+
 constexpr Family kFamilies[] = {
     {.architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -228,6 +248,32 @@ constexpr Family kFamilies[] = {
      .attention_out_bias = Bias::kByKey,
      .default_epsilon = 1e-5,
      .qk_norm = QkNorm::kAllHeads},
+    {.architecture = "MixtralForCausalLM",
+     .model_type = "mixtral",
+     .names = &kBlockExpertNames,
+     .default_epsilon = 1e-5,
+     .has_experts = true,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 8,
+     .default_experts_used = 2,
+     .window = WindowRule::kEveryLayer,
+     .default_theta = 1000000.0,
+     .default_kv_heads = 8,
+     .default_max_context = 131072},
+    {.architecture = "Qwen3MoeForCausalLM",
+     .model_type = "qwen3_moe",
+     .names = &kExpertNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .qk_norm = QkNorm::kEachHead,
+     .has_experts = true,
+     .default_experts = 128,
+     .default_experts_used = 8,
+     .renormalise_key = "norm_topk_prob",
+     .window = WindowRule::kFromLayer,
+     .default_window = 4096,
+     .default_kv_heads = 4,
+     .default_max_context = 32768},
     {.architecture = "Starcoder2ForCausalLM",
      .model_type = "starcoder2",
      .names = &kPlainFeedForwardNames,

@@ -91,6 +91,20 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   return windows;
 }
 
+std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers) {
+  std::vector<bool> has_experts(n_layers, family.has_experts);
+  if (!family.has_experts) return has_experts;
+  const uint32_t step = config->Count("decoder_sparse_step").value_or(1);
+  for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = (i + 1) % step == 0;
+  for (const int64_t layer : config->IntOrList("mlp_only_layers")) {
+    if (layer < 0 || layer >= n_layers) {
+      config->Wrong("mlp_only_layers", Format("numbers of the %u layers", n_layers).c_str());
+    }
+    has_experts[static_cast<size_t>(layer)] = false;
+  }
+  return has_experts;
+}
+
 std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
   std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
   if (family.rope != RopeRule::kNotEachFourth) return rotates;

@@ -1,4 +1,5 @@
-// Which positions the layers of a config see, and which of them rotate.
+// What differs between the layers of a config: which positions they see, which of them rotate,
+// which have experts.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,9 @@ namespace arn::convert {
 // rule contradict each other.
 std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers);
+
+// Whether each layer's feed-forward part is experts.
+std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers);
 
 // Whether each layer has rotary positions.
 std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers);

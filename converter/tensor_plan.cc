@@ -166,12 +166,41 @@ class Planner {
         {OutPart(LayerName(names.attention_out, i), q_rows, kind.has_attention_out_bias)}, q_rows);
     layer.attention_post_norm = vector("attention_post_norm", names.attention_post_norm, hidden);
     norm("ffn_norm", names.ffn_norm, &layer.ffn_norm, &layer.ffn_norm_bias);
-    layer.gate_up = AddMatrix(prefix + "gate_up", formats_.weights, true, UpParts(i, kind), hidden);
-    layer.down = AddMatrix(prefix + "down", formats_.weights, true,
-                           {OutPart(LayerName(names.down, i), kind.ffn_dim, kind.has_mlp_bias)},
-                           kind.ffn_dim);
+    if (kind.n_experts != 0) {
+      AddExperts(i, kind, prefix, &layer);
+    } else {
+      layer.gate_up =
+          AddMatrix(prefix + "gate_up", formats_.weights, true, UpParts(i, kind), hidden);
+      layer.down = AddMatrix(prefix + "down", formats_.weights, true,
+                             {OutPart(LayerName(names.down, i), kind.ffn_dim, kind.has_mlp_bias)},
+                             kind.ffn_dim);
+    }
     layer.ffn_post_norm = vector("ffn_post_norm", names.ffn_post_norm, hidden);
     plan_.layers.push_back(layer);
+  }
+
+  // The router stays f32: its rounding decides between experts.
+  void AddExperts(uint32_t i, const LayerKindSpec& kind, const std::string& prefix,
+                  LayerTensors* layer) {
+    const TensorNames& names = *spec_.names;
+    const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim;
+    layer->router =
+        AddMatrix(prefix + "router", DType::kF32, true,
+                  {Part(LayerName(names.router, i), kind.n_experts, hidden, false)}, hidden);
+    for (uint32_t e = 0; e < kind.n_experts; ++e) {
+      const auto name = [&](const char* pattern) {
+        return LayerName(LayerName(pattern, i).c_str(), e);
+      };
+      const std::string expert = prefix + "experts." + std::to_string(e) + ".";
+      const uint32_t gate_up =
+          AddMatrix(expert + "gate_up", formats_.weights, true,
+                    {Part(name(names.expert_gate), ffn, hidden, kind.has_mlp_bias),
+                     Part(name(names.expert_up), ffn, hidden, kind.has_mlp_bias)},
+                    hidden);
+      if (e == 0) layer->experts = gate_up;
+      AddMatrix(expert + "down", formats_.weights, true,
+                {OutPart(name(names.expert_down), ffn, kind.has_mlp_bias)}, ffn);
+    }
   }
 
   // All rows of one matrix of a layer.

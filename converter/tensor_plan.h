@@ -71,6 +71,8 @@ struct LayerTensors {
   uint32_t ffn_norm = kNoTensor;
   uint32_t ffn_norm_bias = kNoTensor;
   uint32_t ffn_post_norm = kNoTensor;
+  uint32_t router = kNoTensor;
+  uint32_t experts = kNoTensor;  // gate_up, down, gate_up, ...
   uint32_t gate_up = kNoTensor;
   uint32_t down = kNoTensor;
 };

@@ -158,6 +158,30 @@ class Checker {
     return CheckMatrix(step, step.positions, positions.rows, Width(step.out));
   }
 
+  Status CheckRoute(const Step& step) {
+    if (step.n_chosen == 0 || step.n_chosen > step.n_experts) {
+      return Bad(step, "experts of a row", step.n_chosen, step.n_experts);
+    }
+    ARN_TRY(CheckValue(step, step.in, "input width", step.n_experts));
+    return CheckValue(step, step.out, "output width", 2u * step.n_chosen);
+  }
+
+  Status CheckExperts(const Step& step) {
+    ARN_TRY(CheckValue(step, step.routes, "routes' width", 2u * step.n_chosen));
+    ARN_TRY(CheckActivation(step));
+    if (!step.accumulate) return Bad(step, "accumulate", 0, 1);
+    const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));
+    ARN_TRY(CheckValue(step, step.scratch, "gathered width", width));
+    ARN_TRY(CheckValue(step, static_cast<ValueId>(step.scratch + 1), "gate_up width", 2 * ffn));
+    ARN_TRY(
+        CheckValue(step, static_cast<ValueId>(step.scratch + 3), "result width", Width(step.out)));
+    for (uint32_t e = 0; e < step.n_experts; ++e) {
+      ARN_TRY(CheckMatrix(step, step.weight + 2 * e, 2 * ffn, width));
+      ARN_TRY(CheckMatrix(step, step.weight + 2 * e + 1, Width(step.out), ffn));
+    }
+    return Status::kOk;
+  }
+
   Status CheckStep(const Step& step) {
     switch (step.op) {
       case Op::kEmbed: return CheckEmbed(step);
@@ -184,6 +208,8 @@ class Checker {
       case Op::kAct:
         ARN_TRY(CheckActivation(step));
         return CheckValue(step, step.in, "input width", Width(step.in));
+      case Op::kRoute: return CheckRoute(step);
+      case Op::kExperts: return CheckExperts(step);
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {

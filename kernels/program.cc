@@ -12,6 +12,8 @@ const char* OpName(Op op) {
     case Op::kAttention: return "attention";
     case Op::kGatedAct: return "gated_act";
     case Op::kAct: return "act";
+    case Op::kRoute: return "route";
+    case Op::kExperts: return "experts";
     case Op::kLogits: return "logits";
   }
   return "unknown op";

@@ -22,9 +22,11 @@ enum class Op : uint8_t {
   kAttention,   // in (q part) and the pages -> out
   kGatedAct,    // in [gate | up] -> out
   kAct,         // in place on in
+  kRoute,       // router logits in -> out [n_chosen ids, n_chosen weights]: the experts of each row
+  kExperts,     // in and routes -> out +=: the weighted sum of what each row's experts make of it
   kLogits,      // in -> logits (final norm + head) of the rows that were asked for
 };
-inline constexpr uint32_t kOpCount = 9;
+inline constexpr uint32_t kOpCount = 11;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 enum class Activation : uint8_t {
@@ -81,6 +83,7 @@ struct RopeKind {
 struct Step {
   Op op = Op::kEmbed;
   bool accumulate = false;                    // kLinear, kNorm
+  bool renormalise = false;                   // kRoute: the chosen experts' weights add up to 1
   bool shares_kv = false;                     // kQkvRope, kAttention: `in` is q alone; K and V are
                                               // those of the earlier layer with this group_layer
   Activation activation = Activation::kSilu;  // kGatedAct, kAct
@@ -90,8 +93,15 @@ struct Step {
   uint16_t group_layer = 0;  // kQkvRope, kAttention: layer's index inside its KV group
   ValueId in = kNoValue;
   ValueId out = kNoValue;
-  ValueId angles = kNoValue;    // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
-  WeightId weight = kNoWeight;  // kEmbed, kNorm, kLinear, kLogits (head)
+  ValueId angles = kNoValue;   // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
+  ValueId routes = kNoValue;   // kExperts: what kRoute made
+  ValueId scratch = kNoValue;  // kExperts: the first of four values that follow each other: rows of
+                               // one expert [width of in], gate and up [2 n], their product [n],
+                               // the expert's output [width of out]
+  uint16_t n_experts = 0;      // kRoute, kExperts
+  uint16_t n_chosen = 0;       // kRoute, kExperts: of each row
+  WeightId weight = kNoWeight;  // kEmbed, kNorm, kLinear, kLogits (head); kExperts: gate_up of the
+                                // first expert, followed by its down, the next one's gate_up, ...
   WeightId q_norm = kNoWeight;  // kQkvRope: RMSNorm of each head when it has head_dim elements, of
   WeightId k_norm = kNoWeight;  // all q (k) heads as one when it has theirs
   WeightId norm = kNoWeight;    // kLogits: the final norm

@@ -39,6 +39,9 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_qk_norm_spans_heads(kind.qk_norm_spans_heads);
   b.add_is_gated(kind.is_gated);
   b.add_is_parallel(kind.is_parallel);
+  b.add_n_experts(kind.n_experts);
+  b.add_n_experts_used(kind.n_experts_used);
+  b.add_renormalises_routes(kind.renormalises_routes);
   return b.Finish();
 }
 
@@ -58,6 +61,8 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_ffn_norm_bias(layer.ffn_norm_bias);
   b.add_attention_post_norm(layer.attention_post_norm);
   b.add_ffn_post_norm(layer.ffn_post_norm);
+  b.add_router(layer.router);
+  b.add_experts(layer.experts);
   return b.Finish();
 }
 

@@ -49,6 +49,9 @@ uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
 bool UsedInProduct(const Program& program, WeightId id) {
   for (const Step& step : program.steps) {
     if (step.weight == id && (step.op == Op::kLinear || step.op == Op::kLogits)) return true;
+    if (step.op == Op::kExperts && id >= step.weight && id - step.weight < 2u * step.n_experts) {
+      return true;
+    }
   }
   return false;
 }

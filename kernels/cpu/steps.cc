@@ -1,9 +1,11 @@
 // The steps other than matrix products: how rows are shared among threads.
 #include <cmath>
+#include <cstring>
 
 #include "kernels/check.h"
 #include "kernels/cpu/state.h"
 #include "kernels/pack/pack.h"
+#include "kernels/route.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {
@@ -131,6 +133,40 @@ class Runner {
             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, step.activation); });
   }
 
+  void Route(const Step& step) const {
+    ForRows(step.n_experts * step.n_chosen, [&](uint32_t row) {
+      arn::Route(Row(step.in, row), step.n_experts, step.n_chosen, step.renormalise,
+                 Row(step.out, row));
+    });
+  }
+
+  // Expert by expert, so that the weights of each are read once for all its rows, and those of an
+  // expert without rows not at all.
+  void Experts(const Step& step) const {
+    const auto gate_up = static_cast<ValueId>(step.scratch + 1);
+    const auto product = static_cast<ValueId>(step.scratch + 2);
+    const auto result = static_cast<ValueId>(step.scratch + 3);
+    const uint32_t width = Width(step.in), ffn = Width(product), out_width = Width(step.out);
+    for (uint32_t e = 0; e < step.n_experts; ++e) {
+      uint32_t n = 0;
+      ForEachRowOf(step, e, [&](uint32_t row, float) {
+        std::memcpy(Row(step.scratch, n++), Row(step.in, row), width * sizeof(float));
+      });
+      if (n == 0) continue;
+      Matmul(state_, step.weight + 2 * e, Data(step.scratch), n, false, Data(gate_up));
+      ForRange(n, ffn, [&](uint32_t i) {
+        state_.simd.gated_act(Row(gate_up, i), ffn, step.activation, Row(product, i));
+      });
+      Matmul(state_, step.weight + 2 * e + 1, Data(product), n, false, Data(result));
+      n = 0;
+      ForEachRowOf(step, e, [&](uint32_t row, float weight) {
+        const float* from = Row(result, n++);
+        float* to = Row(step.out, row);
+        for (uint32_t c = 0; c < out_width; ++c) to[c] += weight * from[c];
+      });
+    }
+  }
+
   void Linear(const Step& step) const {
     Matmul(state_, step.weight, Data(step.in), rows_, step.accumulate, Data(step.out));
   }
@@ -153,6 +189,17 @@ class Runner {
   }
 
  private:
+  // visit(row, weight) for the rows that go to an expert.
+  template <typename Visit>
+  void ForEachRowOf(const Step& step, uint32_t expert, const Visit& visit) const {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* routes = Row(step.routes, row);
+      for (uint32_t i = 0; i < step.n_chosen; ++i) {
+        if (routes[i] == static_cast<float>(expert)) visit(row, routes[step.n_chosen + i]);
+      }
+    }
+  }
+
   // body(i) for i of [0, n), in parallel when n rows of `width` elements are worth it.
   template <typename Body>
   void ForRange(uint32_t n, uint32_t width, const Body& body) const {
@@ -197,6 +244,8 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kAttention: return runner.Attention(step);
     case Op::kGatedAct: return runner.GatedAct(step);
     case Op::kAct: return runner.Act(step);
+    case Op::kRoute: return runner.Route(step);
+    case Op::kExperts: return runner.Experts(step);
     case Op::kLogits: return runner.Logits(step);
   }
 }

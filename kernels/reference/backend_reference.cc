@@ -6,6 +6,7 @@
 #include "kernels/kv_host.h"
 #include "kernels/reference/ops.h"
 #include "kernels/reference/state.h"
+#include "kernels/route.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -28,6 +29,10 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
       const uint32_t rows = step.op == Op::kLinear ? program.max_rows : 1;
       scratch_bytes =
           Max(scratch_bytes, reference::LinearScratchBytes(program.weights[step.weight], rows));
+    }
+    for (uint32_t i = 0; step.op == Op::kExperts && i < 2u * step.n_experts; ++i) {
+      scratch_bytes = Max(scratch_bytes, reference::LinearScratchBytes(
+                                             program.weights[step.weight + i], program.max_rows));
     }
     if (step.op == Op::kLogits) normed_width = Max(normed_width, program.values[step.in].width);
   }
@@ -102,6 +107,13 @@ class Runner {
           reference::Act(Row(step.in, row), Width(step.in), step.activation);
         }
         return;
+      case Op::kRoute:
+        for (uint32_t row = 0; row < rows; ++row) {
+          Route(Row(step.in, row), step.n_experts, step.n_chosen, step.renormalise,
+                Row(step.out, row));
+        }
+        return;
+      case Op::kExperts: RunExperts(step, rows); return;
       case Op::kLogits: reference::Logits(state_, step, args_); return;
     }
   }
@@ -142,6 +154,27 @@ class Runner {
       a.position = position;
       reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
     });
+  }
+
+  // Row by row, its experts in their order.
+  void RunExperts(const Step& step, uint32_t rows) {
+    const auto gate_up = static_cast<ValueId>(step.scratch + 1);
+    const auto product = static_cast<ValueId>(step.scratch + 2);
+    const auto result = static_cast<ValueId>(step.scratch + 3);
+    for (uint32_t row = 0; row < rows; ++row) {
+      const float* routes = Row(step.routes, row);
+      for (uint32_t i = 0; i < step.n_chosen; ++i) {
+        const Weight* expert =
+            &program_.weights[step.weight + 2 * static_cast<uint32_t>(routes[i])];
+        reference::Linear(Row(step.in, row), 1, expert[0], false, Data(gate_up), state_.scratch);
+        reference::GatedAct(Data(gate_up), Width(product), step.activation, Data(product));
+        reference::Linear(Data(product), 1, expert[1], false, Data(result), state_.scratch);
+        float* out = Row(step.out, row);
+        for (uint32_t c = 0; c < Width(step.out); ++c) {
+          out[c] += routes[step.n_chosen + i] * Data(result)[c];
+        }
+      }
+    }
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }

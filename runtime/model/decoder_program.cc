@@ -1,5 +1,7 @@
 #include "runtime/model/decoder_program.h"
 
+#include <algorithm>
+
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -25,6 +27,10 @@ class Builder {
     Touch(step.in);
     Touch(step.out);
     Touch(step.angles);
+    Touch(step.routes);
+    for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {
+      Touch(static_cast<ValueId>(step.scratch + i));
+    }
     steps_[n_steps_++] = step;
   }
 
@@ -52,6 +58,7 @@ static_assert(kMaxValues <= 64);
 
 struct LayerValues {
   ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
+  ValueId route_logits, routes, expert_scratch;  // kNoValue without experts
   ValueId q;  // of layers that share another's KV; kNoValue when there are none
 };
 
@@ -77,6 +84,15 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     step.activation = kind.activation;
     step.accumulate = out == v.x;
     step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
+    if (op == Op::kRoute || op == Op::kExperts) {
+      step.n_experts = static_cast<uint16_t>(kind.n_experts);
+      step.n_chosen = static_cast<uint16_t>(kind.n_experts_used);
+      step.renormalise = kind.renormalises_routes;
+    }
+    if (op == Op::kExperts) {
+      step.routes = v.routes;
+      step.scratch = v.expert_scratch;
+    }
     if (op == Op::kQkvRope) {
       if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;
@@ -111,6 +127,12 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
   add(Op::kAttention, qkv, v.attention, kNoWeight);
   add_block(v.attention, layer.attention_out, v.normed, layer.attention_post_norm);
   if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (kind.n_experts != 0) {
+    add(Op::kLinear, ffn_in, v.route_logits, layer.router);
+    add(Op::kRoute, v.route_logits, v.routes, kNoWeight);
+    add(Op::kExperts, ffn_in, v.x, layer.experts);
+    return;
+  }
   add(Op::kLinear, ffn_in, v.gate_up, layer.gate_up);
   ValueId activated = v.activated;
   if (kind.is_gated) {
@@ -126,19 +148,51 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   const auto both = [](WeightId x, WeightId y) { return (x == kNoWeight) == (y == kNoWeight); };
   return spec.kinds[a.kind].is_parallel == spec.kinds[b.kind].is_parallel &&
+         spec.kinds[a.kind].n_experts == spec.kinds[b.kind].n_experts &&
          both(a.attention_norm, b.attention_norm) &&
          both(a.attention_post_norm, b.attention_post_norm) && both(a.ffn_norm, b.ffn_norm) &&
          both(a.ffn_post_norm, b.ffn_post_norm);
 }
 
-// The widest that any kind needs.
-void Widths(const ModelSpec& spec, uint32_t* qkv, uint32_t* attention, uint32_t* ffn) {
-  *qkv = *attention = *ffn = 0;
+// The first kind with experts, or without; null when there is none.
+const LayerKindSpec* FirstKind(const ModelSpec& spec, bool has_experts) {
   for (const LayerKindSpec& kind : spec.kinds) {
-    const AttentionKind& a = kind.attention;
-    *qkv = Max(*qkv, (a.n_heads + 2 * a.n_kv_heads) * a.head_dim);
-    *attention = Max(*attention, a.n_heads * a.head_dim);
-    *ffn = Max(*ffn, kind.ffn_dim);
+    if ((kind.n_experts != 0) == has_experts) return &kind;
+  }
+  return nullptr;
+}
+
+// Different widths inside one value would need a stride of their own.
+Status CheckWidths(const ModelSpec& spec, Diag* diag) {
+  for (const LayerKindSpec& kind : spec.kinds) {
+    const LayerKindSpec& like = *FirstKind(spec, kind.n_experts != 0);
+    if (kind.attention.n_heads != spec.kinds[0].attention.n_heads ||
+        kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
+        kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
+        kind.ffn_dim != like.ffn_dim || kind.is_gated != like.is_gated ||
+        kind.n_experts != like.n_experts || kind.n_experts_used != like.n_experts_used) {
+      return diag->Fail(Status::kUnsupported,
+                        "model.kinds: layers with different head counts, ffn_dim or experts in "
+                        "one model");
+    }
+  }
+  return Status::kOk;
+}
+
+// Values of the feed-forward part of layers with experts and of those without.
+void AddFeedForwardValues(const ModelSpec& spec, Builder* builder, LayerValues* v) {
+  v->gate_up = v->activated = v->route_logits = v->routes = v->expert_scratch = kNoValue;
+  if (const LayerKindSpec* dense = FirstKind(spec, false)) {
+    v->gate_up = builder->NewValue("gate_up", (dense->is_gated ? 2 : 1) * dense->ffn_dim);
+    if (dense->is_gated) v->activated = builder->NewValue("activated", dense->ffn_dim);
+  }
+  if (const LayerKindSpec* sparse = FirstKind(spec, true)) {
+    v->route_logits = builder->NewValue("route_logits", sparse->n_experts);
+    v->routes = builder->NewValue("routes", 2 * sparse->n_experts_used);
+    v->expert_scratch = builder->NewValue("gathered", spec.hidden);
+    builder->NewValue("expert_gate_up", 2 * sparse->ffn_dim);
+    builder->NewValue("expert_activated", sparse->ffn_dim);
+    builder->NewValue("expert_out", spec.hidden);
   }
 }
 
@@ -153,16 +207,7 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
 
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
   *out = Program();
-  // Different widths inside one value would need a stride of their own.
-  for (const LayerKindSpec& kind : spec.kinds) {
-    if (kind.attention.n_heads != spec.kinds[0].attention.n_heads ||
-        kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
-        kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
-        kind.ffn_dim != spec.kinds[0].ffn_dim || kind.is_gated != spec.kinds[0].is_gated) {
-      return diag->Fail(Status::kUnsupported,
-                        "model.kinds: layers with different head counts or ffn_dim in one model");
-    }
-  }
+  ARN_TRY(CheckWidths(spec, diag));
   const uint64_t n_layers = spec.layers.size();
   const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size();
   ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
@@ -170,8 +215,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
   for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = spec.kinds[i].attention;
 
-  uint32_t qkv_width, attention_width, ffn_dim;
-  Widths(spec, &qkv_width, &attention_width, &ffn_dim);
+  const AttentionKind& shape = spec.kinds[0].attention;
+  const uint32_t attention_width = shape.n_heads * shape.head_dim;
+  const uint32_t qkv_width = attention_width + 2 * shape.n_kv_heads * shape.head_dim;
   Builder builder(steps, values);
   LayerValues v;
   v.x = builder.NewValue("x", spec.hidden);
@@ -179,9 +225,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   v.qkv = builder.NewValue("qkv", qkv_width);
   v.attention = builder.NewValue("attention", attention_width);
   v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
-  const bool is_gated = spec.kinds[0].is_gated;
-  v.gate_up = builder.NewValue("gate_up", (is_gated ? 2 : 1) * ffn_dim);
-  v.activated = is_gated ? builder.NewValue("activated", ffn_dim) : kNoValue;
+  AddFeedForwardValues(spec, &builder, &v);
   v.q = kNoValue;
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shares_kv && v.q == kNoValue) v.q = builder.NewValue("q", attention_width);
@@ -210,8 +254,10 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   for (uint32_t i = 0; i < n_layers; ++i) {
     AddLayer(spec, i, v, angles, &builder);
     if (i == 0 && is_uniform) {
-      for (ValueId id : {v.normed, v.qkv, v.attention, v.ffn_normed, v.gate_up, v.activated}) {
-        if (id != kNoValue) builder.FreezeLifetimes(id);
+      for (ValueId id = 0; id < builder.n_values(); ++id) {
+        const bool crosses_layers = id == v.x || std::find(angles, angles + spec.ropes.size(),
+                                                           id) != angles + spec.ropes.size();
+        if (!crosses_layers) builder.FreezeLifetimes(id);
       }
       // The first layer has KV of its own; in those that have not, q takes qkv's place.
       if (v.q != kNoValue) {

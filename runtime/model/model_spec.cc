@@ -16,6 +16,7 @@ constexpr uint32_t kMaxLayers = 4096;
 constexpr uint32_t kMaxKinds = 256;
 constexpr uint32_t kMaxTensors = 1u << 20;
 constexpr uint32_t kMaxHeads = 4096;
+constexpr uint32_t kMaxExperts = 4096;
 constexpr uint32_t kMaxHeadDim = 1024;
 constexpr uint32_t kMaxContext = 1u << 24;
 constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
@@ -131,6 +132,17 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   out->qk_norm_spans_heads = kind.qk_norm_spans_heads();
   out->is_gated = kind.is_gated();
   out->is_parallel = kind.is_parallel();
+  ARN_TRY(CheckRange("kinds.n_experts", kind.n_experts(), 0, kMaxExperts, diag));
+  if (kind.n_experts() != 0) {
+    ARN_TRY(CheckRange("kinds.n_experts_used", kind.n_experts_used(), 1, kind.n_experts(), diag));
+    if (!kind.is_gated() || kind.is_parallel()) {
+      return diag->Fail(Status::kUnsupported, "model.kinds: experts that are %s",
+                        kind.is_gated() ? "parallel to attention" : "not gated");
+    }
+  }
+  out->n_experts = kind.n_experts();
+  out->n_experts_used = kind.n_experts_used();
+  out->renormalises_routes = kind.renormalises_routes();
 
   uint32_t group = 0;
   while (group < spec->n_groups && !FitsGroup(attention, spec->groups[group])) ++group;
@@ -230,6 +242,29 @@ Status ReadNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& k
                   shapes, &out->ffn_post_norm, nullptr);
 }
 
+Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                       uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+  const uint64_t up_rows = (kind.is_gated ? 2 : 1) * uint64_t{kind.ffn_dim};
+  if (kind.n_experts == 0) {
+    ARN_TRY(shapes->Matrix("gate_up", index, layer.gate_up(), up_rows, hidden));
+    ARN_TRY(shapes->Matrix("down", index, layer.down(), hidden, kind.ffn_dim));
+    out->gate_up = layer.gate_up();
+    out->down = layer.down();
+    return Status::kOk;
+  }
+  ARN_TRY(shapes->Matrix("router", index, layer.router(), kind.n_experts, hidden));
+  for (uint64_t e = 0; e < kind.n_experts; ++e) {
+    const uint64_t first = layer.experts() + 2 * e;
+    const auto gate_up = static_cast<uint32_t>(Min<uint64_t>(first, kNoIndex));
+    const auto down = static_cast<uint32_t>(Min<uint64_t>(first + 1, kNoIndex));
+    ARN_TRY(shapes->Matrix("expert gate_up", index, gate_up, up_rows, hidden));
+    ARN_TRY(shapes->Matrix("expert down", index, down, hidden, kind.ffn_dim));
+  }
+  out->router = layer.router();
+  out->experts = layer.experts();
+  return Status::kOk;
+}
+
 Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, LayerSpec* out,
                  Diag* diag) {
   if (layer.kind() >= spec->kinds.size()) {
@@ -245,9 +280,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   Shapes shapes(spec->weights, diag);
   ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
   ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, q_width));
-  const uint64_t up_rows = (kind.is_gated ? 2 : 1) * uint64_t{kind.ffn_dim};
-  ARN_TRY(shapes.Matrix("gate_up", index, layer.gate_up(), up_rows, hidden));
-  ARN_TRY(shapes.Matrix("down", index, layer.down(), hidden, kind.ffn_dim));
+  ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
@@ -266,8 +299,6 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
   out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();
-  out->gate_up = layer.gate_up();
-  out->down = layer.down();
   return Status::kOk;
 }
 

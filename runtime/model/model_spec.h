@@ -24,6 +24,9 @@ struct LayerKindSpec {
   bool qk_norm_spans_heads = false;
   bool is_gated = true;
   bool is_parallel = false;
+  uint32_t n_experts = 0;  // 0: gate_up and down; else ffn_dim is that of each expert
+  uint32_t n_experts_used = 0;
+  bool renormalises_routes = false;
 };
 
 struct LayerSpec {
@@ -42,6 +45,8 @@ struct LayerSpec {
   WeightId ffn_post_norm = kNoWeight;
   WeightId gate_up = kNoWeight;
   WeightId down = kNoWeight;
+  WeightId router = kNoWeight;   // of kinds with experts
+  WeightId experts = kNoWeight;  // gate_up, down, gate_up, ...
 };
 
 // Layers whose KV has one shape and that see the same positions share a group of pages.

@@ -94,6 +94,14 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
       case Op::kGatedAct:
       case Op::kAct: out.Print(" %s", ActivationName(step.activation)); break;
       case Op::kRopeAngles: out.Print(" rope %u", step.rope); break;
+      case Op::kRoute:
+        out.Print(" %u of %u%s", step.n_chosen, step.n_experts,
+                  step.renormalise ? " renormalised" : "");
+        break;
+      case Op::kExperts:
+        out.Print(" routes %%%u %u of %u %s", step.routes, step.n_chosen, step.n_experts,
+                  ActivationName(step.activation));
+        break;
       case Op::kNorm:
       case Op::kLogits: out.Print(" %s", NormName(step.norm_kind)); break;
       case Op::kEmbed:

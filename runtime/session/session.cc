@@ -304,7 +304,12 @@ uint64_t Session::WeightBytesPerToken() const {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
     if (step.op == Op::kEmbed) continue;
-    for (WeightId id : {step.weight, step.norm, step.q_norm, step.k_norm}) {
+    if (step.op == Op::kExperts) {
+      bytes += step.n_chosen *
+               (program.weights[step.weight].bytes + program.weights[step.weight + 1].bytes);
+      continue;
+    }
+    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm}) {
       if (id != kNoWeight) bytes += program.weights[id].bytes;
     }
   }

@@ -24,6 +24,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 import numpy as np
+import safetensors.torch
 import torch
 import transformers
 
@@ -127,13 +128,6 @@ CASES = {
     "fused_projections": (
         config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
                rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
-    # All of prompt and continuation beyond the original context, as a session with room for them.
-    "long_rope": (
-        config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
-               original_max_position_embeddings=20,
-               rope_parameters=rope(rope_type="longrope", original_max_position_embeddings=20,
-                                    short_factor=[1.0 + 0.1 * i for i in range(8)],
-                                    long_factor=[1.0 + 0.6 * i for i in range(8)])), 1, {}),
     "parallel_residual": (
         layer_norm_config("GPTNeoXForCausalLM", "gpt_neox", "layer_norm_eps", hidden_act="gelu",
                           num_key_value_heads=ABSENT, use_parallel_residual=True,
@@ -163,6 +157,20 @@ CASES = {
         layer_norm_config("Starcoder2ForCausalLM", "starcoder2", "norm_epsilon",
                           tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", use_bias=True,
                           sliding_window=8), 1, {}),
+    # All of prompt and continuation beyond the original context, as a session with room for them.
+    "long_rope": (
+        config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
+               original_max_position_embeddings=20,
+               rope_parameters=rope(rope_type="longrope", original_max_position_embeddings=20,
+                                    short_factor=[1.0 + 0.1 * i for i in range(8)],
+                                    long_factor=[1.0 + 0.6 * i for i in range(8)])), 7, {}),
+    "experts": (
+        config("MixtralForCausalLM", "mixtral", head_dim=ABSENT, num_local_experts=5,
+               num_experts_per_tok=2, sliding_window=None), 1, {}),
+    "experts_in_some_layers": (
+        config("Qwen3MoeForCausalLM", "qwen3_moe", head_dim=16, num_experts=6,
+               num_experts_per_tok=3, moe_intermediate_size=52, norm_topk_prob=False, mlp_only_layers=[1],
+               decoder_sparse_step=1), 8, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
@@ -224,11 +232,35 @@ TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat
 
 
 def fill(model, case, seed):
+  if any(name.endswith("experts.gate_up_proj") for name, _ in model.named_parameters()):
+    return fill_as_stored(model, case, seed)
   for name, parameter in model.named_parameters():
     flat = values(name, parameter.numel(), seed, case["amplitude"]).reshape(parameter.shape)
     with torch.no_grad():
       parameter.copy_(torch.from_numpy(flat).to(TORCH_DTYPES[case["dtype"]]).float())
   model.tie_weights()
+
+
+def stored_shapes(model):
+  """The tensors of a checkpoint of the model: experts that are one tensor in memory are stored one
+  by one."""
+  with tempfile.TemporaryDirectory() as folder:
+    model.save_pretrained(folder)
+    with safetensors.safe_open(pathlib.Path(folder, "model.safetensors"), "pt") as file:
+      return {name: list(file.get_slice(name).get_shape()) for name in file.keys()}
+
+
+def fill_as_stored(model, case, seed):
+  tensors = {
+      name: torch.from_numpy(
+          values(name, math.prod(shape), seed, case["amplitude"]).reshape(shape))
+      for name, shape in stored_shapes(model).items()}
+  with tempfile.TemporaryDirectory() as folder:
+    model.save_pretrained(folder)
+    safetensors.torch.save_file(tensors, pathlib.Path(folder, "model.safetensors"),
+                                metadata={"format": "pt"})
+    read = type(model).from_pretrained(folder, dtype=torch.float32)
+  model.load_state_dict(read.state_dict())
 
 
 def make_model(c):
@@ -281,7 +313,7 @@ def make(name, find_seeds):
   model = make_model(c)
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
-    case["tensors"] = {k: list(v.shape) for k, v in model.named_parameters()}
+    case["tensors"] = stored_shapes(model)
   prompt = prompt_of(c, list(CASES).index(name))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)

@@ -229,6 +229,31 @@ TEST(Families, Multipliers_GoWhereTheyBelong) {
               HasSubstr("logits_scaling"));
 }
 
+TEST(Families, Experts_InTheLayersThatHaveThem) {
+  const DecoderSpec mixtral = Read(Config("MixtralForCausalLM", {{"num_local_experts", 4}}));
+  EXPECT_EQ(4u, mixtral.kinds[0].n_experts);
+  EXPECT_EQ(2u, mixtral.kinds[0].n_experts_used);
+  EXPECT_TRUE(mixtral.kinds[0].renormalises_routes);
+  nlohmann::json config = Config("Qwen3MoeForCausalLM", {{"num_hidden_layers", 4},
+                                                         {"num_experts", 16},
+                                                         {"num_experts_per_tok", 3},
+                                                         {"moe_intermediate_size", 20},
+                                                         {"decoder_sparse_step", 2}});
+  const DecoderSpec spec = Read(config);
+  EXPECT_EQ((std::vector<uint32_t>{0, 1, 0, 1}), spec.layer_kinds);
+  EXPECT_EQ(0u, spec.kinds[0].n_experts);
+  EXPECT_EQ(16u, spec.kinds[1].n_experts);
+  EXPECT_EQ(20u, spec.kinds[1].ffn_dim);
+  EXPECT_FALSE(spec.kinds[1].renormalises_routes);
+  config["mlp_only_layers"] = {3};
+  EXPECT_EQ((std::vector<uint32_t>{0, 1, 0, 0}), Read(config).layer_kinds);
+  config["mlp_only_layers"] = {4};
+  EXPECT_THAT(ErrorOfConfig(config), HasSubstr("mlp_only_layers"));
+  config["mlp_only_layers"] = nullptr;
+  config["num_experts_per_tok"] = 17;
+  EXPECT_THAT(ErrorOfConfig(config), HasSubstr("num_experts_per_tok 17 of 16"));
+}
+
 TEST(Families, NoArchitectures_ModelTypeTells) {
   const nlohmann::json config =
       Config("LlamaForCausalLM", {{"architectures", nullptr}, {"model_type", "qwen2"}});
