@@ -169,8 +169,8 @@ CASES = {
                num_experts_per_tok=2, sliding_window=None), 1, {}),
     "experts_in_some_layers": (
         config("Qwen3MoeForCausalLM", "qwen3_moe", head_dim=16, num_experts=6,
-               num_experts_per_tok=3, moe_intermediate_size=52, norm_topk_prob=False, mlp_only_layers=[1],
-               decoder_sparse_step=1), 8, {}),
+               num_experts_per_tok=3, moe_intermediate_size=52, norm_topk_prob=False,
+               mlp_only_layers=[1], decoder_sparse_step=1), 8, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
