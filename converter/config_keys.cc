@@ -59,6 +59,8 @@ constexpr const char* kHarmless[] = {
     "attn_pdrop",
     "embedding_dropout",
     "residual_dropout",
+    "embed_dropout",
+    "resid_dropout",
     "classifier_dropout",
     "summary_type",
     "summary_use_proj",
@@ -240,6 +242,11 @@ constexpr const char* kRead[] = {
     "norm_topk_prob",
     "decoder_sparse_step",
     "mlp_only_layers",
+    "num_layers",
+    "num_heads",
+    "window_size",
+    "attention_types",
+    "attention_layers",
 };
 
 template <size_t N>

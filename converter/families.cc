@@ -117,6 +117,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
     if (scalar <= 0) config->Wrong("query_pre_attn_scalar", "a positive number");
     scale = 1.0 / std::sqrt(scalar);
   }
+  if (family.scale == ScaleRule::kOne) scale = 1.0;
   if (family.scale == ScaleRule::kMultiplier) {
     scale = config->Number("attention_multiplier").value_or(1.0);
   }

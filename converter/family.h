@@ -17,11 +17,12 @@ enum class Bias : uint8_t {
 };
 
 enum class WindowRule : uint8_t {
-  kNone,        // every layer attends to everything
-  kEveryLayer,  // sliding_window holds for every layer
-  kFromLayer,   // use_sliding_window: layers from max_window_layers on, unless layer_types says
-  kPattern,     // all but each sliding_window_pattern-th layer, unless layer_types says
-  kLayerTypes,  // as layer_types says, with use_sliding_window
+  kNone,         // every layer attends to everything
+  kEveryLayer,   // sliding_window holds for every layer
+  kFromLayer,    // use_sliding_window: layers from max_window_layers on, unless layer_types says
+  kPattern,      // all but each sliding_window_pattern-th layer, unless layer_types says
+  kLayerTypes,   // as layer_types says, with use_sliding_window
+  kLocalLayers,  // window_size in the layers that attention_layers (or attention_types) calls local
 };
 
 enum class QkNorm : uint8_t {
@@ -41,6 +42,7 @@ enum class ScaleRule : uint8_t {
   kHeadDim,         // 1 / sqrt(head_dim)
   kQueryPreScalar,  // 1 / sqrt(query_pre_attn_scalar)
   kMultiplier,      // attention_multiplier
+  kOne,
 };
 
 // The keys of config.json, where families differ.

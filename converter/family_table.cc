@@ -82,6 +82,17 @@ constexpr TensorNames kGpt2Names = {
     .down = "transformer.h.{}.mlp.c_proj",
 };
 
+constexpr TensorNames WithSeparateProjections() {
+  TensorNames names = kGpt2Names;
+  names.qkv = nullptr;
+  names.q = "transformer.h.{}.attn.attention.q_proj";
+  names.k = "transformer.h.{}.attn.attention.k_proj";
+  names.v = "transformer.h.{}.attn.attention.v_proj";
+  names.attention_out = "transformer.h.{}.attn.attention.out_proj";
+  return names;
+}
+constexpr TensorNames kGptNeoNames = WithSeparateProjections();
+
 constexpr TensorNames WithExperts() {
   TensorNames names = kDecoderNames;
   names.router = "model.layers.{}.mlp.gate";
@@ -220,6 +231,26 @@ constexpr Family kFamilies[] = {
      .rope = RopeRule::kNone,
      .default_ffn_factor = 4,
      .default_max_context = 1024,
+     .default_tied = true},
+    {.architecture = "GPTNeoForCausalLM",
+     .model_type = "gpt_neo",
+     .names = &kGptNeoNames,
+     .keys = {.layers = "num_layers",
+              .heads = "num_heads",
+              .epsilon = "layer_norm_epsilon",
+              .activation = "activation_function"},
+     .attention_out_bias = Bias::kAlways,
+     .mlp_bias = Bias::kAlways,
+     .norm = NormKind::kLayer,
+     .default_epsilon = 1e-5,
+     .activation = "gelu_new",
+     .is_gated = false,
+     .window = WindowRule::kLocalLayers,
+     .default_window = 256,
+     .rope = RopeRule::kNone,
+     .scale = ScaleRule::kOne,
+     .default_ffn_factor = 4,
+     .default_max_context = 2048,
      .default_tied = true},
     {.architecture = "SmolLM3ForCausalLM",
      .model_type = "smollm3",

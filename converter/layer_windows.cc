@@ -17,6 +17,40 @@ uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohman
   return config->Count("sliding_window").value_or(0);
 }
 
+// attention_types: [[["global", "local"], 6], ...], each list of names so many times.
+// attention_layers is the same written out, and is what newer configs have beside it.
+std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
+  constexpr const char* kExpected = "lists of \"global\" and \"local\" with how often they repeat";
+  std::vector<bool> local;
+  const auto add = [&](const nlohmann::json& name, const char* key) {
+    if (name != "global" && name != "local") config->Wrong(key, kExpected);
+    if (local.size() < n_layers + size_t{1}) local.push_back(name == "local");
+  };
+  const nlohmann::json* types = config->Find("attention_types");
+  if (const nlohmann::json* layers = config->Find("attention_layers")) {
+    if (!layers->is_array()) config->Wrong("attention_layers", kExpected);
+    for (const nlohmann::json& name : *layers) add(name, "attention_layers");
+  } else if (types != nullptr) {
+    if (!types->is_array()) config->Wrong("attention_types", kExpected);
+    for (const nlohmann::json& item : *types) {
+      if (!item.is_array() || item.size() != 2 || !item[0].is_array() ||
+          !item[1].is_number_unsigned()) {
+        config->Wrong("attention_types", kExpected);
+      }
+      const auto times = std::min<uint64_t>(item[1].get<uint64_t>(), n_layers + uint64_t{1});
+      for (uint64_t i = 0; i < times; ++i) {
+        for (const nlohmann::json& name : item[0]) add(name, "attention_types");
+      }
+    }
+  } else {
+    for (uint32_t i = 0; i < n_layers; ++i) local.push_back(i % 2 == 1);
+  }
+  if (local.size() != n_layers) {
+    config->Wrong("attention_types", Format("as many as the %u layers", n_layers).c_str());
+  }
+  return local;
+}
+
 // The layers' windows by the family's rule alone. *window: that of the layers that have one.
 std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
                                     const nlohmann::json& json, uint32_t n_layers,
@@ -38,6 +72,12 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
       if (family.window == WindowRule::kLayerTypes) break;
       const int64_t first = config->Int("max_window_layers").value_or(kDefaultWindowFrom);
       for (uint32_t i = 0; i < n_layers; ++i) windows[i] = i >= first ? *window : 0;
+      break;
+    }
+    case WindowRule::kLocalLayers: {
+      *window = config->Count("window_size").value_or(family.default_window);
+      const std::vector<bool> local = LocalLayers(config, n_layers);
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = local[i] ? *window : 0;
       break;
     }
     case WindowRule::kPattern: {

@@ -171,6 +171,14 @@ CASES = {
         config("Qwen3MoeForCausalLM", "qwen3_moe", head_dim=16, num_experts=6,
                num_experts_per_tok=3, moe_intermediate_size=52, norm_topk_prob=False,
                mlp_only_layers=[1], decoder_sparse_step=1), 8, {}),
+    "local_layers": (
+        {"architectures": ["GPTNeoForCausalLM"], "model_type": "gpt_neo", "vocab_size": 509,
+         "hidden_size": 64, "num_heads": 4, "num_layers": 3, "intermediate_size": None,
+         "attention_types": [[["local", "global"], 1], [["local"], 1]],
+         "attention_layers": ["local", "global", "local"], "window_size": 8,
+         "max_position_embeddings": 256, "layer_norm_epsilon": 1e-5,
+         "activation_function": "gelu_new", "tie_word_embeddings": True, "bos_token_id": 1,
+         "eos_token_id": 2, "dtype": "float32"}, 1, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"

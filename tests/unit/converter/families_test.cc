@@ -202,6 +202,36 @@ TEST(Families, Gpt2_KeysOfItsOwn) {
   EXPECT_THAT(ErrorOfConfig(odd), HasSubstr("scale_attn_by_inverse_layer_idx"));
 }
 
+TEST(Families, LocalLayers_AsListed) {
+  nlohmann::json config = {{"architectures", {"GPTNeoForCausalLM"}},
+                           {"vocab_size", 64},
+                           {"hidden_size", 32},
+                           {"num_heads", 4},
+                           {"num_layers", 4}};
+  const auto windows = [&] {
+    const DecoderSpec spec = Read(config);
+    std::vector<uint32_t> out;
+    for (const uint32_t kind : spec.layer_kinds) out.push_back(spec.kinds[kind].window);
+    return out;
+  };
+  EXPECT_EQ((std::vector<uint32_t>{0, 256, 0, 256}), windows());
+  EXPECT_EQ(1.0f, Read(config).kinds[0].attention_scale);
+  config["window_size"] = 16;
+  config["attention_types"] = nlohmann::json::parse(R"([[["local"], 1], [["global", "local"], 1],
+                                                        [["global"], 1]])");
+  EXPECT_EQ((std::vector<uint32_t>{16, 0, 16, 0}), windows());
+  config["attention_layers"] = {"global", "global", "local", "local"};
+  EXPECT_EQ((std::vector<uint32_t>{0, 0, 16, 16}), windows());
+  config["attention_layers"] = {"global", "local"};
+  EXPECT_THAT(ErrorOfConfig(config), HasSubstr("the 4 layers"));
+  config["attention_layers"] = nullptr;
+  for (const char* bad : {R"([[["sideways"], 4]])", R"([["local", 4]])", R"(["local"])",
+                          R"([[["local"], 5]])", R"([[["local"], -1]])", "7"}) {
+    config["attention_types"] = nlohmann::json::parse(bad);
+    EXPECT_THAT(ErrorOfConfig(config), HasSubstr("attention_types")) << bad;
+  }
+}
+
 TEST(Families, SomeLayersRotate_AsListedOrEachFourthNot) {
   const nlohmann::json listed =
       Config("SmolLM3ForCausalLM", {{"num_hidden_layers", 3}, {"no_rope_layers", {0, 1, 0}}});
