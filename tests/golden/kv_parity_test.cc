@@ -13,8 +13,9 @@ namespace {
 using nlohmann::json;
 
 constexpr double kKvTolerance = 1e-4;
-// Sums in another order.
-constexpr double kUncachedTolerance = 2e-5;
+// Sums in another order, as a part of the largest logit. Norms behind blocks, which bring whatever
+// they get to one size, enlarge it most: 2.8e-6 seen with them, 7e-7 without.
+constexpr double kUncachedTolerance = 5e-6;
 
 arn_session_options Options(uint32_t backend, uint32_t chunk, uint32_t page_tokens) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -176,11 +177,13 @@ TEST_P(SeededKvTest, PrefillAndDecode_GiveTheLogitsOfNoCache) {
         found.insert(found.end(), row, row + vocab);
       }
       ASSERT_EQ(wanted.size(), found.size());
+      double largest = 0;
       for (size_t i = 0; i < wanted.size(); ++i) {
         const double error = std::abs(static_cast<double>(found[i] - wanted[i]));
         if (!(error <= worst)) worst = error;
+        largest = std::max(largest, std::abs(static_cast<double>(wanted[i])));
       }
-      EXPECT_LT(worst, kUncachedTolerance);
+      EXPECT_LT(worst, kUncachedTolerance * largest);
     }
   }
   RecordProperty("worst_error_e9", std::to_string(std::lround(worst * 1e9)));
