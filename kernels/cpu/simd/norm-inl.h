@@ -35,7 +35,10 @@ HWY_INLINE float SumOfSquares(const float* x, size_t n) {
   return hn::ReduceSum(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
-HWY_INLINE void NormRow(const float* x, const float* weight, size_t n, float epsilon, float* out) {
+// out = the norm, or out += it.
+template <bool kAdd>
+HWY_INLINE void NormRowInto(const float* x, const float* weight, size_t n, float epsilon,
+                            float* out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
@@ -43,29 +46,19 @@ HWY_INLINE void NormRow(const float* x, const float* weight, size_t n, float eps
   const auto inverse = hn::Set(d, 1.0f / std::sqrt(mean + epsilon));
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto y = hn::Mul(hn::Mul(hn::LoadU(d, x + i), inverse), hn::LoadU(d, weight + i));
+    auto y = hn::Mul(hn::Mul(hn::LoadU(d, x + i), inverse), hn::LoadU(d, weight + i));
+    if constexpr (kAdd) y = hn::Add(hn::LoadU(d, out + i), y);
     hn::StoreU(y, d, out + i);
   }
   if (i < n) {
-    const auto y =
-        hn::Mul(hn::Mul(hn::LoadN(d, x + i, n - i), inverse), hn::LoadN(d, weight + i, n - i));
+    auto y = hn::Mul(hn::Mul(hn::LoadN(d, x + i, n - i), inverse), hn::LoadN(d, weight + i, n - i));
+    if constexpr (kAdd) y = hn::Add(hn::LoadN(d, out + i, n - i), y);
     hn::StoreN(y, d, out + i, n - i);
   }
 }
 
-// out += the norm.
-HWY_INLINE void AddNormRow(const float* x, const float* weight, size_t n, float epsilon,
-                           float* out) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  const float mean = SumOfSquares(x, n) / static_cast<float>(n);
-  const auto inverse = hn::Set(d, 1.0f / std::sqrt(mean + epsilon));
-  for (size_t i = 0; i < n; i += lanes) {
-    const auto y =
-        hn::Mul(hn::Mul(hn::LoadN(d, x + i, n - i), inverse), hn::LoadN(d, weight + i, n - i));
-    hn::StoreN(hn::Add(hn::LoadN(d, out + i, n - i), y), d, out + i, n - i);
-  }
+HWY_INLINE void NormRow(const float* x, const float* weight, size_t n, float epsilon, float* out) {
+  NormRowInto<false>(x, weight, n, epsilon, out);
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE

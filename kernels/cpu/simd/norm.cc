@@ -44,7 +44,7 @@ void Norm(const NormArgs& args, const float* x, uint32_t n, float* out) {
   switch (args.kind) {
     case NormKind::kRms:
       if (args.accumulate) {
-        AddNormRow(x, args.weight, n, args.epsilon, out);
+        NormRowInto<true>(x, args.weight, n, args.epsilon, out);
       } else {
         NormRow(x, args.weight, n, args.epsilon, out);
       }
