@@ -6,6 +6,7 @@
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "runtime/model/read_tensor.h"
+#include "runtime/model/tensor_shapes.h"
 
 namespace arn {
 namespace {
@@ -161,40 +162,6 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   attention.group = group;
   return Status::kOk;
 }
-
-// Finds tensor `index` and holds it against the shape that its place asks for.
-class Shapes {
- public:
-  Shapes(Span<const Weight> weights, Diag* diag) : weights_(weights), diag_(diag) {}
-
-  Status Matrix(const char* place, uint32_t layer, uint32_t index, uint64_t rows, uint64_t cols) {
-    return Check(place, layer, index, false, rows, cols);
-  }
-  Status Vector(const char* place, uint32_t layer, uint32_t index, uint64_t size) {
-    return Check(place, layer, index, true, 1, size);
-  }
-
- private:
-  Status Check(const char* place, uint32_t layer, uint32_t index, bool is_vector, uint64_t rows,
-               uint64_t cols) {
-    if (index >= weights_.size()) {
-      return diag_->Fail(Status::kBadBundle, "layer %u %s: tensor %u of %zu", layer, place, index,
-                         weights_.size());
-    }
-    const Weight& w = weights_[index];
-    if (w.is_vector != is_vector || w.rows != rows || w.cols != cols) {
-      return diag_->Fail(Status::kBadBundle,
-                         "layer %u %s: tensor %u is a %s of [%u, %u], expected a %s of [%" PRIu64
-                         ", %" PRIu64 "]",
-                         layer, place, index, w.is_vector ? "vector" : "matrix", w.rows, w.cols,
-                         is_vector ? "vector" : "matrix", rows, cols);
-    }
-    return Status::kOk;
-  }
-
-  Span<const Weight> weights_;
-  Diag* diag_;
-};
 
 // Whose keys and values the layer uses.
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,

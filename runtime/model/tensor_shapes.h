@@ -1,0 +1,48 @@
+// Whether the tensors that a model names have the shapes that their places ask for.
+#pragma once
+
+#include <cinttypes>
+#include <cstdint>
+
+#include "kernels/weight.h"
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+
+namespace arn {
+
+// Finds tensor `index` and holds it against the shape that its place asks for.
+class Shapes {
+ public:
+  Shapes(Span<const Weight> weights, Diag* diag) : weights_(weights), diag_(diag) {}
+
+  Status Matrix(const char* place, uint32_t layer, uint32_t index, uint64_t rows, uint64_t cols) {
+    return Check(place, layer, index, false, rows, cols);
+  }
+  Status Vector(const char* place, uint32_t layer, uint32_t index, uint64_t size) {
+    return Check(place, layer, index, true, 1, size);
+  }
+
+ private:
+  Status Check(const char* place, uint32_t layer, uint32_t index, bool is_vector, uint64_t rows,
+               uint64_t cols) {
+    if (index >= weights_.size()) {
+      return diag_->Fail(Status::kBadBundle, "layer %u %s: tensor %u of %zu", layer, place, index,
+                         weights_.size());
+    }
+    const Weight& w = weights_[index];
+    if (w.is_vector != is_vector || w.rows != rows || w.cols != cols) {
+      return diag_->Fail(Status::kBadBundle,
+                         "layer %u %s: tensor %u is a %s of [%u, %u], expected a %s of [%" PRIu64
+                         ", %" PRIu64 "]",
+                         layer, place, index, w.is_vector ? "vector" : "matrix", w.rows, w.cols,
+                         is_vector ? "vector" : "matrix", rows, cols);
+    }
+    return Status::kOk;
+  }
+
+  Span<const Weight> weights_;
+  Diag* diag_;
+};
+
+}  // namespace arn
