@@ -40,9 +40,17 @@ struct LayerKindSpec {
   bool has_qkv_bias = false;
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
+  bool has_router_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is that of each
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
+  RouteScore route_score = RouteScore::kSoftmax;
+  bool routes_weigh_input = false;
+  uint32_t shared_ffn_dim = 0;
+  float activation_limit = 0.0f;
+  float query_temperature = 0.0f;
+  uint32_t query_temperature_step = 0;
+  uint32_t chunk = 0;
 
   bool operator==(const LayerKindSpec&) const = default;
 };
@@ -75,6 +83,13 @@ struct TensorNames {
   const char* expert_gate = nullptr;
   const char* expert_up = nullptr;
   const char* expert_down = nullptr;
+  // Or all experts of a layer in one tensor [experts, inputs, outputs], named without ".weight".
+  const char* stacked_gate_up = nullptr;
+  const char* stacked_down = nullptr;
+  const char* shared_gate = nullptr;  // of what all tokens go through
+  const char* shared_up = nullptr;
+  const char* shared_down = nullptr;
+  const char* sinks = nullptr;  // without ".weight"
 };
 
 // How the rows of a tensor of q, k and v follow each other.
@@ -87,9 +102,11 @@ struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
   QkvOrder qkv_order = QkvOrder::kBlocks;
-  bool is_transposed = false;    // matrices of layers are stored [inputs, outputs]
-  float norm_offset = 0.0f;      // what is missing from stored RMSNorm weights
-  float residual_factor = 1.0f;  // of what each block adds; goes into its last matrix
+  bool is_transposed = false;       // matrices of layers are stored [inputs, outputs]
+  bool rotates_neighbours = false;  // rotated pairs of q and k are (0, 1), (2, 3), ...
+  bool gate_up_alternate = false;   // stacked: gate and up row by row in turn
+  float norm_offset = 0.0f;         // what is missing from stored RMSNorm weights
+  float residual_factor = 1.0f;     // of what each block adds; goes into its last matrix
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;

@@ -151,6 +151,13 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   if (epsilon < 0) config->Wrong(family.keys.epsilon, "a number of at least 0");
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
+  if (family.clamps_swiglu) {
+    if (kind.activation != Activation::kSilu) config->Wrong(family.keys.activation, "silu");
+    kind.activation = Activation::kClampedSwiglu;
+    const double limit = config->Number("swiglu_limit").value_or(7.0);
+    if (!(limit > 0)) config->Wrong("swiglu_limit", "a positive number");
+    kind.activation_limit = static_cast<float>(limit);
+  }
   kind.is_gated = family.is_gated;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
@@ -174,9 +181,29 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
          kind.n_experts);
   }
   kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
-  kind.renormalises_routes =
-      family.renormalise_key == nullptr || config->Bool(family.renormalise_key, false);
+  kind.renormalises_routes = family.renormalise_key == nullptr
+                                 ? family.route_score == RouteScore::kSoftmax
+                                 : config->Bool(family.renormalise_key, false);
+  kind.route_score = family.route_score;
+  kind.routes_weigh_input = family.routes_weigh_input;
+  kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
+  if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
   return kind;
+}
+
+// q and k of layers that rotate, and of those that do not.
+void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+  const bool rotates = kind->rope != kNoRope;
+  if (family.qk_norm == QkNorm::kPlainOfRotated) {
+    kind->has_qk_norm = config->Bool("use_qk_norm", true) && rotates;
+  }
+  if (!family.has_query_temperature) return;
+  const bool is_tuned = config->Bool("attn_temperature_tuning", true);
+  const double temperature = config->Number("attn_scale").value_or(0.1);
+  const uint32_t step = config->Count("floor_scale").value_or(8192);
+  if (!is_tuned || rotates) return;
+  kind->query_temperature = static_cast<float>(temperature);
+  kind->query_temperature_step = step;
 }
 
 // Factors that belong to the model and not to a layer.
@@ -243,6 +270,8 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.names = family.names;
   spec.qkv_order = family.qkv_order;
   spec.is_transposed = family.is_transposed;
+  spec.rotates_neighbours = family.rotates_neighbours;
+  spec.gate_up_alternate = family.gate_up_alternate;
   spec.norm_offset = family.norm_offset;
   spec.hidden = config.RequiredCount(family.keys.hidden);
   spec.vocab = config.RequiredCount("vocab_size");
@@ -256,6 +285,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
+  const std::vector<uint32_t> chunks = LayerChunks(family, &config, json, n_layers);
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
@@ -265,7 +295,9 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
     kind.window = windows[i];
+    kind.chunk = chunks[i];
     kind.rope = ropes[i];
+    AdaptToRope(family, &config, &kind);
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
     spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
@@ -284,8 +316,11 @@ std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& j
   const uint32_t n_layers = ReadLayerCount(*family, &config);
   LayerKindSpec kind = ReadHeads(*family, &config, config.RequiredCount(family->keys.hidden));
   std::vector<LayerKindSpec> layers;
-  for (const uint32_t window : LayerWindows(*family, &config, json, n_layers)) {
-    kind.window = window;
+  const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
+  const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    kind.window = windows[i];
+    kind.chunk = chunks[i];
     layers.push_back(kind);
   }
   return layers;

@@ -23,12 +23,14 @@ enum class WindowRule : uint8_t {
   kPattern,      // all but each sliding_window_pattern-th layer, unless layer_types says
   kLayerTypes,   // as layer_types says, with use_sliding_window
   kLocalLayers,  // window_size in the layers that attention_layers (or attention_types) calls local
+  kChunks,  // chunks of attention_chunk_size in the layers that rotate, unless layer_types says
 };
 
 enum class QkNorm : uint8_t {
   kNone,
   kEachHead,
-  kAllHeads,  // one norm over all q heads, one over all k heads
+  kAllHeads,        // one norm over all q heads, one over all k heads
+  kPlainOfRotated,  // of each head, without weights, in the layers that rotate: use_qk_norm
 };
 
 enum class RopeRule : uint8_t {
@@ -78,18 +80,26 @@ struct Family {
   const char* activation = "silu";
   bool is_gated = true;
   const char* parallel_key = nullptr;  // true when absent
+  bool clamps_swiglu = false;          // at swiglu_limit; what the config calls silu
 
-  // Layers with experts: all, but for mlp_only_layers and by decoder_sparse_step.
+  // Layers with experts: all, but for mlp_only_layers and by decoder_sparse_step; moe_layers, or
+  // each interleave_moe_layer_step-th.
   bool has_experts = false;
   const char* expert_ffn_key = "moe_intermediate_size";
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
-  const char* renormalise_key = nullptr;  // false when absent; null: always
+  const char* renormalise_key = nullptr;  // false when absent; null: always those of a softmax
+  RouteScore route_score = RouteScore::kSoftmax;
+  bool routes_weigh_input = false;
+  bool has_shared_expert = false;  // as wide as the others
+  Bias router_bias = Bias::kNever;
+  bool gate_up_alternate = false;
 
   WindowRule window = WindowRule::kNone;
   uint32_t default_window = 0;
   uint32_t default_pattern = 0;
   RopeRule rope = RopeRule::kEveryLayer;
+  bool rotates_neighbours = false;
   double default_theta = 10000.0;
   double default_local_theta = 10000.0;  // RopeRule::kByWindow
   bool has_partial_rotary = false;
@@ -97,6 +107,7 @@ struct Family {
 
   ScaleRule scale = ScaleRule::kHeadDim;
   double default_query_scalar = 256;
+  bool has_query_temperature = false;  // in layers that do not rotate: attn_temperature_tuning
   bool has_softcaps = false;
   double default_attention_softcap = 0;
   double default_logits_softcap = 0;

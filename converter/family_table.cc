@@ -113,6 +113,32 @@ constexpr TensorNames WithBlockExperts() {
 }
 constexpr TensorNames kBlockExpertNames = WithBlockExperts();
 
+constexpr TensorNames WithSinks() {
+  TensorNames names = kDecoderNames;
+  names.sinks = "model.layers.{}.self_attn.sinks";
+  names.router = "model.layers.{}.mlp.router";
+  names.stacked_gate_up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.mlp.experts.down_proj";
+  return names;
+}
+constexpr TensorNames kSinkNames = WithSinks();
+
+constexpr TensorNames WithSharedExpert() {
+  TensorNames names = kDecoderNames;
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  names.router = "model.layers.{}.feed_forward.router";
+  names.stacked_gate_up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.feed_forward.experts.down_proj";
+  names.shared_gate = "model.layers.{}.feed_forward.shared_expert.gate_proj";
+  names.shared_up = "model.layers.{}.feed_forward.shared_expert.up_proj";
+  names.shared_down = "model.layers.{}.feed_forward.shared_expert.down_proj";
+  names.q_norm = names.k_norm = nullptr;
+  return names;
+}
+constexpr TensorNames kSharedExpertNames = WithSharedExpert();
+
 constexpr Family kFamilies[] = {
     {.architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -305,6 +331,52 @@ constexpr Family kFamilies[] = {
      .default_window = 4096,
      .default_kv_heads = 4,
      .default_max_context = 32768},
+    {.architecture = "GptOssForCausalLM",
+     .model_type = "gpt_oss",
+     .names = &kSinkNames,
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .mlp_bias = Bias::kAlways,
+     .default_bias = true,
+     .default_epsilon = 1e-5,
+     .clamps_swiglu = true,
+     .has_experts = true,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 128,
+     .default_experts_used = 4,
+     .router_bias = Bias::kAlways,
+     .gate_up_alternate = true,
+     .window = WindowRule::kPattern,
+     .default_window = 128,
+     .default_pattern = 2,
+     .default_theta = 150000.0,
+     .default_head_dim = 64,
+     .default_kv_heads = 8,
+     .default_max_context = 131072},
+    {.architecture = "Llama4ForCausalLM",
+     .model_type = "llama4_text",
+     .names = &kSharedExpertNames,
+     .keys = {.ffn = "intermediate_size_mlp"},
+     .qkv_bias = Bias::kByKey,
+     .attention_out_bias = Bias::kByKey,
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kPlainOfRotated,
+     .has_experts = true,
+     .expert_ffn_key = "intermediate_size",
+     .default_experts = 16,
+     .default_experts_used = 1,
+     .route_score = RouteScore::kSigmoid,
+     .routes_weigh_input = true,
+     .has_shared_expert = true,
+     .window = WindowRule::kChunks,
+     .default_window = 8192,
+     .rope = RopeRule::kNotEachFourth,
+     .rotates_neighbours = true,
+     .default_theta = 500000.0,
+     .has_query_temperature = true,
+     .default_head_dim = 128,
+     .default_kv_heads = 8,
+     .default_max_context = 131072},
     {.architecture = "Starcoder2ForCausalLM",
      .model_type = "starcoder2",
      .names = &kPlainFeedForwardNames,

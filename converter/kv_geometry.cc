@@ -237,7 +237,7 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
   uint32_t without_kv = 0;
   if (const auto known = ReadLayerHeads(json, label)) {
     for (const LayerKindSpec& kind : *known) {
-      AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, 0}, &geometry.groups);
+      AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
     }
   } else {
     for (const Layer& layer : ReadLayers(json, &config, &geometry.notes)) {

@@ -1,6 +1,7 @@
 #include "converter/layer_windows.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
@@ -58,7 +59,8 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
   std::vector<uint32_t> windows(n_layers, 0);
   *window = 0;
   switch (family.window) {
-    case WindowRule::kNone: break;
+    case WindowRule::kNone:
+    case WindowRule::kChunks: break;
     case WindowRule::kEveryLayer:
       *window = SlidingWindow(family, config, json);
       std::fill(windows.begin(), windows.end(), *window);
@@ -98,6 +100,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers) {
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
+  if (family.window == WindowRule::kChunks) return windows;
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) {
     if (family.window == WindowRule::kLayerTypes && window != 0) {
@@ -131,16 +134,52 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   return windows;
 }
 
+std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
+                                  const nlohmann::json& json, uint32_t n_layers) {
+  std::vector<uint32_t> chunks(n_layers, 0);
+  if (family.window != WindowRule::kChunks) return chunks;
+  const uint32_t chunk = json.contains("attention_chunk_size")
+                             ? config->Count("attention_chunk_size").value_or(0)
+                             : family.default_window;
+  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  for (uint32_t i = 0; i < n_layers; ++i) chunks[i] = rotates[i] ? chunk : 0;
+  const nlohmann::json* types = config->Find("layer_types");
+  if (types == nullptr) return chunks;
+  if (!types->is_array() || types->size() != n_layers) {
+    config->Wrong("layer_types", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    const nlohmann::json& type = (*types)[i];
+    if (type != "chunked_attention" && type != "full_attention") {
+      Fail("%s: layer_types[%u]: expected full_attention or chunked_attention, found %s",
+           config->label().c_str(), i, Shown(type).c_str());
+    }
+    chunks[i] = type == "chunked_attention" ? chunk : 0;
+  }
+  return chunks;
+}
+
 std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers) {
   std::vector<bool> has_experts(n_layers, family.has_experts);
   if (!family.has_experts) return has_experts;
-  const uint32_t step = config->Count("decoder_sparse_step").value_or(1);
+  const std::vector<int64_t> sparse = config->IntOrList("moe_layers");
+  const auto layer_at = [&](const char* key, int64_t layer) {
+    if (layer < 0 || layer >= n_layers) {
+      config->Wrong(key, Format("numbers of the %u layers", n_layers).c_str());
+    }
+    return static_cast<size_t>(layer);
+  };
+  // Read either way: it is written beside the list.
+  const std::optional<uint32_t> every = config->Count("interleave_moe_layer_step");
+  if (!sparse.empty()) {
+    has_experts.assign(n_layers, false);
+    for (const int64_t layer : sparse) has_experts[layer_at("moe_layers", layer)] = true;
+    return has_experts;
+  }
+  const uint32_t step = every ? *every : config->Count("decoder_sparse_step").value_or(1);
   for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = (i + 1) % step == 0;
   for (const int64_t layer : config->IntOrList("mlp_only_layers")) {
-    if (layer < 0 || layer >= n_layers) {
-      config->Wrong("mlp_only_layers", Format("numbers of the %u layers", n_layers).c_str());
-    }
-    has_experts[static_cast<size_t>(layer)] = false;
+    has_experts[layer_at("mlp_only_layers", layer)] = false;
   }
   return has_experts;
 }

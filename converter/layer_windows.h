@@ -16,6 +16,10 @@ namespace arn::convert {
 std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers);
 
+// Chunk of each layer, 0 for none. Throws ConvertError when layer_types names something else.
+std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
+                                  const nlohmann::json& json, uint32_t n_layers);
+
 // Whether each layer's feed-forward part is experts.
 std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers);
 

@@ -31,7 +31,9 @@ struct SourcePart {
   uint32_t block_rows = 0;  // consecutive rows; 0: all
   uint32_t block_stride = 0;
   uint32_t transposed_rows = 0;  // not 0: the source is [cols, so many rows]
-  float factor = 1.0f;           // of weights and biases
+  uint64_t first_element = 0;    // where the matrix begins in a source that holds several
+  uint64_t first_bias = 0;
+  float factor = 1.0f;  // of weights and biases
 
   uint32_t SourceRow(uint32_t row) const {
     return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
@@ -47,7 +49,7 @@ struct PlannedTensor {
   DType dtype = DType::kF32;
   WeightLayout layout;
   bool is_vector = false;
-  float offset = 0.0f;  // added to a vector's elements
+  float offset = 0.0f;  // added to a vector's elements, which are 0 without parts
   uint32_t rows = 0;    // the sum of the parts' rows; 1 for a vector
   uint32_t cols = 0;
   std::vector<SourcePart> parts;
@@ -75,6 +77,9 @@ struct LayerTensors {
   uint32_t experts = kNoTensor;  // gate_up, down, gate_up, ...
   uint32_t gate_up = kNoTensor;
   uint32_t down = kNoTensor;
+  uint32_t sinks = kNoTensor;
+  uint32_t shared_gate_up = kNoTensor;
+  uint32_t shared_down = kNoTensor;
 };
 
 struct TensorPlan {

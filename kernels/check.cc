@@ -1,5 +1,7 @@
 #include "kernels/check.h"
 
+#include <cmath>
+
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 
@@ -52,6 +54,9 @@ class Checker {
                          "attention kind %u: %u heads, %u kv heads, head_dim %u, group %u of %zu",
                          index, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.group,
                          program_.kv_groups.size());
+    }
+    if (kind.temperature != 0.0f && kind.temperature_step == 0) {
+      return diag_->Fail(Status::kBadArgument, "attention kind %u: temperature_step is 0", index);
     }
     const KvGroup& group = program_.kv_groups[kind.group];
     if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !SealsRightly(group) ||
@@ -111,6 +116,7 @@ class Checker {
     const uint32_t qkv_width = (kind.n_heads + kv_heads) * kind.head_dim;
     ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
     if (step.op == Op::kAttention) {
+      if (step.sinks != kNoWeight) ARN_TRY(CheckVector(step, step.sinks, kind.n_heads));
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
     if (kind.rope != kNoRope) {
@@ -140,7 +146,12 @@ class Checker {
 
   Status CheckActivation(const Step& step) {
     const auto activation = static_cast<uint32_t>(step.activation);
-    return activation < kActivationCount ? Status::kOk : Bad(step, "activation", activation, 0);
+    const bool needs_gate = step.activation == Activation::kClampedSwiglu;
+    const bool has_limit = std::isfinite(step.activation_limit) && step.activation_limit > 0.0f;
+    if (activation >= kActivationCount || (needs_gate && (step.op == Op::kAct || !has_limit))) {
+      return Bad(step, "activation", activation, 0);
+    }
+    return Status::kOk;
   }
 
   Status CheckEmbed(const Step& step) {

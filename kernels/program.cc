@@ -1,5 +1,7 @@
 #include "kernels/program.h"
 
+#include <cmath>
+
 namespace arn {
 
 const char* OpName(Op op) {
@@ -17,6 +19,12 @@ const char* OpName(Op op) {
     case Op::kLogits: return "logits";
   }
   return "unknown op";
+}
+
+float QueryTemperature(const AttentionKind& kind, uint32_t position) {
+  if (kind.temperature == 0.0f) return 1.0f;
+  const auto steps = static_cast<float>((position + 1) / kind.temperature_step);
+  return 1.0f + kind.temperature * std::log1p(steps);
 }
 
 bool NormsSpanHeads(const Program& program, const Step& step) {

@@ -33,8 +33,17 @@ enum class Activation : uint8_t {
   kSilu = 0,      // x sigmoid(x)
   kGeluTanh = 1,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
   kGelu = 2,      // x/2 (1 + erf(x / sqrt 2))
+  // Of kGatedAct and kExperts alone: min(gate, limit) sigmoid(1.702 min(gate, limit)) times
+  // (1 + up), with up held to [-limit, limit] (OpenAI, arXiv:2508.10925, section 2).
+  kClampedSwiglu = 3,
 };
-inline constexpr uint32_t kActivationCount = 3;
+inline constexpr uint32_t kActivationCount = 4;
+
+// What an expert's weight is made of.
+enum class RouteScore : uint8_t {
+  kSoftmax = 0,  // over the logits of all experts
+  kSigmoid = 1,  // of its own logit
+};
 
 enum class NormKind : uint8_t {
   kRms = 0,    // x / sqrt(mean(x^2) + epsilon) * weight
@@ -69,7 +78,15 @@ struct AttentionKind {
   float softcap = 0.0f;  // then a score s becomes softcap * tanh(s / softcap); 0: it stays
   uint32_t rope = 0;     // index into Program::ropes, or kNoRope: nothing is rotated
   uint32_t group = 0;    // index into Program::kv_groups
+  // q at position p is multiplied by 1 + temperature * log(1 + floor((p + 1) / temperature_step));
+  // 0: it stays.
+  float temperature = 0.0f;
+  uint32_t temperature_step = 0;
 };
+
+// What q at `position` is multiplied by (what transformers' configurations call
+// attn_temperature_tuning, with attn_scale and floor_scale).
+float QueryTemperature(const AttentionKind& kind, uint32_t position);
 
 // RoPE (half-split pairs: element i turns with element i + rotary_dim / 2). Angle of pair i at
 // position p is p * inv_freq[i], in f32 as the reference computes it; cos and sin are multiplied by
@@ -82,8 +99,11 @@ struct RopeKind {
 
 struct Step {
   Op op = Op::kEmbed;
-  bool accumulate = false;                    // kLinear, kNorm
-  bool renormalise = false;                   // kRoute: the chosen experts' weights add up to 1
+  bool accumulate = false;                        // kLinear, kNorm
+  bool renormalise = false;                       // kRoute: the chosen experts' weights add up to 1
+  RouteScore route_score = RouteScore::kSoftmax;  // kRoute
+  bool weighs_input = false;                  // kExperts: what an expert reads has its weight as a
+                                              // factor, and not what it makes
   bool shares_kv = false;                     // kQkvRope, kAttention: `in` is q alone; K and V are
                                               // those of the earlier layer with this group_layer
   Activation activation = Activation::kSilu;  // kGatedAct, kAct
@@ -107,9 +127,12 @@ struct Step {
   WeightId norm = kNoWeight;    // kLogits: the final norm
   WeightId bias = kNoWeight;    // NormKind::kLayer
   WeightId positions = kNoWeight;  // kEmbed: f32 rows, one for each position, or none
+  WeightId sinks = kNoWeight;      // kAttention: [n_heads], a score of each head's softmax that
+                                   // takes its share and adds nothing; or none
   float epsilon = 0.0f;            // kNorm, kQkvRope, kLogits
   float factor = 1.0f;             // kEmbed: of the token's row; kLogits: of the logits
   float softcap = 0.0f;            // kLogits: as AttentionKind's, after the factor
+  float activation_limit = 0.0f;   // kGatedAct, kExperts: of Activation::kClampedSwiglu
   uint16_t rope = 0;               // kRopeAngles
 };
 

@@ -4,12 +4,18 @@
 
 namespace arn {
 
-void Route(float* logits, uint32_t n_experts, uint32_t n_chosen, bool renormalise, float* routes) {
+RouteArgs RouteOf(const Step& step) {
+  return {step.n_experts, step.n_chosen, step.renormalise, step.route_score};
+}
+
+void Route(const RouteArgs& args, float* logits, float* routes) {
+  const uint32_t n_experts = args.n_experts, n_chosen = args.n_chosen;
   float largest = logits[0];
   for (uint32_t e = 1; e < n_experts; ++e) largest = logits[e] > largest ? logits[e] : largest;
   double total = 0.0;
   for (uint32_t e = 0; e < n_experts; ++e) {
-    logits[e] = std::exp(logits[e] - largest);
+    logits[e] = args.score == RouteScore::kSigmoid ? 1.0f / (1.0f + std::exp(-logits[e]))
+                                                   : std::exp(logits[e] - largest);
     total += static_cast<double>(logits[e]);
   }
   constexpr float kTaken = -1.0f;
@@ -25,7 +31,8 @@ void Route(float* logits, uint32_t n_experts, uint32_t n_chosen, bool renormalis
     chosen_total += static_cast<double>(logits[best]);
     logits[best] = kTaken;
   }
-  const double divisor = renormalise ? chosen_total : total;
+  if (args.score == RouteScore::kSigmoid && !args.renormalise) return;
+  const double divisor = args.renormalise ? chosen_total : total;
   for (uint32_t i = 0; i < n_chosen; ++i) {
     routes[n_chosen + i] = static_cast<float>(static_cast<double>(routes[n_chosen + i]) / divisor);
   }

@@ -3,13 +3,22 @@
 
 #include <cstdint>
 
+#include "kernels/program.h"
+
 namespace arn {
 
-// The n_chosen largest of softmax(logits [n_experts]), the lower id first among equals (Shazeer et
-// al., "Outrageously Large Neural Networks", 2017; Jiang et al., 2024, arXiv:2401.04088).
-// routes [2 * n_chosen]: ids, the largest first, then their probabilities, divided by their sum
-// when `renormalise`. logits is overwritten. n_chosen <= n_experts. Ids are valid whatever the
-// logits are.
-void Route(float* logits, uint32_t n_experts, uint32_t n_chosen, bool renormalise, float* routes);
+struct RouteArgs {
+  uint32_t n_experts = 0;
+  uint32_t n_chosen = 0;     // <= n_experts
+  bool renormalise = false;  // the chosen scores are divided by their sum
+  RouteScore score = RouteScore::kSoftmax;
+};
+RouteArgs RouteOf(const Step& step);  // of a kRoute step
+
+// The n_chosen experts with the largest of logits [n_experts], the lower id first among equals, and
+// their scores (Shazeer et al., "Outrageously Large Neural Networks", 2017; Jiang et al., 2024,
+// arXiv:2401.04088). routes [2 * n_chosen]: ids, the largest first, then the scores. logits is
+// overwritten. Ids are valid whatever the logits are.
+void Route(const RouteArgs& args, float* logits, float* routes);
 
 }  // namespace arn

@@ -9,7 +9,9 @@ using flatbuffers::Offset;
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
-static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
+static_assert(static_cast<int>(fbs::Activation::ClampedSwiglu) ==
+              static_cast<int>(Activation::kClampedSwiglu));
+static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
@@ -28,6 +30,7 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_n_kv_heads(kind.n_kv_heads);
   b.add_head_dim(kind.head_dim);
   b.add_window(kind.window);
+  b.add_chunk(kind.chunk);
   b.add_attention_scale(kind.attention_scale);
   b.add_rope(kind.rope);
   b.add_ffn_dim(kind.ffn_dim);
@@ -42,6 +45,12 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_n_experts(kind.n_experts);
   b.add_n_experts_used(kind.n_experts_used);
   b.add_renormalises_routes(kind.renormalises_routes);
+  b.add_activation_limit(kind.activation_limit);
+  b.add_query_temperature(kind.query_temperature);
+  b.add_query_temperature_step(kind.query_temperature_step);
+  b.add_route_score(static_cast<fbs::RouteScore>(kind.route_score));
+  b.add_routes_weigh_input(kind.routes_weigh_input);
+  b.add_shared_ffn_dim(kind.shared_ffn_dim);
   return b.Finish();
 }
 
@@ -63,6 +72,9 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_ffn_post_norm(layer.ffn_post_norm);
   b.add_router(layer.router);
   b.add_experts(layer.experts);
+  b.add_sinks(layer.sinks);
+  b.add_shared_gate_up(layer.shared_gate_up);
+  b.add_shared_down(layer.shared_down);
   return b.Finish();
 }
 

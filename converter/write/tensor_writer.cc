@@ -24,22 +24,22 @@ struct PackedSlab {
   uint32_t rows = 0;
 };
 
-[[noreturn]] void FailValue(const Checkpoint::Entry& entry, uint64_t index, uint32_t cols,
-                            const char* problem) {
-  const std::string at = entry.tensor->shape.size() == 1
-                             ? Format("[%" PRIu64 "]", index)
-                             : Format("[%" PRIu64 ", %" PRIu64 "]", index / cols, index % cols);
+[[noreturn]] void FailValue(const Checkpoint::Entry& entry, uint64_t index, const char* problem) {
+  const std::vector<uint64_t>& shape = entry.tensor->shape;
+  std::string at = "]";
+  for (size_t i = shape.size(); i-- > 0; index /= shape[i]) {
+    at = (i == 0 ? "[" : ", ") + std::to_string(index % shape[i]) + at;
+  }
   Fail("%s: tensor %s: the value at %s %s", entry.file->path().c_str(), entry.tensor->name.c_str(),
        at.c_str(), problem);
 }
 
 // Elements [first, first + count) as floats; NaN and infinity are refused.
-void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, uint32_t cols,
-                float* out) {
+void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, float* out) {
   Checkpoint::ReadFloats(entry, first, count, out);
   const size_t bad = FindNotFinite(out, static_cast<size_t>(count));
   if (bad < count) {
-    FailValue(entry, first + bad, cols, std::isnan(out[bad]) ? "is NaN" : "is infinite");
+    FailValue(entry, first + bad, std::isnan(out[bad]) ? "is NaN" : "is infinite");
   }
 }
 
@@ -51,13 +51,17 @@ const SourcePart& PartOfRow(const PlannedTensor& tensor, uint32_t row, uint32_t*
   return tensor.parts[i];
 }
 
-// n rows from source row `first` on of a matrix that is stored as [cols, rows].
-void ReadTransposed(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols, float* out) {
+// Rows [row, row + n) of a part whose source is stored as [cols, rows].
+void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols, float* out) {
   const uint64_t stored_cols = part.transposed_rows;
-  std::vector<float> column(n);
+  const uint32_t first = part.SourceRow(row), last = part.SourceRow(row + n - 1);
+  std::vector<float> column(last - first + 1);
   for (uint32_t c = 0; c < cols; ++c) {
-    ReadFinite(*part.weight, c * stored_cols + first, n, part.transposed_rows, column.data());
-    for (uint32_t r = 0; r < n; ++r) out[uint64_t{r} * cols + c] = column[r];
+    ReadFinite(*part.weight, part.first_element + c * stored_cols + first, column.size(),
+               column.data());
+    for (uint32_t r = 0; r < n; ++r) {
+      out[uint64_t{r} * cols + c] = column[part.SourceRow(row + r) - first];
+    }
   }
 }
 
@@ -68,12 +72,13 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
   for (uint32_t done = 0; done < rows;) {
     uint32_t row = 0;
     const SourcePart& part = PartOfRow(tensor, first + done, &row);
-    const uint32_t n = std::min(part.RunLength(row), rows - done);
+    const bool is_transposed = part.transposed_rows != 0;
+    const uint32_t n = std::min(is_transposed ? part.rows - row : part.RunLength(row), rows - done);
     float* to = values.data() + done * cols;
-    if (part.transposed_rows != 0) {
-      ReadTransposed(part, part.SourceRow(row), n, tensor.cols, to);
+    if (is_transposed) {
+      ReadTransposed(part, row, n, tensor.cols, to);
     } else {
-      ReadFinite(*part.weight, part.SourceRow(row) * cols, n * cols, tensor.cols, to);
+      ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
     }
     if (part.factor != 1.0f) {
       for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
@@ -90,7 +95,7 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
   for (const SourcePart& part : tensor.parts) {
     for (uint32_t done = 0; part.bias != nullptr && done < part.rows;) {
       const uint32_t n = std::min(part.RunLength(done), part.rows - done);
-      ReadFinite(*part.bias, part.SourceRow(done), n, 1, bias.data() + row + done);
+      ReadFinite(*part.bias, part.first_bias + part.SourceRow(done), n, bias.data() + row + done);
       done += n;
     }
     for (uint32_t i = 0; i < part.rows; ++i) bias[row + i] *= part.factor;
@@ -104,11 +109,10 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
   const SourcePart& part = PartOfRow(tensor, row, &row_in_part);
   const uint64_t source_row = part.SourceRow(row_in_part);
   const bool is_transposed = part.transposed_rows != 0;
-  FailValue(
-      *part.weight,
-      is_transposed ? col * part.transposed_rows + source_row : source_row * tensor.cols + col,
-      is_transposed ? part.transposed_rows : tensor.cols,
-      Format("is too large for %s", DTypeName(tensor.dtype)).c_str());
+  const uint64_t at =
+      is_transposed ? col * part.transposed_rows + source_row : source_row * tensor.cols + col;
+  FailValue(*part.weight, part.first_element + at,
+            Format("is too large for %s", DTypeName(tensor.dtype)).c_str());
 }
 
 // The slab in its final element type. `values` and `scales` hold what `matrix` points to.
@@ -203,7 +207,9 @@ uint32_t RowsPerSlab(const PlannedTensor& tensor) {
 fbs::Segment WriteVector(const PlannedTensor& tensor, const OnProgress& on_progress,
                          BundleWriter* writer) {
   std::vector<float> values(tensor.cols);
-  ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, 1, values.data());
+  if (!tensor.parts.empty()) {
+    ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, values.data());
+  }
   for (float& value : values) value += tensor.offset;
   const fbs::Segment segment = writer->WriteSegment(values.data(), values.size() * sizeof(float));
   on_progress(tensor, tensor.cols);

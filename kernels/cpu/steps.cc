@@ -1,6 +1,5 @@
 // The steps other than matrix products: how rows are shared among threads.
 #include <cmath>
-#include <cstring>
 
 #include "kernels/check.h"
 #include "kernels/cpu/state.h"
@@ -97,6 +96,7 @@ class Runner {
     base.pools = KvPoolsOf(group, state_.memory);
     base.group_layer = step.group_layer;
     base.n_heads = heads;
+    base.sinks = Vector(step.sinks);
     base.q_stride = Width(step.in);
     base.out_stride = Width(step.out);
     size_t n_tiles = 0;
@@ -123,7 +123,8 @@ class Runner {
   void GatedAct(const Step& step) const {
     const uint32_t width = Width(step.out);
     ForRows(width, [&](uint32_t row) {
-      state_.simd.gated_act(Row(step.in, row), width, step.activation, Row(step.out, row));
+      state_.simd.gated_act(Row(step.in, row), width, step.activation, step.activation_limit,
+                            Row(step.out, row));
     });
   }
 
@@ -135,8 +136,7 @@ class Runner {
 
   void Route(const Step& step) const {
     ForRows(step.n_experts * step.n_chosen, [&](uint32_t row) {
-      arn::Route(Row(step.in, row), step.n_experts, step.n_chosen, step.renormalise,
-                 Row(step.out, row));
+      arn::Route(RouteOf(step), Row(step.in, row), Row(step.out, row));
     });
   }
 
@@ -149,20 +149,25 @@ class Runner {
     const uint32_t width = Width(step.in), ffn = Width(product), out_width = Width(step.out);
     for (uint32_t e = 0; e < step.n_experts; ++e) {
       uint32_t n = 0;
-      ForEachRowOf(step, e, [&](uint32_t row, float) {
-        std::memcpy(Row(step.scratch, n++), Row(step.in, row), width * sizeof(float));
+      ForEachRowOf(step, e, [&](uint32_t row, float weight) {
+        const float factor = step.weighs_input ? weight : 1.0f;
+        const float* from = Row(step.in, row);
+        float* to = Row(step.scratch, n++);
+        for (uint32_t c = 0; c < width; ++c) to[c] = from[c] * factor;
       });
       if (n == 0) continue;
       Matmul(state_, step.weight + 2 * e, Data(step.scratch), n, false, Data(gate_up));
       ForRange(n, ffn, [&](uint32_t i) {
-        state_.simd.gated_act(Row(gate_up, i), ffn, step.activation, Row(product, i));
+        state_.simd.gated_act(Row(gate_up, i), ffn, step.activation, step.activation_limit,
+                              Row(product, i));
       });
       Matmul(state_, step.weight + 2 * e + 1, Data(product), n, false, Data(result));
       n = 0;
       ForEachRowOf(step, e, [&](uint32_t row, float weight) {
+        const float factor = step.weighs_input ? 1.0f : weight;
         const float* from = Row(result, n++);
         float* to = Row(step.out, row);
-        for (uint32_t c = 0; c < out_width; ++c) to[c] += weight * from[c];
+        for (uint32_t c = 0; c < out_width; ++c) to[c] += factor * from[c];
       });
     }
   }

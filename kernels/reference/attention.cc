@@ -22,7 +22,7 @@ void Attention(const AttentionArgs& args, const float* q, float* out, float* scr
                                        args.group_layer, kv_head);
       LoadKvRow(group, keys, keys ? page.k : page.v, position % group.page_tokens, row);
     };
-    float largest = -INFINITY;
+    float largest = args.sinks == nullptr ? -INFINITY : args.sinks[h];
     for (uint32_t p = first; p <= args.position; ++p) {
       load(p, true);
       double dot = 0.0;
@@ -33,7 +33,8 @@ void Attention(const AttentionArgs& args, const float* q, float* out, float* scr
           Softcap(static_cast<float>(dot * static_cast<double>(kind.scale)), kind.softcap);
       largest = Max(largest, scratch[p - first]);
     }
-    double sum = 0.0;
+    double sum =
+        args.sinks == nullptr ? 0.0 : static_cast<double>(std::exp(args.sinks[h] - largest));
     for (uint32_t i = 0; i < dim; ++i) y[i] = 0.0;
     for (uint32_t p = first; p <= args.position; ++p) {
       const auto weight = static_cast<double>(std::exp(scratch[p - first] - largest));

@@ -99,7 +99,7 @@ class Runner {
       case Op::kGatedAct:
         for (uint32_t row = 0; row < rows; ++row) {
           reference::GatedAct(Row(step.in, row), Width(step.out), step.activation,
-                              Row(step.out, row));
+                              step.activation_limit, Row(step.out, row));
         }
         return;
       case Op::kAct:
@@ -109,8 +109,7 @@ class Runner {
         return;
       case Op::kRoute:
         for (uint32_t row = 0; row < rows; ++row) {
-          Route(Row(step.in, row), step.n_experts, step.n_chosen, step.renormalise,
-                Row(step.out, row));
+          Route(RouteOf(step), Row(step.in, row), Row(step.out, row));
         }
         return;
       case Op::kExperts: RunExperts(step, rows); return;
@@ -149,6 +148,7 @@ class Runner {
     a.group = &group;
     a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
+    a.sinks = state_.Vector(step.sinks);
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.position = position;
@@ -156,7 +156,7 @@ class Runner {
     });
   }
 
-  // Row by row, its experts in their order.
+  // Row by row, its experts in their order. A weight of the input is applied to a copy of it.
   void RunExperts(const Step& step, uint32_t rows) {
     const auto gate_up = static_cast<ValueId>(step.scratch + 1);
     const auto product = static_cast<ValueId>(step.scratch + 2);
@@ -166,12 +166,19 @@ class Runner {
       for (uint32_t i = 0; i < step.n_chosen; ++i) {
         const Weight* expert =
             &program_.weights[step.weight + 2 * static_cast<uint32_t>(routes[i])];
-        reference::Linear(Row(step.in, row), 1, expert[0], false, Data(gate_up), state_.scratch);
-        reference::GatedAct(Data(gate_up), Width(product), step.activation, Data(product));
+        const float weight = routes[step.n_chosen + i];
+        const float in_factor = step.weighs_input ? weight : 1.0f;
+        const float out_factor = step.weighs_input ? 1.0f : weight;
+        for (uint32_t c = 0; c < Width(step.in); ++c) {
+          Data(step.scratch)[c] = Row(step.in, row)[c] * in_factor;
+        }
+        reference::Linear(Data(step.scratch), 1, expert[0], false, Data(gate_up), state_.scratch);
+        reference::GatedAct(Data(gate_up), Width(product), step.activation, step.activation_limit,
+                            Data(product));
         reference::Linear(Data(product), 1, expert[1], false, Data(result), state_.scratch);
         float* out = Row(step.out, row);
         for (uint32_t c = 0; c < Width(step.out); ++c) {
-          out[c] += routes[step.n_chosen + i] * Data(result)[c];
+          out[c] += out_factor * Data(result)[c];
         }
       }
     }

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/reference/ops.h"
+#include "platform/base/arith.h"
 
 namespace arn::reference {
 namespace {
@@ -16,6 +17,7 @@ float Apply(Activation activation, float single) {
     }
     case Activation::kGelu:
       return static_cast<float>(0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)));
+    case Activation::kClampedSwiglu: break;  // needs both halves
   }
   return 0.0f;
 }
@@ -23,7 +25,14 @@ float Apply(Activation activation, float single) {
 }  // namespace
 
 // Shazeer, "GLU Variants Improve Transformer", 2020.
-void GatedAct(const float* in, uint32_t n, Activation activation, float* out) {
+void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out) {
+  if (activation == Activation::kClampedSwiglu) {
+    for (uint32_t i = 0; i < n; ++i) {
+      const float gate = Min(in[i], limit), up = Max(-limit, Min(in[n + i], limit));
+      out[i] = gate / (1.0f + std::exp(-1.702f * gate)) * (up + 1.0f);
+    }
+    return;
+  }
   for (uint32_t i = 0; i < n; ++i) out[i] = Apply(activation, in[i]) * in[n + i];
 }
 

@@ -67,7 +67,9 @@ struct QkvRopeArgs {
 };
 void QkvRope(const QkvRopeArgs& args, float* qkv);
 
-// One token: out [n_heads * head_dim] = softmax(cap(q k^T * scale)) v over the visible positions.
+// One token: out [n_heads * head_dim] = softmax(cap(q k^T * scale)) v over the visible positions
+// and, when there are sinks, a score more whose share goes nowhere (Xiao et al., "Efficient Streaming
+// Language Models with Attention Sinks", 2023; a learned score: OpenAI, arXiv:2508.10925).
 // scratch [context] f32.
 struct AttentionArgs {
   const AttentionKind* kind;
@@ -76,11 +78,12 @@ struct AttentionArgs {
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
+  const float* sinks;  // [n_heads], or null
 };
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch);
 
-// out[n] = activation(gate[n]) * up[n] with in = [gate | up].
-void GatedAct(const float* in, uint32_t n, Activation activation, float* out);
+// out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: of kClampedSwiglu.
+void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out);
 
 // x[n] = activation(x[n]).
 void Act(float* x, uint32_t n, Activation activation);

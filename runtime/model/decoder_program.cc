@@ -7,7 +7,7 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 11;
+constexpr uint32_t kStepsPerLayer = 13;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
 
 // Collects steps and stretches the lifetimes of the values that they touch.
@@ -59,6 +59,7 @@ static_assert(kMaxValues <= 64);
 struct LayerValues {
   ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
   ValueId route_logits, routes, expert_scratch;  // kNoValue without experts
+  ValueId shared_gate_up, shared_activated;      // kNoValue without a shared one
   ValueId q;  // of layers that share another's KV; kNoValue when there are none
 };
 
@@ -82,17 +83,21 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     step.out = out;
     step.weight = weight;
     step.activation = kind.activation;
+    step.activation_limit = kind.activation_limit;
     step.accumulate = out == v.x;
     step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
     if (op == Op::kRoute || op == Op::kExperts) {
       step.n_experts = static_cast<uint16_t>(kind.n_experts);
       step.n_chosen = static_cast<uint16_t>(kind.n_experts_used);
       step.renormalise = kind.renormalises_routes;
+      step.route_score = kind.route_score;
+      step.weighs_input = kind.routes_weigh_input;
     }
     if (op == Op::kExperts) {
       step.routes = v.routes;
       step.scratch = v.expert_scratch;
     }
+    if (op == Op::kAttention) step.sinks = layer.sinks;
     if (op == Op::kQkvRope) {
       if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;
@@ -131,6 +136,10 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
     add(Op::kLinear, ffn_in, v.route_logits, layer.router);
     add(Op::kRoute, v.route_logits, v.routes, kNoWeight);
     add(Op::kExperts, ffn_in, v.x, layer.experts);
+    if (kind.shared_ffn_dim == 0) return;
+    add(Op::kLinear, ffn_in, v.shared_gate_up, layer.shared_gate_up);
+    add(Op::kGatedAct, v.shared_gate_up, v.shared_activated, kNoWeight);
+    add(Op::kLinear, v.shared_activated, v.x, layer.shared_down);
     return;
   }
   add(Op::kLinear, ffn_in, v.gate_up, layer.gate_up);
@@ -170,7 +179,8 @@ Status CheckWidths(const ModelSpec& spec, Diag* diag) {
         kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
         kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
         kind.ffn_dim != like.ffn_dim || kind.is_gated != like.is_gated ||
-        kind.n_experts != like.n_experts || kind.n_experts_used != like.n_experts_used) {
+        kind.n_experts != like.n_experts || kind.n_experts_used != like.n_experts_used ||
+        kind.shared_ffn_dim != like.shared_ffn_dim) {
       return diag->Fail(Status::kUnsupported,
                         "model.kinds: layers with different head counts, ffn_dim or experts in "
                         "one model");
@@ -182,6 +192,7 @@ Status CheckWidths(const ModelSpec& spec, Diag* diag) {
 // Values of the feed-forward part of layers with experts and of those without.
 void AddFeedForwardValues(const ModelSpec& spec, Builder* builder, LayerValues* v) {
   v->gate_up = v->activated = v->route_logits = v->routes = v->expert_scratch = kNoValue;
+  v->shared_gate_up = v->shared_activated = kNoValue;
   if (const LayerKindSpec* dense = FirstKind(spec, false)) {
     v->gate_up = builder->NewValue("gate_up", (dense->is_gated ? 2 : 1) * dense->ffn_dim);
     if (dense->is_gated) v->activated = builder->NewValue("activated", dense->ffn_dim);
@@ -193,6 +204,9 @@ void AddFeedForwardValues(const ModelSpec& spec, Builder* builder, LayerValues* 
     builder->NewValue("expert_gate_up", 2 * sparse->ffn_dim);
     builder->NewValue("expert_activated", sparse->ffn_dim);
     builder->NewValue("expert_out", spec.hidden);
+    if (sparse->shared_ffn_dim == 0) return;
+    v->shared_gate_up = builder->NewValue("shared_gate_up", 2 * sparse->shared_ffn_dim);
+    v->shared_activated = builder->NewValue("shared_activated", sparse->shared_ffn_dim);
   }
 }
 

@@ -9,8 +9,9 @@
 
 namespace arn {
 
-// Values of any decoder: the residual stream, a layer's intermediates, one angle table a rope kind.
-inline constexpr uint32_t kMaxValues = 9 + kMaxRopeKinds;
+// Values of any decoder: the residual stream, a layer's intermediates with and without experts, one
+// angle table a rope kind.
+inline constexpr uint32_t kMaxValues = 16 + kMaxRopeKinds;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
 

@@ -77,9 +77,19 @@ Status ReadActivation(fbs::Activation activation, Activation* out, Diag* diag) {
     case fbs::Activation::Silu: *out = Activation::kSilu; return Status::kOk;
     case fbs::Activation::GeluTanh: *out = Activation::kGeluTanh; return Status::kOk;
     case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
+    case fbs::Activation::ClampedSwiglu: *out = Activation::kClampedSwiglu; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.kinds.activation %u is not known to this version",
                     static_cast<unsigned>(activation));
+}
+
+Status ReadRouteScore(fbs::RouteScore score, RouteScore* out, Diag* diag) {
+  switch (score) {
+    case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
+    case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.kinds.route_score %u is not known to this version",
+                    static_cast<unsigned>(score));
 }
 
 Status CheckSoftcap(const char* field, float value, Diag* diag) {
@@ -119,6 +129,21 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   ARN_TRY(ReadNormKind("kinds.norm", kind.norm(), &out->norm, diag));
   ARN_TRY(ReadActivation(kind.activation(), &out->activation, diag));
   ARN_TRY(CheckSoftcap("kinds.softcap", kind.softcap(), diag));
+  ARN_TRY(CheckSoftcap("kinds.activation_limit", kind.activation_limit(), diag));
+  ARN_TRY(CheckFinite("kinds.query_temperature", kind.query_temperature(), diag));
+  if (kind.query_temperature() != 0.0f) {
+    ARN_TRY(CheckRange("kinds.query_temperature_step", kind.query_temperature_step(), 1,
+                       kMaxContext, diag));
+  }
+  if (out->activation == Activation::kClampedSwiglu &&
+      (!kind.is_gated() || kind.activation_limit() == 0.0f)) {
+    return diag->Fail(
+        Status::kBadBundle, "model.kinds: clamped SwiGLU needs a gate and a limit, found %s and %g",
+        kind.is_gated() ? "a gate" : "none", static_cast<double>(kind.activation_limit()));
+  }
+  out->activation_limit = kind.activation_limit();
+  attention.temperature = kind.query_temperature();
+  attention.temperature_step = kind.query_temperature_step();
   attention.n_heads = kind.n_heads();
   attention.n_kv_heads = kind.n_kv_heads();
   attention.head_dim = kind.head_dim();
@@ -144,6 +169,11 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   out->n_experts = kind.n_experts();
   out->n_experts_used = kind.n_experts_used();
   out->renormalises_routes = kind.renormalises_routes();
+  ARN_TRY(ReadRouteScore(kind.route_score(), &out->route_score, diag));
+  out->routes_weigh_input = kind.routes_weigh_input();
+  ARN_TRY(CheckRange("kinds.shared_ffn_dim", kind.shared_ffn_dim(), 0,
+                     kind.n_experts() == 0 ? 0 : kMaxWidth / 2, diag));
+  out->shared_ffn_dim = kind.shared_ffn_dim();
 
   uint32_t group = 0;
   while (group < spec->n_groups && !FitsGroup(attention, spec->groups[group])) ++group;
@@ -229,6 +259,12 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   }
   out->router = layer.router();
   out->experts = layer.experts();
+  if (kind.shared_ffn_dim == 0) return Status::kOk;
+  ARN_TRY(shapes->Matrix("shared_gate_up", index, layer.shared_gate_up(),
+                         2 * uint64_t{kind.shared_ffn_dim}, hidden));
+  ARN_TRY(shapes->Matrix("shared_down", index, layer.shared_down(), hidden, kind.shared_ffn_dim));
+  out->shared_gate_up = layer.shared_gate_up();
+  out->shared_down = layer.shared_down();
   return Status::kOk;
 }
 
@@ -263,6 +299,10 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     out->k_norm = layer.k_norm();
   }
   out->kind = layer.kind();
+  if (layer.sinks() != kNoIndex) {
+    ARN_TRY(shapes.Vector("sinks", index, layer.sinks(), a.n_heads));
+    out->sinks = layer.sinks();
+  }
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
   out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();

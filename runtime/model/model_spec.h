@@ -27,6 +27,10 @@ struct LayerKindSpec {
   uint32_t n_experts = 0;  // 0: gate_up and down; else ffn_dim is that of each expert
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
+  RouteScore route_score = RouteScore::kSoftmax;
+  bool routes_weigh_input = false;
+  uint32_t shared_ffn_dim = 0;  // 0: nothing beside the experts
+  float activation_limit = 0.0f;
 };
 
 struct LayerSpec {
@@ -47,6 +51,9 @@ struct LayerSpec {
   WeightId down = kNoWeight;
   WeightId router = kNoWeight;   // of kinds with experts
   WeightId experts = kNoWeight;  // gate_up, down, gate_up, ...
+  WeightId sinks = kNoWeight;
+  WeightId shared_gate_up = kNoWeight;
+  WeightId shared_down = kNoWeight;
 };
 
 // Layers whose KV has one shape and that see the same positions share a group of pages.

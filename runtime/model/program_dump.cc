@@ -40,6 +40,7 @@ const char* ActivationName(Activation activation) {
     case Activation::kSilu: return "silu";
     case Activation::kGeluTanh: return "gelu_tanh";
     case Activation::kGelu: return "gelu";
+    case Activation::kClampedSwiglu: return "clamped_swiglu";
   }
   return "unknown";
 }
@@ -66,6 +67,10 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
     out.Print(" scale %.6g", static_cast<double>(kind.scale));
     if (kind.softcap != 0.0f) out.Print(" softcap %.6g", static_cast<double>(kind.softcap));
+    if (kind.temperature != 0.0f) {
+      out.Print(" temperature %.6g by %u", static_cast<double>(kind.temperature),
+                kind.temperature_step);
+    }
     if (kind.rope == kNoRope) {
       out.Print(" no rope");
     } else {
@@ -85,6 +90,7 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.positions != kNoWeight) out.Print(" positions %s", name(context, step.positions));
     if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
+    if (step.sinks != kNoWeight) out.Print(" sinks %s", name(context, step.sinks));
     switch (step.op) {
       case Op::kQkvRope:
       case Op::kAttention:
@@ -95,12 +101,13 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
       case Op::kAct: out.Print(" %s", ActivationName(step.activation)); break;
       case Op::kRopeAngles: out.Print(" rope %u", step.rope); break;
       case Op::kRoute:
-        out.Print(" %u of %u%s", step.n_chosen, step.n_experts,
+        out.Print(" %u of %u %s%s", step.n_chosen, step.n_experts,
+                  step.route_score == RouteScore::kSigmoid ? "sigmoid" : "softmax",
                   step.renormalise ? " renormalised" : "");
         break;
       case Op::kExperts:
-        out.Print(" routes %%%u %u of %u %s", step.routes, step.n_chosen, step.n_experts,
-                  ActivationName(step.activation));
+        out.Print(" routes %%%u %u of %u %s%s", step.routes, step.n_chosen, step.n_experts,
+                  ActivationName(step.activation), step.weighs_input ? " weighs input" : "");
         break;
       case Op::kNorm:
       case Op::kLogits: out.Print(" %s", NormName(step.norm_kind)); break;

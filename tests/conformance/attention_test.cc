@@ -13,6 +13,8 @@
 namespace arn::conformance {
 namespace {
 
+constexpr uint32_t kTemperatureStep = 5;
+
 // The K and V that a sequence has seen, in double, as the formulas give them.
 struct History {
   std::vector<std::vector<double>> k, v;  // [position][n_kv_heads * head_dim]
@@ -26,8 +28,14 @@ double RoundInt8Steps(double x, double largest) {
 class Oracle {
  public:
   Oracle(const AttentionShape& shape, DType kv_dtype, std::vector<float> q_norm,
-         std::vector<float> k_norm, Span<const float> inv_freq, float epsilon)
-      : s_(shape), dtype_(kv_dtype), q_norm_(q_norm), k_norm_(k_norm), epsilon_(epsilon) {
+         std::vector<float> k_norm, Span<const float> inv_freq, float epsilon,
+         std::vector<float> sinks)
+      : s_(shape),
+        dtype_(kv_dtype),
+        q_norm_(q_norm),
+        k_norm_(k_norm),
+        sinks_(sinks),
+        epsilon_(epsilon) {
     for (float f : inv_freq) freq_.push_back(static_cast<double>(f));
   }
 
@@ -52,6 +60,12 @@ class Oracle {
         const double a = head[i], b = head[half + i];
         head[i] = a * std::cos(angle) - b * std::sin(angle);
         head[half + i] = b * std::cos(angle) + a * std::sin(angle);
+      }
+    }
+    if (s_.temperature != 0.0f) {
+      const double steps = std::floor((position + 1.0) / kTemperatureStep);
+      for (uint32_t i = 0; i < s_.n_heads * dim; ++i) {
+        x[i] *= 1.0 + static_cast<double>(s_.temperature) * std::log(1.0 + steps);
       }
     }
     const auto k = x.begin() + s_.n_heads * dim, v = k + s_.n_kv_heads * dim;
@@ -100,7 +114,7 @@ class Oracle {
     uint32_t first = s_.window == 0 || position + 1 < s_.window ? 0 : position + 1 - s_.window;
     if (s_.chunk != 0) first = std::max(first, position / s_.chunk * s_.chunk);
     std::vector<double> p;
-    double largest = -INFINITY, total = 0.0;
+    double largest = static_cast<double>(sinks_.empty() ? -INFINITY : sinks_[h]), total = 0.0;
     for (uint32_t t = first; t <= position; ++t) {
       double dot = 0.0;
       for (uint32_t i = 0; i < dim; ++i) dot += x[h * dim + i] * history.k[t][kv * dim + i];
@@ -110,6 +124,7 @@ class Oracle {
       largest = std::fmax(largest, p.back());
     }
     for (double& e : p) total += e = std::exp(e - largest);
+    if (!sinks_.empty()) total += std::exp(static_cast<double>(sinks_[h]) - largest);
     for (uint32_t t = first; t <= position; ++t) {
       for (uint32_t i = 0; i < dim; ++i) {
         (*out)[h * dim + i] += p[t - first] / total * history.v[t][kv * dim + i];
@@ -119,7 +134,7 @@ class Oracle {
 
   AttentionShape s_;
   DType dtype_;
-  std::vector<float> q_norm_, k_norm_;
+  std::vector<float> q_norm_, k_norm_, sinks_;
   std::vector<double> freq_;
   float epsilon_;
 };
@@ -139,6 +154,8 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       kind.chunk = shape.chunk;
       kind.scale = static_cast<float>(Oracle::Scale(shape));
       kind.softcap = shape.softcap;
+      kind.temperature = shape.temperature;
+      kind.temperature_step = kTemperatureStep;
       kind.rope = kNoRope;
       const auto norm = [&](uint32_t heads) {
         const uint32_t size = shape.head_dim * (shape.norms_span_heads ? heads : 1);
@@ -170,6 +187,11 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       attention = rope;
       attention.op = Op::kAttention;
       attention.out = builder.AddValue(shape.n_heads * shape.head_dim);
+      std::vector<float> sinks;
+      if (shape.has_sinks) {
+        sinks = RandomFloats(shape.n_heads, 3.0f, &rng);
+        attention.sinks = builder.AddVector(sinks);
+      }
       builder.AddStep(rope);
       builder.AddStep(attention);
       for (const auto& run : kRuns) {
@@ -182,7 +204,7 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
         const Span<const float> frequencies = kind.rope == kNoRope
                                                   ? Span<const float>()
                                                   : session.program().ropes[kind.rope].inv_freq;
-        const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope.epsilon);
+        const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope.epsilon, sinks);
         std::vector<History> histories(run.size());
         // First what came before, one sequence at a time, then the run itself.
         std::vector<Batch::Part> empty;

@@ -42,6 +42,8 @@ struct AttentionShape {
   uint32_t chunk = 0;
   float softcap = 0.0f;
   bool norms_span_heads = false;
+  bool has_sinks = false;
+  float temperature = 0.0f;  // with steps of 5 tokens
 };
 inline constexpr AttentionShape kAttentionShapes[] = {
     {4, 4, 8, 8, 0, 8, false},     // narrower than a vector
@@ -54,12 +56,15 @@ inline constexpr AttentionShape kAttentionShapes[] = {
     {4, 2, 64, 64, 13, 32, false},  // the window ends inside pages
     {64, 1, 16, 16, 0, 32, false},  // more query heads than a tile has queries
     {2, 1, 12, 4, 5, 64, false},
-    {4, 2, 64, 64, 0, 8, false, 16},             // chunks of whole pages
-    {4, 1, 40, 40, 0, 32, false, 11},            // chunks that end inside pages
-    {2, 2, 16, 16, 6, 8, false, 10},             // a window inside chunks
-    {4, 2, 32, 32, 9, 8, false, 0, 5.0f},        // scores that are capped
-    {6, 2, 16, 0, 0, 8, false},                  // nothing is rotated
-    {6, 3, 24, 24, 0, 16, true, 0, 0.0f, true},  // norms of all heads as one
+    {4, 2, 64, 64, 0, 8, false, 16},                           // chunks of whole pages
+    {4, 1, 40, 40, 0, 32, false, 11},                          // chunks that end inside pages
+    {2, 2, 16, 16, 6, 8, false, 10},                           // a window inside chunks
+    {4, 2, 32, 32, 9, 8, false, 0, 5.0f},                      // scores that are capped
+    {6, 2, 16, 0, 0, 8, false},                                // nothing is rotated
+    {6, 3, 24, 24, 0, 16, true, 0, 0.0f, true},                // norms of all heads as one
+    {6, 2, 40, 40, 0, 8, false, 0, 0.0f, false, true},         // a share of each softmax sinks
+    {4, 4, 16, 16, 5, 16, true, 0, 2.0f, false, true},         // and with a window and a cap
+    {4, 2, 24, 0, 0, 16, false, 0, 0.0f, false, false, 0.3f},  // later queries are sharper
 };
 
 // Pages that are sealed: ranges of a whole page and of parts, of heads that are no multiple of

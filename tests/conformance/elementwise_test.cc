@@ -175,6 +175,7 @@ double ExactActivation(Activation activation, double x) {
     case Activation::kGeluTanh:
       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kClampedSwiglu: break;  // has no plain form
   }
   return NAN;
 }
@@ -218,6 +219,40 @@ TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
       }
       ExpectNear(session.ValueData(gated.out), expected_gated, kTolerance);
       ExpectNear(session.ValueData(plain.in), expected_plain, kTolerance);
+    }
+  }
+}
+
+TEST_P(ElementwiseTest, GatedAct_ClampedSwiglu_EqualsTheFormula) {
+  std::mt19937 rng(17);
+  for (uint32_t width : {1u, 15u, 172u}) {
+    for (float limit : {7.0f, 0.5f}) {
+      ProgramBuilder builder(2, 9, 64);
+      Step step;
+      step.op = Op::kGatedAct;
+      step.activation = Activation::kClampedSwiglu;
+      step.activation_limit = limit;
+      step.in = builder.AddValue(2 * width);
+      step.out = builder.AddValue(width);
+      builder.AddStep(step);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      auto in = RandomFloats(9 * 2 * width, 10.0f, &rng);
+      in[0] = -90.0f;
+      in[2 * width] = 90.0f;
+      std::memcpy(session.ValueData(step.in), in.data(), in.size() * sizeof(float));
+      Batch batch(session.program(), {{0, 9}}, &rng);
+      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+      std::vector<double> expected;
+      for (uint32_t r = 0; r < 9; ++r) {
+        for (uint32_t c = 0; c < width; ++c) {
+          const auto most = static_cast<double>(limit);
+          const double gate = std::fmin(static_cast<double>(in[r * 2 * width + c]), most);
+          const double up = static_cast<double>(in[r * 2 * width + width + c]);
+          expected.push_back(gate / (1.0 + std::exp(-1.702 * gate)) *
+                             (1.0 + std::fmax(-most, std::fmin(up, most))));
+        }
+      }
+      ExpectNear(session.ValueData(step.out), expected, kTolerance);
     }
   }
 }

@@ -15,10 +15,13 @@ namespace {
 
 class ExpertsTest : public BackendTest {};
 
-TEST_P(ExpertsTest, Route_ManyRows_TheLargestOfTheSoftmax) {
+TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   std::mt19937 rng(41);
   for (const auto& [n_experts, n_chosen] : {std::pair{1u, 1u}, {4u, 2u}, {8u, 8u}, {128u, 8u}}) {
-    for (bool renormalise : {false, true}) {
+    for (const auto& [renormalise, score] : {std::pair{false, RouteScore::kSoftmax},
+                                             {true, RouteScore::kSoftmax},
+                                             {false, RouteScore::kSigmoid},
+                                             {true, RouteScore::kSigmoid}}) {
       SCOPED_TRACE(testing::Message() << n_chosen << " of " << n_experts);
       ProgramBuilder builder(2, 17, 64);
       Step step;
@@ -28,6 +31,7 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestOfTheSoftmax) {
       step.n_experts = static_cast<uint16_t>(n_experts);
       step.n_chosen = static_cast<uint16_t>(n_chosen);
       step.renormalise = renormalise;
+      step.route_score = score;
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       const auto logits = RandomFloats(17 * n_experts, 3.0f, &rng);
@@ -38,7 +42,8 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestOfTheSoftmax) {
         std::vector<std::pair<double, uint32_t>> sorted;
         double total = 0.0, chosen = 0.0;
         for (uint32_t e = 0; e < n_experts; ++e) {
-          const double p = std::exp(static_cast<double>(logits[row * n_experts + e]));
+          const double power = std::exp(static_cast<double>(logits[row * n_experts + e]));
+          const double p = score == RouteScore::kSigmoid ? power / (1.0 + power) : power;
           sorted.push_back({-p, e});
           total += p;
         }
@@ -47,8 +52,9 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestOfTheSoftmax) {
         const float* routes = session.ValueData(step.out) + row * 2 * n_chosen;
         for (uint32_t i = 0; i < n_chosen; ++i) {
           ASSERT_EQ(static_cast<float>(sorted[i].second), routes[i]) << "row " << row;
-          ASSERT_NEAR(-sorted[i].first / (renormalise ? chosen : total),
-                      static_cast<double>(routes[n_chosen + i]), kTolerance);
+          const double whole = renormalise ? chosen : score == RouteScore::kSoftmax ? total : 1.0;
+          ASSERT_NEAR(-sorted[i].first / whole, static_cast<double>(routes[n_chosen + i]),
+                      kTolerance);
         }
       }
     }
@@ -58,7 +64,12 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestOfTheSoftmax) {
 TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
   std::mt19937 rng(42);
   constexpr uint32_t kExperts = 5, kChosen = 2, kWidth = 48, kFfn = 36, kRows = 9;
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kInt8, DType::kInt4}) {
+  for (const auto& [dtype, weighs_input] : {std::pair{DType::kF32, false},
+                                            {DType::kF32, true},
+                                            {DType::kF16, false},
+                                            {DType::kInt8, false},
+                                            {DType::kInt8, true},
+                                            {DType::kInt4, false}}) {
     SCOPED_TRACE(DTypeName(dtype));
     ProgramBuilder builder(2, kRows, 64);
     Step step;
@@ -66,6 +77,7 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
     step.accumulate = true;
     step.n_experts = kExperts;
     step.n_chosen = kChosen;
+    step.weighs_input = weighs_input;
     step.in = builder.AddValue(kWidth);
     step.out = builder.AddValue(kWidth);
     step.routes = builder.AddValue(2 * kChosen);
@@ -111,9 +123,11 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
     };
     std::vector<double> expected(before.begin(), before.end());
     for (uint32_t row = 0; row < kRows; ++row) {
-      const std::vector<double> in(x.begin() + row * kWidth, x.begin() + (row + 1) * kWidth);
       for (uint32_t i = 0; i < kChosen; ++i) {
         const auto e = static_cast<size_t>(routes[row * 4 + i]);
+        const auto weight = static_cast<double>(routes[row * 4 + kChosen + i]);
+        std::vector<double> in(x.begin() + row * kWidth, x.begin() + (row + 1) * kWidth);
+        for (double& v : in) v *= weighs_input ? weight : 1.0;
         const std::vector<double> gate_up = product(matrices[2 * e], in);
         std::vector<double> activated(kFfn);
         for (uint32_t c = 0; c < kFfn; ++c) {
@@ -121,7 +135,7 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
         }
         const std::vector<double> out = product(matrices[2 * e + 1], activated);
         for (uint32_t c = 0; c < kWidth; ++c) {
-          expected[row * kWidth + c] += static_cast<double>(routes[row * 4 + kChosen + i]) * out[c];
+          expected[row * kWidth + c] += (weighs_input ? 1.0 : weight) * out[c];
         }
       }
     }
@@ -136,17 +150,20 @@ INSTANTIATE_TEST_SUITE_P(Backends, ExpertsTest, testing::ValuesIn(AllBackends())
 
 TEST(RouteTest, EqualAndDamagedLogits_GiveDifferentValidIds) {
   std::vector<float> equal(6, 1.0f), routes(6);
-  Route(equal.data(), 6, 3, true, routes.data());
+  Route({6, 3, true, RouteScore::kSoftmax}, equal.data(), routes.data());
   EXPECT_EQ((std::vector<float>{0, 1, 2}), std::vector<float>(routes.begin(), routes.begin() + 3));
   EXPECT_FLOAT_EQ(1.0f / 3, routes[3]);
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
   for (std::vector<float> logits :
        {std::vector<float>(6, nan), std::vector<float>{0, nan, 1, 2, nan, 3},
         std::vector<float>{inf, inf, -inf, -inf, 0, inf}}) {
-    Route(logits.data(), 6, 3, false, routes.data());
-    const std::set<float> ids(routes.begin(), routes.begin() + 3);
-    EXPECT_EQ(3u, ids.size());
-    for (float id : ids) EXPECT_TRUE(id >= 0 && id < 6);
+    for (RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
+      std::vector<float> damaged = logits;
+      Route({6, 3, false, score}, damaged.data(), routes.data());
+      const std::set<float> ids(routes.begin(), routes.begin() + 3);
+      EXPECT_EQ(3u, ids.size());
+      for (float id : ids) EXPECT_TRUE(id >= 0 && id < 6);
+    }
   }
 }
 

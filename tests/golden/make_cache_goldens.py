@@ -86,6 +86,13 @@ def compare_cache(model, ids, n_prompt, cache, everything):
   return layers
 
 
+def pairs_apart(config, layer, keys):
+  """Rotated neighbours (0, 1), (2, 3), ... as a bundle has them: half of a head apart."""
+  if config.model_type != "llama4_text" or not config.no_rope_layers[layer]:
+    return keys
+  return torch.cat([keys[..., 0::2], keys[..., 1::2]], dim=-1)
+
+
 def make_kv(name, model, ids, n_prompt):
   everything = run(model, ids, n_prompt, transformers.DynamicCache())
   if any(type(layer).__name__ != "DynamicLayer" for layer in everything.layers):
@@ -93,14 +100,18 @@ def make_kv(name, model, ids, n_prompt):
   config = model.config
   caches = {}
   # Models that make their masks themselves tell caches nothing of their windows, and a static cache
-  # gives them other results.
-  if model._can_compile_fullgraph:
+  # gives them other results. Chunks in a static cache end in a TypeError (transformers 5.12).
+  if getattr(config, "attention_chunk_size", None):
+    # What these hold reaches back a chunk's length, to where no later token looks.
+    compare_cache(model, ids, n_prompt, transformers.DynamicCache(config=config), everything)
+  elif model._can_compile_fullgraph:
     caches["DynamicCache"] = compare_cache(model, ids, n_prompt,
                                            transformers.DynamicCache(config=config), everything)
     caches["StaticCache"] = compare_cache(
         model, ids, n_prompt,
         transformers.StaticCache(config=config, max_cache_len=len(ids) + 9), everything)
-  keys = torch.stack([layer.keys[0] for layer in everything.layers])
+  keys = torch.stack([pairs_apart(config, i, layer.keys[0])
+                      for i, layer in enumerate(everything.layers)])
   vals = torch.stack([layer.values[0] for layer in everything.layers])
   n, head_dim = len(ids), keys.shape[-1]
   # The ends, both sides of the borders of pages of 8 and 16, and what lies in windows of 8 and 16.

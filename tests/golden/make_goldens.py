@@ -179,6 +179,21 @@ CASES = {
          "max_position_embeddings": 256, "layer_norm_epsilon": 1e-5,
          "activation_function": "gelu_new", "tie_word_embeddings": True, "bos_token_id": 1,
          "eos_token_id": 2, "dtype": "float32"}, 1, {}),
+    "sinks": (
+        config("GptOssForCausalLM", "gpt_oss", num_local_experts=5, num_experts_per_tok=2,
+               intermediate_size=52, sliding_window=9, attention_bias=True, pad_token_id=0,
+               layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+               rope_parameters=rope(150000.0, rope_type="yarn", factor=4.0, beta_fast=32.0,
+                                    beta_slow=1.0, truncate=False,
+                                    original_max_position_embeddings=32)), 12, {}),
+    "chunks": (
+        config("Llama4ForCausalLM", "llama4_text", num_local_experts=3, num_experts_per_tok=2,
+               intermediate_size=52, intermediate_size_mlp=172, attention_chunk_size=16,
+               use_qk_norm=True, attn_temperature_tuning=True, floor_scale=8, attn_scale=0.3,
+               no_rope_layers=[1, 0, 1], moe_layers=[1, 2], interleave_moe_layer_step=1,
+               attention_bias=False, pad_token_id=0,
+               layer_types=["chunked_attention", "full_attention", "chunked_attention"],
+               rope_parameters=rope(500000.0)), 3, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"

@@ -43,6 +43,27 @@ struct Gelu {
   }
 };
 
+// What makes a gated function of one that is applied to the gate alone.
+template <class Function>
+struct TimesUp {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V gate, V up) const {
+    return hwy::HWY_NAMESPACE::Mul(Function()(d, gate), up);
+  }
+};
+
+struct ClampedSwiglu {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V gate, V up) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V most = hn::Set(d, limit), one = hn::Set(d, 1.0f);
+    const V g = hn::Min(gate, most), u = hn::Max(hn::Neg(most), hn::Min(up, most));
+    const V e = VecExp(d, hn::Mul(g, hn::Set(d, -1.702f)));
+    return hn::Mul(hn::Div(g, hn::Add(one, e)), hn::Add(u, one));
+  }
+  float limit;
+};
+
 template <class Function>
 HWY_INLINE void GatedRow(Function f, const float* in, size_t n, float* out) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -51,11 +72,11 @@ HWY_INLINE void GatedRow(Function f, const float* in, size_t n, float* out) {
   const float* up = in + n;
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(hn::Mul(f(d, hn::LoadU(d, in + i)), hn::LoadU(d, up + i)), d, out + i);
+    hn::StoreU(f(d, hn::LoadU(d, in + i), hn::LoadU(d, up + i)), d, out + i);
   }
   if (i < n) {
     const size_t rest = n - i;
-    const auto y = hn::Mul(f(d, hn::LoadN(d, in + i, rest)), hn::LoadN(d, up + i, rest));
+    const auto y = f(d, hn::LoadN(d, in + i, rest), hn::LoadN(d, up + i, rest));
     hn::StoreN(y, d, out + i, rest);
   }
 }
@@ -70,11 +91,12 @@ HWY_INLINE void PlainRow(Function f, float* x, size_t n) {
   }
 }
 
-void GatedAct(const float* in, uint32_t n, Activation activation, float* out) {
+void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out) {
   switch (activation) {
-    case Activation::kSilu: GatedRow(Silu(), in, n, out); return;
-    case Activation::kGeluTanh: GatedRow(GeluTanh(), in, n, out); return;
-    case Activation::kGelu: GatedRow(Gelu(), in, n, out); return;
+    case Activation::kSilu: GatedRow(TimesUp<Silu>(), in, n, out); return;
+    case Activation::kGeluTanh: GatedRow(TimesUp<GeluTanh>(), in, n, out); return;
+    case Activation::kGelu: GatedRow(TimesUp<Gelu>(), in, n, out); return;
+    case Activation::kClampedSwiglu: GatedRow(ClampedSwiglu{limit}, in, n, out); return;
   }
 }
 
@@ -83,6 +105,7 @@ void Act(float* x, uint32_t n, Activation activation) {
     case Activation::kSilu: PlainRow(Silu(), x, n); return;
     case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
     case Activation::kGelu: PlainRow(Gelu(), x, n); return;
+    case Activation::kClampedSwiglu: return;  // CheckProgram refuses it
   }
 }
 

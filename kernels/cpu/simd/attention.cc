@@ -230,6 +230,12 @@ class TileRunner {
     }
     std::memset(s_.sums, 0, queries_ * stride * sizeof(float));
     std::memset(s_.total, 0, size_t{queries_} * kMaxLanes * sizeof(float));
+    if (tile_.sinks == nullptr) return;
+    // As a token whose value is zero.
+    for (uint32_t q = 0; q < queries_; ++q) {
+      s_.max[q] = tile_.sinks[tile_.first_head + q % tile_.n_heads];
+      s_.total[size_t{q} * kMaxLanes] = 1.0f;
+    }
   }
 
   // Positions [position, position + n), which lie in one page from `slot` on.

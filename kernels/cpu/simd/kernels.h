@@ -22,8 +22,9 @@ struct NormArgs {
 };
 using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float* out);
 
-// out[n] = activation(gate) * up with in = [gate | up].
-using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float* out);
+// out[n] = activation(gate) * up with in = [gate | up]. limit: of kClampedSwiglu.
+using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float limit,
+                            float* out);
 
 // x[n] = activation(x).
 using ActFn = void (*)(float* x, uint32_t n, Activation activation);
@@ -67,6 +68,7 @@ struct AttentionTile {
   size_t q_stride;
   float* out;
   size_t out_stride;
+  const float* sinks;  // [all heads], or null
   std::byte* scratch;  // AttentionScratchBytes(kind)
 };
 using AttentionFn = void (*)(const AttentionTile& tile);
