@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/check_state.h"
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 
@@ -48,7 +49,8 @@ class Checker {
 
   Status CheckKind(uint32_t index) {
     const AttentionKind& kind = program_.kinds[index];
-    if (kind.group >= program_.kv_groups.size() || kind.n_kv_heads == 0 || kind.n_heads == 0 ||
+    if (kind.n_heads == 0) return Status::kOk;
+    if (kind.group >= program_.kv_groups.size() || kind.n_kv_heads == 0 ||
         kind.n_heads % kind.n_kv_heads != 0 || kind.head_dim == 0 || kind.head_dim > kMaxHeadDim) {
       return diag_->Fail(Status::kUnsupported,
                          "attention kind %u: %u heads, %u kv heads, head_dim %u, group %u of %zu",
@@ -108,6 +110,7 @@ class Checker {
   Status CheckAttentionStep(const Step& step) {
     if (step.kind >= program_.kinds.size()) return Bad(step, "kind", step.kind, 0);
     const AttentionKind& kind = program_.kinds[step.kind];
+    if (kind.n_heads == 0) return Bad(step, "heads", 0, 1);
     const KvGroup& group = program_.kv_groups[kind.group];
     if (step.group_layer >= group.n_layers) {
       return Bad(step, "group_layer", step.group_layer, group.n_layers);
@@ -221,6 +224,8 @@ class Checker {
         return CheckValue(step, step.in, "input width", Width(step.in));
       case Op::kRoute: return CheckRoute(step);
       case Op::kExperts: return CheckExperts(step);
+      case Op::kConv:
+      case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {
@@ -247,7 +252,7 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   const KvGroup& group = program.kv_groups[group_index];
   uint32_t first_read = first_position;
   for (const AttentionKind& kind : program.kinds) {
-    if (kind.group == group_index) {
+    if (kind.n_heads != 0 && kind.group == group_index) {
       first_read = Min(first_read, FirstSeen(first_position, kind, group, table));
     }
   }
@@ -301,6 +306,10 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     }
     next_row += s.n_rows;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
+      if (program.kv_groups[g].state_floats != 0) {
+        ARN_TRY(CheckStateTable(program, g, s, diag));
+        continue;
+      }
       ARN_TRY(
           CheckTable(program, g, s.tables[g], s.first_position, static_cast<uint32_t>(end), diag));
     }

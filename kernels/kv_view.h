@@ -18,6 +18,10 @@
 //            large in all tokens, so each channel has its own range over group_size tokens
 //     of V   [n_kv_heads, page_tokens, ceil(head_dim / group_size), 2]: per token
 // (Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache", 2024.)
+//
+// A group of layers that keep a state of a fixed size instead of keys and values has slots for
+// pages: a slot is one sequence's states after its last token, f32, per layer of the group
+// state_floats of them, each layer's 64-byte aligned.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +46,9 @@ struct KvPages {
   Slice pool;  // n_pages * page_bytes in Region::kKv
 };
 
+// Tokens "in a page" of a group of states: more than any sequence has.
+inline constexpr uint32_t kStatePageTokens = 1u << 31;
+
 struct KvGroup {
   DType k_type = DType::kF32;  // of open pages: kF32, kF16 or kInt8
   DType v_type = DType::kF32;
@@ -54,6 +61,8 @@ struct KvGroup {
   uint32_t sealed_v_bits = 0;
   uint32_t group_size = 0;  // tokens (K) and channels (V) that share a range; divides page_tokens
   KvPages sealed;           // n_pages 0: no page is ever sealed
+
+  uint32_t state_floats = 0;  // of each layer; 0: the group is one of keys and values
 
   const KvPages& pages(uint32_t kind) const { return kind == 0 ? open : sealed; }
 };
@@ -68,6 +77,10 @@ constexpr uint32_t KindOfPage(uint32_t page) { return page >> 31; }
 // One sequence's pages in one group: token position p lives in page pages[p / page_tokens -
 // first_page] at slot p % page_tokens. Positions before first_page * page_tokens are gone: no query
 // sees them.
+//
+// In a group of states: pages[0] is the slot with the state before the first of the run's rows, if
+// there are tokens before it, and the table's last page is the slot that gets the state after the
+// last row. They are never the same one, so that a run that fails leaves the state as it was.
 struct PageTable {
   const uint32_t* pages = nullptr;
   uint32_t n_pages = 0;

@@ -17,6 +17,8 @@ const char* OpName(Op op) {
     case Op::kRoute: return "route";
     case Op::kExperts: return "experts";
     case Op::kLogits: return "logits";
+    case Op::kConv: return "conv";
+    case Op::kScan: return "scan";
   }
   return "unknown op";
 }

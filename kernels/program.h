@@ -25,8 +25,10 @@ enum class Op : uint8_t {
   kRoute,       // router logits in -> out [n_chosen ids, n_chosen weights]: the experts of each row
   kExperts,     // in and routes -> out +=: the weighted sum of what each row's experts make of it
   kLogits,      // in -> logits (final norm + head) of the rows that were asked for
+  kConv,        // in -> out: each channel's convolution over the tokens of its sequence
+  kScan,        // in, time steps and mix -> out: a state that each token decays and adds to
 };
-inline constexpr uint32_t kOpCount = 11;
+inline constexpr uint32_t kOpCount = 13;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 enum class Activation : uint8_t {
@@ -54,6 +56,9 @@ using ValueId = uint16_t;   // index into Program::values
 using WeightId = uint32_t;  // index into Program::weights
 // Heads wider than this have no place in the kernels' scratch.
 inline constexpr uint32_t kMaxHeadDim = 1024;
+// Neither have longer convolutions, nor more states a channel.
+inline constexpr uint32_t kMaxConvTaps = 64;
+inline constexpr uint32_t kMaxScanStates = 256;
 inline constexpr WeightId kNoWeight = UINT32_MAX;
 inline constexpr ValueId kNoValue = UINT16_MAX;
 inline constexpr uint32_t kNoRope = UINT32_MAX;
@@ -69,7 +74,7 @@ struct Value {
 
 // What a layer's attention needs besides its weights. Layers of the same kind share one entry.
 struct AttentionKind {
-  uint32_t n_heads = 0;
+  uint32_t n_heads = 0;     // 0: layers of this kind have no attention, the rest says nothing
   uint32_t n_kv_heads = 0;  // divides n_heads
   uint32_t head_dim = 0;
   uint32_t window = 0;   // a query at p sees keys at p - window + 1 .. p; 0: all up to p
@@ -110,7 +115,7 @@ struct Step {
   NormKind norm_kind = NormKind::kRms;        // kNorm, kLogits
   uint16_t layer = 0;                         // for messages and dumps
   uint16_t kind = 0;                          // kQkvRope, kAttention: index into Program::kinds
-  uint16_t group_layer = 0;  // kQkvRope, kAttention: layer's index inside its KV group
+  uint16_t group_layer = 0;  // kQkvRope, kAttention, kConv, kScan: index inside the KV group
   ValueId in = kNoValue;
   ValueId out = kNoValue;
   ValueId angles = kNoValue;   // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
@@ -125,7 +130,7 @@ struct Step {
   WeightId q_norm = kNoWeight;  // kQkvRope: RMSNorm of each head when it has head_dim elements, of
   WeightId k_norm = kNoWeight;  // all q (k) heads as one when it has theirs
   WeightId norm = kNoWeight;    // kLogits: the final norm
-  WeightId bias = kNoWeight;    // NormKind::kLayer
+  WeightId bias = kNoWeight;    // NormKind::kLayer; kConv
   WeightId positions = kNoWeight;  // kEmbed: f32 rows, one for each position, or none
   WeightId sinks = kNoWeight;      // kAttention: [n_heads], a score of each head's softmax that
                                    // takes its share and adds nothing; or none
@@ -134,6 +139,17 @@ struct Step {
   float softcap = 0.0f;            // kLogits: as AttentionKind's, after the factor
   float activation_limit = 0.0f;   // kGatedAct, kExperts: of Activation::kClampedSwiglu
   uint16_t rope = 0;               // kRopeAngles
+  // kConv: of the last [taps, columns of weight] inputs of a sequence, oldest first; `bias` may be
+  // there. The input is the last columns of `in`; when is_gated, `in` is [b | c | x], the input is
+  // b * x and the result is multiplied by c.
+  // kScan: weight is [states, width of in], the rates of decay, negative; the result goes into the
+  // last columns of `out`.
+  bool is_gated = false;
+  ValueId time_steps = kNoValue;  // kScan: [width of in], before the softplus
+  ValueId mix = kNoValue;         // kScan: [2 states]: what goes into the states, what out of them
+  WeightId skip = kNoWeight;      // kScan: [width of in], of the input that passes by
+  uint16_t group = 0;             // kConv, kScan: index into kv_groups, one of states
+  uint32_t state_offset = 0;      // kConv, kScan: elements from the start of the layer's state
 };
 
 struct Program {

@@ -58,7 +58,9 @@ bool UsedInProduct(const Program& program, WeightId id) {
 
 uint64_t ThreadScratchBytes(const Program& program) {
   uint64_t bytes = 0;
-  for (const AttentionKind& kind : program.kinds) bytes = Max(bytes, AttentionScratchBytes(kind));
+  for (const AttentionKind& kind : program.kinds) {
+    if (kind.n_heads != 0) bytes = Max(bytes, AttentionScratchBytes(kind));
+  }
   return bytes;
 }
 

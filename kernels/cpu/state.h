@@ -28,6 +28,10 @@ struct State {
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out);
 
+// kConv and kScan over all rows of a run.
+void RunConv(const State& state, const Step& step, const RunArgs& args);
+void RunScan(const State& state, const Step& step, const RunArgs& args);
+
 // One step over all rows of a run; args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);
 

@@ -252,6 +252,8 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kRoute: return runner.Route(step);
     case Op::kExperts: return runner.Experts(step);
     case Op::kLogits: return runner.Logits(step);
+    case Op::kConv: return RunConv(state, step, args);
+    case Op::kScan: return RunScan(state, step, args);
   }
 }
 

@@ -114,6 +114,8 @@ class Runner {
         return;
       case Op::kExperts: RunExperts(step, rows); return;
       case Op::kLogits: reference::Logits(state_, step, args_); return;
+      case Op::kConv: RunConv(step); return;
+      case Op::kScan: RunScan(step); return;
     }
   }
 
@@ -154,6 +156,38 @@ class Runner {
       a.position = position;
       reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
     });
+  }
+
+  void RunConv(const Step& step) {
+    const Weight& weight = program_.weights[step.weight];
+    reference::ConvArgs a = {};
+    a.weight = state_.Vector(step.weight);
+    a.bias = state_.Vector(step.bias);
+    a.taps = weight.rows;
+    a.width = weight.cols;
+    a.is_gated = step.is_gated;
+    a.in_stride = Width(step.in);
+    for (const SequenceRows& s : args_.sequences) {
+      a.state = StateSlotOf(program_, state_.memory, step, s);
+      reference::Conv(a, Row(step.in, s.first_row), s.n_rows, Row(step.out, s.first_row));
+    }
+  }
+
+  void RunScan(const Step& step) {
+    const Weight& rates = program_.weights[step.weight];
+    reference::ScanArgs a = {};
+    a.rates = state_.Vector(step.weight);
+    a.skip = state_.Vector(step.skip);
+    a.n_states = rates.rows;
+    a.width = rates.cols;
+    a.out_stride = Width(step.out);
+    for (const SequenceRows& s : args_.sequences) {
+      a.state = StateSlotOf(program_, state_.memory, step, s);
+      a.time_steps = Row(step.time_steps, s.first_row);
+      a.mix = Row(step.mix, s.first_row);
+      float* out = Row(step.out, s.first_row) + Width(step.out) - rates.cols;
+      reference::Scan(a, Row(step.in, s.first_row), s.n_rows, out);
+    }
   }
 
   // Row by row, its experts in their order. A weight of the input is applied to a copy of it.

@@ -8,6 +8,7 @@
 
 #include "kernels/kv_page.h"
 #include "kernels/program.h"
+#include "kernels/state_slot.h"
 #include "platform/base/span.h"
 
 namespace arn::reference {
@@ -87,6 +88,33 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
 
 // x[n] = activation(x[n]).
 void Act(float* x, uint32_t n, Activation activation);
+
+// Consecutive tokens of one sequence: out [n_rows, width]; `in` has rows of in_stride, of which the
+// last `width` columns are convolved, or with is_gated [b | c | x]: out = c * conv(b * x).
+// state: the last [taps - 1, width] inputs, oldest first.
+struct ConvArgs {
+  const float* weight;  // [taps, width], the tap of the oldest input first
+  const float* bias;    // [width], or null
+  uint32_t taps;
+  uint32_t width;
+  bool is_gated;
+  uint64_t in_stride;
+  StateSlot state;
+};
+void Conv(const ConvArgs& args, const float* in, uint32_t n_rows, float* out);
+
+// Consecutive tokens of one sequence: x [n_rows, width] -> out, rows of out_stride.
+struct ScanArgs {
+  const float* rates;       // [n_states, width]
+  const float* skip;        // [width]
+  const float* time_steps;  // [n_rows, width]
+  const float* mix;         // [n_rows, 2, n_states]: B, then C
+  uint32_t n_states;
+  uint32_t width;
+  uint64_t out_stride;
+  StateSlot state;  // [n_states, width]
+};
+void Scan(const ScanArgs& args, const float* x, uint32_t n_rows, float* out);
 
 // softcap * tanh(x / softcap), or x when softcap is 0 (Bello et al., 2016, arXiv:1611.09940).
 float Softcap(float x, float softcap);

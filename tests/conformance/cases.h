@@ -82,6 +82,22 @@ struct SealedBits {
 };
 inline constexpr SealedBits kSealedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
 
+// Layers with a state: taps of a convolution, channels, and whether its input is [b | c | x];
+// states of a scan. Tails of every vector, one channel, a tile and more.
+struct ConvShape {
+  uint32_t taps, width;
+  bool is_gated, has_bias;
+};
+inline constexpr ConvShape kConvShapes[] = {
+    {1, 5, false, true},  {4, 1, false, false}, {4, 33, false, true},  {4, 172, false, true},
+    {3, 64, true, false}, {3, 77, true, true},  {2, 1537, true, true}, {64, 18, false, true},
+};
+struct ScanShape {
+  uint32_t n_states, width;
+};
+inline constexpr ScanShape kScanShapes[] = {{1, 1},   {16, 128}, {5, 33},
+                                            {256, 7}, {3, 1537}, {16, 172}};
+
 // What a run of several sequences looks like: rows and how many tokens came before.
 struct SequenceShape {
   uint32_t n_rows, n_before;

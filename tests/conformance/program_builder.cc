@@ -198,6 +198,18 @@ void ProgramBuilder::AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_b
   pages.page_bytes = pages.layer_bytes * g.n_layers;
 }
 
+uint32_t ProgramBuilder::AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots) {
+  KvGroup g;
+  g.n_layers = n_layers;
+  g.page_tokens = kStatePageTokens;
+  g.state_floats = state_floats;
+  g.open.n_pages = n_slots;
+  g.open.layer_bytes = AlignUp(state_floats * sizeof(float), kSliceAlign);
+  g.open.page_bytes = g.open.layer_bytes * n_layers;
+  groups_.push_back(g);
+  return static_cast<uint32_t>(groups_.size() - 1);
+}
+
 Program ProgramBuilder::Build(Layout* layout) {
   auto place = [&](Region region, uint64_t count, uint64_t bytes) {
     Result<Slice> slice = layout->AddArray(region, count, bytes);

@@ -60,6 +60,8 @@ class ProgramBuilder {
   // Gives the kind's group a pool of sealed pages.
   void AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
                       uint32_t n_pages);
+  // A group of n_layers with states of so many floats; returns its index.
+  uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }
 
   // Valid while the builder lives and nothing is added. Places values and logits in `layout`.

@@ -17,6 +17,8 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->attention = ChooseAttention();
   out->f16_matmul = ChooseF16Matmul();
   out->bf16_matmul = ChooseBf16Matmul();
+  out->conv = ChooseConv();
+  out->scan = ChooseScan();
 }
 
 }  // namespace arn::cpu

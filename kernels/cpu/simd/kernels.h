@@ -9,6 +9,7 @@
 #include "kernels/kv_page.h"
 #include "kernels/logits_ops.h"
 #include "kernels/program.h"
+#include "kernels/state_slot.h"
 
 namespace arn::cpu {
 
@@ -89,6 +90,36 @@ struct HalfMatmulArgs {
 };
 using HalfMatmulFn = void (*)(const HalfMatmulArgs& args);
 
+// Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. All pointers
+// are those of channel 0.
+struct ConvTile {
+  const float* weight;  // [taps, width]
+  const float* bias;    // [width], or null
+  uint32_t taps, width;
+  const float* x;  // rows of in_stride
+  const float* b;  // x is multiplied by it; rows of in_stride, or null with c
+  const float* c;  // the result is multiplied by it
+  size_t in_stride;
+  StateSlot state;  // [taps - 1, width]
+  uint32_t first, last, n_rows;
+  float* out;  // [n_rows, width]
+};
+using ConvFn = void (*)(const ConvTile& tile);
+
+struct ScanTile {
+  const float* rates;       // [n_states, width]
+  const float* skip;        // [width]
+  const float* time_steps;  // [n_rows, width]
+  const float* mix;         // [n_rows, 2, n_states]
+  uint32_t n_states, width;
+  StateSlot state;  // [n_states, width]
+  uint32_t first, last, n_rows;
+  const float* x;  // [n_rows, width]
+  float* out;      // rows of out_stride
+  size_t out_stride;
+};
+using ScanFn = void (*)(const ScanTile& tile);
+
 struct SimdKernels {
   NormFn norm;
   GatedActFn gated_act;
@@ -99,6 +130,8 @@ struct SimdKernels {
   AttentionFn attention;
   HalfMatmulFn f16_matmul;
   HalfMatmulFn bf16_matmul;
+  ConvFn conv;
+  ScanFn scan;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -112,5 +145,7 @@ QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
 HalfMatmulFn ChooseF16Matmul();
 HalfMatmulFn ChooseBf16Matmul();
+ConvFn ChooseConv();
+ScanFn ChooseScan();
 
 }  // namespace arn::cpu

@@ -1,0 +1,117 @@
+#include "kernels/check_state.h"
+
+namespace arn {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Program& program, const Step& step, uint32_t index, Diag* diag)
+      : program_(program), step_(step), index_(index), diag_(diag) {}
+
+  Status Conv() {
+    const Weight* weight = nullptr;
+    ARN_TRY(Rows("taps", kMaxConvTaps, &weight));
+    const uint32_t width = weight->cols;
+    if (step_.bias != kNoWeight) ARN_TRY(Vector("bias", step_.bias, width));
+    if (step_.in == step_.out) return Bad("output", step_.out, kNoValue);
+    ARN_TRY(Equals("output width", Width(step_.out), width));
+    const uint32_t least = step_.is_gated ? 3 * width : width;
+    if (step_.is_gated) ARN_TRY(Equals("input width", Width(step_.in), least));
+    if (Width(step_.in) < least) return Bad("input width", Width(step_.in), least);
+    return State(uint64_t{weight->rows - 1} * width);
+  }
+
+  Status Scan() {
+    const Weight* rates = nullptr;
+    ARN_TRY(Rows("states", kMaxScanStates, &rates));
+    const uint32_t width = rates->cols;
+    ARN_TRY(Vector("skip", step_.skip, width));
+    ARN_TRY(Equals("input width", Width(step_.in), width));
+    ARN_TRY(Equals("time steps' width", Width(step_.time_steps), width));
+    ARN_TRY(Equals("mix's width", Width(step_.mix), 2 * rates->rows));
+    if (Width(step_.out) < width) return Bad("output width", Width(step_.out), width);
+    return State(uint64_t{rates->rows} * width);
+  }
+
+ private:
+  Status Bad(const char* what, uint64_t found, uint64_t expected) {
+    return diag_->Fail(Status::kBadArgument,
+                       "program step %u (%s, layer %u): %s is %llu, expected %llu", index_,
+                       OpName(step_.op), step_.layer, what, static_cast<unsigned long long>(found),
+                       static_cast<unsigned long long>(expected));
+  }
+  Status Equals(const char* what, uint64_t found, uint64_t expected) {
+    return found == expected ? Status::kOk : Bad(what, found, expected);
+  }
+  uint32_t Width(ValueId id) const {
+    return id < program_.values.size() ? program_.values[id].width : 0;
+  }
+
+  // The step's weight: f32 rows, at most `most` of them, of at most 2^20 columns.
+  Status Rows(const char* what, uint32_t most, const Weight** out) {
+    if (step_.weight >= program_.weights.size()) return Bad("weight", step_.weight, 0);
+    const Weight& weight = program_.weights[step_.weight];
+    if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows) {
+      return diag_->Fail(Status::kUnsupported,
+                         "program step %u (%s, layer %u): %s are not f32 rows", index_,
+                         OpName(step_.op), step_.layer, what);
+    }
+    if (weight.rows == 0 || weight.rows > most) return Bad(what, weight.rows, most);
+    if (weight.cols == 0 || weight.cols > (1u << 20)) return Bad("channels", weight.cols, 1u << 20);
+    *out = &weight;
+    return Status::kOk;
+  }
+
+  Status Vector(const char* what, WeightId id, uint32_t size) {
+    if (id >= program_.weights.size()) return Bad(what, id, 0);
+    const Weight& weight = program_.weights[id];
+    if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
+        weight.rows != 1) {
+      return diag_->Fail(Status::kUnsupported,
+                         "program step %u (%s, layer %u): %s is no f32 vector", index_,
+                         OpName(step_.op), step_.layer, what);
+    }
+    return Equals(what, weight.cols, size);
+  }
+
+  Status State(uint64_t floats) {
+    if (step_.group >= program_.kv_groups.size()) return Bad("group", step_.group, 0);
+    const KvGroup& group = program_.kv_groups[step_.group];
+    if (step_.group_layer >= group.n_layers) {
+      return Bad("group_layer", step_.group_layer, group.n_layers);
+    }
+    const uint64_t end = step_.state_offset + floats;
+    return end <= group.state_floats ? Status::kOk : Bad("state's end", end, group.state_floats);
+  }
+
+  const Program& program_;
+  const Step& step_;
+  const uint32_t index_;
+  Diag* const diag_;
+};
+
+}  // namespace
+
+Status CheckStateStep(const Program& program, const Step& step, uint32_t index, Diag* diag) {
+  Checker checker(program, step, index, diag);
+  return step.op == Op::kConv ? checker.Conv() : checker.Scan();
+}
+
+Status CheckStateTable(const Program& program, uint32_t group, const SequenceRows& rows,
+                       Diag* diag) {
+  const PageTable& table = rows.tables[group];
+  const uint32_t n_slots = program.kv_groups[group].open.n_pages;
+  const uint32_t n = rows.first_position == 0 ? 1 : 2;
+  if (table.pages == nullptr || table.first_page != 0 || table.n_pages < n) {
+    return diag->Fail(Status::kInternal, "state group %u: %u slots from %u on, a run needs %u",
+                      group, table.n_pages, table.first_page, n);
+  }
+  const uint32_t from = table.pages[0], to = table.pages[table.n_pages - 1];
+  if (to >= n_slots || from >= n_slots || (n == 2 && from == to)) {
+    return diag->Fail(Status::kInternal, "state group %u: slots %u and %u of %u", group, from, to,
+                      n_slots);
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

@@ -1,0 +1,94 @@
+// The steps that keep a state: how their channels are shared among threads. Each channel of each
+// sequence is one chain over the tokens, the same whatever the tiles.
+#include "kernels/cpu/state.h"
+#include "kernels/state_slot.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+// Products that are worth a thread of their own: some microseconds of work.
+constexpr uint64_t kProductsPerTask = 16 * 1024;
+// Whole vectors of every instruction set, and whole cache lines.
+constexpr uint64_t kLeastChannels = 32;
+
+const float* FloatsOf(const Program& program, WeightId id) {
+  return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program.weights[id].data);
+}
+
+float* RowOf(const State& state, ValueId id, uint32_t row) {
+  const Value& value = state.program->values[id];
+  return state.memory.As<float>(value.slice) + uint64_t{row} * value.width;
+}
+
+// body(sequence, first, last) for the channels [first, last) of each sequence; a channel of a row
+// takes so many products.
+template <typename Body>
+void ForChannels(const State& state, const RunArgs& args, uint32_t width, uint32_t products,
+                 const Body& body) {
+  const uint64_t a_channel = args.tokens.size() * products / args.sequences.size() + 1;
+  const uint64_t tile = AlignUp(kProductsPerTask / a_channel + 1, kLeastChannels);
+  const uint64_t tiles = CeilDiv(width, tile);
+  state.threads.ForEach(static_cast<size_t>(tiles * args.sequences.size()),
+                        [&](size_t, size_t task) {
+                          const uint64_t first = task % tiles * tile;
+                          body(args.sequences[task / tiles], static_cast<uint32_t>(first),
+                               static_cast<uint32_t>(Min<uint64_t>(first + tile, width)));
+                        });
+}
+
+}  // namespace
+
+void RunConv(const State& state, const Step& step, const RunArgs& args) {
+  const Program& program = *state.program;
+  const Weight& weight = program.weights[step.weight];
+  ConvTile base = {};
+  base.weight = FloatsOf(program, step.weight);
+  base.bias = FloatsOf(program, step.bias);
+  base.taps = weight.rows;
+  base.width = weight.cols;
+  base.in_stride = program.values[step.in].width;
+  ForChannels(state, args, weight.cols, weight.rows,
+              [&](const SequenceRows& s, uint32_t first, uint32_t last) {
+                ConvTile tile = base;
+                const float* in = RowOf(state, step.in, s.first_row);
+                tile.x = in + base.in_stride - base.width;
+                if (step.is_gated) {
+                  tile.b = in;
+                  tile.c = in + base.width;
+                }
+                tile.state = StateSlotOf(program, state.memory, step, s);
+                tile.first = first;
+                tile.last = last;
+                tile.n_rows = s.n_rows;
+                tile.out = RowOf(state, step.out, s.first_row);
+                state.simd.conv(tile);
+              });
+}
+
+void RunScan(const State& state, const Step& step, const RunArgs& args) {
+  const Program& program = *state.program;
+  const Weight& rates = program.weights[step.weight];
+  ScanTile base = {};
+  base.rates = FloatsOf(program, step.weight);
+  base.skip = FloatsOf(program, step.skip);
+  base.n_states = rates.rows;
+  base.width = rates.cols;
+  base.out_stride = program.values[step.out].width;
+  // An exponential is worth some products.
+  ForChannels(state, args, rates.cols, 8 * rates.rows,
+              [&](const SequenceRows& s, uint32_t first, uint32_t last) {
+                ScanTile tile = base;
+                tile.time_steps = RowOf(state, step.time_steps, s.first_row);
+                tile.mix = RowOf(state, step.mix, s.first_row);
+                tile.state = StateSlotOf(program, state.memory, step, s);
+                tile.first = first;
+                tile.last = last;
+                tile.n_rows = s.n_rows;
+                tile.x = RowOf(state, step.in, s.first_row);
+                tile.out = RowOf(state, step.out, s.first_row) + base.out_stride - base.width;
+                state.simd.scan(tile);
+              });
+}
+
+}  // namespace arn::cpu

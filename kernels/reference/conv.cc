@@ -1,0 +1,33 @@
+#include "kernels/reference/ops.h"
+
+namespace arn::reference {
+
+// A causal depthwise convolution, as torch.nn.Conv1d(groups = channels) after taps - 1 zeros on the
+// left; with b and c the gated short convolution of LFM2 (Liquid AI, 2025; transformers'
+// Lfm2ShortConv).
+void Conv(const ConvArgs& a, const float* in, uint32_t n_rows, float* out) {
+  const uint32_t width = a.width, kept = a.taps - 1;
+  const float* x = in + a.in_stride - width;
+  // The input of row t of this run; before it those that the state has, oldest first.
+  const auto input = [&](uint32_t row_and_kept, uint32_t c) {
+    if (row_and_kept < kept) {
+      return a.state.from == nullptr ? 0.0f : a.state.from[uint64_t{row_and_kept} * width + c];
+    }
+    const uint64_t at = (row_and_kept - kept) * a.in_stride + c;
+    return a.is_gated ? in[at] * x[at] : x[at];
+  };
+  for (uint32_t t = 0; t < n_rows; ++t) {
+    for (uint32_t c = 0; c < width; ++c) {
+      float sum = a.bias == nullptr ? 0.0f : a.bias[c];
+      for (uint32_t k = 0; k < a.taps; ++k)
+        sum += a.weight[uint64_t{k} * width + c] * input(t + k, c);
+      if (a.is_gated) sum *= in[t * a.in_stride + width + c];
+      out[uint64_t{t} * width + c] = sum;
+    }
+  }
+  for (uint32_t k = 0; k < kept; ++k) {
+    for (uint32_t c = 0; c < width; ++c) a.state.to[uint64_t{k} * width + c] = input(n_rows + k, c);
+  }
+}
+
+}  // namespace arn::reference
