@@ -90,7 +90,7 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->head_dim = group.head_dim;
   out->window = pages.window;
   out->chunk = pages.chunk;
-  out->page_tokens = group.page_tokens;
+  out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
   out->n_pages = group.open.n_pages;
   out->n_sealed_pages = group.sealed.n_pages;
   out->sealed_page_bytes = group.sealed.page_bytes;
@@ -99,6 +99,7 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->sequence_pages = pages.table_pages;
   out->page_bytes = group.open.page_bytes;
   out->offset = group.open.pool.offset;
+  if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
 }
 
 // The block that a session takes from the OS itself. mmap aligns to the page size, which may be

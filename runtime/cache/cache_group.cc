@@ -39,7 +39,22 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
   if (group->n_sealed_pages != 0) group->n_pages += n_sequences - 1;
 }
 
-uint32_t FirstPositionSeeingOnly(const CacheGroup& group, uint32_t first_held) {
+CacheGroup StateGroupOf(uint32_t n_sequences) {
+  CacheGroup group;
+  group.is_state = true;
+  group.page_tokens = kStatePageTokens;
+  group.table_pages = 2;
+  group.n_pages = 2 * n_sequences;
+  return group;
+}
+
+uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens) {
+  if (group.is_state) return (length != 0 ? 1u : 0u) + (n_tokens != 0 ? 1u : 0u);
+  return CeilDiv(uint64_t{length} + n_tokens, group.page_tokens);
+}
+
+uint32_t FirstPositionToGoOnFrom(const CacheGroup& group, uint32_t first_held, uint32_t length) {
+  if (group.is_state) return length;
   if (first_held == 0) return 0;
   uint64_t position = UINT32_MAX;
   if (group.window != 0) position = uint64_t{first_held} + group.window - 1;

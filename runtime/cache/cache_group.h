@@ -12,6 +12,7 @@ namespace arn {
 inline constexpr uint32_t kNeverSealed = UINT32_MAX;
 
 struct CacheGroup {
+  bool is_state = false;     // its pages are slots of a state: see PageTable
   uint32_t page_tokens = 0;  // a power of two
   uint32_t window = 0;       // as AttentionKind
   uint32_t chunk = 0;        // as AttentionKind
@@ -33,15 +34,23 @@ uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t 
 // Sets n_pages and n_sealed_pages to what n_sequences need at most.
 void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, uint32_t n_sequences);
 
+// A group of slots: for each sequence the one with its state and the one that a run writes.
+CacheGroup StateGroupOf(uint32_t n_sequences);
+
+// Pages that a table has once n_tokens are reserved after `length`.
+uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens);
+
 // A number for each page of both kinds, below n_pages + n_sealed_pages.
 inline uint32_t PageIndex(const CacheGroup& group, uint32_t page) {
   return (page & kSealedPage) != 0 ? group.n_pages + (page & ~kSealedPage) : page;
 }
 
-// The smallest position whose query sees nothing before `first_held`.
-uint32_t FirstPositionSeeingOnly(const CacheGroup& group, uint32_t first_held);
+// The smallest position that a sequence of `length` tokens can go on from: whose query sees nothing
+// before `first_held`, or that the state is of.
+uint32_t FirstPositionToGoOnFrom(const CacheGroup& group, uint32_t first_held, uint32_t length);
 
-// Tokens that a shift drops are a multiple of this: whole pages and chunks of every group.
+// Tokens that a shift drops are a multiple of this: whole pages and chunks of every group, none of
+// which is one of states.
 uint64_t ShiftTokens(Span<const CacheGroup> groups);
 
 }  // namespace arn

@@ -172,6 +172,7 @@ void KvCache::SealOld(uint32_t g) {
 // Whether the first of the new tokens goes into a page that may not be written to: another table
 // names it too, or it is sealed. *index is its place in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
+  if (groups_[g].is_state) return false;  // a run writes a slot of its own
   const PageTable& table = tables(growth.sequence)[g];
   const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
   *index = number - table.first_page;
@@ -197,9 +198,8 @@ Status KvCache::Reserve(Span<const Growth> growths) {
     uint64_t needed = 0;
     for (const Growth& growth : growths) {
       const PageTable& table = Table(growth.sequence, g);
-      const uint64_t end = uint64_t{lengths_[growth.sequence]} + growth.n_tokens;
       const uint64_t held = uint64_t{table.first_page} + table.n_pages;
-      const uint64_t pages = CeilDiv(end, groups_[g].page_tokens);
+      const uint64_t pages = PagesWith(groups_[g], lengths_[growth.sequence], growth.n_tokens);
       if (pages > held) needed += pages - held;
       uint32_t index = 0;
       if (NeedsOwnPage(growth, g, &index)) {
@@ -230,8 +230,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     for (const Growth& growth : growths) {
       PageTable& table = Table(growth.sequence, g);
-      const uint64_t end = uint64_t{lengths_[growth.sequence]} + growth.n_tokens;
-      const uint64_t pages = CeilDiv(end, groups_[g].page_tokens);
+      const uint64_t pages = PagesWith(groups_[g], lengths_[growth.sequence], growth.n_tokens);
       while (uint64_t{table.first_page} + table.n_pages < pages) {
         Pages(growth.sequence, g)[table.n_pages++] = pools_[g].Take();
       }
@@ -241,7 +240,13 @@ Status KvCache::Reserve(Span<const Growth> growths) {
 }
 
 void KvCache::Commit(Span<const Growth> growths) {
-  for (const Growth& growth : growths) lengths_[growth.sequence] += growth.n_tokens;
+  for (const Growth& growth : growths) {
+    lengths_[growth.sequence] += growth.n_tokens;
+    for (uint32_t g = 0; g < n_groups_; ++g) {
+      if (!groups_[g].is_state || Table(growth.sequence, g).n_pages < 2) continue;
+      DropPages(growth.sequence, g, 0, 1);  // the slot before the run
+    }
+  }
 }
 
 void KvCache::Clear(uint32_t sequence) {
@@ -317,7 +322,7 @@ uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   uint32_t first = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
-    first = Max(first, FirstPositionSeeingOnly(groups_[g], held));
+    first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
   return Min(first, lengths_[sequence]);
 }
@@ -326,9 +331,13 @@ Status KvCache::Rewind(uint32_t sequence, uint32_t position) {
   if (position > lengths_[sequence] || position < FirstRewindPosition(sequence)) {
     return Status::kBadState;
   }
+  Cut(sequence, position);
+  return Status::kOk;
+}
+
+void KvCache::Cut(uint32_t sequence, uint32_t position) {
   ReleaseAfter(sequence, position);
   lengths_[sequence] = position;
-  return Status::kOk;
 }
 
 Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {

@@ -1,8 +1,9 @@
 // KvCache: which pages the tokens of a session's sequences lie in. One pool of pages a group of
 // layers, one table a group and sequence. Windows and chunks give pages back once no later token
-// sees them; forks share pages and the first write to a shared page copies it. Integers only: it
-// knows no tensor and touches no page. What has to happen to the pages' contents is left as a list
-// of edits for the backend.
+// sees them; forks share pages and the first write to a shared page copies it. A group of states
+// has a page a sequence, its slot; a run writes another one, which is the slot from Commit on, so
+// that what is shared is never written to. Integers only: it knows no tensor and touches no page.
+// What has to happen to the pages' contents is left as a list of edits for the backend.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +83,11 @@ class KvCache {
   // The copies by which the last Reorder did that, for whoever keeps other rows of the sequences.
   // Row n_sequences() is a spare one.
   Span<const RowMove> moves() const { return {moves_, n_moves_}; }
-  // Forgets the tokens from `position` on. kBadState when pages that `position` sees are gone.
+  // Forgets the tokens from `position` on. kBadState when pages that `position` sees are gone, or
+  // when there are states, which cannot be turned back.
   Status Rewind(uint32_t sequence, uint32_t position);
+  // Rewind for those who compute all tokens anew in each run: to any position up to the length.
+  void Cut(uint32_t sequence, uint32_t position);
   // The smallest position that Rewind allows.
   uint32_t FirstRewindPosition(uint32_t sequence) const;
 

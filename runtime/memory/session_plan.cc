@@ -76,6 +76,12 @@ Status ApplySequenceDefaults(SessionOptions* options, Diag* diag) {
 // Something must be left to drop besides what is pinned, in the cache's whole units.
 Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag* diag) {
   if (options.overflow != Overflow::kShift) return Status::kOk;
+  for (uint32_t g = 0; g < cache.n_groups; ++g) {
+    if (!cache.groups[g].is_state) continue;
+    return diag->Fail(Status::kUnsupported,
+                      "overflow shift: the model has layers with a state, from which no token can "
+                      "be dropped");
+  }
   const uint64_t unit = ShiftTokens({cache.groups, cache.n_groups});
   const uint64_t pinned = CeilDiv(options.pinned_tokens, unit) * unit;
   if (pinned + 2 * unit > options.context_tokens) {
@@ -163,6 +169,12 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
+    if (group.state_floats != 0) {
+      groups[g] = StateGroupOf(options.max_sequences);
+      ARN_TRY(PlanStateGroup(group.n_layers, group.state_floats, groups[g].n_pages, layout,
+                             &plan->kv_groups[g], diag));
+      continue;
+    }
     groups[g] = PlanGroup(group, options, program.max_rows);
     KvOptions kv;
     kv.k_type = OpenType(options.k_type);
@@ -228,6 +240,7 @@ uint64_t SessionPlan::TotalBytes() const {
 uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
   for (const KvGroup& group : program.kv_groups) {
+    if (group.state_floats != 0) continue;
     const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
     bytes += pages.page_bytes / group.page_tokens;
   }

@@ -89,10 +89,11 @@ struct SessionPlan {
   void Bind();
   // Bytes of a session's block: the sum of its regions.
   uint64_t TotalBytes() const;
-  // Whether the group's pool lies in the KV file. A window's does not: all of it is read for every
-  // token.
+  // Whether the group's pool lies in the KV file. A window's and a state's do not: all of them is
+  // read for every token.
   bool IsInFile(uint32_t g) const {
-    return options.kv_in_file && cache.groups[g].window == 0 && cache.groups[g].chunk == 0;
+    const CacheGroup& group = cache.groups[g];
+    return options.kv_in_file && group.window == 0 && group.chunk == 0 && !group.is_state;
   }
   // What one more token costs in the long run, before windows apply.
   uint64_t KvBytesPerToken() const;

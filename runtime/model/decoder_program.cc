@@ -3,70 +3,27 @@
 #include <algorithm>
 
 #include "platform/base/arith.h"
+#include "runtime/model/mixer_program.h"
+#include "runtime/model/step_list.h"
 
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 13;
+constexpr uint32_t kStepsPerLayer = 18;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-
-// Collects steps and stretches the lifetimes of the values that they touch.
-class Builder {
- public:
-  Builder(Span<Step> steps, Span<Value> values) : steps_(steps), values_(values) {}
-
-  ValueId NewValue(const char* name, uint32_t width) {
-    const ValueId id = n_values_++;
-    values_[id].name = name;
-    values_[id].width = width;
-    values_[id].first_step = UINT32_MAX;
-    return id;
-  }
-
-  void Add(const Step& step) {
-    Touch(step.in);
-    Touch(step.out);
-    Touch(step.angles);
-    Touch(step.routes);
-    for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {
-      Touch(static_cast<ValueId>(step.scratch + i));
-    }
-    steps_[n_steps_++] = step;
-  }
-
-  // Later layers repeat the first one's pattern; only values that cross layers live on.
-  void FreezeLifetimes(ValueId id) { frozen_ |= uint64_t{1} << id; }
-
-  uint32_t n_steps() const { return n_steps_; }
-  uint32_t n_values() const { return n_values_; }
-
- private:
-  void Touch(ValueId id) {
-    if (id == kNoValue || (frozen_ >> id & 1) != 0) return;
-    Value& value = values_[id];
-    value.first_step = Min(value.first_step, n_steps_);
-    value.last_step = n_steps_;
-  }
-
-  Span<Step> steps_;
-  Span<Value> values_;
-  uint32_t n_steps_ = 0;
-  ValueId n_values_ = 0;
-  uint64_t frozen_ = 0;
-};
-static_assert(kMaxValues <= 64);
 
 struct LayerValues {
   ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
   ValueId route_logits, routes, expert_scratch;  // kNoValue without experts
   ValueId shared_gate_up, shared_activated;      // kNoValue without a shared one
   ValueId q;  // of layers that share another's KV; kNoValue when there are none
+  MixerValues mixer;
 };
 
 // One decoder layer: x += post(Wo attention(pre(x))); x += post(Wdown act(Wup pre(x))), where each
 // pre and post is a norm or nothing. In a parallel layer both blocks read the x before either sum.
 void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const ValueId* angles,
-              Builder* builder) {
+              StepList* builder) {
   const LayerSpec& layer = spec.layers[index];
   const LayerKindSpec& kind = spec.kinds[layer.kind];
   Step base;
@@ -127,10 +84,16 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
   const ValueId attention_in = pre_norm(v.normed, layer.attention_norm, layer.attention_norm_bias);
   ValueId ffn_in = kNoValue;
   if (kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
-  add(Op::kLinear, attention_in, qkv, layer.qkv);
-  add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-  add(Op::kAttention, qkv, v.attention, kNoWeight);
-  add_block(v.attention, layer.attention_out, v.normed, layer.attention_post_norm);
+  if (kind.mixer.has_state()) {
+    AddMixer(layer, kind, base, attention_in, v.mixer, builder);
+  } else {
+    add(Op::kLinear, attention_in, qkv, layer.qkv);
+    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+    add(Op::kAttention, qkv, v.attention, kNoWeight);
+  }
+  add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
+            layer.attention_post_norm);
+  if (kind.ffn_dim == 0) return;
   if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
   if (kind.n_experts != 0) {
     add(Op::kLinear, ffn_in, v.route_logits, layer.router);
@@ -157,40 +120,75 @@ void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   const auto both = [](WeightId x, WeightId y) { return (x == kNoWeight) == (y == kNoWeight); };
   return spec.kinds[a.kind].is_parallel == spec.kinds[b.kind].is_parallel &&
+         spec.kinds[a.kind].mixer == spec.kinds[b.kind].mixer &&
+         (spec.kinds[a.kind].ffn_dim == 0) == (spec.kinds[b.kind].ffn_dim == 0) &&
          spec.kinds[a.kind].n_experts == spec.kinds[b.kind].n_experts &&
          both(a.attention_norm, b.attention_norm) &&
          both(a.attention_post_norm, b.attention_post_norm) && both(a.ffn_norm, b.ffn_norm) &&
          both(a.ffn_post_norm, b.ffn_post_norm);
 }
 
-// The first kind with experts, or without; null when there is none.
-const LayerKindSpec* FirstKind(const ModelSpec& spec, bool has_experts) {
+// The first kind of which it is true; null when there is none.
+template <typename Predicate>
+const LayerKindSpec* FirstThat(const ModelSpec& spec, const Predicate& is_it) {
   for (const LayerKindSpec& kind : spec.kinds) {
-    if ((kind.n_experts != 0) == has_experts) return &kind;
+    if (is_it(kind)) return &kind;
   }
   return nullptr;
+}
+
+// The first kind whose feed-forward part has experts, or has none.
+const LayerKindSpec* FirstKind(const ModelSpec& spec, bool has_experts) {
+  return FirstThat(spec, [&](const LayerKindSpec& kind) {
+    return kind.ffn_dim != 0 && (kind.n_experts != 0) == has_experts;
+  });
+}
+
+const LayerKindSpec* FirstMixer(const ModelSpec& spec, bool has_state) {
+  return FirstThat(spec,
+                   [&](const LayerKindSpec& kind) { return kind.mixer.has_state() == has_state; });
+}
+
+bool SameFeedForward(const LayerKindSpec& a, const LayerKindSpec& b) {
+  return a.ffn_dim == b.ffn_dim && a.is_gated == b.is_gated && a.n_experts == b.n_experts &&
+         a.n_experts_used == b.n_experts_used && a.shared_ffn_dim == b.shared_ffn_dim;
+}
+
+bool SameMixer(const LayerKindSpec& a, const LayerKindSpec& b) {
+  return a.mixer == b.mixer && a.attention.n_heads == b.attention.n_heads &&
+         a.attention.n_kv_heads == b.attention.n_kv_heads &&
+         a.attention.head_dim == b.attention.head_dim;
 }
 
 // Different widths inside one value would need a stride of their own.
 Status CheckWidths(const ModelSpec& spec, Diag* diag) {
   for (const LayerKindSpec& kind : spec.kinds) {
-    const LayerKindSpec& like = *FirstKind(spec, kind.n_experts != 0);
-    if (kind.attention.n_heads != spec.kinds[0].attention.n_heads ||
-        kind.attention.n_kv_heads != spec.kinds[0].attention.n_kv_heads ||
-        kind.attention.head_dim != spec.kinds[0].attention.head_dim ||
-        kind.ffn_dim != like.ffn_dim || kind.is_gated != like.is_gated ||
-        kind.n_experts != like.n_experts || kind.n_experts_used != like.n_experts_used ||
-        kind.shared_ffn_dim != like.shared_ffn_dim) {
+    const bool has_same_ffn =
+        kind.ffn_dim == 0 || SameFeedForward(kind, *FirstKind(spec, kind.n_experts != 0));
+    if (!has_same_ffn || !SameMixer(kind, *FirstMixer(spec, kind.mixer.has_state()))) {
       return diag->Fail(Status::kUnsupported,
-                        "model.kinds: layers with different head counts, ffn_dim or experts in "
-                        "one model");
+                        "model.kinds: layers with different head counts, states, ffn_dim or "
+                        "experts in one model");
     }
   }
   return Status::kOk;
 }
 
+void AddAttentionValues(const ModelSpec& spec, StepList* builder, LayerValues* v) {
+  v->qkv = v->attention = v->q = kNoValue;
+  const LayerKindSpec* kind = FirstMixer(spec, false);
+  if (kind == nullptr) return;
+  const AttentionKind& shape = kind->attention;
+  const uint32_t q_width = shape.n_heads * shape.head_dim;
+  v->qkv = builder->NewValue("qkv", q_width + 2 * shape.n_kv_heads * shape.head_dim);
+  v->attention = builder->NewValue("attention", q_width);
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.shares_kv && v->q == kNoValue) v->q = builder->NewValue("q", q_width);
+  }
+}
+
 // Values of the feed-forward part of layers with experts and of those without.
-void AddFeedForwardValues(const ModelSpec& spec, Builder* builder, LayerValues* v) {
+void AddFeedForwardValues(const ModelSpec& spec, StepList* builder, LayerValues* v) {
   v->gate_up = v->activated = v->route_logits = v->routes = v->expert_scratch = kNoValue;
   v->shared_gate_up = v->shared_activated = kNoValue;
   if (const LayerKindSpec* dense = FirstKind(spec, false)) {
@@ -229,21 +227,16 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
   for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = spec.kinds[i].attention;
 
-  const AttentionKind& shape = spec.kinds[0].attention;
-  const uint32_t attention_width = shape.n_heads * shape.head_dim;
-  const uint32_t qkv_width = attention_width + 2 * shape.n_kv_heads * shape.head_dim;
-  Builder builder(steps, values);
+  StepList builder(steps, values);
   LayerValues v;
   v.x = builder.NewValue("x", spec.hidden);
   v.normed = builder.NewValue("normed", spec.hidden);
-  v.qkv = builder.NewValue("qkv", qkv_width);
-  v.attention = builder.NewValue("attention", attention_width);
+  AddAttentionValues(spec, &builder, &v);
+  if (const LayerKindSpec* kind = FirstMixer(spec, true)) {
+    v.mixer = NewMixerValues(kind->mixer, &builder);
+  }
   v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
   AddFeedForwardValues(spec, &builder, &v);
-  v.q = kNoValue;
-  for (const LayerSpec& layer : spec.layers) {
-    if (layer.shares_kv && v.q == kNoValue) v.q = builder.NewValue("q", attention_width);
-  }
 
   Step embed;
   embed.op = Op::kEmbed;

@@ -9,9 +9,9 @@
 
 namespace arn {
 
-// Values of any decoder: the residual stream, a layer's intermediates with and without experts, one
-// angle table a rope kind.
-inline constexpr uint32_t kMaxValues = 16 + kMaxRopeKinds;
+// Values of any decoder: the residual stream, a layer's intermediates with and without attention
+// and experts, one angle table a rope kind.
+inline constexpr uint32_t kMaxValues = 21 + kMaxRopeKinds;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
 

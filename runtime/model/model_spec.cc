@@ -1,10 +1,11 @@
 #include "runtime/model/model_spec.h"
 
-#include <cinttypes>
 #include <cmath>
 
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "runtime/model/field_checks.h"
+#include "runtime/model/read_rope.h"
 #include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
 
@@ -18,50 +19,8 @@ constexpr uint32_t kMaxKinds = 256;
 constexpr uint32_t kMaxTensors = 1u << 20;
 constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxExperts = 4096;
-constexpr uint32_t kMaxHeadDim = 1024;
 constexpr uint32_t kMaxContext = 1u << 24;
 constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
-
-Status CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high, Diag* diag) {
-  if (value >= low && value <= high) return Status::kOk;
-  return diag->Fail(Status::kBadBundle, "model.%s is %" PRIu64 ", expected %" PRIu64 "..%" PRIu64,
-                    field, value, low, high);
-}
-
-Status CheckFinite(const char* field, float value, Diag* diag) {
-  if (std::isfinite(value)) return Status::kOk;
-  return diag->Fail(Status::kBadBundle, "model.%s is not a finite number", field);
-}
-
-Status CheckEpsilon(const char* field, float value, Diag* diag) {
-  if (std::isfinite(value) && value >= 0.0f && value <= 1.0f) return Status::kOk;
-  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0..1", field,
-                    static_cast<double>(value));
-}
-
-Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Diag* diag) {
-  ARN_TRY(CheckRange("ropes.rotary_dim", rope.rotary_dim(), 2, kMaxHeadDim, diag));
-  ARN_TRY(CheckFinite("ropes.amplitude", rope.amplitude(), diag));
-  const uint32_t half = rope.rotary_dim() / 2;
-  if (rope.rotary_dim() % 2 != 0 || rope.inv_freq() == nullptr || rope.inv_freq()->size() != half) {
-    return diag->Fail(Status::kBadBundle, "model.ropes.inv_freq: rotary_dim %u needs %u values",
-                      rope.rotary_dim(), half);
-  }
-  for (float f : *rope.inv_freq()) ARN_TRY(CheckFinite("ropes.inv_freq", f, diag));
-  out->rotary_dim = rope.rotary_dim();
-  out->amplitude = rope.amplitude();
-  out->inv_freq = {rope.inv_freq()->data(), half};
-  if (rope.short_context() == 0) return Status::kOk;
-  if (rope.long_inv_freq() == nullptr || rope.long_inv_freq()->size() != half) {
-    return diag->Fail(Status::kBadBundle,
-                      "model.ropes.long_inv_freq: rotary_dim %u needs %u values", rope.rotary_dim(),
-                      half);
-  }
-  for (float f : *rope.long_inv_freq()) ARN_TRY(CheckFinite("ropes.long_inv_freq", f, diag));
-  out_long->short_context = rope.short_context();
-  out_long->inv_freq = {rope.long_inv_freq()->data(), half};
-  return Status::kOk;
-}
 
 Status ReadNormKind(const char* field, fbs::NormKind kind, NormKind* out, Diag* diag) {
   switch (kind) {
@@ -98,22 +57,22 @@ Status CheckSoftcap(const char* field, float value, Diag* diag) {
                     static_cast<double>(value));
 }
 
-bool FitsGroup(const AttentionKind& kind, const KvGroupSpec& group) {
-  return group.n_kv_heads == kind.n_kv_heads && group.head_dim == kind.head_dim &&
-         group.window == kind.window && group.chunk == kind.chunk;
+bool FitsGroup(const AttentionKind& kind, uint64_t state_floats, const KvGroupSpec& group) {
+  return group.state_floats == state_floats && group.n_kv_heads == kind.n_kv_heads &&
+         group.head_dim == kind.head_dim && group.window == kind.window &&
+         group.chunk == kind.chunk;
 }
 
-Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpec* spec,
-                LayerKindSpec* out, Diag* diag) {
+Status ReadAttention(const fbs::LayerKind& kind, Span<const RopeKind> ropes, LayerKindSpec* out,
+                     Diag* diag) {
   AttentionKind& attention = out->attention;
   ARN_TRY(CheckRange("kinds.n_heads", kind.n_heads(), 1, kMaxHeads, diag));
   ARN_TRY(CheckRange("kinds.n_kv_heads", kind.n_kv_heads(), 1, kind.n_heads(), diag));
   ARN_TRY(CheckRange("kinds.head_dim", kind.head_dim(), 2, kMaxHeadDim, diag));
-  ARN_TRY(CheckRange("kinds.ffn_dim", kind.ffn_dim(), 1, kMaxWidth / 2, diag));
   ARN_TRY(CheckRange("kinds.window", kind.window(), 0, kMaxContext, diag));
   ARN_TRY(CheckRange("kinds.chunk", kind.chunk(), 0, kMaxContext, diag));
   ARN_TRY(CheckFinite("kinds.attention_scale", kind.attention_scale(), diag));
-  ARN_TRY(CheckEpsilon("kinds.norm_epsilon", kind.norm_epsilon(), diag));
+  ARN_TRY(CheckSoftcap("kinds.softcap", kind.softcap(), diag));
   if (kind.n_heads() % kind.n_kv_heads() != 0) {
     return diag->Fail(Status::kBadBundle, "model.kinds: %u heads are not a multiple of %u kv heads",
                       kind.n_heads(), kind.n_kv_heads());
@@ -126,22 +85,11 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
     return diag->Fail(Status::kBadBundle, "model.kinds: rotary_dim %u exceeds head_dim %u",
                       ropes[kind.rope()].rotary_dim, kind.head_dim());
   }
-  ARN_TRY(ReadNormKind("kinds.norm", kind.norm(), &out->norm, diag));
-  ARN_TRY(ReadActivation(kind.activation(), &out->activation, diag));
-  ARN_TRY(CheckSoftcap("kinds.softcap", kind.softcap(), diag));
-  ARN_TRY(CheckSoftcap("kinds.activation_limit", kind.activation_limit(), diag));
   ARN_TRY(CheckFinite("kinds.query_temperature", kind.query_temperature(), diag));
   if (kind.query_temperature() != 0.0f) {
     ARN_TRY(CheckRange("kinds.query_temperature_step", kind.query_temperature_step(), 1,
                        kMaxContext, diag));
   }
-  if (out->activation == Activation::kClampedSwiglu &&
-      (!kind.is_gated() || kind.activation_limit() == 0.0f)) {
-    return diag->Fail(
-        Status::kBadBundle, "model.kinds: clamped SwiGLU needs a gate and a limit, found %s and %g",
-        kind.is_gated() ? "a gate" : "none", static_cast<double>(kind.activation_limit()));
-  }
-  out->activation_limit = kind.activation_limit();
   attention.temperature = kind.query_temperature();
   attention.temperature_step = kind.query_temperature_step();
   attention.n_heads = kind.n_heads();
@@ -152,10 +100,30 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   attention.scale = kind.attention_scale();
   attention.softcap = kind.softcap();
   attention.rope = kind.rope();
-  out->ffn_dim = kind.ffn_dim();
-  out->norm_epsilon = kind.norm_epsilon();
   out->has_qk_norm = kind.has_qk_norm();
   out->qk_norm_spans_heads = kind.qk_norm_spans_heads();
+  return Status::kOk;
+}
+
+Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpec* spec,
+                LayerKindSpec* out, Diag* diag) {
+  AttentionKind& attention = out->attention;
+  ARN_TRY(ReadMixerKind(kind, &out->mixer, diag));
+  if (!out->mixer.has_state()) ARN_TRY(ReadAttention(kind, ropes, out, diag));
+  ARN_TRY(CheckRange("kinds.ffn_dim", kind.ffn_dim(), 0, kMaxWidth / 2, diag));
+  ARN_TRY(CheckEpsilon("kinds.norm_epsilon", kind.norm_epsilon(), diag));
+  ARN_TRY(ReadNormKind("kinds.norm", kind.norm(), &out->norm, diag));
+  ARN_TRY(ReadActivation(kind.activation(), &out->activation, diag));
+  ARN_TRY(CheckSoftcap("kinds.activation_limit", kind.activation_limit(), diag));
+  if (out->activation == Activation::kClampedSwiglu &&
+      (!kind.is_gated() || kind.activation_limit() == 0.0f)) {
+    return diag->Fail(
+        Status::kBadBundle, "model.kinds: clamped SwiGLU needs a gate and a limit, found %s and %g",
+        kind.is_gated() ? "a gate" : "none", static_cast<double>(kind.activation_limit()));
+  }
+  out->activation_limit = kind.activation_limit();
+  out->ffn_dim = kind.ffn_dim();
+  out->norm_epsilon = kind.norm_epsilon();
   out->is_gated = kind.is_gated();
   out->is_parallel = kind.is_parallel();
   ARN_TRY(CheckRange("kinds.n_experts", kind.n_experts(), 0, kMaxExperts, diag));
@@ -174,15 +142,21 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
   ARN_TRY(CheckRange("kinds.shared_ffn_dim", kind.shared_ffn_dim(), 0,
                      kind.n_experts() == 0 ? 0 : kMaxWidth / 2, diag));
   out->shared_ffn_dim = kind.shared_ffn_dim();
+  if (kind.ffn_dim() == 0 && (kind.is_parallel() || kind.n_experts() != 0)) {
+    return diag->Fail(Status::kBadBundle, "model.kinds: experts or parallel blocks with ffn_dim 0");
+  }
 
+  const uint32_t state_floats = out->mixer.state_floats();
   uint32_t group = 0;
-  while (group < spec->n_groups && !FitsGroup(attention, spec->groups[group])) ++group;
+  while (group < spec->n_groups && !FitsGroup(attention, state_floats, spec->groups[group]))
+    ++group;
   if (group == kMaxKvGroups) {
     return diag->Fail(Status::kUnsupported,
                       "model.kinds: more than %u different KV shapes, windows and chunks",
                       kMaxKvGroups);
   }
   if (group == spec->n_groups) {
+    spec->groups[group].state_floats = state_floats;
     spec->groups[group].n_kv_heads = attention.n_kv_heads;
     spec->groups[group].head_dim = attention.head_dim;
     spec->groups[group].window = attention.window;
@@ -197,7 +171,8 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, ModelSpe
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
                Diag* diag) {
   if (layer.kv_layer() == kNoIndex) return Status::kOk;
-  if (layer.kv_layer() >= index || spec.layers[layer.kv_layer()].shares_kv) {
+  if (layer.kv_layer() >= index || spec.kinds[layer.kind()].mixer.has_state() ||
+      spec.layers[layer.kv_layer()].shares_kv) {
     return diag->Fail(Status::kBadBundle,
                       "layer %u: kv_layer is %u, expected an earlier layer with its own KV", index,
                       layer.kv_layer());
@@ -241,6 +216,7 @@ Status ReadNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& k
 
 Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
                        uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+  if (kind.ffn_dim == 0) return Status::kOk;
   const uint64_t up_rows = (kind.is_gated ? 2 : 1) * uint64_t{kind.ffn_dim};
   if (kind.n_experts == 0) {
     ARN_TRY(shapes->Matrix("gate_up", index, layer.gate_up(), up_rows, hidden));
@@ -281,8 +257,14 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
   const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{a.n_kv_heads} * a.head_dim;
   Shapes shapes(spec->weights, diag);
-  ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
-  ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, q_width));
+  if (kind.mixer.has_state()) {
+    ARN_TRY(ReadMixer(layer, index, kind.mixer, hidden, &shapes, &out->mixer));
+  } else {
+    ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
+    out->qkv = layer.qkv();
+  }
+  const uint64_t out_width = kind.mixer.has_state() ? kind.mixer.width : q_width;
+  ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width));
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
@@ -304,7 +286,6 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     out->sinks = layer.sinks();
   }
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
-  out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();
   return Status::kOk;
 }

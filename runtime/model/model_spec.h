@@ -11,12 +11,14 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/model/mixer_spec.h"
 
 namespace arn {
 
 struct LayerKindSpec {
-  AttentionKind attention;
-  uint32_t ffn_dim = 0;
+  AttentionKind attention;  // of other mixers only its group is set
+  MixerSpec mixer;
+  uint32_t ffn_dim = 0;  // 0: no feed-forward part
   float norm_epsilon = 0.0f;
   NormKind norm = NormKind::kRms;
   Activation activation = Activation::kSilu;
@@ -44,6 +46,7 @@ struct LayerSpec {
   WeightId q_norm = kNoWeight;
   WeightId k_norm = kNoWeight;
   WeightId attention_out = kNoWeight;
+  MixerTensors mixer;             // of kinds with another mixer than attention, which have no qkv
   WeightId ffn_norm = kNoWeight;  // kNoWeight: the block reads x itself
   WeightId ffn_norm_bias = kNoWeight;
   WeightId ffn_post_norm = kNoWeight;
@@ -56,9 +59,11 @@ struct LayerSpec {
   WeightId shared_down = kNoWeight;
 };
 
-// Layers whose KV has one shape and that see the same positions share a group of pages.
+// Layers whose KV has one shape and that see the same positions share a group of pages; those whose
+// states have one size share a group of slots.
 struct KvGroupSpec {
-  uint32_t n_layers = 0;  // those with keys and values of their own
+  uint32_t n_layers = 0;      // those with keys and values, or a state, of their own
+  uint32_t state_floats = 0;  // of each layer; 0: keys and values
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;

@@ -62,6 +62,10 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
   }
   for (size_t i = 0; i < program.kinds.size(); ++i) {
     const AttentionKind& kind = program.kinds[i];
+    if (kind.n_heads == 0) {
+      out.Print("kind %zu state group %u\n", i, kind.group);
+      continue;
+    }
     out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u", i, kind.n_heads,
               kind.n_kv_heads, kind.head_dim, kind.window);
     if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
@@ -111,6 +115,14 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
         break;
       case Op::kNorm:
       case Op::kLogits: out.Print(" %s", NormName(step.norm_kind)); break;
+      case Op::kConv:
+        out.Print(" group %u layer %u%s", step.group, step.group_layer,
+                  step.is_gated ? " gated" : "");
+        break;
+      case Op::kScan:
+        out.Print(" skip %s steps %%%u mix %%%u group %u layer %u", name(context, step.skip),
+                  step.time_steps, step.mix, step.group, step.group_layer);
+        break;
       case Op::kEmbed:
       case Op::kLinear: break;
     }

@@ -36,10 +36,12 @@ Status Session::CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* v
     return Status::kOk;
   }
   ARN_TRY(status);
-  // A window's saved pages may begin behind what the first new token sees.
+  // A window's saved pages may begin behind what the first new token sees, and a saved state is
+  // that after the last one.
   for (uint32_t g = 0; g < cache_.n_groups() && n < prefix.size(); ++g) {
     const uint32_t held = view->Table(0, g).first_page * cache_.group(g).page_tokens;
-    if (n < FirstPositionSeeingOnly(cache_.group(g), held)) return Status::kOk;
+    const auto length = static_cast<uint32_t>(prefix.size());
+    if (n < FirstPositionToGoOnFrom(cache_.group(g), held, length)) return Status::kOk;
   }
   *out = n;
   return Status::kOk;

@@ -88,6 +88,9 @@ Status Session::FindKvLayer(uint32_t layer, KvLayer* out) const {
     return nullptr;
   };
   const Step* step = find([&](const Step& s) { return s.layer == layer; });
+  if (step == nullptr && layer < model_.spec.layers.size()) {
+    return diag_.Fail(Status::kUnsupported, "layer %u keeps a state, no keys and values", layer);
+  }
   if (step == nullptr) {
     return diag_.Fail(Status::kBadArgument, "layer %u, the model has %zu", layer,
                       model_.spec.layers.size());

@@ -156,7 +156,13 @@ Status Session::Save(const StateSink& sink) {
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
     const KvGroup& group = plan_.kv_groups[g];
     const CacheGroup& sees = plan_.cache.groups[g];
-    groups[g] = {group.n_layers, group.n_kv_heads, group.head_dim, sees.window, sees.chunk, 0, {}};
+    groups[g] = {group.n_layers,
+                 group.n_kv_heads,
+                 group.head_dim,
+                 sees.window,
+                 sees.chunk,
+                 group.state_floats,
+                 {}};
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       const StateSection& section = layout.pages[g][kind];
       StateWriter writer(sink, end, &diag_);

@@ -66,6 +66,12 @@ Status Session::Rewind(uint32_t position) {
     return diag_.Fail(Status::kBadArgument, "position %u, the sequence has %u tokens", position,
                       length());
   }
+  if (position < first_rewind_position() && HasState()) {
+    return diag_.Fail(Status::kBadState,
+                      "position %u: the model has layers whose state cannot be turned back from "
+                      "position %u; reset and prefill again",
+                      position, length());
+  }
   if (position < first_rewind_position()) {
     return diag_.Fail(Status::kBadState,
                       "position %u: the window's pages before position %u are gone", position,
@@ -73,7 +79,15 @@ Status Session::Rewind(uint32_t position) {
   }
   if (position == length()) return Status::kOk;
   At(selected_).has_logits = false;
-  return cache_.Rewind(selected_, position);
+  cache_.Cut(selected_, position);
+  return Status::kOk;
+}
+
+bool Session::HasState() const {
+  for (const KvGroup& group : plan_.program.kv_groups) {
+    if (group.state_floats != 0) return true;
+  }
+  return false;
 }
 
 uint32_t Session::first_rewind_position() const {

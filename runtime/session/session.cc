@@ -309,7 +309,7 @@ uint64_t Session::WeightBytesPerToken() const {
                (program.weights[step.weight].bytes + program.weights[step.weight + 1].bytes);
       continue;
     }
-    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm}) {
+    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm, step.skip}) {
       if (id != kNoWeight) bytes += program.weights[id].bytes;
     }
   }
@@ -327,6 +327,9 @@ uint64_t Session::KvBytesReadPerToken() const {
     const uint64_t seen = length() - first;
     const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
     bytes += seen * pages.layer_bytes / group.page_tokens;
+  }
+  for (const KvGroup& group : program.kv_groups) {
+    if (group.state_floats != 0) bytes += group.open.page_bytes;
   }
   return bytes;
 }

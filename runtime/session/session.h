@@ -181,6 +181,8 @@ class Session {
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
 
   bool CanMap(int fd) const;
+  // Whether some layers keep a state instead of keys and values.
+  bool HasState() const;
   bool OthersAreEmpty() const;
   Status CheckPrefix(StateView* out);
   // Forgets the selected sequence and starts it after a prefix that CheckPrefix accepted.

@@ -68,6 +68,7 @@ uint64_t GeometryHash(const SessionPlan& plan) {
     add(group.head_dim);
     add(plan.cache.groups[g].window);
     add(plan.cache.groups[g].chunk);
+    if (group.state_floats != 0) add(group.state_floats);
   }
   return hash.Digest();
 }

@@ -58,7 +58,7 @@ struct StateGroup {
   uint32_t head_dim;
   uint32_t window;
   uint32_t chunk;
-  uint32_t reserved;  // 0
+  uint32_t state_floats;  // of each layer, and the pages are slots; 0: keys and values
   StatePages pages[kPageKinds];
 };
 static_assert(sizeof(StateGroup) == 88);

@@ -161,17 +161,13 @@ Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* 
     const CacheGroup& cache = plan.cache.groups[g];
     if (group.n_layers != here.n_layers || group.n_kv_heads != here.n_kv_heads ||
         group.head_dim != here.head_dim || group.window != cache.window ||
-        group.chunk != cache.chunk) {
+        group.chunk != cache.chunk || group.state_floats != here.state_floats) {
       return diag->Fail(Status::kSaveMismatch,
-                        "KV group %u: pages of %u layers, %u heads of %u, window %u, chunk %u were "
-                        "saved, this session's have %u, %u of %u, %u, %u",
+                        "KV group %u: pages of %u layers, %u heads of %u, window %u, chunk %u, "
+                        "state %u were saved, this session's have %u, %u of %u, %u, %u, %u",
                         g, group.n_layers, group.n_kv_heads, group.head_dim, group.window,
-                        group.chunk, here.n_layers, here.n_kv_heads, here.head_dim, cache.window,
-                        cache.chunk);
-    }
-    if (group.reserved != 0) {
-      return diag->Fail(Status::kBadSave, "KV group %u: a reserved field is %u, expected 0", g,
-                        group.reserved);
+                        group.chunk, group.state_floats, here.n_layers, here.n_kv_heads,
+                        here.head_dim, cache.window, cache.chunk, here.state_floats);
     }
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       const StatePages& pages = group.pages[kind];

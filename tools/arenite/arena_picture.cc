@@ -221,10 +221,11 @@ void DrawPool(const Pool& pool, uint32_t page_tokens, double top, Drawing* drawi
   const double left = kMargin + 20;
   drawing->Text(
       left, top + 18, 12, kFaint,
-      Format("%u %spages of %u tokens, %" PRIu64 " bytes each: %" PRIu64
-             " bytes; %u used; a cell is %u page%s",
-             pool.pages, pool.kind, page_tokens, pool.page_bytes, pool.pages * pool.page_bytes,
-             pool.used, grid.pages, grid.pages == 1 ? "" : "s"));
+      Format("%u %s%s, %" PRIu64 " bytes each: %" PRIu64 " bytes; %u used; a cell is %u %s%s",
+             pool.pages, pool.kind,
+             page_tokens == 0 ? "slots" : Format("pages of %u tokens", page_tokens).c_str(),
+             pool.page_bytes, pool.pages * pool.page_bytes, pool.used, grid.pages,
+             page_tokens == 0 ? "slot" : "page", grid.pages == 1 ? "" : "s"));
   for (uint32_t cell = 0; cell < grid.cells; ++cell) {
     const double x = left + (cell % kCellsPerRow) * kCellPitch;
     const double y = top + 26 + (cell / kCellsPerRow) * kCellPitch;
@@ -245,13 +246,16 @@ void DrawPool(const Pool& pool, uint32_t page_tokens, double top, Drawing* drawi
 void DrawGroup(size_t index, const arn_kv_group_info& group, uint32_t used_tokens, double top,
                Drawing* drawing) {
   drawing->Begin(Format("group-%zu", index));
-  drawing->Text(
-      kMargin + 20, top + 14, 14, kInk,
-      Format("group %zu: %u layer%s, %u kv head%s of %u, %s", index, group.n_layers,
-             group.n_layers == 1 ? "" : "s", group.n_kv_heads, group.n_kv_heads == 1 ? "" : "s",
-             group.head_dim,
-             group.window == 0 && group.chunk == 0 ? "sees all tokens" : Sees(group).c_str()),
-      "font-weight=\"bold\"");
+  std::string what = Format("states of %" PRIu64 " bytes", group.state_bytes);
+  if (group.state_bytes == 0) {
+    what = Format("%u kv head%s of %u, %s", group.n_kv_heads, group.n_kv_heads == 1 ? "" : "s",
+                  group.head_dim,
+                  group.window == 0 && group.chunk == 0 ? "sees all tokens" : Sees(group).c_str());
+  }
+  drawing->Text(kMargin + 20, top + 14, 14, kInk,
+                Format("group %zu: %u layer%s, %s", index, group.n_layers,
+                       group.n_layers == 1 ? "" : "s", what.c_str()),
+                "font-weight=\"bold\"");
   double pool_top = top + 14;
   for (const Pool& pool : PoolsOf(group, used_tokens)) {
     DrawPool(pool, group.page_tokens, pool_top, drawing);
@@ -279,6 +283,11 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
 }  // namespace
 
 PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
+  if (group.state_bytes != 0) {
+    PagesInUse slots;
+    slots.open = used_tokens == 0 ? 0 : 1;
+    return slots;
+  }
   const uint32_t end = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
   const uint32_t held = std::min(end, group.sequence_pages);
   PagesInUse used;

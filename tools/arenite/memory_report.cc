@@ -36,6 +36,7 @@ std::string PlanTable(const arn_memory_plan& plan) {
 }
 
 std::string Sees(const arn_kv_group_info& group) {
+  if (group.state_bytes != 0) return "a state";
   if (group.window == 0 && group.chunk == 0) return "all";
   std::string text;
   if (group.window != 0) text += Format("window %u", group.window);
@@ -103,6 +104,7 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
     json->Key("pool_bytes").Uint(PoolBytes(group));
     json->Key("tokens").Uint(uint64_t{group.n_pages} * group.page_tokens);
     json->Key("offset").Uint(group.offset);
+    if (group.state_bytes != 0) json->Key("state_bytes").Uint(group.state_bytes);
     if (group.n_sealed_pages != 0) {
       json->Key("sealed").BeginObject();
       json->Key("residual").Uint(group.residual);

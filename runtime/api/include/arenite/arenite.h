@@ -277,7 +277,7 @@ ARN_API arn_status arn_session_plan(const arn_model* model, const arn_session_op
                                     char* error, size_t error_bytes, arn_memory_plan* out_plan);
 
 /* One group of layers, which share a pool of pages: those whose keys and values have one shape and
- * that see the same positions. */
+ * that see the same positions, or those whose states have one size. */
 typedef struct arn_kv_group_info {
   size_t struct_size;
   uint32_t n_layers; /* with keys and values of their own */
@@ -293,10 +293,13 @@ typedef struct arn_kv_group_info {
   uint32_t n_sealed_pages; /* in the pool of sealed pages; 0: there is none */
   uint64_t sealed_page_bytes;
   uint64_t sealed_offset;
-  uint32_t residual; /* the most recent tokens, which are never sealed; 0 without sealed pages */
+  uint32_t residual;    /* the most recent tokens, which are never sealed; 0 without sealed pages */
+  uint64_t state_bytes; /* of each layer; 0: keys and values. Else the pages are slots that hold a
+                         * sequence's states, however many tokens it has: heads, dimension, window,
+                         * chunk and page_tokens are 0 */
 } arn_kv_group_info;
 #define ARN_KV_GROUP_INFO_INIT \
-  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* index < arn_memory_plan.n_kv_groups, else ARN_BAD_ARGUMENT. */
 ARN_API arn_status arn_session_plan_group(const arn_model* model,
                                           const arn_session_options* options, uint32_t index,
@@ -357,7 +360,8 @@ ARN_API arn_status arn_session_tokens(const arn_session* session, const int32_t*
 ARN_API arn_status arn_session_reset(arn_session* session);
 /* Forgets the tokens from `position` on (0 <= position <= length), and the logits unless position
  * is the length. ARN_BAD_STATE, with nothing changed, when a layer with a window has given back
- * what the token at `position` would see: see arn_session_first_rewind_position. */
+ * what the token at `position` would see, or when layers keep a state, which cannot be turned back
+ * (the length is the only position then): see arn_session_first_rewind_position. */
 ARN_API arn_status arn_session_rewind(arn_session* session, uint32_t position);
 ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
 /* Makes the sequence hold exactly these tokens, and computes only what is not there: what it has in
@@ -366,7 +370,8 @@ ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
  * prefix, the sequence starts there as by arn_session_use_prefix, provided that the session can use
  * it. Afterwards the logits of the last one are there;
  * for that at least one token runs, unless the sequence holds just these tokens and has its logits
- * already. Where a layer with a window has given back what the first new token would see
+ * already. Where a layer with a window has given back what the first new token would see, or where
+ * layers keep a state and the tokens do not go on from the last one
  * (arn_session_first_rewind_position), all of them run. n_ids > 0; `ids` may be what
  * arn_session_tokens gave.
  * *out_kept (may be NULL): tokens that did not have to be computed.

@@ -1,0 +1,31 @@
+// Ranges of a bundle's numbers; errors name the field.
+#pragma once
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/status.h"
+
+namespace arn {
+
+inline Status CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high,
+                         Diag* diag) {
+  if (value >= low && value <= high) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is %" PRIu64 ", expected %" PRIu64 "..%" PRIu64,
+                    field, value, low, high);
+}
+
+inline Status CheckFinite(const char* field, float value, Diag* diag) {
+  if (std::isfinite(value)) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is not a finite number", field);
+}
+
+inline Status CheckEpsilon(const char* field, float value, Diag* diag) {
+  if (std::isfinite(value) && value >= 0.0f && value <= 1.0f) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0..1", field,
+                    static_cast<double>(value));
+}
+
+}  // namespace arn

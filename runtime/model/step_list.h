@@ -1,0 +1,61 @@
+// Collects a program's steps and values.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/program.h"
+#include "platform/base/arith.h"
+#include "platform/base/span.h"
+#include "runtime/model/decoder_program.h"
+
+namespace arn {
+
+// Collects steps and stretches the lifetimes of the values that they touch.
+class StepList {
+ public:
+  StepList(Span<Step> steps, Span<Value> values) : steps_(steps), values_(values) {}
+
+  ValueId NewValue(const char* name, uint32_t width) {
+    const ValueId id = n_values_++;
+    values_[id].name = name;
+    values_[id].width = width;
+    values_[id].first_step = UINT32_MAX;
+    return id;
+  }
+
+  void Add(const Step& step) {
+    Touch(step.in);
+    Touch(step.out);
+    Touch(step.angles);
+    Touch(step.routes);
+    Touch(step.time_steps);
+    Touch(step.mix);
+    for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {
+      Touch(static_cast<ValueId>(step.scratch + i));
+    }
+    steps_[n_steps_++] = step;
+  }
+
+  // Later layers repeat the first one's pattern; only values that cross layers live on.
+  void FreezeLifetimes(ValueId id) { frozen_ |= uint64_t{1} << id; }
+
+  uint32_t n_steps() const { return n_steps_; }
+  uint32_t n_values() const { return n_values_; }
+
+ private:
+  void Touch(ValueId id) {
+    if (id == kNoValue || (frozen_ >> id & 1) != 0) return;
+    Value& value = values_[id];
+    value.first_step = Min(value.first_step, n_steps_);
+    value.last_step = n_steps_;
+  }
+
+  Span<Step> steps_;
+  Span<Value> values_;
+  uint32_t n_steps_ = 0;
+  ValueId n_values_ = 0;
+  uint64_t frozen_ = 0;
+};
+static_assert(kMaxValues <= 64);
+
+}  // namespace arn
