@@ -20,6 +20,25 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
+// As fbs::Mixer.
+enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
+
+// What a layer has instead of attention; the fields of fbs::LayerKind, and its biases.
+struct MixerSpec {
+  Mixer mixer = Mixer::kAttention;
+  uint32_t width = 0;  // channels
+  uint32_t taps = 0;   // inputs of the convolution
+  uint32_t states = 0;
+  uint32_t rank = 0;
+  bool has_bias = false;  // of the first and the last matrix
+  bool has_conv_bias = false;
+
+  bool has_state() const { return mixer != Mixer::kAttention; }
+  // f32 elements that a layer keeps of a sequence.
+  uint64_t state_floats() const { return has_state() ? (taps - uint64_t{1} + states) * width : 0; }
+  bool operator==(const MixerSpec&) const = default;
+};
+
 // The fields of fbs::LayerKind, and where biases are expected among the tensors.
 struct LayerKindSpec {
   uint32_t n_heads = 0;
@@ -28,8 +47,8 @@ struct LayerKindSpec {
   uint32_t window = 0;  // 0: full attention
   float attention_scale = 0.0f;
   float softcap = 0.0f;
-  uint32_t rope = 0;  // kNoRope: none
-  uint32_t ffn_dim = 0;
+  uint32_t rope = 0;     // kNoRope: none
+  uint32_t ffn_dim = 0;  // 0: no feed-forward part
   NormKind norm = NormKind::kRms;
   float norm_epsilon = 0.0f;
   Activation activation = Activation::kSilu;
@@ -51,6 +70,7 @@ struct LayerKindSpec {
   float query_temperature = 0.0f;
   uint32_t query_temperature_step = 0;
   uint32_t chunk = 0;
+  MixerSpec mixer;
 
   bool operator==(const LayerKindSpec&) const = default;
 };
@@ -70,13 +90,13 @@ struct TensorNames {
   const char* v = nullptr;
   const char* q_norm = nullptr;
   const char* k_norm = nullptr;
-  const char* attention_out;
+  const char* attention_out = nullptr;
   const char* attention_post_norm = nullptr;
   const char* ffn_norm = nullptr;
   const char* gate_up = nullptr;  // gate and up in one tensor; else each in its own
   const char* gate = nullptr;
   const char* up = nullptr;
-  const char* down;
+  const char* down = nullptr;
   const char* ffn_post_norm = nullptr;
   // Of layers with experts; the second {} stands for the expert's number.
   const char* router = nullptr;
@@ -90,6 +110,14 @@ struct TensorNames {
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
   const char* sinks = nullptr;  // without ".weight"
+  // Of layers with another mixer than attention. scan_rates and scan_skip are whole names.
+  const char* mixer_in = nullptr;
+  const char* conv = nullptr;
+  const char* scan_inputs = nullptr;  // what time steps, B and C are made of
+  const char* scan_steps = nullptr;
+  const char* scan_rates = nullptr;  // log(-A)
+  const char* scan_skip = nullptr;
+  const char* mixer_out = nullptr;
 };
 
 // How the rows of a tensor of q, k and v follow each other.

@@ -10,6 +10,7 @@
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 #include "converter/layer_windows.h"
+#include "converter/mixers.h"
 #include "converter/rope.h"
 
 namespace arn::convert {
@@ -132,14 +133,32 @@ float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* 
   return static_cast<float>(cap);
 }
 
+// As transformers' Lfm2MLP: two thirds of what the config says, times a factor, in whole blocks.
+uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
+  const std::optional<uint32_t> block = config->Count("block_ff_dim");
+  const uint64_t given = block ? *block : config->RequiredCount(family.keys.ffn);
+  const std::optional<double> factor = config->Number("block_ffn_dim_multiplier");
+  const uint64_t unit = config->Count("block_multiple_of").value_or(256);
+  if (block) config->MarkRead(family.keys.ffn);
+  if (!config->Bool("block_auto_adjust_ff_dim", true)) return static_cast<uint32_t>(given);
+  const double scaled = factor.value_or(1.0) * static_cast<double>(2 * given / 3);
+  if (!(scaled >= 1 && scaled < 1e9)) {
+    config->Wrong("block_ffn_dim_multiplier", "a positive number that leaves a width");
+  }
+  return static_cast<uint32_t>((static_cast<uint64_t>(scaled) + unit - 1) / unit * unit);
+}
+
 uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden) {
+  if (family.ffn == FfnRule::kNone) return 0;
+  if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
   if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
   return config->Count(family.keys.ffn).value_or(family.default_ffn_factor * hidden);
 }
 
 LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nlohmann::json& json,
                             uint32_t hidden) {
-  LayerKindSpec kind = ReadHeads(family, config, hidden);
+  LayerKindSpec kind;
+  if (family.mixer != MixerRule::kScan) kind = ReadHeads(family, config, hidden);
   kind.attention_scale = AttentionScale(family, config, kind.head_dim);
   if (family.has_softcaps) {
     kind.softcap =
@@ -277,6 +296,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.vocab = config.RequiredCount("vocab_size");
   spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
+  if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
   ReadFactors(family, &config, json, &spec);
   RefuseOddAttention(&config);
 
@@ -289,6 +309,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  const std::vector<MixerSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
   const LayerKindSpec sparse =
       family.has_experts ? WithExperts(family, &config, kind) : LayerKindSpec();
@@ -298,6 +319,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
     AdaptToRope(family, &config, &kind);
+    kind = WithMixer(kind, mixers[i]);
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
     spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
@@ -314,14 +336,17 @@ std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& j
   const Family* family = FamilyOf(&config, &wanted);
   if (family == nullptr) return std::nullopt;
   const uint32_t n_layers = ReadLayerCount(*family, &config);
-  LayerKindSpec kind = ReadHeads(*family, &config, config.RequiredCount(family->keys.hidden));
-  std::vector<LayerKindSpec> layers;
+  const uint32_t hidden = config.RequiredCount(family->keys.hidden);
+  const std::vector<MixerSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
+  LayerKindSpec kind;
+  if (family->mixer != MixerRule::kScan) kind = ReadHeads(*family, &config, hidden);
   const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
+  std::vector<LayerKindSpec> layers;
   const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind.window = windows[i];
     kind.chunk = chunks[i];
-    layers.push_back(kind);
+    layers.push_back(WithMixer(kind, mixers[i]));
   }
   return layers;
 }

@@ -17,8 +17,9 @@ namespace arn::convert {
 DecoderSpec ReadDecoderSpec(const nlohmann::json& config, const std::string& label,
                             std::vector<std::string>* warnings);
 
-// n_heads, n_kv_heads, head_dim and window of each layer, and nothing else of the config: for plans
-// of memory. nullopt when the config is of no family that can be converted. Throws ConvertError.
+// n_heads, n_kv_heads, head_dim, window and mixer of each layer, and nothing else of the config:
+// for plans of memory. nullopt when the config is of no family that can be converted. Throws
+// ConvertError.
 std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& config,
                                                          const std::string& label);
 

@@ -40,6 +40,18 @@ enum class RopeRule : uint8_t {
   kNotEachFourth,  // no_rope_layers, or all but each no_rope_layer_interval-th
 };
 
+enum class MixerRule : uint8_t {
+  kAttention,    // in all layers
+  kScan,         // a convolution and a selective scan in all layers
+  kConvByLayer,  // a gated short convolution where layer_types or full_attn_idxs say so
+};
+
+enum class FfnRule : uint8_t {
+  kGiven,   // keys.ffn, or hidden times default_ffn_factor
+  kNone,    // layers have none
+  kBlocks,  // block_ff_dim or keys.ffn, adjusted by block_auto_adjust_ff_dim
+};
+
 enum class ScaleRule : uint8_t {
   kHeadDim,         // 1 / sqrt(head_dim)
   kQueryPreScalar,  // 1 / sqrt(query_pre_attn_scalar)
@@ -77,6 +89,8 @@ struct Family {
   double default_epsilon = 1e-6;
   float norm_offset = 0.0f;
   QkNorm qk_norm = QkNorm::kNone;
+  MixerRule mixer = MixerRule::kAttention;
+  FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
   bool is_gated = true;
   const char* parallel_key = nullptr;  // true when absent
@@ -119,6 +133,7 @@ struct Family {
   uint32_t default_ffn_factor = 0;  // of hidden; 0: the width must be given
   uint32_t default_max_context = 2048;
   bool default_tied = false;
+  const char* tied_key = nullptr;  // has precedence over tie_word_embeddings
 };
 
 Span<const Family> Families();

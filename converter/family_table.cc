@@ -139,6 +139,43 @@ constexpr TensorNames WithSharedExpert() {
 }
 constexpr TensorNames kSharedExpertNames = WithSharedExpert();
 
+constexpr TensorNames kScanNames = {
+    .prefix = "backbone.",
+    .embedding = "backbone.embeddings",
+    .final_norm = "backbone.norm_f",
+    .head = "lm_head",
+    .attention_norm = "backbone.layers.{}.norm",
+    .mixer_in = "backbone.layers.{}.mixer.in_proj",
+    .conv = "backbone.layers.{}.mixer.conv1d",
+    .scan_inputs = "backbone.layers.{}.mixer.x_proj",
+    .scan_steps = "backbone.layers.{}.mixer.dt_proj",
+    .scan_rates = "backbone.layers.{}.mixer.A_log",
+    .scan_skip = "backbone.layers.{}.mixer.D",
+    .mixer_out = "backbone.layers.{}.mixer.out_proj",
+};
+
+constexpr TensorNames WithShortConvolutions() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.embedding_norm";
+  names.attention_norm = "model.layers.{}.operator_norm";
+  names.ffn_norm = "model.layers.{}.ffn_norm";
+  names.q_norm = "model.layers.{}.self_attn.q_layernorm";
+  names.k_norm = "model.layers.{}.self_attn.k_layernorm";
+  names.attention_out = "model.layers.{}.self_attn.out_proj";
+  names.gate = "model.layers.{}.feed_forward.w1";
+  names.up = "model.layers.{}.feed_forward.w3";
+  names.down = "model.layers.{}.feed_forward.w2";
+  names.mixer_in = "model.layers.{}.conv.in_proj";
+  names.conv = "model.layers.{}.conv.conv";
+  names.mixer_out = "model.layers.{}.conv.out_proj";
+  return names;
+}
+constexpr TensorNames kShortConvolutionNames = WithShortConvolutions();
+
+// Families without positions are not bound to a context; sessions are, by their memory. This is
+// the longest that the runtime takes.
+constexpr uint32_t kAnyContext = 1u << 24;
+
 constexpr Family kFamilies[] = {
     {.architecture = "LlamaForCausalLM",
      .model_type = "llama",
@@ -395,6 +432,29 @@ constexpr Family kFamilies[] = {
      .default_kv_heads = 2,
      .default_max_context = 4096,
      .default_tied = true},
+    {.architecture = "MambaForCausalLM",
+     .model_type = "mamba",
+     .names = &kScanNames,
+     .keys = {.epsilon = "layer_norm_epsilon"},
+     .default_epsilon = 1e-5,
+     .mixer = MixerRule::kScan,
+     .ffn = FfnRule::kNone,
+     .rope = RopeRule::kNone,
+     .default_max_context = kAnyContext,
+     .default_tied = true},
+    {.architecture = "Lfm2ForCausalLM",
+     .model_type = "lfm2",
+     .names = &kShortConvolutionNames,
+     .keys = {.epsilon = "norm_eps"},
+     .default_epsilon = 1e-5,
+     .qk_norm = QkNorm::kEachHead,
+     .mixer = MixerRule::kConvByLayer,
+     .ffn = FfnRule::kBlocks,
+     .default_theta = 1000000.0,
+     .default_kv_heads = 8,
+     .default_max_context = 128000,
+     .default_tied = true,
+     .tied_key = "tie_embedding"},
 };
 
 }  // namespace

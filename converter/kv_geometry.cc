@@ -1,6 +1,7 @@
 #include "converter/kv_geometry.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <initializer_list>
 #include <optional>
 
@@ -234,10 +235,23 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
     return text;
   }
   geometry.max_context = CountOf(&config, kMaxContext, INT32_MAX).value_or(0);
-  uint32_t without_kv = 0;
+  uint32_t without_kv = 0, n_states = 0;
   if (const auto known = ReadLayerHeads(json, label)) {
+    uint64_t state_floats = 0;
     for (const LayerKindSpec& kind : *known) {
+      if (kind.mixer.has_state()) {
+        ++n_states;
+        state_floats += kind.mixer.state_floats();
+        continue;
+      }
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
+    }
+    if (n_states != 0) {
+      geometry.notes.push_back(Format("%u layer%s a state instead: %" PRIu64
+                                      " bytes a sequence in f32, whatever the context; a session "
+                                      "reserves them twice",
+                                      n_states, n_states == 1 ? " keeps" : "s keep",
+                                      state_floats * sizeof(float)));
     }
   } else {
     for (const Layer& layer : ReadLayers(json, &config, &geometry.notes)) {
@@ -254,7 +268,8 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
                "instead is not counted",
                without_kv, without_kv == 1 ? " keeps" : "s keep"));
   }
-  if (geometry.groups.empty()) Fail("%s: no layer keeps keys and values", label.c_str());
+  if (geometry.groups.empty() && n_states == 0)
+    Fail("%s: no layer keeps keys and values", label.c_str());
   return geometry;
 }
 

@@ -28,6 +28,11 @@ class Planner {
   std::vector<SourcePart> QkvParts(uint32_t layer, const LayerKindSpec& kind);
   std::vector<SourcePart> UpParts(uint32_t layer, const LayerKindSpec& kind);
 
+  // mixer_tensors.cc: what a layer has instead of q, k and v.
+  void AddMixer(uint32_t layer, const MixerSpec& mixer, LayerTensors* out);
+  uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
+                        const std::vector<uint64_t>& shape, bool is_negative_log);
+
   // expert_tensors.cc: a layer's router and experts, and what is beside them.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);

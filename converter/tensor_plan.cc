@@ -120,7 +120,12 @@ void Planner::AddAttention(uint32_t i, const LayerKindSpec& kind, LayerTensors* 
     AddNorm(OwnName(i, "attention_norm"), LayerName(names.attention_norm, i), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
-  layer->qkv = AddMatrix(OwnName(i, "qkv"), formats_.weights, true, QkvParts(i, kind), hidden);
+  const bool has_state = kind.mixer.has_state();
+  if (has_state) {
+    AddMixer(i, kind.mixer, layer);
+  } else {
+    layer->qkv = AddMatrix(OwnName(i, "qkv"), formats_.weights, true, QkvParts(i, kind), hidden);
+  }
   if (kind.has_qk_norm) {
     const auto norm = [&](const char* name, const char* pattern, uint32_t n_heads) {
       const uint32_t count = (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
@@ -131,12 +136,14 @@ void Planner::AddAttention(uint32_t i, const LayerKindSpec& kind, LayerTensors* 
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
     layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
   }
-  if (names.sinks != nullptr) {
+  if (names.sinks != nullptr && !has_state) {
     layer->sinks = AddVector(OwnName(i, "sinks"), LayerName(names.sinks, i), kind.n_heads, 0.0f);
   }
-  layer->attention_out = AddMatrix(
-      OwnName(i, "attention_out"), formats_.weights, true,
-      {OutPart(LayerName(names.attention_out, i), q_rows, kind.has_attention_out_bias)}, q_rows);
+  const char* out = has_state ? names.mixer_out : names.attention_out;
+  const uint32_t out_cols = has_state ? kind.mixer.width : q_rows;
+  layer->attention_out =
+      AddMatrix(OwnName(i, "attention_out"), formats_.weights, true,
+                {OutPart(LayerName(out, i), out_cols, kind.has_attention_out_bias)}, out_cols);
   if (names.attention_post_norm != nullptr) {
     layer->attention_post_norm =
         AddVector(OwnName(i, "attention_post_norm"),
@@ -153,7 +160,7 @@ void Planner::AddFeedForward(uint32_t i, const LayerKindSpec& kind, LayerTensors
   }
   if (kind.n_experts != 0) {
     AddExperts(i, kind, layer);
-  } else {
+  } else if (kind.ffn_dim != 0) {
     layer->gate_up =
         AddMatrix(OwnName(i, "gate_up"), formats_.weights, true, UpParts(i, kind), hidden);
     layer->down = AddMatrix(OwnName(i, "down"), formats_.weights, true,

@@ -33,7 +33,9 @@ struct SourcePart {
   uint32_t transposed_rows = 0;  // not 0: the source is [cols, so many rows]
   uint64_t first_element = 0;    // where the matrix begins in a source that holds several
   uint64_t first_bias = 0;
-  float factor = 1.0f;  // of weights and biases
+  float factor = 1.0f;           // of weights and biases
+  float factor = 1.0f;           // of weights and biases
+  bool is_negative_log = false;  // the values wanted are -e^x, of weights
 
   uint32_t SourceRow(uint32_t row) const {
     return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
@@ -80,6 +82,15 @@ struct LayerTensors {
   uint32_t sinks = kNoTensor;
   uint32_t shared_gate_up = kNoTensor;
   uint32_t shared_down = kNoTensor;
+  // Of layers with another mixer than attention.
+  uint32_t mixer_in = kNoTensor;
+  uint32_t conv = kNoTensor;
+  uint32_t conv_bias = kNoTensor;
+  uint32_t scan_low = kNoTensor;
+  uint32_t scan_steps = kNoTensor;
+  uint32_t scan_mix = kNoTensor;
+  uint32_t scan_rates = kNoTensor;
+  uint32_t scan_skip = kNoTensor;
 };
 
 struct TensorPlan {

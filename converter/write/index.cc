@@ -12,6 +12,8 @@ static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKin
 static_assert(static_cast<int>(fbs::Activation::ClampedSwiglu) ==
               static_cast<int>(Activation::kClampedSwiglu));
 static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
+static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
+static_assert(static_cast<int>(fbs::Mixer::Scan) == static_cast<int>(Mixer::kScan));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,
@@ -51,6 +53,11 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_route_score(static_cast<fbs::RouteScore>(kind.route_score));
   b.add_routes_weigh_input(kind.routes_weigh_input);
   b.add_shared_ffn_dim(kind.shared_ffn_dim);
+  b.add_mixer(static_cast<fbs::Mixer>(kind.mixer.mixer));
+  b.add_mixer_width(kind.mixer.width);
+  b.add_conv_taps(kind.mixer.taps);
+  b.add_scan_states(kind.mixer.states);
+  b.add_scan_rank(kind.mixer.rank);
   return b.Finish();
 }
 
@@ -75,6 +82,14 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_sinks(layer.sinks);
   b.add_shared_gate_up(layer.shared_gate_up);
   b.add_shared_down(layer.shared_down);
+  b.add_mixer_in(layer.mixer_in);
+  b.add_conv(layer.conv);
+  b.add_conv_bias(layer.conv_bias);
+  b.add_scan_low(layer.scan_low);
+  b.add_scan_steps(layer.scan_steps);
+  b.add_scan_mix(layer.scan_mix);
+  b.add_scan_rates(layer.scan_rates);
+  b.add_scan_skip(layer.scan_skip);
   return b.Finish();
 }
 

@@ -65,6 +65,17 @@ void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t c
   }
 }
 
+// x[n, cols] = -e^x, of a part that is stored transposed, from its row `first` on.
+void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols,
+                          float* x) {
+  for (uint64_t i = 0; i < uint64_t{n} * cols; ++i) {
+    x[i] = static_cast<float>(-std::exp(static_cast<double>(x[i])));
+    if (std::isfinite(x[i])) continue;
+    FailValue(*part.weight, i % cols * part.transposed_rows + first + i / cols,
+              "is too large for an exponent");
+  }
+}
+
 // Rows [first, first + rows) of the matrix, which may lie in several parts.
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
   const uint64_t cols = tensor.cols;
@@ -83,6 +94,7 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
     if (part.factor != 1.0f) {
       for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
     }
+    if (part.is_negative_log) NegativeExponentials(part, row, n, tensor.cols, to);
     done += n;
   }
   return values;

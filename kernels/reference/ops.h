@@ -69,9 +69,9 @@ struct QkvRopeArgs {
 void QkvRope(const QkvRopeArgs& args, float* qkv);
 
 // One token: out [n_heads * head_dim] = softmax(cap(q k^T * scale)) v over the visible positions
-// and, when there are sinks, a score more whose share goes nowhere (Xiao et al., "Efficient Streaming
-// Language Models with Attention Sinks", 2023; a learned score: OpenAI, arXiv:2508.10925).
-// scratch [context] f32.
+// and, when there are sinks, a score more whose share goes nowhere (Xiao et al., "Efficient
+// Streaming Language Models with Attention Sinks", 2023; a learned score: OpenAI,
+// arXiv:2508.10925). scratch [context] f32.
 struct AttentionArgs {
   const AttentionKind* kind;
   const KvGroup* group;
