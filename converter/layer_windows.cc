@@ -100,7 +100,10 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers) {
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
-  if (family.window == WindowRule::kChunks) return windows;
+  // In these families layer_types says something else.
+  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
+    return windows;
+  }
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) {
     if (family.window == WindowRule::kLayerTypes && window != 0) {

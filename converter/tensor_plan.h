@@ -34,7 +34,6 @@ struct SourcePart {
   uint64_t first_element = 0;    // where the matrix begins in a source that holds several
   uint64_t first_bias = 0;
   float factor = 1.0f;           // of weights and biases
-  float factor = 1.0f;           // of weights and biases
   bool is_negative_log = false;  // the values wanted are -e^x, of weights
 
   uint32_t SourceRow(uint32_t row) const {

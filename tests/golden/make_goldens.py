@@ -70,6 +70,19 @@ def layer_norm_config(architecture, model_type, epsilon_key, **changes):
                 **{epsilon_key: 1e-5}, **changes)
 
 
+def scan_config(**changes):
+  """For families with a convolution and a selective scan in each layer."""
+  c = {
+      "architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 509,
+      "hidden_size": 64, "num_hidden_layers": 3, "expand": 2, "intermediate_size": 128,
+      "state_size": 16, "conv_kernel": 4, "time_step_rank": 4, "hidden_act": "silu",
+      "layer_norm_epsilon": 1e-5, "use_bias": False, "use_conv_bias": True,
+      "residual_in_fp32": True, "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2,
+      "pad_token_id": 0, "dtype": "float32",
+  }
+  return {**c, **changes}
+
+
 LLAMA = ("LlamaForCausalLM", "llama")
 MISTRAL = ("MistralForCausalLM", "mistral")
 QWEN2 = ("Qwen2ForCausalLM", "qwen2")
@@ -194,6 +207,18 @@ CASES = {
                attention_bias=False, pad_token_id=0,
                layer_types=["chunked_attention", "full_attention", "chunked_attention"],
                rope_parameters=rope(500000.0)), 3, {}),
+    # Nothing is a multiple of anything that a kernel likes.
+    "scan": (scan_config(hidden_size=44, expand=3, intermediate_size=132, state_size=5,
+                         conv_kernel=3, time_step_rank=7), 91, {}),
+    "scan_biases": (scan_config(use_bias=True, use_conv_bias=False, time_step_rank="auto",
+                                tie_word_embeddings=False), 51, {}),
+    "short_convolutions": (
+        config("Lfm2ForCausalLM", "lfm2", tie_word_embeddings=True, head_dim=ABSENT,
+               hidden_act=ABSENT, rms_norm_eps=ABSENT, norm_eps=1e-5, pad_token_id=0,
+               num_hidden_layers=4, conv_bias=True, conv_L_cache=4, block_multiple_of=20,
+               block_ffn_dim_multiplier=1.3, block_auto_adjust_ff_dim=True,
+               layer_types=["conv", "full_attention", "conv", "conv"],
+               rope_parameters=rope(1000000.0)), 7, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
@@ -212,6 +237,11 @@ def old_config(c):
   old = copy.deepcopy(c)
   old["torch_dtype"] = old.pop("dtype")
   old["transformers_version"] = "4.51.0"
+  if c["model_type"] == "lfm2":
+    types = old.pop("layer_types")
+    old["full_attn_idxs"] = [i for i, t in enumerate(types) if t == "full_attention"]
+    old["block_ff_dim"] = old.pop("intermediate_size")
+    old["tie_embedding"] = old.pop("tie_word_embeddings")
   scaling = old.pop("rope_parameters", None)
   if scaling is None:
     return old

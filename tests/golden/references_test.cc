@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values("llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope", "llama_yarn",
                     "llama_linear", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3",
                     "phi3_longrope", "phi4_partial", "gpt_neox", "gpt_neox_seq", "gpt2", "smollm3",
-                    "granite", "olmo2", "starcoder2", "mixtral", "qwen3_moe", "gpt_oss",
+                    "granite", "olmo2", "starcoder2", "mixtral", "qwen3_moe", "gpt_oss", "mamba",
                     "llama4_text"),
     [](const testing::TestParamInfo<const char*>& p) { return std::string(p.param); });
 
