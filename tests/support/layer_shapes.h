@@ -30,6 +30,24 @@ inline std::vector<Shape> Shapes() {
   };
 }
 
+// Layers that keep a state, alone and among others. They cannot be rewound or shifted.
+inline std::vector<Shape> StateShapes() {
+  const TinyLayer conv = {0, 0, -1, TinyMixer::kConv}, scan = {0, 0, -1, TinyMixer::kScan};
+  return {
+      {"scans", {scan, scan}},
+      {"convolutions", {conv, conv, conv}},
+      {"scans_and_full", {scan, {}, scan}},
+      {"convolutions_and_window", {conv, {9}, conv, {}}},
+  };
+}
+
+inline bool HasState(const Shape& shape) {
+  for (const TinyLayer& layer : shape.layers) {
+    if (layer.mixer != TinyMixer::kAttention) return true;
+  }
+  return false;
+}
+
 inline std::string ShapeName(const testing::TestParamInfo<Shape>& info) { return info.param.name; }
 
 }  // namespace arn::test

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "flatbuffers/flatbuffers.h"
@@ -77,6 +78,9 @@ Source RandomSource(DType dtype, uint32_t rows, uint32_t cols, Stream* random) {
   return s;
 }
 
+// Of layers with a state.
+constexpr uint32_t kMixerWidth = 20, kTaps = 3, kStates = 5, kRank = 4;
+
 class Builder {
  public:
   explicit Builder(const TinyBundle& options)
@@ -106,12 +110,23 @@ class Builder {
     return Tensor(name, DType::kF32, WeightLayout(), true, 1, size, bytes);
   }
 
+  // f32 rows of values in [least, least + 1).
+  uint32_t Rows(const std::string& name, uint32_t rows, uint32_t cols, float least) {
+    std::vector<uint8_t> bytes;
+    for (uint32_t i = 0; i < rows * cols; ++i) Append(&bytes, least + 0.5f + 0.5f * random_.Unit());
+    const RowsBlobLayout blob = RowsBlob(DType::kF32, rows, cols);
+    bytes.resize(blob.bytes);  // no bias
+    return Tensor(name, DType::kF32, WeightLayout(), false, rows, cols, bytes);
+  }
+
   std::vector<uint8_t> Finish();
 
  private:
+  flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
+
   // The index of the layer's kind, which is made on its first use.
   uint32_t KindOf(const TinyLayer& layer) {
-    const std::pair<uint32_t, uint32_t> kind(layer.window, layer.chunk);
+    const std::tuple<uint32_t, uint32_t, TinyMixer> kind(layer.window, layer.chunk, layer.mixer);
     for (uint32_t i = 0; i < kinds_.size(); ++i) {
       if (kinds_[i] == kind) return i;
     }
@@ -138,17 +153,75 @@ class Builder {
   flatbuffers::FlatBufferBuilder fbb_;
   std::vector<flatbuffers::Offset<fbs::Tensor>> tensors_;
   std::vector<uint8_t> segments_;
-  std::vector<std::pair<uint32_t, uint32_t>> kinds_;  // window, chunk
+  std::vector<std::tuple<uint32_t, uint32_t, TinyMixer>> kinds_;  // window, chunk, mixer
 };
+
+// Has no feed-forward part where it scans.
+flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
+                                                    const std::string& prefix) {
+  const TinyBundle& o = options_;
+  const bool is_scan = layer.mixer == TinyMixer::kScan;
+  const uint32_t norm = Norm(prefix + "attention_norm", o.hidden);
+  const uint32_t in = Matrix(prefix + "mixer_in", (is_scan ? 2 : 3) * kMixerWidth, o.hidden);
+  const uint32_t conv = Rows(prefix + "conv", kTaps, kMixerWidth, -0.5f);
+  const uint32_t bias = is_scan ? Norm(prefix + "conv_bias", kMixerWidth) : UINT32_MAX;
+  const uint32_t low = is_scan ? Matrix(prefix + "scan_low", kRank, kMixerWidth) : UINT32_MAX;
+  const uint32_t steps = is_scan ? Matrix(prefix + "scan_steps", kMixerWidth, kRank) : UINT32_MAX;
+  const uint32_t mix = is_scan ? Matrix(prefix + "scan_mix", 2 * kStates, kMixerWidth) : UINT32_MAX;
+  const uint32_t rates =
+      is_scan ? Rows(prefix + "scan_rates", kStates, kMixerWidth, -1.0f) : UINT32_MAX;
+  const uint32_t skip = is_scan ? Norm(prefix + "scan_skip", kMixerWidth) : UINT32_MAX;
+  const uint32_t out = Matrix(prefix + "attention_out", o.hidden, kMixerWidth);
+  const uint32_t ffn_norm = is_scan ? UINT32_MAX : Norm(prefix + "ffn_norm", o.hidden);
+  const uint32_t gate_up = is_scan ? UINT32_MAX : Matrix(prefix + "gate_up", 2 * o.ffn, o.hidden);
+  const uint32_t down = is_scan ? UINT32_MAX : Matrix(prefix + "down", o.hidden, o.ffn);
+  fbs::LayerBuilder b(fbb_);
+  b.add_kind(KindOf(layer));
+  b.add_attention_norm(norm);
+  b.add_qkv(UINT32_MAX);
+  b.add_attention_out(out);
+  b.add_ffn_norm(ffn_norm);
+  b.add_gate_up(gate_up);
+  b.add_down(down);
+  b.add_mixer_in(in);
+  b.add_conv(conv);
+  b.add_conv_bias(bias);
+  b.add_scan_low(low);
+  b.add_scan_steps(steps);
+  b.add_scan_mix(mix);
+  b.add_scan_rates(rates);
+  b.add_scan_skip(skip);
+  return b.Finish();
+}
+
+flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyBundle& o, TinyMixer mixer,
+                                              flatbuffers::FlatBufferBuilder* fbb) {
+  const bool is_scan = mixer == TinyMixer::kScan;
+  fbs::LayerKindBuilder b(*fbb);
+  b.add_ffn_dim(is_scan ? 0 : o.ffn);
+  b.add_norm_epsilon(1e-5f);
+  b.add_mixer(is_scan ? fbs::Mixer::Scan : fbs::Mixer::Conv);
+  b.add_mixer_width(kMixerWidth);
+  b.add_conv_taps(kTaps);
+  if (is_scan) {
+    b.add_scan_states(kStates);
+    b.add_scan_rank(kRank);
+  }
+  return b.Finish();
+}
 
 std::vector<uint8_t> Builder::Finish() {
   const TinyBundle& o = options_;
   std::vector<TinyLayer> shapes = o.layer_kinds;
-  if (shapes.empty()) shapes.assign(o.layers, TinyLayer{o.window, 0, -1});
+  if (shapes.empty()) shapes.assign(o.layers, TinyLayer{o.window});
   std::vector<flatbuffers::Offset<fbs::Layer>> layers;
   for (uint32_t i = 0; i < shapes.size(); ++i) {
     const bool own_kv = shapes[i].kv_layer < 0;
     const std::string p = "layers." + std::to_string(i) + ".";
+    if (shapes[i].mixer != TinyMixer::kAttention) {
+      layers.push_back(StateLayer(shapes[i], p));
+      continue;
+    }
     const uint32_t q_width = o.heads * o.head_dim;
     const uint32_t attention_norm = Norm(p + "attention_norm", o.hidden);
     const uint32_t qkv =
@@ -176,7 +249,11 @@ std::vector<uint8_t> Builder::Finish() {
       fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq)});
   if (shapes.empty()) KindOf(TinyLayer{});  // so that it is the layers that are missing
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
-  for (const auto& [window, chunk] : kinds_) {
+  for (const auto& [window, chunk, mixer] : kinds_) {
+    if (mixer != TinyMixer::kAttention) {
+      kind_tables.push_back(StateKind(o, mixer, &fbb_));
+      continue;
+    }
     kind_tables.push_back(fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, window,
                                                1.0f / std::sqrt(static_cast<float>(o.head_dim)), 0,
                                                o.ffn, fbs::NormKind::Rms, 1e-5f,

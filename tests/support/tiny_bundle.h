@@ -10,11 +10,14 @@
 
 namespace arn::test {
 
+enum class TinyMixer { kAttention, kConv, kScan };
+
 // What may differ between layers.
 struct TinyLayer {
   uint32_t window = 0;
   uint32_t chunk = 0;
-  int kv_layer = -1;  // the earlier layer whose keys and values it uses
+  int kv_layer = -1;                        // the earlier layer whose keys and values it uses
+  TinyMixer mixer = TinyMixer::kAttention;  // the others have a state and nothing of the above
 };
 
 // A prompt's beginning that comes with the bundle.

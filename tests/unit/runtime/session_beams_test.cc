@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/layer_shapes.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -146,7 +147,8 @@ TEST_P(BeamsTest, Search_EqualsRecomputingEveryBeam) {
 INSTANTIATE_TEST_SUITE_P(Layers, BeamsTest,
                          testing::Values(std::vector<TinyLayer>{{}, {}},
                                          std::vector<TinyLayer>{{9}, {}, {9}},
-                                         std::vector<TinyLayer>{{0, 16}, {}, {0, 0, 1}}));
+                                         std::vector<TinyLayer>{{0, 16}, {}, {0, 0, 1}},
+                                         StateShapes()[0].layers, StateShapes()[3].layers));
 
 TEST(Beams_One, OneBeamInOneSequence_IsGreedy) {
   const BundleBytes bytes = Bundle({{}, {}});

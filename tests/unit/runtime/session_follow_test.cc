@@ -215,6 +215,7 @@ TEST_P(SessionFollowTest, AFork_LeavesTheOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionFollowTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(States, SessionFollowTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 TEST(SessionFollow_Errors, WhatIsRefused_ChangesNothing) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());

@@ -210,6 +210,7 @@ TEST_P(SessionPrefixTest, AmongOthers_LeavesThemAndTakesPages) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionPrefixTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(States, SessionPrefixTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 class OnePrefix : public testing::Test {
  protected:

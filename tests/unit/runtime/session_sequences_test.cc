@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/layer_shapes.h"
 #include "tests/support/logits_support.h"
 #include "tests/support/session_support.h"
 
@@ -105,7 +106,8 @@ TEST_P(SequencesTest, Fork_ThenDifferentTokens_EqualsRecomputing) {
 INSTANTIATE_TEST_SUITE_P(Layers, SequencesTest,
                          testing::Values(std::vector<TinyLayer>{{}, {}},
                                          std::vector<TinyLayer>{{9}, {}, {9}},
-                                         std::vector<TinyLayer>{{0, 16}, {}, {0, 0, 1}}));
+                                         std::vector<TinyLayer>{{0, 16}, {}, {0, 0, 1}},
+                                         StateShapes()[0].layers, StateShapes()[3].layers));
 
 // Each sequence has its own random numbers, so a batch draws what each would draw alone.
 TEST(Sequences_Sampling, SeedsOfTheirOwn_SameTokensAsAlone) {
