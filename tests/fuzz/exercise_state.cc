@@ -17,6 +17,10 @@ TinyBundle SubjectBundle(StateSubject::Kind kind) {
   bundle.layer_kinds = {{}, {9}, {0, 11}};
   // Wide enough that pages are old before they are out of sight.
   if (kind == StateSubject::Kind::kSealed) bundle.layer_kinds = {{}, {26}, {0, 40}};
+  if (kind == StateSubject::Kind::kStates) {
+    const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
+    bundle.layer_kinds = {scan, {9}, scan, {}};
+  }
   return bundle;
 }
 

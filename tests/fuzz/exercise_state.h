@@ -17,6 +17,7 @@ class StateSubject {
   enum class Kind {
     kOpen,    // int8
     kSealed,  // keys in 4 bits and values in 2 once they are old, in every group
+    kStates,  // int8, and layers that keep a state
   };
   explicit StateSubject(Kind kind);
   const std::vector<uint8_t>& state() const { return state_; }

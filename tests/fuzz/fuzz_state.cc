@@ -46,9 +46,10 @@ std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* dat
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using arn::test::StateSubject;
-  static const StateSubject subjects[2] = {StateSubject(StateSubject::Kind::kOpen),
-                                           StateSubject(StateSubject::Kind::kSealed)};
-  const StateSubject& subject = subjects[size == 0 ? 0 : data[0] & 1];
+  static const StateSubject subjects[3] = {StateSubject(StateSubject::Kind::kOpen),
+                                           StateSubject(StateSubject::Kind::kSealed),
+                                           StateSubject(StateSubject::Kind::kStates)};
+  const StateSubject& subject = subjects[size == 0 ? 0 : data[0] % 3];
   const std::vector<uint8_t> state =
       arn::test::Edited(subject.state(), data + (size > 0 ? 1 : 0), size > 0 ? size - 1 : 0);
   std::vector<int32_t> tokens;

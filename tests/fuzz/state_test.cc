@@ -138,11 +138,17 @@ TEST_P(FuzzState, TruncatedAndRepaired_IsRefused) {
 }
 
 std::string KindName(const testing::TestParamInfo<StateSubject::Kind>& kind) {
-  return kind.param == StateSubject::Kind::kOpen ? "open" : "sealed";
+  switch (kind.param) {
+    case StateSubject::Kind::kOpen: return "open";
+    case StateSubject::Kind::kSealed: return "sealed";
+    case StateSubject::Kind::kStates: break;
+  }
+  return "states";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FuzzState,
-                         testing::Values(StateSubject::Kind::kOpen, StateSubject::Kind::kSealed),
+                         testing::Values(StateSubject::Kind::kOpen, StateSubject::Kind::kSealed,
+                                         StateSubject::Kind::kStates),
                          KindName);
 
 }  // namespace
