@@ -67,6 +67,15 @@ std::vector<uint8_t> MakePrefixBundle() {
   return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
 }
 
+// Layers that scan, next to attention.
+std::vector<uint8_t> MakeStateBundle() {
+  TinyBundle bundle;
+  const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
+  bundle.layer_kinds = {scan, {4}, scan};
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
+}
+
 struct Counts {
   uint32_t outcomes[3] = {0, 0, 0};
   uint32_t& operator[](Outcome outcome) { return outcomes[static_cast<size_t>(outcome)]; }
@@ -133,6 +142,8 @@ void Truncate(const std::vector<uint8_t>& file) {
 TEST(FuzzFlips, F32Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kF32)); }
 
 TEST(FuzzFlips, Int4Bundle_NeverCrashes) { ExpectFlipsAreSurvived(MakePlainBundle(DType::kInt4)); }
+
+TEST(FuzzFlips, BundleWithStates_NeverCrashes) { ExpectFlipsAreSurvived(MakeStateBundle()); }
 
 TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {
   const std::vector<uint8_t> file = MakePrefixBundle();

@@ -299,6 +299,48 @@ TEST_P(NoAllocationTest, BeamSearch_AllocatesNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
+// Layers with a state: their runs, forks that part, a batch, saved and restored.
+TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
+    TinyBundle bundle;
+    bundle.layer_kinds = {scan, {20}, scan};
+    const BundleBytes bytes = MakeTinyBundle(bundle);
+    const ModelPtr model = OpenBytes(bytes);
+    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+    options.backend = backend;
+    options.n_threads = 2;
+    options.context_tokens = 96;
+    options.prefill_chunk = 16;
+    options.max_sequences = 3;
+    const SessionPtr session = NewSession(model.get(), options);
+    const std::vector<int32_t> prompt = SomeIds(50, bundle.vocab);
+    const uint32_t all[] = {0, 1, 2};
+    int32_t ids[3];
+    std::vector<uint8_t> state(1u << 20);
+    uint64_t state_bytes = 0;
+
+    g_calls = 0;
+    g_trap = true;
+    bool ok = arn_session_prefill(session.get(), prompt.data(), prompt.size()) == ARN_OK;
+    for (const uint32_t to : {1u, 2u}) ok = ok && arn_session_fork(session.get(), 0, to) == ARN_OK;
+    for (int i = 0; i < 20; ++i) {
+      ok = ok && arn_session_decode_batch(session.get(), all, 3, ids) == ARN_OK;
+    }
+    ok = ok &&
+         arn_session_save_memory(session.get(), state.data(), state.size(), &state_bytes) == ARN_OK;
+    ok = ok && arn_session_rewind(session.get(), 1) == ARN_BAD_STATE;
+    ok = ok && arn_session_follow(session.get(), prompt.data(), 30, nullptr) == ARN_OK;
+    ok = ok &&
+         arn_session_restore_memory(session.get(), state.data(), state_bytes, nullptr) == ARN_OK;
+    ok = ok && arn_session_decode_batch(session.get(), all, 3, ids) == ARN_OK;
+    g_trap = false;
+
+    EXPECT_TRUE(ok) << arn_session_last_error(session.get());
+    EXPECT_EQ(0u, g_calls.load());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Kinds, NoAllocationTest,
     testing::Values(Case{DType::kF32, "portable", ARN_KV_F32, ARN_BACKEND_CPU},

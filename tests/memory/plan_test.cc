@@ -80,6 +80,11 @@ std::vector<Case> Cases() {
   mixed.layer_kinds = {{}, {20}, {0, 16}, {20, 0, 1}};
   TinyBundle wide = mixed;
   wide.head_dim = 32;
+  const TinyLayer scan = {0, 0, -1, TinyMixer::kScan}, conv = {0, 0, -1, TinyMixer::kConv};
+  TinyBundle scans = int8;
+  scans.layer_kinds = {scan, scan};
+  TinyBundle hybrid = int4;
+  hybrid.layer_kinds = {conv, {9}, conv, {}};
   constexpr uint32_t kCpu = ARN_BACKEND_CPU, kReference = ARN_BACKEND_REFERENCE;
   arn_session_options several = Options(kCpu, ARN_KV_INT8, 64, 16, 1, 8, 0);
   several.max_sequences = 3;
@@ -125,6 +130,11 @@ std::vector<Case> Cases() {
       {half, Options(kCpu, ARN_KV_F32, 64, 0, 0, 0, 0)},
       {packed, Options(kCpu, ARN_KV_INT8, 64, 32, 2, 16, 0)},
       {packed, Options(kReference, ARN_KV_INT8, 64, 32, 1, 16, 1)},
+      {scans, several},
+      {scans, Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 1)},
+      {scans, anew},
+      {hybrid, shared},
+      {hybrid, sealed(several, ARN_KV_INT4, ARN_KV_INT2, 8)},
   };
 }
 
