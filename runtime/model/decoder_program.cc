@@ -235,7 +235,10 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   if (const LayerKindSpec* kind = FirstMixer(spec, true)) {
     v.mixer = NewMixerValues(kind->mixer, &builder);
   }
-  v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
+  v.ffn_normed = kNoValue;
+  if (FirstKind(spec, false) != nullptr || FirstKind(spec, true) != nullptr) {
+    v.ffn_normed = builder.NewValue("ffn_normed", spec.hidden);
+  }
   AddFeedForwardValues(spec, &builder, &v);
 
   Step embed;

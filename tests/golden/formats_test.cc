@@ -109,6 +109,12 @@ std::vector<Param> Params() {
     params.push_back({name, "f32", ARN_KV_INT8, 7e-4, kInt8Cache});
     params.push_back({name, "int8", ARN_KV_INT8, 6e-3, kInt8Activations});
   }
+  // What convolutions and scans keep is f32 whatever the cache.
+  for (const char* name : {"scan", "scan_biases", "short_convolutions"}) {
+    params.push_back({name, "f16", ARN_KV_F32, 1e-5, kFloats});
+    params.push_back({name, "int8", ARN_KV_INT8, 5e-3, kInt8Activations});
+    params.push_back({name, "int4", ARN_KV_F32, 0.17, kInt8Activations});
+  }
   return params;
 }
 

@@ -1,4 +1,4 @@
-// The steps that two decoders are lowered to, as text. data/NAME.program.txt is what
+// The steps that some decoders are lowered to, as text. data/NAME.program.txt is what
 //   arenite inspect NAME.arn --program --context 64 --prefill-chunk 16
 // prints; whoever changes the program on purpose looks at the difference and replaces it.
 #include "tests/golden/golden_case.h"
@@ -28,7 +28,9 @@ TEST_P(ProgramTest, Dump_IsTheGoldenText) {
   EXPECT_EQ(ReadText(SourcePath(path)), text);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, ProgramTest, testing::Values("qk_norm", "window_from_layer"),
+INSTANTIATE_TEST_SUITE_P(Cases, ProgramTest,
+                         testing::Values("qk_norm", "window_from_layer", "scan",
+                                         "short_convolutions"),
                          [](const testing::TestParamInfo<const char*>& p) {
                            return std::string(p.param);
                          });

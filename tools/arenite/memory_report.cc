@@ -56,6 +56,12 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
              "head dim", "sees", "page", "pages", "page bytes", "pool bytes", "tokens");
   for (size_t g = 0; g < groups.size(); ++g) {
     const arn_kv_group_info& group = groups[g];
+    if (group.state_bytes != 0) {
+      text += Format("%-5zu %6u %8s %8s  %-12s %6s %7u %11" PRIu64 " %15" PRIu64 " %9s\n", g,
+                     group.n_layers, "-", "-", Sees(group).c_str(), "-", group.n_pages,
+                     group.page_bytes, PoolBytes(group), "any");
+      continue;
+    }
     text += Format("%-5zu %6u %8u %8u  %-12s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n", g,
                    group.n_layers, group.n_kv_heads, group.head_dim, Sees(group).c_str(),
                    group.page_tokens, group.n_pages, group.page_bytes, PoolBytes(group),
