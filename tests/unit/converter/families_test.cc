@@ -156,9 +156,9 @@ TEST(Families, LayerTypes_ThatCannotBe_AreRefused) {
 
 TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
   EXPECT_THAT(
-      ErrorOfConfig(Config("MambaForCausalLM", {{"state_size", 16}, {"time_step_rank", 4}})),
-      AllOf(HasSubstr("architecture MambaForCausalLM is not supported"),
-            HasSubstr("LlamaForCausalLM"), HasSubstr("state_size, time_step_rank")));
+      ErrorOfConfig(Config("Mamba2ForCausalLM", {{"chunk_size", 16}, {"n_groups", 4}})),
+      AllOf(HasSubstr("architecture Mamba2ForCausalLM is not supported"),
+            HasSubstr("LlamaForCausalLM"), HasSubstr("chunk_size, n_groups")));
 }
 
 // What families that differ say, by the fields that the runtime gets.
