@@ -5,6 +5,7 @@
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "runtime/model/field_checks.h"
+#include "runtime/model/read_enums.h"
 #include "runtime/model/read_rope.h"
 #include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
@@ -21,35 +22,6 @@ constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxExperts = 4096;
 constexpr uint32_t kMaxContext = 1u << 24;
 constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
-
-Status ReadNormKind(const char* field, fbs::NormKind kind, NormKind* out, Diag* diag) {
-  switch (kind) {
-    case fbs::NormKind::Rms: *out = NormKind::kRms; return Status::kOk;
-    case fbs::NormKind::Layer: *out = NormKind::kLayer; return Status::kOk;
-  }
-  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
-                    static_cast<unsigned>(kind));
-}
-
-Status ReadActivation(fbs::Activation activation, Activation* out, Diag* diag) {
-  switch (activation) {
-    case fbs::Activation::Silu: *out = Activation::kSilu; return Status::kOk;
-    case fbs::Activation::GeluTanh: *out = Activation::kGeluTanh; return Status::kOk;
-    case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
-    case fbs::Activation::ClampedSwiglu: *out = Activation::kClampedSwiglu; return Status::kOk;
-  }
-  return diag->Fail(Status::kUnsupported, "model.kinds.activation %u is not known to this version",
-                    static_cast<unsigned>(activation));
-}
-
-Status ReadRouteScore(fbs::RouteScore score, RouteScore* out, Diag* diag) {
-  switch (score) {
-    case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
-    case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
-  }
-  return diag->Fail(Status::kUnsupported, "model.kinds.route_score %u is not known to this version",
-                    static_cast<unsigned>(score));
-}
 
 Status CheckSoftcap(const char* field, float value, Diag* diag) {
   if (std::isfinite(value) && value >= 0.0f) return Status::kOk;

@@ -155,10 +155,9 @@ TEST(Families, LayerTypes_ThatCannotBe_AreRefused) {
 }
 
 TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
-  EXPECT_THAT(
-      ErrorOfConfig(Config("Mamba2ForCausalLM", {{"chunk_size", 16}, {"n_groups", 4}})),
-      AllOf(HasSubstr("architecture Mamba2ForCausalLM is not supported"),
-            HasSubstr("LlamaForCausalLM"), HasSubstr("chunk_size, n_groups")));
+  EXPECT_THAT(ErrorOfConfig(Config("Mamba2ForCausalLM", {{"chunk_size", 16}, {"n_groups", 4}})),
+              AllOf(HasSubstr("architecture Mamba2ForCausalLM is not supported"),
+                    HasSubstr("LlamaForCausalLM"), HasSubstr("chunk_size, n_groups")));
 }
 
 // What families that differ say, by the fields that the runtime gets.

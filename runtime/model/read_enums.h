@@ -1,0 +1,40 @@
+// The enums of a bundle's fields as those of the code. An unknown value is refused by its field and
+// number.
+#pragma once
+
+#include "kernels/program.h"
+#include "platform/base/diag.h"
+#include "runtime/bundle/bundle.h"
+
+namespace arn {
+
+inline Status ReadNormKind(const char* field, fbs::NormKind kind, NormKind* out, Diag* diag) {
+  switch (kind) {
+    case fbs::NormKind::Rms: *out = NormKind::kRms; return Status::kOk;
+    case fbs::NormKind::Layer: *out = NormKind::kLayer; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
+                    static_cast<unsigned>(kind));
+}
+
+inline Status ReadActivation(fbs::Activation activation, Activation* out, Diag* diag) {
+  switch (activation) {
+    case fbs::Activation::Silu: *out = Activation::kSilu; return Status::kOk;
+    case fbs::Activation::GeluTanh: *out = Activation::kGeluTanh; return Status::kOk;
+    case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
+    case fbs::Activation::ClampedSwiglu: *out = Activation::kClampedSwiglu; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.kinds.activation %u is not known to this version",
+                    static_cast<unsigned>(activation));
+}
+
+inline Status ReadRouteScore(fbs::RouteScore score, RouteScore* out, Diag* diag) {
+  switch (score) {
+    case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
+    case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.kinds.route_score %u is not known to this version",
+                    static_cast<unsigned>(score));
+}
+
+}  // namespace arn
