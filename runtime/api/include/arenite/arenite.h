@@ -208,7 +208,8 @@ enum {
   ARN_OVERFLOW_STOP = 0,  /* generate ends with ARN_FINISH_CONTEXT, other calls ARN_CONTEXT_FULL */
   ARN_OVERFLOW_ERROR = 1, /* every call ends with ARN_CONTEXT_FULL */
   ARN_OVERFLOW_SHIFT = 2  /* the oldest tokens behind the pinned ones are dropped, a quarter at a
-                             time, and the rest moves down to their positions */
+                             time, and the rest moves down to their positions.
+                             ARN_UNSUPPORTED when layers keep a state */
 };
 enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1 };
 
@@ -428,15 +429,16 @@ typedef struct arn_kv_layer_info {
 #define ARN_KV_LAYER_INFO_INIT \
   { sizeof(arn_kv_layer_info), 0, 0, 0, 0 }
 /* What arn_session_read_kv can read of a layer. ARN_BAD_ARGUMENT when layer is not below the
- * model's n_layers; ARN_UNSUPPORTED with no_cache = 1. */
+ * model's n_layers; ARN_UNSUPPORTED with no_cache = 1, and for a layer that keeps a state. */
 ARN_API arn_status arn_session_kv_layer(const arn_session* session, uint32_t layer,
                                         arn_kv_layer_info* out_info);
 /* Reads the keys and values that `layer` keeps of positions [first, first + n) of the selected
  * sequence, n > 0. keys, values: f32 [n_kv_heads, n, head_dim], the caller's; one of them may be
  * NULL. Keys are as attention uses them, turned by RoPE; what is kept in fewer bits is widened.
  * ARN_BAD_ARGUMENT beyond the sequence's tokens, ARN_BAD_STATE before the layer's first_position,
- * ARN_UNSUPPORTED with no_cache = 1; then nothing is written. For inspection: it reads pages
- * piece by piece, which takes its time where they lie in a device's memory. */
+ * ARN_UNSUPPORTED with no_cache = 1 or for a layer that keeps a state; then nothing is written. For
+ * inspection: it reads pages piece by piece, which takes its time where they lie in a device's
+ * memory. */
 ARN_API arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t first,
                                        uint32_t n, float* keys, float* values);
 
