@@ -12,6 +12,7 @@ const char* StatusName(Status status) {
     case Status::kUnsupported: return "unsupported";
     case Status::kBadToken: return "token id out of range";
     case Status::kBufferTooSmall: return "buffer too small";
+    case Status::kTemplateError: return "chat template error";
     case Status::kContextFull: return "context full";
     case Status::kOutOfMemory: return "out of memory";
     case Status::kNotFound: return "not found";

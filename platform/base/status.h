@@ -19,6 +19,7 @@ enum class [[nodiscard]] Status : uint32_t {
   kUnsupported = 0x11,
   kBadToken = 0x12,
   kBufferTooSmall = 0x13,
+  kTemplateError = 0x14,
   // 0x2_: resources
   kContextFull = 0x20,
   kOutOfMemory = 0x21,

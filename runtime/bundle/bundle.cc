@@ -115,6 +115,11 @@ Status VerifySegmentHashes(const Bundle& bundle, Diag* diag) {
     ARN_TRY(CheckHash(bundle, text->token_table(), "tokenizer token_table", diag));
     ARN_TRY(CheckHash(bundle, text->merge_table(), "tokenizer merge_table", diag));
   }
+  if (const fbs::Chat* chat = bundle.index->chat(); chat && chat->programs()) {
+    for (const fbs::ChatProgram* program : *chat->programs()) {
+      ARN_TRY(CheckHash(bundle, program->program(), "chat template", diag));
+    }
+  }
   if (const fbs::Prefix* prefix = bundle.index->prefix()) {
     ARN_TRY(CheckHash(bundle, prefix->state(), "prefix state", diag));
   }

@@ -58,6 +58,19 @@ Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
   return Status::kOk;
 }
 
+Status ReadTemplates(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
+  const fbs::Chat* table = bundle.index->chat();
+  if (table == nullptr) return Status::kOk;
+  if (table->programs() != nullptr) {
+    for (const fbs::ChatProgram* program : *table->programs()) {
+      if (program->program() == nullptr) continue;
+      ARN_TRY(CheckSegment(bundle, *program->program(), "chat template", diag));
+    }
+  }
+  ARN_ASSIGN(model->templates, chat::Templates::Create(*table, bundle.segments, arena, diag));
+  return Status::kOk;
+}
+
 Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   model->bundle = bundle;
   if (bundle.index->model() == nullptr && bundle.index->tokenizer() == nullptr) {
@@ -82,6 +95,7 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     }
     ARN_ASSIGN(model->tokenizer, Tokenizer::Create(*table, bundle.segments, arena, diag));
   }
+  ARN_TRY(ReadTemplates(bundle, arena, model, diag));
   ARN_TRY(CheckTokenIds(bundle, *model, diag));
   ARN_TRY(ReadPrefix(bundle, model, diag));
   if (const fbs::Generation* generation = bundle.index->generation()) {
@@ -103,6 +117,9 @@ Status Open(Span<const std::byte> bytes, bool verify_hashes, Model** out, Diag* 
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
     arena_bytes += Tokenizer::ArenaBytes(*table);
+  }
+  if (const fbs::Chat* table = bundle.index->chat()) {
+    arena_bytes += chat::Templates::ArenaBytes(*table);
   }
   Result<Span<std::byte>> pages = ReservePages(arena_bytes);
   if (!pages.ok()) {

@@ -6,6 +6,7 @@
 #include "platform/base/span.h"
 #include "platform/os/mapped_file.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/chat/templates.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/text/tokenizer.h"
@@ -28,8 +29,9 @@ struct Model {
   Bundle bundle;
   bool has_weights = false;  // else spec and program are empty
   ModelSpec spec;
-  Program program;                       // without a session's sizes; see decoder_program.h
-  const Tokenizer* tokenizer = nullptr;  // null when the bundle has none
+  Program program;                             // without a session's sizes; see decoder_program.h
+  const Tokenizer* tokenizer = nullptr;        // null when the bundle has none
+  const chat::Templates* templates = nullptr;  // null when the bundle has none
   Span<const uint32_t> eos_ids;
   StoredPrefix prefix;
   // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.

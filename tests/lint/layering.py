@@ -19,10 +19,12 @@ MAY_INCLUDE = {
     "kernels/vulkan": ("platform/", "kernels/*.h", "kernels/pack/"),
     "runtime/bundle": ("platform/",),
     "runtime/text": ("platform/", "runtime/bundle/"),
+    "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", "kernels/*.h"),
     "runtime/sampling": ("platform/", "kernels/*.h"),
     "runtime/model": (
         "platform/", "kernels/*.h", "kernels/pack/", "runtime/bundle/", "runtime/text/",
+        "runtime/chat/",
     ),
     "runtime/memory": (
         "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
@@ -52,7 +54,7 @@ OWNERS = (
     (r"hwy/", ("kernels/cpu",)),
     (r"vulkan/|volk\.h", ("kernels/vulkan",)),
     (r"flatbuffers/", ("runtime/bundle", "converter")),
-    (r"pcre2\.h|utf8proc\.h", ("runtime/text", "converter")),
+    (r"pcre2\.h|utf8proc\.h", ("runtime/chat", "runtime/text", "converter")),
     (r"nlohmann/", ("converter", "tools")),
     (r"CLI/", ("converter", "tools")),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",

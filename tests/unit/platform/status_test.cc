@@ -12,12 +12,26 @@
 namespace arn {
 namespace {
 
-constexpr Status kAll[] = {
-    Status::kOk,           Status::kInternal,    Status::kBadState,      Status::kCancelled,
-    Status::kBadArgument,  Status::kUnsupported, Status::kBadToken,      Status::kBufferTooSmall,
-    Status::kContextFull,  Status::kOutOfMemory, Status::kNotFound,      Status::kIo,
-    Status::kDiskFull,     Status::kBadBundle,   Status::kBundleVersion, Status::kBundleTruncated,
-    Status::kHashMismatch, Status::kDevice,      Status::kDeviceLost};
+constexpr Status kAll[] = {Status::kOk,
+                           Status::kInternal,
+                           Status::kBadState,
+                           Status::kCancelled,
+                           Status::kBadArgument,
+                           Status::kUnsupported,
+                           Status::kBadToken,
+                           Status::kBufferTooSmall,
+                           Status::kTemplateError,
+                           Status::kContextFull,
+                           Status::kOutOfMemory,
+                           Status::kNotFound,
+                           Status::kIo,
+                           Status::kDiskFull,
+                           Status::kBadBundle,
+                           Status::kBundleVersion,
+                           Status::kBundleTruncated,
+                           Status::kHashMismatch,
+                           Status::kDevice,
+                           Status::kDeviceLost};
 
 TEST(Status_Name, EveryStatus_HasItsOwn) {
   std::set<std::string> names;

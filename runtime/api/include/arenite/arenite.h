@@ -48,6 +48,7 @@ enum {
   ARN_UNSUPPORTED = 0x11,
   ARN_BAD_TOKEN = 0x12,
   ARN_BUFFER_TOO_SMALL = 0x13,
+  ARN_TEMPLATE_ERROR = 0x14, /* the chat template refused the messages, or failed on them */
   ARN_CONTEXT_FULL = 0x20,
   ARN_OUT_OF_MEMORY = 0x21,
   ARN_NOT_FOUND = 0x22,

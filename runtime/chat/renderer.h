@@ -1,0 +1,94 @@
+// Renderer: runs a program over a context, once. It holds no memory but its heap's.
+#pragma once
+
+#include "runtime/chat/call.h"
+#include "runtime/chat/heap.h"
+#include "runtime/chat/program.h"
+#include "runtime/chat/strftime.h"
+
+namespace arn::chat {
+
+struct Variable {
+  uint32_t name = 0;  // string of the program
+  Value value;
+  Variable* next = nullptr;
+};
+struct Scope {
+  Scope* parent = nullptr;
+  Variable* variables = nullptr;
+  Loop* loop = nullptr;  // of the iteration that this scope is
+};
+
+// Where the text goes: as much of it as there is room for, and how much it is in all.
+struct Output {
+  char* text = nullptr;
+  size_t capacity = 0;
+  uint64_t bytes = 0;
+};
+
+class Renderer {
+ public:
+  // `context`: the variables that the template is given. All outlive the renderer.
+  Renderer(const Program& program, const Dict& context, const CivilTime& now, Heap* heap,
+           Output* out)
+      : program_(program), context_(context), now_(now), heap_(heap), out_(out) {}
+
+  Status Run();
+
+ private:
+  // What a statement leaves behind in the loop around it.
+  enum class Flow : uint8_t { kOn = 0, kBreak, kContinue };
+
+  // statements: run_statement.cc
+  Status Execute(uint32_t index, Flow* flow);
+  Status ExecuteIn(Scope* scope, uint32_t index, Flow* flow);
+  // Runs the statement and gives what it writes.
+  Status Capture(Scope* scope, uint32_t index, Flow* flow, Value* out);
+  Status Sequence(const ProgramNode& node, Flow* flow);
+  Status Print(const ProgramNode& node);
+  Status If(const ProgramNode& node, Flow* flow);
+  Status For(const ProgramNode& node, Flow* flow);
+  Status Iterate(const ProgramNode& node, const List& items, Flow* flow);
+  Status Passing(const ProgramNode& node, List* items);
+  Status SetBlock(const ProgramNode& node, Flow* flow);
+  Status FilterBlock(const ProgramNode& node, Flow* flow);
+  Status DefineMacro(uint32_t index, const ProgramNode& node);
+  Status With(const ProgramNode& node, Flow* flow);
+  Status Assign(uint32_t target, const Value& value);
+  Status SetVariable(Scope* scope, uint32_t name, const Value& value);
+  Status NewScope(Scope* parent, Scope** out);
+  Status Write(std::string_view text);
+
+  // expressions: evaluate.cc
+  Status Evaluate(uint32_t index, Value* out);
+  Status Literal(const ProgramNode& node, Value* out);
+  Value LookUp(uint32_t name) const;
+  Status MakeList(const ProgramNode& node, Kind kind, Value* out);
+  Status MakeDict(const ProgramNode& node, Value* out);
+  Status Attribute(const ProgramNode& node, Value* out);
+  Status Item(const ProgramNode& node, Value* out);
+  Status Slice(const ProgramNode& node, Value* out);
+  Status Call(const ProgramNode& node, Value* out);
+  Status CallMacro(const Macro& macro, const Arguments& arguments, Value* out);
+  Status BindParameters(const Macro& macro, const Arguments& arguments, Scope* scope);
+  Status Filtered(const ProgramNode& node, Value* out);
+  Status Tested(const ProgramNode& node, Value* out);
+  Status EvaluateArguments(uint32_t first, Arguments* out);
+  Status Unary(Op op, const ProgramNode& node, Value* out);
+  Status Logic(Op op, const ProgramNode& node, Value* out);
+  Status Binary(Op op, const ProgramNode& node, Value* out);
+  Status Concat(const ProgramNode& node, Value* out);
+  Status CompareChain(const ProgramNode& node, Value* out);
+  Status Choice(const ProgramNode& node, Value* out);
+
+  const Program& program_;
+  const Dict& context_;
+  const CivilTime& now_;
+  Heap* const heap_;
+  Output* const out_;
+  TextBuilder* capture_ = nullptr;  // where the text goes instead of out_
+  Scope* scope_ = nullptr;
+  Value captured_;  // what kCaptured is
+};
+
+}  // namespace arn::chat

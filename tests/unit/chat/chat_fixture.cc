@@ -1,0 +1,49 @@
+#include "tests/unit/chat/chat_fixture.h"
+
+#include <cstring>
+
+#include "converter/chat/compile.h"
+#include "runtime/chat/chat.h"
+
+namespace arn::test {
+
+Rendered RenderBytes(const std::vector<uint8_t>& bytes, const ChatCase& c) {
+  Rendered result;
+  Diag diag;
+  // Aligned for the program's integers.
+  std::vector<uint32_t> words(bytes.size() / 4 + 1);
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  chat::Program program;
+  result.status =
+      program.Open({reinterpret_cast<const std::byte*>(words.data()), bytes.size()}, &diag);
+  if (result.status != Status::kOk) {
+    result.error = diag.text();
+    return result;
+  }
+  chat::Entry tokens[] = {{chat::TextValue("bos_token"), chat::TextValue("<s>")},
+                          {chat::TextValue("eos_token"), chat::TextValue("</s>")},
+                          {chat::TextValue("unk_token"), chat::TextValue("<unk>")},
+                          {chat::TextValue("pad_token"), chat::TextValue("<pad>")}};
+  const chat::Dict variables = {tokens, 4, 4};
+  chat::RenderInput input;
+  input.messages = c.messages;
+  input.tools = c.tools;
+  input.variables = c.variables;
+  input.add_generation_prompt = c.add_generation_prompt;
+  input.now = {2025, 3, 9, 14, 5, 6, 7};
+  std::vector<std::max_align_t> memory(c.arena_bytes / sizeof(std::max_align_t) + 1);
+  std::string out(c.capacity, '\0');
+  result.status = chat::RenderProgram(
+      program, variables, input,
+      {reinterpret_cast<std::byte*>(memory.data()), static_cast<size_t>(c.arena_bytes)},
+      c.max_steps, {out.data(), out.size()}, &result.n_bytes, &diag);
+  result.error = diag.text();
+  result.text = out.substr(0, result.n_bytes);
+  return result;
+}
+
+Rendered RenderTemplate(const std::string& source, const ChatCase& c) {
+  return RenderBytes(convert::CompileChatTemplate(source), c);
+}
+
+}  // namespace arn::test

@@ -1,0 +1,33 @@
+// Templates compiled and rendered in one go.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platform/base/status.h"
+
+namespace arn::test {
+
+struct ChatCase {
+  std::string messages = "[]";
+  std::string tools;      // JSON; empty: none
+  std::string variables;  // JSON; empty: none
+  bool add_generation_prompt = false;
+  uint64_t arena_bytes = uint64_t{8} << 20;
+  uint64_t max_steps = 50000000;
+  size_t capacity = size_t{1} << 20;
+};
+struct Rendered {
+  Status status = Status::kInternal;
+  std::string text;
+  std::string error;
+  size_t n_bytes = 0;
+};
+
+// Renders at 2025-03-09 14:05:06.000007 with the special tokens of make_chat_goldens.py. Throws
+// convert::TemplateError.
+Rendered RenderTemplate(const std::string& source, const ChatCase& c);
+Rendered RenderBytes(const std::vector<uint8_t>& program, const ChatCase& c);
+
+}  // namespace arn::test
