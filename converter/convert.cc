@@ -14,6 +14,7 @@
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
 #include "converter/write/bundle_writer.h"
+#include "converter/write/chat_section.h"
 #include "converter/write/index.h"
 #include "converter/write/temporary_file.h"
 #include "converter/write/tensor_writer.h"
@@ -86,7 +87,8 @@ class Conversion {
     std::optional<WeightsJob> job;
     if (!options_.tokenizer_only) job.emplace(PlanWeights());
     const std::optional<TokenizerTables> tokenizer = LoadTokenizer(options_.folder, &warnings_);
-    const std::string chat_template = ReadChatTemplate(options_.folder);
+    ChatTemplates chat;
+    if (!options_.no_chat_template) chat = ReadChatTemplates(options_.folder);
     if (!tokenizer && options_.tokenizer_only) {
       Fail("%s: no tokenizer.json is there", options_.folder.c_str());
     }
@@ -104,6 +106,7 @@ class Conversion {
     TokenizerSegments tokenizer_segments;
     std::vector<fbs::Segment> segments;
     if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
+    const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
     if (job) segments = WriteWeights(job->plan, &writer);
     const auto close = [&](const PrefixIndex* prefix) {
       flatbuffers::FlatBufferBuilder builder;
@@ -116,13 +119,14 @@ class Conversion {
       const Offset<fbs::Generation> generation = BuildGeneration(generation_spec, &builder);
       const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
       const auto target = builder.CreateString(options_.formats.target->name);
-      Offset<flatbuffers::String> chat;
-      if (!chat_template.empty()) chat = builder.CreateString(chat_template);
+      Offset<flatbuffers::String> chat_source;
+      if (!chat.DefaultSource().empty()) chat_source = builder.CreateString(chat.DefaultSource());
+      const Offset<fbs::Chat> chat_table = CreateChat(chat, chat_segments, &builder);
       Offset<fbs::Prefix> prefix_table;
       if (prefix != nullptr) prefix_table = BuildPrefix(*prefix, &builder);
-      fbs::FinishBundleBuffer(builder,
-                              fbs::CreateBundle(builder, producer, kPackVersion, target, model,
-                                                tokenizer_table, generation, chat, prefix_table));
+      fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder, producer, kPackVersion, target,
+                                                         model, tokenizer_table, generation,
+                                                         chat_source, prefix_table, chat_table));
       writer.Close(builder);
       return Xxh64(builder.GetBufferPointer(), builder.GetSize());
     };

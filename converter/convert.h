@@ -24,6 +24,7 @@ struct ConvertOptions {
   std::string source_name;       // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
+  bool no_chat_template = false;  // the bundle gets none
   uint32_t n_threads = 2;
   PrefixMaker make_prefix;  // empty: the bundle gets no prefix
 };

@@ -31,7 +31,7 @@ struct Arguments {
   std::string weights = "int8", embedding, head;
   std::string prefix_file, prefix_kv = "int8";
   uint32_t threads = 2;
-  bool tokenizer_only = false, verify = false, quiet = false;
+  bool tokenizer_only = false, no_chat_template = false, verify = false, quiet = false;
   std::optional<std::string> plan;
   std::string kv = "int8";  // with --plan, as the two below
   uint32_t context = 0;
@@ -138,6 +138,7 @@ void Run(const Arguments& arguments) {
   options.source_name = arguments.name;
   options.formats = ChooseFormats(arguments);
   options.tokenizer_only = arguments.tokenizer_only;
+  options.no_chat_template = arguments.no_chat_template;
   options.n_threads = arguments.threads;
 
   Progress progress(arguments.quiet);
@@ -192,8 +193,9 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
     if (app.count("--output") == 0) throw CLI::RequiredError("--output");
     return;
   }
-  for (const char* name : {"DIR", "--output", "--weights", "--embedding", "--head", "--target",
-                           "--config", "--name", "--tokenizer-only", "--verify", "--prefix-file"}) {
+  for (const char* name :
+       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
+        "--tokenizer-only", "--no-chat-template", "--verify", "--prefix-file"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -240,6 +242,8 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_flag("--tokenizer-only", arguments->tokenizer_only, "Write the tokenizer and no weights");
+  app.add_flag("--no-chat-template", arguments->no_chat_template,
+               "Leave the checkpoint's chat template out");
   app.add_flag(
       "--verify", arguments->verify,
       "Afterwards run the bundle against the unquantised weights and print how far it is off");

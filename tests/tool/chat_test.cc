@@ -48,7 +48,7 @@ class ChatTest : public testing::Test {
   }
   ProcessResult Chat(const std::string& input, std::vector<std::string> arguments,
                      const std::function<void(int)>& while_running = {}) {
-    arguments.insert(arguments.begin(), {"chat", bundle_, "--kv", "f32"});
+    arguments.insert(arguments.begin(), {"chat", bundle_, "--kv", "f32", "--plain"});
     return RunArenite(arguments, while_running, input);
   }
   // The answer to these tokens, computed without a cache.

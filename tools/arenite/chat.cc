@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tools/arenite/chat_format.h"
+#include "tools/arenite/chat_history.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/conversation.h"
 #include "tools/arenite/interrupt.h"
@@ -12,6 +13,7 @@
 #include "tools/arenite/line_reader.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/sampling.h"
+#include "tools/arenite/template_format.h"
 
 namespace arn::tool {
 namespace {
@@ -20,11 +22,13 @@ constexpr const char* kHelp =
     "/save FILE   save the conversation\n"
     "/load FILE   go on with a saved one\n"
     "/reset       begin anew\n"
+    "/system TEXT begin anew with another system text; none takes it away\n"
+    "/tool TEXT   answer with what a tool gave (needs a chat template)\n"
     "/stats       tokens kept, computed and generated, speed, memory\n"
     "/help        this\n"
     "/quit        end; so does the end of the input (Ctrl-D)\n"
     "//...        a message that begins with a slash\n"
-    "Ctrl-C       stop the answer\n";
+    "Ctrl-C       stop the answer; twice without one: end\n";
 
 struct Arguments {
   ModelArguments model;
@@ -34,11 +38,20 @@ struct Arguments {
   bool ignore_eos = false;
   std::vector<std::string> stops;
   std::optional<std::string> system;
+  bool plain = false;
+  std::string tools_file, variables;
   std::string user_prefix = "User: ", user_suffix = "\\n";
   std::string answer_prefix = "Assistant:", answer_suffix = "\\n";
 };
 
-std::unique_ptr<ChatFormat> MakeFormat(const Arguments& arguments) {
+std::unique_ptr<ChatFormat> MakeFormat(const Arguments& arguments, const Model& model) {
+  if (!arguments.plain && HasTemplate(model)) {
+    const std::string tools = arguments.tools_file.empty() ? "" : ReadFile(arguments.tools_file);
+    return std::make_unique<TemplateFormat>(model, tools, arguments.variables);
+  }
+  if (!arguments.tools_file.empty() || !arguments.variables.empty()) {
+    throw Error("--tools and --variables need a bundle with a chat template, and no --plain");
+  }
   auto format = std::make_unique<PlainFormat>();
   format->user_prefix = Unescape(arguments.user_prefix, "--user-prefix");
   format->user_suffix = Unescape(arguments.user_suffix, "--user-suffix");
@@ -56,21 +69,22 @@ class Chat {
       : arguments_(arguments),
         model_(model),
         session_(model, options),
-        format_(MakeFormat(arguments)),
+        format_(MakeFormat(arguments, model)),
         conversation_(model, session_, options.overflow == ARN_OVERFLOW_SHIFT) {
     answer_options_.max_tokens = arguments.max_tokens;
     answer_options_.ignore_eos = arguments.ignore_eos;
     answer_options_.stops = format_->Stops();
     answer_options_.stops.insert(answer_options_.stops.end(), arguments.stops.begin(),
                                  arguments.stops.end());
+    if (arguments.system) system_ = *arguments.system;
     Reset();
   }
 
-  void Turn(const std::string& line) {
+  void Turn(const std::string& line, Role role = Role::kUser) {
     std::vector<Message> messages = messages_;
-    messages.push_back({Role::kUser, line});
+    messages.push_back({role, line});
     session_.Check(arn_session_reset_stats(session_.get()));
-    last_ = conversation_.Say(format_->Prompt(messages), answer_options_,
+    last_ = conversation_.Say(format_->Prompt(messages), format_->IsWhole(), answer_options_,
                               [this](std::string_view text) { return Show(text); });
     if (!can_write_) throw Error("cannot write to standard output");
     if (!last_.is_unread) {
@@ -90,11 +104,17 @@ class Chat {
     if (name == "/quit") return false;
     if (name == "/save" || name == "/load") {
       if (file.empty()) throw Error(name + " needs the name of a file");
-      name == "/save" ? conversation_.Save(file) : Load(file);
+      name == "/save" ? Save(file) : Load(file);
       Say(Format("%s %s: %zu tokens", name == "/save" ? "saved" : "loaded", file.c_str(),
                  conversation_.ids().size()));
     } else if (name == "/reset") {
       Reset();
+    } else if (name == "/system") {
+      system_ = file;
+      Reset();
+    } else if (name == "/tool") {
+      if (!format_->IsWhole()) throw Error("/tool needs a bundle with a chat template");
+      Turn(file, Role::kTool);
     } else if (name == "/stats") {
       Say(Stats());
     } else {
@@ -114,9 +134,9 @@ class Chat {
   void Reset() {
     messages_.clear();
     std::vector<int32_t> beginning;
-    if (arguments_.system) {
-      messages_.push_back({Role::kSystem, *arguments_.system});
-    } else {
+    if (!system_.empty()) {
+      messages_.push_back({Role::kSystem, system_});
+    } else if (!format_->IsWhole()) {
       beginning = model_.Prefix();
     }
     conversation_.Reset(std::move(beginning));
@@ -124,10 +144,21 @@ class Chat {
     last_ = Answer();
   }
 
+  void Save(const std::string& file) {
+    conversation_.Save(file);
+    if (format_->IsWhole()) SaveHistory(file, messages_);
+  }
+
   void Load(const std::string& file) {
+    std::vector<Message> messages;
+    if (format_->IsWhole()) messages = LoadHistory(file);
     conversation_.Load(file);
     if (IsGiven(arguments_.sampling)) SetSampling();
     last_ = Answer();
+    if (format_->IsWhole()) {
+      messages_ = std::move(messages);
+      return;
+    }
     // Of its messages no more is known than that it is the user's turn.
     messages_.clear();
     if (!conversation_.ids().empty()) messages_.push_back({Role::kAssistant, ""});
@@ -172,6 +203,7 @@ class Chat {
   const std::unique_ptr<ChatFormat> format_;
   Conversation conversation_;
   AnswerOptions answer_options_;
+  std::string system_;  // "": none
   std::vector<Message> messages_;
   Answer last_;
   bool can_write_ = true;
@@ -185,6 +217,7 @@ int Run(const Arguments& arguments) {
   const WakeOnInterrupt wake;
   if (is_terminal) Say("/help lists the commands");
   LineReader reader;
+  bool was_interrupted = false;  // with nothing in between
   for (std::string line;;) {
     if (is_terminal) Print("> ");
     const LineReader::Outcome outcome = reader.Next(&line);
@@ -193,9 +226,12 @@ int Run(const Arguments& arguments) {
       return 0;
     }
     if (outcome == LineReader::Outcome::kInterrupted) {
-      Say("\n(/quit ends)");
+      if (was_interrupted) return kExitInterrupted;
+      was_interrupted = true;
+      Say("\n(Ctrl-C once more ends, and so does /quit)");
       continue;
     }
+    was_interrupted = false;
     if (line.empty()) continue;
     const bool is_command = line[0] == '/' && line.compare(0, 2, "//") != 0;
     try {
@@ -217,6 +253,13 @@ void AddFormatOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--system", arguments->system,
                   "What the model is told first, on a line of its own; instead of the bundle's "
                   "prefix, if it has one");
+  app->add_flag(
+      "--plain", arguments->plain,
+      "Not by the bundle's chat template, but by the texts below; each of them says so too");
+  app->add_option("--tools", arguments->tools_file,
+                  "A file with the tools that the chat template shows: a JSON array");
+  app->add_option("--variables", arguments->variables,
+                  "Further variables of the chat template, as JSON: {\"enable_thinking\": false}");
   CLI::Option_group* group = app->add_option_group(
       "format", "What is put around messages; \\n, \\t and \\\\ stand for what they do in C");
   group->add_option("--user-prefix", arguments->user_prefix, "Before the user's message")
@@ -226,6 +269,9 @@ void AddFormatOptions(CLI::App* app, Arguments* arguments) {
       ->capture_default_str();
   group->add_option("--answer-suffix", arguments->answer_suffix, "Behind it")
       ->capture_default_str();
+  for (CLI::Option* option : group->get_options()) {
+    option->each([arguments](const std::string&) { arguments->plain = true; });
+  }
 }
 
 }  // namespace
@@ -243,12 +289,14 @@ Command AddChat(CLI::App* app) {
   AddSamplingOptions(sub, &arguments->sampling);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
-  sub->footer(std::string("Reads a message a line from stdin, a terminal or a pipe. An answer also "
-                          "ends where the model begins the\nuser's next message itself. Lines that "
-                          "begin with a slash are commands:\n") +
-              kHelp +
-              "Example:\n"
-              "  arenite chat model.arn --system \"You are a patient teacher.\" --temperature 0.7");
+  sub->footer(
+      std::string("Reads a message a line from stdin, a terminal or a pipe. What the model "
+                  "reads is made by the bundle's chat\ntemplate; without one, an answer also "
+                  "ends where the model begins the user's next message itself.\nLines that "
+                  "begin with a slash are commands:\n") +
+      kHelp +
+      "Example:\n"
+      "  arenite chat model.arn --system \"You are a patient teacher.\" --temperature 0.7");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -10,6 +10,7 @@ std::string PlainFormat::Prompt(const std::vector<Message>& messages) const {
   for (const Message& message : messages) {
     switch (message.role) {
       case Role::kSystem: text += message.text + "\n"; break;
+      case Role::kTool:
       case Role::kUser: text += user_prefix + message.text + user_suffix; break;
       case Role::kAssistant: text = answer_suffix; break;  // what was before it has been read
     }

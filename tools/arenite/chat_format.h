@@ -6,7 +6,7 @@
 
 namespace arn::tool {
 
-enum class Role { kSystem, kUser, kAssistant };
+enum class Role { kSystem, kUser, kAssistant, kTool };
 
 struct Message {
   Role role = Role::kUser;
@@ -16,8 +16,10 @@ struct Message {
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  // What comes between the end of the last answer among `messages` (the start of everything when
-  // there is none) and the answer to the last of them, which is the user's.
+  // Whether Prompt() gives the whole conversation, or only what is new in it.
+  virtual bool IsWhole() const = 0;
+  // What comes before the answer to the last of `messages`, which is the user's: all of it from the
+  // start of everything, or from the end of the last answer among them. Throws Error.
   virtual std::string Prompt(const std::vector<Message>& messages) const = 0;
   // Texts at which an answer ends; it also ends at the model's end tokens.
   virtual std::vector<std::string> Stops() const = 0;
@@ -30,6 +32,7 @@ struct PlainFormat : ChatFormat {
   std::string answer_prefix = "Assistant:";
   std::string answer_suffix = "\n";
 
+  bool IsWhole() const override { return false; }
   std::string Prompt(const std::vector<Message>& messages) const override;
   // What begins the user's next message: a model that goes on without an end writes it itself.
   std::vector<std::string> Stops() const override;

@@ -35,10 +35,25 @@ std::vector<int32_t> Conversation::SessionIds() const {
 void Conversation::Reset(std::vector<int32_t> beginning) {
   session_.Check(arn_session_reset(session_.get()));
   ids_ = std::move(beginning);
+  held_text_.clear();
 }
 
-arn_status Conversation::Read(const std::vector<int32_t>& added, Answer* answer) {
-  std::vector<int32_t> all = ids_;
+Conversation::Next Conversation::Tokens(const std::string& text, bool is_whole) const {
+  if (!is_whole) {
+    return {model_.Tokenize(text, ids_.empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL),
+            false};
+  }
+  // Templates write the tokens that begin a text themselves.
+  const bool goes_on = !ids_.empty() && text.size() > held_text_.size() &&
+                       text.compare(0, held_text_.size(), held_text_) == 0;
+  const std::string_view rest = goes_on ? std::string_view(text).substr(held_text_.size()) : text;
+  return {model_.Tokenize(rest, ARN_TOKENIZE_NO_SPECIAL), !goes_on && !ids_.empty()};
+}
+
+arn_status Conversation::Read(const Next& next, Answer* answer) {
+  const std::vector<int32_t>& added = next.ids;
+  std::vector<int32_t> all;
+  if (!next.replaces) all = ids_;
   all.insert(all.end(), added.begin(), added.end());
   if (all.size() <= context_) {
     const arn_status status =
@@ -47,7 +62,7 @@ arn_status Conversation::Read(const std::vector<int32_t>& added, Answer* answer)
     return status;
   }
   answer->n_missing = all.size() - context_;
-  if (!shifts_) return ARN_CONTEXT_FULL;
+  if (!shifts_ || next.replaces) return ARN_CONTEXT_FULL;
   arn_status status = ARN_OK;
   if (!ids_.empty() && ids_.size() <= context_) {
     status = arn_session_follow(session_.get(), ids_.data(), ids_.size(), &answer->n_kept);
@@ -101,20 +116,24 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   // A token that was cancelled while it ran is shown and not counted.
   output.ids.resize(result.n_tokens);
   ids_ = SessionIds();
-  if (result.finish == ARN_FINISH_STOP) DropBehind(output.text, output.ids);
+  if (result.finish == ARN_FINISH_STOP) {
+    DropBehind(output.text, output.ids);
+    held_text_ += output.text;
+  } else {
+    held_text_ += model_.Detokenize(output.ids, ARN_DETOKENIZE_DEFAULT);
+  }
   answer->text = std::move(output.text);
   answer->n_generated = result.n_tokens;
   answer->finish = result.finish;
 }
 
-Answer Conversation::Say(const std::string& text, const AnswerOptions& options,
+Answer Conversation::Say(const std::string& text, bool is_whole, const AnswerOptions& options,
                          const OnText& on_text) {
   const CancelOnSignal cancel(session_.get(), /*with_terminate=*/false);
-  const std::vector<int32_t> added =
-      model_.Tokenize(text, ids_.empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL);
+  const Next next = Tokens(text, is_whole);
   Answer answer;
   const uint64_t before = session_.Stats().prefill_tokens;
-  const arn_status status = Read(added, &answer);
+  const arn_status status = Read(next, &answer);
   answer.n_computed = session_.Stats().prefill_tokens - before;
   if (status == ARN_CANCELLED || (status == ARN_CONTEXT_FULL && answer.n_missing > 0)) {
     answer.is_unread = true;
@@ -122,6 +141,7 @@ Answer Conversation::Say(const std::string& text, const AnswerOptions& options,
     return answer;
   }
   session_.Check(status);
+  held_text_ = text;
   Generate(options, on_text, &answer);
   return answer;
 }
@@ -136,6 +156,7 @@ void Conversation::Save(const std::string& path) {
 void Conversation::Load(const std::string& path) {
   session_.Check(arn_session_restore(session_.get(), path.c_str(), nullptr));
   ids_ = SessionIds();
+  held_text_ = model_.Detokenize(ids_, ARN_DETOKENIZE_DEFAULT);
 }
 
 }  // namespace arn::tool

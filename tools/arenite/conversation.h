@@ -39,9 +39,12 @@ class Conversation {
 
   // Forgets everything and begins with these tokens, which are run with the first text.
   void Reset(std::vector<int32_t> beginning);
-  // Reads `text` and answers. Ctrl-C ends either (finish ARN_FINISH_CANCELLED); an answer that
+  // Reads `text` and answers. `is_whole`: the text is the whole conversation so far; what of it the
+  // session holds is not run again, and what it holds besides is forgotten. Else it goes on behind
+  // what is there. Ctrl-C ends either (finish ARN_FINISH_CANCELLED); an answer that
   // was cut short is part of the conversation. Throws Error.
-  Answer Say(const std::string& text, const AnswerOptions& options, const OnText& on_text);
+  Answer Say(const std::string& text, bool is_whole, const AnswerOptions& options,
+             const OnText& on_text);
   // The session's file holds the conversation and its sampling.
   void Save(const std::string& path);
   void Load(const std::string& path);
@@ -50,7 +53,13 @@ class Conversation {
   uint32_t context() const { return context_; }
 
  private:
-  arn_status Read(const std::vector<int32_t>& added, Answer* answer);
+  // What comes after ids_: its tokens, or, when the text is another one, all tokens of it.
+  struct Next {
+    std::vector<int32_t> ids;
+    bool replaces = false;  // them, rather than following
+  };
+  Next Tokens(const std::string& text, bool is_whole) const;
+  arn_status Read(const Next& next, Answer* answer);
   void Generate(const AnswerOptions& options, const OnText& on_text, Answer* answer);
   // Takes the tokens of a stop text, which is not shown, away again.
   void DropBehind(const std::string& shown, const std::vector<int32_t>& generated);
@@ -61,6 +70,8 @@ class Conversation {
   bool shifts_;
   uint32_t context_ = 0;
   std::vector<int32_t> ids_;
+  // The text that ids_ are, of conversations whose texts are whole.
+  std::string held_text_;
 };
 
 }  // namespace arn::tool

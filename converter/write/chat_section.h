@@ -1,0 +1,20 @@
+// The chat templates' part of a bundle: programs in segments, the rest in the index.
+#pragma once
+
+#include <vector>
+
+#include "converter/hf/chat_template.h"
+#include "converter/write/bundle_writer.h"
+#include "flatbuffers/flatbuffers.h"
+#include "runtime/bundle/bundle_generated.h"
+
+namespace arn::convert {
+
+// Appends a segment for each template.
+std::vector<fbs::Segment> WriteChat(const ChatTemplates& chat, BundleWriter* writer);
+// Null when there are no templates.
+flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat,
+                                          const std::vector<fbs::Segment>& segments,
+                                          flatbuffers::FlatBufferBuilder* builder);
+
+}  // namespace arn::convert
