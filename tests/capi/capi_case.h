@@ -67,6 +67,9 @@ int capi_token_text(capi_env* env);
 int capi_stop_strings(capi_env* env);
 int capi_without_tokenizer(capi_env* env);
 
+int capi_chat(capi_env* env);
+int capi_chat_errors(capi_env* env);
+
 #ifdef __cplusplus
 }
 #endif

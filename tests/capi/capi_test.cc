@@ -112,7 +112,8 @@ INSTANTIATE_TEST_SUITE_P(Generate, Capi,
 INSTANTIATE_TEST_SUITE_P(Text, CapiText,
                          testing::Values(ARN_CASE(tokenize), ARN_CASE(tokenize_errors),
                                          ARN_CASE(detokenize), ARN_CASE(token_text),
-                                         ARN_CASE(stop_strings)),
+                                         ARN_CASE(stop_strings), ARN_CASE(chat),
+                                         ARN_CASE(chat_errors)),
                          Name);
 
 }  // namespace

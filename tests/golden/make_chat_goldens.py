@@ -1,11 +1,11 @@
-"""What transformers renders: the expectations of tests/golden/chat_test.cc.
+"""What transformers renders: the expectations of tests/unit/chat/chat_goldens_test.cc.
 
   make_chat_goldens.py [--shared FOLDER]      needs transformers and jinja2
 
-Reads data/chat/conversations.json and data/chat/templates/*.jinja, which are ours, and
-chat_features.py; writes data/chat/expected.json and data/chat/features.json with whole texts. With
---shared: the templates of FOLDER are not ours, so that only lengths and XXH64 of what they give go
-into data/chat/shared.json.
+Reads data/chat/conversations.json and data/chat/templates/*.jinja, which are ours, and writes
+data/chat/expected.json; renders each "template" of data/chat/features.json over
+data/chat/features_input.json and puts its text beside it. With --shared: the templates of FOLDER
+are not ours, so that only lengths and XXH64 of what they give go into data/chat/shared.json.
 """
 
 import argparse
@@ -13,7 +13,6 @@ import datetime
 import json
 import pathlib
 
-import chat_features
 from transformers.utils import chat_template_utils
 
 DATA = pathlib.Path(__file__).parent / "data" / "chat"
@@ -114,11 +113,11 @@ def main():
     template = path.read_text(encoding="utf-8")
     own[path.name] = {name: render(template, c) for name, c in conversations.items()}
   write("expected.json", own)
+  features_input = json.loads((DATA / "features_input.json").read_text(encoding="utf-8"))
+  features = json.loads((DATA / "features.json").read_text(encoding="utf-8"))
   write("features.json", [
-      {"template": template, **render(template, chat_features.CONVERSATION)}
-      for template in chat_features.TEMPLATES
+      {"template": f["template"], **render(f["template"], features_input)} for f in features
   ])
-  write("features_input.json", chat_features.CONVERSATION)
   if arguments.shared is not None:
     shared = {}
     for path in sorted(arguments.shared.glob("*.jinja")):

@@ -91,14 +91,18 @@ ProcessResult RunProcess(const std::vector<std::string>& command,
   return result;
 }
 
-ProcessResult RunArenite(std::vector<std::string> arguments,
-                         const std::function<void(int pid)>& while_running,
-                         const std::optional<std::string>& input) {
+std::vector<std::string> AreniteCommand(std::vector<std::string> arguments) {
   std::vector<std::string> command;
   if (ARN_EMULATOR[0] != '\0') command.push_back(ARN_EMULATOR);
   command.push_back(ARN_TOOL);
   for (std::string& argument : arguments) command.push_back(std::move(argument));
-  return RunProcess(command, while_running, input);
+  return command;
+}
+
+ProcessResult RunArenite(std::vector<std::string> arguments,
+                         const std::function<void(int pid)>& while_running,
+                         const std::optional<std::string>& input) {
+  return RunProcess(AreniteCommand(std::move(arguments)), while_running, input);
 }
 
 }  // namespace arn::test

@@ -22,6 +22,7 @@ ProcessResult RunProcess(const std::vector<std::string>& command,
                          const std::optional<std::string>& input = std::nullopt);
 
 // The command `arenite` of this build with these arguments; under an emulator where there is one.
+std::vector<std::string> AreniteCommand(std::vector<std::string> arguments);
 ProcessResult RunArenite(std::vector<std::string> arguments,
                          const std::function<void(int pid)>& while_running = {},
                          const std::optional<std::string>& input = std::nullopt);

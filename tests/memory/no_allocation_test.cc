@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <string>
 
+#include "converter/chat/compile.h"
 #include "tests/support/prefix_support.h"
 #include "tests/support/session_support.h"
 
@@ -339,6 +340,43 @@ TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
     EXPECT_TRUE(ok) << arn_session_last_error(session.get());
     EXPECT_EQ(0u, g_calls.load());
   }
+}
+
+// Rendering by a chat template, with the system's clock and with an error that is explained.
+TEST(NoAllocation_Chat, Render_AllocatesNothing) {
+  TinyBundle bundle;
+  bundle.chat_program = convert::CompileChatTemplate(
+      "{{ bos_token }}{{ strftime_now('%Y') }}{% macro f(x) %}<{{ x | upper }}>{% endmacro %}"
+      "{% for m in messages %}{{ f(m.role) }}{{ m | tojson(indent=2) }}{{ m.content.split() }}"
+      "{% set ns = namespace(t='') %}{% set ns.t = ns.t ~ m.content %}{{ ns.t | trim }}{% endfor %}"
+      "{{ messages | map(attribute='role') | sort | join(',') }}{{ 2.5 | round }}"
+      "{% if tools %}{{ raise_exception('no tools') }}{% endif %}");
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_chat* chat = nullptr;
+  ASSERT_EQ(ARN_OK, arn_chat_create(model.get(), nullptr, nullptr, 0, nullptr, 0, &chat));
+  const std::string messages = R"([{"role": "user", "content": "a \u00e9 b", "n": 1.25}])";
+  arn_chat_input input = ARN_CHAT_INPUT_INIT;
+  input.messages = messages.data();
+  input.messages_bytes = messages.size();
+  arn_chat_input with_tools = input;
+  with_tools.tools = "[1]";
+  with_tools.tools_bytes = 3;
+  char text[1024];
+  size_t n = 0, failed = 0;
+
+  g_calls = 0;
+  g_trap = true;
+  const arn_status status = arn_chat_render(chat, &input, text, sizeof text, &n);
+  const arn_status refused = arn_chat_render(chat, &with_tools, text + n, sizeof text - n, &failed);
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status) << arn_chat_last_error(chat);
+  EXPECT_EQ(ARN_TEMPLATE_ERROR, refused);
+  EXPECT_STREQ("no tools", arn_chat_last_error(chat));
+  EXPECT_EQ("<s>2", std::string(text, 4));
+  EXPECT_EQ(0u, g_calls.load());
+  arn_chat_destroy(chat);
 }
 
 INSTANTIATE_TEST_SUITE_P(

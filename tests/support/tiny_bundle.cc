@@ -273,11 +273,24 @@ std::vector<uint8_t> Builder::Finish() {
     const fbs::Segment segment(offset, state.size(), Xxh64(state.data(), state.size()));
     prefix = fbs::CreatePrefixDirect(fbb_, &o.prefix.ids, &segment, o.prefix.model_hash);
   }
+  flatbuffers::Offset<fbs::Chat> chat;
+  if (!o.chat_program.empty()) {
+    const size_t offset = AlignUp(segments_.size(), kSliceAlign);
+    segments_.resize(offset);
+    segments_.insert(segments_.end(), o.chat_program.begin(), o.chat_program.end());
+    const fbs::Segment segment(offset, o.chat_program.size(),
+                               Xxh64(o.chat_program.data(), o.chat_program.size()));
+    const std::vector<flatbuffers::Offset<fbs::ChatProgram>> programs = {
+        fbs::CreateChatProgramDirect(fbb_, "default", &segment)};
+    const std::vector<flatbuffers::Offset<fbs::ChatVariable>> variables = {
+        fbs::CreateChatVariableDirect(fbb_, "bos_token", "<s>")};
+    chat = fbs::CreateChatDirect(fbb_, &programs, &variables);
+  }
   const std::vector<uint32_t> eos = {2};
   const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0);
   fbs::FinishBundleBuffer(
       fbb_, fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
-                              fbb_.CreateString(o.target), model, 0, generation, 0, prefix));
+                              fbb_.CreateString(o.target), model, 0, generation, 0, prefix, chat));
 
   BundleHeader header = {};
   std::memcpy(header.magic, "ARENITE", 8);

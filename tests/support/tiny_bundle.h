@@ -43,6 +43,7 @@ struct TinyBundle {
   const char* target = "portable";  // a PackTarget
   uint64_t seed = 1;
   TinyPrefix prefix;
+  std::vector<uint8_t> chat_program;  // of the template "default"; empty: no templates
 };
 
 // A whole file, 64-byte aligned as arn_model_open_memory wants it.

@@ -321,19 +321,6 @@ TEST_F(ConvertTest, IdsOutsideVocabulary_AreLeftOutWithAWarning) {
                                      HasSubstr("repetition_penalty"), HasSubstr("token ids only")));
 }
 
-TEST_F(ConvertTest, ChatTemplate_FromEitherPlace) {
-  WriteCheckpoint({});
-  test::WriteFile(folder_ / "model/tokenizer_config.json",
-                  R"({"chat_template": [{"name": "tools", "template": "T"},)"
-                  R"({"name": "default", "template": "D"}]})");
-  Run(Options(DType::kF32));
-  EXPECT_STREQ(OpenedBundle(folder_ / "out/model.arn").index().chat_template()->c_str(), "D");
-  test::WriteFile(folder_ / "model/chat_template.jinja", "{{ jinja }}\n");
-  Run(Options(DType::kF32));
-  EXPECT_STREQ(OpenedBundle(folder_ / "out/model.arn").index().chat_template()->c_str(),
-               "{{ jinja }}\n");
-}
-
 // The checkpoint that travels with the sources.
 TEST_F(ConvertTest, TokenizerOnly_HoldsJustTheTokenizer) {
   std::filesystem::create_directories(folder_ / "out");

@@ -1,0 +1,238 @@
+// What bounds a rendering, what is refused at conversion, and programs and JSON that are damaged.
+#include <gtest/gtest.h>
+
+#include "converter/chat/compile.h"
+#include "tests/unit/chat/chat_fixture.h"
+
+namespace arn::test {
+namespace {
+
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string ErrorOf(const std::string& source, const ChatCase& c = {}) {
+  const Rendered result = RenderTemplate(source, c);
+  EXPECT_EQ(Status::kTemplateError, result.status) << result.text;
+  return result.error;
+}
+
+TEST(ChatLimits, Steps) {
+  ChatCase c;
+  c.max_steps = 100000;
+  const std::string loops =
+      "{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}";
+  EXPECT_EQ("line 1: the template took more than 100000 steps", ErrorOf(loops, c));
+  // Work that is no step of the template's counts as well.
+  EXPECT_TRUE(Has(ErrorOf("{{ 'x' * 100000000 }}", c), "steps"));
+}
+
+TEST(ChatLimits, Depth) {
+  EXPECT_TRUE(Has(ErrorOf("{% macro f() %}{{ f() }}{% endmacro %}\n{{ f() }}"), "nested deeper"));
+  const std::string nests =
+      "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}";
+  for (const char* use :
+       {"{{ ns.x }}", "{{ ns.x | tojson }}", "{{ ns.x == [ns.x] }}", "{{ [ns.x, ns.x] | sort }}"}) {
+    EXPECT_TRUE(Has(ErrorOf(nests + use), "nested deeper")) << use;
+  }
+  EXPECT_TRUE(Has(ErrorOf("{% set n = namespace() %}{% set n.n = n %}{{ n }}"), "nested deeper"));
+}
+
+TEST(ChatLimits, Memory_SaysHowMuchThereIs) {
+  ChatCase c;
+  c.arena_bytes = 65536;
+  const Rendered result = RenderTemplate("\n{{ 'abcdefgh' * 100000 }}", c);
+  EXPECT_EQ(Status::kOutOfMemory, result.status);
+  EXPECT_TRUE(Has(result.error, "line 2")) << result.error;
+  EXPECT_TRUE(Has(result.error, "65536 bytes")) << result.error;
+  // Text that is only written takes none.
+  std::string long_loop = "{% for i in range(9999) %}0123456789{% endfor %}";
+  c.arena_bytes = 4 << 20;
+  EXPECT_EQ(99990u, RenderTemplate(long_loop, c).n_bytes);
+}
+
+// Every size of memory up to what a rendering needs ends in the same error.
+TEST(ChatLimits, Memory_EverySize) {
+  ChatCase c;
+  c.messages = R"([{"role": "user", "content": "a\nb"}, {"role": "tool", "content": [1, 2.5]}])";
+  const auto program = convert::CompileChatTemplate(
+      "{% for m in messages %}{{ m | tojson(indent=1) }}{{ m.role.upper() ~ m.content }}"
+      "{% set x %}{{ loop.index }}{% endset %}{{ [x] * 3 }}{% endfor %}");
+  const std::string whole = RenderBytes(program, c).text;
+  ASSERT_FALSE(whole.empty());
+  size_t n_failed = 0;
+  for (c.arena_bytes = 0;; c.arena_bytes += 8) {
+    const Rendered result = RenderBytes(program, c);
+    if (result.status == Status::kOk) {
+      EXPECT_EQ(whole, result.text);
+      break;
+    }
+    ASSERT_EQ(Status::kOutOfMemory, result.status) << result.error;
+    ++n_failed;
+  }
+  EXPECT_GT(n_failed, 50u);
+}
+
+TEST(ChatLimits, Output_TooSmall_SaysTheWholeSize) {
+  ChatCase c;
+  c.capacity = 3;
+  const Rendered result = RenderTemplate("ab{{ 'cdé' }}", c);
+  EXPECT_EQ(Status::kBufferTooSmall, result.status);
+  EXPECT_EQ(6u, result.n_bytes);
+  c.capacity = 6;
+  EXPECT_EQ("abcdé", RenderTemplate("ab{{ 'cdé' }}", c).text);
+}
+
+TEST(ChatErrors, NameTheLine) {
+  EXPECT_EQ("line 3: 'x' is undefined", ErrorOf("\n\n{{ x.y }}"));
+  EXPECT_EQ("line 2: 'dict object' has no attribute 'y'", ErrorOf("\n{{ {}.y.z }}"));
+  EXPECT_EQ("exactly this, as it is", ErrorOf("\n{{ raise_exception('exactly this, as it is') }}"));
+}
+
+struct Refused {
+  const char* source;
+  uint32_t line;
+  const char* part;
+};
+
+TEST(ChatCompile, RefusesByNameAndLine) {
+  const Refused cases[] = {
+      {"\n{% include 'x' %}", 2, "{% include %} is not supported"},
+      {"{% import 'x' as y %}", 1, "{% import %}"},
+      {"{% extends 'x' %}", 1, "{% extends %}"},
+      {"{% block a %}{% endblock %}", 1, "{% block %}"},
+      {"{% call f() %}{% endcall %}", 1, "{% call %}"},
+      {"{% autoescape true %}{% endautoescape %}", 1, "{% autoescape %}"},
+      {"{% for x in y recursive %}{% endfor %}", 1, "recursive"},
+      {"{{ loop(x) }}", 1, "recursive loops"},
+      {"a\n{{ x | pprint }}", 2, "the filter 'pprint' is not supported"},
+      {"{{ x is filter }}", 1, "the test 'filter' is not supported"},
+      {"{{ x.format(1) }}", 1, "the method 'format'"},
+      {"{{ 'a %s' % x }}", 1, "formatting by '%'"},
+      {"{{ f(*x) }}", 1, "arguments by '*'"},
+      {"{{ f(**x) }}", 1, "arguments by '**'"},
+      {"{% macro f() %}{{ varargs }}{% endmacro %}", 1, "'varargs' of a macro"},
+      {"{{ lipsum() }}", 1, "the function 'lipsum'"},
+      {"{{ 0x1f }}", 1, "hexadecimal"},
+      {"{% break %}", 1, "'break' outside of a loop"},
+      {"{% for x in y %}{% macro f() %}{% continue %}{% endmacro %}{% endfor %}", 1, "outside"},
+      {"\n\n{% if x %}", 3, "the template ends; {% if %} wants 'elif' or 'else' or 'endif'"},
+      {"{% frob %}", 1, "unknown tag 'frob'"},
+      {"{% if x %}{% endfor %}{% endif %}", 1, "the innermost open one is 'if'"},
+      {"{{ 'abc }}", 1, "a string has no end"},
+      {"{{ (1 }}", 1, "unexpected '}', expected ')'"},
+      {"{{ 1 2 }}", 1, "expected '}}'"},
+      {"{{ }}", 1, "expected an expression"},
+      {"{{ a ? b }}", 1, "unexpected character '?'"},
+      {"{# no end", 1, "has no end #}"},
+      {"{% raw %}x", 1, "no {% endraw %}"},
+      {"{% set 1 = 2 %}", 1, "cannot assign to '1'"},
+      {"{% set true = 2 %}", 1, "cannot assign to 'true'"},
+      {"{{ '\\ud800' }}", 1, "no character"},
+      {"{{ '\\N{DASH}' }}", 1, "by name"},
+      {"\xFF", 1, "not UTF-8"},
+      {"{% macro f(a=1, b) %}{% endmacro %}", 1, "has no default"},
+      {"{{ x[1:2, 3] }}", 1, "a slice inside of a tuple"},
+  };
+  for (const Refused& c : cases) {
+    SCOPED_TRACE(c.source);
+    try {
+      convert::CompileChatTemplate(c.source);
+      ADD_FAILURE() << "compiles";
+    } catch (const convert::TemplateError& error) {
+      EXPECT_EQ(c.line, error.line());
+      EXPECT_TRUE(Has(error.what(), c.part)) << error.what();
+    }
+  }
+}
+
+TEST(ChatCompile, DeepNesting_IsRefused) {
+  for (const char* bracket : {"(", "[", "-", "not ", "{'a':", "x if "}) {
+    std::string source = "{{ ";
+    for (int i = 0; i < 3000; ++i) source += bracket;
+    EXPECT_THROW(convert::CompileChatTemplate(source + "1 }}"), convert::TemplateError) << bracket;
+  }
+  std::string sum = "{{ 1";
+  for (int i = 0; i < 300; ++i) sum += " + 1";
+  EXPECT_THROW(convert::CompileChatTemplate(sum + " }}"), convert::TemplateError);
+}
+
+TEST(ChatJson, RefusesWhatIsNone) {
+  const char* bad[] = {"",
+                       "[",
+                       "[1,]",
+                       "{}",
+                       "[01]",
+                       "[1.]",
+                       "[.5]",
+                       "[+1]",
+                       "[NaN]",
+                       "[1e]",
+                       "['a']",
+                       "[\"a]",
+                       "[\"\\x\"]",
+                       "[\"\\u12\"]",
+                       "[\"\\ud800\"]",
+                       "[\"\n\"]",
+                       "[1] 2",
+                       "[tru]",
+                       "[{1: 2}]",
+                       "[{\"a\"}]",
+                       "[\xFF]",
+                       "[\"\\ud800\\u0041\"]",
+                       "null"};
+  for (const char* text : bad) {
+    ChatCase c;
+    c.messages = text;
+    const Rendered result = RenderTemplate("x", c);
+    EXPECT_EQ(Status::kBadArgument, result.status) << text;
+    EXPECT_TRUE(Has(result.error, "messages: ")) << result.error;
+  }
+  ChatCase deep;
+  deep.messages = std::string(5000, '[') + std::string(5000, ']');
+  EXPECT_TRUE(Has(RenderTemplate("x", deep).error, "nested too deep"));
+  ChatCase tools;
+  tools.tools = "{}";
+  EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: expected an array or null"));
+  ChatCase variables;
+  variables.variables = R"({"messages": []})";
+  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is given apart"));
+}
+
+TEST(ChatJson, KeepsNumbersTextsAndOrder) {
+  ChatCase c;
+  c.messages =
+      R"( [{"b":1,"a":0,"b":2}, 1e2,1E-7,1.0,99999999999999999999,-0.0,"\u00e9\ud83e\udd8a\"" ] )";
+  EXPECT_EQ(R"([{"b": 2, "a": 0}, 100.0, 1e-07, 1.0, 99999999999999999999, -0.0, "é🦊\""])",
+            RenderTemplate("{{ messages | tojson }}", c).text);
+}
+
+// A damaged program is refused, or runs to some end; a sanitizer watches.
+TEST(ChatProgram, Damage_DoesNoHarm) {
+  const std::vector<uint8_t> good = convert::CompileChatTemplate(
+      "{% macro f(a, b=[1]) %}{{ a[1:] }}{{ b }}{% endmacro %}{% for m in messages if m %}"
+      "{% set ns = namespace(x=1.5) %}{% if ns.x > 1 and not m is none %}{{ f(m, b={'k': -1}) }}"
+      "{% elif loop.first %}{% break %}{% else %}{{ 'a' ~ m | upper }}{% endif %}"
+      "{% with q = m if m else 2 %}{{ q }}{% endwith %}{% filter trim %} {{ m }} {% endfilter %}"
+      "{% set ns.x | lower %}A{% endset %}{% endfor %}");
+  ChatCase c;
+  c.messages = R"(["one", [1, 2], {"k": "v"}, 3])";
+  c.max_steps = 20000;
+  c.arena_bytes = 1 << 16;
+  c.capacity = 1 << 12;
+  ASSERT_EQ(Status::kTemplateError, RenderBytes(good, c).status);  // a dict has no slices
+  size_t n_refused = 0;
+  for (size_t i = 0; i < good.size(); ++i) {
+    for (const uint8_t value : {0x00, 0x01, 0x7F, 0xFF}) {
+      std::vector<uint8_t> bad = good;
+      if (bad[i] == value) continue;
+      bad[i] = value;
+      n_refused += RenderBytes(bad, c).status == Status::kBadBundle ? 1 : 0;
+    }
+    RenderBytes(std::vector<uint8_t>(good.begin(), good.begin() + static_cast<ptrdiff_t>(i)), c);
+  }
+  EXPECT_GT(n_refused, good.size());
+}
+
+}  // namespace
+}  // namespace arn::test
