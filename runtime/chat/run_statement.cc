@@ -19,6 +19,7 @@ Status Renderer::NewScope(Scope* parent, Scope** out) {
 }
 
 Status Renderer::Write(std::string_view text) {
+  if (text.empty()) return Status::kOk;
   if (capture_ != nullptr) return capture_->Append(text);
   ARN_TRY(heap_->Spend(text.size() / 64));
   if (out_->bytes < out_->capacity) {
