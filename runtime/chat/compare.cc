@@ -130,6 +130,7 @@ Status Less(const Value& a, const Value& b, Heap* heap, bool* out) {
     return Status::kOk;
   }
   if (a.IsString() && b.IsString()) {
+    ARN_TRY(heap->Spend(Min(a.size, b.size) / 64));
     // The order of UTF-8 bytes is that of code points.
     *out = a.view() < b.view();
     return Status::kOk;
@@ -159,7 +160,7 @@ Status Contains(const Value& container, const Value& item, Heap* heap, bool* out
       if (!item.IsString()) {
         return heap->Fail("'in' a text wants a text on its left, not %s", TypeName(item));
       }
-      ARN_TRY(heap->Spend(container.size / 16));
+      ARN_TRY(heap->SpendSearch(container.size, item.size));
       *out = container.view().find(item.view()) != std::string_view::npos;
       return Status::kOk;
     case Kind::kDict: {

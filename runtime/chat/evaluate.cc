@@ -24,7 +24,7 @@ Status Renderer::Evaluate(uint32_t index, Value* out) {
     case Op::kBigInt:
     case Op::kFloat:
     case Op::kString: return Literal(node, out);
-    case Op::kName: *out = LookUp(node.a); return Status::kOk;
+    case Op::kName: return LookUp(node.a, out);
     case Op::kList: return MakeList(node, Kind::kList, out);
     case Op::kTuple: return MakeList(node, Kind::kTuple, out);
     case Op::kDict: return MakeDict(node, out);
@@ -90,23 +90,31 @@ Status Renderer::Literal(const ProgramNode& node, Value* out) {
   return Status::kOk;
 }
 
-Value Renderer::LookUp(uint32_t name) const {
+Status Renderer::LookUp(uint32_t name, Value* out) {
   const std::string_view text = program_.string(name);
+  uint64_t walked = context_.size;
   for (const Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
-    for (const Variable* v = scope->variables; v != nullptr; v = v->next) {
-      if (v->name == name) return v->value;
+    for (const Variable* v = scope->variables; v != nullptr; v = v->next, ++walked) {
+      if (v->name != name) continue;
+      *out = v->value;
+      return heap_->Spend(walked / 8);
     }
+    ++walked;
     if (scope->loop != nullptr && text == "loop") {
-      Value value;
-      value.kind = Kind::kLoop;
-      value.loop = scope->loop;
-      return value;
+      *out = Value();
+      out->kind = Kind::kLoop;
+      out->loop = scope->loop;
+      return heap_->Spend(walked / 8);
     }
   }
-  if (const Value* given = FindText(context_, text)) return *given;
-  const Value function = FindFunction(text);
-  if (function.kind != Kind::kMissing) return function;
-  return UndefinedValue(UndefinedBecause::kNoVariable, text);
+  ARN_TRY(heap_->Spend(walked / 8));
+  if (const Value* given = FindText(context_, text)) {
+    *out = *given;
+    return Status::kOk;
+  }
+  *out = FindFunction(text);
+  if (out->kind == Kind::kMissing) *out = UndefinedValue(UndefinedBecause::kNoVariable, text);
+  return Status::kOk;
 }
 
 Status Renderer::MakeList(const ProgramNode& node, Kind kind, Value* out) {

@@ -61,6 +61,10 @@ class Heap {
     steps_ += steps;
     return Status::kOk;
   }
+  // The work of looking for a text in another, at worst.
+  Status SpendSearch(uint64_t text_bytes, uint64_t part_bytes) {
+    return Spend(text_bytes / 16 + text_bytes * part_bytes / 512);
+  }
   void set_line(uint32_t line) { line_ = line; }
   uint32_t line() const { return line_; }
   uint64_t used_bytes() const { return used_; }

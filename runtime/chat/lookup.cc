@@ -116,6 +116,7 @@ Status FindAttribute(const Value& object, std::string_view name, Heap* heap, Val
     case Kind::kDict: return FindMethod(kDictMethods, object, name, heap, out, found);
     case Kind::kList: return FindMethod(kListMethods, object, name, heap, out, found);
     case Kind::kNamespace: {
+      ARN_TRY(heap->Spend(object.dict->size / 8));
       const Value* field = FindText(*object.dict, name);
       *found = field != nullptr;
       if (*found) *out = *field;

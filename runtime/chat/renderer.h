@@ -62,7 +62,7 @@ class Renderer {
   // expressions: evaluate.cc
   Status Evaluate(uint32_t index, Value* out);
   Status Literal(const ProgramNode& node, Value* out);
-  Value LookUp(uint32_t name) const;
+  Status LookUp(uint32_t name, Value* out);
   Status MakeList(const ProgramNode& node, Kind kind, Value* out);
   Status MakeDict(const ProgramNode& node, Value* out);
   Status Attribute(const ProgramNode& node, Value* out);

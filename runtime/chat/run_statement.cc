@@ -218,7 +218,8 @@ Status Renderer::Assign(uint32_t target, const Value& value) {
     return SetVariable(scope_, node.a, value);
   }
   if (node.op == static_cast<uint8_t>(Op::kTargetField)) {
-    const Value object = LookUp(node.a);
+    Value object;
+    ARN_TRY(LookUp(node.a, &object));
     if (object.kind != Kind::kNamespace) {
       return heap_->Fail("cannot assign attribute on non-namespace object");
     }
@@ -236,11 +237,13 @@ Status Renderer::Assign(uint32_t target, const Value& value) {
 }
 
 Status Renderer::SetVariable(Scope* scope, uint32_t name, const Value& value) {
-  for (Variable* v = scope->variables; v != nullptr; v = v->next) {
+  uint64_t walked = 0;
+  for (Variable* v = scope->variables; v != nullptr; v = v->next, ++walked) {
     if (v->name != name) continue;
     v->value = value;
-    return Status::kOk;
+    return heap_->Spend(walked / 8);
   }
+  ARN_TRY(heap_->Spend(walked / 8));
   Variable* variable = nullptr;
   ARN_TRY(heap_->New(&variable));
   *variable = {name, value, scope->variables};

@@ -123,6 +123,7 @@ class TextMethod {
     return parts.Finish(out_);
   }
   Status SplitAt(std::string_view separator, int64_t limit, ListBuilder* parts) {
+    ARN_TRY(heap_->SpendSearch(text_.size(), separator.size()));
     std::string_view rest = text_;
     for (; limit != 0; --limit) {
       const size_t at = rest.find(separator);
@@ -133,6 +134,7 @@ class TextMethod {
     return parts->Append(TextValue(rest));
   }
   Status SplitAtRight(std::string_view separator, int64_t limit, ListBuilder* parts) {
+    ARN_TRY(heap_->SpendSearch(text_.size(), separator.size()));
     std::string_view rest = text_;
     for (; limit != 0; --limit) {
       const size_t at = rest.rfind(separator);
@@ -235,6 +237,7 @@ class TextMethod {
     Value bound[3];
     ARN_TRY(Args({"sub", "start", "end"}, 1, bound));
     ARN_TRY(NeedText(bound[0], "what is looked for", heap_));
+    ARN_TRY(heap_->SpendSearch(text_.size(), bound[0].size));
     std::string_view window;
     size_t offset = 0;
     bool is_inside = false;
@@ -252,6 +255,7 @@ class TextMethod {
     Value bound[3];
     ARN_TRY(Args({"sub", "start", "end"}, 1, bound));
     ARN_TRY(NeedText(bound[0], "what is counted", heap_));
+    ARN_TRY(heap_->SpendSearch(text_.size(), bound[0].size));
     std::string_view window;
     size_t offset = 0;
     bool is_inside = false;
@@ -311,6 +315,7 @@ class TextMethod {
     Value bound;
     ARN_TRY(Args({"sep"}, 1, &bound));
     ARN_TRY(NeedText(bound, "the separator", heap_));
+    ARN_TRY(heap_->SpendSearch(text_.size(), bound.size));
     const std::string_view separator = bound.view();
     if (separator.empty()) return heap_->Fail("partition: the separator is empty");
     const size_t at = from_right ? text_.rfind(separator) : text_.find(separator);
@@ -369,6 +374,7 @@ class TextMethod {
 
 Status ReplaceText(std::string_view text, std::string_view from, std::string_view to, int64_t limit,
                    Heap* heap, Value* out) {
+  ARN_TRY(heap->SpendSearch(text.size(), from.size()));
   TextBuilder builder(heap);
   size_t at = 0;
   if (from.empty()) {
