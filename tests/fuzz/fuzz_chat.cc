@@ -24,7 +24,7 @@ constexpr const char* kTemplate =
     "{% if ns.x > 1 and m is not none or 'a' in m %}{{ f(m.content, b={'k': -1}) }}"
     "{% elif loop.first %}{% break %}{% else %}{{ 'a' ~ m | upper | replace('A', 'bb') }}{% endif "
     "%}"
-    "{% with q, r = 1, m.get('role') %}{{ q + 2 // 3 }}{{ r.split('s') }}{% endwith %}"
+    "{% with q = 1, r = m.get('role') %}{{ q + 2 // 3 }}{{ r.split('s') }}{% endwith %}"
     "{% filter trim %} {{ m.items() | list | sort | join(',') }} {% endfilter %}"
     "{% set ns.x | lower %}A{{ loop.index }}{% endset %}{{ ns.x[::-1] }}{% endfor %}"
     "{{ messages | selectattr('role', 'eq', 'user') | map(attribute='content') | list }}"

@@ -149,12 +149,13 @@ TEST_F(PrefixTest, Run_StartsAfterIt_OrComputes) {
       << report.err;
   EXPECT_NE(std::string::npos,
             RunArenite({"inspect", with}).out.find("prefix      " + std::to_string(n)));
-  // A talk begins after it, unless something else is said first.
+  // A talk without a template begins after it, unless something else is said first.
   const ProcessResult talk =
-      RunArenite({"chat", with, "--max-tokens", "5"}, {}, "Who is Pip?\n/stats\n");
+      RunArenite({"chat", with, "--plain", "--max-tokens", "5"}, {}, "Who is Pip?\n/stats\n");
   EXPECT_NE(std::string::npos, talk.err.find(std::to_string(n) + " tokens kept")) << talk.err;
-  const ProcessResult other = RunArenite({"chat", with, "--max-tokens", "5", "--system", "Hm."}, {},
-                                         "Who is Pip?\n/stats\n");
+  const ProcessResult other =
+      RunArenite({"chat", with, "--plain", "--max-tokens", "5", "--system", "Hm."}, {},
+                 "Who is Pip?\n/stats\n");
   EXPECT_EQ(std::string::npos, other.err.find(std::to_string(n) + " tokens kept")) << other.err;
 }
 
