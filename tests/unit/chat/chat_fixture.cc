@@ -12,7 +12,7 @@ Rendered RenderBytes(const std::vector<uint8_t>& bytes, const ChatCase& c) {
   Diag diag;
   // Aligned for the program's integers.
   std::vector<uint32_t> words(bytes.size() / 4 + 1);
-  std::memcpy(words.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   chat::Program program;
   result.status =
       program.Open({reinterpret_cast<const std::byte*>(words.data()), bytes.size()}, &diag);
