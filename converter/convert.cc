@@ -90,7 +90,8 @@ class Conversion {
     ChatTemplates chat;
     if (!options_.no_chat_template) chat = ReadChatTemplates(options_.folder);
     if (!tokenizer && options_.tokenizer_only) {
-      Fail("%s: no tokenizer.json is there", options_.folder.c_str());
+      Fail("%s: neither a tokenizer.json nor a SentencePiece model is there",
+           options_.folder.c_str());
     }
     GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
     if (tokenizer) {
@@ -98,7 +99,7 @@ class Conversion {
       if (tokenizer->n_tokens > vocab) WarnOfTokensWithoutRow(tokenizer->n_tokens, vocab);
       AddTokenizerIds(*tokenizer, vocab, &generation_spec);
     } else {
-      warnings_.push_back("no tokenizer.json: the bundle will work with token ids only");
+      warnings_.push_back("no tokenizer: the bundle will work with token ids only");
     }
     TellWarnings();
 

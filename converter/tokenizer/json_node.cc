@@ -1,5 +1,7 @@
 #include "converter/tokenizer/json_node.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
@@ -12,6 +14,56 @@ std::string Shown(const nlohmann::json* value) {
   if (text.size() > 80) text = text.substr(0, 77) + "...";
   return text;
 }
+
+// The number as serde_json reads it, which Hugging Face tokenizers uses: with at most one rounding
+// more than the nearest double. Scores are compared to the last bit.
+double SerdeNumber(const std::string& text) {
+  size_t i = 0;
+  const bool is_negative = text[i] == '-';
+  if (is_negative) ++i;
+  const auto is_digit = [&] { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool is_full = false;  // no further digit fits
+  const auto read_digits = [&](bool is_fraction) {
+    for (; is_digit(); ++i) {
+      const uint64_t digit = static_cast<uint64_t>(text[i] - '0');
+      is_full |= digits > (UINT64_MAX - digit) / 10;
+      if (!is_full) digits = digits * 10 + digit;
+      if (is_full != is_fraction) exponent += is_fraction ? -1 : 1;
+    }
+  };
+  read_digits(false);
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    read_digits(true);
+  }
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    const bool is_down = i < text.size() && text[i] == '-';
+    if (i < text.size() && (text[i] == '-' || text[i] == '+')) ++i;
+    int written = 0;
+    for (; is_digit(); ++i) written = std::min(written * 10 + (text[i] - '0'), 100000);
+    exponent += is_down ? -written : written;
+  }
+  double value = static_cast<double>(digits);
+  constexpr int kLargest = 308;
+  for (; exponent < -kLargest && value != 0; exponent += kLargest) value /= 1e308;
+  if (value != 0 && exponent <= kLargest) {
+    const double power = std::strtod(("1e" + std::to_string(std::abs(exponent))).c_str(), nullptr);
+    value = exponent >= 0 ? value * power : value / power;
+  }
+  return is_negative ? -value : value;
+}
+
+// Builds the document as the library does, but for its numbers.
+class DocumentReader : public nlohmann::detail::json_sax_dom_parser<nlohmann::json> {
+ public:
+  using json_sax_dom_parser::json_sax_dom_parser;
+  bool number_float(double, const std::string& text) {
+    return json_sax_dom_parser::number_float(SerdeNumber(text), text);
+  }
+};
 
 }  // namespace
 
@@ -67,7 +119,10 @@ nlohmann::json ReadJsonFile(const std::filesystem::path& path) {
   const std::string text(std::istreambuf_iterator<char>(file), {});
   if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
   try {
-    return nlohmann::json::parse(text);
+    nlohmann::json document;
+    DocumentReader reader(document);
+    nlohmann::json::sax_parse(text, &reader);
+    return document;
   } catch (const nlohmann::json::exception& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     std::string reason = error.what();

@@ -37,6 +37,9 @@ class JsonNode {
   std::vector<JsonNode> Items() const;
 
   std::string String() const;
+  std::string String(const char* if_absent) const {
+    return IsNull() ? std::string(if_absent) : String();
+  }
   bool Bool() const;
   bool Bool(bool if_absent) const { return IsNull() ? if_absent : Bool(); }
   uint32_t Uint() const;

@@ -2,15 +2,35 @@
 
 namespace arn::convert {
 
+std::vector<SegmentPart> SegmentParts(const TokenizerTables& tables, TokenizerSegments* segments) {
+  segments->charsmaps.resize(tables.normalizers.size());
+  std::vector<SegmentPart> parts;
+  const auto add = [&parts](const std::vector<uint8_t>& bytes, fbs::Segment* place) {
+    if (!bytes.empty()) parts.push_back({&bytes, place});
+  };
+  add(tables.token_bytes, &segments->token_bytes);
+  add(tables.token_offsets, &segments->token_offsets);
+  add(tables.token_table, &segments->token_table);
+  add(tables.merge_table, &segments->merge_table);
+  add(tables.trie, &segments->trie);
+  add(tables.scores, &segments->scores);
+  for (size_t i = 0; i < tables.normalizers.size(); ++i) {
+    add(tables.normalizers[i].charsmap, &segments->charsmaps[i]);
+  }
+  return parts;
+}
+
 flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& tables,
                                                     const TokenizerSegments& segments,
                                                     flatbuffers::FlatBufferBuilder* builder) {
   flatbuffers::FlatBufferBuilder& b = *builder;
   std::vector<flatbuffers::Offset<fbs::Normalizer>> normalizers;
-  for (const auto& step : tables.normalizers) {
-    normalizers.push_back(fbs::CreateNormalizer(b, step.kind, b.CreateString(step.pattern),
-                                                b.CreateString(step.content),
-                                                step.pattern_is_regex));
+  for (size_t i = 0; i < tables.normalizers.size(); ++i) {
+    const auto& step = tables.normalizers[i];
+    const fbs::Segment* charsmap = step.charsmap.empty() ? nullptr : &segments.charsmaps[i];
+    normalizers.push_back(fbs::CreateNormalizer(
+        b, step.kind, b.CreateString(step.pattern), b.CreateString(step.content),
+        step.pattern_is_regex, step.left, step.right, charsmap, step.growth, step.longest));
   }
   std::vector<flatbuffers::Offset<fbs::PreTokenizer>> pre_tokenizers;
   for (const auto& step : tables.pre_tokenizers) {
@@ -36,13 +56,20 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   const auto added_at = b.CreateVector(added);
   const auto prefix_at = b.CreateVector(tables.prefix_ids);
   const auto suffix_at = b.CreateVector(tables.suffix_ids);
+  const auto text_of = [&b](const std::string& text) {
+    return text.empty() ? flatbuffers::Offset<flatbuffers::String>() : b.CreateString(text);
+  };
+  const auto prefix_text = text_of(tables.subword_prefix);
+  const auto suffix_text = text_of(tables.word_suffix);
   fbs::TokenizerBuilder table(b);
-  table.add_model(fbs::TokenizerModel::Bpe);
+  table.add_model(tables.model);
   table.add_n_tokens(tables.n_tokens);
   table.add_token_bytes(&segments.token_bytes);
   table.add_token_offsets(&segments.token_offsets);
   table.add_token_table(&segments.token_table);
-  table.add_merge_table(&segments.merge_table);
+  if (!tables.merge_table.empty()) table.add_merge_table(&segments.merge_table);
+  if (!tables.trie.empty()) table.add_trie(&segments.trie);
+  if (!tables.scores.empty()) table.add_scores(&segments.scores);
   table.add_byte_fallback(tables.byte_fallback);
   table.add_fuse_unk(tables.fuse_unk);
   table.add_ignore_merges(tables.ignore_merges);
@@ -53,6 +80,10 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   table.add_added(added_at);
   table.add_prefix_ids(prefix_at);
   table.add_suffix_ids(suffix_at);
+  table.add_unk_score(tables.unk_score);
+  if (!prefix_text.IsNull()) table.add_subword_prefix(prefix_text);
+  if (!suffix_text.IsNull()) table.add_word_suffix(suffix_text);
+  table.add_max_word_chars(tables.max_word_chars);
   return table.Finish();
 }
 

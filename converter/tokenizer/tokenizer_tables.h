@@ -18,6 +18,11 @@ struct TokenizerTables {
     std::string pattern;
     std::string content;
     bool pattern_is_regex = false;
+    bool left = false;
+    bool right = false;
+    std::vector<uint8_t> charsmap = {};  // a segment
+    uint32_t growth = 0;
+    bool longest = false;
   };
   struct PreTokenizer {
     fbs::PreTokenizerKind kind;
@@ -53,7 +58,14 @@ struct TokenizerTables {
   std::vector<uint8_t> token_offsets;
   std::vector<uint8_t> token_table;
   std::vector<uint8_t> merge_table;
+  std::vector<uint8_t> trie;
+  std::vector<uint8_t> scores;
 
+  fbs::TokenizerModel model = fbs::TokenizerModel::Bpe;
+  double unk_score = 0;
+  std::string subword_prefix;
+  std::string word_suffix;
+  uint32_t max_word_chars = 0;
   uint32_t n_tokens = 0;
   bool byte_fallback = false;
   bool fuse_unk = false;
@@ -74,10 +86,14 @@ struct TokenizerTables {
   std::vector<std::string> warnings;
 };
 
-// Reads tokenizer.json of `folder`, and tokenizer_config.json and special_tokens_map.json when they
-// are there. Everything that would make the runtime's ids differ from those of Hugging Face
-// tokenizers is refused: then false is returned and *error is one sentence that names the file and
-// the place in it.
+// Whether the folder has a file that ConvertTokenizer reads a tokenizer from.
+bool HasTokenizer(const std::filesystem::path& folder);
+
+// Reads tokenizer.json of `folder`, or else the model of SentencePiece that is there
+// (tokenizer.model, spiece.model or sentencepiece.bpe.model), and tokenizer_config.json and
+// special_tokens_map.json when they are there. Everything that would make the runtime's ids differ
+// from those of Hugging Face tokenizers, or of SentencePiece, is refused: then false is returned
+// and *error is one sentence that names the file and the place in it.
 //
 // The special tokens around a text are those of tokenizer.json's post_processor and no others:
 // transformers 5 drops add_bos_token and add_eos_token of tokenizer_config.json when there is a
@@ -85,13 +101,24 @@ struct TokenizerTables {
 bool ConvertTokenizer(const std::filesystem::path& folder, TokenizerTables* out,
                       std::string* error);
 
-// Where the writer put the four segments.
+// Where the writer put the segments. Those that a tokenizer has no use for have no bytes.
 struct TokenizerSegments {
   fbs::Segment token_bytes;
   fbs::Segment token_offsets;
   fbs::Segment token_table;
   fbs::Segment merge_table;
+  fbs::Segment trie;
+  fbs::Segment scores;
+  std::vector<fbs::Segment> charsmaps;  // of each normalizer
 };
+
+// The bytes of each segment that is to be written, and where its place goes in `segments`, which
+// outlives the result and gets its size here.
+struct SegmentPart {
+  const std::vector<uint8_t>* bytes;
+  fbs::Segment* place;
+};
+std::vector<SegmentPart> SegmentParts(const TokenizerTables& tables, TokenizerSegments* segments);
 
 flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& tables,
                                                     const TokenizerSegments& segments,

@@ -17,6 +17,11 @@
 //   unit `a` and whose right token begins with the unit `b`; a unit is a byte when the
 //   pre-tokenizer is byte-level, else a code point. Where the bit is clear no merge can ever cross
 //   the border between a and b, so both sides may be merged apart from each other.
+//
+// trie: an array of TrieUnit, a multiple of 256 of them; unit 0 is the root, which no byte leads to
+//   The byte b leads from the unit s to the unit base[s] ^ b, if that one's check is s.
+//
+// scores: f64 [n_tokens], of a token's logarithmic probability
 #pragma once
 
 #include <cstddef>
@@ -35,7 +40,12 @@ struct MergeSlot {
   uint32_t rank;  // the lower, the earlier
   uint32_t id;    // of the merged token
 };
-static_assert(sizeof(TokenSlot) == 8 && sizeof(MergeSlot) == 16);
+struct TrieUnit {
+  uint32_t base;
+  uint32_t check;  // kEmptySlot: nothing leads here
+  uint32_t id;     // of the token that ends here; kEmptySlot: none does
+};
+static_assert(sizeof(TokenSlot) == 8 && sizeof(MergeSlot) == 16 && sizeof(TrieUnit) == 12);
 
 inline constexpr uint32_t kEmptySlot = 0xFFFFFFFFu;
 // A bit of TokenSlot::id: merging the token's text from its units gives this one token again.

@@ -5,7 +5,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/bundle_generated.h"
-#include "runtime/text/nfc.h"
+#include "runtime/text/normal_form.h"
 #include "runtime/text/regex.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
@@ -62,7 +62,7 @@ bool HasRegex(const fbs::Tokenizer& table) {
 struct AddedTokens::Workspace {
   static constexpr size_t kBufferBytes = 8192;
   static uint64_t Bytes(bool has_regex) {
-    return 2 * kBufferBytes + NfcScratchBytes(kBufferBytes) +
+    return 2 * kBufferBytes + NormalFormScratchBytes(kBufferBytes) +
            (has_regex ? RegexMatcher::kScratchBytes : 0) + 256;
   }
   char* buffers = nullptr;
@@ -160,10 +160,11 @@ Status AddedTokens::ReadEntry(const fbs::Tokenizer& table, uint32_t index, Entry
 Status AddedTokens::Normalize(const NormalizerChain& normalizer, Workspace* workspace, Arena* texts,
                               Entry* entry, Diag* diag) {
   StringView text;
+  bool keeps_start = true;
   const Status status =
       normalizer.Run(entry->text, {workspace->buffers, Workspace::kBufferBytes},
                      {workspace->buffers + Workspace::kBufferBytes, Workspace::kBufferBytes},
-                     &workspace->matcher, &workspace->scratch, &text, diag);
+                     &workspace->matcher, &workspace->scratch, &text, &keeps_start, diag);
   if (status == Status::kBufferTooSmall || (status == Status::kOk && text.size == 0)) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.added[%u].content is empty or too long when it is normalized",

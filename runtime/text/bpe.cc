@@ -13,6 +13,7 @@ namespace {
 // Up to here looking at every pair anew costs less than a heap.
 constexpr size_t kSmall = 32;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
+constexpr size_t kMaxAffixBytes = 64;
 // A unit that is no byte and no code point: borders next to it are not looked up.
 constexpr uint32_t kNoUnit = 0xFFFFFFFFu;
 
@@ -34,14 +35,18 @@ struct BpeModel::Chunk {
 
 Status BpeModel::Init(const fbs::Tokenizer& table, bool units_are_bytes, const Vocab* vocab,
                       const MergeTable* merges, Diag* diag) {
-  if (table.model() != fbs::TokenizerModel::Bpe) {
-    return diag->Fail(Status::kBadBundle, "tokenizer.model is %u, expected 0 (Bpe)",
-                      static_cast<unsigned>(table.model()));
-  }
-  const int32_t unk = table.unk_id();
-  if (unk < -1 || (unk >= 0 && static_cast<uint32_t>(unk) >= vocab->n_tokens())) {
-    return diag->Fail(Status::kBadBundle, "tokenizer.unk_id is %d, expected -1..%u", unk,
-                      vocab->n_tokens() - 1);
+  const auto view_of = [](const flatbuffers::String* text) {
+    return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
+  };
+  subword_prefix_ = view_of(table.subword_prefix());
+  word_suffix_ = view_of(table.word_suffix());
+  has_affixes_ = subword_prefix_.size > 0 || word_suffix_.size > 0;
+  if (subword_prefix_.size > kMaxAffixBytes || word_suffix_.size > kMaxAffixBytes ||
+      (has_affixes_ && table.byte_fallback())) {
+    return diag->Fail(Status::kBadBundle,
+                      "tokenizer: a prefix of %zu and a suffix of %zu bytes, expected at most %zu, "
+                      "without byte_fallback",
+                      subword_prefix_.size, word_suffix_.size, kMaxAffixBytes);
   }
   if (units_are_bytes && table.byte_fallback()) {
     return diag->Fail(Status::kBadBundle,
@@ -53,14 +58,12 @@ Status BpeModel::Init(const fbs::Tokenizer& table, bool units_are_bytes, const V
   byte_fallback_ = table.byte_fallback();
   fuse_unk_ = table.fuse_unk();
   ignore_merges_ = table.ignore_merges();
-  unk_id_ = unk < 0 ? kEmptySlot : static_cast<uint32_t>(unk);
+  unk_id_ = table.unk_id() < 0 ? kEmptySlot : static_cast<uint32_t>(table.unk_id());
   for (uint32_t i = 0; i < 256; ++i) {
     const char unit = static_cast<char>(i);
     const bool has_unit = units_are_bytes || i < 0x80;
     unit_ids_[i] = has_unit ? IdOf(vocab->Find({&unit, 1})) : kEmptySlot;
-    constexpr char kHex[] = "0123456789ABCDEF";
-    const char name[] = {'<', '0', 'x', kHex[i >> 4], kHex[i & 15], '>'};
-    fallback_ids_[i] = byte_fallback_ ? IdOf(vocab->Find({name, sizeof name})) : kEmptySlot;
+    fallback_ids_[i] = byte_fallback_ ? vocab->FindByte(static_cast<uint8_t>(i)) : kEmptySlot;
   }
   return Status::kOk;
 }
@@ -109,7 +112,9 @@ Status BpeModel::Encode(StringView piece, Workspace* workspace, IdSink* out) con
   Chunk chunk;
   chunk.workspace = workspace;
   chunk.out = out;
-  if (units_are_bytes_) {
+  if (has_affixes_) {
+    EncodeAffixed(piece, &chunk);
+  } else if (units_are_bytes_) {
     EncodeBytes(piece, &chunk);
   } else {
     EncodeCharacters(piece, &chunk);
@@ -134,6 +139,34 @@ void BpeModel::EncodeBytes(StringView piece, Chunk* chunk) const {
     } else {
       chunk->is_plain = false;  // the byte vanishes, and its neighbours become adjacent
     }
+  }
+  if (unk_waits) Append(chunk, unk_id_, kNoUnit, nullptr, nullptr);
+}
+
+void BpeModel::EncodeAffixed(StringView piece, Chunk* chunk) const {
+  bool unk_waits = false;
+  const char* const end = piece.data + piece.size;
+  for (const char* p = piece.data; p != end;) {
+    const char* const next = p + (units_are_bytes_ ? 1 : ReadValidUtf8(p).bytes);
+    char unit[2 * kMaxAffixBytes + 4];
+    size_t size = 0;
+    const auto put = [&](StringView part) {
+      if (part.size > 0) std::memcpy(unit + size, part.data, part.size);
+      size += part.size;
+    };
+    if (p != piece.data) put(subword_prefix_);
+    put({p, static_cast<size_t>(next - p)});
+    if (next == end) put(word_suffix_);
+    const uint32_t id = IdOf(vocab_->Find({unit, size}));
+    if (id != kEmptySlot) {
+      if (unk_waits) Append(chunk, unk_id_, kNoUnit, p, p);
+      unk_waits = false;
+      Append(chunk, id, kNoUnit, p, next);
+    } else if (unk_id_ != kEmptySlot) {
+      if (unk_waits && !fuse_unk_) Append(chunk, unk_id_, kNoUnit, p, p);
+      unk_waits = true;
+    }
+    p = next;
   }
   if (unk_waits) Append(chunk, unk_id_, kNoUnit, nullptr, nullptr);
 }

@@ -10,24 +10,10 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"
+#include "runtime/text/id_sink.h"
 #include "runtime/text/vocab.h"
 
 namespace arn {
-
-// Takes ids, counts those that do not fit.
-class IdSink {
- public:
-  explicit IdSink(Span<int32_t> ids) : ids_(ids) {}
-  void Put(uint32_t id) {
-    if (count_ < ids_.size()) ids_[count_] = static_cast<int32_t>(id);
-    ++count_;
-  }
-  size_t count() const { return count_; }
-
- private:
-  Span<int32_t> ids_;
-  size_t count_ = 0;
-};
 
 class BpeModel {
  public:
@@ -62,6 +48,7 @@ class BpeModel {
   struct Chunk;
 
   void EncodeBytes(StringView piece, Chunk* chunk) const;
+  void EncodeAffixed(StringView piece, Chunk* chunk) const;
   void EncodeCharacters(StringView piece, Chunk* chunk) const;
   void Append(Chunk* chunk, uint32_t id, uint32_t unit, const char* begin, const char* end) const;
   void Flush(Chunk* chunk) const;
@@ -74,6 +61,11 @@ class BpeModel {
   bool byte_fallback_ = false;
   bool fuse_unk_ = false;
   bool ignore_merges_ = false;
+  // Of units that do not begin a piece and of those that end one: such a unit is looked up with
+  // them around it.
+  StringView subword_prefix_;
+  StringView word_suffix_;
+  bool has_affixes_ = false;
   uint32_t unk_id_ = kEmptySlot;
   uint32_t unit_ids_[256];      // of a byte, or of an ASCII character
   uint32_t fallback_ids_[256];  // of "<0x00>" ... "<0xFF>"

@@ -34,7 +34,7 @@ size_t Tokenizer::DecodeToken(DecodeState* state, int32_t id, bool skip_special,
                               Span<char> out) const {
   if (!IsDecoded(id, skip_special)) return 0;
   TextSink sink(out);
-  impl_->decoder.Token(state, TokenText(id), &sink);
+  impl_->decoder.Token(state, TokenText(id), false, &sink);
   return sink.fits() ? sink.size() : 0;
 }
 
@@ -49,12 +49,14 @@ Status Tokenizer::Decode(Span<const int32_t> ids, bool skip_special, Span<char> 
   const TokenDecoder& decoder = impl_->decoder;
   TextSink sink(out);
   DecodeState state;
-  for (size_t i = 0; i < ids.size();) {
+  size_t n_ids = ids.size();  // up to the last one that gives any text
+  while (n_ids > 0 && !IsDecoded(ids[n_ids - 1], skip_special)) --n_ids;
+  for (size_t i = 0; i < n_ids;) {
     // A run of byte tokens is looked at as a whole.
     Utf8Check check;
     size_t n_bytes_of_run = 0;
     size_t end = i;
-    for (; end < ids.size(); ++end) {
+    for (; end < n_ids; ++end) {
       if (!IsDecoded(ids[end], skip_special)) continue;
       uint8_t byte = 0;
       if (!decoder.ReadByte(TokenText(ids[end]), &byte)) break;
@@ -63,12 +65,12 @@ Status Tokenizer::Decode(Span<const int32_t> ids, bool skip_special, Span<char> 
     }
     if (check.IsValid()) {
       for (; i < end; ++i) {
-        if (IsDecoded(ids[i], skip_special)) decoder.Token(&state, TokenText(ids[i]), &sink);
+        if (IsDecoded(ids[i], skip_special)) decoder.Token(&state, TokenText(ids[i]), false, &sink);
       }
     } else {
       decoder.InvalidBytes(&state, n_bytes_of_run, &sink);
     }
-    if (end < ids.size()) decoder.Token(&state, TokenText(ids[end]), &sink);
+    if (end < n_ids) decoder.Token(&state, TokenText(ids[end]), end + 1 == n_ids, &sink);
     i = end + 1;
   }
   decoder.Finish(&state, &sink);

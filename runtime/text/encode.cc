@@ -11,8 +11,6 @@ namespace {
 
 constexpr uint64_t kTooLarge = uint64_t{1} << 62;
 constexpr uint64_t kAlign = 16;
-// The first character of a run that is normalized is counted twice in ToNfc's bound.
-constexpr uint64_t kBufferSlack = 16;
 
 uint64_t Sum(uint64_t a, uint64_t b) {
   return Min(kTooLarge, Min(a, kTooLarge) + Min(b, kTooLarge));
@@ -25,14 +23,20 @@ uint64_t Product(uint64_t a, uint64_t b) {
 // The pieces of a text go to the model.
 class EncodingSink : public PieceSink {
  public:
-  EncodingSink(const BpeModel& model, BpeModel::Workspace* workspace, IdSink* out)
-      : model_(model), workspace_(workspace), out_(out) {}
-  Status Put(StringView piece) override { return model_.Encode(piece, workspace_, out_); }
+  EncodingSink(const TextModel& model, TextModel::Workspace* workspace, IdSink* out, Diag* diag)
+      : model_(model), workspace_(workspace), out_(out), diag_(diag) {}
+  Status Put(StringView piece) override {
+    const Status status = model_.Encode(piece, workspace_, out_);
+    if (status != Status::kBadArgument) return status;
+    return diag_->Fail(status,
+                       "a part of the text has no token, and there is none for unknown text");
+  }
 
  private:
-  const BpeModel& model_;
-  BpeModel::Workspace* workspace_;
+  const TextModel& model_;
+  TextModel::Workspace* workspace_;
   IdSink* out_;
+  Diag* diag_;
 };
 
 Result<Span<char>> TakeBuffer(Arena* arena, uint64_t bytes) {
@@ -47,21 +51,23 @@ Tokenizer::Impl::Sizes Tokenizer::Impl::Measure(uint64_t text_bytes) const {
   const Growth growth = normalizer.growth_of_anything();
   sizes.valid_text = Product(text_bytes, kReplacementText.size);
   const uint64_t text_bound = growth.Bound(text_bytes);
-  sizes.normalized = normalizer.is_empty() ? 0 : Sum(text_bound, kBufferSlack);
+  sizes.normalized = normalizer.is_empty() ? 0 : text_bound;
   sizes.pieces = pre_tokenizer.BufferBytes(text_bound);
   const StringView space = pre_tokenizer.space_replacement();
   StringView pattern, content;
   normalizer.SoleReplacement(&pattern, &content);
   if (!pre_tokenizer.units_are_bytes() && (!normalizer.has_growing_steps() || pattern.size > 0)) {
     // Characters count, not their bytes.
-    sizes.symbols = Product(Sum(text_bytes, growth.added), symbols_per_byte);
-    if (space.size > 0) sizes.symbols = Product(Sum(sizes.symbols, 1), symbols_per_space);
+    sizes.limits.symbols = Product(Sum(text_bytes, growth.added), symbols_per_byte);
+    if (space.size > 0)
+      sizes.limits.symbols = Product(Sum(sizes.limits.symbols, 1), symbols_per_space);
   } else {
-    sizes.symbols = Max(text_bound, sizes.pieces);
+    sizes.limits.symbols = Max(text_bound, sizes.pieces);
   }
-  const uint64_t model_bytes =
-      sizes.symbols >= kTooLarge / 64 ? kTooLarge : BpeModel::Workspace::Bytes(sizes.symbols);
-  sizes.shared = Max(model_bytes, normalizer.ScratchBytes(sizes.valid_text));
+  sizes.limits.bytes = Max(text_bound, sizes.pieces);
+  const bool is_huge = model.CountUnits(sizes.limits) >= kTooLarge / 64;
+  sizes.shared = Max(is_huge ? kTooLarge : model.WorkspaceBytes(sizes.limits),
+                     normalizer.ScratchBytes(text_bytes));
   sizes.matcher =
       normalizer.uses_regex() || pre_tokenizer.uses_regex() ? RegexMatcher::kScratchBytes : 0;
   for (uint64_t part : {sizes.valid_text, sizes.normalized, sizes.normalized, sizes.pieces,
@@ -80,7 +86,7 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
   *n_ids = 0;
   const Impl& impl = *impl_;
   const Impl::Sizes sizes = impl.Measure(text.size);
-  if (sizes.symbols > UINT32_MAX) {
+  if (impl.model.CountUnits(sizes.limits) >= UINT32_MAX) {
     return diag->Fail(Status::kBadArgument, "a text of %zu bytes is too long to be tokenized",
                       text.size);
   }
@@ -103,11 +109,11 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
   Arena model_arena(shared_bytes);
   RegexMatcher matcher;
   if (sizes.matcher > 0) ARN_TRY(matcher.Init(&arena, Max<size_t>(text.size, sizes.normalized)));
-  BpeModel::Workspace workspace;
-  ARN_TRY(workspace.Init(&model_arena, sizes.symbols));
+  TextModel::Workspace workspace;
+  ARN_TRY(impl.model.InitWorkspace(&model_arena, sizes.limits, &workspace));
 
   IdSink out(ids);
-  EncodingSink sink(impl.model, &workspace, &out);
+  EncodingSink sink(impl.model, &workspace, &out, diag);
   if (add_special) {
     for (uint32_t id : impl.prefix_ids) out.Put(id);
   }
@@ -118,15 +124,22 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
       continue;
     }
     StringView part_text(text.data + raw.begin, raw.end - raw.begin);
-    ARN_TRY(impl.normalizer.Run(part_text, normalized_a, normalized_b, &matcher, &normalizer_arena,
-                                &part_text, diag));
+    bool keeps_start = true;
+    const Status status = impl.normalizer.Run(part_text, normalized_a, normalized_b, &matcher,
+                                              &normalizer_arena, &part_text, &keeps_start, diag);
+    if (status == Status::kBufferTooSmall) {
+      return diag->Fail(Status::kBadBundle,
+                        "tokenizer.normalizers: a text of %zu bytes grows more than they say",
+                        part_text.size);
+    }
+    ARN_TRY(status);
     TextPart part;
     for (PartIterator parts(impl.added.normalized(), part_text); parts.Next(&part);) {
       if (part.is_token) {
         out.Put(part.id);
         continue;
       }
-      const bool at_start = raw.begin == 0 && part.begin == 0;
+      const bool at_start = raw.begin == 0 && part.begin == 0 && keeps_start;
       ARN_TRY(impl.pre_tokenizer.Run({part_text.data + part.begin, part.end - part.begin}, at_start,
                                      &matcher, pieces, &sink, diag));
     }

@@ -5,7 +5,9 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/bundle_generated.h"
-#include "runtime/text/nfc.h"
+#include "runtime/text/characters.h"
+#include "runtime/text/normal_form.h"
+#include "runtime/text/text_writer.h"
 #include "runtime/text/utf8.h"
 
 namespace arn {
@@ -14,6 +16,19 @@ namespace {
 constexpr uint64_t kHuge = uint64_t{1} << 62;
 // A pattern or a replacement longer than this is no tokenizer's.
 constexpr size_t kMaxTextBytes = 65536;
+constexpr uint32_t kMaxCharsmapGrowth = 64;
+
+using Kind = fbs::NormalizerKind;
+
+bool IsNormalForm(Kind kind) {
+  return kind == Kind::Nfc || kind == Kind::Nfd || kind == Kind::Nfkc || kind == Kind::Nfkd;
+}
+
+NormalForm FormOf(Kind kind) {
+  if (kind == Kind::Nfd) return NormalForm::kNfd;
+  if (kind == Kind::Nfkc) return NormalForm::kNfkc;
+  return kind == Kind::Nfkd ? NormalForm::kNfkd : NormalForm::kNfc;
+}
 
 StringView ViewOf(const flatbuffers::String* text) {
   return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
@@ -32,28 +47,7 @@ size_t FindLiteral(StringView text, StringView needle, size_t start) {
   return text.size;
 }
 
-// Appends to a buffer that is known to be long enough for honest steps; never writes past it.
-class Writer {
- public:
-  explicit Writer(Span<char> buffer) : buffer_(buffer) {}
-  void Put(StringView text) {
-    if (text.size > buffer_.size() - size_) {
-      overflow_ = true;
-      return;
-    }
-    if (text.size > 0) std::memcpy(buffer_.data() + size_, text.data, text.size);
-    size_ += text.size;
-  }
-  bool overflow() const { return overflow_; }
-  StringView text() const { return {buffer_.data(), size_}; }
-
- private:
-  Span<char> buffer_;
-  size_t size_ = 0;
-  bool overflow_ = false;
-};
-
-void ReplaceLiteral(StringView text, StringView pattern, StringView content, Writer* writer) {
+void ReplaceLiteral(StringView text, StringView pattern, StringView content, TextWriter* writer) {
   size_t position = 0;
   while (position < text.size) {
     const size_t hit = FindLiteral(text, pattern, position);
@@ -64,8 +58,9 @@ void ReplaceLiteral(StringView text, StringView pattern, StringView content, Wri
   }
 }
 
+// *taken: the bytes of the match that the text begins with, if it begins with one.
 Status ReplaceRegex(StringView text, const Regex& regex, StringView content, RegexMatcher* matcher,
-                    Writer* writer, Diag* diag) {
+                    TextWriter* writer, size_t* taken, Diag* diag) {
   RegexIterator matches(regex, matcher, text);
   size_t position = 0;
   for (;;) {
@@ -75,6 +70,7 @@ Status ReplaceRegex(StringView text, const Regex& regex, StringView content, Reg
     if (!found) break;
     if (begin > position) writer->Put({text.data + position, begin - position});
     writer->Put(content);
+    if (begin == 0) *taken = end;
     position = Max(position, end);
   }
   writer->Put({text.data + position, text.size - position});
@@ -85,9 +81,22 @@ Growth StepGrowth(const fbs::Normalizer& step) {
   Growth growth;
   const uint64_t content = ViewOf(step.content()).size;
   switch (step.kind()) {
-    case fbs::NormalizerKind::Prepend: growth.added = content; break;
-    case fbs::NormalizerKind::Nfc: growth.factor = kNfcGrowth; break;
-    case fbs::NormalizerKind::Replace:
+    case Kind::Prepend: growth.added = content; break;
+    case Kind::Nfc:
+    case Kind::Nfd:
+    case Kind::Nfkc:
+    case Kind::Nfkd: growth.factor = NormalFormGrowth(FormOf(step.kind())); break;
+    case Kind::Lowercase:
+    case Kind::SpaceIdeographs: growth.factor = 2; break;
+    case Kind::StripAccents:
+    case Kind::StripNonspacing:
+    case Kind::Strip:
+    case Kind::CleanText:
+    case Kind::Nmt: break;
+    case Kind::Charsmap:
+      growth.factor = Min(Max<uint32_t>(1, step.growth()), kMaxCharsmapGrowth);
+      break;
+    case Kind::Replace:
       if (step.pattern_is_regex()) {
         // A match at every border of characters, each of which may be empty.
         growth.added = 1;
@@ -134,54 +143,61 @@ Growth NormalizerChain::GrowthOf(const fbs::Tokenizer& table) {
   return growth;
 }
 
-Status NormalizerChain::Init(const fbs::Tokenizer& table, Arena* arena, Diag* diag) {
+Status NormalizerChain::Init(const fbs::Tokenizer& table, Span<const std::byte> segments,
+                             Arena* arena, Diag* diag) {
   const uint32_t count = table.normalizers() == nullptr ? 0 : table.normalizers()->size();
   if (count > kMaxSteps) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.normalizers has %u entries, expected at most %u", count,
                       kMaxSteps);
   }
-  for (uint32_t i = 0; i < count; ++i) ARN_TRY(InitStep(i, table, arena, diag));
+  for (uint32_t i = 0; i < count; ++i) ARN_TRY(InitStep(i, table, segments, arena, diag));
   return Status::kOk;
 }
 
-Status NormalizerChain::InitStep(uint32_t index, const fbs::Tokenizer& table, Arena* arena,
-                                 Diag* diag) {
+Status NormalizerChain::InitStep(uint32_t index, const fbs::Tokenizer& table,
+                                 Span<const std::byte> segments, Arena* arena, Diag* diag) {
   const fbs::Normalizer* source = table.normalizers()->Get(index);
   Step& step = steps_[n_steps_++];
   step.kind = source->kind();
   step.is_regex = false;
   step.pattern = ViewOf(source->pattern());
   step.content = ViewOf(source->content());
+  step.left = source->left();
+  step.right = source->right();
   if (!IsValidUtf8(step.content) || step.content.size > kMaxTextBytes ||
       step.pattern.size > kMaxTextBytes) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.normalizers[%u]: the texts must be UTF-8 of at most %zu bytes",
                       index, kMaxTextBytes);
   }
-  switch (step.kind) {
-    case fbs::NormalizerKind::Prepend: break;
-    case fbs::NormalizerKind::Nfc: has_nfc_ = true; break;
-    case fbs::NormalizerKind::Replace:
-      if (step.pattern.size == 0 || !IsValidUtf8(step.pattern)) {
-        return diag->Fail(Status::kBadBundle,
-                          "tokenizer.normalizers[%u]: the pattern is empty or not UTF-8", index);
-      }
-      step.is_regex = source->pattern_is_regex();
-      if (step.is_regex) {
-        char what[64];
-        std::snprintf(what, sizeof what, "tokenizer.normalizers[%u]", index);
-        ARN_TRY(step.regex.Compile(step.pattern, what, arena, diag));
-        uses_regex_ = true;
-      }
-      break;
-    default:
+  if (step.kind > Kind::Charsmap) {
+    return diag->Fail(Status::kBadBundle,
+                      "tokenizer.normalizers[%u].kind is %u, which this version does not know",
+                      index, static_cast<unsigned>(step.kind));
+  }
+  if (IsNormalForm(step.kind)) {
+    has_form_ = true;
+    form_input_ = growth_of_anything();
+  }
+  if (step.kind == Kind::Charsmap) {
+    ARN_TRY(step.charsmap.Init(source->charsmap(), segments, source->longest(), diag));
+  } else if (step.kind == Kind::Replace) {
+    if (step.pattern.size == 0 || !IsValidUtf8(step.pattern)) {
       return diag->Fail(Status::kBadBundle,
-                        "tokenizer.normalizers[%u].kind is %u, which this version does not know",
-                        index, static_cast<unsigned>(step.kind));
+                        "tokenizer.normalizers[%u]: the pattern is empty or not UTF-8", index);
+    }
+    step.is_regex = source->pattern_is_regex();
+    if (step.is_regex) {
+      char what[64];
+      std::snprintf(what, sizeof what, "tokenizer.normalizers[%u]", index);
+      ARN_TRY(step.regex.Compile(step.pattern, what, arena, diag));
+      uses_regex_ = true;
+    }
   }
   const Growth growth = StepGrowth(*source);
   growth_ = Chained(growth_, growth);
+  CountReplacement(step, growth);
   if (growth.factor > 1) {
     ++n_growing_;
     growing_ = &step;
@@ -189,9 +205,28 @@ Status NormalizerChain::InitStep(uint32_t index, const fbs::Tokenizer& table, Ar
   return Status::kOk;
 }
 
+// Follows U+FFFD, which invalid bytes of a text become, through the step.
+void NormalizerChain::CountReplacement(const Step& step, const Growth& growth) {
+  const bool is_replace = step.kind == Kind::Replace;
+  const bool is_met = is_replace && (step.is_regex || FindLiteral(step.pattern, kReplacementText,
+                                                                  0) != step.pattern.size);
+  if (replacement_is_kept_ && step.kind == Kind::Charsmap) {
+    replacement_bytes_ =
+        Max<uint64_t>(replacement_bytes_, step.charsmap.ReplacementBytes(&replacement_is_kept_));
+  } else if (replacement_is_kept_ && !is_met) {
+    // It stays, or vanishes, or becomes a space.
+    replacement_is_kept_ = step.kind != Kind::CleanText && step.kind != Kind::Nmt;
+  } else {
+    replacement_is_kept_ = false;
+    if (!CheckedMul(replacement_bytes_, growth.factor, &replacement_bytes_)) {
+      replacement_bytes_ = kHuge;
+    }
+  }
+}
+
 void NormalizerChain::SoleReplacement(StringView* pattern, StringView* content) const {
   *pattern = *content = StringView();
-  if (n_growing_ != 1 || growing_->kind != fbs::NormalizerKind::Replace || growing_->is_regex ||
+  if (n_growing_ != 1 || growing_->kind != Kind::Replace || growing_->is_regex ||
       FindLiteral(growing_->pattern, kReplacementText, 0) != growing_->pattern.size) {
     return;
   }
@@ -200,49 +235,65 @@ void NormalizerChain::SoleReplacement(StringView* pattern, StringView* content) 
 }
 
 Growth NormalizerChain::growth_of_anything() const {
-  constexpr uint64_t kInvalidGrowth = 3;  // a byte becomes U+FFFD
+  // A byte grows in the one way or, when it is invalid, in the other.
   Growth growth = growth_;
-  StringView pattern, content;
-  SoleReplacement(&pattern, &content);
-  const bool nfc_alone = n_growing_ == 1 && growing_->kind == fbs::NormalizerKind::Nfc;
-  if (n_growing_ == 0 || nfc_alone || pattern.size > 0) {
-    // U+FFFD passes these unchanged: a byte grows in the one way or in the other.
-    growth.factor = Max(growth.factor, kInvalidGrowth);
-  } else if (!CheckedMul(growth.factor, kInvalidGrowth, &growth.factor)) {
-    growth.factor = kHuge;
-  }
+  growth.factor = Max(growth.factor, replacement_bytes_);
   return growth;
 }
 
-uint64_t NormalizerChain::ScratchBytes(uint64_t max_bytes) const {
-  return has_nfc_ ? NfcScratchBytes(static_cast<size_t>(Min(max_bytes, kHuge / 64))) : 0;
+uint64_t NormalizerChain::ScratchBytes(uint64_t text_bytes) const {
+  if (!has_form_) return 0;
+  const uint64_t bytes = form_input_.Bound(text_bytes);
+  return NormalFormScratchBytes(static_cast<size_t>(Min(bytes, kHuge / 64)));
 }
 
 Status NormalizerChain::Run(StringView text, Span<char> buffer_a, Span<char> buffer_b,
                             RegexMatcher* matcher, Arena* scratch, StringView* out,
-                            Diag* diag) const {
+                            bool* keeps_start, Diag* diag) const {
+  *keeps_start = true;
   for (uint32_t i = 0; i < n_steps_ && text.size > 0; ++i) {
-    const Step& step = steps_[i];
-    const Span<char> target = text.data == buffer_a.data() ? buffer_b : buffer_a;
-    if (step.kind == fbs::NormalizerKind::Nfc) {
-      ARN_TRY(ToNfc(text, target, scratch, &text));
-      continue;
-    }
-    Writer writer(target);
-    if (step.kind == fbs::NormalizerKind::Prepend) {
-      writer.Put(step.content);
-      writer.Put(text);
-    } else if (step.is_regex) {
-      ARN_TRY(ReplaceRegex(text, step.regex, step.content, matcher, &writer, diag));
-    } else {
-      if (FindLiteral(text, step.pattern, 0) == text.size) continue;
-      ReplaceLiteral(text, step.pattern, step.content, &writer);
-    }
-    if (writer.overflow()) return Status::kBufferTooSmall;
-    text = writer.text();
+    const bool is_in_a = text.data >= buffer_a.data() && text.data < buffer_a.end();
+    ARN_TRY(RunStep(steps_[i], text, is_in_a ? buffer_b : buffer_a, matcher, scratch, &text,
+                    keeps_start, diag));
   }
   *out = text;
   return Status::kOk;
+}
+
+Status NormalizerChain::RunStep(const Step& step, StringView text, Span<char> target,
+                                RegexMatcher* matcher, Arena* scratch, StringView* out,
+                                bool* keeps_start, Diag* diag) {
+  if (IsNormalForm(step.kind)) {
+    return ToNormalForm(FormOf(step.kind), text, target, scratch, out);
+  }
+  if (step.kind == Kind::Charsmap) return step.charsmap.Run(text, target, out);
+  if (step.kind == Kind::Strip) {
+    *out = StripEnds(text, step.content, step.left, step.right);
+    *keeps_start &= out->data == text.data;
+    return Status::kOk;
+  }
+  TextWriter writer(target);
+  if (step.kind == Kind::Prepend) {
+    writer.Put(step.content);
+    writer.Put(text);
+  } else if (step.kind != Kind::Replace) {
+    const size_t first = ReadValidUtf8(text.data).bytes;
+    MapCharacters(step.kind, {text.data, first}, &writer);
+    *keeps_start &= writer.text().size > 0;
+    MapCharacters(step.kind, {text.data + first, text.size - first}, &writer);
+  } else if (step.is_regex) {
+    size_t taken = 0;
+    ARN_TRY(ReplaceRegex(text, step.regex, step.content, matcher, &writer, &taken, diag));
+    *keeps_start &= taken == 0 || step.content.size > 0;
+  } else {
+    *out = text;
+    const size_t hit = FindLiteral(text, step.pattern, 0);
+    if (hit == text.size) return Status::kOk;
+    *keeps_start &= hit > 0 || step.content.size > 0;
+    ReplaceLiteral(text, step.pattern, step.content, &writer);
+  }
+  *out = writer.text();
+  return writer.overflow() ? Status::kBufferTooSmall : Status::kOk;
 }
 
 }  // namespace arn

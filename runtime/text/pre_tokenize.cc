@@ -152,7 +152,10 @@ Status PreTokenizer::InitStep(uint32_t index, const fbs::PreTokenizer& source, b
       step.behavior = fbs::SplitBehavior::Isolated;
       step.invert = false;
       break;
-    case fbs::PreTokenizerKind::Digits: break;
+    case fbs::PreTokenizerKind::Digits:
+    case fbs::PreTokenizerKind::Punctuation: break;
+    case fbs::PreTokenizerKind::Whitespace:
+    case fbs::PreTokenizerKind::Words: drops_spaces_ |= !is_last; break;
     case fbs::PreTokenizerKind::Metaspace:
       if (step.replacement.size == 0 || !IsValidUtf8(step.replacement) ||
           ReadValidUtf8(step.replacement.data).bytes != step.replacement.size) {
@@ -192,7 +195,8 @@ uint64_t PreTokenizer::BufferBytes(uint64_t text_bytes) const {
   if (n_steps_ == 0) return 0;
   const Step& last = steps_[n_steps_ - 1];
   if (last.kind == fbs::PreTokenizerKind::Metaspace) {
-    return (text_bytes + 1) * last.replacement.size;
+    return drops_spaces_ ? text_bytes + last.replacement.size
+                         : (text_bytes + 1) * last.replacement.size;
   }
   return last.add_prefix_space ? text_bytes + 1 : 0;
 }
@@ -210,6 +214,9 @@ Status PreTokenizer::RunStep(const Job& job, uint32_t index, StringView piece) c
     case fbs::PreTokenizerKind::ByteLevel: return RunByteLevel(job, index, piece);
     case fbs::PreTokenizerKind::Digits: return RunDigits(job, index, piece);
     case fbs::PreTokenizerKind::Metaspace: return RunMetaspace(job, index, piece);
+    case fbs::PreTokenizerKind::Whitespace: return RunWhitespace(job, index, piece);
+    case fbs::PreTokenizerKind::Words: return RunWords(job, index, piece);
+    case fbs::PreTokenizerKind::Punctuation: return RunPunctuation(job, index, piece);
   }
   return Status::kInternal;
 }
@@ -240,6 +247,53 @@ Status PreTokenizer::RunDigits(const Job& job, uint32_t index, StringView piece)
   return splitter.Finish();
 }
 
+Status PreTokenizer::RunWhitespace(const Job& job, uint32_t index, StringView piece) const {
+  size_t begin = 0;
+  for (size_t i = 0; i < piece.size;) {
+    const Utf8Char c = ReadValidUtf8(piece.data + i);
+    const size_t end = i;
+    i += c.bytes;
+    if (!IsWhiteSpace(c.code_point)) continue;
+    if (end > begin) ARN_TRY(RunStep(job, index + 1, {piece.data + begin, end - begin}));
+    begin = i;
+  }
+  if (begin == piece.size) return Status::kOk;
+  return RunStep(job, index + 1, {piece.data + begin, piece.size - begin});
+}
+
+Status PreTokenizer::RunWords(const Job& job, uint32_t index, StringView piece) const {
+  enum class Class : uint8_t { kSpace, kWord, kOther };
+  const auto class_of = [](uint32_t c) {
+    return IsWordCharacter(c) ? Class::kWord : IsWhiteSpace(c) ? Class::kSpace : Class::kOther;
+  };
+  size_t begin = 0;
+  Class current = Class::kSpace;
+  for (size_t i = 0; i < piece.size;) {
+    const Utf8Char c = ReadValidUtf8(piece.data + i);
+    const Class next = class_of(c.code_point);
+    if (next != current) {
+      if (current != Class::kSpace && i > begin) {
+        ARN_TRY(RunStep(job, index + 1, {piece.data + begin, i - begin}));
+      }
+      begin = i;
+      current = next;
+    }
+    i += c.bytes;
+  }
+  if (current == Class::kSpace) return Status::kOk;
+  return RunStep(job, index + 1, {piece.data + begin, piece.size - begin});
+}
+
+Status PreTokenizer::RunPunctuation(const Job& job, uint32_t index, StringView piece) const {
+  Splitter splitter(*this, job, index + 1, piece, steps_[index].behavior, false);
+  for (size_t i = 0; i < piece.size;) {
+    const Utf8Char c = ReadValidUtf8(piece.data + i);
+    if (IsPunctuation(c.code_point)) ARN_TRY(splitter.Match(i, i + c.bytes));
+    i += c.bytes;
+  }
+  return splitter.Finish();
+}
+
 Status PreTokenizer::RunByteLevel(const Job& job, uint32_t index, StringView piece) const {
   const Step& step = steps_[index];
   if (step.add_prefix_space && piece.data[0] != ' ') {
@@ -254,10 +308,13 @@ Status PreTokenizer::RunByteLevel(const Job& job, uint32_t index, StringView pie
 Status PreTokenizer::RunMetaspace(const Job& job, uint32_t index, StringView piece) const {
   const Step& step = steps_[index];
   const StringView replacement = step.replacement;
-  if (job.buffer.size() / replacement.size <= piece.size) return Status::kInternal;
   char* const out = job.buffer.data();
+  const size_t room = job.buffer.size();
   size_t size = 0;
+  bool overflow = false;
   const auto put = [&](StringView text) {
+    overflow |= text.size > room - size;
+    if (overflow) return;
     std::memcpy(out + size, text.data, text.size);
     size += text.size;
   };
@@ -265,13 +322,20 @@ Status PreTokenizer::RunMetaspace(const Job& job, uint32_t index, StringView pie
   const bool wants_prefix = step.prepend_scheme == fbs::PrependScheme::Always ||
                             (step.prepend_scheme == fbs::PrependScheme::First && is_first);
   if (wants_prefix && piece.data[0] != ' ' && !StartsWith(piece, replacement)) put(replacement);
-  for (size_t i = 0; i < piece.size; ++i) {
+  for (size_t i = 0; i < piece.size;) {
     if (piece.data[i] == ' ') {
       put(replacement);
-    } else {
-      out[size++] = piece.data[i];
+      ++i;
+      continue;
     }
+    const void* const space = std::memchr(piece.data + i, ' ', piece.size - i);
+    const size_t end = space == nullptr
+                           ? piece.size
+                           : static_cast<size_t>(static_cast<const char*>(space) - piece.data);
+    put({piece.data + i, end - i});
+    i = end;
   }
+  if (overflow) return Status::kInternal;
   piece = {out, size};
   if (!step.split) return job.sink->Put(piece);
   Splitter splitter(*this, job, index + 1, piece, fbs::SplitBehavior::MergedWithNext, false);

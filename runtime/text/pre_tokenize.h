@@ -69,12 +69,16 @@ class PreTokenizer {
   Status RunStep(const Job& job, uint32_t index, StringView piece) const;
   Status RunRegex(const Job& job, uint32_t index, StringView piece) const;
   Status RunDigits(const Job& job, uint32_t index, StringView piece) const;
+  Status RunWhitespace(const Job& job, uint32_t index, StringView piece) const;
+  Status RunWords(const Job& job, uint32_t index, StringView piece) const;
+  Status RunPunctuation(const Job& job, uint32_t index, StringView piece) const;
   Status RunByteLevel(const Job& job, uint32_t index, StringView piece) const;
   Status RunMetaspace(const Job& job, uint32_t index, StringView piece) const;
 
   Step steps_[kMaxSteps];
   uint32_t n_steps_ = 0;
   bool uses_regex_ = false;
+  bool drops_spaces_ = false;  // no piece has a space when it comes to the last step
 };
 
 }  // namespace arn

@@ -8,6 +8,8 @@ namespace arn {
 namespace {
 
 constexpr size_t kMaxTextBytes = 1024;
+// Longer tokens, which no vocabulary of words has, are not cleaned up.
+constexpr size_t kMaxCleanBytes = 1024;
 
 StringView ViewOf(const flatbuffers::String* text) {
   return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
@@ -28,6 +30,30 @@ uint32_t ByteOf(StringView token) {
   const uint32_t high = token.data[3] == '+' ? 0 : HexValue(token.data[3]);
   const uint32_t low = HexValue(token.data[4]);
   return high > 15 || low > 15 ? 256 : high << 4 | low;
+}
+
+// What WordPiece's clean-up makes of a token's text, one pattern after the other
+// (tokenizers/src/decoders/wordpiece.rs). Each is shortened.
+constexpr struct {
+  StringView from;
+  StringView to;
+} kCleanUps[] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                 {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                 {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+
+// Replaces in place; returns the new size.
+size_t ReplaceAll(char* text, size_t size, StringView from, StringView to) {
+  size_t written = 0;
+  for (size_t i = 0; i < size;) {
+    if (size - i >= from.size && std::memcmp(text + i, from.data, from.size) == 0) {
+      std::memcpy(text + written, to.data, to.size);
+      written += to.size;
+      i += from.size;
+    } else {
+      text[written++] = text[i++];
+    }
+  }
+  return written;
 }
 
 }  // namespace
@@ -69,6 +95,19 @@ Status TokenDecoder::Init(const fbs::Tokenizer& table, Diag* diag) {
         is_valid &= reached == 3 && step->stop() == 0 && IsValidUtf8(content) && content.size > 0 &&
                     ReadUtf8(content.data, content.data + content.size).bytes == content.size;
         break;
+      case fbs::DecoderKind::WordPiece:
+        place = 5;
+        pattern_ = pattern;
+        is_word_piece_ = true;
+        cleans_up_ = step->start() != 0;
+        is_valid &= reached == 0;
+        break;
+      case fbs::DecoderKind::WordEnd:
+        place = 5;
+        pattern_ = pattern;
+        is_word_end_ = true;
+        is_valid &= reached == 0 && pattern.size > 0;
+        break;
       default:
         return diag->Fail(Status::kBadBundle,
                           "tokenizer.decoders[%u].kind is %u, which this version does not know", i,
@@ -100,9 +139,11 @@ bool TokenDecoder::ReadByte(StringView token, uint8_t* byte) const {
   return value < 256;
 }
 
-void TokenDecoder::Token(State* state, StringView token, TextSink* out) const {
+void TokenDecoder::Token(State* state, StringView token, bool is_last, TextSink* out) const {
   const bool is_first = !state->started;
   state->started = true;
+  if (is_word_piece_) return WordPieceToken(state, token, is_first, out);
+  if (is_word_end_) return WordEndToken(state, token, is_last, out);
   if (byte_fallback_) {
     const uint32_t byte = ByteOf(token);
     if (byte < 256) return PutByte(state, static_cast<uint8_t>(byte), out);
@@ -120,6 +161,50 @@ void TokenDecoder::Token(State* state, StringView token, TextSink* out) const {
     if (!is_first || !drops_in_first_) PutBytes(state, content_, out);
     i += pattern_.size;
     begin = i;
+  }
+  PutBytes(state, {token.data + begin, token.size - begin}, out);
+}
+
+void TokenDecoder::WordPieceToken(State* state, StringView token, bool is_first,
+                                  TextSink* out) const {
+  char text[1 + kMaxCleanBytes];
+  size_t size = 0;
+  const bool continues =
+      token.size >= pattern_.size && std::memcmp(token.data, pattern_.data, pattern_.size) == 0;
+  if (!is_first && continues) {
+    token = {token.data + pattern_.size, token.size - pattern_.size};
+  } else if (!is_first) {
+    text[size++] = ' ';
+  }
+  if (!cleans_up_ || token.size > kMaxCleanBytes) {
+    PutBytes(state, {text, size}, out);
+    return PutBytes(state, token, out);
+  }
+  if (token.size > 0) std::memcpy(text + size, token.data, token.size);
+  size += token.size;
+  for (const auto& [from, to] : kCleanUps) size = ReplaceAll(text, size, from, to);
+  PutBytes(state, {text, size}, out);
+}
+
+// The suffix stands for a space, in the last token for nothing.
+void TokenDecoder::WordEndToken(State* state, StringView token, bool is_last, TextSink* out) const {
+  if (state->space_waits) PutBytes(state, " ", out);
+  state->space_waits = false;
+  size_t begin = 0;
+  for (size_t i = 0; i + pattern_.size <= token.size;) {
+    if (std::memcmp(token.data + i, pattern_.data, pattern_.size) != 0) {
+      ++i;
+      continue;
+    }
+    PutBytes(state, {token.data + begin, i - begin}, out);
+    i += pattern_.size;
+    begin = i;
+    if (is_last) continue;
+    if (i == token.size) {
+      state->space_waits = true;
+    } else {
+      PutBytes(state, " ", out);
+    }
   }
   PutBytes(state, {token.data + begin, token.size - begin}, out);
 }

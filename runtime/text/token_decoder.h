@@ -33,6 +33,7 @@ class TextSink {
 // The supported chains, each part of which may be missing:
 //   Replace or Metaspace, then ByteFallback, then Fuse, then Strip (behind Fuse only)
 //   ByteLevel, then Fuse
+//   WordPiece, or WordEnd, and nothing else
 // With no decoder at all tokens are joined by spaces.
 class TokenDecoder {
  public:
@@ -43,7 +44,8 @@ class TokenDecoder {
   // Bytes that Token, or Finish, writes at most, for tokens of at most that many bytes.
   size_t MaxPieceBytes(size_t max_token_bytes) const;
 
-  void Token(State* state, StringView token, TextSink* out) const;
+  // `is_last`: no token follows. A stream does not know; it calls Finish.
+  void Token(State* state, StringView token, bool is_last, TextSink* out) const;
   void Finish(State* state, TextSink* out) const;
 
   // Whether the token stands for a byte ("<0x0A>") that has to be joined with its neighbours.
@@ -52,12 +54,17 @@ class TokenDecoder {
   void InvalidBytes(State* state, size_t count, TextSink* out) const;
 
  private:
+  void WordPieceToken(State* state, StringView token, bool is_first, TextSink* out) const;
+  void WordEndToken(State* state, StringView token, bool is_last, TextSink* out) const;
   void PutByte(State* state, uint8_t byte, TextSink* out) const;
   void PutBytes(State* state, StringView bytes, TextSink* out) const;
   void PutCharacter(State* state, StringView character, TextSink* out) const;
   void EndBytes(State* state, TextSink* out) const;
 
   bool joins_with_spaces_ = false;
+  bool is_word_piece_ = false;
+  bool is_word_end_ = false;
+  bool cleans_up_ = false;  // WordPiece: blanks before punctuation vanish
   bool byte_fallback_ = false;
   bool drops_in_first_ = false;  // Metaspace: the pattern vanishes in the first token
   StringView pattern_;

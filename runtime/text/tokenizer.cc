@@ -37,11 +37,10 @@ Result<Tokenizer*> Tokenizer::Create(const fbs::Tokenizer& table, Span<const std
   Impl* impl = new (place) Impl();
   tokenizer->impl_ = impl;
   ARN_TRY(impl->vocab.Init(table, segments, diag));
-  ARN_TRY(impl->merges.Init(table, segments, diag));
-  ARN_TRY(impl->normalizer.Init(table, arena, diag));
+  ARN_TRY(impl->normalizer.Init(table, segments, arena, diag));
   ARN_TRY(impl->pre_tokenizer.Init(table, arena, diag));
-  ARN_TRY(impl->model.Init(table, impl->pre_tokenizer.units_are_bytes(), &impl->vocab,
-                           &impl->merges, diag));
+  ARN_TRY(
+      impl->model.Init(table, segments, impl->pre_tokenizer.units_are_bytes(), &impl->vocab, diag));
   ARN_TRY(impl->decoder.Init(table, diag));
   ARN_TRY(impl->added.Init(table, impl->normalizer, arena, diag));
   const uint32_t n = impl->vocab.n_tokens();

@@ -55,6 +55,7 @@ class Tokenizer {
   struct DecodeState {
     bool started = false;       // a token was decoded
     bool bad_run = false;       // inside a run of byte tokens that is not UTF-8
+    bool space_waits = false;   // a word ended: a space comes if a token follows
     uint32_t stripped = 0;      // characters that Strip took from the start so far
     uint32_t pending_size = 0;  // bytes of an unfinished UTF-8 character
     uint8_t pending[4] = {0};

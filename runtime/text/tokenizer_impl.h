@@ -3,9 +3,9 @@
 
 #include "platform/base/span.h"
 #include "runtime/text/added_tokens.h"
-#include "runtime/text/bpe.h"
 #include "runtime/text/normalize.h"
 #include "runtime/text/pre_tokenize.h"
+#include "runtime/text/text_model.h"
 #include "runtime/text/token_decoder.h"
 #include "runtime/text/tokenizer.h"
 #include "runtime/text/vocab.h"
@@ -15,21 +15,20 @@ namespace arn {
 struct Tokenizer::Impl {
   // Encode's scratch, in bytes unless said otherwise.
   struct Sizes {
-    uint64_t valid_text = 0;  // a copy with U+FFFD for what is invalid
-    uint64_t normalized = 0;  // each of two buffers
-    uint64_t pieces = 0;      // the pre-tokenizer's buffer
-    uint64_t symbols = 0;     // a count: of the longest piece
-    uint64_t shared = 0;      // the normalizer's work, later the model's
+    uint64_t valid_text = 0;   // a copy with U+FFFD for what is invalid
+    uint64_t normalized = 0;   // each of two buffers
+    uint64_t pieces = 0;       // the pre-tokenizer's buffer
+    TextModel::Limits limits;  // of the longest piece
+    uint64_t shared = 0;       // the normalizer's work, later the model's
     uint64_t matcher = 0;
     uint64_t total = 0;
   };
   Sizes Measure(uint64_t text_bytes) const;
 
   Vocab vocab;
-  MergeTable merges;
   NormalizerChain normalizer;
   PreTokenizer pre_tokenizer;
-  BpeModel model;
+  TextModel model;
   AddedTokens added;
   TokenDecoder decoder;
   Span<const uint32_t> prefix_ids;

@@ -5,46 +5,9 @@
 #include "platform/base/arith.h"
 #include "platform/base/result.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/text/segments.h"
 
 namespace arn {
-namespace {
-
-// The caller of Tokenizer::Create checked ranges already; they are checked again here because an
-// out-of-bounds read is too high a price for a caller's mistake.
-Status SegmentBytes(const fbs::Segment* segment, Span<const std::byte> segments, const char* name,
-                    Span<const std::byte>* out, Diag* diag) {
-  if (segment == nullptr) return diag->Fail(Status::kBadBundle, "tokenizer.%s is missing", name);
-  if (segment->offset() > segments.size() ||
-      segment->bytes() > segments.size() - segment->offset()) {
-    return diag->Fail(Status::kBadBundle,
-                      "tokenizer.%s: %" PRIu64 " bytes at %" PRIu64
-                      " leave the segment area of %zu bytes",
-                      name, static_cast<uint64_t>(segment->bytes()),
-                      static_cast<uint64_t>(segment->offset()), segments.size());
-  }
-  *out = segments.subspan(static_cast<size_t>(segment->offset()),
-                          static_cast<size_t>(segment->bytes()));
-  if (reinterpret_cast<uintptr_t>(out->data()) % alignof(uint64_t) != 0) {
-    return diag->Fail(Status::kBadBundle, "tokenizer.%s: offset %" PRIu64 " is not a multiple of 8",
-                      name, static_cast<uint64_t>(segment->offset()));
-  }
-  return Status::kOk;
-}
-
-Status SlotCount(uint64_t bytes, uint64_t slot_bytes, const char* name, uint32_t* mask,
-                 Diag* diag) {
-  const uint64_t slots = bytes / slot_bytes;
-  if (bytes % slot_bytes != 0 || !IsPowerOfTwo(slots) || slots > (uint64_t{1} << 31)) {
-    return diag->Fail(Status::kBadBundle,
-                      "tokenizer.%s has %" PRIu64 " bytes, expected %" PRIu64
-                      " times a power of two",
-                      name, bytes, slot_bytes);
-  }
-  *mask = static_cast<uint32_t>(slots - 1);
-  return Status::kOk;
-}
-
-}  // namespace
 
 Status Vocab::Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag) {
   n_tokens_ = table.n_tokens();
@@ -73,7 +36,7 @@ Status Vocab::Init(const fbs::Tokenizer& table, Span<const std::byte> segments, 
     }
     max_token_bytes_ = Max(max_token_bytes_, offsets_[i + 1] - offsets_[i]);
   }
-  ARN_TRY(SlotCount(slots.size(), sizeof(TokenSlot), "token_table", &mask_, diag));
+  ARN_TRY(SlotMask(slots.size(), sizeof(TokenSlot), "token_table", &mask_, diag));
   bool has_empty = false;
   for (uint32_t i = 0; i <= mask_; ++i) {
     if (slots_[i].id == kEmptySlot) {
@@ -98,7 +61,7 @@ Status MergeTable::Init(const fbs::Tokenizer& table, Span<const std::byte> segme
   }
   boundary_ = reinterpret_cast<const uint8_t*>(bytes.data());
   slots_ = reinterpret_cast<const MergeSlot*>(bytes.data() + kBoundaryBytes);
-  ARN_TRY(SlotCount(bytes.size() - kBoundaryBytes, sizeof(MergeSlot), "merge_table", &mask_, diag));
+  ARN_TRY(SlotMask(bytes.size() - kBoundaryBytes, sizeof(MergeSlot), "merge_table", &mask_, diag));
   const uint32_t n_tokens = table.n_tokens();
   bool has_empty = false;
   for (uint32_t i = 0; i <= mask_; ++i) {

@@ -42,6 +42,13 @@ class Vocab {
       }
     }
   }
+  // The id of "<0x00>" ... "<0xFF>", or kEmptySlot.
+  uint32_t FindByte(uint8_t byte) const {
+    constexpr char kHex[] = "0123456789ABCDEF";
+    const char name[] = {'<', '0', 'x', kHex[byte >> 4], kHex[byte & 15], '>'};
+    const uint32_t slot = Find({name, sizeof name});
+    return slot == kEmptySlot ? slot : slot & ~kWholeToken;
+  }
 
  private:
   const char* bytes_ = nullptr;

@@ -145,7 +145,7 @@ TEST_F(ConvertErrors, TokenizerOnlyWithoutTokenizer_IsAnError) {
   WriteCheckpoint({});
   ConvertOptions options = Options(DType::kInt8);
   options.tokenizer_only = true;
-  EXPECT_THAT(ErrorOfRun(options), HasSubstr("no tokenizer.json"));
+  EXPECT_THAT(ErrorOfRun(options), HasSubstr("neither a tokenizer.json"));
 }
 
 TEST_F(ConvertErrors, TokenizerThatCannotBeRead_NamesIt) {

@@ -70,12 +70,9 @@ TEST_F(TokenizerConvert, Small_Encodes) {
 
 TEST_F(TokenizerConvert, UnsupportedKinds_RefusedByName) {
   const std::pair<const char*, const char*> kinds[] = {
-      {"normalizer", "NFKC"},
-      {"normalizer", "Precompiled"},
-      {"pre_tokenizer", "Whitespace"},
-      {"decoder", "WordPiece"},
-      {"post_processor", "BertProcessing"},
-      {"model", "Unigram"},
+      {"normalizer", "ByteLevel"}, {"pre_tokenizer", "UnicodeScripts"},
+      {"decoder", "CTC"},          {"post_processor", "Unheard"},
+      {"model", "Unheard"},
   };
   for (const auto& [place, kind] : kinds) {
     const std::string error = ErrorOf([&](json* t) { (*t)[place]["type"] = kind; });
@@ -85,9 +82,9 @@ TEST_F(TokenizerConvert, UnsupportedKinds_RefusedByName) {
   EXPECT_EQ(
       ErrorOf([](json* t) {
         (*t)["normalizer"] = json::parse(
-            R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]})");
+            R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "ByteLevel"}]})");
       }),
-      "tokenizer.json: normalizer.normalizers[1].type \"Lowercase\" is not supported");
+      "tokenizer.json: normalizer.normalizers[1].type \"ByteLevel\" is not supported");
 }
 
 TEST_F(TokenizerConvert, UnsupportedSettings_RefusedWithTheirPlace) {
@@ -97,10 +94,14 @@ TEST_F(TokenizerConvert, UnsupportedSettings_RefusedWithTheirPlace) {
   EXPECT_EQ(model("dropout", 0.1), "tokenizer.json: model.dropout 0.1 is not supported");
   EXPECT_EQ(model("dropout", 0.0), "");
   EXPECT_EQ(model("continuing_subword_prefix", "##"),
-            "tokenizer.json: model.continuing_subword_prefix \"##\" is not supported");
-  EXPECT_EQ(model("end_of_word_suffix", "</w>"),
-            "tokenizer.json: model.end_of_word_suffix \"</w>\" is not supported");
+            "tokenizer.json: model.merges[0] has a right side without the prefix");
   EXPECT_EQ(model("continuing_subword_prefix", ""), "");
+  EXPECT_EQ(ErrorOf([](json* t) {
+              (*t)["model"]["byte_fallback"] = true;
+              (*t)["model"]["end_of_word_suffix"] = "</w>";
+            }),
+            "tokenizer.json: model.byte_fallback is true with a prefix or a suffix of words, which "
+            "is not supported");
   EXPECT_EQ(model("unk_token", "<unk>"), "tokenizer.json: model.unk_token is not in model.vocab");
   EXPECT_EQ(model("merges", json::parse(R"([["a", "x"]])")),
             "tokenizer.json: model.merges[0] has the token \"x\", not in model.vocab");

@@ -18,13 +18,7 @@ Span<const std::byte> TokenizerImage::area() const {
 TokenizerImage MakeImage(const convert::TokenizerTables& tables) {
   TokenizerImage image;
   convert::TokenizerSegments places;
-  const std::pair<const std::vector<uint8_t>*, fbs::Segment*> parts[] = {
-      {&tables.token_bytes, &places.token_bytes},
-      {&tables.token_offsets, &places.token_offsets},
-      {&tables.token_table, &places.token_table},
-      {&tables.merge_table, &places.merge_table},
-  };
-  for (const auto& [bytes, place] : parts) {
+  for (const auto& [bytes, place] : convert::SegmentParts(tables, &places)) {
     const size_t at = image.segments.size() * sizeof(uint64_t);
     image.segments.resize(image.segments.size() + (bytes->size() + 7) / 8);
     std::memcpy(reinterpret_cast<uint8_t*>(image.segments.data()) + at, bytes->data(),
@@ -69,7 +63,7 @@ LoadedTokenizer::Encoded LoadedTokenizer::Encode(const std::string& text, bool a
   // As it comes: clearing it would take longer than tokenizing.
   const std::unique_ptr<max_align_t[]> scratch(
       new max_align_t[scratch_bytes / sizeof(max_align_t) + 1]);
-  result.ids.resize(text.size() * 3 + 8);
+  result.ids.resize(text.size() * 12 + 8);  // as far as NFKC makes text grow
   size_t count = 0;
   Diag diag;
   result.status = tokenizer_->Encode({text.data(), text.size()}, add_special,

@@ -105,7 +105,9 @@ TEST_P(HostileTokenizer, IndexWithWrongBytes_ErrorOrWorks) {
 
 INSTANTIATE_TEST_SUITE_P(Small, HostileTokenizer,
                          testing::Values("fable", "sentence_pieces", "metaspace_first",
-                                         "byte_level_added", "splits"),
+                                         "byte_level_added", "splits", "unigram_charsmap",
+                                         "unigram_bytes", "word_piece", "word_level",
+                                         "bpe_word_end", "pieces_unigram"),
                          [](const auto& param) { return std::string(param.param); });
 
 class BadTables : public testing::Test {

@@ -1,0 +1,114 @@
+#include "converter/tokenizer/charsmap.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kMaxGrowth = 64;  // what the runtime takes
+
+uint32_t Label(uint32_t unit) { return unit & (0x80000000u | 0xFF); }
+uint32_t Offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
+
+bool IsUtf8(const uint8_t* p, size_t size) {
+  for (size_t i = 0; i < size;) {
+    const uint8_t lead = p[i];
+    const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || bytes > size - i) return false;
+    for (size_t k = 1; k < bytes; ++k) {
+      if ((p[i + k] & 0xC0) != 0x80) return false;
+    }
+    const uint8_t second = bytes > 1 ? p[i + 1] : 0;
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
+      return false;
+    }
+    i += bytes;
+  }
+  return true;
+}
+
+// All that the table replaces, by a walk over its tree.
+class Walk {
+ public:
+  Walk(const JsonNode& node, std::vector<uint32_t> units, const uint8_t* texts, size_t text_bytes)
+      : node_(node), units_(std::move(units)), texts_(texts), text_bytes_(text_bytes) {}
+
+  uint32_t Growth() {
+    Visit(Offset(units_[0]), 0);
+    return growth_;
+  }
+
+ private:
+  // The children of what leads to `base`, `depth` bytes from the root.
+  void Visit(uint32_t base, uint32_t depth) {
+    constexpr uint32_t kMostBytes = 64;
+    constexpr size_t kMostVisits = 16;  // ends of texts are shared
+    if (depth == kMostBytes || ++visits_ > kMostVisits * units_.size()) {
+      node_.Fail("is not a table of texts");
+    }
+    for (uint32_t byte = 1; byte < 256; ++byte) {
+      const uint32_t at = base ^ byte;
+      if (at >= units_.size() || Label(units_[at]) != byte) continue;
+      const uint32_t below = at ^ Offset(units_[at]);
+      if ((units_[at] >> 8 & 1) != 0) {
+        if (below >= units_.size()) node_.Fail("is not a table of texts");
+        Measure(units_[below] & 0x7FFFFFFFu, depth + 1);
+      }
+      Visit(below, depth + 1);
+    }
+  }
+
+  void Measure(uint32_t at, uint32_t bytes) {
+    if (at >= text_bytes_) node_.Fail("has a replacement behind its end");
+    const uint8_t* const end = std::find(texts_ + at, texts_ + text_bytes_, 0);
+    const size_t size = static_cast<size_t>(end - (texts_ + at));
+    growth_ = std::max(growth_, static_cast<uint32_t>((size + bytes - 1) / bytes));
+    if (growth_ > kMaxGrowth) node_.Fail("has a replacement that is too long");
+  }
+
+  const JsonNode& node_;
+  const std::vector<uint32_t> units_;
+  const uint8_t* texts_;
+  const size_t text_bytes_;
+  size_t visits_ = 0;
+  uint32_t growth_ = 1;
+};
+
+}  // namespace
+
+std::vector<uint8_t> DecodeBase64(const JsonNode& node) {
+  const std::string text = node.String();
+  std::vector<uint8_t> out;
+  uint32_t bits = 0;
+  size_t count = 0;
+  size_t end = text.size();
+  while (end > 0 && text.size() - end < 2 && text[end - 1] == '=') --end;
+  for (size_t i = 0; i < end; ++i) {
+    constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char* const digit = text[i] == 0 ? nullptr : std::strchr(kDigits, text[i]);
+    if (digit == nullptr) node.Fail("is not base64");
+    bits = bits << 6 | static_cast<uint32_t>(digit - kDigits);
+    if (++count % 4 != 1) out.push_back(static_cast<uint8_t>(bits >> (6 - 2 * ((count - 1) % 4))));
+  }
+  if (text.size() % 4 != 0) node.Fail("is not base64");
+  return out;
+}
+
+uint32_t CharsmapGrowth(const JsonNode& node, const std::vector<uint8_t>& bytes) {
+  uint32_t tree_bytes = 0;
+  if (bytes.size() >= sizeof tree_bytes) std::memcpy(&tree_bytes, bytes.data(), sizeof tree_bytes);
+  if (tree_bytes == 0 || tree_bytes % sizeof(uint32_t) != 0 ||
+      tree_bytes > bytes.size() - sizeof tree_bytes) {
+    node.Fail("is not a compiled table");
+  }
+  std::vector<uint32_t> units(tree_bytes / sizeof(uint32_t));
+  std::memcpy(units.data(), bytes.data() + sizeof tree_bytes, tree_bytes);
+  const uint8_t* const texts = bytes.data() + sizeof tree_bytes + tree_bytes;
+  const size_t text_bytes = bytes.size() - sizeof tree_bytes - tree_bytes;
+  if (!IsUtf8(texts, text_bytes)) node.Fail("has replacements that are not UTF-8");
+  return Walk(node, std::move(units), texts, text_bytes).Growth();
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,153 @@
+// From texts, merges and scores to the segments of runtime/bundle/token_tables.h.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "converter/tokenizer/token_texts.h"
+#include "converter/tokenizer/trie_builder.h"
+#include "converter/tokenizer/vocabulary.h"
+#include "runtime/bundle/token_tables.h"
+
+namespace arn::convert {
+namespace {
+
+uint64_t PairKey(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
+
+// The merging that the runtime does, in its plainest form.
+class Merger {
+ public:
+  Merger(const Vocabulary& vocabulary, const TokenTexts& texts)
+      : merges_(vocabulary.merges), texts_(texts) {
+    for (uint32_t id = 0; id < texts.count(); ++id) {
+      if (texts.is_spelled(id)) ids_.emplace(texts.text(id), id);
+    }
+  }
+
+  // Whether merging the token's text gives the token.
+  bool GivesItself(uint32_t id) const {
+    // Nobody would notice what is not said of a longer one.
+    constexpr size_t kMostUnits = 1024;
+    std::vector<uint32_t> symbols;
+    const std::vector<std::string> units = texts_.Units(id);
+    if (units.size() > kMostUnits) return false;
+    for (const std::string& unit : units) {
+      const auto found = ids_.find(unit);
+      if (found == ids_.end()) return false;
+      symbols.push_back(found->second);
+    }
+    while (symbols.size() > 1) {
+      std::optional<std::pair<BpeMerge, size_t>> best;
+      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+        const auto merge = merges_.find(PairKey(symbols[i], symbols[i + 1]));
+        if (merge != merges_.end() && (!best || merge->second.rank < best->first.rank)) {
+          best = {merge->second, i};
+        }
+      }
+      if (!best) return false;
+      symbols[best->second] = best->first.id;
+      symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best->second) + 1);
+    }
+    return symbols.size() == 1 && symbols[0] == id;
+  }
+
+ private:
+  const std::unordered_map<uint64_t, BpeMerge>& merges_;
+  const TokenTexts& texts_;
+  std::unordered_map<std::string_view, uint32_t> ids_;
+};
+
+// The smallest power of two that at most 3/4 of are in use.
+size_t SlotCount(size_t used) {
+  size_t slots = 2;
+  while (slots * 3 < used * 4) slots *= 2;
+  return slots;
+}
+
+template <typename T>
+void AppendBytes(const std::vector<T>& values, std::vector<uint8_t>* out) {
+  const size_t at = out->size();
+  out->resize(at + values.size() * sizeof(T));
+  std::memcpy(out->data() + at, values.data(), values.size() * sizeof(T));
+}
+
+// With the bit kWholeToken for the tokens that `is_whole` says it of.
+template <typename IsWhole>
+std::vector<TokenSlot> TokenSlots(const TokenTexts& texts, const IsWhole& is_whole) {
+  size_t used = 0;
+  for (uint32_t id = 0; id < texts.count(); ++id) used += texts.is_spelled(id);
+  std::vector<TokenSlot> slots(SlotCount(used), {0, kEmptySlot});
+  for (uint32_t id = 0; id < texts.count(); ++id) {
+    if (!texts.is_spelled(id)) continue;
+    const uint64_t hash = HashToken(texts.text(id).data(), texts.text(id).size());
+    size_t i = hash & (slots.size() - 1);
+    while (slots[i].id != kEmptySlot) i = (i + 1) & (slots.size() - 1);
+    slots[i] = {static_cast<uint32_t>(hash >> 32), id | (is_whole(id) ? kWholeToken : 0)};
+  }
+  return slots;
+}
+
+void BuildMerges(const Vocabulary& vocabulary, const TokenTexts& texts, TokenizerTables* tables) {
+  std::vector<uint8_t> boundary(kBoundaryBytes, 0);
+  std::vector<MergeSlot> slots(SlotCount(vocabulary.merges.size()), {kEmptySlot, 0, 0, 0});
+  // In order, so that the same file always gives the same bytes.
+  const std::map<uint64_t, BpeMerge> ordered(vocabulary.merges.begin(), vocabulary.merges.end());
+  for (const auto& [pair, merge] : ordered) {
+    const uint32_t left = static_cast<uint32_t>(pair >> 32), right = static_cast<uint32_t>(pair);
+    size_t i = HashPair(left, right) & (slots.size() - 1);
+    while (slots[i].left != kEmptySlot) i = (i + 1) & (slots.size() - 1);
+    slots[i] = {left, right, merge.rank, merge.id};
+    if (texts.text(left).empty() || texts.text(right).empty()) continue;
+    const uint32_t bit = BoundaryBit(texts.LastUnit(left), texts.FirstUnit(right));
+    boundary[bit / 8] |= static_cast<uint8_t>(1u << (bit % 8));
+  }
+  tables->merge_table = std::move(boundary);
+  AppendBytes(slots, &tables->merge_table);
+}
+
+void BuildTrieSegment(const Vocabulary& vocabulary, const TokenTexts& texts,
+                      TokenizerTables* tables) {
+  std::vector<std::pair<std::string_view, uint32_t>> tokens;
+  for (uint32_t id = 0; id < texts.count(); ++id) {
+    const bool is_matched = vocabulary.is_matched.empty() ||
+                            (id < vocabulary.is_matched.size() && vocabulary.is_matched[id]);
+    if (texts.is_spelled(id) && is_matched) tokens.emplace_back(texts.text(id), id);
+  }
+  AppendBytes(BuildTrie(std::move(tokens)), &tables->trie);
+}
+
+}  // namespace
+
+void BuildSegments(const Vocabulary& vocabulary, TokenizerTables* tables) {
+  const TokenTexts texts(vocabulary, *tables);
+  const bool is_bpe = tables->model == fbs::TokenizerModel::Bpe;
+  const Merger merger(vocabulary, texts);
+  // A token with a prefix or a suffix is not what its text alone becomes.
+  const bool has_whole_tokens = is_bpe && (tables->subword_prefix + tables->word_suffix).empty();
+  tables->n_tokens = texts.count();
+  std::vector<uint32_t> offsets = {0};
+  for (uint32_t id = 0; id < texts.count(); ++id) {
+    const std::string& text = texts.text(id);
+    tables->token_bytes.insert(tables->token_bytes.end(), text.begin(), text.end());
+    offsets.push_back(static_cast<uint32_t>(tables->token_bytes.size()));
+  }
+  AppendBytes(offsets, &tables->token_offsets);
+  AppendBytes(
+      TokenSlots(texts, [&](uint32_t id) { return has_whole_tokens && merger.GivesItself(id); }),
+      &tables->token_table);
+  if (is_bpe) BuildMerges(vocabulary, texts, tables);
+  if (tables->model == fbs::TokenizerModel::Unigram ||
+      tables->model == fbs::TokenizerModel::WordPiece) {
+    BuildTrieSegment(vocabulary, texts, tables);
+  }
+  if (tables->model == fbs::TokenizerModel::Unigram) {
+    std::vector<double> scores = vocabulary.scores;
+    scores.resize(texts.count());
+    AppendBytes(scores, &tables->scores);
+  }
+}
+
+}  // namespace arn::convert

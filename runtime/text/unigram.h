@@ -1,0 +1,62 @@
+// The unigram language model (Kudo 2018, https://aclanthology.org/P18-1007): the segmentation of a
+// piece of text whose tokens have the greatest sum of scores, as Hugging Face tokenizers has it:
+// sums of f64 from the left on; of equal ones that with the longest last token counts; a character
+// that is no token by itself may be an unknown one, and adjacent unknown ones are one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/arena.h"
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/text/id_sink.h"
+#include "runtime/text/token_trie.h"
+#include "runtime/text/vocab.h"
+
+namespace arn {
+
+class UnigramModel {
+ public:
+  // `units_are_bytes`: the pre-tokenizer is byte-level.
+  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool units_are_bytes,
+              const Vocab* vocab, const TokenTrie* trie, Diag* diag);
+
+  // What Encode works in.
+  class Workspace {
+   public:
+    // Enough for Init with the same numbers.
+    static uint64_t Bytes(uint64_t max_piece_bytes, uint64_t max_token_bytes);
+    // max_piece_bytes is below 2^32.
+    Status Init(Arena* scratch, uint64_t max_piece_bytes, uint64_t max_token_bytes);
+
+   private:
+    friend class UnigramModel;
+    Span<uint32_t> tokens_;  // the best last token of the text up to each place
+    Span<double> scores_;    // a ring: of the text up to each place within a token's length
+  };
+
+  // `piece` is valid UTF-8. Linear in it. kBadArgument when it has a character that no token
+  // stands for and there is no token for those; kInternal when it is longer than the workspace
+  // was made for.
+  Status Encode(StringView piece, Workspace* workspace, IdSink* out) const;
+
+ private:
+  struct Job;
+  Status PutBlock(Job* job, size_t begin, size_t end) const;
+  Status PutUnknown(Job* job, size_t end) const;
+  size_t UnitBytes(const char* p) const;
+  size_t LastUnitBytes(const char* begin, const char* end) const;
+
+  const Vocab* vocab_ = nullptr;
+  const TokenTrie* trie_ = nullptr;
+  const double* scores_ = nullptr;
+  double unk_score_ = 0;
+  bool units_are_bytes_ = false;
+  bool byte_fallback_ = false;
+  uint32_t unk_id_ = kEmptySlot;
+  uint32_t fallback_ids_[256];
+};
+
+}  // namespace arn

@@ -1,0 +1,302 @@
+"""Makes more small tokenizers, one or more for each model beside byte-level BPE and for each step
+that they come with, and model_cases.json: what Hugging Face tokenizers (0.23.1) says about 500
+generated strings, and SentencePiece (0.2.2) for the folders that hold its model alone. Everything
+is trained on the project's own text.
+
+  python3 make_model_cases.py      from this folder; needs the packages tokenizers, sentencepiece
+"""
+
+import base64
+import io
+import json
+import pathlib
+import random
+import tempfile
+
+import sentencepiece
+from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
+                        pre_tokenizers, processors, trainers)
+
+from make_cases import BYTES, HERE, corpus, strings
+
+RULES = [("ﬁ", "fi"), ("½", " 1/2"), ("①", "1"), ("Å", "A"), ("e\u0301", "E!"), ("\r", " "),
+         ("\t", " "), ("\n", " "), ("\u3000", " "), ("\u200b", ""), ("ａ", "a"), ("Ａ", "A"),
+         ("ｶ", "カ"),
+         ("ﷺ", "one two three four five"), ("…", "..."), ("ʼ", "'"), ("\ufb2c", "ש"),
+         ("\u0301", ""),
+         ("\ufffd", " "), ("\u00ad", ""), ("~~", "tilde"), ("café", "coffee")]
+
+
+def train_pieces(folder, kind, **settings):
+    """A SentencePiece model of our own rules."""
+    with tempfile.TemporaryDirectory() as work:
+        rules = pathlib.Path(work) / "rules.tsv"
+        rules.write_text("".join(
+            " ".join(f"{ord(c):X}" for c in a) + "\t" + " ".join(f"{ord(c):X}" for c in b) + "\n"
+            for a, b in RULES), encoding="utf-8")
+        if settings.pop("use_rules", True):
+            settings["normalization_rule_tsv"] = str(rules)
+        model = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(corpus()), model_writer=model, model_type=kind,
+            num_threads=1, minloglevel=2, **settings)
+    folder.mkdir(exist_ok=True)
+    (folder / "tokenizer.model").write_bytes(model.getvalue())
+    return model.getvalue()
+
+
+def pieces_unigram():
+    return {"kind": "unigram", "vocab_size": 420, "character_coverage": 0.98,
+            "user_defined_symbols": ["<sep>", "fox"]}
+
+
+def pieces_unigram_bytes():
+    return {"kind": "unigram", "vocab_size": 620, "character_coverage": 0.98,
+            "byte_fallback": True, "add_dummy_prefix": False, "use_rules": False,
+            "normalization_rule_name": "identity", "remove_extra_whitespaces": False, "bos_id": -1}
+
+
+def pieces_bpe():
+    return {"kind": "bpe", "vocab_size": 560, "character_coverage": 0.98, "byte_fallback": True,
+            "use_rules": False, "normalization_rule_name": "identity",
+            "remove_extra_whitespaces": False}
+
+
+def fields(message):
+    """The fields of a protocol buffer that have bytes: (number, bytes)."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(message):
+        tag = varint()
+        if tag & 7 == 2:
+            size = varint()
+            yield tag >> 3, message[at:at + size]
+            at += size
+        elif tag & 7 == 0:
+            varint()
+        else:
+            at += 4 if tag & 7 == 5 else 8
+
+
+def charsmap():
+    """precompiled_charsmap of our rules, from a model of SentencePiece."""
+    with tempfile.TemporaryDirectory() as work:
+        data = train_pieces(pathlib.Path(work) / "m", "unigram", vocab_size=420)
+    normalizer = [value for number, value in fields(data) if number == 3][0]
+    return [value for number, value in fields(normalizer) if number == 2][0]
+
+
+def unigram(byte_fallback=False):
+    t = Tokenizer(models.Unigram())
+    t.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"] + (BYTES if byte_fallback else [])
+    t.train_from_iterator(corpus(), trainers.UnigramTrainer(
+        vocab_size=500 + 256 * byte_fallback, special_tokens=special, unk_token="<unk>",
+        show_progress=False, initial_alphabet=list("abcdefghij▁")))
+    state = json.loads(t.to_str())
+    state["added_tokens"] = state["added_tokens"][:3]
+    # Characters that come seldom are unknown.
+    keep = set("▁abcdefghijklmnopqrstuvwxyzABDEFGHILMNOSTW.,!?'\"0123")
+    vocab = state["model"]["vocab"]
+    state["model"]["vocab"] = vocab[:len(special)] + [
+        p for p in vocab[len(special):] if set(p[0]) <= keep]
+    state["model"]["byte_fallback"] = byte_fallback
+    return state
+
+
+def unigram_charsmap():
+    """As T5: Precompiled, WhitespaceSplit, Metaspace; an unknown token."""
+    state = unigram()
+    state["normalizer"] = {"type": "Precompiled", "precompiled_charsmap":
+                           base64.b64encode(charsmap()).decode()}
+    t = Tokenizer.from_str(json.dumps(state))
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(),
+                                               pre_tokenizers.Metaspace()])
+    t.decoder = decoders.Metaspace()
+    t.add_special_tokens([AddedToken("<extra_id_0>", lstrip=True, rstrip=True, special=True)])
+    t.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>",
+                                                     special_tokens=[("</s>", 1)])
+    return t
+
+
+def unigram_bytes():
+    """Unigram with bytes for unknown characters; NFKC, Strip, spaces joined; no split."""
+    t = Tokenizer.from_str(json.dumps(unigram(byte_fallback=True)))
+    t.normalizer = normalizers.Sequence([
+        normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(left=False, right=True),
+        normalizers.Replace(Regex(" {2,}"), "▁")])
+    t.pre_tokenizer = pre_tokenizers.Metaspace("▁", "first", split=False)
+    t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                   decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    t.add_tokens([AddedToken("Hello", single_word=True), AddedToken("ñandú", normalized=True)])
+    t.post_processor = processors.RobertaProcessing(("</s>", 1), ("<pad>", 0))
+    return t
+
+
+def word_piece():
+    """As BERT, lower case."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.BertNormalizer()
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    t.train_from_iterator(corpus(), trainers.WordPieceTrainer(
+        vocab_size=400, special_tokens=special, show_progress=False, limit_alphabet=70))
+    t.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    t.add_special_tokens([AddedToken("[X]", lstrip=True, single_word=True)])
+    t.add_tokens([AddedToken("Café", normalized=True)])
+    return t
+
+
+def word_piece_cased():
+    """A prefix and a length of its own, every part of BertNormalizer turned round."""
+    t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    t.normalizer = normalizers.Sequence([
+        normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False,
+                                   strip_accents=True, lowercase=False),
+        normalizers.Replace("fox", "FOX")])
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Whitespace(), pre_tokenizers.Punctuation("merged_with_previous")])
+    t.train_from_iterator(corpus(), trainers.WordPieceTrainer(
+        vocab_size=300, special_tokens=["[UNK]"], show_progress=False, limit_alphabet=60,
+        continuing_subword_prefix="@@"))
+    state = json.loads(t.to_str())
+    state["model"]["max_input_chars_per_word"] = 12
+    state["model"]["continuing_subword_prefix"] = "@@"
+    t = Tokenizer.from_str(json.dumps(state))
+    t.decoder = decoders.WordPiece(prefix="@@", cleanup=False)
+    return t
+
+
+def word_level():
+    """Words; NFKD, StripAccents and Lowercase; tokens joined by spaces."""
+    t = Tokenizer(models.WordLevel(unk_token="<unk>"))
+    t.normalizer = normalizers.Sequence([
+        normalizers.Strip(), normalizers.NFKD(), normalizers.StripAccents(),
+        normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.CharDelimiterSplit("_"), pre_tokenizers.Whitespace(),
+        pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Digits(individual_digits=True)])
+    t.train_from_iterator(corpus(), trainers.WordLevelTrainer(
+        vocab_size=300, special_tokens=["<unk>", "<s>"], show_progress=False))
+    t.post_processor = processors.Sequence([
+        processors.ByteLevel(),
+        processors.TemplateProcessing(single="<s> <s> $A <unk>", pair="<s> $A $B",
+                                      special_tokens=[("<s>", 1), ("<unk>", 0)])])
+    return t
+
+
+def bpe_word_end():
+    """The first BPE of all: a mark behind words, NFD."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.BPEDecoder()
+    t.train_from_iterator(corpus(), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<unk>"], show_progress=False, limit_alphabet=70,
+        end_of_word_suffix="</w>"))
+    return t
+
+
+def bpe_byte_word_end():
+    """As CLIP: bytes, and a mark behind words."""
+    t = Tokenizer(models.BPE(unk_token="<end>", end_of_word_suffix="</w>", fuse_unk=False))
+    t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
+                                         normalizers.Lowercase()])
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"'s|'t|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed",
+                             invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(corpus(), trainers.BpeTrainer(
+        vocab_size=600, special_tokens=["<end>"], show_progress=False, end_of_word_suffix="</w>",
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    return t
+
+
+def bpe_subword_prefix():
+    """A mark before what does not begin a word."""
+    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", fuse_unk=True))
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_next")])
+    t.decoder = decoders.WordPiece()
+    t.train_from_iterator(corpus(), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<unk>"], show_progress=False, limit_alphabet=60,
+        continuing_subword_prefix="##"))
+    return t
+
+
+PIECES = (pieces_unigram, pieces_unigram_bytes, pieces_bpe)
+MODELS = (unigram_charsmap, unigram_bytes, word_piece, word_piece_cased, word_level, bpe_word_end,
+          bpe_byte_word_end, bpe_subword_prefix)
+
+
+def decoded(tokenizer, texts, r):
+    # 0.23 decodes added tokens that match normalized text to that, not to what was added.
+    renamed = {i for i, t in tokenizer.get_added_tokens_decoder().items()
+               if tokenizer.id_to_token(i) != t.content}
+    any_id = sorted(set(tokenizer.get_vocab().values()) - renamed)
+    sequences = [[r.choice(any_id) for _ in range(r.randint(1, 9))] for _ in range(120)]
+    sequences += [[i for i in tokenizer.encode(t).ids if i not in renamed] for t in texts[::20]]
+    return [[ids, tokenizer.decode(ids, skip_special_tokens=False),
+             tokenizer.decode(ids, skip_special_tokens=True)] for ids in sequences]
+
+
+def main():
+    r = random.Random(11)
+    tokenizers = {}
+    for make in MODELS:
+        folder = HERE / make.__name__
+        folder.mkdir(exist_ok=True)
+        path = folder / "tokenizer.json"
+    XX
+        tokenizers[make.__name__] = Tokenizer.from_file(str(path))
+    special = sorted({t.content for tokenizer in tokenizers.values()
+                      for t in tokenizer.get_added_tokens_decoder().values()})
+    texts = strings(480, 20240301, special) + [
+        "ab " * 300, "a" * 500, "▁" * 30, "x" * 11 + " " + "x" * 12 + " " + "x" * 13, "İI ǅ ΑΣ ẞ",
+        "ﬁve ½ ① ｆｕｌｌ ㎏ ﷺ Ⅻ", "e\u0301e\u0301 a\u0301 ａ\u0308 \r\n\r\u0301", "中文abc日本",
+        "don't do not I 'm n't .", "a.b,c!d?e", "a_b__c", "  lead and trail  ", "fox Café CAFÉ",
+        "\u0344\u0301a\u0344 \u1e9b\u0323", "\U0001d15e\u0301", "한국어 \u1112\u1161\u11ab",
+        "e\u0301" * 60, "~~~ ~~", "<0x41> <0xFF>", "\ufdfa\ufdfa"]
+    result = {"texts": texts, "tokenizers": {}}
+    for name, tokenizer in tokenizers.items():
+        result["tokenizers"][name] = {
+            "ids": [tokenizer.encode(t, add_special_tokens=False).ids for t in texts],
+            "with_special": [tokenizer.encode(t).ids for t in texts[:20]],
+            "decode": decoded(tokenizer, texts, r)}
+    for make in PIECES:
+        settings = make()
+        folder = HERE / make.__name__
+        train_pieces(folder, settings.pop("kind"), **settings)
+        model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+        # What is around a text comes from another file, and so do tokens in it.
+        bos = [model.bos_id()] if model.bos_id() >= 0 else []
+        eos = [] if bos else [model.eos_id()]
+        plain = [t if not any(s in t for s in ("<s>", "</s>", "<unk>", "<sep>", "fox")) else ""
+                 for t in texts]
+        result["tokenizers"][make.__name__] = {
+            "texts": plain,
+            "ids": [model.encode(t) for t in plain],
+            "with_special": [bos + model.encode(t) + eos for t in plain[:20]],
+            "decode": [[ids, model.decode(ids), model.decode(ids)]
+                       for ids in (model.encode(t) for t in plain[::2])
+                       if model.unk_id() not in ids]}  # it writes another sign for that
+    (HERE / "model_cases.json").write_text(
+        json.dumps(result, ensure_ascii=True, separators=(",", ":")).replace("],[", "],\n[") + "\n",
+        encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
