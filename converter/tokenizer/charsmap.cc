@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "converter/tokenizer/utf8_text.h"
+
 namespace arn::convert {
 namespace {
 
@@ -10,24 +12,6 @@ constexpr uint32_t kMaxGrowth = 64;  // what the runtime takes
 
 uint32_t Label(uint32_t unit) { return unit & (0x80000000u | 0xFF); }
 uint32_t Offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
-
-bool IsUtf8(const uint8_t* p, size_t size) {
-  for (size_t i = 0; i < size;) {
-    const uint8_t lead = p[i];
-    const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || bytes > size - i) return false;
-    for (size_t k = 1; k < bytes; ++k) {
-      if ((p[i + k] & 0xC0) != 0x80) return false;
-    }
-    const uint8_t second = bytes > 1 ? p[i + 1] : 0;
-    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
-        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
-      return false;
-    }
-    i += bytes;
-  }
-  return true;
-}
 
 // All that the table replaces, by a walk over its tree.
 class Walk {
@@ -107,7 +91,7 @@ uint32_t CharsmapGrowth(const JsonNode& node, const std::vector<uint8_t>& bytes)
   std::memcpy(units.data(), bytes.data() + sizeof tree_bytes, tree_bytes);
   const uint8_t* const texts = bytes.data() + sizeof tree_bytes + tree_bytes;
   const size_t text_bytes = bytes.size() - sizeof tree_bytes - tree_bytes;
-  if (!IsUtf8(texts, text_bytes)) node.Fail("has replacements that are not UTF-8");
+  if (!IsUtf8Text(texts, text_bytes)) node.Fail("has replacements that are not UTF-8");
   return Walk(node, std::move(units), texts, text_bytes).Growth();
 }
 

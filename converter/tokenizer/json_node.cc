@@ -113,11 +113,7 @@ uint32_t JsonNode::Uint() const {
   return value_->get<uint32_t>();
 }
 
-nlohmann::json ReadJsonFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw TokenizerError(path.string() + ": cannot be opened");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
+nlohmann::json ParseTokenizerJson(const std::string& text, const std::string& name) {
   try {
     nlohmann::json document;
     DocumentReader reader(document);
@@ -128,8 +124,16 @@ nlohmann::json ReadJsonFile(const std::filesystem::path& path) {
     std::string reason = error.what();
     const size_t bracket = reason.find("] ");
     if (bracket != std::string::npos) reason = reason.substr(bracket + 2);
-    throw TokenizerError(path.string() + ": not valid JSON: " + reason);
+    throw TokenizerError(name + ": not valid JSON: " + reason);
   }
+}
+
+nlohmann::json ReadJsonFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw TokenizerError(path.string() + ": cannot be opened");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) throw TokenizerError(path.string() + ": cannot be read");
+  return ParseTokenizerJson(text, path.string());
 }
 
 }  // namespace arn::convert

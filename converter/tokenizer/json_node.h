@@ -53,6 +53,8 @@ class JsonNode {
   std::string path_;
 };
 
+// Parses the text; `name` is its file's in errors. Throws TokenizerError.
+nlohmann::json ParseTokenizerJson(const std::string& text, const std::string& name);
 // Parses the file. Throws TokenizerError.
 nlohmann::json ReadJsonFile(const std::filesystem::path& path);
 

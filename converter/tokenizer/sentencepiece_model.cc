@@ -6,7 +6,7 @@
 
 #include "converter/tokenizer/charsmap.h"
 #include "converter/tokenizer/json_node.h"
-#include "converter/tokenizer/special_tokens.h"
+#include "converter/tokenizer/utf8_text.h"
 #include "converter/tokenizer/vocabulary.h"
 
 namespace arn::convert {
@@ -90,7 +90,8 @@ void AddMerges(const SentencePieceFile& model, Vocabulary* vocabulary) {
   const auto find = [&](const std::string& text) -> int64_t {
     const auto found = vocabulary->ids.find(text);
     if (found == vocabulary->ids.end()) return -1;
-    return model.pieces[found->second].type == PieceType::kNormal ? found->second : -1;
+    const bool is_normal = model.pieces[found->second].type == PieceType::kNormal;
+    return is_normal ? static_cast<int64_t>(found->second) : -1;
   };
   for (uint32_t id = 0; id < model.pieces.size(); ++id) {
     const auto& piece = model.pieces[id];
@@ -157,7 +158,7 @@ void ReadLaterTokens(const std::filesystem::path& folder, const ConfigFiles& fil
     }
     return;
   }
-  if (!std::filesystem::exists(folder / "added_tokens.json")) return;
+  if (folder.empty() || !std::filesystem::exists(folder / "added_tokens.json")) return;
   const nlohmann::json json = ReadJsonFile(folder / "added_tokens.json");
   const JsonNode root(&json, "added_tokens.json");
   if (!json.is_object()) root.Fail("is not an object");
@@ -196,15 +197,6 @@ void AddAround(const ConfigFiles& files, const SentencePieceFile& model, const s
   }
 }
 
-}  // namespace
-
-std::filesystem::path FindSentencePieceFile(const std::filesystem::path& folder) {
-  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
-    if (std::filesystem::exists(folder / name)) return folder / name;
-  }
-  return {};
-}
-
 Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::string& name,
                                  bool is_legacy, TokenizerTables* tables) {
   CheckKind(model, name);
@@ -220,6 +212,9 @@ Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::stri
     const auto& piece = model.pieces[id];
     const std::string place = "piece " + std::to_string(id);
     if (piece.text.empty()) Refuse(name, place + " is empty");
+    if (!IsUtf8Text(reinterpret_cast<const uint8_t*>(piece.text.data()), piece.text.size())) {
+      Refuse(name, place + " is not UTF-8");
+    }
     if (vocabulary.ids.contains(piece.text)) Refuse(name, place + " comes twice");
     if (is_bpe && piece.type == PieceType::kUnused) {
       Refuse(name, place + " is UNUSED in a BPE model, which is not supported");
@@ -241,14 +236,21 @@ Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::stri
   return vocabulary;
 }
 
-void ConvertSentencePiece(const std::filesystem::path& folder, const std::filesystem::path& file,
-                          TokenizerTables* tables) {
-  const SentencePieceFile model = ReadSentencePieceFile(file);
-  const std::string name = file.filename().string();
-  const ConfigFiles files = ReadConfigFiles(folder);
+}  // namespace
+
+std::filesystem::path FindSentencePieceFile(const std::filesystem::path& folder) {
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"}) {
+    if (std::filesystem::exists(folder / name)) return folder / name;
+  }
+  return {};
+}
+
+void ConvertSentencePiece(const SentencePieceFile& model, const std::filesystem::path& path,
+                          const ConfigFiles& files, TokenizerTables* tables) {
+  const std::string name = path.filename().string();
   const bool is_legacy = JsonNode(&files.config, "tokenizer_config.json")["legacy"].Bool(true);
   const Vocabulary vocabulary = TablesOfSentencePiece(model, name, is_legacy, tables);
-  ReadLaterTokens(folder, files, vocabulary, tables);
+  ReadLaterTokens(path.parent_path(), files, vocabulary, tables);
   OrderAddedTokens(tables);
   ReadNamedTokens(files, TokenIds(vocabulary, *tables), tables);
   AddAround(files, model, name, tables);

@@ -4,6 +4,7 @@
 
 #include "converter/tokenizer/byte_alphabet.h"
 #include "converter/tokenizer/pipeline.h"
+#include "converter/tokenizer/utf8_text.h"
 
 namespace arn::convert {
 namespace {

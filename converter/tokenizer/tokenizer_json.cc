@@ -1,4 +1,5 @@
 // A checkpoint's tokenizer as a whole.
+#include <functional>
 #include <utility>
 
 #include "converter/tokenizer/json_node.h"
@@ -11,8 +12,7 @@
 namespace arn::convert {
 namespace {
 
-void ConvertJson(const std::filesystem::path& folder, TokenizerTables* tables) {
-  const nlohmann::json json = ReadJsonFile(folder / "tokenizer.json");
+void ConvertJson(const nlohmann::json& json, const ConfigFiles& files, TokenizerTables* tables) {
   const JsonNode root(&json, "tokenizer.json");
   ReadNormalizers(root["normalizer"], tables);
   ReadPreTokenizers(root["pre_tokenizer"], tables);
@@ -24,7 +24,6 @@ void ConvertJson(const std::filesystem::path& folder, TokenizerTables* tables) {
     if (root[ignored].IsNull()) continue;
     tables->warnings.push_back(std::string("tokenizer.json: ") + ignored + " is ignored");
   }
-  const ConfigFiles files = ReadConfigFiles(folder);
   ReadNamedTokens(files, TokenIds(vocabulary, *tables), tables);
   CompareSettings(files, tables);
   BuildSegments(vocabulary, tables);
@@ -38,6 +37,26 @@ void ConvertJson(const std::filesystem::path& folder, TokenizerTables* tables) {
   }
 }
 
+ConfigFiles NoFiles() {
+  ConfigFiles files;
+  files.config = nlohmann::json::object();
+  files.special_tokens = nlohmann::json::object();
+  return files;
+}
+
+// Runs what converts; an exception becomes *error.
+bool Try(const std::string& file, const std::function<void()>& convert, std::string* error) {
+  try {
+    convert();
+    return true;
+  } catch (const TokenizerError& reason) {
+    *error = reason.what();
+  } catch (const nlohmann::json::exception& reason) {
+    *error = file + ": " + reason.what();
+  }
+  return false;
+}
+
 }  // namespace
 
 bool HasTokenizer(const std::filesystem::path& folder) {
@@ -49,20 +68,34 @@ bool ConvertTokenizer(const std::filesystem::path& folder, TokenizerTables* out,
                       std::string* error) {
   *out = TokenizerTables();
   const bool is_json = std::filesystem::exists(folder / "tokenizer.json");
-  const std::filesystem::path sentence_pieces = FindSentencePieceFile(folder);
-  try {
-    if (is_json || sentence_pieces.empty()) {
-      ConvertJson(folder, out);
-    } else {
-      ConvertSentencePiece(folder, sentence_pieces, out);
+  const std::filesystem::path pieces = FindSentencePieceFile(folder);
+  const auto convert = [&] {
+    if (!is_json && !pieces.empty()) {
+      const SentencePieceFile model = ReadSentencePieceFile(pieces);
+      return ConvertSentencePiece(model, pieces, ReadConfigFiles(folder), out);
     }
-    return true;
-  } catch (const TokenizerError& reason) {
-    *error = reason.what();
-  } catch (const nlohmann::json::exception& reason) {
-    *error = (folder / "tokenizer.json").string() + ": " + reason.what();
-  }
-  return false;
+    const nlohmann::json json = ReadJsonFile(folder / "tokenizer.json");
+    ConvertJson(json, ReadConfigFiles(folder), out);
+  };
+  return Try((folder / "tokenizer.json").string(), convert, error);
+}
+
+bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::string* error) {
+  *out = TokenizerTables();
+  const auto convert = [&] {
+    ConvertJson(ParseTokenizerJson(text, "tokenizer.json"), NoFiles(), out);
+  };
+  return Try("tokenizer.json", convert, error);
+}
+
+bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error) {
+  *out = TokenizerTables();
+  const auto convert = [&] {
+    const SentencePieceFile model = ParseSentencePiece(
+        reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), "tokenizer.model");
+    ConvertSentencePiece(model, "tokenizer.model", NoFiles(), out);
+  };
+  return Try("tokenizer.model", convert, error);
 }
 
 }  // namespace arn::convert

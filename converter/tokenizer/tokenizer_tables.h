@@ -101,6 +101,10 @@ bool HasTokenizer(const std::filesystem::path& folder);
 bool ConvertTokenizer(const std::filesystem::path& folder, TokenizerTables* out,
                       std::string* error);
 
+// The same of a file's contents, without the files beside it.
+bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::string* error);
+bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error);
+
 // Where the writer put the segments. Those that a tokenizer has no use for have no bytes.
 struct TokenizerSegments {
   fbs::Segment token_bytes;

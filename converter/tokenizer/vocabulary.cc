@@ -34,12 +34,6 @@ void Vocabulary::Add(const std::string& text, uint32_t id) {
   ++size;
 }
 
-size_t CharacterBytes(const std::string& text, size_t at) {
-  const uint8_t lead = static_cast<uint8_t>(text[at]);
-  const size_t bytes = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  return std::min(bytes, text.size() - at);
-}
-
 void ReadTexts(const JsonNode& node, Vocabulary* out) {
   if (node.IsNull() || !node.value().is_object()) node.Fail("is not an object of texts and ids");
   std::unordered_map<uint32_t, std::string> texts;

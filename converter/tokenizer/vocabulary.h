@@ -45,9 +45,6 @@ Vocabulary ReadWordLevelModel(const JsonNode& model, TokenizerTables* tables);
 // An object of texts and ids.
 void ReadTexts(const JsonNode& node, Vocabulary* out);
 
-// Bytes of the text's character at a place.
-size_t CharacterBytes(const std::string& text, size_t at);
-
 // Sets unk_score from the lowest of the scores, as Hugging Face tokenizers does.
 void SetUnknownScore(const Vocabulary& vocabulary, TokenizerTables* tables);
 

@@ -7,6 +7,7 @@
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 #include "platform/base/layout.h"
+#include "runtime/bundle/tokenizer_segments.h"
 
 namespace arn {
 namespace {
@@ -110,10 +111,9 @@ Status VerifySegmentHashes(const Bundle& bundle, Diag* diag) {
     }
   }
   if (const fbs::Tokenizer* text = bundle.index->tokenizer()) {
-    ARN_TRY(CheckHash(bundle, text->token_bytes(), "tokenizer token_bytes", diag));
-    ARN_TRY(CheckHash(bundle, text->token_offsets(), "tokenizer token_offsets", diag));
-    ARN_TRY(CheckHash(bundle, text->token_table(), "tokenizer token_table", diag));
-    ARN_TRY(CheckHash(bundle, text->merge_table(), "tokenizer merge_table", diag));
+    ARN_TRY(EachTokenizerSegment(*text, [&](const fbs::Segment* segment, const char* name) {
+      return CheckHash(bundle, segment, name, diag);
+    }));
   }
   if (const fbs::Chat* chat = bundle.index->chat(); chat && chat->programs()) {
     for (const fbs::ChatProgram* program : *chat->programs()) {

@@ -5,6 +5,7 @@
 
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
+#include "runtime/bundle/tokenizer_segments.h"
 
 namespace arn {
 namespace {
@@ -82,17 +83,10 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
     model->has_weights = true;
   }
   if (const fbs::Tokenizer* table = bundle.index->tokenizer()) {
-    const struct {
-      const fbs::Segment* segment;
-      const char* name;
-    } segments[] = {{table->token_bytes(), "tokenizer.token_bytes"},
-                    {table->token_offsets(), "tokenizer.token_offsets"},
-                    {table->token_table(), "tokenizer.token_table"},
-                    {table->merge_table(), "tokenizer.merge_table"}};
-    for (const auto& s : segments) {
-      if (s.segment == nullptr) return diag->Fail(Status::kBadBundle, "%s is missing", s.name);
-      ARN_TRY(CheckSegment(bundle, *s.segment, s.name, diag));
-    }
+    const auto check = [&](const fbs::Segment* segment, const char* name) {
+      return CheckSegment(bundle, *segment, name, diag);
+    };
+    ARN_TRY(EachTokenizerSegment(*table, check));
     ARN_ASSIGN(model->tokenizer, Tokenizer::Create(*table, bundle.segments, arena, diag));
   }
   ARN_TRY(ReadTemplates(bundle, arena, model, diag));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platform/base/result.h"
+#include "runtime/text/unicode_later.h"
 #include "runtime/text/utf8.h"
 #include "utf8proc.h"
 
@@ -26,8 +27,29 @@ utf8proc_option_t DecomposeOptions(NormalForm form) {
   return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | compatible);
 }
 
+// A mark that Unicode got late is to the reference a character like any other.
+bool IsLateMark(const utf8proc_property_t& property, uint32_t c) {
+  return (property.combining_class != 0 || property.comb_issecond) &&
+         IsOtherwiseInReference(CharacterTable::kMark, c);
+}
+
 uint32_t CombiningClass(int32_t c) {
-  return static_cast<uint32_t>(utf8proc_get_property(c)->combining_class);
+  const utf8proc_property_t& property = *utf8proc_get_property(c);
+  return IsLateMark(property, static_cast<uint32_t>(c)) ? 0u : property.combining_class;
+}
+
+// The character's decomposition, of at most `capacity` characters; how many, or a negative number.
+utf8proc_ssize_t Decompose(NormalForm form, uint32_t c, utf8proc_int32_t* out, size_t capacity) {
+  const CharacterTable table =
+      IsCompatible(form) ? CharacterTable::kCompatible : CharacterTable::kCanonical;
+  if (IsOtherwiseInReference(table, c)) {
+    if (capacity > 0) out[0] = static_cast<utf8proc_int32_t>(c);
+    return 1;
+  }
+  int boundary = 0;
+  return utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), out,
+                                 static_cast<utf8proc_ssize_t>(capacity), DecomposeOptions(form),
+                                 &boundary);
 }
 
 bool IsVowelOrTailJamo(uint32_t c) {
@@ -50,10 +72,7 @@ bool IsStable(NormalForm form, uint32_t c) {
 bool BeginsRun(NormalForm form, uint32_t c) {
   if (IsStable(form, c)) return true;
   utf8proc_int32_t parts[kMaxDecomposition];
-  int boundary = 0;
-  const utf8proc_ssize_t n =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, kMaxDecomposition,
-                              DecomposeOptions(form), &boundary);
+  const utf8proc_ssize_t n = Decompose(form, c, parts, kMaxDecomposition);
   if (n <= 0 || CombiningClass(parts[0]) != 0) return false;
   return !IsComposed(form) || (!IsVowelOrTailJamo(static_cast<uint32_t>(parts[0])) &&
                                !utf8proc_get_property(parts[0])->comb_issecond);
@@ -114,10 +133,8 @@ Status NormalizeRun(NormalForm form, const char* p, const char* end, const Works
   size_t count = 0;
   while (p != end) {
     const Utf8Char c = ReadValidUtf8(p);
-    int boundary = 0;
-    const utf8proc_ssize_t n = utf8proc_decompose_char(
-        static_cast<utf8proc_int32_t>(c.code_point), work.characters + count,
-        static_cast<utf8proc_ssize_t>(work.capacity - count), DecomposeOptions(form), &boundary);
+    const utf8proc_ssize_t n =
+        Decompose(form, c.code_point, work.characters + count, work.capacity - count);
     if (n < 0 || static_cast<size_t>(n) > work.capacity - count) return Status::kInternal;
     count += static_cast<size_t>(n);
     p += c.bytes;

@@ -1,5 +1,6 @@
 // Tokenizer: text <-> token ids, over tables that lie in the bundle and are used in place. Equal,
-// id for id, to Hugging Face tokenizers for the tokenizer.json that it was converted from.
+// id for id, to Hugging Face tokenizers for the tokenizer.json that it was converted from, or to
+// SentencePiece for its model (docs/tokenizers.md).
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,8 @@ class Tokenizer {
   size_t EncodeScratchBytes(size_t text_bytes) const;
   // *n_ids is the whole count even when it exceeds ids.size(); then the status is kBufferTooSmall.
   // `scratch` is 16-byte aligned. Invalid UTF-8 in `text` is replaced by U+FFFD first. Texts of
-  // 2^32 symbols are refused. Thread-safe.
+  // 2^32 symbols are refused. kBadArgument when a part of the text has no token and the tokenizer
+  // has none for unknown text. Thread-safe.
   Status Encode(StringView text, bool add_special, Span<std::byte> scratch, Span<int32_t> ids,
                 size_t* n_ids, Diag* diag) const;
 

@@ -1,5 +1,6 @@
 #include "runtime/text/unicode.h"
 
+#include "runtime/text/unicode_later.h"
 #include "runtime/text/utf8.h"
 #include "utf8proc.h"
 
@@ -37,7 +38,9 @@ bool IsWordCharacter(uint32_t c) {
       Bit(UTF8PROC_CATEGORY_LM) | Bit(UTF8PROC_CATEGORY_LO) | Bit(UTF8PROC_CATEGORY_MN) |
       Bit(UTF8PROC_CATEGORY_MC) | Bit(UTF8PROC_CATEGORY_ME) | Bit(UTF8PROC_CATEGORY_ND) |
       Bit(UTF8PROC_CATEGORY_NL) | Bit(UTF8PROC_CATEGORY_PC);
-  return IsOf(kWordCategories, c) || c == 0x200C || c == 0x200D || IsAlphabeticSymbol(c);
+  const bool is_word =
+      IsOf(kWordCategories, c) || c == 0x200C || c == 0x200D || IsAlphabeticSymbol(c);
+  return is_word != IsOtherwiseInReference(CharacterTable::kWord, c);
 }
 
 bool IsNumeric(uint32_t c) {
@@ -47,22 +50,32 @@ bool IsNumeric(uint32_t c) {
 
 bool IsPunctuation(uint32_t c) {
   if (c < 0x80) return c > 0x20 && c < 0x7F && !IsAsciiLetterOrDigit(c);
-  return IsOf(Bit(UTF8PROC_CATEGORY_PC) | Bit(UTF8PROC_CATEGORY_PD) | Bit(UTF8PROC_CATEGORY_PS) |
-                  Bit(UTF8PROC_CATEGORY_PE) | Bit(UTF8PROC_CATEGORY_PI) |
-                  Bit(UTF8PROC_CATEGORY_PF) | Bit(UTF8PROC_CATEGORY_PO),
-              c);
+  const bool is_punctuation =
+      IsOf(Bit(UTF8PROC_CATEGORY_PC) | Bit(UTF8PROC_CATEGORY_PD) | Bit(UTF8PROC_CATEGORY_PS) |
+               Bit(UTF8PROC_CATEGORY_PE) | Bit(UTF8PROC_CATEGORY_PI) | Bit(UTF8PROC_CATEGORY_PF) |
+               Bit(UTF8PROC_CATEGORY_PO),
+           c);
+  return is_punctuation != IsOtherwiseInReference(CharacterTable::kPunctuation, c);
 }
 
 bool IsMark(uint32_t c) {
-  return c >= 0x300 &&
-         IsOf(Bit(UTF8PROC_CATEGORY_MN) | Bit(UTF8PROC_CATEGORY_MC) | Bit(UTF8PROC_CATEGORY_ME), c);
+  if (c < 0x300) return false;
+  const bool is_mark =
+      IsOf(Bit(UTF8PROC_CATEGORY_MN) | Bit(UTF8PROC_CATEGORY_MC) | Bit(UTF8PROC_CATEGORY_ME), c);
+  return is_mark != IsOtherwiseInReference(CharacterTable::kMark, c);
 }
 
-bool IsNonspacingMark(uint32_t c) { return c >= 0x300 && IsOf(Bit(UTF8PROC_CATEGORY_MN), c); }
+bool IsNonspacingMark(uint32_t c) {
+  if (c < 0x300) return false;
+  return IsOf(Bit(UTF8PROC_CATEGORY_MN), c) !=
+         IsOtherwiseInReference(CharacterTable::kNonspacing, c);
+}
 
 bool IsControl(uint32_t c) {
   if (c < 0x80) return c < 0x20 || c == 0x7F;
-  return IsOf(Bit(UTF8PROC_CATEGORY_CC) | Bit(UTF8PROC_CATEGORY_CF) | Bit(UTF8PROC_CATEGORY_CO), c);
+  const bool is_control =
+      IsOf(Bit(UTF8PROC_CATEGORY_CC) | Bit(UTF8PROC_CATEGORY_CF) | Bit(UTF8PROC_CATEGORY_CO), c);
+  return is_control != IsOtherwiseInReference(CharacterTable::kControl, c);
 }
 
 bool IsIdeograph(uint32_t c) {

@@ -1,4 +1,4 @@
-// What characters are.
+// What characters are to Hugging Face tokenizers.
 #pragma once
 
 #include <cstddef>

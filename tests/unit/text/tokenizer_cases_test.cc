@@ -143,6 +143,25 @@ TEST_P(TokenizerCases, Create_ArenaBytes_IsEnough) {
   EXPECT_LE(tokenizer_.arena_used_bytes(), tokenizer_.arena_bytes());
 }
 
+TEST(Tokenizer, EncodeThenDecode_ByteLevel_GivesTheTextBack) {
+  nlohmann::json json = nlohmann::json::parse(ReadFile(FolderOf("fable") / "tokenizer.json"));
+  json["normalizer"] = nullptr;
+  convert::TokenizerTables tables;
+  std::string error;
+  ASSERT_TRUE(convert::ConvertTokenizerJson(json.dump(), &tables, &error)) << error;
+  const auto t = LoadedTokenizer::FromImage(MakeImage(tables));
+  ASSERT_TRUE(t.ok()) << t.error();
+  size_t compared = 0;
+  for (const char* file : {"cases.json", "model_cases.json"}) {
+    for (const std::string text : Cases(file)["texts"]) {
+      if (!t.GivesBack(text)) continue;
+      EXPECT_EQ(t.Decode(t.Encode(text).ids, false), text);
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 900u);
+}
+
 TEST_P(TokenizerCases, DecodeToken_EveryToken_WithinItsBound) {
   const size_t bound = tokenizer_->max_piece_bytes();
   std::string piece(bound, '\0');
@@ -212,16 +231,13 @@ TEST(Tokenizer, TokenText_OutOfRange_Empty) {
 }
 
 // Real tokenizers, in a folder of references beside the project.
-class ReferenceTokenizers : public testing::TestWithParam<const char*> {};
+fs::path ReferenceFolder() { return fs::path(ARN_SHARED_DIR) / "tokenizers"; }
 
-TEST_P(ReferenceTokenizers, Encode_PublishedCases_SameIds) {
-  const fs::path root = fs::path(ARN_SHARED_DIR) / "tokenizers";
-  if (!fs::exists(root / "cases")) GTEST_SKIP() << "there is no " << root;
-  const auto tokenizer = LoadedTokenizer::FromFolder(root / GetParam());
-  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error();
+void ExpectPublishedIds(const LoadedTokenizer& tokenizer, const std::string& name) {
+  const fs::path root = ReferenceFolder();
   const std::string all = ReadFile(root / "cases" / "texts.inp");
   const std::string separator = "\n__ggml_vocab_test__\n";
-  std::istringstream lines(ReadFile(root / "cases" / (std::string(GetParam()) + ".ids")));
+  std::istringstream lines(ReadFile(root / "cases" / (name + ".ids")));
   size_t at = 0, count = 0;
   for (std::string line; at <= all.size() && std::getline(lines, line); ++count) {
     const size_t end = std::min(all.find(separator, at), all.size());
@@ -232,6 +248,29 @@ TEST_P(ReferenceTokenizers, Encode_PublishedCases_SameIds) {
     at = end + separator.size();
   }
   EXPECT_GT(count, 40u);
+}
+
+class ReferenceTokenizers : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReferenceTokenizers, Encode_PublishedCases_SameIds) {
+  const fs::path root = ReferenceFolder();
+  if (!fs::exists(root / "cases")) GTEST_SKIP() << "there is no " << root;
+  const auto tokenizer = LoadedTokenizer::FromFolder(root / GetParam());
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error();
+  ExpectPublishedIds(tokenizer, GetParam());
+}
+
+TEST(SentencePieceReference, ModelAlone_PublishedCases_SameIds) {
+  const fs::path root = ReferenceFolder();
+  if (!fs::exists(root / "cases")) GTEST_SKIP() << "there is no " << root;
+  convert::TokenizerTables tables;
+  std::string error;
+  ASSERT_TRUE(convert::ConvertSentencePieceBytes(ReadFile(root / "llama2" / "tokenizer.model"),
+                                                 &tables, &error))
+      << error;
+  const auto tokenizer = LoadedTokenizer::FromImage(MakeImage(tables));
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error();
+  ExpectPublishedIds(tokenizer, "llama2");
 }
 
 INSTANTIATE_TEST_SUITE_P(Real, ReferenceTokenizers,

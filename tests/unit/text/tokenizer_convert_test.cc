@@ -1,6 +1,7 @@
 // What the conversion of tokenizer.json takes and what it refuses.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -236,6 +237,111 @@ TEST(RegexTranslate, NoEqual_Refused) {
                               "[a",       R"(\p{NoSuch})",  R"(\xE9)",   "*",         "\\"}) {
     EXPECT_THROW(convert::TranslateRegex(pattern), std::invalid_argument) << pattern;
   }
+}
+
+TEST_F(TokenizerConvert, Unigram_BadParts_RefusedWithTheirPlace) {
+  const auto unigram = [this](const std::function<void(json*)>& change) {
+    json t = json::parse(R"({"model": {"type": "Unigram", "unk_id": 0,
+                                       "vocab": [["<unk>", 0], ["a", -1.5], ["b", -2]]}})");
+    change(&t);
+    return Convert(t);
+  };
+  EXPECT_EQ(unigram([](json*) {}), "");
+  EXPECT_EQ(unigram([](json* t) { (*t)["model"]["unk_id"] = 3; }),
+            "tokenizer.json: model.unk_id is 3 of 3 tokens");
+  EXPECT_EQ(unigram([](json* t) { (*t)["model"]["vocab"][1] = {"a"}; }),
+            "tokenizer.json: model.vocab[1] is not a text and its score");
+  EXPECT_EQ(unigram([](json* t) { (*t)["model"]["vocab"][1][1] = "x"; }),
+            "tokenizer.json: model.vocab[1] has no number as its score");
+  EXPECT_EQ(unigram([](json* t) { (*t)["model"]["alpha"] = 0.5; }),
+            "tokenizer.json: model.alpha 0.5 is not supported");
+}
+
+TEST_F(TokenizerConvert, Unigram_NoUnknownToken_EncodingFailsWithAReason) {
+  Write("tokenizer.json", R"({"model": {"type": "Unigram", "vocab": [["a", -1], ["b", -2]]}})");
+  const auto t = LoadedTokenizer::FromFolder(folder_);
+  ASSERT_TRUE(t.ok()) << t.error();
+  EXPECT_EQ(t.Encode("abba").ids, (std::vector<int32_t>{0, 1, 1, 0}));
+  EXPECT_EQ(t.Encode("abc").status, Status::kBadArgument);
+  EXPECT_NE(t.Encode("abc").error.find("no token"), std::string::npos);
+}
+
+// Scores are the doubles that the reference's parser makes of the digits, not the nearest ones.
+TEST_F(TokenizerConvert, Unigram_Scores_AsTheReferenceReadsThem) {
+  const std::string text = R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [
+      ["a", -2.0122928619384766], ["b", -3.9598512649536133], ["c", 1e-3], ["d", -7]]}})";
+  std::string error;
+  ASSERT_TRUE(convert::ConvertTokenizerJson(text, &tables_, &error)) << error;
+  std::vector<double> scores(4);
+  ASSERT_EQ(tables_.scores.size(), sizeof(double) * 4);
+  std::memcpy(scores.data(), tables_.scores.data(), tables_.scores.size());
+  EXPECT_EQ(scores, (std::vector<double>{-2.012292861938477, -3.9598512649536137, 1e-3, -7}));
+  EXPECT_EQ(tables_.unk_score, -17);
+}
+
+TEST_F(TokenizerConvert, Precompiled_BadTable_Refused) {
+  const auto table = [this](const char* base64) {
+    return ErrorOf([&](json* t) {
+      (*t)["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", base64}};
+    });
+  };
+  const std::string place = "tokenizer.json: normalizer.precompiled_charsmap ";
+  EXPECT_EQ(table("!"), place + "is not base64");
+  EXPECT_EQ(table(""), place + "is not a compiled table");
+  EXPECT_EQ(table("/////wAA"), place + "is not a compiled table");
+}
+
+TEST_F(TokenizerConvert, SentencePiece_NotAModel_Refused) {
+  std::string error;
+  EXPECT_FALSE(convert::ConvertSentencePieceBytes("\x0A\x7F", &tables_, &error));
+  EXPECT_EQ(error, "tokenizer.model: ends inside a field");
+  EXPECT_FALSE(convert::ConvertSentencePieceBytes("", &tables_, &error));
+  EXPECT_EQ(error, "tokenizer.model: has no pieces");
+  // One piece "a", trainer_spec.model_type 3.
+  EXPECT_FALSE(convert::ConvertSentencePieceBytes(std::string("\x0A\x03\x0A\x01"
+                                                              "a\x12\x02\x18\x03"),
+                                                  &tables_, &error));
+  EXPECT_EQ(error, "tokenizer.model: model_type WORD is not supported");
+}
+
+// Of a piece whose parts are not both texts' own nothing merges.
+TEST_F(TokenizerConvert, SentencePiece_PieceOfAControlSymbol_NoMerge) {
+  const auto piece = [](const std::string& text, char type) {
+    // 1: text, 2: a score of -1, 3: type
+    const std::string body = std::string("\x0A") + static_cast<char>(text.size()) + text +
+                             std::string("\x15\x00\x00\x80\xBF\x18", 6) + type;
+    return std::string("\x0A") + static_cast<char>(body.size()) + body;
+  };
+  const std::string bpe("\x12\x02\x18\x02", 4);
+  std::string error;
+  ASSERT_TRUE(convert::ConvertSentencePieceBytes(
+      piece("?", 2) + piece("a", 3) + piece("b", 1) + piece("ab", 1) + bpe, &tables_, &error))
+      << error;
+  const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
+  ASSERT_TRUE(t.ok()) << t.error();
+  EXPECT_FALSE(
+      convert::ConvertSentencePieceBytes(piece("?", 2) + piece("\x80", 1) + bpe, &tables_, &error));
+  EXPECT_EQ(error, "tokenizer.model: piece 1 is not UTF-8");
+}
+
+// The files beside the model say what was added and what stands around a text.
+TEST_F(TokenizerConvert, SentencePiece_FilesBesideIt_Count) {
+  fs::copy_file(fs::path(ARN_TEXT_TEST_DATA) / "pieces_bpe" / "tokenizer.model",
+                folder_ / "tokenizer.model");
+  Write("tokenizer_config.json", R"({"add_bos_token": false, "add_eos_token": true,
+      "eos_token": "</s>", "added_tokens_decoder": {"560": {"content": "<|end|>", "special": true},
+                                                    "1": {"content": "<s>", "special": true}}})");
+  const auto t = LoadedTokenizer::FromFolder(folder_);
+  ASSERT_TRUE(t.ok()) << t.error();
+  const auto ids = t.Encode("fox<|end|>", true).ids;
+  ASSERT_GT(ids.size(), 2u);
+  EXPECT_EQ(ids[ids.size() - 2], 560);
+  EXPECT_EQ(ids.back(), 2);
+  EXPECT_TRUE(t->IsSpecial(560));
+  // A name that another token has.
+  Write("tokenizer_config.json", R"({"added_tokens_decoder": {"561": {"content": "a"}}})");
+  EXPECT_NE(LoadedTokenizer::FromFolder(folder_).error().find("an id of another token"),
+            std::string::npos);
 }
 
 }  // namespace

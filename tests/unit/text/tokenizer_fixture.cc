@@ -1,5 +1,6 @@
 #include "tests/unit/text/tokenizer_fixture.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -51,10 +52,40 @@ LoadedTokenizer LoadedTokenizer::FromImage(TokenizerImage image) {
   loaded.arena_used_bytes_ = arena.used_bytes();
   if (created.ok()) {
     loaded.tokenizer_ = created.value();
+    loaded.FindBytes();
   } else {
     loaded.error_ = std::string(StatusName(created.status())) + ": " + diag.text();
   }
   return loaded;
+}
+
+void LoadedTokenizer::FindBytes() {
+  const fbs::Tokenizer& table = image_->table();
+  const auto* steps = table.pre_tokenizers();
+  if (steps->size() == 0 || table.normalizers()->size() > 0) return;
+  if (table.word_suffix() != nullptr || table.subword_prefix() != nullptr) return;
+  for (const fbs::PreTokenizer* step : *steps) {
+    const bool removes = step->kind() == fbs::PreTokenizerKind::Whitespace ||
+                         step->kind() == fbs::PreTokenizerKind::Words ||
+                         step->behavior() == fbs::SplitBehavior::Removed;
+    if (removes || step->add_prefix_space()) return;
+  }
+  // A space taken by an added token is gone.
+  for (const fbs::AddedToken* token : *table.added()) {
+    if (token->flags()->lstrip() || token->flags()->rstrip()) return;
+  }
+  if (steps->Get(steps->size() - 1)->kind() != fbs::PreTokenizerKind::ByteLevel) return;
+  known_bytes_.resize(256);
+  for (uint32_t id = 0; id < tokenizer_->n_tokens(); ++id) {
+    const StringView text = tokenizer_->TokenText(static_cast<int32_t>(id));
+    if (text.size == 1) known_bytes_[static_cast<uint8_t>(text.data[0])] = true;
+  }
+}
+
+bool LoadedTokenizer::GivesBack(const std::string& text) const {
+  return !known_bytes_.empty() && std::all_of(text.begin(), text.end(), [this](char c) {
+    return known_bytes_[static_cast<uint8_t>(c)];
+  });
 }
 
 LoadedTokenizer::Encoded LoadedTokenizer::Encode(const std::string& text, bool add_special) const {

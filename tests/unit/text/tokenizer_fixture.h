@@ -33,6 +33,9 @@ class LoadedTokenizer {
 
   bool ok() const { return tokenizer_ != nullptr; }
   const std::string& error() const { return error_; }
+  // The text is bytes to it, nothing changes or adds any, and it has a token for each: decoding
+  // gives back what was encoded.
+  bool GivesBack(const std::string& text) const;
   const Tokenizer& operator*() const { return *tokenizer_; }
   const Tokenizer* operator->() const { return tokenizer_; }
   uint64_t arena_used_bytes() const { return arena_used_bytes_; }
@@ -50,7 +53,11 @@ class LoadedTokenizer {
   std::string DecodeStream(const std::vector<int32_t>& ids, bool skip_special) const;
 
  private:
+  // Fills known_bytes_.
+  void FindBytes();
+
   std::unique_ptr<TokenizerImage> image_;
+  std::vector<bool> known_bytes_;  // empty when the tokenizer is not byte-level and plain
   std::vector<max_align_t> arena_;
   uint64_t arena_used_bytes_ = 0;
   Tokenizer* tokenizer_ = nullptr;

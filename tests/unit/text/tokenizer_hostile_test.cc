@@ -203,6 +203,70 @@ TEST_F(BadTables, UnknownKinds_Refused) {
   ExpectError("decoders[0].kind is 77");
 }
 
+class BadUnigramTables : public BadTables {
+ protected:
+  void SetUp() override {
+    std::string error;
+    ASSERT_TRUE(convert::ConvertTokenizer(std::string(ARN_TEXT_TEST_DATA) + "/unigram_charsmap",
+                                          &tables_, &error))
+        << error;
+  }
+};
+
+TEST_F(BadUnigramTables, Unchanged_NoError) { EXPECT_EQ(Error(), ""); }
+
+TEST_F(BadUnigramTables, TrieOfBrokenBlocks_Refused) {
+  tables_.trie.resize(tables_.trie.size() - sizeof(TrieUnit));
+  ExpectError("tokenizer.trie");
+  tables_.trie.clear();
+  ExpectError("tokenizer.trie is missing");
+}
+
+TEST_F(BadUnigramTables, TrieLeadsOutside_Refused) {
+  const auto units = static_cast<uint32_t>(tables_.trie.size() / sizeof(TrieUnit));
+  Put(&tables_.trie, 0, TrieUnit{units, kEmptySlot, kEmptySlot});
+  ExpectError("tokenizer.trie");
+}
+
+TEST_F(BadUnigramTables, TrieNamesNoToken_Refused) {
+  Put(&tables_.trie, 0, TrieUnit{0, kEmptySlot, tables_.n_tokens});
+  ExpectError("tokenizer.trie");
+}
+
+TEST_F(BadUnigramTables, TooFewScores_Refused) {
+  tables_.scores.resize(tables_.scores.size() - sizeof(double));
+  ExpectError("tokenizer.scores");
+}
+
+TEST_F(BadUnigramTables, CharsmapTreeTooLong_Refused) {
+  Put<uint32_t>(&tables_.normalizers[0].charsmap, 0, 0xFFFFFFFC);
+  ExpectError("charsmap");
+}
+
+TEST_F(BadUnigramTables, CharsmapGrowsMoreThanItSays_EncodeFails) {
+  tables_.normalizers[0].growth = 1;
+  const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
+  ASSERT_TRUE(t.ok()) << t.error();
+  const auto encoded = t.Encode("\uFDFA\uFDFA\uFDFA\uFDFA");
+  EXPECT_EQ(encoded.status, Status::kBadBundle);
+  EXPECT_NE(encoded.error.find("grows more"), std::string::npos) << encoded.error;
+}
+
+// A text that the trie has under another token's id: the way back through it does not end where it
+// began.
+TEST_F(BadUnigramTables, TrieAndTextsDisagree_EncodeFailsOrWorks) {
+  for (size_t at = 0; at < tables_.trie.size(); at += sizeof(TrieUnit)) {
+    TrieUnit unit;
+    std::memcpy(&unit, tables_.trie.data() + at, sizeof unit);
+    if (unit.id != kEmptySlot) unit.id = (unit.id * 7 + 3) % tables_.n_tokens;
+    Put(&tables_.trie, at, unit);
+  }
+  const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
+  ASSERT_TRUE(t.ok()) << t.error();
+  Use(t);
+  EXPECT_EQ(t.Encode("the fox and the hen").status, Status::kInternal);
+}
+
 TEST_F(BadTables, BrokenRegex_Refused) {
   tables_.pre_tokenizers[0].regex = "(a";
   ExpectError("pre_tokenizers[0]: the regular expression");

@@ -1,6 +1,6 @@
 """The speed of tokenizing against Hugging Face tokenizers, on one thread.
 
-  python3 tests/bench/tokenizers.py TOOL FOLDER NAME...
+  python3 tests/bench/tokenizer_speed.py TOOL FOLDER NAME...
 
 TOOL is build/release/bin/tokenizer_compare, FOLDER holds NAME/tokenizer.json. The text is the
 project's own: stories, documents and sources, 1 MB. Prints a table in Markdown: MB/s of both and
@@ -17,7 +17,6 @@ import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAYON_NUM_THREADS"] = "1"
-sys.path.pop(0)  # this file is named like the package
 
 from tokenizers import Tokenizer  # noqa: E402
 

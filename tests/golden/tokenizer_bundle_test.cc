@@ -1,0 +1,50 @@
+// Tokenizers of every kind in a bundle: by the converter's program to a file, and from that through
+// the C API, with its segments' hashes checked.
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/harness/bundles.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace arn::test {
+namespace {
+
+class TokenizerBundle : public testing::TestWithParam<const char*> {};
+
+TEST_P(TokenizerBundle, ConvertOpenTokenize_SameIds) {
+  ARN_NEEDS_CONVERTER();
+  const std::filesystem::path data = SourcePath("tests/unit/text/data");
+  const TempFolder folder;
+  ASSERT_TRUE(Convert(data / GetParam(), folder / "t.arn", {"--tokenizer-only"}));
+  arn_model_options options = ARN_MODEL_OPTIONS_INIT;
+  options.verify_hashes = 1;
+  char error[512] = "";
+  arn_model* opened = nullptr;
+  ASSERT_EQ(arn_model_open((folder / "t.arn").c_str(), &options, error, sizeof error, &opened),
+            ARN_OK)
+      << error;
+  const ModelPtr model(opened);
+  const nlohmann::json cases = nlohmann::json::parse(ReadText(data / "model_cases.json"));
+  const nlohmann::json& expected = cases["tokenizers"][GetParam()];
+  const nlohmann::json& texts = expected.contains("texts") ? expected["texts"] : cases["texts"];
+  ASSERT_GT(expected["with_special"].size(), 10u);
+  for (size_t i = 0; i < expected["with_special"].size(); ++i) {
+    const std::string text = texts[i];
+    std::vector<int32_t> ids(12 * text.size() + 8);
+    size_t count = 0;
+    ASSERT_EQ(arn_tokenize(model.get(), text.data(), text.size(), ARN_TOKENIZE_DEFAULT, nullptr, 0,
+                           ids.data(), ids.size(), &count),
+              ARN_OK);
+    ids.resize(count);
+    EXPECT_EQ(nlohmann::json(ids), expected["with_special"][i]) << "text " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, TokenizerBundle,
+                         testing::Values("unigram_charsmap", "unigram_bytes", "word_piece",
+                                         "word_level", "bpe_word_end", "bpe_subword_prefix",
+                                         "pieces_unigram", "pieces_bpe"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace arn::test
