@@ -62,7 +62,9 @@ void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, Generatio
   if (generation->eos_ids.empty() && is_id(tokenizer.eos_id)) {
     generation->eos_ids.push_back(static_cast<uint32_t>(tokenizer.eos_id));
   }
-  if (generation->bos_id < 0 && is_id(tokenizer.bos_id)) generation->bos_id = tokenizer.bos_id;
+  if (generation->bos_ids.empty() && is_id(tokenizer.bos_id)) {
+    generation->bos_ids.push_back(static_cast<uint32_t>(tokenizer.bos_id));
+  }
   if (generation->pad_id < 0 && is_id(tokenizer.pad_id)) generation->pad_id = tokenizer.pad_id;
 }
 

@@ -10,26 +10,99 @@
 namespace arn::convert {
 namespace {
 
-// Settings that a bundle does not carry, and the value that changes nothing.
-struct NotCarried {
+// Settings that change what is generated and that the runtime does not apply. `neutral` is the
+// number that changes nothing, besides null, false and what is empty.
+struct NotApplied {
   const char* key;
   double neutral;
 };
-constexpr NotCarried kNotCarried[] = {
-    {"repetition_penalty", 1.0}, {"no_repeat_ngram_size", 0.0}, {"typical_p", 1.0},
-    {"num_beams", 1.0},          {"length_penalty", 1.0},       {"epsilon_cutoff", 0.0},
-    {"eta_cutoff", 0.0},         {"penalty_alpha", 0.0},
+constexpr NotApplied kNotApplied[] = {
+    {"repetition_penalty", 1},
+    {"encoder_repetition_penalty", 1},
+    {"no_repeat_ngram_size", 0},
+    {"encoder_no_repeat_ngram_size", 0},
+    {"typical_p", 1},
+    {"epsilon_cutoff", 0},
+    {"eta_cutoff", 0},
+    {"top_h", 1},
+    {"p_less", 0},
+    {"num_beams", 1},
+    {"num_beam_groups", 1},
+    {"num_return_sequences", 1},
+    {"diversity_penalty", 0},
+    {"length_penalty", 1},
+    {"penalty_alpha", 0},
+    {"guidance_scale", 1},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"forced_bos_token_id", -1},
+    {"forced_eos_token_id", -1},
+    {"suppress_tokens", 0},
+    {"begin_suppress_tokens", 0},
+    {"bad_words_ids", 0},
+    {"force_words_ids", 0},
+    {"sequence_bias", 0},
+    {"exponential_decay_length_penalty", 0},
+    {"stop_strings", 0},
+    {"watermarking_config", 0},
+    {"token_healing", 0},
+    {"dola_layers", 0},
+    {"constraints", 0},
+};
+
+// What says nothing about which tokens come: bookkeeping, limits that every call sets for itself,
+// caches, ways to compute the same tokens faster, and settings of other kinds of models.
+constexpr const char* kHarmless[] = {
+    "_from_model_config",
+    "transformers_version",
+    "_commit_hash",
+    "use_cache",
+    "cache_implementation",
+    "cache_config",
+    "return_legacy_cache",
+    "low_memory",
+    "max_length",
+    "max_new_tokens",
+    "max_time",
+    "early_stopping",
+    "output_attentions",
+    "output_hidden_states",
+    "output_scores",
+    "output_logits",
+    "return_dict_in_generate",
+    "return_dict",
+    "renormalize_logits",
+    "remove_invalid_values",
+    "decoder_start_token_id",
+    "sep_token_id",
+    "is_assistant",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
+    "assistant_confidence_threshold",
+    "assistant_early_exit",
+    "assistant_lookbehind",
+    "target_lookbehind",
+    "prompt_lookup_num_tokens",
+    "max_matching_ngram_size",
+    "prefill_chunk_size",
+    "compile_config",
+    "disable_compile",
+    "generation_kwargs",
+    "chat_format",
+    "max_window_size",
+    "trust_remote_code",
 };
 
 class IdReader {
  public:
+  // generation may be null.
   IdReader(ConfigReader* generation, ConfigReader* config, uint32_t vocab,
            std::vector<std::string>* warnings)
       : generation_(generation), config_(config), vocab_(vocab), warnings_(warnings) {}
 
   // In the order given, each once.
   std::vector<uint32_t> Ids(const char* key) {
-    ConfigReader* from = generation_->Has(key) ? generation_ : config_;
+    ConfigReader* from = generation_ != nullptr && generation_->Has(key) ? generation_ : config_;
     std::vector<uint32_t> ids;
     for (const int64_t id : from->IntOrList(key)) {
       if (id < 0 || id >= vocab_) {
@@ -46,11 +119,6 @@ class IdReader {
     return ids;
   }
 
-  int32_t Id(const char* key) {
-    const std::vector<uint32_t> ids = Ids(key);
-    return ids.empty() ? -1 : static_cast<int32_t>(ids[0]);
-  }
-
  private:
   ConfigReader* generation_;
   ConfigReader* config_;
@@ -58,46 +126,91 @@ class IdReader {
   std::vector<std::string>* warnings_;
 };
 
-float Ranged(ConfigReader* reader, const char* key, double low, double high, float fallback) {
+double Ranged(ConfigReader* reader, const char* key, double low, double high, double fallback) {
   const std::optional<double> value = reader->Number(key);
   if (!value) return fallback;
   if (*value < low || *value > high) {
     reader->Wrong(key, Format("a number from %g to %g", low, high).c_str());
   }
-  return static_cast<float>(*value);
+  return *value;
+}
+
+void ReadSampling(ConfigReader* from, GenerationSpec* spec) {
+  spec->do_sample = from->Bool("do_sample", false);
+  spec->temperature = static_cast<float>(Ranged(from, "temperature", 0, 1e6, 1));
+  spec->top_p = static_cast<float>(Ranged(from, "top_p", 0, 1, 1));
+  spec->min_p = static_cast<float>(Ranged(from, "min_p", 0, 1, 0));
+  const int64_t top_k = from->Int("top_k").value_or(0);
+  if (top_k < -1 || top_k > INT32_MAX) from->Wrong("top_k", "a whole number; 0 or -1: off");
+  spec->top_k = static_cast<uint32_t>(std::max<int64_t>(top_k, 0));
+  // Nothing but the likeliest token is left; as values, the runtime has neither of the two.
+  if (spec->top_p == 0.0f || spec->min_p == 1.0f) {
+    spec->top_k = 1;
+    spec->top_p = 1.0f;
+    spec->min_p = 0.0f;
+  }
+}
+
+bool ChangesNothing(const nlohmann::json& value, double neutral) {
+  return value.is_null() || value == false || (value.is_number() && value == neutral) ||
+         ((value.is_structured() || value.is_string()) && value.empty()) || value == "";
+}
+
+void WarnOfNotApplied(ConfigReader* from, std::vector<std::string>* warnings) {
+  for (const NotApplied& row : kNotApplied) {
+    const nlohmann::json* value = from->Find(row.key);
+    if (value == nullptr || ChangesNothing(*value, row.neutral)) continue;
+    warnings->push_back(from->label() + ": " + row.key + " " + Shown(*value) + " is not applied");
+  }
 }
 
 }  // namespace
+
+GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
+                              std::vector<std::string>* warnings) {
+  ConfigReader config(*sources.config, sources.config_label);
+  std::optional<ConfigReader> generation;
+  if (sources.generation != nullptr) {
+    generation.emplace(*sources.generation, sources.generation_label);
+  }
+  GenerationSpec spec;
+  IdReader ids(generation ? &*generation : nullptr, &config, vocab, warnings);
+  spec.eos_ids = ids.Ids("eos_token_id");
+  spec.bos_ids = ids.Ids("bos_token_id");
+  const std::vector<uint32_t> pads = ids.Ids("pad_token_id");
+  if (!pads.empty()) spec.pad_id = static_cast<int32_t>(pads[0]);
+
+  ConfigReader* sampling = generation ? &*generation : &config;
+  ReadSampling(sampling, &spec);
+  WarnOfNotApplied(sampling, warnings);
+  if (!generation) return spec;
+  std::vector<std::string> unknown;
+  for (const std::string& key : generation->Unread()) {
+    const bool is_harmless = std::any_of(std::begin(kHarmless), std::end(kHarmless),
+                                         [&](const char* harmless) { return key == harmless; });
+    if (!is_harmless && !ChangesNothing((*sources.generation)[key], 0)) unknown.push_back(key);
+  }
+  if (!unknown.empty()) {
+    warnings->push_back(sources.generation_label +
+                        ": keys that are not known and were ignored: " + JoinNames(unknown, 20));
+  }
+  return spec;
+}
 
 GenerationSpec ReadGeneration(const std::filesystem::path& folder, const nlohmann::json& config,
                               const std::string& config_label, uint32_t vocab,
                               std::vector<std::string>* warnings) {
   const std::filesystem::path path = folder / "generation_config.json";
-  const nlohmann::json json =
-      std::filesystem::exists(path) ? LoadJson(path) : nlohmann::json::object();
-  ConfigReader generation(json, path.string());
-  ConfigReader fallback(config, config_label);
-  IdReader ids(&generation, &fallback, vocab, warnings);
-
-  GenerationSpec spec;
-  spec.eos_ids = ids.Ids("eos_token_id");
-  spec.bos_id = ids.Id("bos_token_id");
-  spec.pad_id = ids.Id("pad_token_id");
-  spec.do_sample = generation.Bool("do_sample", false);
-  spec.temperature = Ranged(&generation, "temperature", 0, 1e6, spec.temperature);
-  spec.top_p = Ranged(&generation, "top_p", 0, 1, spec.top_p);
-  spec.min_p = Ranged(&generation, "min_p", 0, 1, spec.min_p);
-  const int64_t top_k = generation.Int("top_k").value_or(0);
-  if (top_k < 0 || top_k > INT32_MAX) generation.Wrong("top_k", "a whole number of at least 0");
-  spec.top_k = static_cast<uint32_t>(top_k);
-
-  for (const NotCarried& row : kNotCarried) {
-    const std::optional<double> value = generation.Number(row.key);
-    if (value && *value != row.neutral) {
-      warnings->push_back(generation.label() + ": " + row.key + " is not stored in the bundle");
-    }
+  nlohmann::json json;
+  GenerationSources sources;
+  sources.config = &config;
+  sources.config_label = config_label;
+  if (std::filesystem::exists(path)) {
+    json = LoadJson(path);
+    sources.generation = &json;
+    sources.generation_label = path.string();
   }
-  return spec;
+  return ReadGeneration(sources, vocab, warnings);
 }
 
 }  // namespace arn::convert

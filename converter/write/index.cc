@@ -149,9 +149,12 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
 Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
                                         flatbuffers::FlatBufferBuilder* builder) {
   const auto eos_ids = builder->CreateVector(generation.eos_ids);
+  const auto bos_ids = builder->CreateVector(generation.bos_ids);
+  const int32_t bos_id =
+      generation.bos_ids.empty() ? -1 : static_cast<int32_t>(generation.bos_ids[0]);
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               generation.bos_id, generation.pad_id);
+                               bos_id, generation.pad_id, bos_ids);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

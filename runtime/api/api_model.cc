@@ -146,6 +146,8 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
   info.temperature = info.top_p = 1.0f;
   info.n_eos_ids = static_cast<uint32_t>(m.eos_ids.size());
   info.eos_ids = m.eos_ids.data();
+  info.n_bos_ids = static_cast<uint32_t>(m.bos_ids.size());
+  info.bos_ids = m.bos_ids.data();
   if (const fbs::Generation* generation = index.generation()) {
     info.bos_id = generation->bos_id();
     info.pad_id = generation->pad_id();
@@ -157,6 +159,19 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
   }
   info.prefix_tokens = static_cast<uint32_t>(m.prefix.ids.size());
   return ToC(WriteStruct(info, out_info));
+}
+
+arn_status arn_model_sampling(const arn_model* model, arn_sampling* out_sampling) {
+  if (model == nullptr) return ARN_BAD_ARGUMENT;
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  const fbs::Generation* generation = ToModel(model)->bundle.index->generation();
+  if (generation != nullptr && generation->do_sample()) {
+    sampling.temperature = generation->temperature();
+    sampling.top_k = generation->top_k();
+    sampling.top_p = generation->top_p();
+    sampling.min_p = generation->min_p();
+  }
+  return ToC(WriteStruct(sampling, out_sampling));
 }
 
 arn_status arn_model_prefix(const arn_model* model, const int32_t** out_ids, uint32_t* out_count) {

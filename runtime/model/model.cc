@@ -15,16 +15,17 @@ constexpr uint64_t kModelSlackBytes = 4096;  // alignment between the parts of t
 Status CheckTokenIds(const Bundle& bundle, const Model& model, Diag* diag) {
   const fbs::Generation* generation = bundle.index->generation();
   if (generation == nullptr || !model.has_weights) return Status::kOk;
-  if (generation->eos_ids() != nullptr) {
-    for (uint32_t id : *generation->eos_ids()) {
-      if (id >= model.spec.vocab) {
-        return diag->Fail(Status::kBadBundle,
-                          "generation.eos_ids: %u is not below the vocabulary %u", id,
-                          model.spec.vocab);
-      }
+  const auto check = [&](const char* field, const flatbuffers::Vector<uint32_t>* ids) {
+    if (ids == nullptr) return Status::kOk;
+    for (const uint32_t id : *ids) {
+      if (id < model.spec.vocab) continue;
+      return diag->Fail(Status::kBadBundle, "generation.%s: %u is not below the vocabulary %u",
+                        field, id, model.spec.vocab);
     }
-  }
-  return Status::kOk;
+    return Status::kOk;
+  };
+  ARN_TRY(check("eos_ids", generation->eos_ids()));
+  return check("bos_ids", generation->bos_ids());
 }
 
 Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
@@ -95,6 +96,12 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   if (const fbs::Generation* generation = bundle.index->generation()) {
     if (generation->eos_ids() != nullptr) {
       model->eos_ids = {generation->eos_ids()->data(), generation->eos_ids()->size()};
+    }
+    if (generation->bos_ids() != nullptr && generation->bos_ids()->size() != 0) {
+      model->bos_ids = {generation->bos_ids()->data(), generation->bos_ids()->size()};
+    } else if (generation->bos_id() >= 0) {
+      model->lone_bos_id = static_cast<uint32_t>(generation->bos_id());
+      model->bos_ids = {&model->lone_bos_id, 1};
     }
   }
   arena->Seal();

@@ -33,6 +33,8 @@ struct Model {
   const Tokenizer* tokenizer = nullptr;        // null when the bundle has none
   const chat::Templates* templates = nullptr;  // null when the bundle has none
   Span<const uint32_t> eos_ids;
+  Span<const uint32_t> bos_ids;
+  uint32_t lone_bos_id = 0;  // what bos_ids points to in bundles that have no list
   StoredPrefix prefix;
   // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.
   uint64_t state_hash = 0;

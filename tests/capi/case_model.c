@@ -158,6 +158,17 @@ int capi_info(capi_env* env) {
   CHECK(info.bos_id == 1 && info.pad_id == 0 && info.n_eos_ids == 1 && info.eos_ids[0] == 2);
   CHECK(info.do_sample == 0 && info.temperature == 1.0f && info.top_k == 0 && info.top_p == 1.0f);
 
+  CHECK(info.n_bos_ids == 1 && info.bos_ids[0] == 1);
+  {
+    arn_sampling sampling = ARN_SAMPLING_INIT;
+    sampling.temperature = 7.0f;
+    CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_sampling(NULL, &sampling));
+    CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_sampling(model, NULL));
+    CHECK_STATUS(ARN_OK, arn_model_sampling(model, &sampling));
+    CHECK(sampling.temperature == 0.0f && sampling.top_k == 0 && sampling.top_p == 1.0f);
+    CHECK(sampling.min_p == 0.0f && sampling.seed == 0);
+  }
+
   /* A program that knows only the first fields gets only these. */
   {
     arn_model_info old = ARN_MODEL_INFO_INIT;

@@ -145,6 +145,38 @@ TEST_F(ToolTest, Run_Sampling_FollowsTheSeedAndTheCheckpoint) {
   EXPECT_EQ(own, ids({"--seed", "5", "--threads", "1"}));
   EXPECT_NE(own, ids({"--seed", "6"}));
   EXPECT_EQ(ids({"--temperature", "0"}), ids({"--temperature", "5", "--top-k", "1"}));
+  // One flag leaves the others as the checkpoint has them.
+  EXPECT_EQ(ids({"--seed", "5", "--top-k", "3"}),
+            ids({"--seed", "5", "--temperature", "0.7", "--top-k", "3", "--top-p", "0.95"}));
+}
+
+// generation_config.json with other sampling than the checkpoint's own.
+TEST_F(ToolTest, Run_CheckpointThatDoesNotSample_IsGreedyUntilAsked) {
+  const std::filesystem::path copy = folder_ / "copy";
+  std::filesystem::copy(SourcePath("models/fable/fable-2m"), copy);
+  WriteFile(copy / "generation_config.json",
+            R"({"do_sample": false, "temperature": 0.6, "top_k": 7, "bos_token_id": [3, 4],)"
+            R"( "eos_token_id": 1023})");
+  ASSERT_TRUE(Convert(copy, folder_ / "greedy.arn", {"--weights", "f32"}));
+  const auto ids = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "run",   (folder_ / "greedy.arn").string(), "--prompt", kPrompt, "--max-tokens", "30",
+        "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return nlohmann::json::parse(result.out)["ids"];
+  };
+  const nlohmann::json greedy = ids({"--temperature", "0"});
+  EXPECT_EQ(greedy, ids({}));
+  EXPECT_EQ(greedy, ids({"--seed", "9"}));
+  EXPECT_NE(greedy, ids({"--seed", "9", "--top-p", "0.99"}));
+  EXPECT_EQ(ids({"--seed", "9", "--top-p", "0.99"}),
+            ids({"--seed", "9", "--top-p", "0.99", "--temperature", "0.6", "--top-k", "7"}));
+  const std::string text = RunArenite({"inspect", (folder_ / "greedy.arn").string()}).out;
+  EXPECT_NE(std::string::npos, text.find("begin 3,4, end 1023, padding ")) << text;
+  EXPECT_NE(std::string::npos,
+            text.find("greedy; when asked for: temperature 0.6, top-k 7, top-p 1, min-p 0"));
 }
 
 TEST_F(ToolTest, Run_Interrupted_ReportsWhatWasDone) {

@@ -31,11 +31,18 @@ std::string LayoutText(const arn_tensor_info& tensor) {
   return text;
 }
 
-std::string EosText(const arn_model_info& info) {
+std::string IdsText(const uint32_t* ids, uint32_t n) {
   std::string text;
-  for (uint32_t i = 0; i < info.n_eos_ids; ++i)
-    text += Format(i == 0 ? "%u" : ",%u", info.eos_ids[i]);
+  for (uint32_t i = 0; i < n; ++i) text += Format(i == 0 ? "%u" : ",%u", ids[i]);
   return text.empty() ? "none" : text;
+}
+
+// The settings of a checkpoint that does not sample hold for who asks for sampling.
+std::string SamplingText(const arn_model_info& info) {
+  const std::string settings =
+      Format("temperature %g, top-k %u, top-p %g, min-p %g", static_cast<double>(info.temperature),
+             info.top_k, static_cast<double>(info.top_p), static_cast<double>(info.min_p));
+  return info.do_sample != 0 ? settings : "greedy; when asked for: " + settings;
 }
 
 std::string IdText(int32_t id) { return id < 0 ? "none" : std::to_string(id); }
@@ -58,15 +65,10 @@ void PrintInfo(const Model& model) {
   text += Format("tokenizer   %s\n", info.has_tokenizer != 0 ? "yes" : "none: token ids only");
   text += Format("chat        %s\n", info.chat_template_bytes != 0 ? "has a template" : "none");
   if (info.prefix_tokens != 0) text += Format("prefix      %u tokens\n", info.prefix_tokens);
-  text += Format("tokens      begin %s, end %s, padding %s\n", IdText(info.bos_id).c_str(),
-                 EosText(info).c_str(), IdText(info.pad_id).c_str());
-  if (info.do_sample != 0) {
-    text += Format("sampling    temperature %g, top-k %u, top-p %g, min-p %g\n",
-                   static_cast<double>(info.temperature), info.top_k,
-                   static_cast<double>(info.top_p), static_cast<double>(info.min_p));
-  } else {
-    text += "sampling    greedy\n";
-  }
+  text += Format("tokens      begin %s, end %s, padding %s\n",
+                 IdsText(info.bos_ids, info.n_bos_ids).c_str(),
+                 IdsText(info.eos_ids, info.n_eos_ids).c_str(), IdText(info.pad_id).c_str());
+  text += "sampling    " + SamplingText(info) + "\n";
   const uint32_t n_tensors = arn_model_tensor_count(model.get());
   if (n_tensors > 0) {
     text += Format("\n%-40s %-5s %-14s %18s %12s %12s\n", "tensor", "type", "layout", "shape",
@@ -116,6 +118,9 @@ void PrintJson(const Model& model) {
   json.Key("weight_bytes").Uint(info.weight_bytes);
   json.Key("prefix_tokens").Uint(info.prefix_tokens);
   json.Key("bos_id").Int(info.bos_id);
+  json.Key("bos_ids").BeginArray();
+  for (uint32_t i = 0; i < info.n_bos_ids; ++i) json.Uint(info.bos_ids[i]);
+  json.EndArray();
   json.Key("pad_id").Int(info.pad_id);
   json.Key("eos_ids").BeginArray();
   for (uint32_t i = 0; i < info.n_eos_ids; ++i) json.Uint(info.eos_ids[i]);

@@ -138,8 +138,12 @@ TEST_F(ConvertTest, Index_SaysWhatTheConfigSays) {
   tiny.qk_norm = true;
   tiny.head_dim = 16;
   tiny.config = {{"use_sliding_window", true}, {"sliding_window", 16}, {"max_window_layers", 1}};
-  tiny.generation = {{"eos_token_id", {2, 5}}, {"bos_token_id", 1}, {"do_sample", true},
-                     {"temperature", 0.7},     {"top_k", 40},       {"top_p", 0.95}};
+  tiny.generation = {{"eos_token_id", {2, 5}},
+                     {"bos_token_id", {1, 7}},
+                     {"do_sample", true},
+                     {"temperature", 0.7},
+                     {"top_k", 40},
+                     {"top_p", 0.95}};
   WriteCheckpoint(tiny);
   const ConvertResult result = Run(Options(DType::kF32));
   const OpenedBundle bundle(folder_ / "out/model.arn");
@@ -173,6 +177,8 @@ TEST_F(ConvertTest, Index_SaysWhatTheConfigSays) {
   EXPECT_THAT(std::vector<uint32_t>(generation.eos_ids()->begin(), generation.eos_ids()->end()),
               ElementsAre(2, 5));
   EXPECT_EQ(generation.bos_id(), 1);
+  EXPECT_THAT(std::vector<uint32_t>(generation.bos_ids()->begin(), generation.bos_ids()->end()),
+              ElementsAre(1, 7));
   EXPECT_EQ(generation.pad_id(), -1);
   EXPECT_TRUE(generation.do_sample());
   EXPECT_FLOAT_EQ(generation.temperature(), 0.7f);
@@ -318,7 +324,8 @@ TEST_F(ConvertTest, IdsOutsideVocabulary_AreLeftOutWithAWarning) {
   EXPECT_EQ(bundle.index().generation()->bos_id(), 1);  // config.json has it
   EXPECT_EQ(bundle.index().generation()->pad_id(), -1);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("eos_token_id 64 is outside"),
-                                     HasSubstr("repetition_penalty"), HasSubstr("token ids only")));
+                                     HasSubstr("repetition_penalty 1.1 is not applied"),
+                                     HasSubstr("token ids only")));
 }
 
 // The checkpoint that travels with the sources.

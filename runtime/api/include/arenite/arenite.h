@@ -119,11 +119,12 @@ typedef struct arn_model_info {
   uint64_t n_parameters;
   uint64_t file_bytes;
   uint64_t weight_bytes;
-  int32_t bos_id; /* -1: none */
+  int32_t bos_id; /* the first of bos_ids; -1: none */
   int32_t pad_id; /* -1: none */
   uint32_t n_eos_ids;
   const uint32_t* eos_ids;
-  /* the checkpoint's own sampling defaults */
+  /* The checkpoint's own sampling defaults: what arn_model_sampling makes a whole of. Without
+   * do_sample the others are for who asks for sampling. */
   uint32_t do_sample;
   float temperature;
   uint32_t top_k;
@@ -131,11 +132,13 @@ typedef struct arn_model_info {
   float min_p;
   uint32_t prefix_tokens; /* of the prompt's beginning that comes computed with the bundle; 0: none
                              (arn_model_prefix, arn_session_use_prefix) */
+  uint32_t n_bos_ids;
+  const uint32_t* bos_ids;
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0, 0                                                                   \
+        NULL, 0, 0, 0, 0, 0, 0, 0, NULL                                                          \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
 
@@ -406,6 +409,9 @@ typedef struct arn_sampling {
 #define ARN_SAMPLING_INIT \
   { sizeof(arn_sampling), 0.0f, 0, 1.0f, 0.0f, 0 }
 
+/* How the checkpoint wants its tokens chosen: by its own defaults where it samples (do_sample),
+ * greedily where it does not, whatever else it says. The seed is 0. */
+ARN_API arn_status arn_model_sampling(const arn_model* model, arn_sampling* out_sampling);
 /* Sets how arn_session_decode and arn_session_generate choose tokens, and restarts the random
  * numbers at seed. A new session is greedy. */
 ARN_API arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling);
