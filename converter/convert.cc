@@ -4,11 +4,13 @@
 
 #include <fstream>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "converter/error.h"
 #include "converter/families.h"
+#include "converter/gguf/gguf_model.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"
@@ -36,7 +38,8 @@ struct WeightsJob {
 
 std::string SourceName(const ConvertOptions& options) {
   if (!options.source_name.empty()) return options.source_name;
-  return fs::canonical(options.folder).filename().string();
+  const fs::path path = fs::canonical(options.folder);
+  return (IsGguf(path) ? path.stem() : path.filename()).string();
 }
 
 uint64_t CountElements(const TensorPlan& plan) {
@@ -45,14 +48,17 @@ uint64_t CountElements(const TensorPlan& plan) {
   return total;
 }
 
+// Each tensor of the checkpoint once, in however many parts it is taken.
 uint64_t CountParameters(const TensorPlan& plan) {
-  uint64_t total = 0;
+  std::set<const Checkpoint::Entry*> sources;
   for (const PlannedTensor& tensor : plan.tensors) {
     for (const SourcePart& part : tensor.parts) {
-      total += part.weight->tensor->elements();
-      if (part.bias != nullptr) total += part.bias->tensor->elements();
+      sources.insert(part.weight);
+      if (part.bias != nullptr) sources.insert(part.bias);
     }
   }
+  uint64_t total = 0;
+  for (const Checkpoint::Entry* source : sources) total += source->tensor->elements();
   return total;
 }
 
@@ -83,17 +89,24 @@ class Conversion {
       : options_(options), events_(events) {}
 
   ConvertResult Run() {
-    if (!fs::is_directory(options_.folder)) {
-      Fail("%s: not a folder", options_.folder.c_str());
+    if (!is_gguf_ && !fs::is_directory(options_.folder)) {
+      Fail("%s: not a folder, nor a GGUF file", options_.folder.c_str());
+    }
+    if (is_gguf_ && !options_.config.empty()) {
+      Fail("%s: a GGUF file has its own config", options_.config.c_str());
     }
     std::optional<WeightsJob> job;
     if (!options_.tokenizer_only) job.emplace(PlanWeights());
-    const std::optional<TokenizerTables> tokenizer = LoadTokenizer(options_.folder, &warnings_);
+    const std::optional<TokenizerTables> tokenizer =
+        is_gguf_ ? ReadGgufTokenizer(options_.folder, &warnings_)
+                 : LoadTokenizer(options_.folder, &warnings_);
     ChatTemplates chat;
-    if (!options_.no_chat_template) chat = ReadChatTemplates(options_.folder);
+    if (!options_.no_chat_template) {
+      chat = is_gguf_ ? ReadGgufChatTemplates(options_.folder) : ReadChatTemplates(options_.folder);
+    }
     if (!tokenizer && options_.tokenizer_only) {
-      Fail("%s: neither a tokenizer.json nor a SentencePiece model is there",
-           options_.folder.c_str());
+      Fail("%s: %s is there", options_.folder.c_str(),
+           is_gguf_ ? "no tokenizer" : "neither a tokenizer.json nor a SentencePiece model");
     }
     GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
     if (tokenizer) {
@@ -149,6 +162,12 @@ class Conversion {
 
  private:
   WeightsJob PlanWeights() {
+    if (is_gguf_) {
+      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_);
+      TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
+      return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
+              std::move(plan)};
+    }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
     const nlohmann::json config = LoadJson(path);
@@ -205,6 +224,7 @@ class Conversion {
 
   const ConvertOptions& options_;
   const ConvertEvents& events_;
+  const bool is_gguf_ = IsGguf(options_.folder);
   std::vector<std::string> warnings_;
 };
 

@@ -18,7 +18,8 @@ using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::pa
                                                        const std::filesystem::path& state)>;
 
 struct ConvertOptions {
-  std::filesystem::path folder;  // config.json, *.safetensors, tokenizer.json ...
+  // With config.json, *.safetensors, tokenizer.json ...; or a GGUF file.
+  std::filesystem::path folder;
   std::filesystem::path output;
   std::filesystem::path config;  // instead of config.json of the folder; empty: that
   std::string source_name;       // recorded in the bundle; empty: the folder's name

@@ -203,8 +203,9 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
 // Returns the exit code when the program is to end here.
 std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   CLI::App app{
-      "Converts a Hugging Face checkpoint folder into one Arenite bundle.\n"
-      "Example: arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int8",
+      "Converts a Hugging Face checkpoint folder, or a GGUF file, into one Arenite bundle.\n"
+      "Examples: arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int8\n"
+      "          arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4",
       "arenite-convert"};
   std::vector<std::string> formats;
   for (const auto& [name, dtype] : FormatNames()) formats.push_back(name);
@@ -212,7 +213,8 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
 
   app.add_option("DIR", arguments->folder,
-                 "The checkpoint: config.json, *.safetensors, tokenizer.json");
+                 "The checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a "
+                 "GGUF file");
   app.add_option("-o,--output", arguments->output, "The bundle to write");
   app.add_option("--weights", arguments->weights, "Element type of the layers' matrices")
       ->check(CLI::IsMember(formats))

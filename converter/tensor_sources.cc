@@ -37,12 +37,12 @@ const Checkpoint::Entry* TensorSources::Take(const std::string& name,
   }
   const SourceTensor& tensor = *entry->tensor;
   if (tensor.shape != shape) {
-    Fail("%s: tensor %s: expected shape %s, found %s", entry->file->path().c_str(), stored.c_str(),
-         ShapeText(shape).c_str(), ShapeText(tensor.shape).c_str());
+    Fail("%s: tensor %s: expected shape %s, found %s", entry->file->path().c_str(),
+         tensor.name.c_str(), ShapeText(shape).c_str(), ShapeText(tensor.shape).c_str());
   }
   if (!Checkpoint::IsFloat(tensor)) {
-    Fail("%s: tensor %s: expected type F32, F16 or BF16, found %s", entry->file->path().c_str(),
-         stored.c_str(), tensor.dtype.c_str());
+    Fail("%s: tensor %s: expected type %s, found %s", entry->file->path().c_str(),
+         tensor.name.c_str(), entry->file->readable_types(), tensor.dtype.c_str());
   }
   used_.insert(stored);
   return entry;

@@ -96,6 +96,13 @@ std::string ChatTemplates::DefaultSource() const {
   return templates.empty() || templates[0].name != kDefault ? "" : templates[0].source;
 }
 
+ChatTemplates ReadChatTemplates(const nlohmann::json& config, const std::string& label) {
+  ChatTemplates chat;
+  AddField(config, label, &chat);
+  if (!chat.templates.empty()) AddTokens(config, &chat);
+  return chat;
+}
+
 ChatTemplates ReadChatTemplates(const fs::path& folder) {
   ChatTemplates chat;
   const fs::path config = folder / "tokenizer_config.json";

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "nlohmann/json.hpp"
+
 namespace arn::convert {
 
 struct ChatTemplate {
@@ -27,5 +29,7 @@ struct ChatTemplates {
 // that of chat_template.json. Throws ConvertError with the file, the line and what is not
 // supported.
 ChatTemplates ReadChatTemplates(const std::filesystem::path& folder);
+// The same from what tokenizer_config.json would say; `label` names it in errors.
+ChatTemplates ReadChatTemplates(const nlohmann::json& config, const std::string& label);
 
 }  // namespace arn::convert

@@ -5,7 +5,9 @@
 #include <set>
 
 #include "converter/error.h"
+#include "converter/gguf/block_formats.h"
 #include "converter/hf/json_file.h"
+#include "converter/hf/safetensors.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {
@@ -26,6 +28,13 @@ Checkpoint::Checkpoint(const fs::path& folder) {
          folder.c_str(),
          has_pickle ? " (pytorch_model.bin is not read: save the checkpoint as safetensors)" : "");
   }
+}
+
+Checkpoint::Checkpoint(std::unique_ptr<TensorFile> file,
+                       std::map<std::string, SourceTensor> tensors)
+    : named_(std::move(tensors)) {
+  for (const auto& [name, tensor] : named_) entries_[name] = {&tensor, file.get()};
+  files_.push_back(std::move(file));
 }
 
 void Checkpoint::OpenSharded(const fs::path& folder, const fs::path& index_path) {
@@ -58,8 +67,9 @@ void Checkpoint::OpenSharded(const fs::path& folder, const fs::path& index_path)
 }
 
 void Checkpoint::Add(const fs::path& path) {
-  files_.push_back(std::make_unique<SafetensorsFile>(path));
-  const SafetensorsFile* file = files_.back().get();
+  auto opened = std::make_unique<SafetensorsFile>(path);
+  const SafetensorsFile* file = opened.get();
+  files_.push_back(std::move(opened));
   for (const SourceTensor& tensor : file->tensors()) {
     const auto [at, is_new] = entries_.emplace(tensor.name, Entry{&tensor, file});
     if (!is_new) {
@@ -75,14 +85,44 @@ const Checkpoint::Entry* Checkpoint::Find(const std::string& name) const {
 }
 
 bool Checkpoint::IsFloat(const SourceTensor& tensor) {
-  return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16";
+  return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16" ||
+         FindBlockFormat(tensor.dtype) != nullptr;
 }
+
+namespace {
+
+// Elements [first, first + count) of a tensor of blocks, a slab of blocks at a time.
+void ReadBlocks(const Checkpoint::Entry& entry, const BlockFormat& format, uint64_t first,
+                uint64_t count, float* out) {
+  constexpr uint32_t kMostBlocks = 64;
+  std::byte blocks[kMostBlocks * kMaxBlockBytes];
+  float values[kMostBlocks * kMaxBlockElements];
+  const uint64_t last = first + count;
+  for (uint64_t at = first; at < last;) {
+    const uint64_t block = at / format.elements;
+    const uint64_t n = std::min<uint64_t>(CeilDiv(last, format.elements) - block, kMostBlocks);
+    entry.file->Read(entry.tensor->offset + block * format.bytes, blocks,
+                     static_cast<size_t>(n * format.bytes));
+    for (uint64_t i = 0; i < n; ++i) {
+      format.dequantise(blocks + i * format.bytes, values + i * format.elements);
+    }
+    const uint64_t begin = at - block * format.elements;
+    const uint64_t taken = std::min(n * format.elements - begin, last - at);
+    std::copy_n(values + begin, taken, out + (at - first));
+    at += taken;
+  }
+}
+
+}  // namespace
 
 void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, float* out) {
   const SourceTensor& tensor = *entry.tensor;
   if (tensor.dtype == "F32") {
     entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));
     return;
+  }
+  if (const BlockFormat* format = FindBlockFormat(tensor.dtype)) {
+    return ReadBlocks(entry, *format, first, count, out);
   }
   const bool is_bf16 = tensor.dtype == "BF16";
   uint16_t halves[8192];

@@ -46,20 +46,6 @@ uint64_t UnsignedField(const nlohmann::json& value, const std::string& file,
 
 }  // namespace
 
-uint64_t SourceTensor::elements() const {
-  uint64_t count = 1;
-  for (const uint64_t d : shape) count *= d;  // checked against overflow when the header was read
-  return count;
-}
-
-std::string ShapeText(const std::vector<uint64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  }
-  return text + "]";
-}
-
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
   fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) Fail("%s: cannot open: %s", path.c_str(), std::strerror(errno));

@@ -9,22 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "converter/source_tensor.h"
+
 namespace arn::convert {
 
-struct SourceTensor {
-  std::string name;
-  std::string dtype;  // as the header says: "F32", "BF16", ...
-  std::vector<uint64_t> shape;
-  uint64_t offset = 0;  // in the file
-  uint64_t bytes = 0;
-
-  uint64_t elements() const;
-};
-
-// "[64, 32]"
-std::string ShapeText(const std::vector<uint64_t>& shape);
-
-class SafetensorsFile {
+class SafetensorsFile : public TensorFile {
  public:
   // The largest header that is accepted, as in the format's own library.
   static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
@@ -33,15 +22,15 @@ class SafetensorsFile {
   // inside the file that cover it without overlap, each at a multiple of its element's size. Throws
   // ConvertError naming file and tensor.
   explicit SafetensorsFile(const std::filesystem::path& path);
-  ~SafetensorsFile();
+  ~SafetensorsFile() override;
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const override { return path_; }
+  const char* readable_types() const override { return "F32, F16 or BF16"; }
   const std::vector<SourceTensor>& tensors() const { return tensors_; }  // in the order of offsets
 
-  // Reads `bytes` bytes of the file. Safe from several threads.
-  void Read(uint64_t offset, void* out, size_t bytes) const;
+  void Read(uint64_t offset, void* out, size_t bytes) const override;
 
  private:
   void ReadHeader();

@@ -88,6 +88,12 @@ bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::st
   return Try("tokenizer.json", convert, error);
 }
 
+bool ConvertTokenizerObject(const nlohmann::json& tokenizer, TokenizerTables* out,
+                            std::string* error) {
+  *out = TokenizerTables();
+  return Try("tokenizer.json", [&] { ConvertJson(tokenizer, NoFiles(), out); }, error);
+}
+
 bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error) {
   *out = TokenizerTables();
   const auto convert = [&] {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flatbuffers/flatbuffers.h"
+#include "nlohmann/json.hpp"
 #include "runtime/bundle/bundle_generated.h"
 
 namespace arn::convert {
@@ -103,6 +104,9 @@ bool ConvertTokenizer(const std::filesystem::path& folder, TokenizerTables* out,
 
 // The same of a file's contents, without the files beside it.
 bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::string* error);
+// A tokenizer.json that was made in memory. Its texts are valid UTF-8.
+bool ConvertTokenizerObject(const nlohmann::json& tokenizer, TokenizerTables* out,
+                            std::string* error);
 bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error);
 
 // Where the writer put the segments. Those that a tokenizer has no use for have no bytes.

@@ -1,0 +1,311 @@
+#include "converter/gguf/gguf_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/error.h"
+#include "converter/family.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+using nlohmann::json;
+
+// Keys behind "ARCHITECTURE." that say nothing about the computation.
+constexpr const char* kHarmless[] = {
+    "vocab_size",
+    "tensor_data_layout",
+    "rope.scaling.finetuned",
+    "attention.layer_norm_epsilon",  // of the two the family's is read
+    "attention.layer_norm_rms_epsilon",
+};
+
+// One file's keys, seen by its architecture.
+class ConfigMaker {
+ public:
+  ConfigMaker(const GgufArchitecture& row, const Family& family, const GgufFacts& facts,
+              ConfigReader* metadata)
+      : row_(row),
+        family_(family),
+        facts_(facts),
+        metadata_(metadata),
+        prefix_(std::string(row.name) + ".") {}
+
+  json Make() {
+    config_["architectures"] = {row_.architecture};
+    AddSizes();
+    AddBiases();
+    AddFactors();
+    AddWindow();
+    AddRope();
+    AddExperts();
+    RefuseUnread();
+    return std::move(config_);
+  }
+
+ private:
+  std::string Key(const char* name) const { return prefix_ + name; }
+  bool HasTensor(const char* name) const { return facts_.tensors.count(name) != 0; }
+
+  // A number, or a list that has one number for all layers.
+  std::optional<uint32_t> Count(const char* name) {
+    const std::string key = Key(name);
+    const json* value = metadata_->Find(key);
+    if (value == nullptr || !value->is_array()) return metadata_->Count(key);
+    const bool is_one =
+        !value->empty() &&
+        std::all_of(value->begin(), value->end(), [&](const json& v) { return v == (*value)[0]; });
+    if (!is_one || !(*value)[0].is_number_integer() || (*value)[0] <= 0 ||
+        (*value)[0] > INT32_MAX) {
+      metadata_->Wrong(key, "one number for all layers");
+    }
+    return (*value)[0].get<uint32_t>();
+  }
+  uint32_t Required(const char* name) {
+    const std::optional<uint32_t> count = Count(name);
+    if (!count) metadata_->Wrong(Key(name), "a whole number above 0");
+    return *count;
+  }
+  std::optional<double> Number(const char* name) { return metadata_->Number(Key(name)); }
+  void Copy(const char* name, const char* to) {
+    if (const std::optional<double> value = Number(name)) config_[to] = *value;
+  }
+
+  void AddSizes() {
+    const ConfigKeys& keys = family_.keys;
+    hidden_ = Required("embedding_length");
+    n_layers_ = Required("block_count");
+    n_heads_ = Required("attention.head_count");
+    config_[keys.hidden] = hidden_;
+    config_[keys.layers] = n_layers_;
+    config_[keys.heads] = n_heads_;
+    config_[keys.ffn] = Required("feed_forward_length");
+    config_[keys.context] = Required("context_length");
+    config_["num_key_value_heads"] = Count("attention.head_count_kv").value_or(n_heads_);
+    head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
+    const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
+    if (value_dim != head_dim_) {
+      metadata_->Wrong(Key("attention.value_length"),
+                       ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
+    }
+    config_["head_dim"] = head_dim_;
+    config_["vocab_size"] = facts_.vocab;
+    config_["tie_word_embeddings"] = !HasTensor("output.weight");
+    const char* epsilon = family_.norm == NormKind::kLayer ? "attention.layer_norm_epsilon"
+                                                           : "attention.layer_norm_rms_epsilon";
+    const std::optional<double> value = Number(epsilon);
+    if (!value) metadata_->Wrong(Key(epsilon), "a number");
+    config_[keys.epsilon] = *value;
+    if (!metadata_->Bool(Key("attention.causal"), true)) {
+      metadata_->Wrong(Key("attention.causal"), "true");
+    }
+  }
+
+  // The tensors tell.
+  void AddBiases() {
+    const bool attention = HasTensor("blk.0.attn_q.bias") || HasTensor("blk.0.attn_qkv.bias") ||
+                           HasTensor("blk.0.attn_output.bias");
+    if (family_.qkv_bias == Bias::kByKey) config_[family_.bias_key] = attention;
+    if (family_.mlp_bias == Bias::kByKey) {
+      config_[family_.mlp_bias_key] = HasTensor("blk.0.ffn_down.bias");
+    }
+    if (family_.parallel_key != nullptr) {
+      config_[family_.parallel_key] = metadata_->Bool(Key("use_parallel_residual"), true);
+    }
+  }
+
+  void AddFactors() {
+    if (family_.has_softcaps) {
+      Copy("attn_logit_softcapping", "attn_logit_softcapping");
+      Copy("final_logit_softcapping", "final_logit_softcapping");
+    }
+    if (family_.has_multipliers) {
+      Copy("embedding_scale", "embedding_multiplier");
+      Copy("residual_scale", "residual_multiplier");
+      Copy("logit_scale", "logits_scaling");
+    }
+    if (family_.scale == ScaleRule::kMultiplier) {
+      config_["attention_multiplier"] =
+          Number("attention.scale").value_or(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+    }
+    if (family_.scale == ScaleRule::kQueryPreScalar) {
+      const bool is_largest = n_layers_ == row_.layers_of_largest;
+      config_["query_pre_attn_scalar"] = is_largest ? hidden_ / n_heads_ : head_dim_;
+    }
+  }
+
+  void AddWindow() {
+    const bool has_window =
+        family_.window == WindowRule::kEveryLayer || family_.window == WindowRule::kPattern;
+    if (!has_window) {
+      // Families of which only some members have one, that no file says so far.
+      if (family_.window == WindowRule::kFromLayer) config_["use_sliding_window"] = false;
+      return;
+    }
+    const std::string key = Key("attention.sliding_window");
+    const std::optional<int64_t> window = metadata_->Int(key);
+    if (window && (*window < 0 || *window > INT32_MAX)) metadata_->Wrong(key, "a number of tokens");
+    const bool is_off = !window || *window == 0;
+    config_["sliding_window"] = is_off ? json() : json(*window);
+    if (family_.window != WindowRule::kPattern) return;
+    const std::string pattern_key = Key("attention.sliding_window_pattern");
+    const json* pattern = metadata_->Find(pattern_key);
+    json types = json::array();
+    for (uint32_t i = 0; i < n_layers_; ++i) {
+      bool is_local = (i + 1) % family_.default_pattern != 0;
+      if (pattern != nullptr && pattern->is_array()) {
+        if (pattern->size() != n_layers_ || !(*pattern)[i].is_boolean()) {
+          metadata_->Wrong(pattern_key, "true or false for each layer");
+        }
+        is_local = (*pattern)[i].get<bool>();
+      } else if (pattern != nullptr) {
+        is_local = (i + 1) % metadata_->RequiredCount(pattern_key) != 0;
+      }
+      types.push_back(is_local && !is_off ? "sliding_attention" : "full_attention");
+    }
+    config_["layer_types"] = types;
+  }
+
+  // The type of rope.scaling, as transformers has it.
+  json Scaling() {
+    std::string type = metadata_->String(Key("rope.scaling.type")).value_or("none");
+    const std::optional<double> old_factor = Number("rope.scale_linear");
+    std::optional<double> factor = Number("rope.scaling.factor");
+    if (type == "none" && old_factor && *old_factor != 1) {
+      type = "linear";
+      factor = old_factor;
+    }
+    const std::optional<double> original = Number("rope.scaling.original_context_length");
+    json scaling = json::object();
+    if (!facts_.long_factors.empty()) type = "longrope";
+    if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) {
+      if (factor && *factor != 0 && *factor != 1) {
+        metadata_->Wrong(Key("rope.scaling.factor"), "nothing without a type");
+      }
+      return scaling;
+    }
+    scaling["rope_type"] = type;
+    if (type != "longrope" && factor) scaling["factor"] = *factor;
+    if (type == "yarn" || type == "longrope") {
+      if (original) scaling["original_max_position_embeddings"] = *original;
+    }
+    if (type == "longrope") {
+      scaling["short_factor"] = facts_.short_factors;
+      scaling["long_factor"] = facts_.long_factors;
+      if (const std::optional<double> f = Number("rope.scaling.attn_factor")) {
+        scaling["attention_factor"] = *f;
+      }
+    } else if (type == "yarn") {
+      AddYarn(&scaling);
+    } else if (type != "linear") {
+      metadata_->Wrong(Key("rope.scaling.type"), "none, linear, yarn or longrope");
+    }
+    return scaling;
+  }
+
+  void AddYarn(json* scaling) {
+    const auto copy = [&](const char* name, const char* to) {
+      if (const std::optional<double> value = Number(name)) (*scaling)[to] = *value;
+    };
+    copy("rope.scaling.yarn_beta_fast", "beta_fast");
+    copy("rope.scaling.yarn_beta_slow", "beta_slow");
+    copy("rope.scaling.yarn_attn_factor", "attention_factor");
+    if (metadata_->Has(Key("rope.scaling.yarn_truncate"))) {
+      (*scaling)["truncate"] = metadata_->Bool(Key("rope.scaling.yarn_truncate"), true);
+    }
+    const std::optional<double> extrapolation = Number("rope.scaling.yarn_ext_factor");
+    if (extrapolation && *extrapolation != 1) {
+      metadata_->Wrong(Key("rope.scaling.yarn_ext_factor"), "1");
+    }
+  }
+
+  void AddRope() {
+    if (family_.rope == RopeRule::kNone) return;
+    const uint32_t rotated = Count("rope.dimension_count").value_or(head_dim_);
+    if (family_.has_partial_rotary && rotated < head_dim_) {
+      // The quotient is multiplied and rounded down again: half of one is to spare.
+      config_["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
+    } else if (rotated != head_dim_) {
+      metadata_->Wrong(Key("rope.dimension_count"), std::to_string(head_dim_).c_str());
+    } else if (family_.has_partial_rotary) {
+      config_["partial_rotary_factor"] = 1.0;
+    }
+    config_["rope_theta"] = Number("rope.freq_base").value_or(10000.0);
+    if (family_.rope == RopeRule::kByWindow) {
+      config_["rope_local_base_freq"] = Number("rope.freq_base_swa").value_or(10000.0);
+    }
+    json scaling = Scaling();
+    if (!scaling.empty()) config_["rope_scaling"] = std::move(scaling);
+  }
+
+  void AddExperts() {
+    if (!family_.has_experts) return;
+    config_["num_experts"] = Required("expert_count");
+    config_["num_experts_per_tok"] = Required("expert_used_count");
+    const std::optional<uint32_t> width = Count("expert_feed_forward_length");
+    if (width) config_[family_.expert_ffn_key] = *width;
+    const bool renormalises = metadata_->Bool(Key("expert_weights_norm"), true);
+    if (family_.renormalise_key != nullptr) {
+      config_[family_.renormalise_key] = renormalises;
+    } else if (!renormalises) {
+      metadata_->Wrong(Key("expert_weights_norm"), "true");
+    }
+    constexpr int64_t kSoftmax = 1;
+    if (metadata_->Int(Key("expert_gating_func")).value_or(kSoftmax) != kSoftmax) {
+      metadata_->Wrong(Key("expert_gating_func"), "1 (softmax)");
+    }
+    const double scale = Number("expert_weights_scale").value_or(1);
+    if (scale != 0 && scale != 1) metadata_->Wrong(Key("expert_weights_scale"), "1");
+  }
+
+  void RefuseUnread() {
+    for (const char* name : kHarmless) metadata_->MarkRead(Key(name));
+    for (const std::string& key : metadata_->Unread()) {
+      if (key.compare(0, prefix_.size(), prefix_) != 0) continue;
+      const json* value = metadata_->Find(key);
+      const bool says_nothing = value == nullptr || *value == false || *value == 0 ||
+                                *value == "" || (value->is_array() && value->empty());
+      if (says_nothing) continue;
+      Fail("%s: %s is %s, which is not understood", metadata_->label().c_str(), key.c_str(),
+           Shown(*value).c_str());
+    }
+  }
+
+  const GgufArchitecture& row_;
+  const Family& family_;
+  const GgufFacts& facts_;
+  ConfigReader* metadata_;
+  const std::string prefix_;
+  uint32_t hidden_ = 0, n_layers_ = 0, n_heads_ = 0, head_dim_ = 0;
+  json config_ = json::object();
+};
+
+}  // namespace
+
+const GgufArchitecture& ReadGgufArchitecture(ConfigReader* metadata) {
+  const std::string name = metadata->String("general.architecture").value_or("(none given)");
+  const bool has_experts = metadata->Int(name + ".expert_count").value_or(0) > 0;
+  const GgufArchitecture* row = FindGgufArchitecture(name, has_experts);
+  if (row != nullptr && has_experts == (row->names->router != nullptr)) return *row;
+  if (row != nullptr) {
+    metadata->Wrong(name + ".expert_count",
+                    has_experts ? "none (of this architecture experts are not supported)"
+                                : "a number of experts");
+  }
+  std::set<std::string> supported;
+  for (const GgufArchitecture& known : GgufArchitectures()) supported.insert(known.name);
+  Fail("%s: general.architecture %s is not supported (supported: %s)", metadata->label().c_str(),
+       name.c_str(), JoinNames(supported, 40).c_str());
+}
+
+json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
+  for (const Family& family : Families()) {
+    if (std::string_view(row.architecture) == family.architecture) {
+      return ConfigMaker(row, family, facts, metadata).Make();
+    }
+  }
+  Fail("internal error: no family %s", row.architecture);
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,218 @@
+#include "converter/gguf/gguf_model.h"
+
+#include <memory>
+
+#include "converter/error.h"
+#include "converter/families.h"
+#include "converter/gguf/gguf_config.h"
+#include "converter/gguf/gguf_file.h"
+#include "converter/gguf/gguf_tokenizer.h"
+
+namespace arn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Tensors = std::map<std::string, SourceTensor>;
+
+constexpr const char* kRopeFactors = "rope_freqs.weight";
+
+// Takes the one-dimensional tensor out of those that the model has to account for; empty when it is
+// not there.
+std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors* tensors) {
+  const auto found = tensors->find(name);
+  if (found == tensors->end()) return {};
+  const SourceTensor tensor = found->second;
+  if (tensor.shape.size() != 1 || tensor.dtype != "F32" || tensor.elements() > 65536) {
+    Fail("%s: tensor %s: expected a vector of F32, found %s of %s", file.path().c_str(), name,
+         ShapeText(tensor.shape).c_str(), tensor.dtype.c_str());
+  }
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  file.Read(tensor.offset, values.data(), values.size() * sizeof(float));
+  tensors->erase(found);
+  return values;
+}
+
+// Names every expert's part of a tensor of all: NAME.weight [n, rows, cols] becomes
+// NAME.E.weight [rows, cols].
+void NameExperts(Tensors* tensors) {
+  Tensors named;
+  for (const auto& [name, tensor] : *tensors) {
+    const size_t at = name.find("_exps.weight");
+    if (at == std::string::npos || tensor.shape.size() != 3) {
+      named[name] = tensor;
+      continue;
+    }
+    const std::string base = name.substr(0, at + std::string("_exps").size());
+    const uint64_t n = tensor.shape[0];
+    if (n > 65535) {
+      named[name] = tensor;
+      continue;
+    }
+    for (uint64_t e = 0; e < n; ++e) {
+      SourceTensor part = tensor;
+      part.name = tensor.name + "[" + std::to_string(e) + "]";
+      part.shape.erase(part.shape.begin());
+      part.bytes = tensor.bytes / n;
+      part.offset = tensor.offset + e * part.bytes;
+      named[base + "." + std::to_string(e) + ".weight"] = std::move(part);
+    }
+  }
+  *tensors = std::move(named);
+}
+
+// Llama 3 files have a factor for each frequency instead of the rule they come from.
+void ApplyRopeFactors(const std::string& label, const std::vector<float>& factors,
+                      DecoderSpec* spec) {
+  if (factors.empty()) return;
+  for (RopeSpec& rope : spec->ropes) {
+    if (factors.size() != rope.inv_freq.size()) {
+      Fail("%s: tensor %s: expected %zu factors, found %zu", label.c_str(), kRopeFactors,
+           rope.inv_freq.size(), factors.size());
+    }
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if (!(factors[i] > 0)) {
+        Fail("%s: tensor %s: the value at [%zu] is %g, expected a positive number", label.c_str(),
+             kRopeFactors, i, static_cast<double>(factors[i]));
+      }
+      rope.inv_freq[i] /= factors[i];
+    }
+  }
+}
+
+// Sampling as the file recommends it, in the words of generation_config.json.
+json GenerationOf(ConfigReader* metadata) {
+  json generation = json::object();
+  generation["eos_token_id"] = EndTokens(metadata);
+  const auto id = [&](const char* key, const char* to) {
+    const std::optional<int64_t> value = metadata->Int(key);
+    if (value && *value != UINT32_MAX) generation[to] = *value;
+  };
+  id("tokenizer.ggml.bos_token_id", "bos_token_id");
+  id("tokenizer.ggml.padding_token_id", "pad_token_id");
+  constexpr std::pair<const char*, const char*> kSampling[] = {
+      {"general.sampling.temp", "temperature"},
+      {"general.sampling.top_k", "top_k"},
+      {"general.sampling.top_p", "top_p"},
+      {"general.sampling.min_p", "min_p"},
+      {"general.sampling.penalty_repeat", "repetition_penalty"},
+      {"general.sampling.mirostat", "mirostat"},
+      {"general.sampling.xtc_probability", "xtc_probability"},
+  };
+  for (const auto& [key, to] : kSampling) {
+    if (const json* value = metadata->Find(key)) {
+      generation[to] = *value;
+      generation["do_sample"] = true;
+    }
+  }
+  return generation;
+}
+
+void RefuseParts(ConfigReader* metadata) {
+  const int64_t parts = metadata->Int("split.count").value_or(1);
+  if (parts > 1) {
+    Fail(
+        "%s: one of %lld parts of a model (split.count); join them first (llama-gguf-split "
+        "--merge)",
+        metadata->label().c_str(), static_cast<long long>(parts));
+  }
+}
+
+}  // namespace
+
+bool IsGguf(const fs::path& path) { return fs::is_regular_file(path); }
+
+GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warnings) {
+  auto file = std::make_unique<GgufFile>(path);
+  ConfigReader metadata(file->metadata(), path.string());
+  RefuseParts(&metadata);
+  Tensors tensors;
+  GgufFacts facts;
+  for (const SourceTensor& tensor : file->tensors()) {
+    tensors[tensor.name] = tensor;
+    facts.tensors.insert(tensor.name);
+  }
+  const auto embedding = tensors.find("token_embd.weight");
+  if (embedding == tensors.end() || embedding->second.shape.size() != 2) {
+    Fail("%s: no tensor token_embd.weight of two dimensions is there", path.c_str());
+  }
+  facts.vocab = embedding->second.shape[0];
+  facts.short_factors = TakeVector(*file, "rope_factors_short.weight", &tensors);
+  facts.long_factors = TakeVector(*file, "rope_factors_long.weight", &tensors);
+  const std::vector<float> factors = TakeVector(*file, kRopeFactors, &tensors);
+  NameExperts(&tensors);
+
+  const GgufArchitecture& row = ReadGgufArchitecture(&metadata);
+  const json config = MakeConfig(row, facts, &metadata);
+  DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings);
+  // What llama.cpp's converter has done to the tensors on their way into the file.
+  spec.names = row.names;
+  spec.rotates_neighbours = row.rotates_neighbours;
+  spec.qkv_order = QkvOrder::kBlocks;
+  spec.is_transposed = false;
+  spec.norm_offset = 0.0f;
+  ApplyRopeFactors(path.string(), factors, &spec);
+
+  const json generation = GenerationOf(&metadata), nothing = json::object();
+  GenerationSources sources;
+  sources.generation = &generation;
+  sources.generation_label = path.string();
+  sources.config = &nothing;
+  sources.config_label = path.string();
+  GenerationSpec generation_spec = ReadGeneration(sources, spec.vocab, warnings);
+  return {std::move(spec), std::move(generation_spec),
+          Checkpoint(std::move(file), std::move(tensors))};
+}
+
+std::optional<TokenizerTables> ReadGgufTokenizer(const fs::path& path,
+                                                 std::vector<std::string>* warnings) {
+  const GgufFile file(path);
+  ConfigReader metadata(file.metadata(), path.string());
+  const json tokenizer = MakeTokenizerJson(&metadata, warnings);
+  if (tokenizer.is_null()) return std::nullopt;
+  TokenizerTables tables;
+  std::string error;
+  if (!ConvertTokenizerObject(tokenizer, &tables, &error)) {
+    Fail("%s: its tokenizer as %s", path.c_str(), error.c_str());
+  }
+  warnings->insert(warnings->end(), tables.warnings.begin(), tables.warnings.end());
+  return tables;
+}
+
+ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
+  const GgufFile file(path);
+  ConfigReader metadata(file.metadata(), path.string());
+  json templates = json::array();
+  const auto add = [&](const std::string& key, const std::string& name) {
+    const std::optional<std::string> text = metadata.String(key);
+    if (text) templates.push_back({{"name", name}, {"template", *text}});
+  };
+  constexpr const char* kKey = "tokenizer.chat_template";
+  add(kKey, "default");
+  // The names of others.
+  if (const json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
+    if (!names->is_array()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+    for (const json& name : *names) {
+      if (!name.is_string()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+      add(std::string(kKey) + "." + name.get<std::string>(), name.get<std::string>());
+    }
+  }
+  if (templates.empty()) return {};
+  json config = {{"chat_template", std::move(templates)}};
+  const json* tokens = metadata.Find("tokenizer.ggml.tokens");
+  constexpr std::pair<const char*, const char*> kTokens[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"},
+  };
+  for (const auto& [name, key] : kTokens) {
+    const int64_t id = metadata.Int(key).value_or(-1);
+    if (tokens == nullptr || !tokens->is_array() || id < 0) continue;
+    if (static_cast<uint64_t>(id) < tokens->size())
+      config[name] = (*tokens)[static_cast<size_t>(id)];
+  }
+  return ReadChatTemplates(config, path.string());
+}
+
+}  // namespace arn::convert

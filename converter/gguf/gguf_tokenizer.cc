@@ -1,0 +1,351 @@
+#include "converter/gguf/gguf_tokenizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "converter/error.h"
+#include "converter/gguf/pre_tokenizers.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kModelKey = "tokenizer.ggml.model";
+constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
+constexpr const char* kTypesKey = "tokenizer.ggml.token_type";
+constexpr const char* kScoresKey = "tokenizer.ggml.scores";
+constexpr const char* kMergesKey = "tokenizer.ggml.merges";
+constexpr const char* kBlank = "\u2581";  // what SentencePiece writes for a space
+
+enum TokenType : int64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+bool IsUtf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto byte = [&](size_t k) { return static_cast<uint8_t>(text[k]); };
+    const uint8_t lead = byte(i);
+    const size_t size = lead < 0x80                   ? 1
+                        : lead >= 0xC2 && lead < 0xE0 ? 2
+                        : lead >= 0xE0 && lead < 0xF0 ? 3
+                        : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                      : 0;
+    if (size == 0 || i + size > text.size()) return false;
+    for (size_t k = 1; k < size; ++k) {
+      if ((byte(i + k) & 0xC0) != 0x80) return false;
+    }
+    // Overlong forms, surrogates, and what lies behind the last code point.
+    const uint8_t second = size > 1 ? byte(i + 1) : 0;
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
+        (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
+      return false;
+    }
+    i += size;
+  }
+  return true;
+}
+
+struct Token {
+  std::string text;
+  int64_t type = kNormal;
+  double score = 0;
+};
+
+std::vector<Token> ReadTokens(ConfigReader* metadata) {
+  const json* texts = metadata->Find(kTokensKey);
+  if (texts == nullptr || !texts->is_array() || texts->empty()) {
+    metadata->Wrong(kTokensKey, "a list of texts");
+  }
+  const auto list = [&](const char* key) {
+    const json* values = metadata->Find(key);
+    if (values != nullptr && (!values->is_array() || values->size() != texts->size())) {
+      metadata->Wrong(key, ("a list of " + std::to_string(texts->size()) +
+                            " values, one for each "
+                            "of " +
+                            kTokensKey)
+                               .c_str());
+    }
+    return values;
+  };
+  const json* types = list(kTypesKey);
+  const json* scores = list(kScoresKey);
+  std::vector<Token> tokens(texts->size());
+  std::unordered_map<std::string, size_t> seen;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    Token& token = tokens[i];
+    if (!(*texts)[i].is_string()) metadata->Wrong(kTokensKey, "a list of texts");
+    token.text = (*texts)[i].get<std::string>();
+    if (!IsUtf8(token.text)) {
+      Fail("%s: %s: token %zu is not valid UTF-8", metadata->label().c_str(), kTokensKey, i);
+    }
+    if (types != nullptr) {
+      if (!(*types)[i].is_number_integer()) metadata->Wrong(kTypesKey, "a list of numbers");
+      token.type = (*types)[i].get<int64_t>();
+    }
+    if (scores != nullptr) {
+      if (!(*scores)[i].is_number() || !std::isfinite((*scores)[i].get<double>())) {
+        metadata->Wrong(kScoresKey, "a list of numbers");
+      }
+      token.score = (*scores)[i].get<double>();
+    }
+    if (token.text.empty() || token.type == kUnused) continue;
+    const auto [before, is_new] = seen.emplace(token.text, i);
+    if (!is_new) {
+      Fail("%s: %s: tokens %zu and %zu have the same text %s", metadata->label().c_str(),
+           kTokensKey, before->second, i, Shown(token.text).c_str());
+    }
+  }
+  return tokens;
+}
+
+// A token's id, checked; nothing when the key is absent.
+std::optional<uint32_t> TokenId(ConfigReader* metadata, const char* name, size_t n_tokens) {
+  const std::string key = std::string("tokenizer.ggml.") + name;
+  const std::optional<int64_t> id = metadata->Int(key);
+  // What stands for none in some files.
+  if (!id || *id == -1 || *id == UINT32_MAX) return std::nullopt;
+  if (*id < 0 || static_cast<uint64_t>(*id) >= n_tokens) {
+    metadata->Wrong(key, ("the number of one of " + std::to_string(n_tokens) + " tokens").c_str());
+  }
+  return static_cast<uint32_t>(*id);
+}
+
+bool IsAdded(const Token& token) {
+  return token.type == kControl || token.type == kUnknown || token.type == kUserDefined;
+}
+
+json AddedTokens(const std::vector<Token>& tokens) {
+  json added = json::array();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (!IsAdded(tokens[i]) || tokens[i].text.empty()) continue;
+    added.push_back({{"id", i},
+                     {"content", tokens[i].text},
+                     {"special", tokens[i].type != kUserDefined},
+                     {"lstrip", false},
+                     {"rstrip", false},
+                     {"single_word", false},
+                     {"normalized", false}});
+  }
+  return added;
+}
+
+// Where the added tokens begin that come behind the whole vocabulary without a gap, as those of
+// tokenizer.json do: they are no texts that merging may give. Otherwise the end.
+size_t FirstAddedBehind(const std::vector<Token>& tokens) {
+  size_t end = tokens.size();
+  while (end > 0 && tokens[end - 1].type == kUnused) --end;
+  size_t first = end;
+  while (first > 0 && IsAdded(tokens[first - 1])) --first;
+  const bool has_gaps =
+      std::any_of(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(end),
+                  [](const Token& t) { return t.type == kUnused || t.text.empty(); });
+  return has_gaps ? tokens.size() : first;
+}
+
+json Vocabulary(const std::vector<Token>& tokens) {
+  json vocabulary = json::object();
+  const size_t end = FirstAddedBehind(tokens);
+  for (size_t i = 0; i < end; ++i) {
+    if (tokens[i].type != kUnused && !tokens[i].text.empty()) vocabulary[tokens[i].text] = i;
+  }
+  return vocabulary;
+}
+
+// What stands around a text.
+json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos) {
+  const std::optional<uint32_t> bos = TokenId(metadata, "bos_token_id", tokens.size());
+  const std::optional<uint32_t> eos = TokenId(metadata, "eos_token_id", tokens.size());
+  const bool with_bos = metadata->Bool("tokenizer.ggml.add_bos_token", adds_bos) && bos;
+  const bool with_eos = metadata->Bool("tokenizer.ggml.add_eos_token", false) && eos;
+  if (!with_bos && !with_eos) return nullptr;
+  json single = json::array(), special = json::object();
+  const auto add = [&](uint32_t id) {
+    single.push_back({{"SpecialToken", {{"id", tokens[id].text}, {"type_id", 0}}}});
+    special[tokens[id].text] = {{"id", tokens[id].text}, {"ids", {id}}};
+  };
+  if (with_bos) add(*bos);
+  single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
+  if (with_eos) add(*eos);
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", special}};
+}
+
+// Each merge is "left right"; of texts with a space of their own it is the second that parts them.
+json Merges(ConfigReader* metadata) {
+  const json* texts = metadata->Find(kMergesKey);
+  if (texts == nullptr || !texts->is_array()) metadata->Wrong(kMergesKey, "a list of texts");
+  json merges = json::array();
+  for (const json& text : *texts) {
+    const size_t space =
+        text.is_string() ? text.get_ref<const std::string&>().find(' ', 1) : std::string::npos;
+    if (space == std::string::npos) metadata->Wrong(kMergesKey, "two tokens and a space");
+    const std::string& pair = text.get_ref<const std::string&>();
+    merges.push_back({pair.substr(0, space), pair.substr(space + 1)});
+  }
+  return merges;
+}
+
+json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
+  const std::string pre = metadata->String("tokenizer.ggml.pre").value_or("default");
+  const std::optional<GgufPreTokenizer> found = FindPreTokenizer(pre);
+  if (!found) {
+    Fail("%s: tokenizer.ggml.pre %s is not supported (supported: %s)", metadata->label().c_str(),
+         pre.c_str(), PreTokenizerNames().c_str());
+  }
+  return {{"normalizer", found->normalizer},
+          {"pre_tokenizer", found->pre_tokenizer},
+          {"decoder", {{"type", "ByteLevel"}}},
+          {"post_processor", Template(metadata, tokens, found->adds_bos)},
+          {"added_tokens", AddedTokens(tokens)},
+          {"model",
+           {{"type", "BPE"},
+            {"ignore_merges", found->ignore_merges},
+            {"vocab", Vocabulary(tokens)},
+            {"merges", Merges(metadata)}}}};
+}
+
+size_t CharacterCount(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
+}
+
+// As transformers' generate_merges: every way to put a piece together from two others, by the
+// piece's score, then by how long the two are, both falling.
+json MergesOfScores(const std::vector<Token>& tokens) {
+  struct Merge {
+    uint32_t left, right;
+    double score;
+    size_t left_characters, right_characters;
+  };
+  std::unordered_map<std::string_view, uint32_t> ids;
+  for (uint32_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].type == kNormal && !tokens[i].text.empty()) ids.emplace(tokens[i].text, i);
+  }
+  std::vector<Merge> merges;
+  for (const Token& token : tokens) {
+    if (token.type != kNormal) continue;
+    const std::string_view text = token.text;
+    std::vector<Merge> own;
+    for (size_t at = 1; at < text.size(); ++at) {
+      if ((static_cast<uint8_t>(text[at]) & 0xC0) == 0x80) continue;
+      const auto left = ids.find(text.substr(0, at)), right = ids.find(text.substr(at));
+      if (left == ids.end() || right == ids.end()) continue;
+      own.push_back({left->second, right->second, token.score, CharacterCount(left->first),
+                     CharacterCount(right->first)});
+    }
+    std::sort(own.begin(), own.end(), [](const Merge& a, const Merge& b) {
+      return a.left != b.left ? a.left < b.left : a.right < b.right;
+    });
+    merges.insert(merges.end(), own.begin(), own.end());
+  }
+  std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+    if (a.score != b.score) return a.score > b.score;
+    if (a.left_characters != b.left_characters) return a.left_characters > b.left_characters;
+    return a.right_characters > b.right_characters;
+  });
+  json list = json::array();
+  for (const Merge& merge : merges) {
+    list.push_back({tokens[merge.left].text, tokens[merge.right].text});
+  }
+  return list;
+}
+
+json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
+                            std::vector<std::string>* warnings) {
+  if (!metadata->Has(kScoresKey)) metadata->Wrong(kScoresKey, "a score for each token");
+  const bool is_flat = std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
+    return token.type != kNormal || token.score == tokens.back().score;
+  });
+  if (is_flat) {
+    warnings->push_back(metadata->label() + ": " + kScoresKey +
+                        " are all the same: texts may be cut otherwise than the model was trained");
+  }
+  if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", false)) {
+    metadata->Wrong("tokenizer.ggml.remove_extra_whitespaces", "false");
+  }
+  const bool adds_space = metadata->Bool("tokenizer.ggml.add_space_prefix", true);
+  json normalizers = json::array();
+  if (adds_space) normalizers.push_back({{"type", "Prepend"}, {"prepend", kBlank}});
+  normalizers.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kBlank}});
+  json decoders = {
+      {{"type", "Replace"}, {"pattern", {{"String", kBlank}}}, {"content", " "}},
+      {{"type", "ByteFallback"}},
+      {{"type", "Fuse"}},
+  };
+  if (adds_space) {
+    decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1u}, {"stop", 0u}});
+  }
+  std::optional<uint32_t> unknown = TokenId(metadata, "unknown_token_id", tokens.size());
+  for (uint32_t i = 0; i < tokens.size() && !unknown; ++i) {
+    if (tokens[i].type == kUnknown) unknown = i;
+  }
+  const bool has_bytes = std::any_of(tokens.begin(), tokens.end(),
+                                     [](const Token& token) { return token.type == kByte; });
+  json model = {{"type", "BPE"},
+                {"fuse_unk", true},
+                {"byte_fallback", has_bytes},
+                {"vocab", Vocabulary(tokens)},
+                {"merges", MergesOfScores(tokens)}};
+  if (unknown) model["unk_token"] = tokens[*unknown].text;
+  return {{"normalizer", {{"type", "Sequence"}, {"normalizers", normalizers}}},
+          {"pre_tokenizer", nullptr},
+          {"decoder", {{"type", "Sequence"}, {"decoders", decoders}}},
+          {"post_processor", Template(metadata, tokens, /*adds_bos=*/true)},
+          {"added_tokens", AddedTokens(tokens)},
+          {"model", std::move(model)}};
+}
+
+// Texts at which an answer ends.
+constexpr const char* kEnds[] = {
+    "<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+    "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "_<EOT>",        "<|end_of_turn|>",
+};
+
+}  // namespace
+
+json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warnings) {
+  const std::string model = metadata->String(kModelKey).value_or("none");
+  if (model == "none" || model == "no_vocab") return nullptr;
+  const bool is_pieces = model == "llama";
+  if (!is_pieces && model != "gpt2") {
+    Fail("%s: %s %s is not supported (supported: gpt2, llama)", metadata->label().c_str(),
+         kModelKey, model.c_str());
+  }
+  const std::vector<Token> tokens = ReadTokens(metadata);
+  return is_pieces ? SentencePieceTokenizer(metadata, tokens, warnings)
+                   : ByteLevelTokenizer(metadata, tokens);
+}
+
+std::vector<int64_t> EndTokens(ConfigReader* metadata) {
+  std::vector<int64_t> ids;
+  const auto add = [&](int64_t id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  };
+  const json* texts = metadata->Find(kTokensKey);
+  const json* types = metadata->Find(kTypesKey);
+  const size_t n_tokens = texts != nullptr && texts->is_array() ? texts->size() : 0;
+  for (const char* name : {"eos_token_id", "eot_token_id", "eom_token_id"}) {
+    if (n_tokens == 0) {
+      for (const int64_t id : metadata->IntOrList(std::string("tokenizer.ggml.") + name)) add(id);
+    } else if (const std::optional<uint32_t> id = TokenId(metadata, name, n_tokens)) {
+      add(*id);
+    }
+  }
+  if (types == nullptr || !types->is_array() || types->size() != n_tokens) return ids;
+  for (size_t i = 0; i < n_tokens; ++i) {
+    if ((*types)[i] != kControl && (*types)[i] != kUserDefined) continue;
+    const bool ends = std::any_of(std::begin(kEnds), std::end(kEnds),
+                                  [&](const char* text) { return (*texts)[i] == text; });
+    if (ends) add(static_cast<int64_t>(i));
+  }
+  return ids;
+}
+
+}  // namespace arn::convert

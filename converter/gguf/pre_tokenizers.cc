@@ -1,0 +1,111 @@
+#include "converter/gguf/pre_tokenizers.h"
+
+#include <vector>
+
+#include "converter/error.h"
+
+namespace arn::convert {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kGroupsOf3[] =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr char kSingleDigits[] =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr char kByCase[] =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr char kByCaseAndGroups[] =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+// What comes before ByteLevel.
+enum class Cut : uint8_t {
+  kNothing,  // ByteLevel cuts by its own pattern
+  kDigits,   // each digit alone, then the same
+  kRegex,
+  kDefault,  // what llama.cpp does for files that name nothing
+};
+
+struct Row {
+  const char* name;
+  Cut cut;
+  const char* regex = nullptr;
+  bool composes = false;  // Unicode NFC
+  bool ignore_merges = false;
+  bool adds_bos = false;
+};
+constexpr Row kRows[] = {
+    {"default", Cut::kDefault},
+    {"gpt-2", Cut::kNothing},
+    {"phi-2", Cut::kNothing},
+    {"olmo", Cut::kNothing, nullptr, true},
+    {"smollm", Cut::kDigits},
+    {"starcoder", Cut::kDigits},
+    {"refact", Cut::kDigits},
+    {"codeshell", Cut::kDigits},
+    {"llama-bpe", Cut::kRegex, kGroupsOf3, false, true, true},
+    {"llama3", Cut::kRegex, kGroupsOf3, false, true, true},
+    {"llama-v3", Cut::kRegex, kGroupsOf3, false, true, true},
+    {"smaug-bpe", Cut::kRegex, kGroupsOf3},
+    {"dbrx", Cut::kRegex, kGroupsOf3},
+    {"qwen2", Cut::kRegex, kSingleDigits, true},
+    {"deepseek-r1-qwen", Cut::kRegex, kSingleDigits, true},
+    {"tekken", Cut::kRegex, kByCase, false, true},
+    {"gpt-4o", Cut::kRegex, kByCaseAndGroups},
+};
+
+json Split(const char* regex) {
+  return {{"type", "Split"},
+          {"pattern", {{"Regex", regex}}},
+          {"behavior", "Isolated"},
+          {"invert", false}};
+}
+
+json ByteLevel(bool use_regex) {
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", false},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
+}
+
+json Steps(const Row& row) {
+  json steps = json::array();
+  switch (row.cut) {
+    case Cut::kNothing: break;
+    case Cut::kDigits: steps.push_back({{"type", "Digits"}, {"individual_digits", true}}); break;
+    case Cut::kRegex: steps.push_back(Split(row.regex)); break;
+    case Cut::kDefault:
+      for (const char* regex :
+           {R"([\p{P}\$\+<=>\^~\|]+)",
+            R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))",
+            R"(\p{N}+)", "[0-9][0-9][0-9]"}) {
+        steps.push_back(Split(regex));
+      }
+      break;
+  }
+  steps.push_back(ByteLevel(row.cut == Cut::kNothing || row.cut == Cut::kDigits));
+  return {{"type", "Sequence"}, {"pretokenizers", steps}};
+}
+
+}  // namespace
+
+std::optional<GgufPreTokenizer> FindPreTokenizer(const std::string& name) {
+  for (const Row& row : kRows) {
+    if (name != row.name) continue;
+    GgufPreTokenizer found;
+    if (row.composes) found.normalizer = {{"type", "NFC"}};
+    found.pre_tokenizer = Steps(row);
+    found.ignore_merges = row.ignore_merges;
+    found.adds_bos = row.adds_bos;
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::string PreTokenizerNames() {
+  std::vector<std::string> names;
+  for (const Row& row : kRows) names.push_back(row.name);
+  return JoinNames(names, names.size());
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,58 @@
+// libFuzzer: any bytes as a GGUF file, as far as to the tokenizer's tables and the model's spec.
+#include <cstdio>
+#include <cstdlib>
+
+#include "converter/error.h"
+#include "converter/gguf/gguf_model.h"
+#include "converter/gguf/gguf_parse.h"
+#include "converter/tensor_plan.h"
+#include "tests/support/tiny_checkpoint.h"
+
+namespace {
+
+using namespace arn;           // NOLINT(google-build-using-namespace)
+using namespace arn::convert;  // NOLINT(google-build-using-namespace)
+
+// What every tensor of a parsed file promises.
+void CheckPlaces(const GgufContents& contents, size_t size) {
+  for (const SourceTensor& tensor : contents.tensors) {
+    if (tensor.offset > size || tensor.bytes > size - tensor.offset) {
+      std::fprintf(stderr, "tensor %s leaves the file\n", tensor.name.c_str());
+      std::abort();
+    }
+  }
+}
+
+template <typename Action>
+void Attempt(Action action) {
+  try {
+    action();
+  } catch (const ConvertError&) {
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const test::TempFolder folder;
+  Attempt([&] {
+    CheckPlaces(ParseGguf({reinterpret_cast<const std::byte*>(data), size}, "fuzz"), size);
+    const std::filesystem::path path = folder / "m.gguf";
+    test::WriteFile(path, data, size);
+    std::vector<std::string> warnings;
+    Attempt([&] { ReadGgufTokenizer(path, &warnings); });
+    Attempt([&] { ReadGgufChatTemplates(path); });
+    GgufWeights weights = ReadGgufWeights(path, &warnings);
+    Formats formats;
+    formats.target = FindPackTarget("portable");
+    const TensorPlan plan = MakeTensorPlan(weights.spec, weights.checkpoint, formats, &warnings);
+    // A row of each source is read, whatever its type.
+    for (const PlannedTensor& tensor : plan.tensors) {
+      for (const SourcePart& part : tensor.parts) {
+        std::vector<float> row(part.weight->tensor->shape.back());
+        if (row.size() < 4096) Checkpoint::ReadFloats(*part.weight, 0, row.size(), row.data());
+      }
+    }
+  });
+  return 0;
+}
