@@ -177,8 +177,12 @@ class ConfigMaker {
       factor = old_factor;
     }
     const std::optional<double> original = Number("rope.scaling.original_context_length");
+    const std::optional<double> attention = Number("rope.scaling.attn_factor");
     json scaling = json::object();
     if (!facts_.long_factors.empty()) type = "longrope";
+    if (type != "longrope" && attention.value_or(1) != 1) {
+      metadata_->Wrong(Key("rope.scaling.attn_factor"), "1 (other than with longrope)");
+    }
     if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) {
       if (factor && *factor != 0 && *factor != 1) {
         metadata_->Wrong(Key("rope.scaling.factor"), "nothing without a type");
@@ -193,9 +197,7 @@ class ConfigMaker {
     if (type == "longrope") {
       scaling["short_factor"] = facts_.short_factors;
       scaling["long_factor"] = facts_.long_factors;
-      if (const std::optional<double> f = Number("rope.scaling.attn_factor")) {
-        scaling["attention_factor"] = *f;
-      }
+      if (attention) scaling["attention_factor"] = *attention;
     } else if (type == "yarn") {
       AddYarn(&scaling);
     } else if (type != "linear") {

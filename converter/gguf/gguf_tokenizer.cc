@@ -192,8 +192,15 @@ json Merges(ConfigReader* metadata) {
   return merges;
 }
 
-json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
-  const std::string pre = metadata->String("tokenizer.ggml.pre").value_or("default");
+json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
+                        std::vector<std::string>* warnings) {
+  const std::optional<std::string> named = metadata->String("tokenizer.ggml.pre");
+  const std::string pre = named.value_or("default");
+  if (pre == "default") {
+    warnings->push_back(metadata->label() + ": tokenizer.ggml.pre " +
+                        (named ? "is default" : "is absent") +
+                        ": texts may be cut otherwise than the model was trained");
+  }
   const std::optional<GgufPreTokenizer> found = FindPreTokenizer(pre);
   if (!found) {
     Fail("%s: tokenizer.ggml.pre %s is not supported (supported: %s)", metadata->label().c_str(),
@@ -320,7 +327,7 @@ json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warning
   }
   const std::vector<Token> tokens = ReadTokens(metadata);
   return is_pieces ? SentencePieceTokenizer(metadata, tokens, warnings)
-                   : ByteLevelTokenizer(metadata, tokens);
+                   : ByteLevelTokenizer(metadata, tokens, warnings);
 }
 
 std::vector<int64_t> EndTokens(ConfigReader* metadata) {

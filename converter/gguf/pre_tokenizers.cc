@@ -9,27 +9,37 @@ namespace {
 
 using nlohmann::json;
 
-constexpr char kGroupsOf3[] =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr char kSingleDigits[] =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr char kByCase[] =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr char kByCaseAndGroups[] =
-    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Words with one character before them, digits, marks, blanks.
+std::string WordsAndMarks(const char* digits) {
+  return std::string(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)") + digits +
+         R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+}
+
+// The same with words cut where upper case begins; `behind`: what may follow a word.
+std::string WordsByCase(const char* digits, const char* behind) {
+  const std::string before = R"([^\r\n\p{L}\p{N}]?)", upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
+                    lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
+  return before + upper + "*" + lower + "+" + behind + "|" + before + upper + "+" + lower + "*" +
+         behind + "|" + digits + R"(| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+}
+
+constexpr char kDigit[] = R"(\p{N})";
+constexpr char kUpTo3Digits[] = R"(\p{N}{1,3})";
 
 // What comes before ByteLevel.
 enum class Cut : uint8_t {
   kNothing,  // ByteLevel cuts by its own pattern
   kDigits,   // each digit alone, then the same
-  kRegex,
+  kWords,
+  kWordsOfDigitGroups,
+  kByCase,
+  kByCaseOfDigitGroups,
   kDefault,  // what llama.cpp does for files that name nothing
 };
 
 struct Row {
   const char* name;
   Cut cut;
-  const char* regex = nullptr;
   bool composes = false;  // Unicode NFC
   bool ignore_merges = false;
   bool adds_bos = false;
@@ -38,23 +48,23 @@ constexpr Row kRows[] = {
     {"default", Cut::kDefault},
     {"gpt-2", Cut::kNothing},
     {"phi-2", Cut::kNothing},
-    {"olmo", Cut::kNothing, nullptr, true},
+    {"olmo", Cut::kNothing, true},
     {"smollm", Cut::kDigits},
     {"starcoder", Cut::kDigits},
     {"refact", Cut::kDigits},
     {"codeshell", Cut::kDigits},
-    {"llama-bpe", Cut::kRegex, kGroupsOf3, false, true, true},
-    {"llama3", Cut::kRegex, kGroupsOf3, false, true, true},
-    {"llama-v3", Cut::kRegex, kGroupsOf3, false, true, true},
-    {"smaug-bpe", Cut::kRegex, kGroupsOf3},
-    {"dbrx", Cut::kRegex, kGroupsOf3},
-    {"qwen2", Cut::kRegex, kSingleDigits, true},
-    {"deepseek-r1-qwen", Cut::kRegex, kSingleDigits, true},
-    {"tekken", Cut::kRegex, kByCase, false, true},
-    {"gpt-4o", Cut::kRegex, kByCaseAndGroups},
+    {"llama-bpe", Cut::kWordsOfDigitGroups, false, true, true},
+    {"llama3", Cut::kWordsOfDigitGroups, false, true, true},
+    {"llama-v3", Cut::kWordsOfDigitGroups, false, true, true},
+    {"smaug-bpe", Cut::kWordsOfDigitGroups},
+    {"dbrx", Cut::kWordsOfDigitGroups},
+    {"qwen2", Cut::kWords, true},
+    {"deepseek-r1-qwen", Cut::kWords, true},
+    {"tekken", Cut::kByCase, false, true},
+    {"gpt-4o", Cut::kByCaseOfDigitGroups},
 };
 
-json Split(const char* regex) {
+json Split(const std::string& regex) {
   return {{"type", "Split"},
           {"pattern", {{"Regex", regex}}},
           {"behavior", "Isolated"},
@@ -73,7 +83,12 @@ json Steps(const Row& row) {
   switch (row.cut) {
     case Cut::kNothing: break;
     case Cut::kDigits: steps.push_back({{"type", "Digits"}, {"individual_digits", true}}); break;
-    case Cut::kRegex: steps.push_back(Split(row.regex)); break;
+    case Cut::kWords: steps.push_back(Split(WordsAndMarks(kDigit))); break;
+    case Cut::kWordsOfDigitGroups: steps.push_back(Split(WordsAndMarks(kUpTo3Digits))); break;
+    case Cut::kByCase: steps.push_back(Split(WordsByCase(kDigit, ""))); break;
+    case Cut::kByCaseOfDigitGroups:
+      steps.push_back(Split(WordsByCase(kUpTo3Digits, "(?i:'s|'t|'re|'ve|'m|'ll|'d)?")));
+      break;
     case Cut::kDefault:
       for (const char* regex :
            {R"([\p{P}\$\+<=>\^~\|]+)",

@@ -1,139 +1,17 @@
 // GGUF files to bundles. The same checkpoint written both ways has to give the same bundle.
-#include <algorithm>
 #include <cmath>
 
 #include "converter/gguf/gguf_model.h"
 #include "platform/base/arith.h"
-#include "tests/support/tiny_gguf.h"
-#include "tests/unit/converter/bundle_fixture.h"
+#include "tests/unit/converter/gguf_fixture.h"
 
 namespace arn::convert {
 namespace {
 
 using test::GgufWriter;
 using test::TinyCheckpoint;
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-
-std::string Replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  if (at != std::string::npos) text.replace(at, from.size(), to);
-  return text;
-}
-
-// A name of the shared tensor naming in GGUF's.
-std::string GgufName(std::string name, bool has_sandwich) {
-  const std::pair<const char*, const char*> names[] = {
-      {"model.layers.", "blk."},
-      {"model.embed_tokens", "token_embd"},
-      {"model.norm", "output_norm"},
-      {"lm_head", "output"},
-      {"input_layernorm", "attn_norm"},
-      {"self_attn.q_proj", "attn_q"},
-      {"self_attn.k_proj", "attn_k"},
-      {"self_attn.v_proj", "attn_v"},
-      {"self_attn.o_proj", "attn_output"},
-      {"self_attn.q_norm", "attn_q_norm"},
-      {"self_attn.k_norm", "attn_k_norm"},
-      {"pre_feedforward_layernorm", "ffn_norm"},
-      {"post_feedforward_layernorm", "post_ffw_norm"},
-      {"post_attention_layernorm", has_sandwich ? "post_attention_norm" : "ffn_norm"},
-      {"mlp.gate_proj", "ffn_gate"},
-      {"mlp.up_proj", "ffn_up"},
-      {"mlp.down_proj", "ffn_down"},
-      {"block_sparse_moe.gate", "ffn_gate_inp"},
-  };
-  for (const auto& [from, to] : names) name = Replaced(name, from, to);
-  return name;
-}
-
-std::vector<float> Floats(const test::TinyTensor& tensor) {
-  std::vector<float> values(tensor.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-  return values;
-}
-
-// Rows i and i + half of each head next to each other, as llama.cpp's converter orders them.
-test::TinyTensor PairsTogether(const test::TinyTensor& tensor, uint32_t head_dim) {
-  const size_t rows = tensor.shape[0], row_bytes = tensor.bytes.size() / rows;
-  test::TinyTensor out = tensor;
-  for (size_t r = 0; r < rows; ++r) {
-    const size_t head = r / head_dim, in_head = r % head_dim, half = head_dim / 2;
-    const size_t from = head * head_dim + in_head / 2 + (in_head % 2) * half;
-    std::copy_n(tensor.bytes.begin() + static_cast<ptrdiff_t>(from * row_bytes), row_bytes,
-                out.bytes.begin() + static_cast<ptrdiff_t>(r * row_bytes));
-  }
-  return out;
-}
-
-class GgufTest : public ConvertTest {
- protected:
-  // The metadata that every architecture has, with a vocabulary but no tokenizer.
-  void AddSizes(const std::string& arch, const TinyCheckpoint& tiny, GgufWriter* writer) {
-    writer->String("general.architecture", arch);
-    writer->Uint(arch + ".block_count", tiny.layers);
-    writer->Uint(arch + ".context_length", tiny.max_context);
-    writer->Uint(arch + ".embedding_length", tiny.hidden);
-    writer->Uint(arch + ".feed_forward_length", tiny.ffn);
-    writer->Uint(arch + ".attention.head_count", tiny.heads);
-    writer->Uint(arch + ".attention.head_count_kv", tiny.kv_heads);
-    writer->Uint(arch + ".attention.key_length", tiny.head_dim);
-    writer->Uint(arch + ".attention.value_length", tiny.head_dim);
-    writer->Float(arch + ".attention.layer_norm_rms_epsilon",
-                  static_cast<float>(tiny.rms_norm_eps));
-    writer->Float(arch + ".rope.freq_base", 10000.0f);
-    writer->Uint("tokenizer.ggml.bos_token_id", 1);
-    writer->Uint("tokenizer.ggml.eos_token_id", 2);
-    writer->Uint("tokenizer.ggml.padding_token_id", 0);
-  }
-
-  // Writes model.gguf of the tensors, f32.
-  void WriteGguf(const GgufWriter& writer) {
-    const std::vector<uint8_t> bytes = writer.Encode();
-    std::filesystem::create_directories(folder_ / "out");
-    test::WriteFile(folder_ / "model.gguf", bytes.data(), bytes.size());
-  }
-  void AddTensors(const test::TinyTensors& tensors, bool has_sandwich, float norm_offset,
-                  uint32_t paired_head_dim, GgufWriter* writer) {
-    for (const auto& [name, stored] : tensors) {
-      test::TinyTensor tensor = stored;
-      const bool is_rotated =
-          name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
-      if (paired_head_dim != 0 && is_rotated) tensor = PairsTogether(tensor, paired_head_dim);
-      if (norm_offset != 0 && name.find("norm.weight") != std::string::npos) {
-        std::vector<float> values = Floats(tensor);
-        for (float& v : values) v += norm_offset;
-        tensor.bytes = test::EncodeFloats(values, "F32");
-      }
-      const uint32_t type = tensor.dtype == "F32"   ? test::kGgufF32
-                            : tensor.dtype == "F16" ? test::kGgufF16
-                                                    : test::kGgufBf16;
-      writer->Tensor(GgufName(name, has_sandwich), type, tensor.shape, tensor.bytes);
-    }
-  }
-
-  ConvertOptions GgufOptions(DType dtype) {
-    ConvertOptions options = Options(dtype);
-    options.folder = folder_ / "model.gguf";
-    options.output = folder_ / "out/gguf.arn";
-    options.source_name = "model";
-    return options;
-  }
-  // Converts folder and file, and compares every byte of the bundles.
-  void ExpectSameBundles() {
-    for (const DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
-      const ConvertResult result = Run(Options(dtype));
-      EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no tokenizer.json")));
-      EXPECT_EQ(result.n_parameters, Run(GgufOptions(dtype)).n_parameters);
-      EXPECT_THAT(warnings_, ElementsAre(HasSubstr("no tokenizer:")));
-      const std::vector<uint8_t> wanted = test::ReadFile(folder_ / "out/model.arn");
-      EXPECT_TRUE(wanted == test::ReadFile(folder_ / "out/gguf.arn")) << DTypeName(dtype);
-    }
-  }
-  std::string GgufError() { return ErrorOfRun(GgufOptions(DType::kF32)); }
-};
 
 TEST_F(GgufTest, Llama_WithPairsTogether_IsTheSameBundle) {
   for (const bool tied : {true, false}) {
@@ -223,55 +101,114 @@ TEST_F(GgufTest, Gemma2_IsTheSameBundle) {
   ExpectSameBundles();
 }
 
+// How a family with experts names them.
+struct ExpertFamily {
+  const char* architecture;
+  const char* model_type;
+  const char* gguf;
+  const char* moe;  // of the layer
+  const char* gate;
+  const char* up;
+  const char* down;
+  nlohmann::json config;
+};
+
 // A layer's experts in one tensor.
-TEST_F(GgufTest, LlamaWithExperts_IsTheSameBundleAsMixtral) {
+TEST_F(GgufTest, Experts_AreTheSameBundle) {
   constexpr uint32_t kExperts = 3;
-  TinyCheckpoint tiny;
-  tiny.architecture = "MixtralForCausalLM";
-  tiny.model_type = "mixtral";
-  tiny.config = {
-      {"num_local_experts", kExperts}, {"num_experts_per_tok", 2}, {"sliding_window", nullptr}};
-  test::TinyTensors stacked;
-  const auto split = [&](test::TinyTensors& tensors) {
-    for (uint32_t i = 0; i < tiny.layers; ++i) {
-      const std::string layer = "model.layers." + std::to_string(i) + ".";
-      const std::string moe = layer + "block_sparse_moe.";
-      const auto make = [&](const std::string& name, std::vector<uint64_t> shape) {
-        const std::vector<float> values = test::TinyValues(name, shape[0] * shape[1], 1, 0.08f);
-        return test::TinyTensor{"F32", shape, test::EncodeFloats(values, "F32")};
-      };
-      tensors[moe + "gate.weight"] = make(moe + "gate.weight", {kExperts, tiny.hidden});
-      const std::tuple<const char*, const char*, const char*> parts[] = {
-          {"gate_proj", "w1", "ffn_gate_exps"},
-          {"up_proj", "w3", "ffn_up_exps"},
-          {"down_proj", "w2", "ffn_down_exps"}};
-      for (const auto& [dense, own, gguf] : parts) {
-        const auto shape = tensors[layer + "mlp." + dense + ".weight"].shape;
-        tensors.erase(layer + "mlp." + dense + ".weight");
-        test::TinyTensor all{"F32", {kExperts, shape[0], shape[1]}, {}};
-        for (uint32_t e = 0; e < kExperts; ++e) {
-          const std::string name = moe + "experts." + std::to_string(e) + "." + own + ".weight";
-          tensors[name] = make(name, shape);
-          const std::vector<uint8_t>& bytes = tensors[name].bytes;
-          all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
+  const ExpertFamily families[] = {
+      {"MixtralForCausalLM",
+       "mixtral",
+       "llama",
+       "block_sparse_moe.",
+       "w1",
+       "w3",
+       "w2",
+       {{"num_local_experts", kExperts}, {"num_experts_per_tok", 2}, {"sliding_window", nullptr}}},
+      {"Qwen3MoeForCausalLM",
+       "qwen3_moe",
+       "qwen3moe",
+       "mlp.",
+       "gate_proj",
+       "up_proj",
+       "down_proj",
+       {{"num_experts", kExperts},
+        {"num_experts_per_tok", 2},
+        {"moe_intermediate_size", 48},
+        {"norm_topk_prob", true}}}};
+  for (const ExpertFamily& family : families) {
+    TinyCheckpoint tiny;
+    tiny.architecture = family.architecture;
+    tiny.model_type = family.model_type;
+    tiny.config = family.config;
+    const bool is_qwen = std::string_view(family.gguf) == "qwen3moe";
+    tiny.qk_norm = is_qwen;
+    test::TinyTensors stacked;
+    const auto split = [&](test::TinyTensors& tensors) {
+      for (uint32_t i = 0; i < tiny.layers; ++i) {
+        const std::string layer = "model.layers." + std::to_string(i) + ".";
+        const std::string moe = layer + family.moe;
+        const auto make = [&](const std::string& name, std::vector<uint64_t> shape) {
+          const std::vector<float> values = test::TinyValues(name, shape[0] * shape[1], 1, 0.08f);
+          return test::TinyTensor{"F32", shape, test::EncodeFloats(values, "F32")};
+        };
+        tensors[moe + "gate.weight"] = make(moe + "gate.weight", {kExperts, tiny.hidden});
+        const std::tuple<const char*, const char*, const char*> parts[] = {
+            {"gate_proj", family.gate, "ffn_gate_exps"},
+            {"up_proj", family.up, "ffn_up_exps"},
+            {"down_proj", family.down, "ffn_down_exps"}};
+        for (const auto& [dense, own, gguf] : parts) {
+          const auto shape = tensors[layer + "mlp." + dense + ".weight"].shape;
+          tensors.erase(layer + "mlp." + dense + ".weight");
+          test::TinyTensor all{"F32", {kExperts, shape[0], shape[1]}, {}};
+          for (uint32_t e = 0; e < kExperts; ++e) {
+            const std::string name = moe + "experts." + std::to_string(e) + "." + own + ".weight";
+            tensors[name] = make(name, shape);
+            const std::vector<uint8_t>& bytes = tensors[name].bytes;
+            all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
+          }
+          stacked["blk." + std::to_string(i) + "." + gguf + ".weight"] = all;
         }
-        stacked["blk." + std::to_string(i) + "." + gguf + ".weight"] = all;
       }
-    }
-  };
-  WriteCheckpoint(tiny, split);
-  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
-  split(tensors);
-  std::erase_if(tensors,
-                [](const auto& t) { return t.first.find("experts.") != std::string::npos; });
-  tensors.insert(stacked.begin(), stacked.end());
+    };
+    WriteCheckpoint(tiny, split);
+    test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+    split(tensors);
+    std::erase_if(tensors,
+                  [](const auto& t) { return t.first.find("experts.") != std::string::npos; });
+    tensors.insert(stacked.begin(), stacked.end());
+    GgufWriter writer;
+    AddSizes(family.gguf, tiny, &writer);
+    const std::string arch = family.gguf;
+    writer.Uint(arch + ".expert_count", kExperts);
+    writer.Uint(arch + ".expert_used_count", 2);
+    if (is_qwen) writer.Uint(arch + ".expert_feed_forward_length", tiny.ffn);
+    AddTensors(tensors, false, 0, is_qwen ? 0 : tiny.head_dim, &writer);
+    WriteGguf(writer);
+    ExpectSameBundles();
+  }
+}
+
+// Tokens that begin and end texts, and the sampling that the file recommends.
+TEST_F(GgufTest, GenerationDefaults_AreTheFiles) {
+  const TinyCheckpoint tiny;
   GgufWriter writer;
   AddSizes("llama", tiny, &writer);
-  writer.Uint("llama.expert_count", kExperts);
-  writer.Uint("llama.expert_used_count", 2);
-  AddTensors(tensors, false, 0, tiny.head_dim, &writer);
+  writer.Uint("tokenizer.ggml.eot_token_id", 7);
+  writer.Float("general.sampling.temp", 0.5f);
+  writer.Int("general.sampling.top_k", 20);
+  writer.Float("general.sampling.penalty_repeat", 1.5f);
+  AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
   WriteGguf(writer);
-  ExpectSameBundles();
+  const GenerationSpec spec = ReadGgufWeights(folder_ / "model.gguf", &warnings_).generation;
+  EXPECT_THAT(spec.eos_ids, ElementsAre(2, 7));
+  EXPECT_THAT(spec.bos_ids, ElementsAre(1));
+  EXPECT_EQ(0, spec.pad_id);
+  EXPECT_TRUE(spec.do_sample);
+  EXPECT_EQ(0.5f, spec.temperature);
+  EXPECT_EQ(20u, spec.top_k);
+  EXPECT_EQ(1.0f, spec.top_p);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("repetition_penalty 1.5 is not applied")));
 }
 
 // Rope scaling by keys, and by a factor for each frequency.
@@ -394,90 +331,6 @@ TEST_F(GgufTest, Q4_0_WithScalesOfBf16_IsInt4BitForBit) {
   Run(GgufOptions(DType::kInt4));
   const OpenedBundle bundle(folder_ / "out/gguf.arn");
   EXPECT_EQ(wanted, bundle.values(bundle.model().layers()->Get(0)->down()));
-}
-
-class GgufErrorTest : public GgufTest {
- protected:
-  // The error of a small llama with something added or changed.
-  std::string With(const std::function<void(GgufWriter&)>& add) {
-    const TinyCheckpoint tiny;
-    GgufWriter writer;
-    AddSizes("llama", tiny, &writer);
-    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
-    add(writer);
-    WriteGguf(writer);
-    return GgufError();
-  }
-};
-
-TEST_F(GgufErrorTest, WhatIsNotUnderstood_IsNamed) {
-  EXPECT_THAT(With([](GgufWriter& w) { w.Uint("llama.attention.sliding_window", 512); }),
-              AllOf(HasSubstr("model.gguf"), HasSubstr("llama.attention.sliding_window is 512")));
-  EXPECT_THAT(With([](GgufWriter& w) { w.Float("llama.attention.clamp_kqv", 8); }),
-              HasSubstr("llama.attention.clamp_kqv"));
-  EXPECT_THAT(With([](GgufWriter& w) { w.Uint("llama.rope.dimension_count", 4); }),
-              HasSubstr("llama.rope.dimension_count"));
-  EXPECT_THAT(With([](GgufWriter& w) { w.String("llama.rope.scaling.type", "odd"); }),
-              HasSubstr("llama.rope.scaling.type"));
-  EXPECT_THAT(With([](GgufWriter& w) { w.Uint("split.count", 3); }), HasSubstr("one of 3 parts"));
-  EXPECT_THAT(With([](GgufWriter& w) {
-                w.Tensor("blk.0.odd.weight", test::kGgufF32, {1}, {0, 0, 0, 0});
-              }),
-              HasSubstr("blk.0.odd.weight"));
-}
-
-TEST_F(GgufErrorTest, TypesThatAreNotRead_AreNamed) {
-  TinyCheckpoint tiny;
-  tiny.hidden = 256;
-  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
-  tensors.erase("model.embed_tokens.weight");
-  GgufWriter writer;
-  AddSizes("llama", tiny, &writer);
-  AddTensors(tensors, false, 0, tiny.head_dim, &writer);
-  constexpr uint32_t kQ2_K = 10;
-  writer.Tensor("token_embd.weight", kQ2_K, {tiny.vocab, 256},
-                std::vector<uint8_t>(tiny.vocab * 84));
-  WriteGguf(writer);
-  EXPECT_THAT(GgufError(), AllOf(HasSubstr("tensor token_embd.weight"), HasSubstr("found Q2_K"),
-                                 HasSubstr("Q4_0")));
-}
-
-TEST_F(GgufErrorTest, OtherArchitectures_AreNamed) {
-  GgufWriter writer;
-  writer.String("general.architecture", "mpt");
-  writer.Tensor("token_embd.weight", test::kGgufF32, {1, 1}, {0, 0, 0, 0});
-  WriteGguf(writer);
-  EXPECT_THAT(GgufError(),
-              AllOf(HasSubstr("mpt is not supported"), HasSubstr("gemma3"), HasSubstr("llama")));
-  WriteGguf(GgufWriter());
-  EXPECT_THAT(GgufError(), HasSubstr("token_embd.weight"));
-}
-
-TEST_F(GgufErrorTest, MissingAndMisshapen_AreNamed) {
-  TinyCheckpoint tiny;
-  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
-  tensors.erase("model.layers.1.mlp.up_proj.weight");
-  GgufWriter writer;
-  AddSizes("llama", tiny, &writer);
-  AddTensors(tensors, false, 0, tiny.head_dim, &writer);
-  WriteGguf(writer);
-  EXPECT_THAT(GgufError(), AllOf(HasSubstr("lacks 1 tensor"), HasSubstr("blk.1.ffn_up.weight")));
-  GgufWriter other;
-  tiny.ffn = 40;
-  AddSizes("llama", tiny, &other);
-  tiny.ffn = 48;
-  AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &other);
-  WriteGguf(other);
-  EXPECT_THAT(GgufError(), AllOf(HasSubstr("blk.0.ffn_gate.weight"), HasSubstr("[40, 32]"),
-                                 HasSubstr("[48, 32]")));
-}
-
-TEST_F(GgufErrorTest, OtherFiles_AreNoCheckpoints) {
-  test::WriteFile(folder_ / "model.gguf", "not that");
-  EXPECT_THAT(GgufError(), HasSubstr("not a GGUF file"));
-  ConvertOptions options = GgufOptions(DType::kF32);
-  options.config = folder_ / "config.json";
-  EXPECT_THAT(ErrorOfRun(options), HasSubstr("a GGUF file has its own config"));
 }
 
 }  // namespace

@@ -154,6 +154,7 @@ TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
        {"default", "gpt-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe", "llama3",
         "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "tekken", "gpt-4o"}) {
     EXPECT_TRUE(Read(Letters(pre)).has_value()) << pre;
+    EXPECT_EQ(std::string(pre) == "default" ? 1u : 0u, warnings_.size()) << pre;
   }
   EXPECT_THAT(ErrorOf(Letters("brand-new")),
               AllOf(HasSubstr("t.gguf"), HasSubstr("tokenizer.ggml.pre brand-new"),
