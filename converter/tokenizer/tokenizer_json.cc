@@ -91,7 +91,8 @@ bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::st
 bool ConvertTokenizerObject(const nlohmann::json& tokenizer, TokenizerTables* out,
                             std::string* error) {
   *out = TokenizerTables();
-  return Try("tokenizer.json", [&] { ConvertJson(tokenizer, NoFiles(), out); }, error);
+  return Try(
+      "tokenizer.json", [&] { ConvertJson(tokenizer, NoFiles(), out); }, error);
 }
 
 bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error) {
