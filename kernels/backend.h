@@ -31,6 +31,7 @@ struct SequenceRows {
   uint32_t first_position = 0;
   // One table per Program::kv_groups entry. They already hold the pages for these rows' positions.
   const PageTable* tables = nullptr;
+  uint32_t source_rows = 0;  // of the sequence's source, which kinds with sees_source see
 };
 
 enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
@@ -41,6 +42,10 @@ struct RunArgs {
   Span<const int32_t> tokens;          // [n_rows], each in [0, vocab); empty: edits alone
   Span<const SequenceRows> sequences;  // cover all rows, in order
   LogitRows logit_rows = LogitRows::kLastOfEach;
+  // The steps of the source run instead, on the one sequence's rows, which are its whole source:
+  // tokens, or features [n_rows * row_factor, width] as the kFeatures step's value has them.
+  bool is_source = false;
+  Span<const float> features;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
 };

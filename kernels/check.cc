@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/check_source.h"
 #include "kernels/check_state.h"
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
@@ -20,10 +21,15 @@ class Checker {
       return diag_->Fail(Status::kBadArgument, "program: max_rows %u, max_logit_rows %u",
                          program_.max_rows, program_.max_logit_rows);
     }
+    if (program_.n_source_steps > program_.steps.size()) {
+      return diag_->Fail(Status::kBadArgument, "program: %u steps of a source in %zu",
+                         program_.n_source_steps, program_.steps.size());
+    }
     for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
     for (uint32_t i = 0; i < program_.steps.size(); ++i) {
       index_ = i;
       ARN_TRY(CheckStep(program_.steps[i]));
+      ARN_TRY(CheckSourceValues(program_, program_.steps[i], i, diag_));
     }
     return Status::kOk;
   }
@@ -47,11 +53,19 @@ class Checker {
            group.sealed.n_pages < kSealedPage;
   }
 
+  // Whether pages of so many tokens can hold what the kind sees.
+  static bool PagesFit(const AttentionKind& kind, const KvGroup& group) {
+    if (kind.sees_source != group.is_source) return false;
+    if (group.is_source) return group.page_tokens != 0 && group.sealed.n_pages == 0;
+    return IsPowerOfTwo(group.page_tokens) && group.page_tokens <= kMaxPageTokens;
+  }
+
   Status CheckKind(uint32_t index) {
     const AttentionKind& kind = program_.kinds[index];
     if (kind.n_heads == 0) return Status::kOk;
-    if (kind.group >= program_.kv_groups.size() || kind.n_kv_heads == 0 ||
-        kind.n_heads % kind.n_kv_heads != 0 || kind.head_dim == 0 || kind.head_dim > kMaxHeadDim) {
+    if ((kind.group >= program_.kv_groups.size() && kind.group != kNoGroup) ||
+        kind.n_kv_heads == 0 || kind.n_heads % kind.n_kv_heads != 0 || kind.head_dim == 0 ||
+        kind.head_dim > kMaxHeadDim) {
       return diag_->Fail(Status::kUnsupported,
                          "attention kind %u: %u heads, %u kv heads, head_dim %u, group %u of %zu",
                          index, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.group,
@@ -60,10 +74,11 @@ class Checker {
     if (kind.temperature != 0.0f && kind.temperature_step == 0) {
       return diag_->Fail(Status::kBadArgument, "attention kind %u: temperature_step is 0", index);
     }
+    if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];
     if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !SealsRightly(group) ||
         group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
-        !IsPowerOfTwo(group.page_tokens) || group.page_tokens > kMaxPageTokens) {
+        !PagesFit(kind, group)) {
       return diag_->Fail(
           Status::kUnsupported,
           "KV group %u: types %s and %s, %u kv heads, head_dim %u, %u tokens a page do not fit "
@@ -111,6 +126,8 @@ class Checker {
     if (step.kind >= program_.kinds.size()) return Bad(step, "kind", step.kind, 0);
     const AttentionKind& kind = program_.kinds[step.kind];
     if (kind.n_heads == 0) return Bad(step, "heads", 0, 1);
+    if (kind.group == kNoGroup) return Bad(step, "group", kind.group, 0);
+    if (kind.sees_source && !step.shares_kv) return Bad(step, "shared keys", 0, 1);
     const KvGroup& group = program_.kv_groups[kind.group];
     if (step.group_layer >= group.n_layers) {
       return Bad(step, "group_layer", step.group_layer, group.n_layers);
@@ -120,6 +137,7 @@ class Checker {
     ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
     if (step.op == Op::kAttention) {
       if (step.sinks != kNoWeight) ARN_TRY(CheckVector(step, step.sinks, kind.n_heads));
+      ARN_TRY(CheckDistanceBias(step, kind));
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
     if (kind.rope != kNoRope) {
@@ -140,6 +158,22 @@ class Checker {
     };
     ARN_TRY(check(step.q_norm, kind.n_heads));
     return check(step.k_norm, kind.n_kv_heads);
+  }
+
+  Status CheckDistanceBias(const Step& step, const AttentionKind& kind) {
+    if (step.distance_bias == kNoWeight) return Status::kOk;
+    if (step.distance_bias >= program_.weights.size()) {
+      return Bad(step, "distance_bias", step.distance_bias, 0);
+    }
+    const Weight& bias = program_.weights[step.distance_bias];
+    if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
+        bias.rows == 0) {
+      return Bad(step, "distance_bias' rows", bias.rows, 1);
+    }
+    const bool both_ways = step.op == Op::kSelfAttention;
+    if (both_ways && bias.rows % 2 == 0) return Bad(step, "distances", bias.rows, bias.rows + 1);
+    return bias.cols == kind.n_heads ? Status::kOk
+                                     : Bad(step, "distance_bias' heads", bias.cols, kind.n_heads);
   }
 
   Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
@@ -226,6 +260,13 @@ class Checker {
       case Op::kExperts: return CheckExperts(step);
       case Op::kConv:
       case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
+      case Op::kSelfAttention:
+        ARN_TRY(CheckSourceStep(program_, step, index_, diag_));
+        return CheckDistanceBias(step, program_.kinds[step.kind]);
+      case Op::kFeatures:
+      case Op::kUnfold:
+      case Op::kAddPositions:
+      case Op::kStoreKv: return CheckSourceStep(program_, step, index_, diag_);
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {
@@ -276,22 +317,28 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   return Status::kOk;
 }
 
+Status CheckTokens(const Program& program, Span<const int32_t> tokens, Diag* diag) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || static_cast<uint32_t>(tokens[i]) >= program.vocab) {
+      return diag->Fail(Status::kBadToken, "token %zu is %d; the vocabulary has %u", i, tokens[i],
+                        program.vocab);
+    }
+  }
+  return Status::kOk;
+}
+
 }  // namespace
 
 Status CheckProgram(const Program& program, Diag* diag) { return Checker(program, diag).Run(); }
 
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
+  ARN_TRY(CheckTokens(program, args.tokens, diag));
+  if (args.is_source) return CheckSourceRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {
     return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
                       program.max_rows);
-  }
-  for (size_t i = 0; i < n_rows; ++i) {
-    if (args.tokens[i] < 0 || static_cast<uint32_t>(args.tokens[i]) >= program.vocab) {
-      return diag->Fail(Status::kBadToken, "token %zu is %d; the vocabulary has %u", i,
-                        args.tokens[i], program.vocab);
-    }
   }
   size_t next_row = 0;
   for (const SequenceRows& s : args.sequences) {
@@ -306,6 +353,10 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     }
     next_row += s.n_rows;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
+      if (program.kv_groups[g].is_source) {
+        ARN_TRY(CheckSourceTable(program, g, s, diag));
+        continue;
+      }
       if (program.kv_groups[g].state_floats != 0) {
         ARN_TRY(CheckStateTable(program, g, s, diag));
         continue;

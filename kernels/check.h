@@ -15,6 +15,12 @@ Status CheckProgram(const Program& program, Diag* diag);
 // logits were asked for.
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag);
 
+// Rows of a run: its tokens, or those of the source.
+inline uint32_t RunRows(const RunArgs& args) {
+  if (!args.is_source) return static_cast<uint32_t>(args.tokens.size());
+  return args.sequences.empty() ? 0 : args.sequences[0].n_rows;
+}
+
 // Calls visit(row) for each row of a run that wants logits, in order.
 template <typename Visit>
 void ForEachLogitRow(const RunArgs& args, Visit visit) {

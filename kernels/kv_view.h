@@ -55,7 +55,8 @@ struct KvGroup {
   uint32_t n_layers = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t page_tokens = 0;  // a power of two
+  uint32_t page_tokens = 0;  // a power of two; of a source: as many as it has at most
+  bool is_source = false;    // a page is the source of a sequence, of kinds with sees_source
   KvPages open;
   uint32_t sealed_k_bits = 0;  // 4 or 2; 0: as in an open page
   uint32_t sealed_v_bits = 0;

@@ -19,6 +19,11 @@ const char* OpName(Op op) {
     case Op::kLogits: return "logits";
     case Op::kConv: return "conv";
     case Op::kScan: return "scan";
+    case Op::kFeatures: return "features";
+    case Op::kUnfold: return "unfold";
+    case Op::kAddPositions: return "add_positions";
+    case Op::kSelfAttention: return "self_attention";
+    case Op::kStoreKv: return "store_kv";
   }
   return "unknown op";
 }
@@ -27,6 +32,17 @@ float QueryTemperature(const AttentionKind& kind, uint32_t position) {
   if (kind.temperature == 0.0f) return 1.0f;
   const auto steps = static_cast<float>((position + 1) / kind.temperature_step);
   return 1.0f + kind.temperature * std::log1p(steps);
+}
+
+Span<const Step> StepsOf(const Program& program, bool is_source) {
+  const size_t n = program.n_source_steps;
+  return is_source ? program.steps.subspan(0, n)
+                   : program.steps.subspan(n, program.steps.size() - n);
+}
+
+uint64_t MaxRowsOf(const Program& program, const Value& value) {
+  return uint64_t{value.row_factor} *
+         (value.is_source ? program.max_source_rows : program.max_rows);
 }
 
 bool NormsSpanHeads(const Program& program, const Step& step) {

@@ -27,8 +27,14 @@ enum class Op : uint8_t {
   kLogits,      // in -> logits (final norm + head) of the rows that were asked for
   kConv,        // in -> out: each channel's convolution over the tokens of its sequence
   kScan,        // in, time steps and mix -> out: a state that each token decays and adds to
+  // Of what a sequence attends to beside its own tokens, its source:
+  kFeatures,       // the features of the run -> out
+  kUnfold,         // in -> out: each row with its neighbours, what a convolution multiplies
+  kAddPositions,   // in place on in: the position's row is added
+  kSelfAttention,  // in [q | k | v] of the whole source -> out; each row sees all
+  kStoreKv,        // in [k | v] -> the pages of a group
 };
-inline constexpr uint32_t kOpCount = 13;
+inline constexpr uint32_t kOpCount = 18;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 enum class Activation : uint8_t {
@@ -38,8 +44,9 @@ enum class Activation : uint8_t {
   // Of kGatedAct and kExperts alone: min(gate, limit) sigmoid(1.702 min(gate, limit)) times
   // (1 + up), with up held to [-limit, limit] (OpenAI, arXiv:2508.10925, section 2).
   kClampedSwiglu = 3,
+  kRelu = 4,  // max(x, 0)
 };
-inline constexpr uint32_t kActivationCount = 4;
+inline constexpr uint32_t kActivationCount = 5;
 
 // What an expert's weight is made of.
 enum class RouteScore : uint8_t {
@@ -62,11 +69,14 @@ inline constexpr uint32_t kMaxScanStates = 256;
 inline constexpr WeightId kNoWeight = UINT32_MAX;
 inline constexpr ValueId kNoValue = UINT16_MAX;
 inline constexpr uint32_t kNoRope = UINT32_MAX;
+inline constexpr uint32_t kNoGroup = UINT32_MAX;
 
-// An activation: [rows, width] f32, row-major, rows <= Program::max_rows. Row stride is width.
+// An activation: [rows, width] f32, row-major. Row stride is width.
 struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
+  uint16_t row_factor = 1;  // rows for each row of a run
+  bool is_source = false;   // written by the steps of the source
   uint32_t first_step = 0;  // written first by this step
   uint32_t last_step = 0;   // read last by this step
   Slice slice;              // Region::kActivations, placed by the memory plan
@@ -82,11 +92,14 @@ struct AttentionKind {
   float scale = 0.0f;    // multiplies q.k
   float softcap = 0.0f;  // then a score s becomes softcap * tanh(s / softcap); 0: it stays
   uint32_t rope = 0;     // index into Program::ropes, or kNoRope: nothing is rotated
-  uint32_t group = 0;    // index into Program::kv_groups
+  uint32_t group = 0;    // index into Program::kv_groups, or kNoGroup: of kSelfAttention alone
   // q at position p is multiplied by 1 + temperature * log(1 + floor((p + 1) / temperature_step));
   // 0: it stays.
   float temperature = 0.0f;
   uint32_t temperature_step = 0;
+  // Keys and values are those of the sequence's source, all of which every query sees; the group
+  // has one page a sequence with room for all of it. window, chunk and rope say nothing.
+  bool sees_source = false;
 };
 
 // What q at `position` is multiplied by (what transformers' configurations call
@@ -132,13 +145,17 @@ struct Step {
   WeightId norm = kNoWeight;    // kLogits: the final norm
   WeightId bias = kNoWeight;    // NormKind::kLayer; kConv
   WeightId positions = kNoWeight;  // kEmbed: f32 rows, one for each position, or none
-  WeightId sinks = kNoWeight;      // kAttention: [n_heads], a score of each head's softmax that
-                                   // takes its share and adds nothing; or none
-  float epsilon = 0.0f;            // kNorm, kQkvRope, kLogits
-  float factor = 1.0f;             // kEmbed: of the token's row; kLogits: of the logits
-  float softcap = 0.0f;            // kLogits: as AttentionKind's, after the factor
-  float activation_limit = 0.0f;   // kGatedAct, kExperts: of Activation::kClampedSwiglu
-  uint16_t rope = 0;               // kRopeAngles
+  // kAttention, kSelfAttention: [distances, n_heads], added to the scores. Row d is of keys that
+  // are d - origin positions before the query, the first and last also of all beyond; origin is 0
+  // in kAttention, the middle row in kSelfAttention, which sees both ways. Or none.
+  WeightId distance_bias = kNoWeight;
+  WeightId sinks = kNoWeight;     // kAttention: [n_heads], a score of each head's softmax that
+                                  // takes its share and adds nothing; or none
+  float epsilon = 0.0f;           // kNorm, kQkvRope, kLogits
+  float factor = 1.0f;            // kEmbed: of the token's row; kLogits: of the logits
+  float softcap = 0.0f;           // kLogits: as AttentionKind's, after the factor
+  float activation_limit = 0.0f;  // kGatedAct, kExperts: of Activation::kClampedSwiglu
+  uint16_t rope = 0;              // kRopeAngles
   // kConv: of the last [taps, columns of weight] inputs of a sequence, oldest first; `bias` may be
   // there. The input is the last columns of `in`; when is_gated, `in` is [b | c | x], the input is
   // b * x and the result is multiplied by c.
@@ -150,6 +167,8 @@ struct Step {
   WeightId skip = kNoWeight;      // kScan: [width of in], of the input that passes by
   uint16_t group = 0;             // kConv, kScan: index into kv_groups, one of states
   uint32_t state_offset = 0;      // kConv, kScan: elements from the start of the layer's state
+  uint16_t n_taps = 0;  // kUnfold: odd; the row in the middle is the row itself. in's rows
+                        // that a row of out steps on by: the quotient of row_factors
 };
 
 struct Program {
@@ -163,8 +182,16 @@ struct Program {
   uint32_t max_rows = 0;        // tokens in one run at most (the prefill chunk)
   uint32_t max_logit_rows = 0;  // rows of logits in one run at most; <= max_rows
   uint32_t max_context = 0;     // positions are below this
-  Slice logits;                 // Region::kIo, [max_logit_rows, vocab] f32
+  // The first steps are those of the source: they run once for a sequence, on all rows of its
+  // source. The others run on its tokens.
+  uint32_t n_source_steps = 0;
+  uint32_t max_source_rows = 0;
+  Slice logits;  // Region::kIo, [max_logit_rows, vocab] f32
 };
+
+// The steps of a run, and how many rows a value has at most.
+Span<const Step> StepsOf(const Program& program, bool is_source);
+uint64_t MaxRowsOf(const Program& program, const Value& value);
 
 // Whether a kQkvRope step's q norm and k norm are each one over all heads.
 bool NormsSpanHeads(const Program& program, const Step& step);

@@ -60,8 +60,8 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
-  if (args.tokens.empty()) return Status::kOk;
-  for (const Step& step : s.program->steps) {
+  if (RunRows(args) == 0) return Status::kOk;
+  for (const Step& step : StepsOf(*s.program, args.is_source)) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }

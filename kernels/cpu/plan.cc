@@ -56,6 +56,16 @@ bool UsedInProduct(const Program& program, WeightId id) {
   return false;
 }
 
+// Rows that a matrix is multiplied with at most.
+uint32_t ProductRows(const Program& program, WeightId id) {
+  uint64_t rows = program.max_rows;
+  for (const Step& step : program.steps) {
+    if (step.weight != id || step.op != Op::kLinear) continue;
+    rows = Max(rows, MaxRowsOf(program, program.values[step.out]));
+  }
+  return static_cast<uint32_t>(rows);
+}
+
 uint64_t ThreadScratchBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const AttentionKind& kind : program.kinds) {
@@ -82,7 +92,7 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
     const Weight& w = program.weights[i];
     if (w.is_vector || !UsedInProduct(program, i)) continue;
     if (IsInteger(w.dtype)) {
-      quantized_bytes = Max(quantized_bytes, QuantizedRows(program.max_rows, w.cols).bytes);
+      quantized_bytes = Max(quantized_bytes, QuantizedRows(ProductRows(program, i), w.cols).bytes);
     }
     if (!NeedsRepack(w, kernels)) continue;
     const uint64_t bytes = RepackedBytes(w, kernels);

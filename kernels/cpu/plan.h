@@ -31,6 +31,7 @@ uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels);
 // True when some product uses the weight.
 bool UsedInProduct(const Program& program, WeightId id);
 // Bytes of scratch that one thread needs.
+uint32_t ProductRows(const Program& program, WeightId id);
 uint64_t ThreadScratchBytes(const Program& program);
 
 Status PlanCpu(const Program& program, const BackendOptions& options, Layout* layout,

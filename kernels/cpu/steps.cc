@@ -16,10 +16,7 @@ constexpr uint32_t kElementsPerTask = 16 * 1024;
 class Runner {
  public:
   Runner(const State& state, const RunArgs& args)
-      : state_(state),
-        program_(*state.program),
-        args_(args),
-        rows_(static_cast<uint32_t>(args.tokens.size())) {}
+      : state_(state), program_(*state.program), args_(args), rows_(RunRows(args)) {}
 
   void Embed(const Step& step) const {
     const Weight& weight = program_.weights[step.weight];
@@ -97,6 +94,10 @@ class Runner {
     base.group_layer = step.group_layer;
     base.n_heads = heads;
     base.sinks = Vector(step.sinks);
+    base.distance_bias = Vector(step.distance_bias);
+    if (base.distance_bias != nullptr) {
+      base.n_distances = program_.weights[step.distance_bias].rows;
+    }
     base.q_stride = Width(step.in);
     base.out_stride = Width(step.out);
     size_t n_tiles = 0;
@@ -109,6 +110,7 @@ class Runner {
       const auto first = static_cast<uint32_t>(tile) * tile_rows;
       AttentionTile a = base;
       a.table = &s->tables[kind.group];
+      a.source_rows = s->source_rows;
       a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
       a.first_head = a.kv_head * heads;
       a.first_position = s->first_position + first;
@@ -130,8 +132,8 @@ class Runner {
 
   void Act(const Step& step) const {
     const uint32_t width = Width(step.in);
-    ForRows(width,
-            [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, step.activation); });
+    ForRange(rows_ * program_.values[step.in].row_factor, width,
+             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, step.activation); });
   }
 
   void Route(const Step& step) const {
@@ -173,7 +175,8 @@ class Runner {
   }
 
   void Linear(const Step& step) const {
-    Matmul(state_, step.weight, Data(step.in), rows_, step.accumulate, Data(step.out));
+    const uint32_t rows = rows_ * program_.values[step.out].row_factor;
+    Matmul(state_, step.weight, Data(step.in), rows, step.accumulate, Data(step.out));
   }
 
   void Logits(const Step& step) const {
@@ -252,6 +255,11 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kRoute: return runner.Route(step);
     case Op::kExperts: return runner.Experts(step);
     case Op::kLogits: return runner.Logits(step);
+    case Op::kFeatures:
+    case Op::kUnfold:
+    case Op::kAddPositions:
+    case Op::kSelfAttention:
+    case Op::kStoreKv: return RunSourceStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
   }

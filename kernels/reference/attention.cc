@@ -1,50 +1,84 @@
 #include <cmath>
 
+#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
 #include "kernels/kv_rows.h"
 #include "kernels/reference/ops.h"
 #include "platform/base/arith.h"
 
 namespace arn::reference {
+namespace {
+
+// Softmax of one head's scores of positions [first, end), and the sum of their values.
+// load(position, keys, row) gives a key or value.
+template <typename Load>
+void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint32_t first,
+                uint32_t end, const Load& load, float* scratch, float* out) {
+  const AttentionKind& kind = *args.kind;
+  const uint32_t dim = kind.head_dim;
+  float row[kMaxHeadDim];
+  double y[kMaxHeadDim];
+  float largest = args.sinks == nullptr ? -INFINITY : args.sinks[h];
+  for (uint32_t p = first; p < end; ++p) {
+    load(p, true, row);
+    double dot = 0.0;
+    for (uint32_t i = 0; i < dim; ++i) {
+      dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
+    }
+    auto score = static_cast<float>(dot * static_cast<double>(kind.scale));
+    if (args.distance_bias != nullptr) {
+      const DistanceBias bias = {args.distance_bias, args.n_distances, kind.n_heads,
+                                 args.both_ways};
+      score += bias.Of(args.position, p, h);
+    }
+    scratch[p - first] = Softcap(score, kind.softcap);
+    largest = Max(largest, scratch[p - first]);
+  }
+  double sum = args.sinks == nullptr ? 0.0 : static_cast<double>(std::exp(args.sinks[h] - largest));
+  for (uint32_t i = 0; i < dim; ++i) y[i] = 0.0;
+  for (uint32_t p = first; p < end; ++p) {
+    const auto weight = static_cast<double>(std::exp(scratch[p - first] - largest));
+    sum += weight;
+    load(p, false, row);
+    for (uint32_t i = 0; i < dim; ++i) y[i] += weight * static_cast<double>(row[i]);
+  }
+  for (uint32_t i = 0; i < dim; ++i) out[i] = static_cast<float>(y[i] / sum);
+}
+
+}  // namespace
 
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
-  const uint32_t dim = kind.head_dim;
-  const uint32_t first = FirstSeen(args.position, kind, group, *args.table);
-  float row[kMaxHeadDim];
-  double y[kMaxHeadDim];
+  const uint32_t first = kind.sees_source ? 0 : FirstSeen(args.position, kind, group, *args.table);
+  const uint32_t end = kind.sees_source ? args.source_rows : args.position + 1;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
-    const float* query = q + uint64_t{h} * dim;
-    auto load = [&](uint32_t position, bool keys) {
+    const uint64_t at = uint64_t{h} * kind.head_dim;
+    const auto load = [&](uint32_t position, bool keys, float* row) {
       const KvHeadPage page = KvPageAt(group, args.pools, KvPageOf(group, *args.table, position),
                                        args.group_layer, kv_head);
       LoadKvRow(group, keys, keys ? page.k : page.v, position % group.page_tokens, row);
     };
-    float largest = args.sinks == nullptr ? -INFINITY : args.sinks[h];
-    for (uint32_t p = first; p <= args.position; ++p) {
-      load(p, true);
-      double dot = 0.0;
-      for (uint32_t i = 0; i < dim; ++i) {
-        dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
-      }
-      scratch[p - first] =
-          Softcap(static_cast<float>(dot * static_cast<double>(kind.scale)), kind.softcap);
-      largest = Max(largest, scratch[p - first]);
-    }
-    double sum =
-        args.sinks == nullptr ? 0.0 : static_cast<double>(std::exp(args.sinks[h] - largest));
-    for (uint32_t i = 0; i < dim; ++i) y[i] = 0.0;
-    for (uint32_t p = first; p <= args.position; ++p) {
-      const auto weight = static_cast<double>(std::exp(scratch[p - first] - largest));
-      sum += weight;
-      load(p, false);
-      for (uint32_t i = 0; i < dim; ++i) y[i] += weight * static_cast<double>(row[i]);
-    }
-    for (uint32_t i = 0; i < dim; ++i) {
-      out[uint64_t{h} * dim + i] = static_cast<float>(y[i] / sum);
-    }
+    AttendHead(args, h, q + at, first, end, load, scratch, out + at);
+  }
+}
+
+void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, float* out,
+                   float* scratch) {
+  const AttentionKind& kind = *args.kind;
+  const uint32_t dim = kind.head_dim;
+  const uint64_t width = uint64_t{kind.n_heads + 2 * kind.n_kv_heads} * dim;
+  const float* q = qkv + args.position * width;
+  for (uint32_t h = 0; h < kind.n_heads; ++h) {
+    const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
+    const auto load = [&](uint32_t row, bool keys, float* to) {
+      const uint32_t head = kind.n_heads + (keys ? 0 : kind.n_kv_heads) + kv_head;
+      const float* from = qkv + row * width + uint64_t{head} * dim;
+      for (uint32_t i = 0; i < dim; ++i) to[i] = from[i];
+    };
+    const uint64_t at = uint64_t{h} * dim;
+    AttendHead(args, h, q + at, 0, rows, load, scratch, out + at);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/reference/backend_reference.h"
 
+#include <cstring>
 #include <new>
 
 #include "kernels/check.h"
@@ -26,7 +27,8 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   uint32_t normed_width = 0;
   for (const Step& step : program.steps) {
     if (step.op == Op::kLinear || step.op == Op::kLogits) {
-      const uint32_t rows = step.op == Op::kLinear ? program.max_rows : 1;
+      const auto rows = static_cast<uint32_t>(
+          step.op == Op::kLinear ? MaxRowsOf(program, program.values[step.out]) : 1);
       scratch_bytes =
           Max(scratch_bytes, reference::LinearScratchBytes(program.weights[step.weight], rows));
     }
@@ -39,7 +41,8 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
   ARN_ASSIGN(plan->slices[kScratchSlice], layout->Add(Region::kActivations, scratch_bytes));
   ARN_ASSIGN(plan->slices[kScoresSlice],
-             layout->AddArray(Region::kActivations, program.max_context, sizeof(float)));
+             layout->AddArray(Region::kActivations,
+                              Max(program.max_context, program.max_source_rows), sizeof(float)));
   ARN_ASSIGN(plan->slices[kNormedSlice],
              layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
   return Status::kOk;
@@ -66,7 +69,8 @@ class Runner {
       : state_(state), program_(*state.program), args_(args) {}
 
   void RunStep(const Step& step) {
-    const auto rows = static_cast<uint32_t>(args_.tokens.size());
+    const ValueId shape = step.out != kNoValue ? step.out : step.in;
+    const uint32_t rows = RunRows(args_) * (shape == kNoValue ? 1 : RowFactor(shape));
     switch (step.op) {
       case Op::kEmbed: {
         ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
@@ -116,6 +120,25 @@ class Runner {
       case Op::kLogits: reference::Logits(state_, step, args_); return;
       case Op::kConv: RunConv(step); return;
       case Op::kScan: RunScan(step); return;
+      case Op::kFeatures:
+        std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
+        return;
+      case Op::kUnfold: {
+        const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
+        for (uint32_t row = 0; row < rows; ++row) {
+          reference::Unfold(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
+                            Row(step.out, row));
+        }
+        return;
+      }
+      case Op::kAddPositions:
+        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+          const float* from = state_.Vector(step.positions) + uint64_t{position} * Width(step.in);
+          for (uint32_t i = 0; i < Width(step.in); ++i) Row(step.in, row)[i] += from[i];
+        });
+        return;
+      case Op::kSelfAttention: RunSelfAttention(step, rows); return;
+      case Op::kStoreKv: RunStoreKv(step); return;
     }
   }
 
@@ -151,10 +174,46 @@ class Runner {
     a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
     a.sinks = state_.Vector(step.sinks);
+    PutDistanceBias(step, &a);
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
+      a.table = &sequence.tables[kind.group];
+      a.source_rows = sequence.source_rows;
+      a.position = position;
+      reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
+    });
+  }
+
+  void PutDistanceBias(const Step& step, reference::AttentionArgs* args) {
+    args->distance_bias = state_.Vector(step.distance_bias);
+    if (args->distance_bias != nullptr) {
+      args->n_distances = program_.weights[step.distance_bias].rows;
+    }
+  }
+
+  void RunSelfAttention(const Step& step, uint32_t rows) {
+    reference::AttentionArgs a = {};
+    a.kind = &program_.kinds[step.kind];
+    a.both_ways = true;
+    PutDistanceBias(step, &a);
+    for (a.position = 0; a.position < rows; ++a.position) {
+      reference::SelfAttention(a, Data(step.in), rows, Row(step.out, a.position), state_.scores);
+    }
+  }
+
+  // As the part of kQkvRope that is left without queries.
+  void RunStoreKv(const Step& step) {
+    AttentionKind kind = program_.kinds[step.kind];
+    kind.n_heads = 0;
+    const KvGroup& group = program_.kv_groups[kind.group];
+    reference::QkvRopeArgs a = {};
+    a.kind = &kind;
+    a.group = &group;
+    a.pools = KvPoolsOf(group, state_.memory);
+    a.group_layer = step.group_layer;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.position = position;
-      reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
+      reference::QkvRope(a, Row(step.in, row));
     });
   }
 
@@ -219,6 +278,7 @@ class Runner {
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
+  uint32_t RowFactor(ValueId id) const { return program_.values[id].row_factor; }
   float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
   float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
 
@@ -232,9 +292,9 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
-  if (args.tokens.empty()) return Status::kOk;
+  if (RunRows(args) == 0) return Status::kOk;
   Runner runner(s, args);
-  for (const Step& step : s.program->steps) {
+  for (const Step& step : StepsOf(*s.program, args.is_source)) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }

@@ -18,6 +18,7 @@ float Apply(Activation activation, float single) {
     case Activation::kGelu:
       return static_cast<float>(0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)));
     case Activation::kClampedSwiglu: break;  // needs both halves
+    case Activation::kRelu: return Max(single, 0.0f);
   }
   return 0.0f;
 }

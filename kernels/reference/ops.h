@@ -79,9 +79,24 @@ struct AttentionArgs {
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
-  const float* sinks;  // [n_heads], or null
+  const float* sinks;          // [n_heads], or null
+  const float* distance_bias;  // as Step's, or null
+  uint32_t n_distances;
+  bool both_ways;        // keys lie on both sides of the query
+  uint32_t source_rows;  // of kinds with sees_source
 };
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch);
+
+// Attention of one row to all rows of a source: qkv [rows, (n_heads + 2 n_kv_heads) * head_dim],
+// out [n_heads * head_dim]. scratch [rows] f32. Of args: kind, distance_bias, n_distances, and
+// position, which is the row.
+void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, float* out,
+                   float* scratch);
+
+// out [n_taps * width] = rows [row - n_taps / 2, row + n_taps / 2] of in [rows, width], zeros where
+// there are none.
+void Unfold(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
+            float* out);
 
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: of kClampedSwiglu.
 void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out);

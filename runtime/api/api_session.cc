@@ -53,6 +53,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.prefill_chunk = read.prefill_chunk;
   session.n_threads = read.n_threads;
   session.kv_page_tokens = read.kv_page_tokens;
+  session.source_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
   return PlanSession(model, backend, session, Session::Objects(), out, diag);
 }
@@ -262,6 +263,17 @@ void arn_session_destroy(arn_session* session) { Session::Destroy(ToSession(sess
 
 const char* arn_session_last_error(const arn_session* session) {
   return session == nullptr ? "" : ToSession(session)->diag().text();
+}
+
+arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids) {
+  if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->EncodeIds({ids, n_ids}));
+}
+
+arn_status arn_session_encode_features(arn_session* session, const float* features,
+                                       uint32_t n_frames, uint32_t width) {
+  if (session == nullptr || features == nullptr) return ARN_BAD_ARGUMENT;
+  return ToC(Begin(session)->EncodeFeatures({features, size_t{n_frames} * width}, n_frames, width));
 }
 
 arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids) {

@@ -13,6 +13,7 @@ inline constexpr uint32_t kNeverSealed = UINT32_MAX;
 
 struct CacheGroup {
   bool is_state = false;     // its pages are slots of a state: see PageTable
+  bool is_source = false;    // a page is the source of a sequence: taken once, whatever its tokens
   uint32_t page_tokens = 0;  // a power of two
   uint32_t window = 0;       // as AttentionKind
   uint32_t chunk = 0;        // as AttentionKind
@@ -37,6 +38,9 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, ui
 // A group of slots: for each sequence the one with its state and the one that a run writes.
 CacheGroup StateGroupOf(uint32_t n_sequences);
 
+// A group of sources: one page for each sequence.
+CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows);
+
 // Pages that a table has once n_tokens are reserved after `length`.
 uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens);
 
@@ -50,7 +54,7 @@ inline uint32_t PageIndex(const CacheGroup& group, uint32_t page) {
 uint32_t FirstPositionToGoOnFrom(const CacheGroup& group, uint32_t first_held, uint32_t length);
 
 // Tokens that a shift drops are a multiple of this: whole pages and chunks of every group, none of
-// which is one of states.
+// which is one of states. Sources have no part in it.
 uint64_t ShiftTokens(Span<const CacheGroup> groups);
 
 }  // namespace arn

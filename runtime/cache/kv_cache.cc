@@ -45,6 +45,7 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   ARN_ASSIGN(out->tables,
              layout->AddArray(Region::kConstants, rows * groups.size(), sizeof(PageTable)));
   ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
+  ARN_ASSIGN(out->source_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
   ARN_ASSIGN(out->reorder,
              layout->AddArray(Region::kConstants, 2 * uint64_t{n_sequences}, sizeof(uint32_t)));
   ARN_ASSIGN(out->moves,
@@ -61,6 +62,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   n_edits_ = 0;
   tables_ = memory.As<PageTable>(plan.tables);
   lengths_ = memory.As<uint32_t>(plan.lengths);
+  source_rows_ = memory.As<uint32_t>(plan.source_rows);
   edits_ = memory.As<KvEdit>(plan.edits);
   reorder_ = memory.As<uint32_t>(plan.reorder);
   moves_ = memory.As<RowMove>(plan.moves);
@@ -78,7 +80,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
       Table(s, g).pages = Pages(s, g);
     }
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = source_rows_[s] = 0;
 }
 
 KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
@@ -92,6 +94,7 @@ KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
 
 void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (groups_[g].is_source) continue;
     PageTable& table = Table(sequence, g);
     const uint64_t pages = CeilDiv(position, groups_[g].page_tokens);
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
@@ -172,7 +175,8 @@ void KvCache::SealOld(uint32_t g) {
 // Whether the first of the new tokens goes into a page that may not be written to: another table
 // names it too, or it is sealed. *index is its place in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
-  if (groups_[g].is_state) return false;  // a run writes a slot of its own
+  // A run writes a slot of its own, and nothing to a source.
+  if (groups_[g].is_state || groups_[g].is_source) return false;
   const PageTable& table = tables(growth.sequence)[g];
   const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
   *index = number - table.first_page;
@@ -257,17 +261,30 @@ void KvCache::Clear(uint32_t sequence) {
     table.n_pages = 0;
     table.first_page = 0;
   }
-  lengths_[sequence] = 0;
+  lengths_[sequence] = source_rows_[sequence] = 0;
+}
+
+void KvCache::TakeSource(uint32_t sequence, uint32_t rows) {
+  Clear(sequence);
+  source_rows_[sequence] = rows;
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (!groups_[g].is_source) continue;
+    PageTable& table = Table(sequence, g);
+    Pages(sequence, g)[0] = pools_[g].Take();
+    table.n_pages = 1;
+  }
 }
 
 Status KvCache::Fork(uint32_t from, uint32_t to) {
   if (from == to || lengths_[to] != 0) return Status::kBadState;
   Clear(to);  // it may hold pages that were reserved and never committed
   lengths_[to] = lengths_[from];
+  source_rows_[to] = source_rows_[from];
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const PageTable& source = Table(from, g);
     PageTable& table = Table(to, g);
-    const uint64_t pages = CeilDiv(lengths_[from], groups_[g].page_tokens);
+    const uint64_t pages =
+        groups_[g].is_source ? source.n_pages : CeilDiv(lengths_[from], groups_[g].page_tokens);
     table.first_page = source.first_page;
     table.n_pages = pages <= source.first_page
                         ? 0
@@ -289,6 +306,7 @@ void KvCache::CopyRow(const RowMove& move) {
     std::memcpy(Pages(move.to, g), source.pages, source.n_pages * sizeof(uint32_t));
   }
   lengths_[move.to] = lengths_[move.from];
+  source_rows_[move.to] = source_rows_[move.from];
 }
 
 Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
@@ -321,6 +339,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
 uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   uint32_t first = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (groups_[g].is_source) continue;
     const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
     first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
@@ -351,6 +370,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
   const uint32_t length = lengths_[sequence] - dropped;
   // A page that moves and is shared gets a copy of its own.
   for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (groups_[g].is_source) continue;
     const PageTable& table = Table(sequence, g);
     const uint64_t moved = (uint64_t{pinned} + dropped) / groups_[g].page_tokens;
     uint32_t copies = 0, sealed_copies = 0;
@@ -364,6 +384,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
     }
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (groups_[g].is_source) continue;
     PageTable& table = Table(sequence, g);
     const uint32_t keep = pinned / groups_[g].page_tokens;
     const uint32_t moved = keep + dropped / groups_[g].page_tokens;

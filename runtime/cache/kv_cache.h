@@ -31,6 +31,7 @@ struct KvCachePlan {
   Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages]: scratch
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
+  Slice source_rows;            // u32 [rows]
   Slice edits;                  // KvEdit [max_edits]
   Slice reorder;                // u32 [2, n_sequences]
   Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
@@ -70,7 +71,12 @@ class KvCache {
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
 
-  // Forgets a sequence; pages that nobody else names are free again.
+  // Forgets a sequence and takes the pages of a new source of so many rows for it. Always fits: a
+  // sequence has one.
+  void TakeSource(uint32_t sequence, uint32_t rows);
+  uint32_t source_rows(uint32_t sequence) const { return source_rows_[sequence]; }
+
+  // Forgets a sequence, its source too; pages that nobody else names are free again.
   void Clear(uint32_t sequence);
   // Makes `to`, which must be empty, a copy of `from` that shares all its pages. kBadState when it
   // is not empty.
@@ -168,6 +174,7 @@ class KvCache {
   uint32_t* numbers_[kMaxKvGroups] = {};
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
+  uint32_t* source_rows_ = nullptr;
   KvEdit* edits_ = nullptr;
   uint32_t* reorder_ = nullptr;
   RowMove* moves_ = nullptr;

@@ -70,6 +70,13 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    &out->sealed, diag);
 }
 
+Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                       const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
+  ARN_TRY(PlanKvGroup(n_layers, n_kv_heads, head_dim, options, layout, out, diag));
+  out->is_source = true;
+  return Status::kOk;
+}
+
 Status PlanStateGroup(uint32_t n_layers, uint32_t state_floats, uint32_t n_slots, Layout* layout,
                       KvGroup* out, Diag* diag) {
   *out = KvGroup();

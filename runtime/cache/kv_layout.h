@@ -24,6 +24,10 @@ struct KvOptions {
 Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
 
+// The same for what layers have of a source: a page for each sequence, with room for all rows.
+Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                       const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
+
 // The same for layers with a state of so many floats, in slots.
 Status PlanStateGroup(uint32_t n_layers, uint32_t state_floats, uint32_t n_slots, Layout* layout,
                       KvGroup* out, Diag* diag);

@@ -10,21 +10,26 @@ bool AliveTogether(const Value& a, const Value& b) {
   return a.first_step <= b.last_step && b.first_step <= a.last_step;
 }
 
-// Gap after each value that kernels may read into.
-uint64_t PaddedBytes(const Value& value, uint32_t rows) {
-  return AlignUp(uint64_t{value.width} * rows * sizeof(float) + kOverreadBytes, kSliceAlign);
+uint64_t ValueBytes(const Program& program, const Value& value) {
+  return value.width * MaxRowsOf(program, value) * sizeof(float);
+}
+
+// With the gap after each value that kernels may read into.
+uint64_t PaddedBytes(const Program& program, const Value& value) {
+  return AlignUp(ValueBytes(program, value) + kOverreadBytes, kSliceAlign);
 }
 
 // The lowest offset where `value` overlaps no placed value that lives at the same time.
-uint64_t LowestOffset(const Value& value, uint64_t bytes, Span<const Value> values,
-                      const bool* placed, uint32_t rows) {
+uint64_t LowestOffset(const Program& program, const Value& value, uint64_t bytes,
+                      const bool* placed) {
+  const Span<const Value> values(program.values.data(), program.values.size());
   uint64_t offset = 0;
   for (bool moved = true; moved;) {
     moved = false;
     for (size_t i = 0; i < values.size(); ++i) {
       const Value& other = values[i];
       if (!placed[i] || !AliveTogether(value, other)) continue;
-      const uint64_t end = other.slice.offset + PaddedBytes(other, rows);
+      const uint64_t end = other.slice.offset + PaddedBytes(program, other);
       if (offset < end && other.slice.offset < offset + bytes) {
         offset = end;
         moved = true;
@@ -36,22 +41,24 @@ uint64_t LowestOffset(const Value& value, uint64_t bytes, Span<const Value> valu
 
 }  // namespace
 
-Status PlanActivations(Span<Value> values, uint32_t rows, Layout* layout) {
+Status PlanActivations(const Program& program, Layout* layout) {
+  const Span<Value> values = program.values;
   if (values.size() > kMaxValues) return Status::kInternal;
   bool placed[kMaxValues] = {};
   uint64_t total = 0;
   for (size_t n = 0; n < values.size(); ++n) {
     size_t largest = values.size();
     for (size_t i = 0; i < values.size(); ++i) {
-      if (!placed[i] && (largest == values.size() || values[i].width > values[largest].width)) {
+      if (!placed[i] && (largest == values.size() ||
+                         ValueBytes(program, values[i]) > ValueBytes(program, values[largest]))) {
         largest = i;
       }
     }
     Value& value = values[largest];
-    const uint64_t bytes = PaddedBytes(value, rows);
+    const uint64_t bytes = PaddedBytes(program, value);
     value.slice.region = Region::kActivations;
-    value.slice.bytes = uint64_t{value.width} * rows * sizeof(float);
-    value.slice.offset = LowestOffset(value, bytes, values, placed, rows);
+    value.slice.bytes = ValueBytes(program, value);
+    value.slice.offset = LowestOffset(program, value, bytes, placed);
     placed[largest] = true;
     total = Max(total, value.slice.offset + bytes);
   }

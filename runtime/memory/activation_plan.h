@@ -7,9 +7,9 @@
 
 namespace arn {
 
-// Sets the slice of every value ([rows, width] f32). Greedy: the largest value first, each at the
+// Sets the slice of every value (f32). Greedy: the largest value first, each at the
 // lowest offset that is free during its lifetime. Quadratic in the number of values, of which a
 // decoder has about ten.
-Status PlanActivations(Span<Value> values, uint32_t rows, Layout* layout);
+Status PlanActivations(const Program& program, Layout* layout);
 
 }  // namespace arn

@@ -93,6 +93,18 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
+Status ApplySourceDefaults(const SourceSpec& source, SessionOptions* options, Diag* diag) {
+  if (options->source_rows > source.max_rows) {
+    return diag->Fail(Status::kBadArgument, "source_rows is %u, the model's source has at most %u",
+                      options->source_rows, source.max_rows);
+  }
+  if (options->source_rows == 0) {
+    const bool is_fixed = source.positions != kNoWeight;
+    options->source_rows = is_fixed ? source.max_rows : Min(source.max_rows, kDefaultSourceTokens);
+  }
+  return Status::kOk;
+}
+
 Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   const uint32_t model_context = model.spec.max_context;
   if (options->context_tokens == 0) {
@@ -119,6 +131,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
                       "kv_page_tokens is %u, expected a power of two in %u..%u",
                       options->kv_page_tokens, kMinKvPageTokens, kMaxKvPageTokens);
   }
+  ARN_TRY(ApplySourceDefaults(model.spec.source, options, diag));
   ARN_TRY(ApplySealingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
@@ -143,6 +156,19 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   return out;
 }
 
+KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
+  KvOptions kv;
+  kv.k_type = OpenType(options.k_type);
+  kv.v_type = OpenType(options.v_type);
+  kv.k_bits = SealedBits(options.k_type);
+  kv.v_bits = SealedBits(options.v_type);
+  kv.group_size = options.kv_group_size;
+  kv.page_tokens = options.kv_page_tokens;
+  kv.n_pages = group.n_pages;
+  kv.n_sealed_pages = group.n_sealed_pages;
+  return kv;
+}
+
 // Rows of a run: a chunk, or one token of each sequence, or all tokens of one.
 uint32_t MaxRows(const SessionOptions& options) {
   if (options.no_cache) return options.context_tokens;
@@ -156,6 +182,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   program.max_rows = MaxRows(options);
   program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
   program.max_context = options.context_tokens;
+  program.max_source_rows = options.source_rows;
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
     plan->values[i] = model.program.values[i];
@@ -169,6 +196,14 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
+    if (group.is_source) {
+      groups[g] = SourceGroupOf(options.max_sequences, options.source_rows);
+      KvOptions kv = PageOptions(options, groups[g]);
+      kv.page_tokens = options.source_rows;
+      ARN_TRY(PlanSourceGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
+                              &plan->kv_groups[g], diag));
+      continue;
+    }
     if (group.state_floats != 0) {
       groups[g] = StateGroupOf(options.max_sequences);
       ARN_TRY(PlanStateGroup(group.n_layers, group.state_floats, groups[g].n_pages, layout,
@@ -176,22 +211,13 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
       continue;
     }
     groups[g] = PlanGroup(group, options, program.max_rows);
-    KvOptions kv;
-    kv.k_type = OpenType(options.k_type);
-    kv.v_type = OpenType(options.v_type);
-    kv.k_bits = SealedBits(options.k_type);
-    kv.v_bits = SealedBits(options.v_type);
-    kv.group_size = options.kv_group_size;
-    kv.page_tokens = options.kv_page_tokens;
-    kv.n_pages = groups[g].n_pages;
-    kv.n_sealed_pages = groups[g].n_sealed_pages;
-    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
-                        &plan->kv_groups[g], diag));
+    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim,
+                        PageOptions(options, groups[g]), layout, &plan->kv_groups[g], diag));
   }
   ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};
   plan->Bind();
-  ARN_TRY(PlanActivations(program.values, program.max_rows, layout));
+  ARN_TRY(PlanActivations(program, layout));
   uint64_t logits = 0;
   if (!CheckedMul(program.max_logit_rows, program.vocab, &logits)) return Status::kOutOfMemory;
   ARN_ASSIGN(program.logits, layout->AddArray(Region::kIo, logits, sizeof(float)));
@@ -204,7 +230,10 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   ARN_ASSIGN(plan->rows, layout->AddArray(Region::kConstants, n, sizeof(SequenceRows)));
   ARN_ASSIGN(plan->growths, layout->AddArray(Region::kConstants, n, sizeof(Growth)));
   ARN_ASSIGN(plan->parts, layout->AddArray(Region::kConstants, n, sizeof(SessionPart)));
-  ARN_ASSIGN(plan->tokens, layout->AddArray(Region::kIo, plan->program.max_rows, sizeof(int32_t)));
+  ARN_ASSIGN(
+      plan->tokens,
+      layout->AddArray(Region::kIo, Max(plan->program.max_rows, plan->program.max_source_rows),
+                       sizeof(int32_t)));
   ARN_ASSIGN(plan->history,
              layout->AddArray(Region::kIo, n * plan->options.context_tokens, sizeof(int32_t)));
   ARN_ASSIGN(plan->beam_sequences, layout->AddArray(Region::kIo, n, sizeof(uint32_t)));
@@ -240,7 +269,7 @@ uint64_t SessionPlan::TotalBytes() const {
 uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
   for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0) continue;
+    if (group.state_floats != 0 || group.is_source) continue;
     const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
     bytes += pages.page_bytes / group.page_tokens;
   }

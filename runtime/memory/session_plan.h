@@ -36,6 +36,7 @@ struct SessionOptions {
   uint32_t prefill_chunk = 0;   // 0: kDefaultPrefillChunk
   uint32_t n_threads = 0;       // 0: as many as there are performance CPUs
   uint32_t kv_page_tokens = 0;  // 0: kDefaultKvPageTokens
+  uint32_t source_rows = 0;     // 0: the model's; tokens at most kDefaultSourceTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // all sequences together; 0: as many as they can have
@@ -46,6 +47,7 @@ struct SessionOptions {
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
+inline constexpr uint32_t kDefaultSourceTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
 inline constexpr uint32_t kDefaultKvPageTokens = 32;
 inline constexpr uint32_t kDefaultKvResidual = 128;
@@ -93,7 +95,8 @@ struct SessionPlan {
   // read for every token.
   bool IsInFile(uint32_t g) const {
     const CacheGroup& group = cache.groups[g];
-    return options.kv_in_file && group.window == 0 && group.chunk == 0 && !group.is_state;
+    return options.kv_in_file && group.window == 0 && group.chunk == 0 && !group.is_state &&
+           !group.is_source;
   }
   // What one more token costs in the long run, before windows apply.
   uint64_t KvBytesPerToken() const;

@@ -3,118 +3,15 @@
 #include <algorithm>
 
 #include "platform/base/arith.h"
-#include "runtime/model/mixer_program.h"
+#include "runtime/model/layer_program.h"
+#include "runtime/model/source_program.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 18;
+constexpr uint32_t kStepsPerLayer = 22;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-
-struct LayerValues {
-  ValueId x, normed, qkv, attention, ffn_normed, gate_up, activated;
-  ValueId route_logits, routes, expert_scratch;  // kNoValue without experts
-  ValueId shared_gate_up, shared_activated;      // kNoValue without a shared one
-  ValueId q;  // of layers that share another's KV; kNoValue when there are none
-  MixerValues mixer;
-};
-
-// One decoder layer: x += post(Wo attention(pre(x))); x += post(Wdown act(Wup pre(x))), where each
-// pre and post is a norm or nothing. In a parallel layer both blocks read the x before either sum.
-void AddLayer(const ModelSpec& spec, uint32_t index, const LayerValues& v, const ValueId* angles,
-              StepList* builder) {
-  const LayerSpec& layer = spec.layers[index];
-  const LayerKindSpec& kind = spec.kinds[layer.kind];
-  Step base;
-  base.layer = static_cast<uint16_t>(index);
-  base.kind = static_cast<uint16_t>(layer.kind);
-  base.group_layer = static_cast<uint16_t>(layer.group_layer);
-  base.epsilon = kind.norm_epsilon;
-  const ValueId qkv = layer.shares_kv ? v.q : v.qkv;
-
-  auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
-    Step step = base;
-    step.op = op;
-    step.in = in;
-    step.out = out;
-    step.weight = weight;
-    step.activation = kind.activation;
-    step.activation_limit = kind.activation_limit;
-    step.accumulate = out == v.x;
-    step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
-    if (op == Op::kRoute || op == Op::kExperts) {
-      step.n_experts = static_cast<uint16_t>(kind.n_experts);
-      step.n_chosen = static_cast<uint16_t>(kind.n_experts_used);
-      step.renormalise = kind.renormalises_routes;
-      step.route_score = kind.route_score;
-      step.weighs_input = kind.routes_weigh_input;
-    }
-    if (op == Op::kExperts) {
-      step.routes = v.routes;
-      step.scratch = v.expert_scratch;
-    }
-    if (op == Op::kAttention) step.sinks = layer.sinks;
-    if (op == Op::kQkvRope) {
-      if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
-      step.q_norm = layer.q_norm;
-      step.k_norm = layer.k_norm;
-    }
-    builder->Add(step);
-  };
-  // x normalised into `out`; x itself when there is no norm.
-  auto pre_norm = [&](ValueId out, WeightId weight, WeightId bias) {
-    if (weight == kNoWeight) return v.x;
-    Step step = base;
-    step.op = Op::kNorm;
-    step.norm_kind = kind.norm;
-    step.in = v.x;
-    step.out = out;
-    step.weight = weight;
-    step.bias = bias;
-    builder->Add(step);
-    return out;
-  };
-  // x += matrix(in), by way of `branch` and a norm when there is one.
-  auto add_block = [&](ValueId in, WeightId matrix, ValueId branch, WeightId norm) {
-    if (norm == kNoWeight) return add(Op::kLinear, in, v.x, matrix);
-    add(Op::kLinear, in, branch, matrix);
-    add(Op::kNorm, branch, v.x, norm);
-  };
-  const ValueId attention_in = pre_norm(v.normed, layer.attention_norm, layer.attention_norm_bias);
-  ValueId ffn_in = kNoValue;
-  if (kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
-  if (kind.mixer.has_state()) {
-    AddMixer(layer, kind, base, attention_in, v.mixer, builder);
-  } else {
-    add(Op::kLinear, attention_in, qkv, layer.qkv);
-    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(Op::kAttention, qkv, v.attention, kNoWeight);
-  }
-  add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
-            layer.attention_post_norm);
-  if (kind.ffn_dim == 0) return;
-  if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
-  if (kind.n_experts != 0) {
-    add(Op::kLinear, ffn_in, v.route_logits, layer.router);
-    add(Op::kRoute, v.route_logits, v.routes, kNoWeight);
-    add(Op::kExperts, ffn_in, v.x, layer.experts);
-    if (kind.shared_ffn_dim == 0) return;
-    add(Op::kLinear, ffn_in, v.shared_gate_up, layer.shared_gate_up);
-    add(Op::kGatedAct, v.shared_gate_up, v.shared_activated, kNoWeight);
-    add(Op::kLinear, v.shared_activated, v.x, layer.shared_down);
-    return;
-  }
-  add(Op::kLinear, ffn_in, v.gate_up, layer.gate_up);
-  ValueId activated = v.activated;
-  if (kind.is_gated) {
-    add(Op::kGatedAct, v.gate_up, activated, kNoWeight);
-  } else {
-    activated = v.gate_up;
-    add(Op::kAct, v.gate_up, kNoValue, kNoWeight);
-  }
-  add_block(activated, layer.down, v.ffn_normed, layer.ffn_post_norm);
-}
 
 // Whether two layers have the same steps: then the values of one live as those of the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -125,7 +22,7 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          spec.kinds[a.kind].n_experts == spec.kinds[b.kind].n_experts &&
          both(a.attention_norm, b.attention_norm) &&
          both(a.attention_post_norm, b.attention_post_norm) && both(a.ffn_norm, b.ffn_norm) &&
-         both(a.ffn_post_norm, b.ffn_post_norm);
+         both(a.ffn_post_norm, b.ffn_post_norm) && both(a.cross_q, b.cross_q);
 }
 
 // The first kind of which it is true; null when there is none.
@@ -175,7 +72,6 @@ Status CheckWidths(const ModelSpec& spec, Diag* diag) {
 }
 
 void AddAttentionValues(const ModelSpec& spec, StepList* builder, LayerValues* v) {
-  v->qkv = v->attention = v->q = kNoValue;
   const LayerKindSpec* kind = FirstMixer(spec, false);
   if (kind == nullptr) return;
   const AttentionKind& shape = kind->attention;
@@ -184,13 +80,14 @@ void AddAttentionValues(const ModelSpec& spec, StepList* builder, LayerValues* v
   v->attention = builder->NewValue("attention", q_width);
   for (const LayerSpec& layer : spec.layers) {
     if (layer.shares_kv && v->q == kNoValue) v->q = builder->NewValue("q", q_width);
+    if (layer.cross_q != kNoWeight && v->cross_q == kNoValue) {
+      v->cross_q = builder->NewValue("cross_q", q_width);
+    }
   }
 }
 
 // Values of the feed-forward part of layers with experts and of those without.
 void AddFeedForwardValues(const ModelSpec& spec, StepList* builder, LayerValues* v) {
-  v->gate_up = v->activated = v->route_logits = v->routes = v->expert_scratch = kNoValue;
-  v->shared_gate_up = v->shared_activated = kNoValue;
   if (const LayerKindSpec* dense = FirstKind(spec, false)) {
     v->gate_up = builder->NewValue("gate_up", (dense->is_gated ? 2 : 1) * dense->ffn_dim);
     if (dense->is_gated) v->activated = builder->NewValue("activated", dense->ffn_dim);
@@ -214,20 +111,24 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
   const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
   const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
   return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
-         kMaxValues * sizeof(Value) + n_kinds * sizeof(AttentionKind) + 3 * kSliceAlign;
+         (SourceSteps(model.source()) + 2 * n_layers) * sizeof(Step) + kMaxValues * sizeof(Value) +
+         (2 * n_kinds + SourceKinds(model.source())) * sizeof(AttentionKind) + 3 * kSliceAlign;
 }
 
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
   *out = Program();
   ARN_TRY(CheckWidths(spec, diag));
   const uint64_t n_layers = spec.layers.size();
-  const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size();
+  const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size() +
+                             SourceSteps(spec.source, n_layers);
   ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
   ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
-  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(spec.kinds.size()));
-  for (size_t i = 0; i < kinds.size(); ++i) kinds[i] = spec.kinds[i].attention;
+  ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(ProgramKinds(spec)));
+  FillKinds(spec, kinds);
 
   StepList builder(steps, values);
+  if (spec.source.exists()) AddSource(spec, &builder);
+  out->n_source_steps = builder.n_steps();
   LayerValues v;
   v.x = builder.NewValue("x", spec.hidden);
   v.normed = builder.NewValue("normed", spec.hidden);
@@ -262,9 +163,12 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     is_uniform = is_uniform && SameSteps(spec, layer, spec.layers[0]);
   }
   for (uint32_t i = 0; i < n_layers; ++i) {
-    AddLayer(spec, i, v, angles, &builder);
+    const LayerSpec& layer = spec.layers[i];
+    const auto n_kinds = static_cast<uint32_t>(spec.kinds.size());
+    const LayerPlace place = {i, layer.kind, n_kinds + layer.kind, false};
+    AddLayer(layer, spec.kinds[layer.kind], place, v, angles, &builder);
     if (i == 0 && is_uniform) {
-      for (ValueId id = 0; id < builder.n_values(); ++id) {
+      for (ValueId id = v.x; id < builder.n_values(); ++id) {
         const bool crosses_layers = id == v.x || std::find(angles, angles + spec.ropes.size(),
                                                            id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);

@@ -10,8 +10,8 @@
 namespace arn {
 
 // Values of any decoder: the residual stream, a layer's intermediates with and without attention
-// and experts, one angle table a rope kind.
-inline constexpr uint32_t kMaxValues = 21 + kMaxRopeKinds;
+// and experts, those of a source, one angle table a rope kind.
+inline constexpr uint32_t kMaxValues = 35 + kMaxRopeKinds;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
 

@@ -10,6 +10,8 @@
 
 namespace arn {
 
+inline constexpr uint32_t kMaxContext = 1u << 24;
+
 inline Status CheckRange(const char* field, uint64_t value, uint64_t low, uint64_t high,
                          Diag* diag) {
   if (value >= low && value <= high) return Status::kOk;
@@ -25,6 +27,12 @@ inline Status CheckFinite(const char* field, float value, Diag* diag) {
 inline Status CheckEpsilon(const char* field, float value, Diag* diag) {
   if (std::isfinite(value) && value >= 0.0f && value <= 1.0f) return Status::kOk;
   return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0..1", field,
+                    static_cast<double>(value));
+}
+
+inline Status CheckSoftcap(const char* field, float value, Diag* diag) {
+  if (std::isfinite(value) && value >= 0.0f) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0 or a positive number", field,
                     static_cast<double>(value));
 }
 

@@ -25,7 +25,8 @@ Status CheckTokenIds(const Bundle& bundle, const Model& model, Diag* diag) {
     return Status::kOk;
   };
   ARN_TRY(check("eos_ids", generation->eos_ids()));
-  return check("bos_ids", generation->bos_ids());
+  ARN_TRY(check("bos_ids", generation->bos_ids()));
+  return check("decoder_start_ids", generation->decoder_start_ids());
 }
 
 Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
@@ -96,6 +97,9 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   if (const fbs::Generation* generation = bundle.index->generation()) {
     if (generation->eos_ids() != nullptr) {
       model->eos_ids = {generation->eos_ids()->data(), generation->eos_ids()->size()};
+    }
+    if (const auto* ids = generation->decoder_start_ids()) {
+      model->start_ids = {ids->data(), ids->size()};
     }
     if (generation->bos_ids() != nullptr && generation->bos_ids()->size() != 0) {
       model->bos_ids = {generation->bos_ids()->data(), generation->bos_ids()->size()};

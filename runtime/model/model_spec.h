@@ -57,6 +57,13 @@ struct LayerSpec {
   WeightId sinks = kNoWeight;
   WeightId shared_gate_up = kNoWeight;
   WeightId shared_down = kNoWeight;
+  WeightId distance_bias = kNoWeight;
+  WeightId cross_norm = kNoWeight;  // this and the following: of layers that attend to a source
+  WeightId cross_norm_bias = kNoWeight;
+  WeightId cross_q = kNoWeight;  // kNoWeight: they do not
+  WeightId cross_kv = kNoWeight;
+  WeightId cross_out = kNoWeight;
+  uint32_t cross_layer = 0;  // index inside the source's group
 };
 
 // Layers whose KV has one shape and that see the same positions share a group of pages; those whose
@@ -64,6 +71,7 @@ struct LayerSpec {
 struct KvGroupSpec {
   uint32_t n_layers = 0;      // those with keys and values, or a state, of their own
   uint32_t state_floats = 0;  // of each layer; 0: keys and values
+  bool is_source = false;     // those of what a sequence attends to beside its own tokens
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;
@@ -78,6 +86,28 @@ struct LongRope {
   Span<const float> inv_freq;
 };
 
+inline constexpr uint32_t kMaxSourceRows = 1u << 20;
+
+// What a sequence attends to beside its own tokens: tokens through the embedding, or features
+// through two convolutions, then layers in which each row sees all.
+struct SourceSpec {
+  uint32_t max_rows = 0;       // 0: there is none
+  uint32_t feature_width = 0;  // of each of the two frames that become a row; 0: tokens
+  WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], the earliest input first
+  WeightId conv2 = kNoWeight;  // [hidden, 3 hidden], of each second row
+  Activation conv_activation = Activation::kGelu;
+  WeightId positions = kNoWeight;
+  Span<const LayerKindSpec> kinds;
+  Span<const LayerSpec> layers;
+  NormKind final_norm_kind = NormKind::kRms;
+  WeightId final_norm = kNoWeight;
+  WeightId final_norm_bias = kNoWeight;
+  float final_norm_epsilon = 0.0f;
+  uint32_t group = 0;  // index into ModelSpec::groups
+
+  bool exists() const { return max_rows != 0; }
+};
+
 struct ModelSpec {
   uint32_t hidden = 0;
   uint32_t vocab = 0;
@@ -89,6 +119,7 @@ struct ModelSpec {
   Span<const Weight> weights;  // by tensor index
   KvGroupSpec groups[kMaxKvGroups];
   uint32_t n_groups = 0;
+  SourceSpec source;
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
   WeightId positions = kNoWeight;

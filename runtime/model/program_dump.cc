@@ -41,6 +41,7 @@ const char* ActivationName(Activation activation) {
     case Activation::kGeluTanh: return "gelu_tanh";
     case Activation::kGelu: return "gelu";
     case Activation::kClampedSwiglu: return "clamped_swiglu";
+    case Activation::kRelu: return "relu";
   }
   return "unknown";
 }
@@ -53,8 +54,9 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
   Writer out(text);
   for (size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
-    out.Print("value %%%zu %s f32[%u, %u] steps %u..%u\n", i, value.name, program.max_rows,
-              value.width, value.first_step, value.last_step);
+    out.Print("value %%%zu %s f32[%llu, %u] steps %u..%u\n", i, value.name,
+              static_cast<unsigned long long>(MaxRowsOf(program, value)), value.width,
+              value.first_step, value.last_step);
   }
   for (size_t i = 0; i < program.ropes.size(); ++i) {
     out.Print("rope %zu dim %u amplitude %.6g\n", i, program.ropes[i].rotary_dim,
@@ -80,7 +82,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     } else {
       out.Print(" rope %u", kind.rope);
     }
-    out.Print(" group %u\n", kind.group);
+    if (kind.group == kNoGroup) {
+      out.Print(" no group\n");
+    } else {
+      out.Print(" group %u%s\n", kind.group, kind.sees_source ? " of the source" : "");
+    }
   }
   for (size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
@@ -94,6 +100,9 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.positions != kNoWeight) out.Print(" positions %s", name(context, step.positions));
     if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
+    if (step.distance_bias != kNoWeight) {
+      out.Print(" distance_bias %s", name(context, step.distance_bias));
+    }
     if (step.sinks != kNoWeight) out.Print(" sinks %s", name(context, step.sinks));
     switch (step.op) {
       case Op::kQkvRope:
@@ -123,6 +132,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
         out.Print(" skip %s steps %%%u mix %%%u group %u layer %u", name(context, step.skip),
                   step.time_steps, step.mix, step.group, step.group_layer);
         break;
+      case Op::kSelfAttention:
+      case Op::kStoreKv: out.Print(" kind %u layer %u", step.kind, step.layer); break;
+      case Op::kUnfold: out.Print(" %u taps", step.n_taps); break;
+      case Op::kFeatures:
+      case Op::kAddPositions:
       case Op::kEmbed:
       case Op::kLinear: break;
     }

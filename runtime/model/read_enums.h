@@ -17,14 +17,16 @@ inline Status ReadNormKind(const char* field, fbs::NormKind kind, NormKind* out,
                     static_cast<unsigned>(kind));
 }
 
-inline Status ReadActivation(fbs::Activation activation, Activation* out, Diag* diag) {
+inline Status ReadActivation(const char* field, fbs::Activation activation, Activation* out,
+                             Diag* diag) {
   switch (activation) {
     case fbs::Activation::Silu: *out = Activation::kSilu; return Status::kOk;
     case fbs::Activation::GeluTanh: *out = Activation::kGeluTanh; return Status::kOk;
     case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
     case fbs::Activation::ClampedSwiglu: *out = Activation::kClampedSwiglu; return Status::kOk;
+    case fbs::Activation::Relu: *out = Activation::kRelu; return Status::kOk;
   }
-  return diag->Fail(Status::kUnsupported, "model.kinds.activation %u is not known to this version",
+  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(activation));
 }
 

@@ -23,6 +23,12 @@ class StepList {
     return id;
   }
 
+  // A value of the source, with so many rows for each row of a run.
+  void MarkSource(ValueId id, uint16_t row_factor) {
+    values_[id].is_source = true;
+    values_[id].row_factor = row_factor;
+  }
+
   void Add(const Step& step) {
     Touch(step.in);
     Touch(step.out);

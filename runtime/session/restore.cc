@@ -7,9 +7,7 @@
 namespace arn {
 
 Status Session::Restore(const StateSource& source) {
-  if (plan_.options.no_cache) {
-    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be restored");
-  }
+  ARN_TRY(CheckHasState("restored"));
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) scratch[g] = cache_.numbers(g);
   const StateTarget target{&plan_, model_.state_hash, scratch};

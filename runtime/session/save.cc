@@ -32,6 +32,17 @@ bool IsNew(const Sampler& sampler) {
 
 }  // namespace
 
+Status Session::CheckHasState(const char* done) const {
+  if (plan_.options.no_cache) {
+    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be %s", done);
+  }
+  if (model_.spec.source.exists()) {
+    return diag_.Fail(Status::kUnsupported, "a session of a model with a source cannot be %s",
+                      done);
+  }
+  return Status::kOk;
+}
+
 uint32_t Session::SequencesToSave() const {
   auto n = static_cast<uint32_t>(sequences_.size());
   while (n > selected_ + 1 && cache_.length(n - 1) == 0 && IsNew(sequences_[n - 1].sampler)) --n;
@@ -58,9 +69,7 @@ void Session::CountState(StateCounts* out) const {
 
 Status Session::SaveBytes(uint64_t* out_bytes) const {
   *out_bytes = 0;
-  if (plan_.options.no_cache) {
-    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be saved");
-  }
+  ARN_TRY(CheckHasState("saved"));
   StateCounts counts;
   CountState(&counts);
   StateLayout layout;
@@ -123,9 +132,7 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
 }
 
 Status Session::Save(const StateSink& sink) {
-  if (plan_.options.no_cache) {
-    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be saved");
-  }
+  ARN_TRY(CheckHasState("saved"));
   ARN_TRY(RunEdits());
   StateCounts counts;
   CountState(&counts);

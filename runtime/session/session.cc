@@ -70,7 +70,15 @@ Status Session::CheckIds(Span<const int32_t> ids) {
   return Status::kOk;
 }
 
+Status Session::CheckSource(uint32_t sequence) {
+  if (plan_.program.n_source_steps == 0 || cache_.source_rows(sequence) != 0) return Status::kOk;
+  return diag_.Fail(Status::kBadState,
+                    "sequence %u has no source: the model attends to one, encode it first",
+                    sequence);
+}
+
 Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
+  ARN_TRY(CheckSource(sequence));
   const uint32_t length = cache_.length(sequence);
   if (plan_.options.overflow != Overflow::kShift && n_tokens > cache_.capacity() - length) {
     return diag_.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
@@ -131,7 +139,8 @@ Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
     const auto n = static_cast<uint32_t>(ids.size());
     std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
     growths[i] = {sequence, n};
-    rows[i] = {n_tokens, n, cache_.length(sequence), cache_.tables(sequence)};
+    rows[i] = {n_tokens, n, cache_.length(sequence), cache_.tables(sequence),
+               cache_.source_rows(sequence)};
     n_tokens += n;
   }
   const Span<const Growth> grown(growths.data(), growths.size());
@@ -153,12 +162,13 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
   std::memcpy(tokens, History(part.sequence), before * sizeof(int32_t));
   std::memcpy(tokens + before, part.ids.data(), added * sizeof(int32_t));
-  cache_.Clear(part.sequence);
+  cache_.Cut(part.sequence, 0);
   const Growth old{part.sequence, before}, whole{part.sequence, before + added};
   const Status reserved = cache_.Reserve(Span<const Growth>(&whole, 1));
   Status status = reserved;
   if (reserved == Status::kOk) {
-    *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence)};
+    *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence),
+                                             cache_.source_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
   }
   cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
@@ -302,7 +312,7 @@ Status Session::Decode(int32_t* out_id) {
 uint64_t Session::WeightBytesPerToken() const {
   const Program& program = plan_.program;
   uint64_t bytes = 0;
-  for (const Step& step : program.steps) {
+  for (const Step& step : StepsOf(program, false)) {
     if (step.op == Op::kEmbed) continue;
     if (step.op == Op::kExperts) {
       bytes += step.n_chosen *
@@ -323,6 +333,10 @@ uint64_t Session::KvBytesReadPerToken() const {
     if (step.op != Op::kAttention) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     const KvGroup& group = program.kv_groups[kind.group];
+    if (kind.sees_source) {
+      bytes += uint64_t{cache_.source_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
+      continue;
+    }
     const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
     const uint64_t seen = length() - first;
     const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;

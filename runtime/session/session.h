@@ -95,6 +95,9 @@ class Session {
   static void Destroy(Session* session);
 
   // arenite.h documents these.
+  Status EncodeIds(Span<const int32_t> ids);
+  // features: f32 [n_frames, width].
+  Status EncodeFeatures(Span<const float> features, uint32_t n_frames, uint32_t width);
   Status Prefill(Span<const int32_t> ids);
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
   Status Logits(const float** out_logits) const;
@@ -153,6 +156,9 @@ class Session {
   Status CheckIds(Span<const int32_t> ids);
   // The sequences exist, and none is named twice.
   Status CheckSequences(Span<const uint32_t> sequences);
+  // kBadState when the model attends to a source and the sequence has none.
+  Status CheckSource(uint32_t sequence);
+  Status Encode(Span<const int32_t> ids, Span<const float> features, uint32_t rows);
   // kContextFull when n tokens cannot follow, whatever is dropped.
   Status CheckRoom(uint32_t sequence, size_t n_tokens);
   // The tokens of a prefill that the next run takes, at least one; shifts when there is no room.
@@ -191,6 +197,8 @@ class Session {
   // How many of `ids` the sequence has at once when it starts after the prefix, if those are more
   // than `kept`; else 0.
   Status CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* view, uint32_t* out);
+  // Whether states of the session can be saved and restored; `done`: for the message.
+  Status CheckHasState(const char* done) const;
   // Sequences that a state holds: up to the last that is not as in a new session.
   uint32_t SequencesToSave() const;
   void CountState(StateCounts* out) const;

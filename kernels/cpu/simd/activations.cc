@@ -43,6 +43,13 @@ struct Gelu {
   }
 };
 
+struct Relu {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hwy::HWY_NAMESPACE::Max(x, hwy::HWY_NAMESPACE::Zero(d));
+  }
+};
+
 // What makes a gated function of one that is applied to the gate alone.
 template <class Function>
 struct TimesUp {
@@ -97,6 +104,7 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
     case Activation::kGeluTanh: GatedRow(TimesUp<GeluTanh>(), in, n, out); return;
     case Activation::kGelu: GatedRow(TimesUp<Gelu>(), in, n, out); return;
     case Activation::kClampedSwiglu: GatedRow(ClampedSwiglu{limit}, in, n, out); return;
+    case Activation::kRelu: GatedRow(TimesUp<Relu>(), in, n, out); return;
   }
 }
 
@@ -106,6 +114,7 @@ void Act(float* x, uint32_t n, Activation activation) {
     case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
     case Activation::kGelu: PlainRow(Gelu(), x, n); return;
     case Activation::kClampedSwiglu: return;  // CheckProgram refuses it
+    case Activation::kRelu: PlainRow(Relu(), x, n); return;
   }
 }
 

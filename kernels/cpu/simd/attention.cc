@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
+#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
 
@@ -195,18 +196,23 @@ class TileRunner {
  public:
   explicit TileRunner(const AttentionTile& tile)
       : tile_(tile),
-        group_(*tile.group),
+        dim_(tile.kind->head_dim),
+        sees_all_(tile.kind->sees_source || tile.k_rows != nullptr),
         s_(PlaceScratch(*tile.kind, tile.scratch, nullptr)),
         queries_(tile.n_rows * tile.n_heads) {}
 
   void Run() {
     LoadQueries();
-    const uint32_t end = tile_.first_position + tile_.n_rows;
-    uint32_t position = FirstSeen(tile_.first_position, *tile_.kind, group_, *tile_.table);
+    const uint32_t end = sees_all_ ? tile_.source_rows : tile_.first_position + tile_.n_rows;
+    uint32_t position =
+        sees_all_ ? 0 : FirstSeen(tile_.first_position, *tile_.kind, *tile_.group, *tile_.table);
     while (position < end) {
-      const uint32_t slot = position % group_.page_tokens;
-      const uint32_t n = Min(Min(kTileTokens, group_.page_tokens - slot), end - position);
-      RunTokens(position, slot, n);
+      uint32_t n = Min(kTileTokens, end - position);
+      if (tile_.k_rows == nullptr) {
+        const uint32_t page_tokens = tile_.group->page_tokens;
+        n = Min(n, page_tokens - position % page_tokens);
+      }
+      RunTokens(position, n);
       position += n;
     }
     StoreOutput();
@@ -214,13 +220,13 @@ class TileRunner {
 
  private:
   uint32_t RowOf(uint32_t query) const { return query / tile_.n_heads; }
+  uint32_t HeadOf(uint32_t query) const { return tile_.first_head + query % tile_.n_heads; }
   const float* QueryAt(uint32_t query) const {
-    return tile_.q + RowOf(query) * tile_.q_stride +
-           size_t{tile_.first_head + query % tile_.n_heads} * group_.head_dim;
+    return tile_.q + RowOf(query) * tile_.q_stride + size_t{HeadOf(query)} * dim_;
   }
 
   void LoadQueries() {
-    const size_t dim = group_.head_dim, stride = s_.stride;
+    const size_t dim = dim_, stride = s_.stride;
     for (uint32_t q = 0; q < queries_; ++q) {
       const float* from = QueryAt(q);
       float* to = s_.q + q * stride;
@@ -233,38 +239,73 @@ class TileRunner {
     if (tile_.sinks == nullptr) return;
     // As a token whose value is zero.
     for (uint32_t q = 0; q < queries_; ++q) {
-      s_.max[q] = tile_.sinks[tile_.first_head + q % tile_.n_heads];
+      s_.max[q] = tile_.sinks[HeadOf(q)];
       s_.total[size_t{q} * kMaxLanes] = 1.0f;
     }
   }
 
-  // Positions [position, position + n), which lie in one page from `slot` on.
-  void RunTokens(uint32_t position, uint32_t slot, uint32_t n) {
-    const KvHeadPage page = KvPageAt(group_, tile_.pools, KvPageOf(group_, *tile_.table, position),
+  // Positions [position, position + n), which lie in one page.
+  void RunTokens(uint32_t position, uint32_t n) {
+    if (tile_.k_rows != nullptr) {
+      const Rows k = RowsAt(tile_.k_rows, position, n, s_.k);
+      AddTokens(position, n, k, nullptr, nullptr);
+      return AddValues(RowsAt(tile_.v_rows, position, n, s_.v), n);
+    }
+    const KvGroup& group = *tile_.group;
+    const uint32_t slot = position % group.page_tokens;
+    const KvHeadPage page = KvPageAt(group, tile_.pools, KvPageOf(group, *tile_.table, position),
                                      tile_.group_layer, tile_.kv_head);
-    const size_t stride = s_.stride, dim = AlignUp(group_.head_dim, kLanes);
     const float* k_scales = ScalesOf(page.k);
     const float* v_scales = ScalesOf(page.v);
-    const Rows k = LoadRows(group_, true, page.k, slot, n, s_.k, stride);
+    const Rows k = LoadRows(group, true, page.k, slot, n, s_.k, s_.stride);
+    AddTokens(position, n, k, k_scales == nullptr ? nullptr : k_scales + slot,
+              v_scales == nullptr ? nullptr : v_scales + slot);
+    AddValues(LoadRows(group, false, page.v, slot, n, s_.v, s_.stride), n);
+  }
+
+  // Rows of floats that are not in pages; where they are when they have whole vectors.
+  Rows RowsAt(const float* rows, uint32_t first, uint32_t n, float* scratch) const {
+    const float* from = rows + first * tile_.q_stride;
+    if (dim_ % kLanes == 0) return {from, tile_.q_stride};
+    for (uint32_t t = 0; t < n; ++t) {
+      float* to = scratch + t * s_.stride;
+      std::memcpy(to, from + t * tile_.q_stride, dim_ * sizeof(float));
+      for (size_t i = dim_; i < s_.stride; ++i) to[i] = 0.0f;
+    }
+    return {scratch, s_.stride};
+  }
+
+  // Scores and softmax of some tokens; their scales, when there are any.
+  void AddTokens(uint32_t position, uint32_t n, const Rows& k, const float* k_scales,
+                 const float* v_scales) {
+    const size_t stride = s_.stride, dim = AlignUp(dim_, kLanes);
     for (uint32_t q = 0; q < queries_; ++q) {
       float* scores = s_.scores + q * kTileTokens;
       // What this query sees of the tile.
       const uint32_t own = tile_.first_position + RowOf(q);
-      const uint32_t from =
-          Max(FirstVisible(own, tile_.kind->window, tile_.kind->chunk), position) - position;
-      const uint32_t to = Min(own + 1, position + n);
+      const uint32_t first =
+          sees_all_ ? 0 : FirstVisible(own, tile_.kind->window, tile_.kind->chunk);
+      const uint32_t from = Max(first, position) - position;
+      const uint32_t to = sees_all_ ? position + n : Min(own + 1, position + n);
       if (to <= position || from >= to - position) {
         std::memset(scores, 0, kTileTokens * sizeof(float));
         continue;
       }
       Dot(s_.q + q * stride, k, n, dim, scores);
-      if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
+      if (k_scales != nullptr) Scale(k_scales, n, scores);
+      if (tile_.distance_bias != nullptr) AddDistanceBias(HeadOf(q), own, position, n, scores);
       if (tile_.kind->softcap != 0.0f) Cap(tile_.kind->softcap, scores);
       Softmax(scores, from, to - position, s_.max + q, s_.total + q * kMaxLanes,
               s_.sums + q * stride, stride);
-      if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
+      if (v_scales != nullptr) Scale(v_scales, n, scores);
     }
-    AddValues(LoadRows(group_, false, page.v, slot, n, s_.v, stride), n, dim);
+  }
+
+  void AddDistanceBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
+                       float* scores) const {
+    const DistanceBias bias = {tile_.distance_bias, tile_.n_distances, tile_.kind->n_heads,
+                               tile_.k_rows != nullptr};
+    for (uint32_t t = 0; t < n; ++t) scores[t] += bias.Of(query, position + t, head);
   }
 
   // All of a tile's scores: those of no token may become anything.
@@ -281,8 +322,8 @@ class TileRunner {
     for (size_t i = 0; i < n; ++i) x[i] *= factors[i];
   }
 
-  void AddValues(const Rows& v, uint32_t n, size_t dim) {
-    const size_t stride = s_.stride;
+  void AddValues(const Rows& v, uint32_t n) {
+    const size_t stride = s_.stride, dim = AlignUp(dim_, kLanes);
     constexpr size_t kBlock = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
     uint32_t q = 0;
     for (; q + kBlock <= queries_; q += kBlock) {
@@ -295,18 +336,18 @@ class TileRunner {
 
   void StoreOutput() {
     const D d;
-    const size_t dim = group_.head_dim;
+    const size_t dim = dim_;
     for (uint32_t q = 0; q < queries_; ++q) {
       const float inverse = 1.0f / hn::ReduceSum(d, hn::LoadU(d, s_.total + q * kMaxLanes));
       const float* from = s_.sums + q * s_.stride;
-      float* to = tile_.out + RowOf(q) * tile_.out_stride +
-                  size_t{tile_.first_head + q % tile_.n_heads} * dim;
+      float* to = tile_.out + RowOf(q) * tile_.out_stride + size_t{HeadOf(q)} * dim;
       for (size_t i = 0; i < dim; ++i) to[i] = from[i] * inverse;
     }
   }
 
   const AttentionTile& tile_;
-  const KvGroup& group_;
+  const size_t dim_;
+  const bool sees_all_;
   const AttentionScratch s_;
   const uint32_t queries_;
 };

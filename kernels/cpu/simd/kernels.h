@@ -69,7 +69,15 @@ struct AttentionTile {
   size_t q_stride;
   float* out;
   size_t out_stride;
-  const float* sinks;  // [all heads], or null
+  const float* sinks;          // [all heads], or null
+  const float* distance_bias;  // as Step's, or null
+  uint32_t n_distances;
+  // Of kinds with sees_source, and with k_rows: what every query sees.
+  uint32_t source_rows;
+  // Keys and values as rows of floats instead of pages, those of kv_head: of row r at
+  // k_rows + r * q_stride.
+  const float* k_rows;
+  const float* v_rows;
   std::byte* scratch;  // AttentionScratchBytes(kind)
 };
 using AttentionFn = void (*)(const AttentionTile& tile);

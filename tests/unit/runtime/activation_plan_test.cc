@@ -22,7 +22,10 @@ TEST(ActivationPlan_Random, AliveTogether_NeverOverlap) {
     }
     const uint32_t rows = 1 + random() % 9;
     Layout layout;
-    ASSERT_EQ(Status::kOk, PlanActivations({values.data(), values.size()}, rows, &layout));
+    Program program;
+    program.values = {values.data(), values.size()};
+    program.max_rows = rows;
+    ASSERT_EQ(Status::kOk, PlanActivations(program, &layout));
     for (size_t i = 0; i < values.size(); ++i) {
       const Value& a = values[i];
       EXPECT_EQ(Region::kActivations, a.slice.region);
@@ -48,7 +51,10 @@ TEST(ActivationPlan_Disjoint, Lifetimes_ShareBytes) {
   values[1].first_step = 2;
   values[1].last_step = 3;
   Layout layout;
-  ASSERT_EQ(Status::kOk, PlanActivations(values, 10, &layout));
+  Program program;
+  program.values = values;
+  program.max_rows = 10;
+  ASSERT_EQ(Status::kOk, PlanActivations(program, &layout));
   EXPECT_EQ(values[0].slice.offset, values[1].slice.offset);
 }
 

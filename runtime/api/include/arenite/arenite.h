@@ -134,11 +134,18 @@ typedef struct arn_model_info {
                              (arn_model_prefix, arn_session_use_prefix) */
   uint32_t n_bos_ids;
   const uint32_t* bos_ids;
+  /* Models that attend to a source beside their own tokens (arn_session_encode_ids, .._features):
+   */
+  uint32_t source_rows; /* it has at most; 0: there is none */
+  uint32_t
+      source_feature_width; /* of each frame, two of which are a row; 0: the source is tokens */
+  uint32_t n_start_ids;     /* what the tokens of such a sequence begin with */
+  const uint32_t* start_ids;
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0, 0, 0, NULL                                                          \
+        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL                                           \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
 
@@ -306,11 +313,13 @@ typedef struct arn_session_options {
   uint32_t kv_residual;    /* INT4, INT2: tokens that stay int8; 0: 128 */
   uint32_t kv_group_size;  /* INT4, INT2: tokens (keys) and channels (values) that share a range, a
                               divisor of kv_page_tokens; 0: 32 or a page */
+  uint32_t source_rows; /* of models with a source: rows of it that a sequence has room for; 0: the
+                           model's, of tokens at most 512 */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0                                                                       \
+        ARN_KV_AS_KEYS, 0, 0, 0                                                                    \
   }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
@@ -384,6 +393,17 @@ ARN_API void arn_session_destroy(arn_session* session);
 
 /* The sentence that explains the last failure of a call on this session; "" if none. */
 ARN_API const char* arn_session_last_error(const arn_session* session);
+
+/* The source of the selected sequence: what its tokens attend to besides each other, computed once.
+ * A sequence gets a new one at any time; its tokens are forgotten then, as arn_session_reset
+ * forgets both. Forks share it. Tokens can be run once it is there (else ARN_BAD_STATE). n_ids: 1
+ * to source_rows. ARN_UNSUPPORTED when the model has no source, or one of features. */
+ARN_API arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids);
+/* The same for a source of features: f32 [n_frames, width], frame by frame; n_frames is even, at
+ * most 2 * source_rows; width is the model's source_feature_width. The caller keeps the features,
+ * they are read during the call only. */
+ARN_API arn_status arn_session_encode_features(arn_session* session, const float* features,
+                                               uint32_t n_frames, uint32_t width);
 
 /* Appends tokens to the sequence and runs them in chunks. Afterwards the logits of the last one are
  * there. ARN_CONTEXT_FULL and ARN_BAD_TOKEN change nothing. ARN_CANCELLED keeps the chunks that

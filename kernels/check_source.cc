@@ -1,0 +1,180 @@
+#include "kernels/check_source.h"
+
+namespace arn {
+namespace {
+
+class Checker {
+ public:
+  Checker(const Program& program, const Step& step, uint32_t index, Diag* diag)
+      : program_(program), step_(step), index_(index), diag_(diag) {}
+
+  Status Run() {
+    if (index_ >= program_.n_source_steps) {
+      return Bad("place in the program", index_, program_.n_source_steps);
+    }
+    if (step_.op == Op::kFeatures) return Exists("output", step_.out);
+    if (step_.op == Op::kUnfold) return Unfold();
+    if (step_.op == Op::kAddPositions) return AddPositions();
+    if (step_.op == Op::kSelfAttention) return SelfAttention();
+    return StoreKv();
+  }
+
+  Status Values() {
+    const bool is_source = index_ < program_.n_source_steps;
+    uint32_t factor = 0;
+    for (ValueId id : {step_.in, step_.out, step_.angles, step_.routes, step_.scratch}) {
+      if (id >= program_.values.size()) continue;
+      const Value& value = program_.values[id];
+      if (value.is_source != is_source) return Bad("value's part", id, is_source ? 1 : 0);
+      if (value.row_factor == 0 || (!is_source && value.row_factor != 1)) {
+        return Bad("rows' factor", value.row_factor, 1);
+      }
+      if (factor != 0 && value.row_factor != factor && step_.op != Op::kUnfold) {
+        return Bad("rows' factor", value.row_factor, factor);
+      }
+      factor = value.row_factor;
+    }
+    const bool takes_factors = step_.op == Op::kFeatures || step_.op == Op::kUnfold ||
+                               step_.op == Op::kLinear || step_.op == Op::kAct;
+    if (!takes_factors && factor > 1) return Bad("rows' factor", factor, 1);
+    if (is_source &&
+        (step_.op == Op::kLogits || step_.op == Op::kQkvRope || step_.op == Op::kAttention ||
+         step_.op == Op::kConv || step_.op == Op::kScan || step_.op == Op::kExperts)) {
+      return diag_->Fail(Status::kUnsupported,
+                         "program step %u (%s, layer %u): not possible for a source", index_,
+                         OpName(step_.op), step_.layer);
+    }
+    return Status::kOk;
+  }
+
+ private:
+  Status Bad(const char* what, uint64_t found, uint64_t expected) {
+    return diag_->Fail(Status::kBadArgument,
+                       "program step %u (%s, layer %u): %s is %llu, expected %llu", index_,
+                       OpName(step_.op), step_.layer, what, static_cast<unsigned long long>(found),
+                       static_cast<unsigned long long>(expected));
+  }
+  Status Equals(const char* what, uint64_t found, uint64_t expected) {
+    return found == expected ? Status::kOk : Bad(what, found, expected);
+  }
+  Status Exists(const char* what, ValueId id) {
+    return id < program_.values.size() ? Status::kOk : Bad(what, id, program_.values.size());
+  }
+  const Value& ValueOf(ValueId id) const { return program_.values[id]; }
+
+  Status Unfold() {
+    ARN_TRY(Exists("input", step_.in));
+    ARN_TRY(Exists("output", step_.out));
+    if (step_.in == step_.out) return Bad("output", step_.out, kNoValue);
+    if (step_.n_taps % 2 == 0) return Bad("taps", step_.n_taps, step_.n_taps + 1u);
+    const Value &in = ValueOf(step_.in), &out = ValueOf(step_.out);
+    if (out.row_factor == 0 || in.row_factor % out.row_factor != 0) {
+      return Bad("rows' factor", in.row_factor, out.row_factor);
+    }
+    return Equals("output width", out.width, uint64_t{step_.n_taps} * in.width);
+  }
+
+  Status AddPositions() {
+    ARN_TRY(Exists("input", step_.in));
+    if (step_.positions >= program_.weights.size()) {
+      return Bad("positions", step_.positions, program_.weights.size());
+    }
+    const Weight& weight = program_.weights[step_.positions];
+    if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows) {
+      return Bad("positions' dtype", static_cast<uint32_t>(weight.dtype), 0);
+    }
+    if (weight.rows < program_.max_source_rows) {
+      return Bad("positions", weight.rows, program_.max_source_rows);
+    }
+    return Equals("positions' width", weight.cols, ValueOf(step_.in).width);
+  }
+
+  Status SelfAttention() {
+    ARN_TRY(Exists("input", step_.in));
+    ARN_TRY(Exists("output", step_.out));
+    ARN_TRY(Kind());
+    const AttentionKind& kind = program_.kinds[step_.kind];
+    ARN_TRY(Equals("input width", ValueOf(step_.in).width,
+                   uint64_t{kind.n_heads + 2 * kind.n_kv_heads} * kind.head_dim));
+    return Equals("output width", ValueOf(step_.out).width, uint64_t{kind.n_heads} * kind.head_dim);
+  }
+
+  Status StoreKv() {
+    ARN_TRY(Exists("input", step_.in));
+    ARN_TRY(Kind());
+    const AttentionKind& kind = program_.kinds[step_.kind];
+    if (kind.group >= program_.kv_groups.size()) {
+      return Bad("group", kind.group, program_.kv_groups.size());
+    }
+    const KvGroup& group = program_.kv_groups[kind.group];
+    if (!group.is_source) return Bad("group of a source", kind.group, 1);
+    if (step_.group_layer >= group.n_layers) {
+      return Bad("group_layer", step_.group_layer, group.n_layers);
+    }
+    return Equals("input width", ValueOf(step_.in).width,
+                  uint64_t{2 * kind.n_kv_heads} * kind.head_dim);
+  }
+
+  Status Kind() {
+    if (step_.kind >= program_.kinds.size()) return Bad("kind", step_.kind, program_.kinds.size());
+    return program_.kinds[step_.kind].n_heads == 0 ? Bad("heads", 0, 1) : Status::kOk;
+  }
+
+  const Program& program_;
+  const Step& step_;
+  const uint32_t index_;
+  Diag* diag_;
+};
+
+}  // namespace
+
+Status CheckSourceStep(const Program& program, const Step& step, uint32_t index, Diag* diag) {
+  return Checker(program, step, index, diag).Run();
+}
+
+Status CheckSourceValues(const Program& program, const Step& step, uint32_t index, Diag* diag) {
+  return Checker(program, step, index, diag).Values();
+}
+
+Status CheckSourceTable(const Program& program, uint32_t group, const SequenceRows& sequence,
+                        Diag* diag) {
+  const KvGroup& g = program.kv_groups[group];
+  const PageTable& table = sequence.tables[group];
+  if (sequence.source_rows == 0) {
+    return diag->Fail(Status::kBadState, "the sequence has no source to attend to");
+  }
+  if (table.pages == nullptr || table.n_pages == 0 || table.first_page != 0 ||
+      table.pages[0] >= g.open.n_pages || sequence.source_rows > g.page_tokens) {
+    return diag->Fail(Status::kInternal, "KV group %u: no page for a source of %u rows", group,
+                      sequence.source_rows);
+  }
+  return Status::kOk;
+}
+
+Status CheckSourceRun(const Program& program, const RunArgs& args, Diag* diag) {
+  if (args.sequences.size() != 1 || args.sequences[0].first_row != 0 ||
+      args.sequences[0].first_position != 0 || args.logit_rows != LogitRows::kNone ||
+      program.n_source_steps == 0) {
+    return diag->Fail(Status::kBadArgument, "the source of one sequence runs alone");
+  }
+  const SequenceRows& s = args.sequences[0];
+  if (s.n_rows == 0 || s.n_rows > program.max_source_rows || s.source_rows != s.n_rows) {
+    return diag->Fail(Status::kBadArgument, "a source of %u rows; 1 to %u are possible", s.n_rows,
+                      program.max_source_rows);
+  }
+  const Step& first = program.steps[0];
+  const Value& value = program.values[first.out];
+  const uint64_t floats = uint64_t{s.n_rows} * value.row_factor * value.width;
+  const bool has_features = first.op == Op::kFeatures;
+  if (args.features.size() != (has_features ? floats : 0) ||
+      args.tokens.size() != (has_features ? 0 : s.n_rows)) {
+    return diag->Fail(Status::kBadArgument, "a source of %u rows with %zu features and %zu tokens",
+                      s.n_rows, args.features.size(), args.tokens.size());
+  }
+  for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
+    if (program.kv_groups[g].is_source) ARN_TRY(CheckSourceTable(program, g, s, diag));
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

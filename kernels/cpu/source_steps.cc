@@ -1,0 +1,137 @@
+// The steps of what a sequence attends to beside its own tokens. All rows are those of one
+// sequence.
+#include <cstring>
+
+#include "kernels/check.h"
+#include "kernels/cpu/state.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+// Elements that are worth a thread of their own: some microseconds of work.
+constexpr uint32_t kElementsPerTask = 16 * 1024;
+
+uint32_t WidthOf(const State& state, ValueId id) { return state.program->values[id].width; }
+uint32_t RowFactorOf(const State& state, ValueId id) {
+  return state.program->values[id].row_factor;
+}
+float* DataOf(const State& state, ValueId id) {
+  return state.memory.As<float>(state.program->values[id].slice);
+}
+
+// body(row) for the rows of a value, of so many elements each.
+template <typename Body>
+void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body) {
+  const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));
+  state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) body(static_cast<uint32_t>(i));
+  });
+}
+
+void RunUnfold(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t width = WidthOf(state, step.in), out_width = WidthOf(state, step.out);
+  const uint32_t in_rows = RunRows(args) * RowFactorOf(state, step.in);
+  const uint32_t out_rows = RunRows(args) * RowFactorOf(state, step.out);
+  const uint32_t stride = RowFactorOf(state, step.in) / RowFactorOf(state, step.out);
+  const float* in = DataOf(state, step.in);
+  float* out = DataOf(state, step.out);
+  ForRows(state, out_rows, out_width, [&](uint32_t row) {
+    for (uint32_t t = 0; t < step.n_taps; ++t) {
+      const int64_t from = int64_t{row} * stride + t - step.n_taps / 2;
+      float* to = out + uint64_t{row} * out_width + uint64_t{t} * width;
+      if (from < 0 || from >= int64_t{in_rows}) {
+        std::memset(to, 0, width * sizeof(float));
+      } else {
+        std::memcpy(to, in + static_cast<uint64_t>(from) * width, width * sizeof(float));
+      }
+    }
+  });
+}
+
+void RunAddPositions(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t width = WidthOf(state, step.in);
+  const auto* positions =
+      reinterpret_cast<const float*>(state.program->weights[step.positions].data);
+  float* x = DataOf(state, step.in);
+  ForRows(state, RunRows(args), width, [&](uint32_t row) {
+    for (uint64_t i = uint64_t{row} * width; i < (uint64_t{row} + 1) * width; ++i) {
+      x[i] += positions[i];
+    }
+  });
+}
+
+// One task is a tile of rows and the query heads of one kv head.
+void RunSelfAttention(const State& state, const Step& step, const RunArgs& args) {
+  const Program& program = *state.program;
+  const AttentionKind& kind = program.kinds[step.kind];
+  const uint32_t heads = kind.n_heads / kind.n_kv_heads, rows = RunRows(args);
+  const uint32_t tile_rows = Max<uint32_t>(1, AttentionTileQueries(kind) / heads);
+  AttentionTile base = {};
+  base.kind = &kind;
+  base.n_heads = heads;
+  base.q_stride = WidthOf(state, step.in);
+  base.out_stride = WidthOf(state, step.out);
+  base.source_rows = rows;
+  if (step.distance_bias != kNoWeight) {
+    const Weight& bias = program.weights[step.distance_bias];
+    base.distance_bias = reinterpret_cast<const float*>(bias.data);
+    base.n_distances = bias.rows;
+  }
+  const float* qkv = DataOf(state, step.in);
+  const float* keys = qkv + uint64_t{kind.n_heads} * kind.head_dim;
+  const float* values = keys + uint64_t{kind.n_kv_heads} * kind.head_dim;
+  const size_t n_tiles = CeilDiv(rows, tile_rows);
+  state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
+    AttentionTile a = base;
+    a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
+    a.first_head = a.kv_head * heads;
+    a.first_position = static_cast<uint32_t>(task / kind.n_kv_heads) * tile_rows;
+    a.n_rows = Min(tile_rows, rows - a.first_position);
+    a.k_rows = keys + uint64_t{a.kv_head} * kind.head_dim;
+    a.v_rows = values + uint64_t{a.kv_head} * kind.head_dim;
+    a.q = qkv + a.first_position * base.q_stride;
+    a.out = DataOf(state, step.out) + a.first_position * base.out_stride;
+    a.scratch = state.scratch + thread * state.thread_scratch_bytes;
+    state.simd.attention(a);
+  });
+}
+
+// As the part of kQkvRope that is left without queries.
+void RunStoreKv(const State& state, const Step& step, const RunArgs& args) {
+  AttentionKind kind = state.program->kinds[step.kind];
+  kind.n_heads = 0;
+  const KvGroup& group = state.program->kv_groups[kind.group];
+  QkvRopeArgs base = {};
+  base.kind = &kind;
+  base.group = &group;
+  base.pools = KvPoolsOf(group, state.memory);
+  base.table = &args.sequences[0].tables[kind.group];
+  base.group_layer = step.group_layer;
+  const uint32_t width = WidthOf(state, step.in);
+  float* kv = DataOf(state, step.in);
+  ForRows(state, RunRows(args), width, [&](uint32_t row) {
+    QkvRopeArgs a = base;
+    a.position = row;
+    state.simd.qkv_rope(a, kv + uint64_t{row} * width);
+  });
+}
+
+}  // namespace
+
+void RunSourceStep(const State& state, const Step& step, const RunArgs& args) {
+  if (step.op == Op::kFeatures) {
+    std::memcpy(DataOf(state, step.out), args.features.data(),
+                args.features.size() * sizeof(float));
+  } else if (step.op == Op::kUnfold) {
+    RunUnfold(state, step, args);
+  } else if (step.op == Op::kAddPositions) {
+    RunAddPositions(state, step, args);
+  } else if (step.op == Op::kSelfAttention) {
+    RunSelfAttention(state, step, args);
+  } else {
+    RunStoreKv(state, step, args);
+  }
+}
+
+}  // namespace arn::cpu

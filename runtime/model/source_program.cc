@@ -1,0 +1,153 @@
+#include "runtime/model/source_program.h"
+
+#include "runtime/model/layer_program.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kStepsPerSourceLayer = 8;
+constexpr uint64_t kStepsOutsideSourceLayers = 9;
+constexpr uint16_t kTaps = 3;
+
+// Values of the source are written and read by its steps alone.
+ValueId NewSourceValue(const char* name, uint32_t width, uint16_t row_factor, StepList* steps) {
+  const ValueId id = steps->NewValue(name, width);
+  steps->MarkSource(id, row_factor);
+  return id;
+}
+
+Step StepOf(Op op, ValueId in, ValueId out, WeightId weight) {
+  Step step;
+  step.op = op;
+  step.in = in;
+  step.out = out;
+  step.weight = weight;
+  return step;
+}
+
+// A convolution of three neighbours and its activation: in -> out, which has the rows of `out`.
+void AddConvolution(ValueId in, ValueId unfolded, ValueId out, WeightId weight,
+                    Activation activation, StepList* steps) {
+  Step unfold = StepOf(Op::kUnfold, in, unfolded, kNoWeight);
+  unfold.n_taps = kTaps;
+  steps->Add(unfold);
+  steps->Add(StepOf(Op::kLinear, unfolded, out, weight));
+  Step act = StepOf(Op::kAct, out, kNoValue, kNoWeight);
+  act.activation = activation;
+  steps->Add(act);
+}
+
+// Two frames become a row of x.
+void AddFeatures(const SourceSpec& source, uint32_t hidden, ValueId x, StepList* steps) {
+  const uint32_t width = source.feature_width;
+  const ValueId frames = NewSourceValue("frames", width, 2, steps);
+  const ValueId first = NewSourceValue("unfolded", kTaps * width, 2, steps);
+  const ValueId convolved = NewSourceValue("convolved", hidden, 2, steps);
+  const ValueId second = NewSourceValue("unfolded", kTaps * hidden, 1, steps);
+  steps->Add(StepOf(Op::kFeatures, kNoValue, frames, kNoWeight));
+  AddConvolution(frames, first, convolved, source.conv1, source.conv_activation, steps);
+  AddConvolution(convolved, second, x, source.conv2, source.conv_activation, steps);
+}
+
+LayerValues NewLayerValues(const SourceSpec& source, uint32_t hidden, StepList* steps) {
+  const LayerKindSpec& kind = source.kinds[0];
+  const AttentionKind& a = kind.attention;
+  LayerValues v;
+  v.x = NewSourceValue("source", hidden, 1, steps);
+  v.normed = NewSourceValue("source_normed", hidden, 1, steps);
+  v.qkv = NewSourceValue("source_qkv", (a.n_heads + 2 * a.n_kv_heads) * a.head_dim, 1, steps);
+  v.attention = NewSourceValue("source_attention", a.n_heads * a.head_dim, 1, steps);
+  v.ffn_normed = NewSourceValue("source_ffn_normed", hidden, 1, steps);
+  if (kind.ffn_dim == 0) return v;
+  v.gate_up = NewSourceValue("source_gate_up", (kind.is_gated ? 2 : 1) * kind.ffn_dim, 1, steps);
+  if (kind.is_gated) v.activated = NewSourceValue("source_activated", kind.ffn_dim, 1, steps);
+  return v;
+}
+
+// What each layer of the decoder makes of the source, stored one after the other.
+void AddCross(const ModelSpec& spec, ValueId source, StepList* steps) {
+  const AttentionKind& shape = spec.kinds[0].attention;
+  const ValueId kv = NewSourceValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, 1, steps);
+  for (uint32_t i = 0; i < spec.layers.size(); ++i) {
+    const LayerSpec& layer = spec.layers[i];
+    if (layer.cross_q == kNoWeight) continue;
+    Step linear = StepOf(Op::kLinear, source, kv, layer.cross_kv);
+    linear.layer = static_cast<uint16_t>(i);
+    steps->Add(linear);
+    Step store = StepOf(Op::kStoreKv, kv, kNoValue, kNoWeight);
+    store.layer = static_cast<uint16_t>(i);
+    store.kind = static_cast<uint16_t>(spec.kinds.size() + layer.kind);
+    store.group_layer = static_cast<uint16_t>(layer.cross_layer);
+    steps->Add(store);
+  }
+}
+
+}  // namespace
+
+uint64_t ProgramKinds(const ModelSpec& spec) {
+  return spec.source.exists() ? 2 * spec.kinds.size() + spec.source.kinds.size()
+                              : spec.kinds.size();
+}
+
+void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
+  const size_t n = spec.kinds.size();
+  for (size_t i = 0; i < n; ++i) out[i] = spec.kinds[i].attention;
+  if (!spec.source.exists()) return;
+  for (size_t i = 0; i < n; ++i) {
+    AttentionKind& cross = out[n + i];
+    cross = spec.kinds[i].attention;
+    cross.window = cross.chunk = 0;
+    cross.rope = kNoRope;
+    cross.temperature = 0.0f;
+    cross.sees_source = true;
+    cross.group = spec.source.group;
+  }
+  for (size_t i = 0; i < spec.source.kinds.size(); ++i) {
+    out[2 * n + i] = spec.source.kinds[i].attention;
+  }
+}
+
+uint64_t SourceKinds(const fbs::Source* source) {
+  return source == nullptr || source->kinds() == nullptr ? 0 : source->kinds()->size();
+}
+
+uint64_t SourceSteps(const SourceSpec& source, uint64_t n_layers) {
+  if (!source.exists()) return 0;
+  return source.layers.size() * kStepsPerSourceLayer + 2 * n_layers + kStepsOutsideSourceLayers;
+}
+
+uint64_t SourceSteps(const fbs::Source* source) {
+  if (source == nullptr || source->layers() == nullptr) return 0;
+  return source->layers()->size() * kStepsPerSourceLayer + kStepsOutsideSourceLayers;
+}
+
+void AddSource(const ModelSpec& spec, StepList* steps) {
+  const SourceSpec& source = spec.source;
+  const LayerValues v = NewLayerValues(source, spec.hidden, steps);
+  if (source.feature_width != 0) {
+    AddFeatures(source, spec.hidden, v.x, steps);
+  } else {
+    Step embed = StepOf(Op::kEmbed, kNoValue, v.x, spec.embedding);
+    embed.factor = spec.embedding_factor;
+    steps->Add(embed);
+  }
+  if (source.positions != kNoWeight) {
+    Step add = StepOf(Op::kAddPositions, v.x, kNoValue, kNoWeight);
+    add.positions = source.positions;
+    steps->Add(add);
+  }
+  const auto first_kind = static_cast<uint32_t>(2 * spec.kinds.size());
+  for (uint32_t i = 0; i < source.layers.size(); ++i) {
+    const LayerSpec& layer = source.layers[i];
+    const LayerPlace place = {i, first_kind + layer.kind, 0, true};
+    AddLayer(layer, source.kinds[layer.kind], place, v, nullptr, steps);
+  }
+  Step norm = StepOf(Op::kNorm, v.x, v.normed, source.final_norm);
+  norm.norm_kind = source.final_norm_kind;
+  norm.bias = source.final_norm_bias;
+  norm.epsilon = source.final_norm_epsilon;
+  steps->Add(norm);
+  AddCross(spec, v.normed, steps);
+}
+
+}  // namespace arn
