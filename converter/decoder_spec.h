@@ -60,6 +60,9 @@ struct LayerKindSpec {
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
   bool has_router_bias = false;
+  bool has_k_bias = true;  // when q and v have one
+  bool attends_to_source = false;
+  bool has_distance_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is that of each
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
@@ -109,7 +112,19 @@ struct TensorNames {
   const char* shared_gate = nullptr;  // of what all tokens go through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
-  const char* sinks = nullptr;  // without ".weight"
+  const char* sinks = nullptr;          // without ".weight"
+  const char* plain_up = nullptr;       // up of layers without a gate, when it has another name
+  const char* distance_bias = nullptr;  // [buckets, heads], of the first layer, for all
+  // Of layers that attend to a source.
+  const char* cross_norm = nullptr;
+  const char* cross_q = nullptr;
+  const char* cross_k = nullptr;
+  const char* cross_v = nullptr;
+  const char* cross_out = nullptr;
+  const char* conv1 = nullptr;  // of a source's features: [outputs, inputs, 3]
+  const char* conv2 = nullptr;
+  // Further names under which checkpoints have the embedding.
+  const char* embedding_copies[2] = {};
   // Of layers with another mixer than attention. scan_rates and scan_skip are whole names.
   const char* mixer_in = nullptr;
   const char* conv = nullptr;
@@ -124,6 +139,26 @@ struct TensorNames {
 enum class QkvOrder : uint8_t {
   kBlocks,  // all of q, all of k, all of v
   kByHead,  // q, k and v of each head
+};
+
+// Raffel et al., 2020: distances fall into buckets, wider ones the farther they are.
+struct DistanceBuckets {
+  uint32_t n_buckets = 0;  // 0: attention has no bias by distance
+  uint32_t max_distance = 0;
+
+  bool operator==(const DistanceBuckets&) const = default;
+};
+
+// The fields of fbs::Source.
+struct SourceSpec {
+  uint32_t max_rows = 0;  // 0: there is none
+  uint32_t feature_width = 0;
+  Activation conv_activation = Activation::kGelu;
+  const TensorNames* names = nullptr;
+  std::vector<LayerKindSpec> kinds;
+  std::vector<uint32_t> layer_kinds;
+
+  bool operator==(const SourceSpec&) const = default;
 };
 
 struct DecoderSpec {
@@ -147,6 +182,8 @@ struct DecoderSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer, an index into kinds
+  DistanceBuckets distance_buckets;
+  SourceSpec source;
 
   bool operator==(const DecoderSpec&) const = default;
 };

@@ -60,7 +60,11 @@ bool HasBias(Bias bias, ConfigReader* config, const char* key, bool fallback) {
 }
 
 uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
-  const uint32_t n_layers = config->RequiredCount(family.keys.layers);
+  const char* fallback = family.keys.layers_fallback;
+  const std::optional<uint32_t> own =
+      fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
+  const uint32_t n_layers =
+      own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
   if (n_layers > kMaxLayers) config->Wrong(family.keys.layers, "at most 4096");
   return n_layers;
 }
@@ -76,7 +80,7 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
     Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
          family.keys.heads, kind.n_heads, kind.n_kv_heads);
   }
-  std::optional<uint32_t> head_dim = config->Count("head_dim");
+  std::optional<uint32_t> head_dim = config->Count(family.keys.head_dim);
   if (!head_dim && family.default_head_dim != 0) head_dim = family.default_head_dim;
   if (!head_dim && hidden % kind.n_heads != 0) {
     Fail("%s: head_dim is absent, and %s %u is not a multiple of %s %u", config->label().c_str(),
@@ -92,6 +96,18 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
 }
 
 // The name in a config to the function: transformers' ACT2FN (activations.py).
+// feed_forward_proj: an activation, behind "gated-" when there is a gate (transformers' T5Config).
+bool IsGatedProj(const Family& family, ConfigReader* config) {
+  return config->String("feed_forward_proj").value_or(family.activation).rfind("gated-", 0) == 0;
+}
+
+std::string FeedForwardActivation(const Family& family, ConfigReader* config) {
+  std::string name = config->String("feed_forward_proj").value_or(family.activation);
+  if (name == "gated-gelu") return "gelu_new";
+  if (IsGatedProj(family, config)) name = name.substr(std::string("gated-").size());
+  return name;
+}
+
 Activation ReadActivation(const Family& family, ConfigReader* config) {
   struct Row {
     const char* name;
@@ -101,13 +117,15 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
       {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
       {"gelu", Activation::kGelu},          {"gelu_python", Activation::kGelu},
       {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh}, {"relu", Activation::kRelu},
   };
-  const std::string name = config->String(family.keys.activation).value_or(family.activation);
+  std::string name = config->String(family.keys.activation).value_or(family.activation);
+  if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
   for (const Row& row : kRows) {
     if (name == row.name) return row.activation;
   }
-  config->Wrong(family.keys.activation, "silu, gelu, gelu_new or gelu_pytorch_tanh");
+  config->Wrong(family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
+                "silu, relu, gelu, gelu_new or gelu_pytorch_tanh");
 }
 
 float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_dim) {
@@ -177,7 +195,9 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
     if (!(limit > 0)) config->Wrong("swiglu_limit", "a positive number");
     kind.activation_limit = static_cast<float>(limit);
   }
-  kind.is_gated = family.is_gated;
+  kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
+  kind.has_k_bias = family.has_k_bias;
+  kind.has_distance_bias = family.has_distance_buckets;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
@@ -235,6 +255,13 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
     spec->logits_softcap =
         ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
   }
+  if (family.embedding_scale_key != nullptr && config->Bool(family.embedding_scale_key, false)) {
+    spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
+  }
+  // What a tied head meant is a key of its own in later configs.
+  if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
+    spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
+  }
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
@@ -244,6 +271,52 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
   spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
   spec->logits_factor = static_cast<float>(1.0 / factor("logits_scaling"));
+}
+
+// The distances of attention's bias, for the decoder and its source.
+DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) {
+  DistanceBuckets buckets;
+  if (!family.has_distance_buckets) return buckets;
+  constexpr const char* kBuckets = "relative_attention_num_buckets";
+  constexpr const char* kDistance = "relative_attention_max_distance";
+  buckets.n_buckets = config->Count(kBuckets).value_or(32);
+  buckets.max_distance = config->Count(kDistance).value_or(128);
+  // Half of the buckets are for one side of a source, and half of those for one distance each.
+  if (buckets.n_buckets % 4 != 0 || buckets.n_buckets > 65536) {
+    config->Wrong(kBuckets, "a multiple of 4");
+  }
+  if (buckets.max_distance <= buckets.n_buckets / 2 || buckets.max_distance > 65536) {
+    config->Wrong(kDistance, "more than half of relative_attention_num_buckets");
+  }
+  return buckets;
+}
+
+// What the decoder attends to beside its own tokens.
+SourceSpec ReadSource(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                      const LayerKindSpec& decoder_kind, uint32_t hidden) {
+  SourceSpec source;
+  if (family.source == nullptr) return source;
+  config->MarkRead("is_encoder_decoder");
+  config->MarkRead("n_positions");  // of no effect where distances decide
+  Family own = family;
+  own.names = family.source->names;
+  own.keys = family.source->keys;
+  LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
+  kind.rope = kNoRope;
+  if (kind.n_heads != decoder_kind.n_heads && family.has_distance_buckets) {
+    config->Wrong(own.keys.heads, "the decoder's");
+  }
+  source.names = own.names;
+  source.kinds = {kind};
+  source.layer_kinds.assign(ReadLayerCount(own, config), 0);
+  source.max_rows = family.source->default_rows;
+  if (family.source->rows_key != nullptr) {
+    source.max_rows = config->Count(family.source->rows_key).value_or(source.max_rows);
+  }
+  if (family.source->feature_key != nullptr) {
+    source.feature_width = config->RequiredCount(family.source->feature_key);
+  }
+  return source;
 }
 
 // GPT-2's switches for attention as nobody publishes it.
@@ -298,10 +371,13 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
   ReadFactors(family, &config, json, &spec);
+  spec.distance_buckets = ReadDistanceBuckets(family, &config);
   RefuseOddAttention(&config);
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
+  kind.attends_to_source = family.source != nullptr;
+  spec.source = ReadSource(family, &config, json, kind, spec.hidden);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);

@@ -68,6 +68,17 @@ struct ConfigKeys {
   const char* context = "max_position_embeddings";
   const char* epsilon = "rms_norm_eps";
   const char* activation = "hidden_act";
+  const char* head_dim = "head_dim";
+  const char* layers_fallback = nullptr;  // of `layers`, when that is absent
+};
+
+// What a family's decoder attends to beside its own tokens: an encoder, as transformers calls it.
+struct SourceFamily {
+  const TensorNames* names;
+  ConfigKeys keys = {};
+  const char* rows_key = nullptr;  // null: default_rows
+  uint32_t default_rows = 0;
+  const char* feature_key = nullptr;  // width of features; null: the source is tokens
 };
 
 struct Family {
@@ -93,6 +104,13 @@ struct Family {
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
   bool is_gated = true;
+  // What the config calls feed_forward_proj: "relu", "gated-gelu", ...
+  bool has_feed_forward_proj = false;
+  bool has_k_bias = true;
+  bool has_distance_buckets = false;          // relative_attention_num_buckets, .._max_distance
+  bool scales_tied_head = false;              // by 1 / sqrt(hidden): scale_decoder_outputs
+  const char* embedding_scale_key = nullptr;  // true: the embedding is times sqrt(hidden)
+  const SourceFamily* source = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   bool clamps_swiglu = false;          // at swiglu_limit; what the config calls silu
 

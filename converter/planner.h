@@ -12,6 +12,12 @@
 
 namespace arn::convert {
 
+// "model.layers.{}.mlp" and 3 give "model.layers.3.mlp".
+std::string LayerName(const char* pattern, uint32_t layer);
+// "layers.3.qkv": the bundle's own names.
+std::string OwnName(uint32_t layer, const char* name);
+inline std::string WeightName(const std::string& base) { return base + ".weight"; }
+
 class Planner {
  public:
   Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
@@ -19,14 +25,26 @@ class Planner {
   TensorPlan Make();
 
  private:
+  // Which layer's tensors are taken, under which names, and what the bundle calls them.
+  struct LayerScope {
+    uint32_t layer = 0;
+    const TensorNames* names = nullptr;
+    bool is_source = false;
+
+    std::string Own(const char* name) const {
+      return (is_source ? "source." : "") + OwnName(layer, name);
+    }
+    std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
+  };
+
   const Checkpoint::Entry* EmbeddingSource();
   const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
 
   void AddLayer(uint32_t layer, const LayerKindSpec& kind);
-  void AddAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  void AddFeedForward(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
-  std::vector<SourcePart> QkvParts(uint32_t layer, const LayerKindSpec& kind);
-  std::vector<SourcePart> UpParts(uint32_t layer, const LayerKindSpec& kind);
+  void AddAttention(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
+  std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
   // mixer_tensors.cc: what a layer has instead of q, k and v.
   void AddMixer(uint32_t layer, const MixerSpec& mixer, LayerTensors* out);
@@ -44,6 +62,13 @@ class Planner {
   // A matrix whose result is added to the residual stream.
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
 
+  // encoder_tensors.cc: what a decoder attends to beside its own tokens.
+  void AddSource();
+  void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
+  // A bias by distance, its buckets spread out; both_ways: the middle row is of distance 0.
+  uint32_t AddDistanceBias(const char* name, const char* base, uint32_t n_heads, bool both_ways);
+
   // Each adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
                      float offset);
@@ -58,13 +83,8 @@ class Planner {
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;
+  uint32_t distance_bias_ = kNoTensor;
   TensorPlan plan_;
 };
-
-// "model.layers.{}.mlp" and 3 give "model.layers.3.mlp".
-std::string LayerName(const char* pattern, uint32_t layer);
-// "layers.3.qkv": the bundle's own names.
-std::string OwnName(uint32_t layer, const char* name);
-inline std::string WeightName(const std::string& base) { return base + ".weight"; }
 
 }  // namespace arn::convert

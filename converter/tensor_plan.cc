@@ -72,6 +72,11 @@ TensorPlan Planner::Make() {
     plan_.positions = AddMatrix("positions", DType::kF32, false,
                                 {Whole(positions, spec_.max_context)}, spec_.hidden);
   }
+  AddSource();
+  if (names.distance_bias != nullptr) {
+    distance_bias_ =
+        AddDistanceBias("distance_bias", names.distance_bias, spec_.kinds[0].n_heads, false);
+  }
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     AddLayer(i, spec_.kinds[spec_.layer_kinds[i]]);
   }
@@ -80,6 +85,9 @@ TensorPlan Planner::Make() {
   plan_.head =
       is_shared ? plan_.embedding
                 : AddMatrix("head", formats_.head, true, {Whole(head, spec_.vocab)}, spec_.hidden);
+  for (const char* copy : names.embedding_copies) {
+    if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
+  }
   sources_.FailMissing(WeightName(names.head), " (tie_word_embeddings is false)");
   sources_.RefuseExtra();
   return std::move(plan_);
@@ -108,69 +116,74 @@ const Checkpoint::Entry* Planner::HeadSource(const Checkpoint::Entry* embedding)
 
 void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   LayerTensors layer;
-  AddAttention(i, kind, &layer);
-  AddFeedForward(i, kind, &layer);
+  const LayerScope scope = {i, spec_.names, false};
+  AddAttention(scope, kind, &layer);
+  if (kind.attends_to_source) AddCross(i, kind, &layer);
+  AddFeedForward(scope, kind, &layer);
+  layer.distance_bias = kind.has_distance_bias ? distance_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
 }
 
-void Planner::AddAttention(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
+                           LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
   if (names.attention_norm != nullptr) {
-    AddNorm(OwnName(i, "attention_norm"), LayerName(names.attention_norm, i), kind.norm, hidden,
+    AddNorm(scope.Own("attention_norm"), scope.Stored(names.attention_norm), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
   const bool has_state = kind.mixer.has_state();
   if (has_state) {
-    AddMixer(i, kind.mixer, layer);
+    AddMixer(scope.layer, kind.mixer, layer);
   } else {
-    layer->qkv = AddMatrix(OwnName(i, "qkv"), formats_.weights, true, QkvParts(i, kind), hidden);
+    layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
   }
   if (kind.has_qk_norm) {
     const auto norm = [&](const char* name, const char* pattern, uint32_t n_heads) {
       const uint32_t count = (kind.qk_norm_spans_heads ? n_heads : 1) * kind.head_dim;
-      if (pattern == nullptr) return AddOnes(OwnName(i, name), count);
-      return AddVector(OwnName(i, name), WeightName(LayerName(pattern, i)), count,
+      if (pattern == nullptr) return AddOnes(scope.Own(name), count);
+      return AddVector(scope.Own(name), WeightName(scope.Stored(pattern)), count,
                        spec_.norm_offset);
     };
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
     layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
   }
   if (names.sinks != nullptr && !has_state) {
-    layer->sinks = AddVector(OwnName(i, "sinks"), LayerName(names.sinks, i), kind.n_heads, 0.0f);
+    layer->sinks = AddVector(scope.Own("sinks"), scope.Stored(names.sinks), kind.n_heads, 0.0f);
   }
   const char* out = has_state ? names.mixer_out : names.attention_out;
   const uint32_t out_cols = has_state ? kind.mixer.width : q_rows;
   layer->attention_out =
-      AddMatrix(OwnName(i, "attention_out"), formats_.weights, true,
-                {OutPart(LayerName(out, i), out_cols, kind.has_attention_out_bias)}, out_cols);
+      AddMatrix(scope.Own("attention_out"), formats_.weights, true,
+                {OutPart(scope.Stored(out), out_cols, kind.has_attention_out_bias)}, out_cols);
   if (names.attention_post_norm != nullptr) {
     layer->attention_post_norm =
-        AddVector(OwnName(i, "attention_post_norm"),
-                  WeightName(LayerName(names.attention_post_norm, i)), hidden, spec_.norm_offset);
+        AddVector(scope.Own("attention_post_norm"),
+                  WeightName(scope.Stored(names.attention_post_norm)), hidden, spec_.norm_offset);
   }
 }
 
-void Planner::AddFeedForward(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
-  const TensorNames& names = *spec_.names;
+void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
+                             LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden;
   if (names.ffn_norm != nullptr) {
-    AddNorm(OwnName(i, "ffn_norm"), LayerName(names.ffn_norm, i), kind.norm, hidden,
+    AddNorm(scope.Own("ffn_norm"), scope.Stored(names.ffn_norm), kind.norm, hidden,
             &layer->ffn_norm, &layer->ffn_norm_bias);
   }
   if (kind.n_experts != 0) {
-    AddExperts(i, kind, layer);
+    AddExperts(scope.layer, kind, layer);
   } else if (kind.ffn_dim != 0) {
     layer->gate_up =
-        AddMatrix(OwnName(i, "gate_up"), formats_.weights, true, UpParts(i, kind), hidden);
-    layer->down = AddMatrix(OwnName(i, "down"), formats_.weights, true,
-                            {OutPart(LayerName(names.down, i), kind.ffn_dim, kind.has_mlp_bias)},
+        AddMatrix(scope.Own("gate_up"), formats_.weights, true, UpParts(scope, kind), hidden);
+    layer->down = AddMatrix(scope.Own("down"), formats_.weights, true,
+                            {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias)},
                             kind.ffn_dim);
   }
   if (names.ffn_post_norm != nullptr) {
     layer->ffn_post_norm =
-        AddVector(OwnName(i, "ffn_post_norm"), WeightName(LayerName(names.ffn_post_norm, i)),
-                  hidden, spec_.norm_offset);
+        AddVector(scope.Own("ffn_post_norm"), WeightName(scope.Stored(names.ffn_post_norm)), hidden,
+                  spec_.norm_offset);
   }
 }
 
@@ -191,16 +204,16 @@ SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias) {
   return part;
 }
 
-std::vector<SourcePart> Planner::QkvParts(uint32_t i, const LayerKindSpec& kind) {
-  const TensorNames& names = *spec_.names;
+std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKindSpec& kind) {
+  const TensorNames& names = *scope.names;
   const uint32_t q_rows = kind.n_heads * kind.head_dim;
   const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
   const uint32_t hidden = spec_.hidden;
   const bool bias = kind.has_qkv_bias;
   if (names.qkv == nullptr) {
-    const SourcePart q = Part(LayerName(names.q, i), q_rows, hidden, bias);
-    const SourcePart k = Part(LayerName(names.k, i), kv_rows, hidden, bias);
-    const SourcePart v = Part(LayerName(names.v, i), kv_rows, hidden, bias);
+    const SourcePart q = Part(scope.Stored(names.q), q_rows, hidden, bias);
+    const SourcePart k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
+    const SourcePart v = Part(scope.Stored(names.v), kv_rows, hidden, bias);
     if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
     const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
     std::vector<SourcePart> parts;
@@ -209,7 +222,7 @@ std::vector<SourcePart> Planner::QkvParts(uint32_t i, const LayerKindSpec& kind)
     parts.push_back(v);
     return parts;
   }
-  const SourcePart whole = Part(LayerName(names.qkv, i), q_rows + 2 * kv_rows, hidden, bias);
+  const SourcePart whole = Part(scope.Stored(names.qkv), q_rows + 2 * kv_rows, hidden, bias);
   if (spec_.qkv_order == QkvOrder::kBlocks) return {whole};
   if (kind.n_heads != kind.n_kv_heads) {
     Fail("%s: q, k and v by head need as many kv heads as heads, found %u and %u",
@@ -225,16 +238,18 @@ std::vector<SourcePart> Planner::QkvParts(uint32_t i, const LayerKindSpec& kind)
   return parts;
 }
 
-std::vector<SourcePart> Planner::UpParts(uint32_t i, const LayerKindSpec& kind) {
-  const TensorNames& names = *spec_.names;
+std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKindSpec& kind) {
+  const TensorNames& names = *scope.names;
   const uint32_t ffn = kind.ffn_dim, hidden = spec_.hidden;
   if (names.gate_up != nullptr) {
-    return {Part(LayerName(names.gate_up, i), 2 * ffn, hidden, kind.has_mlp_bias)};
+    return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
   }
   std::vector<SourcePart> parts;
   if (kind.is_gated)
-    parts.push_back(Part(LayerName(names.gate, i), ffn, hidden, kind.has_mlp_bias));
-  parts.push_back(Part(LayerName(names.up, i), ffn, hidden, kind.has_mlp_bias));
+    parts.push_back(Part(scope.Stored(names.gate), ffn, hidden, kind.has_mlp_bias));
+  const bool is_plain = !kind.is_gated && names.plain_up != nullptr;
+  parts.push_back(
+      Part(scope.Stored(is_plain ? names.plain_up : names.up), ffn, hidden, kind.has_mlp_bias));
   return parts;
 }
 

@@ -33,6 +33,8 @@ struct SourcePart {
   uint32_t transposed_rows = 0;  // not 0: the source is [cols, so many rows]
   uint64_t first_element = 0;    // where the matrix begins in a source that holds several
   uint64_t first_bias = 0;
+  // Not 0: a row of the source is [cols / taps, taps], and becomes [taps, cols / taps].
+  uint32_t taps = 0;
   float factor = 1.0f;           // of weights and biases
   bool is_negative_log = false;  // the values wanted are -e^x, of weights
 
@@ -81,6 +83,12 @@ struct LayerTensors {
   uint32_t sinks = kNoTensor;
   uint32_t shared_gate_up = kNoTensor;
   uint32_t shared_down = kNoTensor;
+  uint32_t distance_bias = kNoTensor;
+  uint32_t cross_norm = kNoTensor;
+  uint32_t cross_norm_bias = kNoTensor;
+  uint32_t cross_q = kNoTensor;
+  uint32_t cross_kv = kNoTensor;
+  uint32_t cross_out = kNoTensor;
   // Of layers with another mixer than attention.
   uint32_t mixer_in = kNoTensor;
   uint32_t conv = kNoTensor;
@@ -95,6 +103,13 @@ struct LayerTensors {
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in the order in which they are written
   std::vector<LayerTensors> layers;
+  // Of the source, when there is one.
+  std::vector<LayerTensors> source_layers;
+  uint32_t conv1 = kNoTensor;
+  uint32_t conv2 = kNoTensor;
+  uint32_t source_positions = kNoTensor;
+  uint32_t source_final_norm = kNoTensor;
+  uint32_t source_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
   uint32_t final_norm = kNoTensor;

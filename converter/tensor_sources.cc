@@ -9,8 +9,11 @@ namespace {
 
 // What checkpoints carry beside their parameters: tables that are computed from the config.
 bool IsDerived(const std::string& name) {
-  constexpr const char* kSuffixes[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
-                                       ".attention.bias", ".attention.masked_bias"};
+  // The last one: a tensor of some published checkpoints that no computation has.
+  constexpr const char* kSuffixes[] = {
+      ".rotary_emb.inv_freq",   ".attn.bias",
+      ".attn.masked_bias",      ".attention.bias",
+      ".attention.masked_bias", ".EncDecAttention.relative_attention_bias.weight"};
   return std::any_of(std::begin(kSuffixes), std::end(kSuffixes), [&](const std::string& suffix) {
     return name.size() > suffix.size() &&
            name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
@@ -46,6 +49,12 @@ const Checkpoint::Entry* TensorSources::Take(const std::string& name,
   }
   used_.insert(stored);
   return entry;
+}
+
+void TensorSources::AllowCopy(const std::string& name, const Checkpoint::Entry* original) {
+  const Checkpoint::Entry* copy = checkpoint_.Find(name);
+  if (copy == nullptr || original == nullptr) return;
+  if (copy == original || SameValues(*copy, *original)) used_.insert(name);
 }
 
 // One sentence for all that is absent is worth more than the first of a hundred.

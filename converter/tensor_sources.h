@@ -23,6 +23,10 @@ class TensorSources {
   const Checkpoint::Entry* Take(const std::string& name, const std::vector<uint64_t>& shape);
   bool Has(const std::string& name) const { return checkpoint_.Find(StoredName(name)) != nullptr; }
 
+  // Counts a tensor as used that may be there too as a copy of another; one that differs is left
+  // over.
+  void AllowCopy(const std::string& name, const Checkpoint::Entry* original);
+
   // Throws ConvertError naming all tensors that were not there. hint is put behind the name when
   // `only` is the one.
   void FailMissing(const std::string& only, const std::string& hint) const;

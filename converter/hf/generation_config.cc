@@ -179,6 +179,7 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   spec.bos_ids = ids.Ids("bos_token_id");
   const std::vector<uint32_t> pads = ids.Ids("pad_token_id");
   if (!pads.empty()) spec.pad_id = static_cast<int32_t>(pads[0]);
+  spec.start_ids = ids.Ids("decoder_start_token_id");
 
   ConfigReader* sampling = generation ? &*generation : &config;
   ReadSampling(sampling, &spec);

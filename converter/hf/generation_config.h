@@ -19,6 +19,7 @@ struct GenerationSpec {
   std::vector<uint32_t> eos_ids;
   std::vector<uint32_t> bos_ids;
   int32_t pad_id = -1;
+  std::vector<uint32_t> start_ids;  // of a decoder with a source
 
   bool operator==(const GenerationSpec&) const = default;
 };

@@ -9,8 +9,7 @@ using flatbuffers::Offset;
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
-static_assert(static_cast<int>(fbs::Activation::ClampedSwiglu) ==
-              static_cast<int>(Activation::kClampedSwiglu));
+static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
 static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
 static_assert(static_cast<int>(fbs::Mixer::Scan) == static_cast<int>(Mixer::kScan));
@@ -80,6 +79,12 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_router(layer.router);
   b.add_experts(layer.experts);
   b.add_sinks(layer.sinks);
+  b.add_distance_bias(layer.distance_bias);
+  b.add_cross_norm(layer.cross_norm);
+  b.add_cross_norm_bias(layer.cross_norm_bias);
+  b.add_cross_q(layer.cross_q);
+  b.add_cross_kv(layer.cross_kv);
+  b.add_cross_out(layer.cross_out);
   b.add_shared_gate_up(layer.shared_gate_up);
   b.add_shared_down(layer.shared_down);
   b.add_mixer_in(layer.mixer_in);
@@ -90,6 +95,33 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_scan_mix(layer.scan_mix);
   b.add_scan_rates(layer.scan_rates);
   b.add_scan_skip(layer.scan_skip);
+  return b.Finish();
+}
+
+Offset<fbs::Source> BuildSource(const DecoderSpec& spec, const TensorPlan& plan,
+                                flatbuffers::FlatBufferBuilder* builder) {
+  const SourceSpec& source = spec.source;
+  std::vector<Offset<fbs::LayerKind>> kinds;
+  for (const LayerKindSpec& kind : source.kinds) kinds.push_back(BuildKind(kind, builder));
+  std::vector<Offset<fbs::Layer>> layers;
+  for (size_t i = 0; i < plan.source_layers.size(); ++i) {
+    layers.push_back(BuildLayer(source.layer_kinds[i], plan.source_layers[i], builder));
+  }
+  const auto kinds_vector = builder->CreateVector(kinds);
+  const auto layers_vector = builder->CreateVector(layers);
+  fbs::SourceBuilder b(*builder);
+  b.add_max_rows(source.max_rows);
+  b.add_feature_width(source.feature_width);
+  b.add_conv1(plan.conv1);
+  b.add_conv2(plan.conv2);
+  b.add_conv_activation(static_cast<fbs::Activation>(source.conv_activation));
+  b.add_positions(plan.source_positions);
+  b.add_kinds(kinds_vector);
+  b.add_layers(layers_vector);
+  b.add_final_norm(plan.source_final_norm);
+  b.add_final_norm_kind(static_cast<fbs::NormKind>(spec.final_norm_kind));
+  b.add_final_norm_bias(plan.source_final_norm_bias);
+  b.add_final_norm_epsilon(spec.final_norm_epsilon);
   return b.Finish();
 }
 
@@ -116,6 +148,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
   }
+  Offset<fbs::Source> source;
+  if (spec.source.max_rows != 0) source = BuildSource(spec, plan, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -143,18 +177,20 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_bias(plan.final_norm_bias);
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
+  if (spec.source.max_rows != 0) b.add_source(source);
   return b.Finish();
 }
 
 Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
                                         flatbuffers::FlatBufferBuilder* builder) {
   const auto eos_ids = builder->CreateVector(generation.eos_ids);
+  const auto start_ids = builder->CreateVector(generation.start_ids);
   const auto bos_ids = builder->CreateVector(generation.bos_ids);
   const int32_t bos_id =
       generation.bos_ids.empty() ? -1 : static_cast<int32_t>(generation.bos_ids[0]);
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               bos_id, generation.pad_id, bos_ids);
+                               bos_id, generation.pad_id, bos_ids, start_ids);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

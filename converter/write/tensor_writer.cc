@@ -76,6 +76,19 @@ void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, ui
   }
 }
 
+// Each row [cols / taps, taps] becomes [taps, cols / taps].
+void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
+  std::vector<float> row(cols);
+  const uint32_t inputs = cols / taps;
+  for (uint32_t r = 0; r < n; ++r) {
+    float* at = rows + uint64_t{r} * cols;
+    std::copy(at, at + cols, row.begin());
+    for (uint32_t t = 0; t < taps; ++t) {
+      for (uint32_t i = 0; i < inputs; ++i) at[t * inputs + i] = row[i * taps + t];
+    }
+  }
+}
+
 // Rows [first, first + rows) of the matrix, which may lie in several parts.
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
   const uint64_t cols = tensor.cols;
@@ -91,6 +104,7 @@ std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_
     } else {
       ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
     }
+    if (part.taps != 0) PutTapsFirst(part.taps, n, tensor.cols, to);
     if (part.factor != 1.0f) {
       for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
     }

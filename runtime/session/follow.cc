@@ -72,7 +72,8 @@ Status Session::Follow(Span<const int32_t> ids, uint32_t* out_kept) {
     kept = status == Status::kOk ? of_prefix : 0;  // without pages the sequence is empty
   }
   if (kept == 0) {
-    Reset();
+    cache_.Cut(selected_, 0);  // its source stays
+    At(selected_).has_logits = false;
   } else {
     ARN_TRY(Rewind(kept));
   }

@@ -176,13 +176,15 @@ double ExactActivation(Activation activation, double x) {
       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::kGelu: return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::kClampedSwiglu: break;  // has no plain form
+    case Activation::kRelu: return std::fmax(x, 0.0);
   }
   return NAN;
 }
 
 TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
   std::mt19937 rng(15);
-  for (Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu}) {
+  for (Activation activation :
+       {Activation::kSilu, Activation::kGeluTanh, Activation::kGelu, Activation::kRelu}) {
     for (uint32_t width : {1u, 15u, 172u}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << " width " << width);
       ProgramBuilder builder(2, 16, 64);

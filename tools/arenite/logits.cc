@@ -6,6 +6,7 @@
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -14,18 +15,22 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
+  SourceArguments source;
   std::string out;
 };
 
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::vector<int32_t> ids = PromptIds(model, arguments.prompt);
+  const Source source(model, arguments.source);
   arn_session_options options = ToSessionOptions(arguments.session);
+  source.SizeSession(&options);
   options.context_tokens = ChooseContext(arguments.session, model, ids.size());
   options.all_logits = 1;
   const size_t chunk = model.Plan(options).prefill_chunk;
   const Session session(model, options);
   const CancelOnSignal cancel(session.get());
+  source.Encode(session);
   OutputFile file(arguments.out);
   for (size_t done = 0; done < ids.size();) {
     const size_t n = std::min(chunk, ids.size() - done);
@@ -44,7 +49,8 @@ Command AddLogits(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("logits", "Writes the logits after every token of a prompt");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  AddPromptOptions(sub, &arguments->prompt);
+  AddPromptOptions(sub, &arguments->prompt, 0);
+  AddSourceOptions(sub, &arguments->source);
   sub->add_option("--out", arguments->out,
                   "The file to write: float32 [tokens, vocab], in this machine's byte order")
       ->required();
@@ -55,7 +61,8 @@ Command AddLogits(CLI::App* app) {
       "Examples:\n"
       "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --out l.f32\n"
       "  arenite logits model.arn --prompt-file a.txt --context 256 --overflow shift --out l.f32\n"
-      "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --no-cache --out l.f32");
+      "  arenite logits model.arn --prompt-ids 1,17,300 --kv f32 --no-cache --out l.f32\n"
+      "  arenite logits t5.arn --source \"a text\" --prompt-ids 0,8,4 --out l.f32");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 

@@ -172,9 +172,32 @@ void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {
   group->require_option(least, 1);
 }
 
+namespace {
+
+// What the tokens of a sequence with a source begin with.
+std::vector<int32_t> StartIds(const Model& model) {
+  const arn_model_info& info = model.info();
+  return {info.start_ids, info.start_ids + info.n_start_ids};
+}
+
+}  // namespace
+
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments) {
   if (arguments.ids) return ParseIds(*arguments.ids, "--prompt-ids");
+  const bool has_source = model.info().source_rows != 0;
+  if (!arguments.file && !arguments.text) {
+    const std::vector<int32_t> ids = StartIds(model);
+    if (!has_source) throw Error("--prompt, --prompt-ids or --prompt-file is needed");
+    if (ids.empty()) throw Error("the model does not say what to begin with: give --prompt-ids");
+    return ids;
+  }
   const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
+  if (has_source) {
+    std::vector<int32_t> ids = StartIds(model);
+    const std::vector<int32_t> own = model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL);
+    ids.insert(ids.end(), own.begin(), own.end());
+    return ids;
+  }
   std::vector<int32_t> ids = model.Tokenize(text, ARN_TOKENIZE_DEFAULT);
   if (ids.empty() && model.info().bos_id >= 0) ids.push_back(model.info().bos_id);
   if (ids.empty()) {

@@ -64,7 +64,8 @@ struct PromptArguments {
 // `least`: how many of them must be given, 0 or 1.
 void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least = 1);
 // The prompt's token ids, at least one. A text of which the tokenizer makes nothing is the token
-// that begins a sequence. Throws Error.
+// that begins a sequence. Of a model with a source: what its sequences begin with, then the text,
+// which may be absent. Throws Error.
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments);
 
 // "1,2,3" (also separated by white space). Throws Error that names `option` and what is wrong.

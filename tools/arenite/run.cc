@@ -11,6 +11,7 @@
 #include "tools/arenite/options.h"
 #include "tools/arenite/run_beams.h"
 #include "tools/arenite/sampling.h"
+#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -19,6 +20,7 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
+  SourceArguments source;
   uint32_t max_tokens = 256;
   SamplingArguments sampling;
   BeamArguments beams;
@@ -79,9 +81,10 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
 }
 
 // Prefills and generates. A signal on the way ends it with ARN_FINISH_CANCELLED.
-void Generate(const Arguments& arguments, const Session& session, Output* output,
-              Outcome* outcome) {
+void Generate(const Arguments& arguments, const Source& source, const Session& session,
+              Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
+  source.Encode(session);
   arn_status status = ARN_OK;
   const std::vector<int32_t>& ids = outcome->prompt_ids;
   // A prompt that is longer than the context goes through it piece by piece, if at all.
@@ -158,14 +161,16 @@ int Run(const Arguments& arguments) {
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
+  const Source source(model, arguments.source);
   arn_session_options options = ToSessionOptions(arguments.session);
+  source.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
   if (arguments.beams.beams > 0) {
     return RunBeams(model,
                     {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
-                     arguments.ignore_eos, arguments.json, arguments.quiet},
+                     arguments.ignore_eos, arguments.json, arguments.quiet, &source},
                     outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
@@ -183,7 +188,7 @@ int Run(const Arguments& arguments) {
   Output output;
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
-  Generate(arguments, session, &output, &outcome);
+  Generate(arguments, source, session, &output, &outcome);
   if (!arguments.save.empty()) {
     session.Check(arn_session_save(session.get(), arguments.save.c_str()));
   }
@@ -208,12 +213,15 @@ Command AddRun(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
+  AddSourceOptions(sub, &arguments->source);
   CLI::Option* restore = sub->add_option(
       "--restore", arguments->restore,
       "Go on with a session saved in this file; a prompt is added to it. Its sampling "
       "goes on too unless a flag is given");
   sub->parse_complete_callback([arguments] {
-    if (arguments->restore.empty() && !HasPrompt(arguments->prompt)) {
+    const SourceArguments& source = arguments->source;
+    const bool has_source = source.text || source.ids || source.features;
+    if (arguments->restore.empty() && !HasPrompt(arguments->prompt) && !has_source) {
       throw CLI::RequiredError("--prompt, --prompt-ids, --prompt-file or --restore");
     }
   });
@@ -244,7 +252,8 @@ Command AddRun(CLI::App* app) {
   sub->footer(
       "Text goes to stdout as it comes, the report to stderr. Examples:\n"
       "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7\n"
-      "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32");
+      "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
+      "  arenite run t5.arn --source \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 
