@@ -113,6 +113,7 @@ constexpr const char* kHarmless[] = {
     "median_filter_width",
     "use_weighted_layer_sum",
     "classifier_proj_size",
+    "scale_embedding",  // read, but applied to nothing
     "is_gated_act",
     "dense_act_fn",
     "gradient_checkpointing",

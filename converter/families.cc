@@ -255,9 +255,6 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
     spec->logits_softcap =
         ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
   }
-  if (family.embedding_scale_key != nullptr && config->Bool(family.embedding_scale_key, false)) {
-    spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
-  }
   // What a tied head meant is a key of its own in later configs.
   if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
     spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));

@@ -109,7 +109,6 @@ struct Family {
   bool has_k_bias = true;
   bool has_distance_buckets = false;          // relative_attention_num_buckets, .._max_distance
   bool scales_tied_head = false;              // by 1 / sqrt(hidden): scale_decoder_outputs
-  const char* embedding_scale_key = nullptr;  // true: the embedding is times sqrt(hidden)
   const SourceFamily* source = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   bool clamps_swiglu = false;          // at swiglu_limit; what the config calls silu

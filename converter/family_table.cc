@@ -554,7 +554,6 @@ constexpr Family kFamilies[] = {
      .activation = "gelu",
      .is_gated = false,
      .has_k_bias = false,
-     .embedding_scale_key = "scale_embedding",
      .source = &kWhisperSource,
      .rope = RopeRule::kNone,
      .default_max_context = 448,

@@ -118,6 +118,13 @@ ValueId ProgramBuilder::AddValue(uint32_t width) {
   return static_cast<ValueId>(values_.size() - 1);
 }
 
+ValueId ProgramBuilder::AddSourceValue(uint32_t width, uint16_t row_factor) {
+  const ValueId id = AddValue(width);
+  values_[id].is_source = true;
+  values_[id].row_factor = row_factor;
+  return id;
+}
+
 WeightId ProgramBuilder::AddMatrix(const Matrix& matrix, const WeightLayout& layout) {
   Weight w;
   w.dtype = matrix.dtype;
@@ -182,6 +189,22 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
+uint32_t ProgramBuilder::AddSourceAttention(const AttentionKind& kind, DType kv_dtype,
+                                            uint32_t n_layers, uint32_t n_pages) {
+  const uint32_t id = AddAttention(kind, kv_dtype, n_layers, max_source_rows_, n_pages);
+  kinds_[id].sees_source = true;
+  kinds_[id].rope = kNoRope;
+  groups_[kinds_[id].group].is_source = true;
+  return id;
+}
+
+uint32_t ProgramBuilder::AddSelfAttention(const AttentionKind& kind) {
+  kinds_.push_back(kind);
+  kinds_.back().rope = kNoRope;
+  kinds_.back().group = kNoGroup;
+  return static_cast<uint32_t>(kinds_.size() - 1);
+}
+
 void ProgramBuilder::AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits,
                                     uint32_t group_size, uint32_t n_pages) {
   KvGroup& g = groups_[kinds_[kind].group];
@@ -217,7 +240,8 @@ Program ProgramBuilder::Build(Layout* layout) {
     return slice.ok() ? slice.value() : Slice();
   };
   for (Value& value : values_) {
-    value.slice = place(Region::kActivations, uint64_t{max_rows_} * value.width, sizeof(float));
+    const uint64_t rows = value.is_source ? max_source_rows_ * value.row_factor : max_rows_;
+    value.slice = place(Region::kActivations, rows * value.width, sizeof(float));
   }
   for (KvGroup& group : groups_) {
     group.open.pool = place(Region::kKv, group.open.n_pages, group.open.page_bytes);
@@ -234,6 +258,8 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.max_rows = max_rows_;
   p.max_logit_rows = max_rows_;
   p.max_context = max_context_;
+  p.n_source_steps = n_source_steps_;
+  p.max_source_rows = max_source_rows_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
   return p;
 }

@@ -64,11 +64,26 @@ class ProgramBuilder {
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }
 
+  // Of a program with a source of at most so many rows: its values, and its steps, which come
+  // before all others.
+  void SetSourceRows(uint32_t max_source_rows) { max_source_rows_ = max_source_rows; }
+  ValueId AddSourceValue(uint32_t width, uint16_t row_factor);
+  void AddSourceStep(const Step& step) {
+    steps_.push_back(step);
+    n_source_steps_ = static_cast<uint32_t>(steps_.size());
+  }
+  // AddAttention with a group of sources; returns the kind, which sees them.
+  uint32_t AddSourceAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
+                              uint32_t n_pages);
+  // A kind without pages.
+  uint32_t AddSelfAttention(const AttentionKind& kind);
+
   // Valid while the builder lives and nothing is added. Places values and logits in `layout`.
   Program Build(Layout* layout);
 
  private:
   uint32_t vocab_, max_rows_, max_context_;
+  uint32_t max_source_rows_ = 0, n_source_steps_ = 0;
   std::vector<Step> steps_;
   std::vector<Value> values_;
   std::vector<Weight> weights_;

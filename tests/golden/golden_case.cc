@@ -27,6 +27,17 @@ TinyTensors ListedTensors(const GoldenCase& golden) {
   return tensors;
 }
 
+// Stored [width, frames], as transformers takes them.
+void LoadFeatures(const nlohmann::json& shape, GoldenCase* golden) {
+  const uint32_t width = shape[0], frames = shape[1];
+  const std::vector<float> stored =
+      TinyValues("features", uint64_t{width} * frames, golden->checkpoint.base_seed, 1.0f);
+  golden->feature_width = width;
+  for (size_t f = 0; f < frames; ++f) {
+    for (size_t w = 0; w < width; ++w) golden->features.push_back(stored[w * frames + f]);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> GoldenNames() {
@@ -73,6 +84,8 @@ GoldenCase LoadGolden(const std::string& name) {
   json.at("positions").get_to(golden.positions);
   golden.stride = json.at("stride");
   json.at("logits").get_to(golden.logits);
+  if (json.contains("source_ids")) json.at("source_ids").get_to(golden.source_ids);
+  if (json.contains("feature_shape")) LoadFeatures(json.at("feature_shape"), &golden);
   return golden;
 }
 
@@ -85,6 +98,19 @@ bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& 
       style == ConfigStyle::kTransformers5 ? golden.config : golden.old_config;
   WriteFile(folder / "config.json", config.dump(1));
   return Convert(folder, bundle, options);
+}
+
+bool EncodeSource(const GoldenCase& golden, arn_session* session) {
+  arn_status status = ARN_OK;
+  if (golden.feature_width != 0) {
+    const auto frames = static_cast<uint32_t>(golden.features.size() / golden.feature_width);
+    status =
+        arn_session_encode_features(session, golden.features.data(), frames, golden.feature_width);
+  } else {
+    status = arn_session_encode_ids(session, golden.source_ids.data(), golden.source_ids.size());
+  }
+  EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session);
+  return status == ARN_OK;
 }
 
 void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits,

@@ -121,6 +121,30 @@ TEST_F(StoriesTest, Int8_CostsUnderTwoPercentOfPerplexity) {
   EXPECT_LT(std::exp(int8 - exact), 1.02);
 }
 
+// Gives the session its source when the checkpoint has one: the features, or the prompt's tokens.
+// Returns how many of `ids` are the prompt.
+size_t EncodeSource(arn_session* session, const std::map<std::string, std::vector<float>>& tensors,
+                    size_t run, const std::vector<int32_t>& prompt,
+                    const std::vector<int32_t>& ids) {
+  const std::string name = "p" + std::to_string(run);
+  const auto features = tensors.find(name + ".input_features");
+  if (features != tensors.end()) {
+    constexpr uint32_t kWidth = 16;  // stored [width, frames]
+    const size_t frames = features->second.size() / kWidth;
+    std::vector<float> by_frame;
+    for (size_t f = 0; f < frames; ++f) {
+      for (size_t w = 0; w < kWidth; ++w) by_frame.push_back(features->second[w * frames + f]);
+    }
+    EXPECT_EQ(ARN_OK, arn_session_encode_features(session, by_frame.data(),
+                                                  static_cast<uint32_t>(frames), kWidth));
+    return prompt.size();
+  }
+  if (tensors.count(name + ".encoder_out") == 0) return prompt.size();
+  EXPECT_EQ(ARN_OK, arn_session_encode_ids(session, prompt.data(), prompt.size()));
+  EXPECT_FALSE(ids.empty());
+  return 1;  // what a decoder begins with
+}
+
 class TinyReferenceTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
@@ -153,21 +177,26 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
         ASSERT_NE(nullptr, session);
         const std::vector<float>& wanted = tensors.at("p" + std::to_string(i) + ".logits");
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+        const size_t n_prompt = EncodeSource(session.get(), tensors, i, prompt, ids);
         const std::vector<float> logits = AllLogits(session.get(), vocab, 16, ids);
         ASSERT_EQ(wanted.size(), logits.size());
-        double worst = 0;
+        double worst = 0, largest = 0;
         for (size_t k = 0; k < logits.size(); ++k) {
+          largest = std::max(largest, std::abs(static_cast<double>(wanted[k])));
           const double error = std::abs(static_cast<double>(logits[k] - wanted[k]));
           if (!(error <= worst)) worst = error;
         }
-        EXPECT_LT(worst, kTolerance);
+        // Logits of hundreds come from scores that are not scaled: there the reference in float32
+        // is itself 2.5e-5 of the largest from what it computes in float64.
+        EXPECT_LT(worst, largest > 100 ? 6e-5 * largest : kTolerance);
         // Where it is false, the reference's own tokens depend on how it got there.
         if (!golden["runs"][i]["tf_greedy_agrees"]) continue;
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
-        const auto n = static_cast<uint32_t>(ids.size() - prompt.size());
-        const std::vector<int32_t> greedy(ids.begin() + static_cast<ptrdiff_t>(prompt.size()),
-                                          ids.end());
-        EXPECT_EQ(greedy, GenerateGreedy(session.get(), prompt, n, /*ignore_eos=*/true).ids);
+        EncodeSource(session.get(), tensors, i, prompt, ids);
+        const auto n = static_cast<uint32_t>(ids.size() - n_prompt);
+        const auto begin = ids.begin() + static_cast<ptrdiff_t>(n_prompt);
+        const std::vector<int32_t> own(ids.begin(), begin), greedy(begin, ids.end());
+        EXPECT_EQ(greedy, GenerateGreedy(session.get(), own, n, /*ignore_eos=*/true).ids);
       }
     }
   }
@@ -179,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "llama_linear", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "phi3",
                     "phi3_longrope", "phi4_partial", "gpt_neox", "gpt_neox_seq", "gpt2", "smollm3",
                     "granite", "olmo2", "starcoder2", "mixtral", "qwen3_moe", "gpt_oss", "mamba",
-                    "llama4_text"),
+                    "llama4_text", "t5", "t5_gated", "whisper"),
     [](const testing::TestParamInfo<const char*>& p) { return std::string(p.param); });
 
 class TokenizerReferenceTest : public testing::TestWithParam<const char*> {};
