@@ -107,8 +107,8 @@ struct Family {
   // What the config calls feed_forward_proj: "relu", "gated-gelu", ...
   bool has_feed_forward_proj = false;
   bool has_k_bias = true;
-  bool has_distance_buckets = false;          // relative_attention_num_buckets, .._max_distance
-  bool scales_tied_head = false;              // by 1 / sqrt(hidden): scale_decoder_outputs
+  bool has_distance_buckets = false;  // relative_attention_num_buckets, .._max_distance
+  bool scales_tied_head = false;      // by 1 / sqrt(hidden): scale_decoder_outputs
   const SourceFamily* source = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   bool clamps_swiglu = false;          // at swiglu_limit; what the config calls silu

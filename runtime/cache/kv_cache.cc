@@ -100,6 +100,7 @@ void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
       Release(g, table.pages[--table.n_pages]);
     }
+    if (pages == 0) table.first_page = 0;  // what a window has dropped is no longer missed
   }
 }
 

@@ -100,7 +100,7 @@ TEST(Mixers, Scan_WrongValues_AreRefused) {
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"expand", -1}})), HasSubstr("expand"));
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"state_size", 257}})), HasSubstr("257 states"));
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"conv_kernel", 65}})), HasSubstr("65 inputs"));
-  EXPECT_THAT(ErrorOfConfig(ScanConfig({{"hidden_act", "relu"}})), HasSubstr("hidden_act"));
+  EXPECT_THAT(ErrorOfConfig(ScanConfig({{"hidden_act", "relu2"}})), HasSubstr("hidden_act"));
 }
 
 TEST(Mixers, Conv_SomeLayers) {
