@@ -34,7 +34,7 @@ struct Model {
   const chat::Templates* templates = nullptr;  // null when the bundle has none
   Span<const uint32_t> eos_ids;
   Span<const uint32_t> bos_ids;
-  uint32_t lone_bos_id = 0;  // what bos_ids points to in bundles that have no list
+  uint32_t lone_bos_id = 0;        // what bos_ids points to in bundles that have no list
   Span<const uint32_t> start_ids;  // what the tokens of a sequence with a source begin with
   StoredPrefix prefix;
   // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.

@@ -294,7 +294,7 @@ TEST(Families, NoArchitectures_ModelTypeTells) {
 
 TEST(Families, ValuesThatChangeTheMaths_AreRefused) {
   const std::vector<std::pair<nlohmann::json, const char*>> cases = {
-      {{{"hidden_act", "relu2"}}, "hidden_act: expected silu, gelu"},
+      {{{"hidden_act", "relu2"}}, "hidden_act: expected silu, relu, gelu"},
       {{{"sliding_window", 128}}, "sliding_window is 128"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
       {{{"logits_scaling", 2.0}}, "logits_scaling is 2.0"},
