@@ -219,6 +219,12 @@ CASES = {
                block_ffn_dim_multiplier=1.3, block_auto_adjust_ff_dim=True,
                layer_types=["conv", "full_attention", "conv", "conv"],
                rope_parameters=rope(1000000.0)), 7, {}),
+    "scaled_embedding": (
+        config("GemmaForCausalLM", "gemma", hidden_act="gelu_pytorch_tanh", num_key_value_heads=1,
+               tie_word_embeddings=True, head_dim=24, attention_bias=False), 1, {}),
+    "rotated_neighbours": (
+        config("Ernie4_5ForCausalLM", "ernie4_5", use_bias=True, head_dim=24,
+               rope_parameters=rope(500000.0)), 1, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
