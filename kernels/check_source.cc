@@ -1,12 +1,14 @@
 #include "kernels/check_source.h"
 
+#include "kernels/step_check.h"
+
 namespace arn {
 namespace {
 
-class Checker {
+class Checker : StepCheck {
  public:
   Checker(const Program& program, const Step& step, uint32_t index, Diag* diag)
-      : program_(program), step_(step), index_(index), diag_(diag) {}
+      : StepCheck(program, step, index, diag) {}
 
   Status Run() {
     if (index_ >= program_.n_source_steps) {
@@ -40,23 +42,15 @@ class Checker {
     if (is_source &&
         (step_.op == Op::kLogits || step_.op == Op::kQkvRope || step_.op == Op::kAttention ||
          step_.op == Op::kConv || step_.op == Op::kScan || step_.op == Op::kExperts)) {
-      return diag_->Fail(Status::kUnsupported,
-                         "program step %u (%s, layer %u): not possible for a source", index_,
-                         OpName(step_.op), step_.layer);
+      return Unsupported("step", "is not possible for a source");
+    }
+    if (is_source && step_.op == Op::kEmbed && step_.positions != kNoWeight) {
+      return Unsupported("positions", "of a source have a step of their own");
     }
     return Status::kOk;
   }
 
  private:
-  Status Bad(const char* what, uint64_t found, uint64_t expected) {
-    return diag_->Fail(Status::kBadArgument,
-                       "program step %u (%s, layer %u): %s is %llu, expected %llu", index_,
-                       OpName(step_.op), step_.layer, what, static_cast<unsigned long long>(found),
-                       static_cast<unsigned long long>(expected));
-  }
-  Status Equals(const char* what, uint64_t found, uint64_t expected) {
-    return found == expected ? Status::kOk : Bad(what, found, expected);
-  }
   Status Exists(const char* what, ValueId id) {
     return id < program_.values.size() ? Status::kOk : Bad(what, id, program_.values.size());
   }
@@ -119,11 +113,6 @@ class Checker {
     if (step_.kind >= program_.kinds.size()) return Bad("kind", step_.kind, program_.kinds.size());
     return program_.kinds[step_.kind].n_heads == 0 ? Bad("heads", 0, 1) : Status::kOk;
   }
-
-  const Program& program_;
-  const Step& step_;
-  const uint32_t index_;
-  Diag* diag_;
 };
 
 }  // namespace

@@ -1,12 +1,14 @@
 #include "kernels/check_state.h"
 
+#include "kernels/step_check.h"
+
 namespace arn {
 namespace {
 
-class Checker {
+class Checker : StepCheck {
  public:
   Checker(const Program& program, const Step& step, uint32_t index, Diag* diag)
-      : program_(program), step_(step), index_(index), diag_(diag) {}
+      : StepCheck(program, step, index, diag) {}
 
   Status Conv() {
     const Weight* weight = nullptr;
@@ -34,27 +36,12 @@ class Checker {
   }
 
  private:
-  Status Bad(const char* what, uint64_t found, uint64_t expected) {
-    return diag_->Fail(Status::kBadArgument,
-                       "program step %u (%s, layer %u): %s is %llu, expected %llu", index_,
-                       OpName(step_.op), step_.layer, what, static_cast<unsigned long long>(found),
-                       static_cast<unsigned long long>(expected));
-  }
-  Status Equals(const char* what, uint64_t found, uint64_t expected) {
-    return found == expected ? Status::kOk : Bad(what, found, expected);
-  }
-  uint32_t Width(ValueId id) const {
-    return id < program_.values.size() ? program_.values[id].width : 0;
-  }
-
   // The step's weight: f32 rows, at most `most` of them, of at most 2^20 columns.
   Status Rows(const char* what, uint32_t most, const Weight** out) {
     if (step_.weight >= program_.weights.size()) return Bad("weight", step_.weight, 0);
     const Weight& weight = program_.weights[step_.weight];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows) {
-      return diag_->Fail(Status::kUnsupported,
-                         "program step %u (%s, layer %u): %s are not f32 rows", index_,
-                         OpName(step_.op), step_.layer, what);
+      return Unsupported(what, "are not f32 rows");
     }
     if (weight.rows == 0 || weight.rows > most) return Bad(what, weight.rows, most);
     if (weight.cols == 0 || weight.cols > (1u << 20)) return Bad("channels", weight.cols, 1u << 20);
@@ -67,9 +54,7 @@ class Checker {
     const Weight& weight = program_.weights[id];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
         weight.rows != 1) {
-      return diag_->Fail(Status::kUnsupported,
-                         "program step %u (%s, layer %u): %s is no f32 vector", index_,
-                         OpName(step_.op), step_.layer, what);
+      return Unsupported(what, "is no f32 vector");
     }
     return Equals(what, weight.cols, size);
   }
@@ -83,11 +68,6 @@ class Checker {
     const uint64_t end = step_.state_offset + floats;
     return end <= group.state_floats ? Status::kOk : Bad("state's end", end, group.state_floats);
   }
-
-  const Program& program_;
-  const Step& step_;
-  const uint32_t index_;
-  Diag* const diag_;
 };
 
 }  // namespace

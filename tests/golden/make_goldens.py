@@ -430,19 +430,20 @@ def agree(a, b):
   return a == b
 
 
-def main():
-  parser = argparse.ArgumentParser(description=__doc__,
+def run_tool(doc, cases, make_case, folder):
+  """The command line: makes the cases' files, or compares with those that are there."""
+  parser = argparse.ArgumentParser(description=doc,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--check", action="store_true")
   parser.add_argument("--find-seeds", action="store_true")
-  parser.add_argument("--out", type=pathlib.Path, default=HERE / "data")
+  parser.add_argument("--out", type=pathlib.Path, default=folder)
   parser.add_argument("names", nargs="*", metavar="NAME")
   arguments = parser.parse_args()
   torch.set_num_threads(1)
   transformers.utils.logging.set_verbosity_error()
   differ = 0
-  for name in arguments.names or CASES:
-    case = make(name, arguments.find_seeds)
+  for name in arguments.names or cases:
+    case = make_case(name, arguments.find_seeds)
     path = arguments.out / f"{name}.json"
     if not arguments.check:
       path.write_text(text_of(case))
@@ -453,4 +454,4 @@ def main():
 
 
 if __name__ == "__main__":
-  sys.exit(main())
+  sys.exit(run_tool(__doc__, CASES, make, HERE / "data"))

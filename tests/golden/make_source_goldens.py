@@ -7,16 +7,12 @@ As make_goldens.py, whose formulas it uses; a case has besides them the source: 
 feature_shape [width, frames] of features that are the formula's values of the name "features".
 """
 
-import argparse
-import json
-import pathlib
 import sys
 
 import torch
-import transformers
 
-from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, NEW_TOKENS, agree, fill,
-                          make_model, old_config, rounded, stored_shapes, text_of, values)
+from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, NEW_TOKENS, fill, make_model,
+                          old_config, rounded, run_tool, stored_shapes, values)
 
 
 def t5(**changes):
@@ -110,27 +106,5 @@ def make(name, find_seeds):
   return case
 
 
-def main():
-  parser = argparse.ArgumentParser(description=__doc__,
-                                   formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--check", action="store_true")
-  parser.add_argument("--find-seeds", action="store_true")
-  parser.add_argument("--out", type=pathlib.Path, default=HERE / "data" / "source")
-  parser.add_argument("names", nargs="*", metavar="NAME")
-  arguments = parser.parse_args()
-  torch.set_num_threads(1)
-  transformers.utils.logging.set_verbosity_error()
-  differ = 0
-  for name in arguments.names or CASES:
-    case = make(name, arguments.find_seeds)
-    path = arguments.out / f"{name}.json"
-    if not arguments.check:
-      path.write_text(text_of(case))
-    elif not agree(json.loads(path.read_text()), json.loads(text_of(case))):
-      print(f"{path} differs")
-      differ += 1
-  return 1 if differ else 0
-
-
 if __name__ == "__main__":
-  sys.exit(main())
+  sys.exit(run_tool(__doc__, CASES, make, HERE / "data" / "source"))
