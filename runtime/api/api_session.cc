@@ -101,6 +101,7 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->page_bytes = group.open.page_bytes;
   out->offset = group.open.pool.offset;
   if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
+  out->is_source = group.is_source ? 1 : 0;
 }
 
 // The block that a session takes from the OS itself. mmap aligns to the page size, which may be

@@ -183,6 +183,10 @@ TEST_P(SourceGoldenTest, Misuse_IsRefusedWithItsReason) {
   EXPECT_NE(nullptr, std::strstr(error, "source_rows")) << error;
 
   options.source_rows = 8;
+  arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group));
+  EXPECT_EQ(1u, group.is_source);
+  EXPECT_EQ(8u, group.page_tokens);
   const SessionPtr session = NewSession(model_.get(), options);
   ASSERT_NE(nullptr, session);
   EXPECT_EQ(ARN_BAD_STATE,

@@ -8,6 +8,7 @@
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -56,8 +57,8 @@ double Median(std::vector<double> values) {
 class Bench {
  public:
   // Decoding goes on in `n_sequences` sequences together.
-  Bench(const Session& session, uint32_t vocab, uint32_t n_sequences)
-      : session_(session), vocab_(vocab) {
+  Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences)
+      : session_(session), source_(source), vocab_(vocab) {
     for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
   }
 
@@ -79,7 +80,9 @@ class Bench {
     for (const uint32_t sequence : sequences_) {
       session_.Check(arn_session_select(session_.get(), sequence));
       session_.Check(arn_session_reset(session_.get()));
-      if (sequence >= n || ids.empty()) continue;
+      if (sequence >= n) continue;
+      source_.Encode(session_);
+      if (ids.empty()) continue;
       session_.Check(arn_session_prefill(session_.get(), ids.data(), ids.size()));
     }
     session_.Check(arn_session_select(session_.get(), 0));
@@ -119,6 +122,7 @@ class Bench {
   }
 
   const Session& session_;
+  const Source& source_;
   uint32_t vocab_;
   std::vector<uint32_t> sequences_;
 };
@@ -217,7 +221,9 @@ int Run(const Arguments& arguments) {
       throw Error(Format("--context %u: depth and tokens need %u", context, needed));
     }
   }
+  const Source source = Source::ForMeasuring(model);
   arn_session_options options = ToSessionOptions(arguments.session);
+  source.SizeSession(&options);
   std::vector<Measurement> measurements;
   if (!arguments.json) PrintHeader();
   for (const uint32_t threads : thread_counts) {
@@ -226,7 +232,7 @@ int Run(const Arguments& arguments) {
       options.context_tokens = context;
       const Session session(model, options);
       const CancelOnSignal cancel(session.get());
-      Bench bench(session, model.info().vocab, options.max_sequences);
+      Bench bench(session, source, model.info().vocab, options.max_sequences);
       for (const Case& c : cases) {
         measurements.push_back(bench.Run(c, arguments.repeats));
         measurements.back().threads = model.Plan(options).n_threads;

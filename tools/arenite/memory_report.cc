@@ -37,6 +37,7 @@ std::string PlanTable(const arn_memory_plan& plan) {
 
 std::string Sees(const arn_kv_group_info& group) {
   if (group.state_bytes != 0) return "a state";
+  if (group.is_source != 0) return "the source";
   if (group.window == 0 && group.chunk == 0) return "all";
   std::string text;
   if (group.window != 0) text += Format("window %u", group.window);

@@ -1,5 +1,6 @@
 #include "tools/arenite/source.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tools/arenite/io.h"
@@ -70,6 +71,23 @@ Source::Source(const Model& model, const SourceArguments& arguments) {
   width_ = shape[0];
   n_frames_ = shape[1];
   features_ = ReadFeatures(*arguments.features, width_, n_frames_);
+}
+
+Source Source::ForMeasuring(const Model& model) {
+  constexpr uint32_t kTokens = 128;
+  const arn_model_info& info = model.info();
+  Source source;
+  if (info.source_rows == 0) return source;
+  if (info.source_feature_width == 0) {
+    for (uint32_t i = 0; i < std::min(kTokens, info.source_rows); ++i) {
+      source.ids_.push_back(static_cast<int32_t>(i % info.vocab));
+    }
+    return source;
+  }
+  source.width_ = info.source_feature_width;
+  source.n_frames_ = 2 * info.source_rows;
+  source.features_.resize(size_t{source.width_} * source.n_frames_);
+  return source;
 }
 
 void Source::SizeSession(arn_session_options* options) const {

@@ -27,11 +27,16 @@ class Source {
   // none, and naming what is wrong.
   Source(const Model& model, const SourceArguments& arguments);
 
+  // A source of some content, none when the model has none: for measuring.
+  static Source ForMeasuring(const Model& model);
+
   // What a session needs to have room for it; leaves it alone when there is no source.
   void SizeSession(arn_session_options* options) const;
   void Encode(const Session& session) const;
 
  private:
+  Source() = default;
+
   std::vector<int32_t> ids_;
   std::vector<float> features_;  // [n_frames, width]
   uint32_t n_frames_ = 0;

@@ -118,9 +118,10 @@ typedef struct arn_kv_group_info {
   uint64_t state_bytes; /* of each layer; 0: keys and values. Else the pages are slots that hold a
                          * sequence's states, however many tokens it has: heads, dimension, window,
                          * chunk and page_tokens are 0 */
+  uint32_t is_source;   /* 1: a page is a sequence's source, with room for page_tokens rows of it */
 } arn_kv_group_info;
 #define ARN_KV_GROUP_INFO_INIT \
-  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /* index < arn_memory_plan.n_kv_groups, else ARN_BAD_ARGUMENT. */
 ARN_API arn_status arn_session_plan_group(const arn_model* model,
                                           const arn_session_options* options, uint32_t index,
