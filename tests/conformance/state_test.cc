@@ -1,4 +1,5 @@
 // kConv and kScan: layers with a state of a fixed size.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -156,7 +157,7 @@ std::vector<std::vector<double>> FillSlots(StateCase* c, const Batch& batch, std
     std::vector<float> before(c->state_floats, 0.0f);
     if (batch.sequences[s].first_position != 0) {
       before = RandomFloats(c->state_floats, 1.0f, rng);
-      std::memcpy(c->Slot(batch.pages[s][0]), before.data(), before.size() * sizeof(float));
+      std::copy(before.begin(), before.end(), c->Slot(batch.pages[s][0]));  // none with one tap
     }
     states.push_back(Doubles(before));
   }
