@@ -28,6 +28,11 @@ const char* OpName(Op op) {
   return "unknown op";
 }
 
+AttentionKind WithoutQueries(AttentionKind kind) {
+  kind.n_heads = 0;
+  return kind;
+}
+
 float QueryTemperature(const AttentionKind& kind, uint32_t position) {
   if (kind.temperature == 0.0f) return 1.0f;
   const auto steps = static_cast<float>((position + 1) / kind.temperature_step);

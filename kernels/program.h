@@ -102,6 +102,9 @@ struct AttentionKind {
   bool sees_source = false;
 };
 
+// The kind of kStoreKv, which is kQkvRope of rows that have no queries.
+AttentionKind WithoutQueries(AttentionKind kind);
+
 // What q at `position` is multiplied by (what transformers' configurations call
 // attn_temperature_tuning, with attn_scale and floor_scale).
 float QueryTemperature(const AttentionKind& kind, uint32_t position);

@@ -97,26 +97,6 @@ void RunSelfAttention(const State& state, const Step& step, const RunArgs& args)
   });
 }
 
-// As the part of kQkvRope that is left without queries.
-void RunStoreKv(const State& state, const Step& step, const RunArgs& args) {
-  AttentionKind kind = state.program->kinds[step.kind];
-  kind.n_heads = 0;
-  const KvGroup& group = state.program->kv_groups[kind.group];
-  QkvRopeArgs base = {};
-  base.kind = &kind;
-  base.group = &group;
-  base.pools = KvPoolsOf(group, state.memory);
-  base.table = &args.sequences[0].tables[kind.group];
-  base.group_layer = step.group_layer;
-  const uint32_t width = WidthOf(state, step.in);
-  float* kv = DataOf(state, step.in);
-  ForRows(state, RunRows(args), width, [&](uint32_t row) {
-    QkvRopeArgs a = base;
-    a.position = row;
-    state.simd.qkv_rope(a, kv + uint64_t{row} * width);
-  });
-}
-
 }  // namespace
 
 void RunSourceStep(const State& state, const Step& step, const RunArgs& args) {
@@ -127,10 +107,8 @@ void RunSourceStep(const State& state, const Step& step, const RunArgs& args) {
     RunUnfold(state, step, args);
   } else if (step.op == Op::kAddPositions) {
     RunAddPositions(state, step, args);
-  } else if (step.op == Op::kSelfAttention) {
-    RunSelfAttention(state, step, args);
   } else {
-    RunStoreKv(state, step, args);
+    RunSelfAttention(state, step, args);
   }
 }
 

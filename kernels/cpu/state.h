@@ -32,7 +32,7 @@ void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, 
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 
-// kFeatures to kStoreKv, the steps of the source alone.
+// kFeatures to kSelfAttention, which are steps of the source alone.
 void RunSourceStep(const State& state, const Step& step, const RunArgs& args);
 
 // One step over all rows of a run; args have passed CheckRun.

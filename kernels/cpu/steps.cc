@@ -56,8 +56,7 @@ class Runner {
     });
   }
 
-  void QkvRope(const Step& step) const {
-    const AttentionKind& kind = program_.kinds[step.kind];
+  void QkvRope(const Step& step, const AttentionKind& kind) const {
     const KvGroup& group = program_.kv_groups[kind.group];
     QkvRopeArgs base = {};
     base.kind = &kind;
@@ -248,7 +247,8 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kRopeAngles: return runner.RopeAngles(step);
     case Op::kNorm: return runner.Norm(step);
     case Op::kLinear: return runner.Linear(step);
-    case Op::kQkvRope: return runner.QkvRope(step);
+    case Op::kQkvRope: return runner.QkvRope(step, state.program->kinds[step.kind]);
+    case Op::kStoreKv: return runner.QkvRope(step, WithoutQueries(state.program->kinds[step.kind]));
     case Op::kAttention: return runner.Attention(step);
     case Op::kGatedAct: return runner.GatedAct(step);
     case Op::kAct: return runner.Act(step);
@@ -258,8 +258,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kFeatures:
     case Op::kUnfold:
     case Op::kAddPositions:
-    case Op::kSelfAttention:
-    case Op::kStoreKv: return RunSourceStep(state, step, args);
+    case Op::kSelfAttention: return RunSourceStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
   }

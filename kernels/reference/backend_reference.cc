@@ -98,7 +98,7 @@ class Runner {
         reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
                           Data(step.out), state_.scratch);
         return;
-      case Op::kQkvRope: RunQkvRope(step); return;
+      case Op::kQkvRope: RunQkvRope(step, program_.kinds[step.kind]); return;
       case Op::kAttention: RunAttention(step); return;
       case Op::kGatedAct:
         for (uint32_t row = 0; row < rows; ++row) {
@@ -138,13 +138,12 @@ class Runner {
         });
         return;
       case Op::kSelfAttention: RunSelfAttention(step, rows); return;
-      case Op::kStoreKv: RunStoreKv(step); return;
+      case Op::kStoreKv: RunQkvRope(step, WithoutQueries(program_.kinds[step.kind])); return;
     }
   }
 
  private:
-  void RunQkvRope(const Step& step) {
-    const AttentionKind& kind = program_.kinds[step.kind];
+  void RunQkvRope(const Step& step, const AttentionKind& kind) {
     const KvGroup& group = program_.kv_groups[kind.group];
     reference::QkvRopeArgs a = {};
     a.kind = &kind;
@@ -198,23 +197,6 @@ class Runner {
     for (a.position = 0; a.position < rows; ++a.position) {
       reference::SelfAttention(a, Data(step.in), rows, Row(step.out, a.position), state_.scores);
     }
-  }
-
-  // As the part of kQkvRope that is left without queries.
-  void RunStoreKv(const Step& step) {
-    AttentionKind kind = program_.kinds[step.kind];
-    kind.n_heads = 0;
-    const KvGroup& group = program_.kv_groups[kind.group];
-    reference::QkvRopeArgs a = {};
-    a.kind = &kind;
-    a.group = &group;
-    a.pools = KvPoolsOf(group, state_.memory);
-    a.group_layer = step.group_layer;
-    ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
-      a.table = &sequence.tables[kind.group];
-      a.position = position;
-      reference::QkvRope(a, Row(step.in, row));
-    });
   }
 
   void RunConv(const Step& step) {

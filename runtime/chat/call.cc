@@ -2,6 +2,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/chat/compare.h"
+#include "runtime/chat/iterate.h"
 #include "runtime/chat/print.h"
 
 namespace arn::chat {

@@ -5,6 +5,7 @@
 #include "runtime/chat/arithmetic.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
+#include "runtime/chat/iterate.h"
 #include "runtime/chat/json.h"
 #include "runtime/chat/number.h"
 #include "runtime/chat/print.h"

@@ -3,6 +3,7 @@
 #include "platform/base/arith.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
+#include "runtime/chat/iterate.h"
 
 namespace arn::chat {
 namespace {

@@ -2,6 +2,7 @@
 #include "runtime/chat/arithmetic.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
+#include "runtime/chat/iterate.h"
 #include "runtime/chat/print.h"
 #include "runtime/chat/text.h"
 

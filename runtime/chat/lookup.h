@@ -74,9 +74,4 @@ Status GetSlice(const Value& object, const Value& start, const Value& stop, cons
 Status GetPath(const Value& object, const Value& path, Heap* heap, Value* out,
                const Value* otherwise = nullptr);
 
-// len(value); kTemplateError when it has none.
-Status Length(const Value& value, Heap* heap, int64_t* out);
-// What a loop over the value goes over. An iterator is used up.
-Status ToList(const Value& value, Heap* heap, List* out);
-
 }  // namespace arn::chat

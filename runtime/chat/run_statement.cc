@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "runtime/chat/compare.h"
+#include "runtime/chat/iterate.h"
 #include "runtime/chat/print.h"
 #include "runtime/chat/renderer.h"
 

@@ -1,6 +1,7 @@
 // The methods of str.
 #include "platform/base/arith.h"
 #include "runtime/chat/call.h"
+#include "runtime/chat/iterate.h"
 #include "runtime/chat/print.h"
 #include "runtime/chat/text.h"
 #include "runtime/text/utf8.h"
