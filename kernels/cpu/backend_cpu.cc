@@ -42,6 +42,8 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   state->normed = memory.As<float>(plan.slices[cpu::kNormedSlice]);
   state->scratch = memory.At(plan.slices[cpu::kScratchSlice]);
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
+  state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
+  state->partial_floats = cpu::PartialFloats(program, options.n_threads);
   if (!cpu::InitGemmKernels(&state->gemm)) {
     return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
   }

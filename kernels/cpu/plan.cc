@@ -56,7 +56,6 @@ bool UsedInProduct(const Program& program, WeightId id) {
   return false;
 }
 
-// Rows that a matrix is multiplied with at most.
 uint32_t ProductRows(const Program& program, WeightId id) {
   uint64_t rows = program.max_rows;
   for (const Step& step : program.steps) {
@@ -119,6 +118,9 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
   ARN_ASSIGN(plan->slices[kNormedSlice], layout->Add(Region::kActivations, normed_bytes));
   ARN_ASSIGN(plan->slices[kScratchSlice], layout->AddArray(Region::kActivations, options.n_threads,
                                                            ThreadScratchBytes(program)));
+  ARN_ASSIGN(plan->slices[kPartialsSlice],
+             layout->AddArray(Region::kActivations, PartialFloats(program, options.n_threads),
+                              sizeof(float)));
   return Status::kOk;
 }
 

@@ -14,6 +14,7 @@ enum PlanSlice : uint32_t {
   kQuantizedSlice,  // quantised activations; at load, a slab of a matrix on its way
   kNormedSlice,     // normalised rows for the head
   kScratchSlice,    // attention, one part a thread
+  kPartialsSlice,   // segments of the tokens that attention shares among threads
 };
 
 // The parts of kQuantizedSlice: one entry per row and some more, then the rows.
@@ -30,9 +31,12 @@ bool NeedsRepack(const Weight& weight, const GemmKernels& kernels);
 uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels);
 // True when some product uses the weight.
 bool UsedInProduct(const Program& program, WeightId id);
-// Bytes of scratch that one thread needs.
+// Rows that a matrix is multiplied with at most.
 uint32_t ProductRows(const Program& program, WeightId id);
+// Bytes of scratch that one thread needs.
 uint64_t ThreadScratchBytes(const Program& program);
+// Room for what attention gathers in segments; 0 when there are none, or no threads to share them.
+uint64_t PartialFloats(const Program& program, uint32_t n_threads);
 
 Status PlanCpu(const Program& program, const BackendOptions& options, Layout* layout,
                BackendPlan* plan, Diag* diag);

@@ -61,42 +61,6 @@ void RunAddPositions(const State& state, const Step& step, const RunArgs& args) 
   });
 }
 
-// One task is a tile of rows and the query heads of one kv head.
-void RunSelfAttention(const State& state, const Step& step, const RunArgs& args) {
-  const Program& program = *state.program;
-  const AttentionKind& kind = program.kinds[step.kind];
-  const uint32_t heads = kind.n_heads / kind.n_kv_heads, rows = RunRows(args);
-  const uint32_t tile_rows = Max<uint32_t>(1, AttentionTileQueries(kind) / heads);
-  AttentionTile base = {};
-  base.kind = &kind;
-  base.n_heads = heads;
-  base.q_stride = WidthOf(state, step.in);
-  base.out_stride = WidthOf(state, step.out);
-  base.source_rows = rows;
-  if (step.distance_bias != kNoWeight) {
-    const Weight& bias = program.weights[step.distance_bias];
-    base.distance_bias = reinterpret_cast<const float*>(bias.data);
-    base.n_distances = bias.rows;
-  }
-  const float* qkv = DataOf(state, step.in);
-  const float* keys = qkv + uint64_t{kind.n_heads} * kind.head_dim;
-  const float* values = keys + uint64_t{kind.n_kv_heads} * kind.head_dim;
-  const size_t n_tiles = CeilDiv(rows, tile_rows);
-  state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
-    AttentionTile a = base;
-    a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
-    a.first_head = a.kv_head * heads;
-    a.first_position = static_cast<uint32_t>(task / kind.n_kv_heads) * tile_rows;
-    a.n_rows = Min(tile_rows, rows - a.first_position);
-    a.k_rows = keys + uint64_t{a.kv_head} * kind.head_dim;
-    a.v_rows = values + uint64_t{a.kv_head} * kind.head_dim;
-    a.q = qkv + a.first_position * base.q_stride;
-    a.out = DataOf(state, step.out) + a.first_position * base.out_stride;
-    a.scratch = state.scratch + thread * state.thread_scratch_bytes;
-    state.simd.attention(a);
-  });
-}
-
 }  // namespace
 
 void RunSourceStep(const State& state, const Step& step, const RunArgs& args) {

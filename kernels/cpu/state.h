@@ -22,6 +22,8 @@ struct State {
   float* normed = nullptr;               // [max_logit_rows, hidden]
   std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
   uint64_t thread_scratch_bytes = 0;
+  float* partials = nullptr;  // [partial_floats]: of the segments of an attention step
+  uint64_t partial_floats = 0;
 };
 
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
@@ -31,6 +33,10 @@ void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, 
 // kConv and kScan over all rows of a run.
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
+
+// kAttention over all rows of a run, and kSelfAttention over all rows of its source.
+void RunAttention(const State& state, const Step& step, const RunArgs& args);
+void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
 
 // kFeatures to kSelfAttention, which are steps of the source alone.
 void RunSourceStep(const State& state, const Step& step, const RunArgs& args);

@@ -80,47 +80,6 @@ class Runner {
     }
   }
 
-  // One task is a tile of rows of one sequence and the query heads of one kv head.
-  void Attention(const Step& step) const {
-    const AttentionKind& kind = program_.kinds[step.kind];
-    const KvGroup& group = program_.kv_groups[kind.group];
-    const uint32_t heads = kind.n_heads / kind.n_kv_heads;
-    const uint32_t tile_rows = Max<uint32_t>(1, AttentionTileQueries(kind) / heads);
-    AttentionTile base = {};
-    base.kind = &kind;
-    base.group = &group;
-    base.pools = KvPoolsOf(group, state_.memory);
-    base.group_layer = step.group_layer;
-    base.n_heads = heads;
-    base.sinks = Vector(step.sinks);
-    base.distance_bias = Vector(step.distance_bias);
-    if (base.distance_bias != nullptr) {
-      base.n_distances = program_.weights[step.distance_bias].rows;
-    }
-    base.q_stride = Width(step.in);
-    base.out_stride = Width(step.out);
-    size_t n_tiles = 0;
-    for (const SequenceRows& s : args_.sequences) n_tiles += CeilDiv(s.n_rows, tile_rows);
-    state_.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
-      // Late tiles, which see the most tokens, go first.
-      size_t tile = n_tiles - 1 - task / kind.n_kv_heads;
-      const SequenceRows* s = args_.sequences.data();
-      for (; tile >= CeilDiv(s->n_rows, tile_rows); ++s) tile -= CeilDiv(s->n_rows, tile_rows);
-      const auto first = static_cast<uint32_t>(tile) * tile_rows;
-      AttentionTile a = base;
-      a.table = &s->tables[kind.group];
-      a.source_rows = s->source_rows;
-      a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
-      a.first_head = a.kv_head * heads;
-      a.first_position = s->first_position + first;
-      a.n_rows = Min(tile_rows, s->n_rows - first);
-      a.q = Row(step.in, s->first_row + first);
-      a.out = Row(step.out, s->first_row + first);
-      a.scratch = state_.scratch + thread * state_.thread_scratch_bytes;
-      state_.simd.attention(a);
-    });
-  }
-
   void GatedAct(const Step& step) const {
     const uint32_t width = Width(step.out);
     ForRows(width, [&](uint32_t row) {
@@ -249,7 +208,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kLinear: return runner.Linear(step);
     case Op::kQkvRope: return runner.QkvRope(step, state.program->kinds[step.kind]);
     case Op::kStoreKv: return runner.QkvRope(step, WithoutQueries(state.program->kinds[step.kind]));
-    case Op::kAttention: return runner.Attention(step);
+    case Op::kAttention: return RunAttention(state, step, args);
     case Op::kGatedAct: return runner.GatedAct(step);
     case Op::kAct: return runner.Act(step);
     case Op::kRoute: return runner.Route(step);

@@ -120,7 +120,7 @@ class SealedSession {
                expected.data() + h * dim);
       }
       ExpectNear(session_->ValueData(out_) + size_t{row} * expected.size(), expected,
-                 kAttentionTolerance);
+                 kInt8AttentionTolerance);
     }
   }
 

@@ -1,8 +1,12 @@
-// Attention straight over the KV pages, with the softmax carried along from tile to tile (Milakov
-// and Gimelshein, "Online normalizer calculation for softmax", 2018; Rabe and Staats, 2021). A tile
-// is at most kTileTokens tokens of one page and one kv head; all queries that use it are served
-// while it is in the first cache. A query's result depends on nothing but its own row, so it is the
-// same however queries are grouped into tiles.
+// Attention straight over the KV pages, with the softmax carried along from tile to tile (Rabe and
+// Staats, "Self-attention Does Not Need O(n^2) Memory", 2021). A tile is some tokens of one kv
+// head; all queries that use it are served while it is in the first cache. int8 pages are
+// multiplied as integers where the CPU has an Int8Dot, and widened to floats elsewhere, as sealed
+// and f16 pages are.
+//
+// Tiles and segments begin at multiples of their size, and segments are merged in order: a query's
+// result depends on nothing but its own row, and is the same however queries are grouped and
+// segments are shared among threads.
 #include <cmath>
 #include <cstring>
 
@@ -16,251 +20,233 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/attention.cc"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
-#include "kernels/cpu/simd/exp-inl.h"
-#include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/attention_float-inl.h"
+#include "kernels/cpu/simd/attention_int8-inl.h"
+#include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/cpu/simd/tanh-inl.h"
-
-#ifndef ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
-#define ARN_KERNELS_CPU_SIMD_ATTENTION_ONCE
-namespace arn::cpu {
-
-// The largest vector has 16 floats. Heads are padded to whole vectors with zeros.
-inline constexpr uint32_t kMaxLanes = 16;
-inline constexpr uint32_t kTileTokens = 32;
-inline constexpr uint32_t kTileQueries = 32;
-
-// The parts of a task's scratch, in floats.
-struct AttentionScratch {
-  float* k;       // [kTileTokens, stride]; unused when the page can be read in place
-  float* v;       // [kTileTokens, stride]
-  float* q;       // [queries, stride], times the scale
-  float* sums;    // [queries, stride]: unnormalised output
-  float* scores;  // [queries, kTileTokens]
-  float* max;     // [queries]
-  float* total;   // [queries, kMaxLanes]: one sum of weights per lane
-  uint32_t stride;
-};
-
-inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, uint64_t* bytes) {
-  const uint64_t queries = AttentionTileQueries(kind);
-  AttentionScratch s;
-  s.stride = static_cast<uint32_t>(AlignUp(kind.head_dim, kMaxLanes));
-  uint64_t used = 0;
-  auto take = [&](uint64_t floats) {
-    float* p = at == nullptr ? nullptr : reinterpret_cast<float*>(at + used);
-    used += AlignUp(floats * sizeof(float), kSliceAlign);
-    return p;
-  };
-  s.k = take(uint64_t{kTileTokens} * s.stride);
-  s.v = take(uint64_t{kTileTokens} * s.stride);
-  s.q = take(queries * s.stride);
-  s.sums = take(queries * s.stride);
-  s.scores = take(queries * kTileTokens);
-  s.max = take(queries);
-  s.total = take(queries * kMaxLanes);
-  if (bytes != nullptr) *bytes = used;
-  return s;
-}
-
-}  // namespace arn::cpu
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-static_assert(kLanes <= kMaxLanes && kTileTokens % kLanes == 0);
-
-// Lane j of the result is the sum of all lanes of v[j].
-template <size_t kCount>
-HWY_INLINE V SumEach(V (&v)[kCount]) {
-  const D d;
-  if constexpr (kCount == 1) {
-    return v[0];
-  } else {
-    V half[kCount / 2];
-    for (size_t i = 0; i < kCount / 2; ++i) {
-      half[i] = hn::Add(hn::ConcatEven(d, v[2 * i + 1], v[2 * i]),
-                        hn::ConcatOdd(d, v[2 * i + 1], v[2 * i]));
-    }
-    return SumEach(half);
-  }
+// A record as it is before any token: a score that sinks takes its share of the softmax and adds
+// nothing.
+void StartRecord(const AttentionTile& tile, uint32_t head, float* record) {
+  std::memset(record, 0, PartialFloats(tile.kind->head_dim) * sizeof(float));
+  const AttentionPartial start = PartialAt(record);
+  *start.max = tile.sinks == nullptr ? -HUGE_VALF : tile.sinks[head];
+  *start.total = tile.sinks == nullptr ? 0.0f : 1.0f;
 }
 
-// scores[t] = q . k[t] for t < n, rounded up to whole vectors of tokens.
-HWY_INLINE void Dot(const float* q, const Rows& k, size_t n, size_t dim, float* scores) {
-  const D d;
-  for (size_t t = 0; t < n; t += kLanes) {
-    V sums[kLanes];
-    for (V& s : sums) s = hn::Zero(d);
-    const float* row = k.data + t * k.stride;
-    if (t + kLanes <= n) {
-      for (size_t i = 0; i < dim; i += kLanes) {
-        const V a = hn::LoadU(d, q + i);
-        for (size_t j = 0; j < kLanes; ++j) {
-          sums[j] = hn::MulAdd(a, hn::LoadU(d, row + j * k.stride + i), sums[j]);
-        }
-      }
-    } else {
-      for (size_t j = 0; t + j < n; ++j) {
-        for (size_t i = 0; i < dim; i += kLanes) {
-          sums[j] = hn::MulAdd(hn::LoadU(d, q + i), hn::LoadU(d, row + j * k.stride + i), sums[j]);
-        }
-      }
-    }
-    hn::StoreU(SumEach(sums), d, scores + t);
-  }
-}
-
-// Turns the scores of tokens [begin, end) into weights, those outside into 0, and folds them into
-// the running maximum and the totals [kMaxLanes]; totals and `sums` [stride] are brought to the new
-// maximum.
-void Softmax(float* scores, size_t begin, size_t end, float* max, float* totals, float* sums,
-             size_t stride) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const V lowest = hn::Set(d, -HUGE_VALF);
-  V s[kTileTokens / kLanes];
-  V largest = lowest;
-  const bool whole = begin == 0 && end == kTileTokens;
-  for (size_t i = 0; i < kTileTokens / kLanes; ++i) {
-    s[i] = hn::LoadU(d, scores + i * kLanes);
-    if (!whole) {
-      const auto index = hn::Iota(di, static_cast<int32_t>(i * kLanes));
-      const auto visible = hn::And(hn::Ge(index, hn::Set(di, static_cast<int32_t>(begin))),
-                                   hn::Lt(index, hn::Set(di, static_cast<int32_t>(end))));
-      s[i] = hn::IfThenElse(hn::RebindMask(d, visible), s[i], lowest);
-    }
-    largest = hn::Max(largest, s[i]);
-  }
-  const float tile_max = hn::ReduceMax(d, largest);
-  if (tile_max > *max) {
-    const V correction = hn::Set(d, ExpF32(*max - tile_max));
-    *max = tile_max;
-    hn::StoreU(hn::Mul(hn::LoadU(d, totals), correction), d, totals);
-    for (size_t i = 0; i < stride; i += kLanes) {
-      hn::StoreU(hn::Mul(hn::LoadU(d, sums + i), correction), d, sums + i);
-    }
-  }
-  const V shift = hn::Set(d, *max);
-  V total = hn::LoadU(d, totals);
-  for (size_t i = 0; i < kTileTokens / kLanes; ++i) {
-    const V p = VecExp(d, hn::Sub(s[i], shift));
-    hn::StoreU(p, d, scores + i * kLanes);
-    total = hn::Add(total, p);
-  }
-  hn::StoreU(total, d, totals);
-}
-
-// sums[q, i] += weights[q, t] v[t, i] for kQueries queries and kVectors vectors of i.
-template <size_t kQueries, size_t kVectors>
-HWY_INLINE void AddBlock(const float* weights, const Rows& v, size_t begin, size_t end,
-                         size_t column, size_t stride, float* sums) {
-  const D d;
-  V acc[kQueries][kVectors];
-  for (size_t q = 0; q < kQueries; ++q) {
-    for (size_t c = 0; c < kVectors; ++c) {
-      acc[q][c] = hn::LoadU(d, sums + q * stride + column + c * kLanes);
-    }
-  }
-  for (size_t t = begin; t < end; ++t) {
-    V values[kVectors];
-    for (size_t c = 0; c < kVectors; ++c) {
-      values[c] = hn::LoadU(d, v.data + t * v.stride + column + c * kLanes);
-    }
-    for (size_t q = 0; q < kQueries; ++q) {
-      const V p = hn::Set(d, weights[q * kTileTokens + t]);
-      for (size_t c = 0; c < kVectors; ++c) acc[q][c] = hn::MulAdd(p, values[c], acc[q][c]);
-    }
-  }
-  for (size_t q = 0; q < kQueries; ++q) {
-    for (size_t c = 0; c < kVectors; ++c) {
-      hn::StoreU(acc[q][c], d, sums + q * stride + column + c * kLanes);
-    }
-  }
-}
-
-template <size_t kQueries>
-void AddWeighted(const float* weights, const Rows& v, size_t begin, size_t end, size_t dim,
-                 size_t stride, float* sums) {
-  size_t i = 0;
-  for (; i + 4 * kLanes <= dim; i += 4 * kLanes) {
-    AddBlock<kQueries, 4>(weights, v, begin, end, i, stride, sums);
-  }
-  for (; i < dim; i += kLanes) {
-    AddBlock<kQueries, 1>(weights, v, begin, end, i, stride, sums);
-  }
+void StoreRecord(const AttentionTile& tile, uint32_t query, float* record) {
+  const uint32_t dim = tile.kind->head_dim;
+  const uint32_t row = query / tile.n_heads, head = tile.first_head + query % tile.n_heads;
+  const AttentionPartial from = PartialAt(record);
+  const float inverse = 1.0f / *from.total;
+  float* to = tile.out + row * tile.out_stride + size_t{head} * dim;
+  for (size_t i = 0; i < dim; ++i) to[i] = from.sums[i] * inverse;
 }
 
 class TileRunner {
  public:
   explicit TileRunner(const AttentionTile& tile)
       : tile_(tile),
+        kind_(*tile.kind),
         dim_(tile.kind->head_dim),
-        sees_all_(tile.kind->sees_source || tile.k_rows != nullptr),
+        sees_all_(SeesAll(tile)),
+        first_(AttentionFirst(tile)),
+        end_(AttentionEnd(tile)),
+        record_floats_(PartialFloats(tile.kind->head_dim)),
         s_(PlaceScratch(*tile.kind, tile.scratch, nullptr)),
         queries_(tile.n_rows * tile.n_heads) {}
 
   void Run() {
     LoadQueries();
-    const uint32_t end = sees_all_ ? tile_.source_rows : tile_.first_position + tile_.n_rows;
-    uint32_t position =
-        sees_all_ ? 0 : FirstSeen(tile_.first_position, *tile_.kind, *tile_.group, *tile_.table);
-    while (position < end) {
-      uint32_t n = Min(kTileTokens, end - position);
-      if (tile_.k_rows == nullptr) {
-        const uint32_t page_tokens = tile_.group->page_tokens;
-        n = Min(n, page_tokens - position % page_tokens);
+    if (tile_.partials != nullptr) {
+      RunSegment(tile_.segment);
+      for (uint32_t q = 0; q < queries_; ++q) {
+        float* record = tile_.partials + size_t{q} * record_floats_;
+        std::memset(record, 0, kMaxLanes * sizeof(float));
+        const AttentionPartial to = PartialAt(record), from = Gathered(q);
+        *to.max = *from.max;
+        *to.total = *from.total;
+        std::memcpy(to.sums, from.sums, s_.stride * sizeof(float));
       }
-      RunTokens(position, n);
-      position += n;
+      return;
     }
-    StoreOutput();
+    for (uint32_t q = 0; q < queries_; ++q) StartRecord(tile_, HeadOf(q), Merged(q));
+    for (uint32_t i = first_ / kAttentionSegment; i <= (end_ - 1) / kAttentionSegment; ++i) {
+      RunSegment(i);
+      for (uint32_t q = 0; q < queries_; ++q) {
+        MergePartial(Gathered(q), s_.stride, PartialAt(Merged(q)));
+      }
+    }
+    for (uint32_t q = 0; q < queries_; ++q) StoreRecord(tile_, q, Merged(q));
   }
 
  private:
   uint32_t RowOf(uint32_t query) const { return query / tile_.n_heads; }
   uint32_t HeadOf(uint32_t query) const { return tile_.first_head + query % tile_.n_heads; }
-  const float* QueryAt(uint32_t query) const {
-    return tile_.q + RowOf(query) * tile_.q_stride + size_t{HeadOf(query)} * dim_;
+  float* Merged(uint32_t query) const { return s_.merged + size_t{query} * record_floats_; }
+  // What a query has of the segment at work; the total is that of all lanes.
+  AttentionPartial Gathered(uint32_t query) const {
+    const D d;
+    float* lanes = s_.total + size_t{query} * kMaxLanes;
+    lanes[0] = hn::ReduceSum(d, hn::LoadU(d, lanes));
+    return {s_.max + query, lanes, s_.sums + size_t{query} * s_.stride};
   }
 
   void LoadQueries() {
-    const size_t dim = dim_, stride = s_.stride;
+    const size_t stride = s_.stride;
     for (uint32_t q = 0; q < queries_; ++q) {
-      const float* from = QueryAt(q);
+      const float* from = tile_.q + RowOf(q) * tile_.q_stride + size_t{HeadOf(q)} * dim_;
       float* to = s_.q + q * stride;
-      for (size_t i = 0; i < dim; ++i) to[i] = from[i] * tile_.kind->scale;
-      for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
-      s_.max[q] = -HUGE_VALF;
-    }
-    std::memset(s_.sums, 0, queries_ * stride * sizeof(float));
-    std::memset(s_.total, 0, size_t{queries_} * kMaxLanes * sizeof(float));
-    if (tile_.sinks == nullptr) return;
-    // As a token whose value is zero.
-    for (uint32_t q = 0; q < queries_; ++q) {
-      s_.max[q] = tile_.sinks[HeadOf(q)];
-      s_.total[size_t{q} * kMaxLanes] = 1.0f;
+      for (size_t i = 0; i < dim_; ++i) to[i] = from[i] * kind_.scale;
+      for (size_t i = dim_; i < stride; ++i) to[i] = 0.0f;
+      if (tile_.dot == nullptr) continue;
+      s_.q_factors[q] =
+          QuantizeQuery(to, dim_, s_.quads, s_.q_high + size_t{q} * s_.quads,
+                        s_.q_low + size_t{q} * s_.quads, s_.q_high_sums + q, s_.q_low_sums + q);
     }
   }
 
-  // Positions [position, position + n), which lie in one page.
-  void RunTokens(uint32_t position, uint32_t n) {
-    if (tile_.k_rows != nullptr) {
-      const Rows k = RowsAt(tile_.k_rows, position, n, s_.k);
-      AddTokens(position, n, k, nullptr, nullptr);
-      return AddValues(RowsAt(tile_.v_rows, position, n, s_.v), n);
+  void RunSegment(uint32_t segment) {
+    for (uint32_t q = 0; q < queries_; ++q) s_.max[q] = -HUGE_VALF;
+    std::memset(s_.sums, 0, queries_ * size_t{s_.stride} * sizeof(float));
+    std::memset(s_.total, 0, size_t{queries_} * kMaxLanes * sizeof(float));
+    uint32_t position = Max(first_, segment * kAttentionSegment);
+    const uint32_t end = Min(end_, (segment + 1) * kAttentionSegment);
+    Int8Rows rows[2];
+    uint32_t current = 0;
+    uint32_t n = Int8Tokens(position, end);
+    if (n != 0) FindInt8Rows(tile_, position, n, &rows[current]);
+    while (position < end) {
+      if (n == 0) {
+        position += RunFloats(position, end);
+        n = position < end ? Int8Tokens(position, end) : 0;
+        if (n != 0) FindInt8Rows(tile_, position, n, &rows[current]);
+        continue;
+      }
+      const uint32_t next = position + n;
+      const uint32_t n_next = next < end ? Int8Tokens(next, end) : 0;
+      if (n_next != 0) {
+        FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
+        PrefetchInt8Rows(rows[1 - current], dim_);
+      }
+      RunInt8(position, rows[current]);
+      current = 1 - current;
+      position = next;
+      n = n_next;
     }
+  }
+
+  // How many tokens from `position` on make a tile of int8; 0: none.
+  uint32_t Int8Tokens(uint32_t position, uint32_t end) const {
+    if (tile_.dot == nullptr) return 0;
     const KvGroup& group = *tile_.group;
-    const uint32_t slot = position % group.page_tokens;
-    const KvHeadPage page = KvPageAt(group, tile_.pools, KvPageOf(group, *tile_.table, position),
-                                     tile_.group_layer, tile_.kv_head);
-    const float* k_scales = ScalesOf(page.k);
-    const float* v_scales = ScalesOf(page.v);
-    const Rows k = LoadRows(group, true, page.k, slot, n, s_.k, s_.stride);
-    AddTokens(position, n, k, k_scales == nullptr ? nullptr : k_scales + slot,
-              v_scales == nullptr ? nullptr : v_scales + slot);
-    AddValues(LoadRows(group, false, page.v, slot, n, s_.v, s_.stride), n);
+    const uint32_t most = Min(end, position - position % kDotTokens + kDotTokens);
+    uint32_t to = position;
+    while (to < most && (KvPageOf(group, *tile_.table, to) & kSealedPage) == 0) {
+      to = Min(most, to - to % group.page_tokens + group.page_tokens);
+    }
+    return to - position;
+  }
+
+  // A tile of floats that begins at `position`; returns its tokens.
+  uint32_t RunFloats(uint32_t position, uint32_t end) {
+    const size_t dim = AlignUp(dim_, kLanes);
+    uint32_t n = Min(kFloatTokens - position % kFloatTokens, end - position);
+    Rows k, v;
+    const float *k_scales = nullptr, *v_scales = nullptr;
+    KvHeadPage page;
+    uint32_t slot = 0;
+    if (tile_.k_rows != nullptr) {
+      k = RowsAt(tile_.k_rows, position, n, s_.k);
+    } else {
+      const KvGroup& group = *tile_.group;
+      slot = position % group.page_tokens;
+      n = Min(n, group.page_tokens - slot);
+      page = KvPageAt(group, tile_.pools, KvPageOf(group, *tile_.table, position),
+                      tile_.group_layer, tile_.kv_head);
+      k = LoadRows(group, true, page.k, slot, n, s_.k, s_.stride);
+      k_scales = ScalesOf(page.k);
+      v_scales = ScalesOf(page.v);
+    }
+    const Range seen = SeenBy(position, n);
+    for (uint32_t q = seen.begin; q < seen.end; ++q) {
+      float* scores = s_.scores + size_t{q} * kDotTokens;
+      Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
+      if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
+      Weigh<kFloatTokens>(q, position, n, scores);
+      if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
+    }
+    v = tile_.k_rows != nullptr ? RowsAt(tile_.v_rows, position, n, s_.v)
+                                : LoadRows(*tile_.group, false, page.v, slot, n, s_.v, s_.stride);
+    AddValueRows(s_.scores + size_t{seen.begin} * kDotTokens, seen.end - seen.begin, v, n, dim,
+                 s_.stride, s_.sums + size_t{seen.begin} * s_.stride);
+    return n;
+  }
+
+  void RunInt8(uint32_t position, const Int8Rows& rows) {
+    const Int8Dot& dot = *tile_.dot;
+    const D d;
+    const uint32_t dim = kind_.head_dim;
+    const Range seen = SeenBy(position, rows.n);
+    const uint32_t n_seen = seen.end - seen.begin;
+    if (n_seen == 0) return;
+    dot.pack_keys(rows.k, rows.n, dim, s_.keys);
+    const size_t first = seen.begin;
+    dot.scores({s_.q_high + first * s_.quads, s_.q_low + first * s_.quads, s_.q_high_sums + first,
+                s_.q_low_sums + first, s_.quads, n_seen},
+               s_.keys, static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock)), dim,
+               s_.scores + first * kDotTokens);
+    for (uint32_t q = seen.begin; q < seen.end; ++q) {
+      float* scores = s_.scores + size_t{q} * kDotTokens;
+      const V factor = hn::Set(d, s_.q_factors[q]);
+      for (size_t i = 0; i < rows.n; i += kLanes) {
+        const V scale = hn::Mul(factor, hn::LoadU(d, rows.k_scales + i));
+        hn::StoreU(hn::Mul(hn::LoadU(d, scores + i), scale), d, scores + i);
+      }
+      Weigh<kDotTokens>(q, position, rows.n, scores);
+      s_.w_factors[q] =
+          QuantizeWeights(dot, scores, rows.v_scales, s_.w_high + size_t{q} * kDotTokens,
+                          s_.w_low + size_t{q} * kDotTokens);
+    }
+    dot.pack_values(rows.v, rows.n, dim, s_.values);
+    dot.add_values({s_.w_high + first * kDotTokens, s_.w_low + first * kDotTokens,
+                    s_.w_factors + first, n_seen},
+                   s_.values, DotQuads(rows.n), dim, s_.stride, s_.sums + first * s_.stride);
+  }
+
+  // Queries of a tile.
+  struct Range {
+    uint32_t begin, end;
+  };
+  // Those that see any of the positions [position, position + n): rows that are not before all of
+  // them and whose window has not passed them.
+  Range SeenBy(uint32_t position, uint32_t n) const {
+    if (sees_all_) return {0, queries_};
+    uint32_t begin = position <= tile_.first_position ? 0 : position - tile_.first_position;
+    uint32_t end = tile_.n_rows;
+    while (end > begin && FirstVisible(tile_.first_position + end - 1, kind_.window, kind_.chunk) >=
+                              position + n) {
+      --end;
+    }
+    begin = Min(begin, end);
+    return {begin * tile_.n_heads, end * tile_.n_heads};
+  }
+
+  // Scores of [position, position + n), of which the query sees some, to weights.
+  template <size_t kTokens>
+  void Weigh(uint32_t q, uint32_t position, uint32_t n, float* scores) {
+    const uint32_t own = tile_.first_position + RowOf(q);
+    const uint32_t first = sees_all_ ? 0 : FirstVisible(own, kind_.window, kind_.chunk);
+    const uint32_t from = Max(first, position) - position;
+    const uint32_t to = (sees_all_ ? position + n : Min(own + 1, position + n)) - position;
+    if (tile_.distance_bias != nullptr) AddDistanceBias(HeadOf(q), own, position, n, scores);
+    if (kind_.softcap != 0.0f) Cap<kTokens>(kind_.softcap, scores);
+    Softmax<kTokens>(scores, from, to, s_.max + q, s_.total + size_t{q} * kMaxLanes,
+                     s_.sums + size_t{q} * s_.stride, s_.stride);
   }
 
   // Rows of floats that are not in pages; where they are when they have whole vectors.
@@ -268,51 +254,26 @@ class TileRunner {
     const float* from = rows + first * tile_.q_stride;
     if (dim_ % kLanes == 0) return {from, tile_.q_stride};
     for (uint32_t t = 0; t < n; ++t) {
-      float* to = scratch + t * s_.stride;
+      float* to = scratch + size_t{t} * s_.stride;
       std::memcpy(to, from + t * tile_.q_stride, dim_ * sizeof(float));
       for (size_t i = dim_; i < s_.stride; ++i) to[i] = 0.0f;
     }
     return {scratch, s_.stride};
   }
 
-  // Scores and softmax of some tokens; their scales, when there are any.
-  void AddTokens(uint32_t position, uint32_t n, const Rows& k, const float* k_scales,
-                 const float* v_scales) {
-    const size_t stride = s_.stride, dim = AlignUp(dim_, kLanes);
-    for (uint32_t q = 0; q < queries_; ++q) {
-      float* scores = s_.scores + q * kTileTokens;
-      // What this query sees of the tile.
-      const uint32_t own = tile_.first_position + RowOf(q);
-      const uint32_t first =
-          sees_all_ ? 0 : FirstVisible(own, tile_.kind->window, tile_.kind->chunk);
-      const uint32_t from = Max(first, position) - position;
-      const uint32_t to = sees_all_ ? position + n : Min(own + 1, position + n);
-      if (to <= position || from >= to - position) {
-        std::memset(scores, 0, kTileTokens * sizeof(float));
-        continue;
-      }
-      Dot(s_.q + q * stride, k, n, dim, scores);
-      if (k_scales != nullptr) Scale(k_scales, n, scores);
-      if (tile_.distance_bias != nullptr) AddDistanceBias(HeadOf(q), own, position, n, scores);
-      if (tile_.kind->softcap != 0.0f) Cap(tile_.kind->softcap, scores);
-      Softmax(scores, from, to - position, s_.max + q, s_.total + q * kMaxLanes,
-              s_.sums + q * stride, stride);
-      if (v_scales != nullptr) Scale(v_scales, n, scores);
-    }
-  }
-
   void AddDistanceBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
                        float* scores) const {
-    const DistanceBias bias = {tile_.distance_bias, tile_.n_distances, tile_.kind->n_heads,
+    const DistanceBias bias = {tile_.distance_bias, tile_.n_distances, kind_.n_heads,
                                tile_.k_rows != nullptr};
     for (uint32_t t = 0; t < n; ++t) scores[t] += bias.Of(query, position + t, head);
   }
 
   // All of a tile's scores: those of no token may become anything.
+  template <size_t kTokens>
   static void Cap(float softcap, float* scores) {
     const D d;
     const V cap = hn::Set(d, softcap);
-    for (size_t i = 0; i < kTileTokens; i += kLanes) {
+    for (size_t i = 0; i < kTokens; i += kLanes) {
       const V x = hn::Div(hn::LoadU(d, scores + i), cap);
       hn::StoreU(hn::Mul(cap, VecTanh(d, x)), d, scores + i);
     }
@@ -322,37 +283,32 @@ class TileRunner {
     for (size_t i = 0; i < n; ++i) x[i] *= factors[i];
   }
 
-  void AddValues(const Rows& v, uint32_t n) {
-    const size_t stride = s_.stride, dim = AlignUp(dim_, kLanes);
-    constexpr size_t kBlock = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64 ? 4 : 2;
-    uint32_t q = 0;
-    for (; q + kBlock <= queries_; q += kBlock) {
-      AddWeighted<kBlock>(s_.scores + q * kTileTokens, v, 0, n, dim, stride, s_.sums + q * stride);
-    }
-    for (; q < queries_; ++q) {
-      AddWeighted<1>(s_.scores + q * kTileTokens, v, 0, n, dim, stride, s_.sums + q * stride);
-    }
-  }
-
-  void StoreOutput() {
-    const D d;
-    const size_t dim = dim_;
-    for (uint32_t q = 0; q < queries_; ++q) {
-      const float inverse = 1.0f / hn::ReduceSum(d, hn::LoadU(d, s_.total + q * kMaxLanes));
-      const float* from = s_.sums + q * s_.stride;
-      float* to = tile_.out + RowOf(q) * tile_.out_stride + size_t{HeadOf(q)} * dim;
-      for (size_t i = 0; i < dim; ++i) to[i] = from[i] * inverse;
-    }
-  }
-
   const AttentionTile& tile_;
+  const AttentionKind& kind_;
   const size_t dim_;
   const bool sees_all_;
+  const uint32_t first_, end_;
+  const uint32_t record_floats_;
   const AttentionScratch s_;
   const uint32_t queries_;
 };
 
 void Attention(const AttentionTile& tile) { TileRunner(tile).Run(); }
+
+void MergeAttention(const AttentionTile& tile, uint32_t n_segments) {
+  const uint32_t floats = PartialFloats(tile.kind->head_dim);
+  const uint32_t queries = tile.n_rows * tile.n_heads;
+  float* record = PlaceScratch(*tile.kind, tile.scratch, nullptr).merged;
+  for (uint32_t q = 0; q < queries; ++q) {
+    StartRecord(tile, tile.first_head + q % tile.n_heads, record);
+    for (uint32_t i = 0; i < n_segments; ++i) {
+      const size_t at = (size_t{i} * queries + q) * floats;
+      MergePartial(PartialAt(tile.partials + at), AttentionStride(tile.kind->head_dim),
+                   PartialAt(record));
+    }
+    StoreRecord(tile, q, record);
+  }
+}
 
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -361,7 +317,9 @@ HWY_AFTER_NAMESPACE();
 namespace arn::cpu {
 
 HWY_EXPORT(Attention);
+HWY_EXPORT(MergeAttention);
 AttentionFn ChooseAttention() { return HWY_DYNAMIC_POINTER(Attention); }
+MergeAttentionFn ChooseMergeAttention() { return HWY_DYNAMIC_POINTER(MergeAttention); }
 
 uint32_t AttentionTileQueries(const AttentionKind& kind) {
   return Max(kTileQueries, kind.n_heads / kind.n_kv_heads);
@@ -371,6 +329,21 @@ uint64_t AttentionScratchBytes(const AttentionKind& kind) {
   uint64_t bytes = 0;
   PlaceScratch(kind, nullptr, &bytes);
   return bytes;
+}
+
+uint64_t AttentionPartialFloats(const AttentionKind& kind) { return PartialFloats(kind.head_dim); }
+
+bool SeesAll(const AttentionTile& tile) { return tile.kind->sees_source || tile.k_rows != nullptr; }
+
+uint32_t AttentionFirst(const AttentionTile& tile) {
+  if (SeesAll(tile)) return 0;
+  const uint32_t seen = FirstSeen(tile.first_position, *tile.kind, *tile.group, *tile.table);
+  const uint32_t held = tile.table->first_page * tile.group->page_tokens;
+  return Max(held, seen - seen % kDotTokens);
+}
+
+uint32_t AttentionEnd(const AttentionTile& tile) {
+  return SeesAll(tile) ? tile.source_rows : tile.first_position + tile.n_rows;
 }
 
 }  // namespace arn::cpu

@@ -15,6 +15,8 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->quantize_row = ChooseQuantizeRow();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();
+  out->merge_attention = ChooseMergeAttention();
+  out->int8_dot = ChooseInt8Dot();
   out->f16_matmul = ChooseF16Matmul();
   out->bf16_matmul = ChooseBf16Matmul();
   out->conv = ChooseConv();

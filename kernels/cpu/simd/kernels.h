@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/int8_dot.h"
 #include "kernels/cpu/xnn/gemm.h"
 #include "kernels/kv_page.h"
 #include "kernels/logits_ops.h"
@@ -78,12 +79,28 @@ struct AttentionTile {
   // k_rows + r * q_stride.
   const float* k_rows;
   const float* v_rows;
+  const Int8Dot* dot;  // of groups whose open pages hold int8; or null
   std::byte* scratch;  // AttentionScratchBytes(kind)
+  // Not null: the task is one segment of the positions, and what its queries (row by row) gather
+  // goes here, AttentionPartialFloats(kind) each.
+  float* partials;
+  uint32_t segment;
 };
 using AttentionFn = void (*)(const AttentionTile& tile);
+// Puts segments together that tasks of their own have gathered: tile.partials holds n_segments
+// times the records of all queries.
+using MergeAttentionFn = void (*)(const AttentionTile& tile, uint32_t n_segments);
+
+// Positions of a segment; segment i begins at i times that.
+inline constexpr uint32_t kAttentionSegment = 512;
+// Positions [first, end) are those that a tile reads.
+uint32_t AttentionFirst(const AttentionTile& tile);
+uint32_t AttentionEnd(const AttentionTile& tile);
+bool SeesAll(const AttentionTile& tile);
 // Queries (rows times heads) that one tile may have at most.
 uint32_t AttentionTileQueries(const AttentionKind& kind);
 uint64_t AttentionScratchBytes(const AttentionKind& kind);
+uint64_t AttentionPartialFloats(const AttentionKind& kind);
 
 // c[m, n] (+)= x[m, k] w[n, k]^T + bias[n] for kRows matrices of f16 or bf16.
 struct HalfMatmulArgs {
@@ -136,6 +153,8 @@ struct SimdKernels {
   QuantizeRowFn quantize_row;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
+  MergeAttentionFn merge_attention;
+  const Int8Dot* int8_dot;  // null: the CPU has none
   HalfMatmulFn f16_matmul;
   HalfMatmulFn bf16_matmul;
   ConvFn conv;
@@ -151,6 +170,7 @@ SoftcapFn ChooseSoftcap();
 QuantizeRowFn ChooseQuantizeRow();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
+MergeAttentionFn ChooseMergeAttention();
 HalfMatmulFn ChooseF16Matmul();
 HalfMatmulFn ChooseBf16Matmul();
 ConvFn ChooseConv();

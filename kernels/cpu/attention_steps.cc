@@ -1,0 +1,189 @@
+// The steps that attend: how queries and tokens are shared among threads.
+#include "kernels/check.h"
+#include "kernels/cpu/plan.h"
+#include "kernels/cpu/state.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+// Tasks a thread below which the tokens of a task are shared too.
+constexpr uint32_t kTasksPerThread = 4;
+
+const float* VectorOf(const State& state, WeightId id) {
+  return id == kNoWeight ? nullptr
+                         : reinterpret_cast<const float*>(state.program->weights[id].data);
+}
+
+// What the tiles of a step share.
+AttentionTile BaseTile(const State& state, const Step& step) {
+  const Program& program = *state.program;
+  const AttentionKind& kind = program.kinds[step.kind];
+  AttentionTile base = {};
+  base.kind = &kind;
+  base.n_heads = kind.n_heads / kind.n_kv_heads;
+  base.q_stride = program.values[step.in].width;
+  base.out_stride = program.values[step.out].width;
+  base.sinks = VectorOf(state, step.sinks);
+  base.distance_bias = VectorOf(state, step.distance_bias);
+  if (base.distance_bias != nullptr) base.n_distances = program.weights[step.distance_bias].rows;
+  return base;
+}
+
+uint32_t TileRows(const AttentionKind& kind) {
+  return Max<uint32_t>(1, AttentionTileQueries(kind) / (kind.n_heads / kind.n_kv_heads));
+}
+
+uint32_t SegmentsOf(const AttentionTile& tile) {
+  return (AttentionEnd(tile) - 1) / kAttentionSegment - AttentionFirst(tile) / kAttentionSegment +
+         1;
+}
+
+class AttentionRunner {
+ public:
+  AttentionRunner(const State& state, const Step& step, const RunArgs& args)
+      : state_(state),
+        args_(args),
+        kind_(state.program->kinds[step.kind]),
+        tile_rows_(TileRows(kind_)),
+        q_(state.memory.As<float>(state.program->values[step.in].slice)),
+        out_(state.memory.As<float>(state.program->values[step.out].slice)),
+        base_(BaseTile(state, step)) {
+    const KvGroup& group = state.program->kv_groups[kind_.group];
+    base_.group = &group;
+    base_.pools = KvPoolsOf(group, state.memory);
+    base_.group_layer = step.group_layer;
+    if (group.k_type == DType::kInt8 && group.v_type == DType::kInt8) {
+      base_.dot = state.simd.int8_dot;
+    }
+    for (const SequenceRows& s : args.sequences) {
+      n_tiles_ += static_cast<uint32_t>(CeilDiv(s.n_rows, tile_rows_));
+      longest_tile_ = Max(longest_tile_, Min(s.n_rows, tile_rows_));
+    }
+  }
+
+  void Run() {
+    const uint32_t n_tasks = n_tiles_ * kind_.n_kv_heads;
+    const uint32_t n_segments = SegmentsToShare(n_tasks);
+    if (n_segments > 1) return RunSegments(n_tasks, n_segments);
+    state_.threads.ForEach(n_tasks, [&](size_t thread, size_t task) {
+      // Late tiles, which see the most tokens, go first.
+      AttentionTile tile = TileAt(n_tiles_ - 1 - task / kind_.n_kv_heads, task % kind_.n_kv_heads);
+      tile.scratch = ScratchOf(thread);
+      state_.simd.attention(tile);
+    });
+  }
+
+ private:
+  // One task is a segment of the tokens of a tile.
+  void RunSegments(uint32_t n_tasks, uint32_t n_segments) {
+    const size_t records = size_t{n_segments} * longest_tile_ * base_.n_heads;
+    auto tile_of = [&](size_t task, size_t thread) {
+      AttentionTile tile = TileAt(task / kind_.n_kv_heads, task % kind_.n_kv_heads);
+      tile.scratch = ScratchOf(thread);
+      tile.partials = state_.partials + task * records * AttentionPartialFloats(kind_);
+      return tile;
+    };
+    state_.threads.ForEach(size_t{n_tasks} * n_segments, [&](size_t thread, size_t i) {
+      AttentionTile tile = tile_of(i / n_segments, thread);
+      const size_t segment = i % n_segments;
+      if (segment >= SegmentsOf(tile)) return;
+      tile.partials += segment * tile.n_rows * tile.n_heads * AttentionPartialFloats(kind_);
+      tile.segment = AttentionFirst(tile) / kAttentionSegment + static_cast<uint32_t>(segment);
+      state_.simd.attention(tile);
+    });
+    for (uint32_t task = 0; task < n_tasks; ++task) {
+      const AttentionTile tile = tile_of(task, 0);
+      state_.simd.merge_attention(tile, SegmentsOf(tile));
+    }
+  }
+
+  // Segments of the longest tile when there are too few tasks for the threads, otherwise 1.
+  uint32_t SegmentsToShare(uint32_t n_tasks) const {
+    const uint32_t n_threads = state_.threads.count();
+    if (n_threads == 1 || n_tasks >= kTasksPerThread * n_threads) return 1;
+    uint32_t most = 1;
+    for (uint32_t i = 0; i < n_tiles_; ++i) most = Max(most, SegmentsOf(TileAt(i, 0)));
+    const uint64_t records = uint64_t{n_tasks} * most * longest_tile_ * base_.n_heads;
+    return records * AttentionPartialFloats(kind_) <= state_.partial_floats ? most : 1;
+  }
+
+  std::byte* ScratchOf(size_t thread) const {
+    return state_.scratch + thread * state_.thread_scratch_bytes;
+  }
+
+  AttentionTile TileAt(size_t tile, size_t kv_head) const {
+    const SequenceRows* s = args_.sequences.data();
+    for (; tile >= CeilDiv(s->n_rows, tile_rows_); ++s) tile -= CeilDiv(s->n_rows, tile_rows_);
+    const auto first = static_cast<uint32_t>(tile) * tile_rows_;
+    AttentionTile a = base_;
+    a.table = &s->tables[kind_.group];
+    a.source_rows = s->source_rows;
+    a.kv_head = static_cast<uint32_t>(kv_head);
+    a.first_head = a.kv_head * a.n_heads;
+    a.first_position = s->first_position + first;
+    a.n_rows = Min(tile_rows_, s->n_rows - first);
+    a.q = q_ + (s->first_row + first) * base_.q_stride;
+    a.out = out_ + (s->first_row + first) * base_.out_stride;
+    return a;
+  }
+
+  const State& state_;
+  const RunArgs& args_;
+  const AttentionKind& kind_;
+  const uint32_t tile_rows_;
+  const float* q_;
+  float* out_;
+  AttentionTile base_;
+  uint32_t n_tiles_ = 0;
+  uint32_t longest_tile_ = 0;  // in rows
+};
+
+}  // namespace
+
+// The segments of one row's heads, which is what decoding shares.
+uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
+  uint64_t floats = 0;
+  if (n_threads == 1) return floats;
+  for (const AttentionKind& kind : program.kinds) {
+    if (kind.n_heads == 0 || kind.group == kNoGroup) continue;
+    const uint32_t positions = kind.sees_source ? program.max_source_rows : program.max_context;
+    const uint64_t segments = CeilDiv(positions, kAttentionSegment);
+    if (segments > 1) {
+      floats = Max(floats, segments * kind.n_heads * AttentionPartialFloats(kind));
+    }
+  }
+  return floats;
+}
+
+void RunAttention(const State& state, const Step& step, const RunArgs& args) {
+  AttentionRunner(state, step, args).Run();
+}
+
+void RunSelfAttention(const State& state, const Step& step, const RunArgs& args) {
+  const Program& program = *state.program;
+  const AttentionKind& kind = program.kinds[step.kind];
+  const AttentionTile base = BaseTile(state, step);
+  const uint32_t tile_rows = TileRows(kind), rows = RunRows(args);
+  const auto* qkv = state.memory.As<float>(program.values[step.in].slice);
+  auto* out = state.memory.As<float>(program.values[step.out].slice);
+  const float* keys = qkv + uint64_t{kind.n_heads} * kind.head_dim;
+  const float* values = keys + uint64_t{kind.n_kv_heads} * kind.head_dim;
+  const size_t n_tiles = CeilDiv(rows, tile_rows);
+  state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
+    AttentionTile a = base;
+    a.source_rows = rows;
+    a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
+    a.first_head = a.kv_head * a.n_heads;
+    a.first_position = static_cast<uint32_t>(task / kind.n_kv_heads) * tile_rows;
+    a.n_rows = Min(tile_rows, rows - a.first_position);
+    a.k_rows = keys + uint64_t{a.kv_head} * kind.head_dim;
+    a.v_rows = values + uint64_t{a.kv_head} * kind.head_dim;
+    a.q = qkv + a.first_position * base.q_stride;
+    a.out = out + a.first_position * base.out_stride;
+    a.scratch = state.scratch + thread * state.thread_scratch_bytes;
+    state.simd.attention(a);
+  });
+}
+
+}  // namespace arn::cpu

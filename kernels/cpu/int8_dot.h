@@ -1,0 +1,79 @@
+// Products of int8 keys and values with queries and weights of 16 bits, for CPUs that add up four
+// products of bytes at once (AVX512-VNNI, NEON dotprod). A 16-bit number is two bytes, so a product
+// with it is two products of bytes: x = 256 * high + low. Queries and weights keep 15 or 16 bits,
+// and what reaches the softmax differs from f32 arithmetic over the same cache by its rounding
+// alone.
+//
+// The instructions take four bytes that lie together, one such quad a lane. A tile of tokens is
+// therefore copied into one of two orders first, which all queries of a task then use:
+//   keys    [blocks of 16 tokens][quads of channels][16 tokens][4 channels]
+//   values  [quads of tokens][channels][4 tokens]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+
+// Tokens that a tile has at most, and tokens of a block of keys.
+inline constexpr uint32_t kDotTokens = 64;
+inline constexpr uint32_t kDotBlock = 16;
+
+constexpr uint32_t DotQuads(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, 4)); }
+// Channels of a tile of values: whole vectors of 16 lanes.
+constexpr uint32_t DotValueWidth(uint32_t head_dim) {
+  return static_cast<uint32_t>(AlignUp(head_dim, kDotBlock));
+}
+constexpr uint64_t DotKeyBytes(uint32_t head_dim) {
+  return uint64_t{kDotTokens} * 4 * DotQuads(head_dim);
+}
+constexpr uint64_t DotValueBytes(uint32_t head_dim) {
+  return uint64_t{kDotTokens} * DotValueWidth(head_dim);
+}
+
+// n queries: of query i the quads at [i * stride, + DotQuads(head_dim)), zeros behind head_dim.
+// Their numbers are signed: high and low both in [-128, 127].
+struct DotQueries {
+  const int32_t* high;
+  const int32_t* low;
+  const int32_t* high_sums;  // [n]: of a query's bytes
+  const int32_t* low_sums;
+  size_t stride;
+  uint32_t n;
+};
+
+// Weights of n queries for the tokens of a tile, one byte each, kDotTokens from query to query;
+// zeros behind the last token, up to a whole block.
+struct DotWeights {
+  const uint8_t* high;
+  const uint8_t* low;
+  const float* factors;  // [n]: of the 16-bit numbers
+  uint32_t n;
+};
+
+struct Int8Dot {
+  // rows[t]: the head_dim values of token t of n <= kDotTokens. Behind the last token a block of
+  // keys, or a quad of values, repeats it.
+  void (*pack_keys)(const int8_t* const* rows, uint32_t n, uint32_t head_dim, uint8_t* out);
+  void (*pack_values)(const int8_t* const* rows, uint32_t n, uint32_t head_dim, uint8_t* out);
+  // out[query * kDotTokens + token]: the sums of products, rounded to f32, of all tokens of the
+  // first n_blocks blocks.
+  void (*scores)(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
+                 uint32_t head_dim, float* out);
+  // sums[query * stride + channel] += factor * (the sum over the tokens of n_quads quads). stride
+  // is at least DotValueWidth(head_dim), and channels behind head_dim may become anything finite.
+  void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
+                     uint32_t head_dim, size_t stride, float* sums);
+  // The largest weight, and whether its bytes are signed as those of queries.
+  int32_t weight_max;
+  bool weights_signed;
+};
+
+// Null when the CPU has no such instructions.
+const Int8Dot* ChooseInt8Dot();
+const Int8Dot* Int8DotVnni();     // null: not compiled for x86-64, or not there
+const Int8Dot* Int8DotDotprod();  // null: not compiled for ARMv8, or not there
+
+}  // namespace arn::cpu

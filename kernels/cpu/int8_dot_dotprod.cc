@@ -1,0 +1,212 @@
+// Int8Dot with the dot products of ARMv8.2 (sdot). All bytes are signed.
+#include "kernels/cpu/int8_dot.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#include <cpuinfo.h>
+
+#define ARN_DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
+#define ARN_DOTPROD_INLINE ARN_DOTPROD __attribute__((always_inline)) inline
+
+namespace arn::cpu {
+namespace {
+
+constexpr uint32_t kLanes = 4;         // i32 or f32 of a vector
+constexpr uint32_t kVectorBytes = 16;  // and its bytes
+constexpr uint32_t kBlockBytes = 4 * kDotBlock;
+constexpr uint32_t kVectors = kDotBlock / kLanes;  // of a block
+
+ARN_DOTPROD_INLINE int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
+  if (dim - first >= kVectorBytes) return vld1q_s8(row + first);
+  int8_t padded[kVectorBytes] = {};
+  __builtin_memcpy(padded, row + first, dim - first);
+  return vld1q_s8(padded);
+}
+
+// Four tokens and four quads of channels change places.
+ARN_DOTPROD_INLINE void Transpose(int32x4_t (&r)[4]) {
+  const int64x2_t a = vreinterpretq_s64_s32(vtrn1q_s32(r[0], r[1]));
+  const int64x2_t b = vreinterpretq_s64_s32(vtrn2q_s32(r[0], r[1]));
+  const int64x2_t c = vreinterpretq_s64_s32(vtrn1q_s32(r[2], r[3]));
+  const int64x2_t d = vreinterpretq_s64_s32(vtrn2q_s32(r[2], r[3]));
+  r[0] = vreinterpretq_s32_s64(vtrn1q_s64(a, c));
+  r[1] = vreinterpretq_s32_s64(vtrn1q_s64(b, d));
+  r[2] = vreinterpretq_s32_s64(vtrn2q_s64(a, c));
+  r[3] = vreinterpretq_s32_s64(vtrn2q_s64(b, d));
+}
+
+ARN_DOTPROD void PackKeys(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
+  const uint32_t quads = DotQuads(dim);
+  for (uint32_t first = 0; first < n; first += kDotBlock, out += size_t{quads} * kBlockBytes) {
+    for (uint32_t token = 0; token < kDotBlock; token += kLanes) {
+      for (uint32_t quad = 0; quad < quads; quad += kLanes) {
+        int32x4_t r[4];
+        for (uint32_t i = 0; i < kLanes; ++i) {
+          const uint32_t t = first + token + i;
+          r[i] = vreinterpretq_s32_s8(LoadRow(rows[t < n ? t : n - 1], 4 * quad, dim));
+        }
+        Transpose(r);
+        for (uint32_t i = 0; i < kLanes && quad + i < quads; ++i) {
+          vst1q_u8(out + size_t{quad + i} * kBlockBytes + 4 * token, vreinterpretq_u8_s32(r[i]));
+        }
+      }
+    }
+  }
+}
+
+ARN_DOTPROD void PackValues(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
+  for (uint32_t first = 0; first < n; first += 4) {
+    for (uint32_t channel = 0; channel < dim; channel += kVectorBytes, out += kBlockBytes) {
+      int8x16x4_t r;
+      for (uint32_t i = 0; i < 4; ++i) {
+        r.val[i] = LoadRow(rows[first + i < n ? first + i : n - 1], channel, dim);
+      }
+      vst4q_s8(reinterpret_cast<int8_t*>(out), r);
+    }
+  }
+}
+
+// Lane `lane` of four quads, each a byte of four channels (or tokens), times the bytes of b.
+ARN_DOTPROD_INLINE int32x4_t Dot(int32x4_t sum, int8x16_t b, int32x4_t quads, uint32_t lane) {
+  const int8x16_t a = vreinterpretq_s8_s32(quads);
+  switch (lane) {
+    case 0: return vdotq_laneq_s32(sum, b, a, 0);
+    case 1: return vdotq_laneq_s32(sum, b, a, 1);
+    case 2: return vdotq_laneq_s32(sum, b, a, 2);
+    default: return vdotq_laneq_s32(sum, b, a, 3);
+  }
+}
+
+// Sums over quads of a block of 16 lanes: += bytes of `blocks` (block_step apart) times the quads
+// of each query, two planes of them.
+template <uint32_t kQueries>
+struct Sums {
+  int32x4_t high[kQueries][kVectors], low[kQueries][kVectors];
+
+  ARN_DOTPROD_INLINE void Clear() {
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      for (uint32_t v = 0; v < kVectors; ++v) high[q][v] = low[q][v] = vdupq_n_s32(0);
+    }
+  }
+  ARN_DOTPROD_INLINE void Add(const uint8_t* block, const int32x4_t (&h)[kQueries],
+                              const int32x4_t (&l)[kQueries], uint32_t lane) {
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const int8x16_t b = vreinterpretq_s8_u8(vld1q_u8(block + v * kVectorBytes));
+      for (uint32_t q = 0; q < kQueries; ++q) {
+        high[q][v] = Dot(high[q][v], b, h[q], lane);
+        low[q][v] = Dot(low[q][v], b, l[q], lane);
+      }
+    }
+  }
+};
+
+template <uint32_t kQueries>
+ARN_DOTPROD_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query, const uint8_t* keys,
+                                   uint32_t quads, float* out) {
+  Sums<kQueries> sums;
+  sums.Clear();
+  const int32_t* high = queries.high + query * queries.stride;
+  const int32_t* low = queries.low + query * queries.stride;
+  // The queries' rows are padded to whole vectors.
+  for (uint32_t i = 0; i < quads; i += kLanes) {
+    int32x4_t h[kQueries], l[kQueries];
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      h[q] = vld1q_s32(high + q * queries.stride + i);
+      l[q] = vld1q_s32(low + q * queries.stride + i);
+    }
+    const uint8_t* block = keys + size_t{i} * kBlockBytes;
+    if (i + kLanes <= quads) {
+      sums.Add(block, h, l, 0);
+      sums.Add(block + kBlockBytes, h, l, 1);
+      sums.Add(block + 2 * kBlockBytes, h, l, 2);
+      sums.Add(block + 3 * kBlockBytes, h, l, 3);
+    } else {
+      for (uint32_t j = 0; i + j < quads; ++j) sums.Add(block + j * kBlockBytes, h, l, j);
+    }
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const float32x4_t sum =
+          vfmaq_n_f32(vcvtq_f32_s32(sums.low[q][v]), vcvtq_f32_s32(sums.high[q][v]), 256.0f);
+      vst1q_f32(out + size_t{query + q} * kDotTokens + v * kLanes, sum);
+    }
+  }
+}
+
+ARN_DOTPROD void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
+                        uint32_t dim, float* out) {
+  const uint32_t quads = DotQuads(dim);
+  for (uint32_t block = 0; block < n_blocks; ++block) {
+    const uint8_t* from = keys + size_t{block} * quads * kBlockBytes;
+    float* to = out + block * kDotBlock;
+    uint32_t q = 0;
+    for (; q + 2 <= queries.n; q += 2) ScoreBlock<2>(queries, q, from, quads, to);
+    if (q < queries.n) ScoreBlock<1>(queries, q, from, quads, to);
+  }
+}
+
+template <uint32_t kQueries>
+ARN_DOTPROD_INLINE void AddBlock(const DotWeights& weights, uint32_t query, const uint8_t* values,
+                                 size_t quad_bytes, uint32_t n_quads, size_t stride, float* to) {
+  Sums<kQueries> sums;
+  sums.Clear();
+  const uint8_t* high = weights.high + size_t{query} * kDotTokens;
+  const uint8_t* low = weights.low + size_t{query} * kDotTokens;
+  // A block of weights is padded with zeros, but the values behind the last quad are not there.
+  for (uint32_t i = 0; i < n_quads; i += kLanes) {
+    int32x4_t h[kQueries], l[kQueries];
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      h[q] = vreinterpretq_s32_u8(vld1q_u8(high + q * kDotTokens + 4 * i));
+      l[q] = vreinterpretq_s32_u8(vld1q_u8(low + q * kDotTokens + 4 * i));
+    }
+    const uint8_t* block = values + i * quad_bytes;
+    if (i + kLanes <= n_quads) {
+      sums.Add(block, h, l, 0);
+      sums.Add(block + quad_bytes, h, l, 1);
+      sums.Add(block + 2 * quad_bytes, h, l, 2);
+      sums.Add(block + 3 * quad_bytes, h, l, 3);
+    } else {
+      for (uint32_t j = 0; i + j < n_quads; ++j) sums.Add(block + j * quad_bytes, h, l, j);
+    }
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    float* row = to + (query + q) * stride;
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const int32x4_t sum = vaddq_s32(vshlq_n_s32(sums.high[q][v], 8), sums.low[q][v]);
+      vst1q_f32(row + v * kLanes, vfmaq_n_f32(vld1q_f32(row + v * kLanes), vcvtq_f32_s32(sum),
+                                              weights.factors[query + q]));
+    }
+  }
+}
+
+ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
+                           uint32_t dim, size_t stride, float* sums) {
+  const uint32_t width = DotValueWidth(dim);
+  const size_t quad_bytes = size_t{width} * 4;
+  for (uint32_t channel = 0; channel < width; channel += kDotBlock) {
+    const uint8_t* from = values + channel * 4;
+    float* to = sums + channel;
+    uint32_t q = 0;
+    for (; q + 2 <= weights.n; q += 2) {
+      AddBlock<2>(weights, q, from, quad_bytes, n_quads, stride, to);
+    }
+    if (q < weights.n) AddBlock<1>(weights, q, from, quad_bytes, n_quads, stride, to);
+  }
+}
+
+// The most that two signed bytes hold: 127 * 256 + 127.
+constexpr Int8Dot kDotprod = {PackKeys, PackValues, Scores, AddValues, 32639, true};
+
+}  // namespace
+
+const Int8Dot* Int8DotDotprod() {
+  return cpuinfo_initialize() && cpuinfo_has_arm_neon_dot() ? &kDotprod : nullptr;
+}
+
+}  // namespace arn::cpu
+
+#else
+namespace arn::cpu {
+const Int8Dot* Int8DotDotprod() { return nullptr; }
+}  // namespace arn::cpu
+#endif

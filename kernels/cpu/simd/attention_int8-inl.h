@@ -1,0 +1,130 @@
+// Tiles of int8 keys and values whose products are computed by Int8Dot.
+#if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
+#undef ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
+#else
+#define ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
+#endif
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+
+#include "kernels/cpu/simd/attention_scratch.h"
+#include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/kv_page.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The rows of a tile, which may lie in several pages, and their scales, zeros behind the last.
+struct Int8Rows {
+  uint32_t n = 0;
+  const int8_t* k[kDotTokens];
+  const int8_t* v[kDotTokens];
+  float k_scales[kDotTokens];
+  float v_scales[kDotTokens];
+};
+
+// Positions [position, position + n) of at most kDotTokens, all in open int8 pages.
+inline void FindInt8Rows(const AttentionTile& tile, uint32_t position, uint32_t n, Int8Rows* out) {
+  const KvGroup& group = *tile.group;
+  const size_t dim = group.head_dim;
+  out->n = n;
+  for (uint32_t t = 0; t < n;) {
+    const uint32_t at = position + t, slot = at % group.page_tokens;
+    const uint32_t end = Min(n, t + group.page_tokens - slot);
+    const KvHeadPage page = KvPageAt(group, tile.pools, KvPageOf(group, *tile.table, at),
+                                     tile.group_layer, tile.kv_head);
+    std::memcpy(out->k_scales + t, static_cast<const float*>(page.k.scales) + slot,
+                (end - t) * sizeof(float));
+    std::memcpy(out->v_scales + t, static_cast<const float*>(page.v.scales) + slot,
+                (end - t) * sizeof(float));
+    const auto* k = reinterpret_cast<const int8_t*>(page.k.values) + slot * dim;
+    const auto* v = reinterpret_cast<const int8_t*>(page.v.values) + slot * dim;
+    for (; t < end; ++t, k += dim, v += dim) out->k[t] = k, out->v[t] = v;
+  }
+  for (uint32_t t = n; t < kDotTokens; ++t) out->k_scales[t] = out->v_scales[t] = 0.0f;
+}
+
+inline void PrefetchInt8Rows(const Int8Rows& rows, size_t dim) {
+  constexpr size_t kLineBytes = 64;
+  for (uint32_t t = 0; t < rows.n; ++t) {
+    for (size_t i = 0; i < dim; i += kLineBytes) {
+      hwy::Prefetch(rows.k[t] + i);
+      hwy::Prefetch(rows.v[t] + i);
+    }
+  }
+}
+
+// x[n] as numbers of 16 bits in two planes of signed bytes, each padded with zeros to quads * 4;
+// x = returned factor * (256 * high + low).
+inline float QuantizeQuery(const float* x, size_t n, uint32_t quads, int32_t* high, int32_t* low,
+                           int32_t* high_sum, int32_t* low_sum) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<int8_t, D> di8;
+  constexpr float kLargest = 127 * 256 + 127;
+  auto largest = hn::Zero(d);
+  for (size_t i = 0; i < n; i += kLanes) {
+    largest = hn::Max(largest, hn::Abs(hn::LoadN(d, x + i, n - i)));
+  }
+  const float max = hn::ReduceMax(d, largest);
+  std::memset(high, 0, quads * sizeof(int32_t));
+  std::memset(low, 0, quads * sizeof(int32_t));
+  *high_sum = *low_sum = 0;
+  // Also when the quotient would not be finite.
+  if (!(max > kLargest / 1e38f)) return 0.0f;
+  const auto factor = hn::Set(d, kLargest / max);
+  auto* high_bytes = reinterpret_cast<int8_t*>(high);
+  auto* low_bytes = reinterpret_cast<int8_t*>(low);
+  auto high_sums = hn::Zero(di), low_sums = hn::Zero(di);
+  for (size_t i = 0; i < n; i += kLanes) {
+    const auto q = hn::NearestInt(hn::Mul(hn::LoadN(d, x + i, n - i), factor));
+    const auto h = hn::ShiftRight<8>(hn::Add(q, hn::Set(di, 128)));
+    const auto l = hn::Sub(q, hn::ShiftLeft<8>(h));
+    hn::StoreN(hn::DemoteTo(di8, h), di8, high_bytes + i, n - i);
+    hn::StoreN(hn::DemoteTo(di8, l), di8, low_bytes + i, n - i);
+    high_sums = hn::Add(high_sums, h);
+    low_sums = hn::Add(low_sums, l);
+  }
+  *high_sum = hn::ReduceSum(di, high_sums);
+  *low_sum = hn::ReduceSum(di, low_sums);
+  return max / kLargest;
+}
+
+// Weights times the scales of their values, as numbers of 16 bits in two planes. Returns their
+// factor.
+inline float QuantizeWeights(const Int8Dot& dot, const float* weights, const float* scales,
+                             uint8_t* high, uint8_t* low) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint8_t, D> d8;
+  V w[kDotTokens / kLanes];
+  V largest = hn::Zero(d);
+  for (size_t i = 0; i < kDotTokens / kLanes; ++i) {
+    w[i] = hn::Mul(hn::LoadU(d, weights + i * kLanes), hn::LoadU(d, scales + i * kLanes));
+    largest = hn::Max(largest, w[i]);
+  }
+  const float max = hn::ReduceMax(d, largest);
+  const auto most = static_cast<float>(dot.weight_max);
+  const bool nothing = !(max > most / 1e38f);
+  const V factor = hn::Set(d, nothing ? 0.0f : most / max);
+  const auto rounding = hn::Set(di, dot.weights_signed ? 128 : 0);
+  const auto byte = hn::Set(di, 255);
+  for (size_t i = 0; i < kDotTokens / kLanes; ++i) {
+    const auto q = hn::NearestInt(hn::Mul(w[i], factor));
+    const auto h = hn::ShiftRight<8>(hn::Add(q, rounding));
+    hn::StoreU(hn::DemoteTo(d8, h), d8, high + i * kLanes);
+    // The low byte is the same whether it is read as signed or not.
+    hn::StoreU(hn::DemoteTo(d8, hn::And(q, byte)), d8, low + i * kLanes);
+  }
+  return nothing ? 0.0f : max / most;
+}
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

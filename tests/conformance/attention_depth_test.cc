@@ -1,0 +1,210 @@
+// Attention over more tokens than a task takes at once: several segments and many tiles, read from
+// the pages themselves.
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "backends.h"
+#include "cases.h"
+#include "expect_near.h"
+#include "kernels/kv_page.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+constexpr uint32_t kDepth = 1170;  // two segments of 512 and a part
+constexpr uint32_t kAfter = 3;     // tokens that the tests look at
+
+struct DepthShape {
+  uint32_t n_heads, n_kv_heads, head_dim, window, page_tokens;
+  bool has_sinks;
+};
+constexpr DepthShape kShapes[] = {
+    {9, 3, 64, 0, 32, false}, {7, 1, 80, 0, 8, true},     {2, 1, 20, 600, 64, false},
+    {4, 4, 8, 0, 128, false}, {6, 2, 96, 1000, 16, true},
+};
+
+// One layer of attention without RoPE after kDepth tokens, whose keys and values are random.
+class Deep {
+ public:
+  Deep(const DepthShape& shape, DType kv_type, const BackendCase& backend, uint32_t n_threads)
+      : shape_(shape), rng_(5), builder_(/*vocab=*/2, /*max_rows=*/64, /*max_context=*/2048) {
+    AttentionKind kind;
+    kind.n_heads = shape.n_heads;
+    kind.n_kv_heads = shape.n_kv_heads;
+    kind.head_dim = shape.head_dim;
+    kind.window = shape.window;
+    kind.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    kind.rope = kNoRope;
+    Step store, attention;
+    width_ = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
+    store.op = Op::kQkvRope;
+    store.in = in_ = builder_.AddValue(width_);
+    store.kind = static_cast<uint16_t>(builder_.AddAttention(
+        kind, kv_type, 2, shape.page_tokens, (kDepth + kAfter) / shape.page_tokens + 1));
+    store.group_layer = kLayer;
+    attention = store;
+    attention.op = Op::kAttention;
+    attention.out = out_ = builder_.AddValue(shape.n_heads * shape.head_dim);
+    if (shape.has_sinks) {
+      sinks_ = RandomFloats(shape.n_heads, 3.0f, &rng_);
+      attention.sinks = builder_.AddVector(sinks_);
+    }
+    builder_.AddStep(store);
+    builder_.AddStep(attention);
+    session_ = std::make_unique<Session>(backend.backend, &builder_, n_threads);
+    batch_ = std::make_unique<Batch>(session_->program(),
+                                     std::vector<Batch::Part>{{0, kDepth + kAfter}}, &rng_);
+    x_ = RandomFloats(size_t{kDepth + kAfter} * width_, 2.0f, &rng_);
+    for (uint32_t t = 0; t < kDepth; ++t) {
+      for (uint32_t h = 0; h < shape.n_kv_heads; ++h) {
+        const KvHeadPage page = PageAt(t, h);
+        Fill(page.k, t % shape.page_tokens);
+        Fill(page.v, t % shape.page_tokens);
+      }
+    }
+  }
+
+  // Tokens [first, first + n); the outputs of them all.
+  std::vector<float> Run(uint32_t first, uint32_t n) {
+    SequenceRows rows = batch_->sequences[0];
+    rows.n_rows = n;
+    rows.first_position = first;
+    std::memcpy(session_->ValueData(in_), x_.data() + size_t{first} * width_,
+                size_t{n} * width_ * sizeof(float));
+    const std::vector<int32_t> tokens(n, 0);
+    RunArgs args;
+    args.tokens = {tokens.data(), n};
+    args.sequences = {&rows, 1};
+    args.logit_rows = LogitRows::kNone;
+    EXPECT_EQ(Status::kOk, session_->Run(args)) << session_->message();
+    const float* out = session_->ValueData(out_);
+    return {out, out + size_t{n} * shape_.n_heads * shape_.head_dim};
+  }
+
+  // softmax(q K^T) V of the token at `position`, in double.
+  std::vector<double> Expected(uint32_t position) const {
+    const uint32_t dim = shape_.head_dim, group = shape_.n_heads / shape_.n_kv_heads;
+    const uint32_t first =
+        shape_.window == 0 || position < shape_.window ? 0 : position - shape_.window + 1;
+    std::vector<double> out(shape_.n_heads * dim, 0.0);
+    for (uint32_t h = 0; h < shape_.n_heads; ++h) {
+      const float* q = x_.data() + size_t{position} * width_ + h * dim;
+      std::vector<double> scores;
+      double largest = shape_.has_sinks ? static_cast<double>(sinks_[h]) : -1e30, total = 0.0;
+      for (uint32_t t = first; t <= position; ++t) {
+        double dot = 0.0;
+        for (uint32_t i = 0; i < dim; ++i) {
+          dot += static_cast<double>(q[i]) * Stored(true, t, h / group, i);
+        }
+        scores.push_back(dot / std::sqrt(static_cast<double>(dim)));
+        largest = std::fmax(largest, scores.back());
+      }
+      for (double& s : scores) total += s = std::exp(s - largest);
+      if (shape_.has_sinks) total += std::exp(static_cast<double>(sinks_[h]) - largest);
+      for (uint32_t t = first; t <= position; ++t) {
+        for (uint32_t i = 0; i < dim; ++i) {
+          out[h * dim + i] += scores[t - first] / total * Stored(false, t, h / group, i);
+        }
+      }
+    }
+    return out;
+  }
+
+ private:
+  static constexpr uint32_t kLayer = 1;
+
+  KvHeadPage PageAt(uint32_t position, uint32_t kv_head) const {
+    const uint32_t page = batch_->pages[0][position / shape_.page_tokens];
+    return KvPageAt(session_->program().kv_groups[0], session_->Pools(0), page, kLayer, kv_head);
+  }
+
+  void Fill(const KvHeadBlock& block, uint32_t slot) {
+    std::byte* row = block.values + size_t{slot} * shape_.head_dim * ElementBytes(block.type);
+    const std::vector<float> x = RandomFloats(shape_.head_dim, 2.0f, &rng_);
+    for (uint32_t i = 0; i < shape_.head_dim; ++i) {
+      const uint16_t half = F16FromF32(x[i]);
+      if (block.type == DType::kInt8) {
+        row[i] = static_cast<std::byte>(std::lrint(x[i] * 63.5f));
+      } else if (block.type == DType::kF16) {
+        std::memcpy(row + i * sizeof half, &half, sizeof half);
+      } else {
+        std::memcpy(row + i * sizeof(float), &x[i], sizeof(float));
+      }
+    }
+    // Up to twice the usual, so that a scale left out shows.
+    if (block.scales != nullptr) {
+      static_cast<float*>(block.scales)[slot] = (1.0f + std::fabs(x[0])) / 100.0f;
+    }
+  }
+
+  double Stored(bool keys, uint32_t position, uint32_t kv_head, uint32_t i) const {
+    const uint32_t slot = position % shape_.page_tokens;
+    const KvHeadPage at = PageAt(position, kv_head);
+    const KvHeadBlock& block = keys ? at.k : at.v;
+    const std::byte* value =
+        block.values + (size_t{slot} * shape_.head_dim + i) * ElementBytes(block.type);
+    if (block.type == DType::kInt8) {
+      return static_cast<double>(static_cast<const float*>(block.scales)[slot]) *
+             static_cast<int8_t>(*value);
+    }
+    if (block.type == DType::kF16) {
+      uint16_t half;
+      std::memcpy(&half, value, sizeof half);
+      return static_cast<double>(F32FromF16(half));
+    }
+    float x;
+    std::memcpy(&x, value, sizeof x);
+    return static_cast<double>(x);
+  }
+
+  const DepthShape shape_;
+  std::mt19937 rng_;
+  ProgramBuilder builder_;
+  uint32_t width_ = 0;
+  ValueId in_ = kNoValue, out_ = kNoValue;
+  std::vector<float> sinks_, x_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Batch> batch_;
+};
+
+class AttentionDepthTest : public BackendTest {};
+
+TEST_P(AttentionDepthTest, Attention_ManySegments_EqualsTheFormula) {
+  for (const DepthShape& shape : kShapes) {
+    for (const DType kv_type : kKvTypes) {
+      SCOPED_TRACE(testing::Message() << shape.n_heads << ":" << shape.n_kv_heads << " dim "
+                                      << shape.head_dim << " " << DTypeName(kv_type));
+      Deep deep(shape, kv_type, GetParam(), GetParam().n_threads);
+      const std::vector<float> found = deep.Run(kDepth, 1);
+      ExpectNear(found.data(), deep.Expected(kDepth),
+                 kv_type == DType::kInt8 ? kInt8AttentionTolerance : kAttentionTolerance);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// What a token gets depends neither on the tokens computed with it nor on who shares the work.
+TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
+  for (const DepthShape& shape : kShapes) {
+    for (const DType kv_type : kKvTypes) {
+      SCOPED_TRACE(testing::Message() << shape.n_heads << ":" << shape.n_kv_heads << " dim "
+                                      << shape.head_dim << " " << DTypeName(kv_type));
+      Deep one(shape, kv_type, GetParam(), 1), three(shape, kv_type, GetParam(), 3);
+      const std::vector<float> chunk = one.Run(kDepth, kAfter);
+      for (uint32_t i = 0; i < kAfter; ++i) {
+        const std::vector<float> alone = three.Run(kDepth + i, 1);
+        ASSERT_EQ(0, std::memcmp(alone.data(), chunk.data() + i * alone.size(),
+                                 alone.size() * sizeof(float)))
+            << "token " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionDepthTest, testing::ValuesIn(AllBackends()),
+                         [](const auto& i) { return i.param.name; });
+
+}  // namespace
+}  // namespace arn::conformance
