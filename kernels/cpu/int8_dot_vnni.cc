@@ -22,6 +22,12 @@ ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim)
   return _mm512_maskz_loadu_epi8(there, row + first);
 }
 
+// sum += the products of a's unsigned and b's signed bytes, four to a lane. GCC 12 copies the sum
+// around its own intrinsic of this instruction, which costs the loops below a third of their speed.
+ARN_VNNI_INLINE void AddProducts(__m512i a, __m512i b, __m512i* sum) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+}
+
 // Rows of 16 dwords become columns.
 ARN_VNNI_INLINE void Transpose(__m512i (&r)[16]) {
   __m512i s[16];
@@ -118,8 +124,8 @@ ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query, cons
       const __m512i h = _mm512_set1_epi32(from_high[q * queries.stride + i]);
       const __m512i l = _mm512_set1_epi32(from_low[q * queries.stride + i]);
       for (uint32_t b = 0; b < kBlocks; ++b) {
-        high[q][b] = _mm512_dpbusd_epi32(high[q][b], k[b], h);
-        low[q][b] = _mm512_dpbusd_epi32(low[q][b], k[b], l);
+        AddProducts(k[b], h, &high[q][b]);
+        AddProducts(k[b], l, &low[q][b]);
       }
     }
   }
@@ -185,8 +191,8 @@ ARN_VNNI_INLINE void AddVectors(const DotWeights& weights, uint32_t query, const
       const __m512i h = Quad(from_high + q * kDotTokens + 4 * i);
       const __m512i l = Quad(from_low + q * kDotTokens + 4 * i);
       for (uint32_t c = 0; c < kVectors; ++c) {
-        high[q][c] = _mm512_dpbusd_epi32(high[q][c], h, v[c]);
-        low[q][c] = _mm512_dpbusd_epi32(low[q][c], l, v[c]);
+        AddProducts(h, v[c], &high[q][c]);
+        AddProducts(l, v[c], &low[q][c]);
       }
     }
   }

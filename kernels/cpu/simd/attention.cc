@@ -129,10 +129,7 @@ class TileRunner {
       }
       const uint32_t next = position + n;
       const uint32_t n_next = next < end ? Int8Tokens(next, end) : 0;
-      if (n_next != 0) {
-        FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
-        PrefetchInt8Rows(rows[1 - current], dim_);
-      }
+      if (n_next != 0) FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
       RunInt8(position, rows[current]);
       current = 1 - current;
       position = next;
@@ -194,6 +191,8 @@ class TileRunner {
     const Range seen = SeenBy(position, rows.n);
     const uint32_t n_seen = seen.end - seen.begin;
     if (n_seen == 0) return;
+    Int8Scales scales;
+    LoadScales(rows, &scales);
     dot.pack_keys(rows.k, rows.n, dim, s_.keys);
     const size_t first = seen.begin;
     dot.scores({s_.q_high + first * s_.quads, s_.q_low + first * s_.quads, s_.q_high_sums + first,
@@ -204,13 +203,12 @@ class TileRunner {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       const V factor = hn::Set(d, s_.q_factors[q]);
       for (size_t i = 0; i < rows.n; i += kLanes) {
-        const V scale = hn::Mul(factor, hn::LoadU(d, rows.k_scales + i));
+        const V scale = hn::Mul(factor, hn::LoadU(d, scales.k + i));
         hn::StoreU(hn::Mul(hn::LoadU(d, scores + i), scale), d, scores + i);
       }
       Weigh<kDotTokens>(q, position, rows.n, scores);
-      s_.w_factors[q] =
-          QuantizeWeights(dot, scores, rows.v_scales, s_.w_high + size_t{q} * kDotTokens,
-                          s_.w_low + size_t{q} * kDotTokens);
+      s_.w_factors[q] = QuantizeWeights(dot, scores, scales.v, s_.w_high + size_t{q} * kDotTokens,
+                                        s_.w_low + size_t{q} * kDotTokens);
     }
     dot.pack_values(rows.v, rows.n, dim, s_.values);
     dot.add_values({s_.w_high + first * kDotTokens, s_.w_low + first * kDotTokens,

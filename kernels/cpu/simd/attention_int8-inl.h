@@ -19,44 +19,65 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The rows of a tile, which may lie in several pages, and their scales, zeros behind the last.
+// Where the rows of a tile lie, which may be in several pages.
 struct Int8Rows {
+  // Tokens of one page.
+  struct Part {
+    const float* k_scales;
+    const float* v_scales;
+    uint32_t n;
+  };
   uint32_t n = 0;
+  uint32_t n_parts = 0;
+  Part parts[kDotTokens];
   const int8_t* k[kDotTokens];
   const int8_t* v[kDotTokens];
-  float k_scales[kDotTokens];
-  float v_scales[kDotTokens];
 };
 
-// Positions [position, position + n) of at most kDotTokens, all in open int8 pages.
+inline void PrefetchBytes(const void* from, size_t bytes) {
+  constexpr size_t kLineBytes = 64;
+  for (size_t i = 0; i < bytes; i += kLineBytes) {
+    hwy::Prefetch(static_cast<const std::byte*>(from) + i);
+  }
+}
+
+// Positions [position, position + n) of at most kDotTokens, all in open int8 pages. Asks for the
+// memory, which is to be there when the tile before has been worked on.
 inline void FindInt8Rows(const AttentionTile& tile, uint32_t position, uint32_t n, Int8Rows* out) {
   const KvGroup& group = *tile.group;
   const size_t dim = group.head_dim;
   out->n = n;
+  out->n_parts = 0;
   for (uint32_t t = 0; t < n;) {
     const uint32_t at = position + t, slot = at % group.page_tokens;
-    const uint32_t end = Min(n, t + group.page_tokens - slot);
+    const uint32_t count = Min(n - t, group.page_tokens - slot);
     const KvHeadPage page = KvPageAt(group, tile.pools, KvPageOf(group, *tile.table, at),
                                      tile.group_layer, tile.kv_head);
-    std::memcpy(out->k_scales + t, static_cast<const float*>(page.k.scales) + slot,
-                (end - t) * sizeof(float));
-    std::memcpy(out->v_scales + t, static_cast<const float*>(page.v.scales) + slot,
-                (end - t) * sizeof(float));
+    const Int8Rows::Part part = {static_cast<const float*>(page.k.scales) + slot,
+                                 static_cast<const float*>(page.v.scales) + slot, count};
     const auto* k = reinterpret_cast<const int8_t*>(page.k.values) + slot * dim;
     const auto* v = reinterpret_cast<const int8_t*>(page.v.values) + slot * dim;
-    for (; t < end; ++t, k += dim, v += dim) out->k[t] = k, out->v[t] = v;
+    PrefetchBytes(part.k_scales, count * sizeof(float));
+    PrefetchBytes(k, count * dim);
+    PrefetchBytes(part.v_scales, count * sizeof(float));
+    PrefetchBytes(v, count * dim);
+    out->parts[out->n_parts++] = part;
+    for (uint32_t end = t + count; t < end; ++t, k += dim, v += dim) out->k[t] = k, out->v[t] = v;
   }
-  for (uint32_t t = n; t < kDotTokens; ++t) out->k_scales[t] = out->v_scales[t] = 0.0f;
 }
 
-inline void PrefetchInt8Rows(const Int8Rows& rows, size_t dim) {
-  constexpr size_t kLineBytes = 64;
-  for (uint32_t t = 0; t < rows.n; ++t) {
-    for (size_t i = 0; i < dim; i += kLineBytes) {
-      hwy::Prefetch(rows.k[t] + i);
-      hwy::Prefetch(rows.v[t] + i);
-    }
+// The scales of a tile's tokens, zeros behind the last.
+struct Int8Scales {
+  float k[kDotTokens];
+  float v[kDotTokens];
+};
+inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
+  uint32_t t = 0;
+  for (uint32_t i = 0; i < rows.n_parts; t += rows.parts[i++].n) {
+    std::memcpy(out->k + t, rows.parts[i].k_scales, rows.parts[i].n * sizeof(float));
+    std::memcpy(out->v + t, rows.parts[i].v_scales, rows.parts[i].n * sizeof(float));
   }
+  for (; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
 }
 
 // x[n] as numbers of 16 bits in two planes of signed bytes, each padded with zeros to quads * 4;
