@@ -145,6 +145,58 @@ TEST(StepWorkTest, Attention_SealedPages_AreCountedAsTheyAreKept) {
   EXPECT_EQ(d.Work(Op::kAttention, batch.Args()).kv_bytes, open + sealed);
 }
 
+// A step of its own kind with a weight [rows, cols] of f32, on rows that follow each of n_before
+// tokens.
+StepWork WorkOfLone(Step step, uint32_t rows, uint32_t cols, uint16_t more_weights,
+                    const std::vector<Batch::Part>& parts) {
+  std::mt19937 rng(5);
+  ProgramBuilder builder(kVocab, kMaxRows, kContext);
+  step.in = builder.AddValue(cols);
+  step.out = builder.AddValue(cols);
+  step.weight = builder.AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, &rng), {});
+  for (uint16_t i = 0; i < more_weights; ++i) {
+    builder.AddMatrix(RandomMatrix(DType::kF32, cols, rows / 2, false, &rng), {});
+    builder.AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, &rng), {});
+  }
+  builder.AddStep(step);
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  Batch batch(program, parts, &rng);
+  return WorkOf(program, program.steps[0], batch.Args());
+}
+
+TEST(StepWorkTest, Conv_AndItsState_AreCounted) {
+  Step step;
+  step.op = Op::kConv;
+  // Four taps over 32 channels; the sequence that begins has no state yet.
+  const StepWork work = WorkOfLone(step, 4, 32, 0, {{0, 3}, {7, 2}});
+  EXPECT_EQ(work.float_ops, 2u * 5 * 4 * 32);
+  EXPECT_EQ(work.kv_bytes, 3u * 32 * 4);
+}
+
+TEST(StepWorkTest, Scan_AndItsState_AreCounted) {
+  Step step;
+  step.op = Op::kScan;
+  const StepWork work = WorkOfLone(step, 8, 32, 0, {{6, 1}, {7, 2}});
+  EXPECT_EQ(work.float_ops, 2u * 3 * 3 * 8 * 32);
+  EXPECT_EQ(work.kv_bytes, 2u * 8 * 32 * 4);
+}
+
+TEST(StepWorkTest, Experts_ReadTheChosenOnesAndNoMoreThanThereAre) {
+  Step step;
+  step.op = Op::kExperts;
+  step.n_experts = 4;
+  step.n_chosen = 2;
+  // Each expert is [16, 32] and [32, 8]; biases and padding to 64 bytes belong to the bytes.
+  const uint64_t expert = (16u * 32 * 4 + 16 * 4) + (32u * 8 * 4 + 32 * 4);
+  const StepWork one = WorkOfLone(step, 16, 32, 4, {{0, 1}});
+  EXPECT_EQ(one.weight_bytes, 2 * expert);
+  EXPECT_EQ(one.float_ops, 2u * 2 * (16 * 32 + 32 * 8));
+  const StepWork three = WorkOfLone(step, 16, 32, 4, {{0, 3}});
+  EXPECT_EQ(three.weight_bytes, 4 * expert);
+  EXPECT_EQ(three.float_ops, 3 * one.float_ops);
+}
+
 TEST(StepTimesTest, Run_TimesAskedFor_AddsThoseOfEveryStep) {
   using Clock = std::chrono::steady_clock;
   for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
