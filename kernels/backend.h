@@ -48,6 +48,9 @@ struct RunArgs {
   Span<const float> features;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
+  // Null, or one number for each of StepsOf(program, is_source): a run adds the nanoseconds that
+  // the step took. A backend that does several steps as one adds their time to the first of them.
+  uint64_t* step_ns = nullptr;
 };
 
 struct Backend {

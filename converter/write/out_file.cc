@@ -11,6 +11,11 @@
 #include "converter/error.h"
 
 namespace arn::convert {
+namespace {
+
+constexpr size_t kBlockBytes = size_t{4} << 20;
+
+}  // namespace
 
 OutFile::OutFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
   temporary_ += ".tmp-" + std::to_string(getpid());
@@ -43,8 +48,20 @@ void OutFile::WriteAt(uint64_t offset, const void* data, size_t bytes) {
 }
 
 void OutFile::Append(const void* data, size_t bytes) {
-  WriteAt(position_, data, bytes);
-  position_ += bytes;
+  const char* p = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const size_t n = std::min(bytes, kBlockBytes - static_cast<size_t>(position_ % kBlockBytes));
+    block_.insert(block_.end(), p, p + n);
+    p += n;
+    position_ += n;
+    bytes -= n;
+    if (position_ % kBlockBytes == 0) Flush();
+  }
+}
+
+void OutFile::Flush() {
+  WriteAt(position_ - block_.size(), block_.data(), block_.size());
+  block_.clear();
 }
 
 void OutFile::PadTo(uint64_t position) {
@@ -55,6 +72,7 @@ void OutFile::PadTo(uint64_t position) {
 }
 
 void OutFile::Truncate(uint64_t position) {
+  Flush();
   while (ftruncate(fd_, static_cast<off_t>(position)) != 0) {
     if (errno != EINTR) FailWrite("cannot shorten", errno);
   }
@@ -62,10 +80,12 @@ void OutFile::Truncate(uint64_t position) {
 }
 
 void OutFile::Overwrite(uint64_t offset, const void* data, size_t bytes) {
+  Flush();
   WriteAt(offset, data, bytes);
 }
 
 void OutFile::Commit() {
+  Flush();
   if (fsync(fd_) != 0) FailWrite("cannot sync", errno);
   // close() may be the call that reports what a network file system could not store.
   const int fd = fd_;

@@ -7,6 +7,7 @@
 #include "kernels/cpu/repack.h"
 #include "kernels/cpu/state.h"
 #include "kernels/kv_host.h"
+#include "kernels/step_clock.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -63,11 +64,13 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
+  StepClock clock(args.step_ns);
   for (const Step& step : StepsOf(*s.program, args.is_source)) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
     cpu::RunStep(s, step, args);
+    clock.Next();
   }
   return Status::kOk;
 }

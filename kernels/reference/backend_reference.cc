@@ -8,6 +8,7 @@
 #include "kernels/reference/ops.h"
 #include "kernels/reference/state.h"
 #include "kernels/route.h"
+#include "kernels/step_clock.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -276,11 +277,13 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   Runner runner(s, args);
+  StepClock clock(args.step_ns);
   for (const Step& step : StepsOf(*s.program, args.is_source)) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
     runner.RunStep(step);
+    clock.Next();
   }
   return Status::kOk;
 }

@@ -58,7 +58,9 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.sequences = {sequence, 1};
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;
+  args.step_ns = profile_.BeginRun();
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  if (status == Status::kOk) profile_.EndRun(plan_.program, args);
   if (status == Status::kOk) return status;
   cache_.Clear(selected_);
   if (status != Status::kCancelled) return status;

@@ -121,7 +121,9 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.sequences = {memory_.As<SequenceRows>(plan_.rows), n_rows};
   args.logit_rows = logit_rows;
   args.cancel = &cancel_;
+  args.step_ns = profile_.BeginRun();
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  if (status == Status::kOk) profile_.EndRun(plan_.program, args);
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
   return status;

@@ -11,6 +11,7 @@
 #include "runtime/model/model.h"
 #include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/session/profile.h"
 #include "runtime/state/state_reader.h"
 #include "runtime/state/state_writer.h"
 
@@ -142,6 +143,8 @@ class Session {
   uint64_t WeightBytesPerToken() const;
   // And the keys and values that it attends to at the present length.
   uint64_t KvBytesReadPerToken() const;
+  StepProfile* profile() { return &profile_; }
+  const StepProfile& profile() const { return profile_; }
   uint64_t create_ns() const { return create_ns_; }
   Diag* diag() { return &diag_; }
   const Diag& diag() const { return diag_; }
@@ -224,6 +227,7 @@ class Session {
   uint32_t selected_ = 0;
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
+  StepProfile profile_;
   uint64_t create_ns_ = 0;
   mutable Diag diag_;  // not state: what the last failure said
 };

@@ -1,87 +1,71 @@
 #!/usr/bin/env python3
-"""Measures Arenite beside llama.cpp's llama-bench, in turn, and prints a Markdown table.
+"""Measures Arenite beside llama.cpp on this machine: the two run in turn, every time as a new
+process with a warm-up of its own, and a row is the median of the rounds.
 
-  compare.py --pair int8/Q8_0 smol-int8.arn smol-q8_0.gguf [--pair NAME BUNDLE GGUF ...]
-             [--peer "llama-bench"] [--threads 1,2] [--prefill 512] [--decode 128]
-             [--depth 0,2048] [--rounds 3] [--kv int8] [--peer-options "-ctk q8_0 -ctv q8_0 -fa 1"]
+  compare.py --table DIR [--peer "chroot TREE" --peer-dir /mnt/dir]
+      The whole table of docs/benchmarks.md: prefill 512, decode 128, and decode 128 at depth 8192
+      with an int8 cache against the faster of the peer's f16 and q8_0 caches with flash attention.
+      What is missing in DIR is made first: checkpoints (--reference), bundles, GGUF files.
+  compare.py --pair int8/Q8_0 A.arn A.gguf [--pair ...] [--tests prefill:512,decode:128:2048]
+      The same of other files.
+  --cold-start      instead: from a process's start to its first token, and private dirty memory
+  --oversubscribe   instead: how much slower both get when two other processes never stop computing
+  --json FILE       write the rows; --update-docs: put them into docs/benchmarks.md and .svg
+  --from-json FILE  measure nothing, take the rows from there
 
-For each pair, thread count and depth the two programs run alternately, --rounds times each, every
-time as a new process, with one warm-up run of their own; a row is the median of the rounds. A run
-begins when the machine is idle; one during which other processes took more than --max-foreign of a
-CPU is thrown away and repeated. A row that could not be measured undisturbed is marked with *.
---peer is a command: "chroot DIR llama-bench" where it lives in a tree of its own (the GGUF's path
-is then the one inside).
+--peer is put before the peer's commands (llama-bench, llama-completion, llama-quantize, python3):
+"chroot TREE", or "env PATH=BUILD:$PATH" for a build of one's own; --peer-dir is where it finds the
+models' folder. A run begins when the machine is idle; one during which other processes took more
+than --max-foreign of a CPU is repeated, and a row that could not be measured undisturbed has a *.
 """
 
 import argparse
 import json
 import os
 import platform
-import resource
-import shlex
 import statistics
 import subprocess
 import sys
 import time
 
+import cold_start
+import report
+from models import GEOMETRIES, Models
+from programs import Arenite, Peer, Watch, run
 
-def busy_seconds():
-  """CPU time that all processes together have taken since the start of the machine."""
-  with open("/proc/stat") as stat:
-    user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
-  return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds():
-  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-  return usage.ru_utime + usage.ru_stime
-
-
-def wait_for_idle(options):
-  """Returns when a second passes without other work, or after --patience of them."""
-  for _ in range(options.patience):
-    busy = busy_seconds()
-    time.sleep(1)
-    if busy_seconds() - busy <= options.max_foreign:
-      return
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+TESTS = (("prefill", 512, 0), ("decode", 128, 0), ("decode", 128, 8192))
+# The geometry, our weights and the peer's, and the ratios to reach in TESTS.
+TABLE = (
+    ("smol135", "int8", "Q8_0", (4.0, 1.7, 4.0)),
+    ("smol135", "int4", "Q4_0", (3.0, 1.7, 4.0)),
+    ("llama1b", "int8", "Q8_0", (4.0, 1.15, 2.0)),
+    ("llama1b", "int4", "Q4_0", (2.7, 1.3, 2.5)),
+    ("smol135", "bf16", "F16", (1.5, 1.3, 3.0)),
+)
 
 
-def undisturbed(measure, options):
-  """The result of measure(), and whether the machine was ours meanwhile."""
-  for _ in range(options.attempts):
-    wait_for_idle(options)
-    busy, own, start = busy_seconds(), own_seconds(), time.monotonic()
-    result = measure()
-    foreign = (busy_seconds() - busy) - (own_seconds() - own)
-    if foreign <= options.max_foreign * (time.monotonic() - start):
-      return result, True
-  return result, False
+def name_of(test):
+  kind, tokens, depth = test
+  return f"{kind} {tokens}" + (f" @ {depth}" if depth else "")
 
 
-def run(command):
-  result = subprocess.run(command, capture_output=True, text=True)
-  if result.returncode != 0:
-    reason = result.stderr.strip()[-500:]
-    sys.exit(f"{shlex.join(command)}: exit code {result.returncode}: {reason}")
-  return result.stdout
+def parse_tests(text):
+  """ "prefill:512,decode:128:2048" """
+  tests = []
+  for word in text.split(","):
+    kind, tokens, *depth = word.split(":")
+    if kind not in ("prefill", "decode"):
+      raise argparse.ArgumentTypeError(f"{word}: expected prefill:N[:DEPTH] or decode:N[:DEPTH]")
+    tests.append((kind, int(tokens), int(depth[0]) if depth else 0))
+  return tests
 
 
-def measure_arenite(options, bundle, threads, depth):
-  """tokens/s of ("prefill", "decode")."""
-  report = json.loads(run([
-      options.arenite, "bench", bundle, "-p", str(options.prefill), "-n", str(options.decode), "-d",
-      str(depth), "-t", str(threads), "-r", "1", "--kv", options.kv, "--json"]))
-  speeds = {r["test"]: r["tokens_per_s"] for r in report["results"]}
-  return speeds["prefill"], speeds["decode"]
-
-
-def measure_peer(options, model, threads, depth):
-  rows = json.loads(run(shlex.split(options.peer) + [
-      "-m", model, "-p", str(options.prefill), "-n", str(options.decode), "-d", str(depth), "-t",
-      str(threads), "-r", "1", "-o", "json"] + shlex.split(options.peer_options)))
-  prefill = [r["avg_ts"] for r in rows if r["n_prompt"] > 0 and r["n_gen"] == 0]
-  decode = [r["avg_ts"] for r in rows if r["n_gen"] > 0 and r["n_prompt"] == 0]
-  return prefill[0], decode[0]
+def parse_factor(text):
+  """ "Q8_0:prefill=2" or "decode=1.1" -> (weights or "", kind, factor)."""
+  where, factor = text.split("=")
+  weights, _, kind = where.rpartition(":")
+  return weights, kind, float(factor)
 
 
 def cpu_name():
@@ -95,47 +79,171 @@ def cpu_name():
   return platform.machine()
 
 
-def main():
+class Comparison:
+  def __init__(self, options):
+    self.options = options
+    self.arenite = Arenite(options.arenite)
+    self.peer = Peer(options.peer, options.peer_dir)
+    self.watch = Watch(options.max_foreign, options.attempts, options.patience)
+
+  def pairs(self):
+    """(geometry, weights of both, bundle, gguf, targets by test) of each row's models."""
+    options = self.options
+    if not options.table:
+      return [("", name, bundle, gguf, {}) for name, bundle, gguf in options.pair]
+    models = Models(options.table, options.reference, self.arenite, self.peer)
+    found = []
+    for geometry, ours, theirs, targets in TABLE:
+      name = f"{ours}/{theirs}"
+      row = f"{GEOMETRIES[geometry]} {name}"
+      if options.only and not any(word in row for word in options.only):
+        continue
+      found.append((GEOMETRIES[geometry], name, models.bundle(geometry, ours),
+                    models.gguf(geometry, theirs), dict(zip(TESTS, targets))))
+    return found
+
+  def factor(self, weights, test):
+    """By how much a native build of the peer is said to be faster."""
+    for of, kind, factor in self.options.peer_factor:
+      if kind == test[0] and of in ("", weights.split("/")[-1]):
+        return factor
+    return 1.0
+
+  def row(self, geometry, weights, bundle, gguf, test, target):
+    options = self.options
+    ours, calm = [], True
+    theirs = {kv: [] for kv in (options.peer_kv if test[2] > 0 else ["f16"])}
+    for _ in range(options.rounds):
+      speed, was_calm = self.watch.undisturbed(
+          lambda: self.arenite.speed(bundle, test, options.threads, options.kv))
+      ours.append(speed)
+      calm = calm and was_calm
+      for kv, speeds in theirs.items():
+        speed, was_calm = self.watch.undisturbed(
+            lambda: self.peer.speed(gguf, test, options.threads, kv))
+        speeds.append(speed)
+        calm = calm and was_calm
+      # The slower of the peer's caches ran once, which is enough to know it.
+      theirs = dict([max(theirs.items(), key=lambda item: statistics.median(item[1]))])
+    (kv, speeds), = theirs.items()
+    a, b = statistics.median(ours), statistics.median(speeds)
+    work = self.arenite.work(bundle, test, options.threads, options.kv)
+    return {"geometry": geometry, "weights": weights, "test": name_of(test), "depth": test[2],
+            "kv": f"{options.kv}/{kv}", "ours": a, "theirs": b, "ratio": a / b,
+            "all_ours": ours, "all_theirs": speeds, "target": target, "undisturbed": calm,
+            "peer_factor": self.factor(weights, test), "work": work}
+
+  def measure(self):
+    options, pairs = self.options, self.pairs()
+    self.arenite.bench(pairs[0][2], ("prefill", 0, 0), options.threads, options.kv,
+                       ["--limits"])
+    version = subprocess.run(self.peer.command("llama-bench", "--version"), capture_output=True,
+                             text=True)
+    version = (version.stderr + version.stdout).strip().splitlines()
+    version = [line for line in version if line.startswith("version")] or ["unknown version"]
+    result = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": options.threads,
+              "rounds": options.rounds, "limits": self.arenite.limits,
+              "peer": options.peer_name or version[0],
+              "peer_factors": [f"{(w + ' ') if w else ''}{k} x{f:g}"
+                               for w, k, f in options.peer_factor],
+              "rows": []}
+    print(report.HEADER, flush=True)
+    for geometry, weights, bundle, gguf, targets in pairs:
+      for test in options.tests:
+        row = self.row(geometry, weights, bundle, gguf, test, targets.get(test))
+        result["rows"].append(row)
+        print(report.line(row, result["limits"]), flush=True)
+    return result
+
+  def cold_start(self):
+    pairs = [(f"{geometry} {weights}".strip(), bundle, gguf)
+             for geometry, weights, bundle, gguf, _ in self.pairs()]
+    print(cold_start.table(self.arenite, self.peer, pairs, self.options.threads,
+                           self.options.rounds))
+
+  def oversubscribe(self):
+    """Two processes that never stop computing, beside as many threads as options say."""
+    options = self.options
+    print("| geometry | weights | test | | alone, tokens/s | beside two loops | times slower |")
+    print("|---|---|---|---|--:|--:|--:|", flush=True)
+    for geometry, weights, bundle, gguf, _ in self.pairs():
+      for test in [t for t in options.tests if t[2] == 0]:
+        for program, file, kv in ((self.arenite, bundle, options.kv), (self.peer, gguf, "f16")):
+          def speed():
+            return program.speed(file, test, options.threads, kv)
+          alone = statistics.median(
+              self.watch.undisturbed(speed)[0] for _ in range(options.rounds))
+          loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+          try:
+            beside = statistics.median(speed() for _ in range(options.rounds))
+          finally:
+            for loop in loops:
+              loop.kill()
+              loop.wait()
+          print(f"| {geometry} | {weights} | {name_of(test)} | {program.name} | {alone:.1f} | "
+                f"{beside:.1f} | {alone / beside:.2f} |", flush=True)
+
+
+def parse():
   parser = argparse.ArgumentParser(
       description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-  parser.add_argument("--pair", nargs=3, action="append", required=True,
-                      metavar=("NAME", "BUNDLE", "GGUF"))
-  parser.add_argument("--arenite", default="build/release/bin/arenite")
-  parser.add_argument("--peer", default="llama-bench")
-  parser.add_argument("--peer-options", default="")
-  parser.add_argument("--threads", default="1,2")
-  parser.add_argument("--depth", default="0,2048")
-  parser.add_argument("--prefill", type=int, default=512)
-  parser.add_argument("--decode", type=int, default=128)
+  what = parser.add_mutually_exclusive_group(required=True)
+  what.add_argument("--table", metavar="DIR")
+  what.add_argument("--pair", nargs=3, action="append", metavar=("NAME", "BUNDLE", "GGUF"))
+  what.add_argument("--from-json", metavar="FILE")
+  parser.add_argument("--cold-start", action="store_true")
+  parser.add_argument("--oversubscribe", action="store_true")
+  parser.add_argument("--json", metavar="FILE")
+  parser.add_argument("--update-docs", action="store_true")
+  parser.add_argument("--arenite", default=os.path.join(ROOT, "build/release/bin"),
+                      help="the folder of arenite and arenite-convert")
+  parser.add_argument("--reference", default=os.path.join(ROOT, "../shared/reference"),
+                      help="the folder of make_big.py and convert_gguf.py")
+  parser.add_argument("--peer", default="", metavar="PREFIX")
+  parser.add_argument("--peer-dir", default="", metavar="DIR")
+  parser.add_argument("--peer-name", default="", help="how the report calls the peer's build")
+  parser.add_argument("--peer-factor", type=parse_factor, action="append", default=[],
+                      metavar="[WEIGHTS:]KIND=F",
+                      help="a column for a peer that is so much faster: Q8_0:prefill=2, decode=1.1")
+  parser.add_argument("--peer-kv", default="f16,q8_0", type=lambda text: text.split(","),
+                      help="its types of keys and values at a depth, of which the faster counts")
+  parser.add_argument("--tests", type=parse_tests, default=list(TESTS),
+                      metavar="KIND:TOKENS[:DEPTH],...")
+  parser.add_argument("--only", action="append", default=[],
+                      help="rows of the table with this in their name: 135M, int4, 'bf16/F16'")
+  parser.add_argument("--kv", default="int8", help="our KV type")
+  parser.add_argument("--threads", type=int, default=2)
   parser.add_argument("--rounds", type=int, default=3)
-  parser.add_argument("--kv", default="int8")
   parser.add_argument("--max-foreign", type=float, default=0.05, metavar="CPUS")
   parser.add_argument("--attempts", type=int, default=5, help="at an undisturbed run")
   parser.add_argument("--patience", type=int, default=60, metavar="SECONDS",
                       help="how long to wait for an idle machine before each")
-  options = parser.parse_args()
+  return parser.parse_args()
 
-  print(f"{cpu_name()}, {os.cpu_count()} CPUs; {time.strftime('%Y-%m-%d')}; KV {options.kv}"
-        + (f"; peer: {options.peer_options}" if options.peer_options else ""))
-  print()
-  print("| weights | threads | test | Arenite tokens/s | llama.cpp tokens/s | ratio |")
-  print("|---|--:|---|--:|--:|--:|", flush=True)
-  for name, bundle, model in options.pair:
-    for threads in options.threads.split(","):
-      for depth in options.depth.split(","):
-        ours, theirs, calm = [], [], True
-        for _ in range(options.rounds):
-          for speeds, measure, file in ((ours, measure_arenite, bundle),
-                                        (theirs, measure_peer, model)):
-            result, was_calm = undisturbed(lambda: measure(options, file, threads, depth), options)
-            speeds.append(result)
-            calm = calm and was_calm
-        for i, test in enumerate((f"prefill {options.prefill}", f"decode {options.decode}")):
-          a = statistics.median(speeds[i] for speeds in ours)
-          b = statistics.median(speeds[i] for speeds in theirs)
-          ratio = f"{a / b:.2f}" + ("" if calm else " *")
-          print(f"| {name} | {threads} | {test} @ {depth} | {a:.1f} | {b:.1f} | {ratio} |",
-                flush=True)
+
+def main():
+  options = parse()
+  comparison = Comparison(options)
+  if options.cold_start:
+    comparison.cold_start()
+    return
+  if options.oversubscribe:
+    comparison.oversubscribe()
+    return
+  if options.from_json:
+    with open(options.from_json) as f:
+      result = json.load(f)
+    print(report.markdown(result))
+  else:
+    result = comparison.measure()
+  if options.json:
+    with open(options.json, "w") as f:
+      json.dump(result, f, indent=1)
+      f.write("\n")
+  if options.update_docs:
+    docs = os.path.join(ROOT, "docs")
+    report.update_docs(result, os.path.join(docs, "benchmarks.md"),
+                       os.path.join(docs, "benchmarks.svg"))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,9 @@ int capi_stats(capi_env* env);
 int capi_two_sessions(capi_env* env);
 int capi_null_session(capi_env* env);
 
+int capi_profile(capi_env* env);
+int capi_profile_errors(capi_env* env);
+
 int capi_generate(capi_env* env);
 int capi_generate_errors(capi_env* env);
 int capi_generate_ends(capi_env* env);

@@ -103,6 +103,8 @@ INSTANTIATE_TEST_SUITE_P(Session, Capi,
                                          ARN_CASE(sampling), ARN_CASE(reset), ARN_CASE(stats),
                                          ARN_CASE(two_sessions), ARN_CASE(null_session)),
                          Name);
+INSTANTIATE_TEST_SUITE_P(Profile, Capi,
+                         testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
 INSTANTIATE_TEST_SUITE_P(Generate, Capi,
                          testing::Values(ARN_CASE(generate), ARN_CASE(generate_errors),
                                          ARN_CASE(generate_ends), ARN_CASE(cancel_from_callback),

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "nlohmann/json.hpp"
 #include "tests/harness/bundles.h"
@@ -272,6 +273,33 @@ TEST_F(ToolTest, Bench_MeasuresEachCase) {
     }
   }
   EXPECT_NE(std::string::npos, Run("bench", {"-p", "8", "-n", "0", "-r", "1"}).find("| prefill"));
+}
+
+TEST_F(ToolTest, Bench_Profile_SaysWhatEachKindOfStepDoes) {
+  const nlohmann::json json =
+      RunJson("bench", {"-p", "16", "-n", "4", "-t", "1", "-r", "1", "--profile", "--json"});
+  ASSERT_EQ(1u, json["limits"].size());
+  EXPECT_GT(json["limits"][0]["read_gb_per_s"].get<double>(), 0);
+  EXPECT_GT(json["limits"][0]["integer_gop_per_s"].get<double>(), 0);
+  EXPECT_GT(json["limits"][0]["float_gop_per_s"].get<double>(), 0);
+  for (const nlohmann::json& result : json["results"]) {
+    double shares = 0, bytes = 0;
+    std::set<std::string> ops;
+    for (const nlohmann::json& row : result["profile"]) {
+      shares += row["share"].get<double>();
+      bytes += row["bytes"].get<double>();
+      ops.insert(row["op"].get<std::string>());
+    }
+    EXPECT_GT(shares, 0.3);
+    EXPECT_LE(shares, 1.0);
+    EXPECT_TRUE(ops.count("linear") && ops.count("attention") && ops.count("logits"));
+    // One chunk, and four tokens.
+    EXPECT_GT(bytes,
+              (result["test"] == "decode" ? 4 : 1) * 0.9 * json["weight_bytes"].get<double>());
+  }
+  const std::string table =
+      Run("bench", {"-p", "16", "-n", "0", "-r", "1", "-t", "1,2", "--profile"});
+  EXPECT_NE(std::string::npos, table.find("between the steps")) << table;
 }
 
 // What decoding reads depends on the tokens that are there, not on the room for more.

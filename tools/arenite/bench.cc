@@ -1,8 +1,11 @@
 // arenite bench: tokens per second of prefill and of decoding, at a depth.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <optional>
 
+#include "tools/arenite/bench_profile.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
@@ -18,6 +21,8 @@ struct Arguments {
   SessionArguments session;
   std::string prefill = "512", decode = "128", depth = "0", threads = "0", context = "0";
   uint32_t repeats = 5;
+  bool profile = false;
+  bool limits = false;
   bool json = false;
 };
 
@@ -33,6 +38,7 @@ struct Measurement {
   uint32_t threads = 0, context = 0;
   double median = 0, lowest = 0, highest = 0;  // tokens/s
   double bytes_per_token = 0;                  // that decoding reads: weights and KV; 0 for prefill
+  std::optional<Profile> profile;
 };
 
 // Token ids that are all over the vocabulary and the same in each run (splitmix64).
@@ -62,7 +68,9 @@ class Bench {
     for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
   }
 
-  Measurement Run(const Case& what, uint32_t repeats) {
+  // The profile, when one is wanted, is of one more run, so that taking it costs the others
+  // nothing.
+  Measurement Run(const Case& what, uint32_t repeats, bool with_profile) {
     Measurement m;
     m.what = what;
     std::vector<double> speeds;
@@ -71,19 +79,21 @@ class Bench {
     m.median = Median(speeds);
     m.lowest = *std::min_element(speeds.begin(), speeds.end());
     m.highest = *std::max_element(speeds.begin(), speeds.end());
+    if (with_profile) RunOnce(what, &m.bytes_per_token, &m.profile);
     return m;
   }
 
  private:
-  // Empties all sequences and brings the first `n` of them to the depth of `ids`.
+  // Brings the first `n` sequences to the depth of `ids` and empties the others. What a sequence
+  // has of them already stays where it can: at a depth of thousands that is most of the time.
   void Begin(const std::vector<int32_t>& ids, size_t n) {
     for (const uint32_t sequence : sequences_) {
       session_.Check(arn_session_select(session_.get(), sequence));
-      session_.Check(arn_session_reset(session_.get()));
+      if (sequence >= n || ids.empty()) session_.Check(arn_session_reset(session_.get()));
       if (sequence >= n) continue;
       source_.Encode(session_);
       if (ids.empty()) continue;
-      session_.Check(arn_session_prefill(session_.get(), ids.data(), ids.size()));
+      session_.Check(arn_session_follow(session_.get(), ids.data(), ids.size(), nullptr));
     }
     session_.Check(arn_session_select(session_.get(), 0));
     session_.Check(arn_session_reset_stats(session_.get()));
@@ -96,14 +106,18 @@ class Bench {
   }
 
   // Returns tokens/s, those of all sequences together.
-  double RunOnce(const Case& what, double* bytes_per_token) {
+  double RunOnce(const Case& what, double* bytes_per_token,
+                 std::optional<Profile>* profile = nullptr) {
     // Decoding needs a token to start from.
     const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
     const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
     Begin({ids.begin(), ids.begin() + before}, what.is_prefill ? 1 : sequences_.size());
+    std::optional<Profiler> profiler;
+    if (profile != nullptr) profiler.emplace(session_);
     if (what.is_prefill) {
       session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
       const arn_session_stats_data stats = session_.Stats();
+      if (profiler) *profile = profiler->Take(stats.prefill_tokens, stats.prefill_ns);
       return PerSecond(stats.prefill_tokens, stats.prefill_ns);
     }
     const double n = static_cast<double>(sequences_.size());
@@ -118,6 +132,7 @@ class Bench {
     }
     *bytes_per_token = bytes / what.tokens;
     const arn_session_stats_data stats = session_.Stats();
+    if (profiler) *profile = profiler->Take(stats.decode_tokens, stats.decode_ns);
     return PerSecond(stats.decode_tokens, stats.decode_ns);
   }
 
@@ -146,7 +161,45 @@ void PrintHeader() {
       "|\n");
 }
 
-void WriteMeasurement(const Measurement& m, JsonWriter* json) {
+// What the machine can do with so many threads, measured when it is first asked for.
+class LimitsByThreads {
+ public:
+  const limits::Limits& Of(uint32_t n_threads) {
+    const auto [at, is_new] = measured_.try_emplace(n_threads);
+    if (is_new) at->second = limits::Measure(n_threads);
+    return at->second;
+  }
+  const std::map<uint32_t, limits::Limits>& all() const { return measured_; }
+
+ private:
+  std::map<uint32_t, limits::Limits> measured_;
+};
+
+std::string NameOf(const Measurement& m) {
+  return Format("%s %u @ %u", m.what.is_prefill ? "prefill" : "decode", m.what.tokens,
+                m.what.depth);
+}
+
+// The profile of the same case with one thread.
+const Profile* Alone(const Measurement& m, const std::vector<Measurement>& all) {
+  for (const Measurement& other : all) {
+    if (other.threads == 1 && other.context == m.context && NameOf(other) == NameOf(m)) {
+      return &*other.profile;
+    }
+  }
+  return nullptr;
+}
+
+void PrintProfiles(const std::vector<Measurement>& measurements, LimitsByThreads* limits) {
+  for (const Measurement& m : measurements) {
+    if (!m.profile) continue;
+    const limits::Limits& of = limits->Of(m.threads);
+    Print("\n" + NameOf(m) + ", " + LimitsLine(of) +
+          ProfileTable(*m.profile, of, Alone(m, measurements)));
+  }
+}
+
+void WriteMeasurement(const Measurement& m, LimitsByThreads* limits, JsonWriter* json) {
   json->BeginObject();
   json->Key("test").String(m.what.is_prefill ? "prefill" : "decode");
   json->Key("tokens").Uint(m.what.tokens);
@@ -160,11 +213,12 @@ void WriteMeasurement(const Measurement& m, JsonWriter* json) {
     json->Key("bytes_per_token").Number(m.bytes_per_token);
     json->Key("gb_per_s").Number(GigabytesPerSecond(m));
   }
+  if (m.profile) WriteProfile(*m.profile, limits->Of(m.threads), json);
   json->EndObject();
 }
 
 void PrintJson(const Arguments& arguments, const Model& model,
-               const std::vector<Measurement>& measurements) {
+               const std::vector<Measurement>& measurements, LimitsByThreads* limits) {
   JsonWriter json;
   json.BeginObject();
   json.Key("bundle").String(model.path());
@@ -177,8 +231,13 @@ void PrintJson(const Arguments& arguments, const Model& model,
   json.Key("sequences").Uint(arguments.session.sequences);
   json.Key("repeats").Uint(arguments.repeats);
   json.Key("results").BeginArray();
-  for (const Measurement& m : measurements) WriteMeasurement(m, &json);
+  for (const Measurement& m : measurements) WriteMeasurement(m, limits, &json);
   json.EndArray();
+  if (!limits->all().empty()) {
+    json.Key("limits").BeginArray();
+    for (const auto& [n_threads, of] : limits->all()) WriteLimits(of, &json);
+    json.EndArray();
+  }
   Print(json.EndObject().Finish());
 }
 
@@ -192,7 +251,9 @@ std::vector<Case> Cases(const Arguments& arguments) {
       if (n > 0) cases.push_back({false, n, depth});
     }
   }
-  if (cases.empty()) throw Error("nothing to measure: --prefill and --decode are both 0");
+  if (cases.empty() && !arguments.limits) {
+    throw Error("nothing to measure: --prefill and --decode are both 0");
+  }
   return cases;
 }
 
@@ -225,23 +286,37 @@ int Run(const Arguments& arguments) {
   arn_session_options options = ToSessionOptions(arguments.session);
   source.SizeSession(&options);
   std::vector<Measurement> measurements;
-  if (!arguments.json) PrintHeader();
+  LimitsByThreads limits;
+  if (arguments.limits) {
+    for (const uint32_t threads : thread_counts) {
+      options.n_threads = threads;
+      const limits::Limits& of = limits.Of(model.Plan(options).n_threads);
+      if (!arguments.json) Print(LimitsLine(of));
+    }
+    if (!arguments.json) Print("\n");
+  }
+  if (!arguments.json && !cases.empty()) PrintHeader();
   for (const uint32_t threads : thread_counts) {
     for (const uint32_t context : contexts) {
+      if (cases.empty()) break;
       options.n_threads = threads;
       options.context_tokens = context;
       const Session session(model, options);
       const CancelOnSignal cancel(session.get());
       Bench bench(session, source, model.info().vocab, options.max_sequences);
       for (const Case& c : cases) {
-        measurements.push_back(bench.Run(c, arguments.repeats));
+        measurements.push_back(bench.Run(c, arguments.repeats, arguments.profile));
         measurements.back().threads = model.Plan(options).n_threads;
         measurements.back().context = context;
         if (!arguments.json) PrintRow(measurements.back());
       }
     }
   }
-  if (arguments.json) PrintJson(arguments, model, measurements);
+  if (arguments.json) {
+    PrintJson(arguments, model, measurements, &limits);
+  } else {
+    PrintProfiles(measurements, &limits);
+  }
   return 0;
 }
 
@@ -271,13 +346,25 @@ Command AddBench(CLI::App* app) {
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   AddNoCacheOption(sub, &arguments->session);
+  sub->add_flag("--profile", arguments->profile,
+                "Then run each case once more and say what each kind of step took, read and\n"
+                "computed, and how much of what the machine can do that is");
+  sub->add_flag("--limits", arguments->limits,
+                "Measure what the machine can do: reading memory, products of int8 and of f32");
   sub->add_flag("--json", arguments->json, "One JSON object instead of a table");
   sub->footer(
       "Medians of the repeats. GB/s: the bytes of weights and of KV that a decode step reads, "
       "times\n"
-      "its speed. Examples:\n"
+      "its speed. In a profile, times are of the calling thread; bytes are weights and KV, each "
+      "read\n"
+      "once a run; a multiply-add is two operations; the limit is what would take longer: reading "
+      "the\n"
+      "bytes or doing the operations. serial: the share of the time with one thread that more "
+      "threads\n"
+      "do not shorten, where -t names 1 and others. Examples:\n"
       "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
       "  arenite bench model.arn -p 0 -n 128 --sequences 8\n"
+      "  arenite bench model.arn --profile -t 1,2\n"
       "  arenite bench model.arn -p 0 -n 16 -d 256 --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }

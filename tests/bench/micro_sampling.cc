@@ -1,0 +1,72 @@
+// From logits to a token: what samplers ask of the CPU, and whole samplers.
+#include "kernels/cpu/backend_cpu.h"
+#include "micro.h"
+#include "runtime/sampling/sampler.h"
+
+namespace arn::bench {
+namespace {
+
+std::vector<float> Logits(uint32_t vocab) {
+  std::mt19937 rng(1);
+  return conformance::RandomFloats(vocab, 4.0f, &rng);
+}
+
+void Argmax(benchmark::State& state, uint32_t vocab) {
+  const std::vector<float> logits = Logits(vocab);
+  for (auto _ : state) benchmark::DoNotOptimize(CpuLogitsOps()->argmax(logits.data(), vocab));
+  SetRates(state, sizeof(float) * static_cast<double>(vocab), 0);
+}
+
+void ExpSum(benchmark::State& state, uint32_t vocab) {
+  const std::vector<float> logits = Logits(vocab);
+  std::vector<float> x(vocab);
+  for (auto _ : state) {
+    x = logits;
+    benchmark::DoNotOptimize(CpuLogitsOps()->exp_sum(x.data(), vocab, 4.0f, 1.0f));
+  }
+  SetRates(state, sizeof(float) * static_cast<double>(vocab), 0);
+}
+
+void Sample(benchmark::State& state, uint32_t vocab, const SamplingOptions& options) {
+  Layout layout;
+  SamplerPlan plan;
+  if (PlanSampler(vocab, &layout, &plan) != Status::kOk) {
+    state.SkipWithError("the sampler cannot be planned");
+    return;
+  }
+  conformance::AlignedBytes regions[kRegionCount];
+  Memory memory;
+  for (uint32_t r = 0; r < kRegionCount; ++r) {
+    regions[r] = conformance::AlignedBytes(layout.RegionBytes(static_cast<Region>(r)));
+    memory.region[r] = {regions[r].data(), regions[r].size()};
+  }
+  Sampler sampler;
+  sampler.Init(CpuLogitsOps(), plan, memory, vocab);
+  sampler.Configure(options);
+  const std::vector<float> logits = Logits(vocab);
+  for (auto _ : state) benchmark::DoNotOptimize(sampler.Sample(logits.data()));
+  SetRates(state, sizeof(float) * static_cast<double>(vocab), 0);
+}
+
+}  // namespace
+
+void RegisterSampling() {
+  SamplingOptions greedy, top_k, top_p, all;
+  all.temperature = top_k.temperature = top_p.temperature = 0.8f;
+  top_k.top_k = 40;
+  top_p.top_p = 0.95f;
+  for (const uint32_t vocab : {49152u, 128256u}) {
+    const auto add = [&](const char* name, auto run) {
+      const std::string full = std::string("sampling/") + name + "/" + std::to_string(vocab);
+      benchmark::RegisterBenchmark(full, run)->Unit(benchmark::kMicrosecond);
+    };
+    add("argmax", [=](benchmark::State& state) { Argmax(state, vocab); });
+    add("exp_sum", [=](benchmark::State& state) { ExpSum(state, vocab); });
+    add("greedy", [=](benchmark::State& state) { Sample(state, vocab, greedy); });
+    add("temperature", [=](benchmark::State& state) { Sample(state, vocab, all); });
+    add("top_k:40", [=](benchmark::State& state) { Sample(state, vocab, top_k); });
+    add("top_p:0.95", [=](benchmark::State& state) { Sample(state, vocab, top_p); });
+  }
+}
+
+}  // namespace arn::bench

@@ -1,0 +1,136 @@
+"""Runs Arenite and its peer, llama.cpp, and says how fast they were and whether the machine was
+theirs meanwhile."""
+
+import json
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import time
+
+
+def run(command):
+  """What the command writes to standard output; ends the program when it fails."""
+  result = subprocess.run(command, capture_output=True, text=True)
+  if result.returncode != 0:
+    reason = result.stderr.strip()[-500:]
+    sys.exit(f"{shlex.join(command)}: exit code {result.returncode}: {reason}")
+  return result.stdout
+
+
+def _busy_seconds():
+  """CPU time that all processes together have taken since the start of the machine."""
+  with open("/proc/stat") as stat:
+    user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
+  return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _own_seconds():
+  usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+  return usage.ru_utime + usage.ru_stime
+
+
+class Watch:
+  """Waits for an idle machine before each run, and repeats one that was disturbed."""
+
+  def __init__(self, max_foreign, attempts, patience):
+    self.max_foreign, self.attempts, self.patience = max_foreign, attempts, patience
+
+  def wait(self):
+    """Returns when a second passes without other work, or after `patience` of them."""
+    for _ in range(self.patience):
+      busy = _busy_seconds()
+      time.sleep(1)
+      if _busy_seconds() - busy <= self.max_foreign:
+        return
+
+  def undisturbed(self, measure):
+    """The result of measure(), and whether the machine was ours meanwhile."""
+    for _ in range(self.attempts):
+      self.wait()
+      busy, own, start = _busy_seconds(), _own_seconds(), time.monotonic()
+      result = measure()
+      foreign = (_busy_seconds() - busy) - (_own_seconds() - own)
+      if foreign <= self.max_foreign * (time.monotonic() - start):
+        return result, True
+    return result, False
+
+
+class Arenite:
+  """`arenite` and `arenite-convert`, in one folder."""
+
+  name = "Arenite"
+
+  def __init__(self, folder):
+    self.program = os.path.join(folder, "arenite")
+    self.converter = os.path.join(folder, "arenite-convert")
+    self.limits = {}  # the machine's, the best that any run has seen
+
+  def bench(self, bundle, test, threads, kv, extra=()):
+    """The report of `arenite bench` on one test: (kind, tokens, depth)."""
+    kind, tokens, depth = test
+    report = json.loads(run([
+        self.program, "bench", bundle, "-p", str(tokens if kind == "prefill" else 0), "-n",
+        str(tokens if kind == "decode" else 0), "-d", str(depth), "-t", str(threads), "-r", "1",
+        "--kv", kv, "--json", *extra]))
+    for limits in report.get("limits", []):
+      for name, value in limits.items():
+        known = self.limits.get(name, value)
+        self.limits[name] = max(known, value) if isinstance(value, float) else value
+    return report
+
+  def speed(self, bundle, test, threads, kv):
+    """Tokens/s."""
+    return self.bench(bundle, test, threads, kv)["results"][0]["tokens_per_s"]
+
+  def work(self, bundle, test, threads, kv):
+    """What each kind of step takes, reads and computes a token: a list of dictionaries."""
+    result = self.bench(bundle, test, threads, kv, ["--profile"])["results"][0]
+    tokens = result["tokens"]
+    return [{"op": row["op"], "ns": row["ns_per_token"], "bytes": row["bytes"] / tokens,
+             "integer_ops": row["integer_ops"] / tokens, "float_ops": row["float_ops"] / tokens}
+            for row in result["profile"]]
+
+  def first_token(self, bundle, threads):
+    return [self.program, "run", bundle, "--prompt-ids", "100,200,300", "--max-tokens", "1",
+            "--ignore-eos", "--threads", str(threads), "--quiet"]
+
+  def generate(self, bundle, threads, tokens):
+    return [self.program, "run", bundle, "--prompt-ids", "100,200,300", "--max-tokens", str(tokens),
+            "--ignore-eos", "--threads", str(threads), "--json", "--quiet"]
+
+
+class Peer:
+  """llama.cpp's programs. `prefix` is put before each command; `folder` is where the files' folder
+  is for it."""
+
+  name = "llama.cpp"
+
+  def __init__(self, prefix, folder):
+    self.prefix, self.folder = shlex.split(prefix), folder
+
+  def path(self, model):
+    return os.path.join(self.folder, os.path.basename(model)) if self.folder else model
+
+  def command(self, *arguments):
+    return self.prefix + list(arguments)
+
+  def speed(self, model, test, threads, kv):
+    """Tokens/s. kv: the type of keys and values; f16 is its default."""
+    kind, tokens, depth = test
+    options = ["-ctk", kv, "-ctv", kv, "-fa", "1"] if depth > 0 else []
+    rows = json.loads(run(self.command(
+        "llama-bench", "-m", self.path(model), "-p", str(tokens if kind == "prefill" else 0), "-n",
+        str(tokens if kind == "decode" else 0), "-d", str(depth), "-t", str(threads), "-r", "1",
+        "-o", "json", *options)))
+    return rows[0]["avg_ts"]
+
+  def first_token(self, model, threads):
+    return self.generate(model, threads, 1)
+
+  def generate(self, model, threads, tokens):
+    return self.command(
+        "llama-completion", "-m", self.path(model), "-t", str(threads), "-p", "Once upon a time",
+        "-n", str(tokens), "-c", "512", "--ignore-eos", "-no-cnv", "--no-display-prompt",
+        "--no-warmup")

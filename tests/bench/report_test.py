@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""The table and the picture that compare.py makes of what it measured."""
+
+import os
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import chart
+import compare
+import report
+
+LIMITS = {"read_gb_per_s": 20.0, "integer_gop_per_s": 400.0, "float_gop_per_s": 100.0,
+          "integer_instruction": "vpdpbusd zmm", "float_instruction": "vfmadd231ps zmm"}
+# At the limits 2000 ns: 40 kB take 2000, 200 kops take 500. And 1000 ns: 100 kops of f32.
+LINEAR = {"op": "linear", "ns": 4000, "bytes": 40000, "integer_ops": 200000, "float_ops": 0}
+ATTENTION = {"op": "attention", "ns": 9000, "bytes": 100, "integer_ops": 0, "float_ops": 100000}
+
+
+def row(test="prefill 512", depth=0, ratio=4.5, **fields):
+  return {"geometry": "135M", "weights": "int8/Q8_0", "test": test, "depth": depth,
+          "kv": "int8/f16", "ours": 100000.0, "theirs": 100000.0 / ratio, "ratio": ratio,
+          "target": 4.0, "undisturbed": True, "peer_factor": 1, "work": [LINEAR, ATTENTION],
+          **fields}
+
+
+def whole(rows):
+  return {"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "rounds": 3, "limits": LIMITS,
+          "peer": "version: 1", "peer_factors": ["decode x1.1"], "rows": rows}
+
+
+class ReportTest(unittest.TestCase):
+  def test_least_time_is_that_of_the_slower_of_reading_and_computing(self):
+    self.assertAlmostEqual(report.least_ns([LINEAR], LIMITS), 2000)
+    self.assertAlmostEqual(report.least_ns([ATTENTION], LIMITS), 1000)
+
+  def test_line_says_the_share_of_the_limit(self):
+    # 3000 ns at the limits of 10000 that a token took.
+    cells = [cell.strip() for cell in report.line(row(), LIMITS).split("|")]
+    self.assertEqual(cells[7:11], ["4.50", "-", "4.00", "30% (linears 50%)"])
+    cells = [cell.strip() for cell in report.line(row("decode 128"), LIMITS).split("|")]
+    self.assertEqual(cells[10], "30%")
+
+  def test_line_of_a_disturbed_row_is_marked_and_a_factor_divides(self):
+    line = report.line(row(undisturbed=False, peer_factor=2), LIMITS)
+    self.assertIn("| 4.50 * | 2.25 |", line)
+
+  def test_document_changes_between_the_marks_alone(self):
+    with tempfile.TemporaryDirectory() as folder:
+      document, picture = os.path.join(folder, "a.md"), os.path.join(folder, "a.svg")
+      with open(document, "w") as f:
+        f.write(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+      for _ in range(2):  # twice is as once
+        report.update_docs(whole([row()]), document, picture)
+      with open(document) as f:
+        text = f.read()
+      self.assertTrue(text.startswith(f"before\n{report.BEGIN}\n2026-01-02, a CPU, 2 threads"))
+      self.assertTrue(text.endswith(f"|\n{report.END}\nafter\n"))
+      self.assertNotIn("old", text)
+      self.assertEqual(text.count("| 135M |"), 1)
+      xml.etree.ElementTree.parse(picture)
+
+  def test_document_without_marks_is_refused(self):
+    with tempfile.TemporaryDirectory() as folder:
+      document = os.path.join(folder, "a.md")
+      with open(document, "w") as f:
+        f.write("nothing\n")
+      with self.assertRaises(SystemExit):
+        report.update_docs(whole([row()]), document, os.path.join(folder, "a.svg"))
+
+
+class ChartTest(unittest.TestCase):
+  def test_everything_is_inside_and_bars_have_the_lengths_of_ratios(self):
+    rows = [row(ratio=8.0), row("decode 128", ratio=2.0),
+            row("decode 128 @ 8192", 8192, ratio=0.5, target=None)]
+    root = xml.etree.ElementTree.fromstring(chart.draw(rows))
+    width, height = float(root.get("width")), float(root.get("height"))
+    bars = [e for e in root if e.tag.endswith("rect")]
+    self.assertEqual([bar.get("class") for bar in bars], ["prefill", "decode", "deep"])
+    lengths = [float(bar.get("width")) for bar in bars]
+    self.assertAlmostEqual(lengths[0] / lengths[1], 4, delta=0.01)
+    self.assertAlmostEqual(lengths[1] / lengths[2], 4, delta=0.01)
+    for bar, length in zip(bars, lengths):
+      self.assertLessEqual(float(bar.get("x")) + length, width)
+      self.assertLessEqual(float(bar.get("y")) + float(bar.get("height")), height)
+    targets = [e for e in root if e.get("class") == "target"]
+    self.assertEqual(len(targets), 2)
+    # A target of 4 lies in the middle of a bar of 8.
+    middle = float(bars[0].get("x")) + lengths[0] / 2
+    self.assertAlmostEqual(float(targets[0].get("x1")), middle, delta=0.2)
+    for text in (e for e in root if e.tag.endswith("text")):
+      self.assertLess(float(text.get("x")), width)
+
+
+class OptionsTest(unittest.TestCase):
+  def test_tests_and_factors_are_read(self):
+    self.assertEqual(compare.parse_tests("prefill:512,decode:128:2048"),
+                     [("prefill", 512, 0), ("decode", 128, 2048)])
+    self.assertEqual(compare.parse_factor("Q8_0:prefill=2"), ("Q8_0", "prefill", 2.0))
+    self.assertEqual(compare.parse_factor("decode=1.1"), ("", "decode", 1.1))
+
+
+if __name__ == "__main__":
+  unittest.main()

@@ -1,0 +1,115 @@
+/* What the steps of a session cost. */
+#include <arenite/profile.h>
+#include <stdlib.h>
+
+#include "tests/capi/capi_case.h"
+
+typedef struct fixture {
+  arn_model* model;
+  arn_session* session;
+  void* memory;
+  uint64_t bytes;
+} fixture;
+
+static int begin(capi_env* env, fixture* f) {
+  char error[256] = "";
+  memset(f, 0, sizeof *f);
+  CHECK_STATUS(ARN_OK, arn_model_open(env->path, NULL, error, sizeof error, &f->model));
+  CHECK_STATUS(ARN_OK,
+               arn_session_create(f->model, NULL, NULL, 0, error, sizeof error, &f->session));
+  f->bytes = arn_session_profile_bytes(f->session);
+  f->memory = malloc((size_t)f->bytes);
+  CHECK(f->bytes > 0 && f->memory != NULL);
+  return 0;
+}
+
+static void end(fixture* f) {
+  arn_session_destroy(f->session);
+  arn_model_close(f->model);
+  free(f->memory);
+}
+
+/* Adds up all steps of one operation; what is not a number is that of the last. */
+static int sum_of(capi_env* env, const fixture* f, const char* op, arn_step_profile* sum) {
+  const arn_step_profile zero = ARN_STEP_PROFILE_INIT;
+  *sum = zero;
+  for (uint32_t i = 0; i < arn_session_step_count(f->session); ++i) {
+    arn_step_profile step = ARN_STEP_PROFILE_INIT;
+    CHECK_STATUS(ARN_OK, arn_session_profile_step(f->session, i, &step));
+    CHECK(step.struct_size == sizeof step && step.is_source == 0);
+    if (strcmp(step.op, op) != 0) continue;
+    sum->dtype = step.dtype;
+    sum->runs += step.runs;
+    sum->ns += step.ns;
+    sum->weight_bytes += step.weight_bytes;
+    sum->kv_bytes += step.kv_bytes;
+    sum->integer_ops += step.integer_ops;
+    sum->float_ops += step.float_ops;
+  }
+  return 0;
+}
+
+int capi_profile(capi_env* env) {
+  fixture f;
+  const int32_t prompt[5] = {3, 1, 4, 1, 5};
+  int32_t id = 0;
+  arn_step_profile prefill, decode, logits, attention;
+  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  if (begin(env, &f) != 0) return 1;
+  CHECK(arn_session_step_count(f.session) > 5);
+
+  CHECK_STATUS(ARN_OK, arn_session_profile_start(f.session, f.memory, f.bytes));
+  CHECK_STATUS(ARN_OK, arn_session_prefill(f.session, prompt, 5));
+  if (sum_of(env, &f, "linear", &prefill) != 0) return 1;
+  if (sum_of(env, &f, "logits", &logits) != 0) return 1;
+  CHECK(prefill.ns > 0 && prefill.dtype[0] != '\0');
+  CHECK(logits.runs == 1 && logits.float_ops + logits.integer_ops > 0);
+
+  /* Started again it is at zero. One token reads the same weights and does a fifth of the work. */
+  CHECK_STATUS(ARN_OK, arn_session_profile_start(f.session, f.memory, f.bytes));
+  CHECK_STATUS(ARN_OK, arn_session_reset_stats(f.session));
+  CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
+  CHECK_STATUS(ARN_OK, arn_session_stats(f.session, &stats));
+  if (sum_of(env, &f, "linear", &decode) != 0) return 1;
+  if (sum_of(env, &f, "attention", &attention) != 0) return 1;
+  CHECK(decode.runs == prefill.runs && decode.ns > 0 && decode.ns < stats.decode_ns);
+  CHECK(decode.weight_bytes == prefill.weight_bytes);
+  CHECK(5 * decode.float_ops == prefill.float_ops && 5 * decode.integer_ops == prefill.integer_ops);
+  CHECK(attention.dtype[0] == '\0' && attention.weight_bytes == 0);
+  CHECK(attention.kv_bytes == stats.kv_bytes_read_per_token);
+
+  /* Stopped, its memory is left alone. */
+  CHECK_STATUS(ARN_OK, arn_session_profile_stop(f.session));
+  memset(f.memory, 0x5a, (size_t)f.bytes);
+  CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
+  for (uint64_t i = 0; i < f.bytes; ++i) CHECK(((const unsigned char*)f.memory)[i] == 0x5a);
+  end(&f);
+  return 0;
+}
+
+int capi_profile_errors(capi_env* env) {
+  fixture f;
+  arn_step_profile step = ARN_STEP_PROFILE_INIT;
+  if (begin(env, &f) != 0) return 1;
+  const uint32_t n = arn_session_step_count(f.session);
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_profile_step(f.session, 0, &step));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_start(f.session, NULL, f.bytes));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_start(f.session, f.memory, f.bytes - 1));
+  CHECK(strstr(arn_session_last_error(f.session), "profile") != NULL);
+  CHECK_STATUS(ARN_BAD_ARGUMENT,
+               arn_session_profile_start(f.session, (char*)f.memory + 1, f.bytes));
+  CHECK_STATUS(ARN_OK, arn_session_profile_start(f.session, f.memory, f.bytes));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_step(f.session, n, &step));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_step(f.session, 0, NULL));
+  CHECK_STATUS(ARN_OK, arn_session_profile_step(f.session, n - 1, &step));
+  CHECK(step.runs == 0 && step.ns == 0);
+  CHECK_STATUS(ARN_OK, arn_session_profile_stop(f.session));
+  CHECK_STATUS(ARN_OK, arn_session_profile_stop(f.session));
+  CHECK_STATUS(ARN_BAD_STATE, arn_session_profile_step(f.session, 0, &step));
+  end(&f);
+  CHECK(arn_session_step_count(NULL) == 0 && arn_session_profile_bytes(NULL) == 0);
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_start(NULL, &step, sizeof step));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_stop(NULL));
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_profile_step(NULL, 0, &step));
+  return 0;
+}

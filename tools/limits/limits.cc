@@ -1,0 +1,107 @@
+#include "tools/limits/limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "tools/limits/loops.h"
+
+namespace arn::limits {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kAlone = size_t{512} << 20;  // bytes read by one thread
+constexpr size_t kShare = size_t{256} << 20;  // by each of several
+constexpr int kRounds = 6;
+constexpr double kRoundSeconds = 0.03;  // of arithmetic
+
+// Written, so that every page is there and none is the page of zeros.
+class Buffer {
+ public:
+  explicit Buffer(size_t n) : data_(static_cast<std::byte*>(std::aligned_alloc(4096, n))), n_(n) {
+    if (data_ == nullptr) throw std::bad_alloc();
+    std::memset(data_.get(), 1, n);
+  }
+  const std::byte* data() const { return data_.get(); }
+  size_t size() const { return n_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t n_;
+};
+
+// body(thread) on all threads at once, begun together. Returns the seconds from then until the last
+// has ended.
+template <typename Body>
+double Together(uint32_t n_threads, const Body& body) {
+  std::atomic<uint32_t> waiting{n_threads};
+  std::vector<Clock::time_point> starts(n_threads), ends(n_threads);
+  const auto run = [&](uint32_t thread) {
+    waiting.fetch_sub(1);
+    while (waiting.load() != 0) std::this_thread::yield();
+    starts[thread] = Clock::now();
+    body(thread);
+    ends[thread] = Clock::now();
+  };
+  std::vector<std::thread> threads;
+  for (uint32_t i = 1; i < n_threads; ++i) threads.emplace_back(run, i);
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) -
+                                       *std::min_element(starts.begin(), starts.end()))
+      .count();
+}
+
+double ReadSpeed(uint32_t n_threads) {
+  std::vector<std::unique_ptr<Buffer>> buffers(n_threads);
+  Together(n_threads, [&](uint32_t i) {
+    buffers[i] = std::make_unique<Buffer>(n_threads == 1 ? kAlone : kShare);
+  });
+  double best = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const double seconds = Together(
+        n_threads, [&](uint32_t i) { BestLoops().read(buffers[i]->data(), buffers[i]->size()); });
+    best = std::max(best, static_cast<double>(buffers[0]->size()) * n_threads / seconds);
+  }
+  return best;
+}
+
+double OpsPerSecond(const Loop& loop, uint32_t n_threads) {
+  double best = 0;
+  uint64_t turns = 1000;
+  for (int round = 0; round < kRounds;) {
+    const double seconds = Together(n_threads, [&](uint32_t) { loop.run(turns); });
+    if (seconds < kRoundSeconds) {
+      turns *= 2;
+      continue;
+    }
+    best = std::max(best, loop.ops_per_turn * static_cast<double>(turns) * n_threads / seconds);
+    ++round;
+  }
+  return best;
+}
+
+}  // namespace
+
+Limits Measure(uint32_t n_threads) {
+  Limits limits;
+  limits.n_threads = n_threads;
+  limits.read_bytes_per_s = ReadSpeed(n_threads);
+  limits.integer_ops_per_s = OpsPerSecond(BestLoops().integer, n_threads);
+  limits.float_ops_per_s = OpsPerSecond(BestLoops().floating, n_threads);
+  limits.integer_instruction = BestLoops().integer.instruction;
+  limits.float_instruction = BestLoops().floating.instruction;
+  return limits;
+}
+
+}  // namespace arn::limits
