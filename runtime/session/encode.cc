@@ -58,6 +58,7 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.sequences = {sequence, 1};
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;
+  if (seen_ != nullptr) args.observer = &observer_;
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
   if (status == Status::kOk) return status;
   cache_.Clear(selected_);
