@@ -28,6 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using flatbuffers::Offset;
 
+constexpr const char* kEmbedding = "embedding";
+
 // Everything about the weights that is known before the first byte is written.
 struct WeightsJob {
   DecoderSpec spec;
@@ -60,6 +62,20 @@ uint64_t CountParameters(const TensorPlan& plan) {
   uint64_t total = 0;
   for (const Checkpoint::Entry* source : sources) total += source->tensor->elements();
   return total;
+}
+
+std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
+  std::vector<MatrixInfo> list;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[i];
+    if (tensor.is_vector) continue;
+    MatrixInfo info = {tensor.name, tensor.dtype, tensor.rows, tensor.cols, false};
+    const bool is_exception = formats.exceptions.count(tensor.name) != 0;
+    info.is_of_layer =
+        (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
+    list.push_back(std::move(info));
+  }
+  return list;
 }
 
 // Ids that no config gives come from tokenizer_config.json.
@@ -160,6 +176,8 @@ class Conversion {
     return result;
   }
 
+  std::vector<MatrixInfo> Matrices() { return InfoOf(PlanWeights().plan, options_.formats); }
+
  private:
   WeightsJob PlanWeights() {
     if (is_gguf_) {
@@ -188,9 +206,24 @@ class Conversion {
     };
     std::vector<fbs::Segment> segments;
     for (const PlannedTensor& tensor : plan.tensors) {
-      segments.push_back(WriteTensor(tensor, options_.n_threads, on_progress, writer));
+      segments.push_back(
+          WriteTensor(tensor, MomentsOf(tensor), options_.n_threads, on_progress, writer));
     }
     return segments;
+  }
+
+  // What is looked up, too, is to stay as near to the weights as it can.
+  const InputMoments* MomentsOf(const PlannedTensor& tensor) const {
+    const bool is_integer = tensor.dtype == DType::kInt8 || tensor.dtype == DType::kInt4;
+    if (options_.calibration == nullptr || !is_integer || tensor.name == kEmbedding) return nullptr;
+    const auto found = options_.calibration->find(tensor.name);
+    if (found == options_.calibration->end()) return nullptr;
+    const InputMoments& moments = *found->second;
+    if (moments.cols() != tensor.cols) {
+      Fail("tensor %s: the calibration has %zu columns of it, expected %u", tensor.name.c_str(),
+           moments.cols(), tensor.cols);
+    }
+    return &moments;
   }
 
   // The prefix is computed by the bundle as it is without one.
@@ -229,6 +262,10 @@ class Conversion {
 };
 
 }  // namespace
+
+std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
+  return Conversion(options, {}).Matrices();
+}
 
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events) {
   return Conversion(options, events).Run();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/quantize/input_moments.h"
 #include "converter/tensor_plan.h"
 
 namespace arn::convert {
@@ -27,7 +28,19 @@ struct ConvertOptions {
   bool tokenizer_only = false;
   bool no_chat_template = false;  // the bundle gets none
   uint32_t n_threads = 2;
+  // Of the matrices' inputs, to quantise them by: those of the layers and an output head that is
+  // not the embedding too. Matrices it does not have are quantised without. Null: none.
+  const Calibration* calibration = nullptr;
   PrefixMaker make_prefix;  // empty: the bundle gets no prefix
+};
+
+// A matrix of the bundle.
+struct MatrixInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
 };
 
 struct ConvertResult {
@@ -43,6 +56,10 @@ struct ConvertEvents {
   // `tensor`: the one at work; elements of `total` that are done.
   std::function<void(const std::string& tensor, uint64_t done, uint64_t total)> on_progress;
 };
+
+// What Convert() will write, the embedding and the head among them, in the order of the bundle.
+// Throws ConvertError.
+std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 
 // Writes options.output, or throws ConvertError and leaves nothing behind.
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);

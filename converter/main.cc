@@ -12,6 +12,7 @@
 
 #include "CLI/CLI.hpp"
 #include "converter/auto_target.h"
+#include "converter/calibrated.h"
 #include "converter/convert.h"
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
@@ -29,6 +30,9 @@ namespace fs = std::filesystem;
 struct Arguments {
   std::string folder, output, config, name, target = "auto", verify_text;
   std::string weights = "int8", embedding, head;
+  std::string calibrate;
+  uint32_t calibrate_tokens = 16384;
+  double bits = 0;
   std::string prefix_file, prefix_kv = "int8";
   uint32_t threads = 2;
   bool tokenizer_only = false, no_chat_template = false, verify = false, quiet = false;
@@ -101,7 +105,8 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   ConvertOptions exact = converted;
   exact.output = reference;
   exact.make_prefix = nullptr;
-  exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
+  exact.calibration = nullptr;
+  exact.formats = {DType::kF32, DType::kF32, DType::kF32, {}, FindPackTarget("portable")};
   if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
   progress->Reset();
   Convert(exact, Events(progress, false));
@@ -118,6 +123,16 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   std::printf("  perplexity           %.4f (f32: %.4f, %+.2f %%)\n", result.perplexity,
               result.reference_perplexity,
               100 * (result.perplexity / result.reference_perplexity - 1));
+}
+
+// What --bits made of the matrices.
+void ShowBits(const ConvertOptions& options) {
+  const std::map<std::string, DType>& exceptions = options.formats.exceptions;
+  if (exceptions.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, dtype] : exceptions) names.push_back(name);
+  std::fprintf(stderr, "%.3f bits a weight, with %zu matrices in int8: %s\n",
+               BitsPerWeight(ListMatrices(options)), names.size(), JoinNames(names, 64).c_str());
 }
 
 void RunPlan(const Arguments& arguments) {
@@ -152,6 +167,14 @@ void Run(const Arguments& arguments) {
       });
     };
   }
+  Calibration calibration;
+  if (!arguments.calibrate.empty()) {
+    const CalibratedOptions calibrated{arguments.calibrate, arguments.calibrate_tokens,
+                                       arguments.bits};
+    calibration = MakeCalibration(calibrated, &options, Events(&progress, false).on_progress);
+    options.calibration = &calibration;
+    progress.Reset();
+  }
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();
   if (!arguments.quiet) {
@@ -162,6 +185,7 @@ void Run(const Arguments& arguments) {
       std::fprintf(stderr, "%s: %.2f M parameters, %.1f MB, packed for %s\n",
                    arguments.output.c_str(), static_cast<double>(result.n_parameters) / 1e6,
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
+      ShowBits(options);
     }
   }
   if (arguments.verify) RunVerify(arguments, options, &progress);
@@ -195,7 +219,7 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
   }
   for (const char* name :
        {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
-        "--tokenizer-only", "--no-chat-template", "--verify", "--prefix-file"}) {
+        "--tokenizer-only", "--no-chat-template", "--verify", "--prefix-file", "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -240,6 +264,20 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::IsMember(PrefixKvNames()))
       ->capture_default_str()
       ->needs(prefix);
+  CLI::Option* calibrate =
+      app.add_option("--calibrate", arguments->calibrate,
+                     "Text that is like what the model will read: it is run through the "
+                     "unquantised model, and int8 and int4 matrices are quantised so that their "
+                     "products change least");
+  app.add_option("--calibrate-tokens", arguments->calibrate_tokens, "Tokens of it that are run")
+      ->check(CLI::Range(2u, 1u << 24))
+      ->capture_default_str()
+      ->needs(calibrate);
+  app.add_option("--bits", arguments->bits,
+                 "With --weights int4: the bits that a weight takes on average, scales included; "
+                 "the matrices that lose most by int4 stay int8 as far as that allows")
+      ->check(CLI::Range(4.0, 8.5))
+      ->needs(calibrate);
   app.add_option("--threads", arguments->threads, "Threads that quantise")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
@@ -261,6 +299,16 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
     }
     if (!arguments->prefix_file.empty() && arguments->tokenizer_only) {
       throw CLI::ValidationError("--prefix-file", "needs weights, --tokenizer-only writes none");
+    }
+    if (!arguments->calibrate.empty() && arguments->tokenizer_only) {
+      throw CLI::ValidationError("--calibrate", "needs weights, --tokenizer-only writes none");
+    }
+    if (!arguments->calibrate.empty() && arguments->weights != "int8" &&
+        arguments->weights != "int4") {
+      throw CLI::ValidationError("--calibrate", "needs --weights int8 or int4, which it serves");
+    }
+    if (arguments->bits != 0 && arguments->weights != "int4") {
+      throw CLI::ValidationError("--bits", "needs --weights int4");
     }
     if (!arguments->verify && !arguments->verify_text.empty()) {
       throw CLI::ValidationError("--verify-text", "needs --verify");

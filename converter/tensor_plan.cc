@@ -283,7 +283,8 @@ uint32_t Planner::AddMatrix(const std::string& name, DType dtype, bool is_multip
                             std::vector<SourcePart> parts, uint32_t cols) {
   PlannedTensor tensor;
   tensor.name = name;
-  tensor.dtype = dtype;
+  const auto exception = formats_.exceptions.find(name);
+  tensor.dtype = dtype = exception == formats_.exceptions.end() ? dtype : exception->second;
   if (is_multiplied) tensor.layout = TargetLayout(*formats_.target, dtype);
   uint64_t rows = 0;
   for (const SourcePart& p : parts) rows += p.rows;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Formats {
   DType weights = DType::kInt8;
   DType embedding = DType::kInt8;
   DType head = DType::kInt8;
+  // Matrices of the layers that have another type than `weights`, by their names in the bundle.
+  std::map<std::string, DType> exceptions;
   const PackTarget* target = nullptr;
 };
 

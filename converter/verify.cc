@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "converter/divergence.h"
 #include "converter/error.h"
 #include "converter/runner.h"
 
@@ -59,13 +60,6 @@ std::vector<int32_t> PseudoRandomIds(uint32_t vocab, uint32_t count) {
   return ids;
 }
 
-double LogSumExp(const float* logits, uint32_t vocab) {
-  const double largest = static_cast<double>(*std::max_element(logits, logits + vocab));
-  double sum = 0;
-  for (uint32_t i = 0; i < vocab; ++i) sum += std::exp(static_cast<double>(logits[i]) - largest);
-  return largest + std::log(sum);
-}
-
 struct Sums {
   double max_error = 0;
   double kl = 0;
@@ -77,20 +71,16 @@ struct Sums {
 // One position. `next`: the token that follows, or -1 at the end.
 void AddPosition(const float* logits, const float* reference, uint32_t vocab, int32_t next,
                  Sums* sums) {
-  const double z = LogSumExp(logits, vocab);
-  const double reference_z = LogSumExp(reference, vocab);
-  double kl = 0;
   for (uint32_t i = 0; i < vocab; ++i) {
     const double q = static_cast<double>(logits[i]), p = static_cast<double>(reference[i]);
     sums->max_error = std::max(sums->max_error, std::fabs(q - p));
-    kl += std::exp(p - reference_z) * ((p - reference_z) - (q - z));
   }
-  sums->kl += kl;
+  sums->kl += Divergence(reference, logits, vocab);
   sums->same_top1 += std::max_element(logits, logits + vocab) - logits ==
                      std::max_element(reference, reference + vocab) - reference;
   if (next >= 0) {
-    sums->nll += z - static_cast<double>(logits[next]);
-    sums->reference_nll += reference_z - static_cast<double>(reference[next]);
+    sums->nll += LogSumExp(logits, vocab) - static_cast<double>(logits[next]);
+    sums->reference_nll += LogSumExp(reference, vocab) - static_cast<double>(reference[next]);
   }
 }
 

@@ -36,6 +36,13 @@ struct SequenceRows {
 
 enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
 
+// Is told of every matrix product before it is made. `rows`: [n_rows, cols of the weight], what the
+// matrix multiplies; valid during the call, which comes from the thread that called run().
+struct ProductObserver {
+  void (*see)(void* user, WeightId weight, const float* rows, uint32_t n_rows) = nullptr;
+  void* user = nullptr;
+};
+
 struct RunArgs {
   // Done first of all, in this order. A run may consist of edits alone.
   Span<const KvEdit> edits;
@@ -46,12 +53,18 @@ struct RunArgs {
   // tokens, or features [n_rows * row_factor, width] as the kFeatures step's value has them.
   bool is_source = false;
   Span<const float> features;
+  // Null but when a model is measured; a backend whose steps keep no such rows refuses it.
+  const ProductObserver* observer = nullptr;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
   // Null, or one number for each of StepsOf(program, is_source): a run adds the nanoseconds that
   // the step took. A backend that does several steps as one adds their time to the first of them.
   uint64_t* step_ns = nullptr;
 };
+
+inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uint32_t n_rows) {
+  if (args.observer != nullptr) args.observer->see(args.observer->user, weight, rows, n_rows);
+}
 
 struct Backend {
   const char* name;

@@ -37,8 +37,8 @@ float Sum(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 constexpr float kDivisors[] = {-8.0f, 7.0f, -7.0f,  -7.5f,  -8.5f,  -8.25f, -7.75f,
                                7.25f, 6.5f, -7.25f, -8.75f, -6.75f, 7.5f,   -9.25f};
 
-// (q - 8) of a block for `scale`, as floats, and the squared error.
-float RoundBlock(const float* w, float scale, float* levels) {
+// (q - 8) of a block for `scale`, as floats, and the squared error weighted by importance.
+float RoundBlock(const float* w, const float* importance, float scale, float* levels) {
   const Vec lowest = Vec{} - 8.0f, highest = Vec{} + 7.0f;
   const float inverse = 1.0f / scale;
   Vec sum = {};
@@ -50,17 +50,15 @@ float RoundBlock(const float* w, float scale, float* levels) {
     const Vec level = RoundToInteger(t);
     const Vec error = value - level * scale;
     Store(levels + i, level);
-    sum += error * error;
+    sum += error * error * Load(importance + i);
   }
   return Sum(sum);
 }
 
-// Packed panels hold scale / 16, which is to be a normal number too.
-constexpr float kSmallestScale = 16 * FLT_MIN;
-
 // A block divided by the magnitude of its extreme value, so that no error over- or underflows.
 struct UnitBlock {
   float values[kBlock];
+  float importance[kBlock];  // at most 1
   float magnitude;
 };
 
@@ -70,31 +68,52 @@ struct BlockFit {
   float levels[kBlock] = {};
 };
 
+// Whether no value overflows: only in blocks near the largest floats one may.
+bool AreFinite(float scale, const float* levels) {
+  if (std::fabs(scale) < FLT_MAX / 8) return true;
+  for (size_t i = 0; i < kBlock; ++i) {
+    if (!std::isfinite(levels[i] * scale)) return false;
+  }
+  return true;
+}
+
 // `wanted`: a scale of the unit block.
 void TryScale(const UnitBlock& block, float wanted, BlockFit* best) {
   const float scale = F32FromBf16(Bf16FromF32(wanted * block.magnitude));
-  if (!(std::fabs(scale) >= kSmallestScale && std::isfinite(scale))) return;
+  if (!(std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale))) return;
   float levels[kBlock];
-  const float error = RoundBlock(block.values, scale / block.magnitude, levels);
-  if (error < best->error) {
+  const float error = RoundBlock(block.values, block.importance, scale / block.magnitude, levels);
+  if (error < best->error && AreFinite(scale, levels)) {
     best->scale = scale;
     best->error = error;
     std::memcpy(best->levels, levels, sizeof levels);
   }
 }
 
-float LeastSquaresScale(const float* w, const float* levels) {
+float LeastSquaresScale(const UnitBlock& block, const float* levels) {
   Vec product = {}, square = {};
   for (size_t i = 0; i < kBlock; i += kLanes) {
     const Vec level = Load(levels + i);
-    product += Load(w + i) * level;
-    square += level * level;
+    const Vec weighted = level * Load(block.importance + i);
+    product += Load(block.values + i) * weighted;
+    square += level * weighted;
   }
   return Sum(square) > 0.0f ? Sum(product) / Sum(square) : 0.0f;
 }
 
-// `w`: one whole block.
-void QuantizeBlock(const float* w, uint8_t* out, uint16_t* scale) {
+// Relative to the largest, so that a squared error keeps its range. None or all zero: all 1.
+void PutImportance(const float* importance, UnitBlock* block) {
+  float largest = 0.0f;
+  for (size_t i = 0; importance != nullptr && i < kBlock; ++i) {
+    largest = std::max(largest, importance[i]);
+  }
+  for (size_t i = 0; i < kBlock; ++i) {
+    block->importance[i] = largest > 0.0f ? importance[i] / largest : 1.0f;
+  }
+}
+
+// `w`, `importance`: one whole block; the latter may be null.
+void QuantizeBlock(const float* w, const float* importance, uint8_t* out, uint16_t* scale) {
   float extreme = 0.0f;
   for (size_t i = 0; i < kBlock; ++i) {
     if (std::fabs(w[i]) > std::fabs(extreme)) extreme = w[i];
@@ -103,12 +122,13 @@ void QuantizeBlock(const float* w, uint8_t* out, uint16_t* scale) {
   BlockFit best;
   if (extreme != 0.0f) {
     UnitBlock block;
+    PutImportance(importance, &block);
     block.magnitude = std::fabs(extreme);
     for (size_t i = 0; i < kBlock; ++i) block.values[i] = w[i] / block.magnitude;
     const float sign = extreme < 0.0f ? -1.0f : 1.0f;
     for (const float divisor : kDivisors) TryScale(block, sign / divisor, &best);
     for (int round = 0; round < 2; ++round) {
-      TryScale(block, LeastSquaresScale(block.values, best.levels), &best);
+      TryScale(block, LeastSquaresScale(block, best.levels), &best);
     }
   }
   *scale = Bf16FromF32(best.scale);
@@ -132,15 +152,23 @@ void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scal
   }
 }
 
-void QuantizeRowInt4(const float* weights, size_t cols, uint8_t* out, uint16_t* scales) {
+void QuantizeRowInt4(const float* weights, size_t cols, const float* importance, uint8_t* out,
+                     uint16_t* scales) {
   const size_t whole = cols / kBlock;
-  for (size_t b = 0; b < whole; ++b)
-    QuantizeBlock(weights + b * kBlock, out + b * kBlock, scales + b);
+  for (size_t b = 0; b < whole; ++b) {
+    QuantizeBlock(weights + b * kBlock, importance == nullptr ? nullptr : importance + b * kBlock,
+                  out + b * kBlock, scales + b);
+  }
   const size_t rest = cols - whole * kBlock;
   if (rest == 0) return;
-  float padded[kBlock] = {};
+  float padded[kBlock] = {}, padded_importance[kBlock] = {};
   std::memcpy(padded, weights + whole * kBlock, rest * sizeof(float));
-  QuantizeBlock(padded, out + whole * kBlock, scales + whole);  // zeros become level 0, which is 8
+  if (importance != nullptr) {
+    std::memcpy(padded_importance, importance + whole * kBlock, rest * sizeof(float));
+  }
+  // Zeros become level 0, which is 8.
+  QuantizeBlock(padded, importance == nullptr ? nullptr : padded_importance, out + whole * kBlock,
+                scales + whole);
 }
 
 size_t RoundRowF16(const float* weights, size_t cols, uint16_t* out) {

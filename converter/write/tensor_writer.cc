@@ -5,9 +5,11 @@
 #include <cmath>
 #include <deque>
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "converter/error.h"
+#include "converter/quantize/compensate.h"
 #include "converter/quantize/quantize.h"
 #include "platform/base/arith.h"
 
@@ -21,6 +23,7 @@ using Bytes = std::vector<std::byte>;
 struct PackedSlab {
   Bytes values;
   Bytes scales;
+  std::vector<float> bias;
   uint32_t rows = 0;
 };
 
@@ -146,16 +149,18 @@ struct TypedRows {
   std::vector<float> floats;
   Bytes values;
   Bytes scales;
+  std::vector<float> bias_shifts;  // to be added to the bias; empty: nothing
   RowMatrix matrix;
 };
 
-TypedRows Quantize(const PlannedTensor& tensor, uint32_t first, uint32_t rows,
-                   std::vector<float> floats) {
+TypedRows Quantize(const PlannedTensor& tensor, const InputModel* inputs, uint32_t first,
+                   uint32_t rows, std::vector<float> floats) {
   const size_t cols = tensor.cols;
   TypedRows typed;
   typed.matrix.dtype = tensor.dtype;
   typed.matrix.rows = rows;
   typed.matrix.cols = tensor.cols;
+  if (inputs != nullptr) typed.bias_shifts.resize(rows);
   switch (tensor.dtype) {
     case DType::kF32:
       typed.floats = std::move(floats);
@@ -178,7 +183,12 @@ TypedRows Quantize(const PlannedTensor& tensor, uint32_t first, uint32_t rows,
       int8_t* out = reinterpret_cast<int8_t*>(typed.values.data());
       float* scales = reinterpret_cast<float*>(typed.scales.data());
       for (uint32_t r = 0; r < rows; ++r) {
-        QuantizeRowInt8(floats.data() + r * cols, cols, out + r * cols, scales + r);
+        const float* row = floats.data() + r * cols;
+        if (inputs == nullptr) {
+          QuantizeRowInt8(row, cols, out + r * cols, scales + r);
+        } else {
+          typed.bias_shifts[r] = CompensateRowInt8(row, cols, *inputs, out + r * cols, scales + r);
+        }
       }
       break;
     }
@@ -190,7 +200,13 @@ TypedRows Quantize(const PlannedTensor& tensor, uint32_t first, uint32_t rows,
       uint8_t* out = reinterpret_cast<uint8_t*>(typed.values.data());
       uint16_t* scales = reinterpret_cast<uint16_t*>(typed.scales.data());
       for (uint32_t r = 0; r < rows; ++r) {
-        QuantizeRowInt4(floats.data() + r * cols, cols, out + r * padded, scales + r * blocks);
+        const float* row = floats.data() + r * cols;
+        uint8_t* to = out + r * padded;
+        if (inputs == nullptr) {
+          QuantizeRowInt4(row, cols, nullptr, to, scales + r * blocks);
+        } else {
+          typed.bias_shifts[r] = CompensateRowInt4(row, cols, *inputs, to, scales + r * blocks);
+        }
       }
       break;
     }
@@ -200,15 +216,22 @@ TypedRows Quantize(const PlannedTensor& tensor, uint32_t first, uint32_t rows,
   return typed;
 }
 
-PackedSlab MakeSlab(const PlannedTensor& tensor, const float* bias, uint32_t first, uint32_t rows) {
-  TypedRows typed = Quantize(tensor, first, rows, ReadRows(tensor, first, rows));
-  typed.matrix.bias = bias == nullptr ? nullptr : bias + first;
+// `bias`: of the whole tensor, or none.
+PackedSlab MakeSlab(const PlannedTensor& tensor, const InputModel* inputs,
+                    const std::vector<float>& bias, uint32_t first, uint32_t rows) {
+  TypedRows typed = Quantize(tensor, inputs, first, rows, ReadRows(tensor, first, rows));
+  PackedSlab slab;
+  slab.rows = rows;
+  slab.bias.resize(rows);
+  for (uint32_t r = 0; r < rows; ++r) {
+    if (!bias.empty()) slab.bias[r] = bias[first + r];
+    if (!typed.bias_shifts.empty()) slab.bias[r] += typed.bias_shifts[r];
+  }
+  typed.matrix.bias = slab.bias.data();
   uint64_t bytes = 0;
   if (!PackedBytes(tensor.dtype, tensor.layout, rows, tensor.cols, &bytes)) {
     Fail("internal error: %u rows of %s cannot be packed", rows, tensor.name.c_str());
   }
-  PackedSlab slab;
-  slab.rows = rows;
   slab.values.resize(static_cast<size_t>(bytes));
   PackRows(typed.matrix, tensor.layout, slab.values.data());
   if (tensor.layout.order == WeightOrder::kRows) {
@@ -253,11 +276,13 @@ uint64_t SegmentBytes(const PlannedTensor& tensor) {
   return bytes;
 }
 
-fbs::Segment WriteTensor(const PlannedTensor& tensor, uint32_t n_threads,
-                         const OnProgress& on_progress, BundleWriter* writer) {
+fbs::Segment WriteTensor(const PlannedTensor& tensor, const InputMoments* moments,
+                         uint32_t n_threads, const OnProgress& on_progress, BundleWriter* writer) {
   if (tensor.is_vector) return WriteVector(tensor, on_progress, writer);
   const std::vector<float> bias = ReadBias(tensor);
-  const float* bias_data = bias.empty() ? nullptr : bias.data();
+  std::optional<InputModel> model;
+  if (moments != nullptr) model.emplace(*moments);
+  const InputModel* inputs = model ? &*model : nullptr;
   const bool is_rows = tensor.layout.order == WeightOrder::kRows;
   const RowsBlobLayout blob = RowsBlob(tensor.dtype, tensor.rows, tensor.cols);
   const uint64_t bytes = SegmentBytes(tensor);
@@ -266,19 +291,21 @@ fbs::Segment WriteTensor(const PlannedTensor& tensor, uint32_t n_threads,
   writer->BeginSegment(bytes);
   if (is_rows) writer->PadSegmentTo(blob.values_offset);
   Bytes scales;
+  std::vector<float> biases;
   std::deque<std::future<PackedSlab>> in_work;
   uint32_t next = 0;
   while (next < tensor.rows || !in_work.empty()) {
     while (next < tensor.rows && in_work.size() < std::max(n_threads, 1u)) {
       const uint32_t rows = std::min(slab_rows, tensor.rows - next);
-      in_work.push_back(
-          std::async(std::launch::async, MakeSlab, std::cref(tensor), bias_data, next, rows));
+      in_work.push_back(std::async(std::launch::async, MakeSlab, std::cref(tensor), inputs,
+                                   std::cref(bias), next, rows));
       next += rows;
     }
     const PackedSlab slab = in_work.front().get();
     in_work.pop_front();
     writer->Append(slab.values.data(), slab.values.size());
     scales.insert(scales.end(), slab.scales.begin(), slab.scales.end());
+    biases.insert(biases.end(), slab.bias.begin(), slab.bias.end());
     on_progress(tensor, uint64_t{slab.rows} * tensor.cols);
   }
   if (is_rows) {
@@ -287,8 +314,7 @@ fbs::Segment WriteTensor(const PlannedTensor& tensor, uint32_t n_threads,
       writer->Append(scales.data(), scales.size());
     }
     writer->PadSegmentTo(blob.bias_offset);
-    const std::vector<float> zeros(bias.empty() ? tensor.rows : 0, 0.0f);
-    writer->Append(bias.empty() ? zeros.data() : bias.data(), tensor.rows * sizeof(float));
+    writer->Append(biases.data(), tensor.rows * sizeof(float));
     writer->PadSegmentTo(bytes);
   }
   return writer->EndSegment();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "converter/quantize/input_moments.h"
 #include "converter/tensor_plan.h"
 #include "converter/write/bundle_writer.h"
 
@@ -22,10 +23,10 @@ uint64_t SegmentBytes(const PlannedTensor& tensor);
 // conversion.
 using OnProgress = std::function<void(const PlannedTensor& tensor, uint64_t elements)>;
 
-// Appends the tensor's segment. `n_threads` slabs are worked on at once; the bytes do not depend on
-// it. Throws ConvertError naming tensor and index for NaN, infinity, and values that the element
-// type cannot hold.
-fbs::Segment WriteTensor(const PlannedTensor& tensor, uint32_t n_threads,
-                         const OnProgress& on_progress, BundleWriter* writer);
+// Appends the tensor's segment. `moments`: of the matrix's inputs, to quantise it by; may be null.
+// `n_threads` slabs are worked on at once; the bytes do not depend on it. Throws ConvertError
+// naming tensor and index for NaN, infinity, and values that the element type cannot hold.
+fbs::Segment WriteTensor(const PlannedTensor& tensor, const InputMoments* moments,
+                         uint32_t n_threads, const OnProgress& on_progress, BundleWriter* writer);
 
 }  // namespace arn::convert

@@ -116,11 +116,13 @@ class Runner {
         for (uint32_t c = 0; c < width; ++c) to[c] = from[c] * factor;
       });
       if (n == 0) continue;
+      Observe(args_, step.weight + 2 * e, Data(step.scratch), n);
       Matmul(state_, step.weight + 2 * e, Data(step.scratch), n, false, Data(gate_up));
       ForRange(n, ffn, [&](uint32_t i) {
         state_.simd.gated_act(Row(gate_up, i), ffn, step.activation, step.activation_limit,
                               Row(product, i));
       });
+      Observe(args_, step.weight + 2 * e + 1, Data(product), n);
       Matmul(state_, step.weight + 2 * e + 1, Data(product), n, false, Data(result));
       n = 0;
       ForEachRowOf(step, e, [&](uint32_t row, float weight) {
@@ -134,6 +136,7 @@ class Runner {
 
   void Linear(const Step& step) const {
     const uint32_t rows = rows_ * program_.values[step.out].row_factor;
+    Observe(args_, step.weight, Data(step.in), rows);
     Matmul(state_, step.weight, Data(step.in), rows, step.accumulate, Data(step.out));
   }
 
@@ -146,6 +149,7 @@ class Runner {
       ++n;
     });
     auto* logits = state_.memory.As<float>(program_.logits);
+    Observe(args_, step.weight, state_.normed, n);
     Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false, logits);
     if (step.factor == 1.0f && step.softcap == 0.0f) return;
     ForRange(n, program_.vocab, [&](uint32_t i) {

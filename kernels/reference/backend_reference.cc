@@ -96,6 +96,7 @@ class Runner {
         return;
       }
       case Op::kLinear:
+        Observe(args_, step.weight, Data(step.in), rows);
         reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
                           Data(step.out), state_.scratch);
         return;
@@ -248,9 +249,12 @@ class Runner {
         for (uint32_t c = 0; c < Width(step.in); ++c) {
           Data(step.scratch)[c] = Row(step.in, row)[c] * in_factor;
         }
+        const auto id = static_cast<WeightId>(expert - program_.weights.data());
+        Observe(args_, id, Data(step.scratch), 1);
         reference::Linear(Data(step.scratch), 1, expert[0], false, Data(gate_up), state_.scratch);
         reference::GatedAct(Data(gate_up), Width(product), step.activation, step.activation_limit,
                             Data(product));
+        Observe(args_, id + 1, Data(product), 1);
         reference::Linear(Data(product), 1, expert[1], false, Data(result), state_.scratch);
         float* out = Row(step.out, row);
         for (uint32_t c = 0; c < Width(step.out); ++c) {

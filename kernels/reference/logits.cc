@@ -14,6 +14,7 @@ void Logits(const State& state, const Step& step, const RunArgs& args) {
   auto* logits = state.memory.As<float>(program.logits);
   ForEachLogitRow(args, [&](uint32_t row) {
     Norm(norm, x + uint64_t{row} * width, width, state.normed);
+    Observe(args, step.weight, state.normed, 1);
     Linear(state.normed, 1, head, /*accumulate=*/false, logits, state.scratch);
     for (uint32_t i = 0; i < program.vocab; ++i) {
       logits[i] = Softcap(logits[i] * step.factor, step.softcap);

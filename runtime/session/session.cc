@@ -114,6 +114,17 @@ void Session::KeepLogits(Span<const Part> parts) {
   }
 }
 
+void Session::ObserveProducts(ProductSeen seen, void* user) {
+  seen_ = seen;
+  seen_user_ = user;
+  observer_.user = this;
+  observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows) {
+    const auto& s = *static_cast<const Session*>(self);
+    s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows,
+            s.plan_.program.weights[weight].cols);
+  };
+}
+
 Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
   RunArgs args;
   args.edits = cache_.edits();
@@ -122,6 +133,7 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.logit_rows = logit_rows;
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
+  if (seen_ != nullptr) args.observer = &observer_;
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
   if (status == Status::kOk) profile_.EndRun(plan_.program, args);
   cache_.ClearEdits();

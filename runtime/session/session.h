@@ -128,6 +128,11 @@ class Session {
   // Replaces all sequences by those of a state. On failure nothing has changed, unless the backend
   // itself failed (a device): then all sequences are empty.
   Status Restore(const StateSource& source);
+  // From now on `seen` is told of every matrix product (ProductObserver), by the tensor's name;
+  // null: no longer.
+  using ProductSeen = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
+                               size_t width);
+  void ObserveProducts(ProductSeen seen, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
 
   uint32_t selected() const { return selected_; }
@@ -228,6 +233,9 @@ class Session {
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
   StepProfile profile_;
+  ProductObserver observer_;
+  ProductSeen seen_ = nullptr;
+  void* seen_user_ = nullptr;
   uint64_t create_ns_ = 0;
   mutable Diag diag_;  // not state: what the last failure said
 };

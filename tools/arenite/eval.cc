@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <string_view>
 
 #include "tools/arenite/commands.h"
 #include "tools/arenite/interrupt.h"
@@ -18,7 +19,8 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   std::string file;
-  std::string against_kv;  // empty: against nothing
+  std::string against_kv;             // empty: against nothing
+  std::vector<std::string> compared;  // bundles
   bool json = false;
 };
 
@@ -51,6 +53,12 @@ void Compare(const float* truth, const float* logits, size_t vocab, Score* score
   score->same_top += std::max_element(truth, truth + vocab) - truth ==
                      std::max_element(logits, logits + vocab) - logits;
   ++score->compared;
+}
+
+double Nll(const Score& score) { return score.nll_sum / static_cast<double>(score.predicted); }
+double MeanKl(const Score& score) { return score.kl_sum / static_cast<double>(score.compared); }
+double SameTop(const Score& score) {
+  return static_cast<double>(score.same_top) / static_cast<double>(score.compared);
 }
 
 // Runs one window: the logits after each token are held against the token that follows, and against
@@ -87,58 +95,154 @@ std::unique_ptr<Session> MakeTruth(const Model& model, arn_session_options optio
   return std::make_unique<Session>(model, options);
 }
 
+// What a bundle is run on.
+struct Text {
+  std::vector<int32_t> ids;
+  size_t window = 0;
+  size_t chunk = 0;
+};
+
+Score ScoreText(const Session& session, const Session* truth, const Text& text, size_t vocab) {
+  Score score;
+  for (size_t begin = 0; begin < text.ids.size(); begin += text.window) {
+    const size_t end = std::min(text.ids.size(), begin + text.window);
+    ScoreWindow(session, truth, text.ids, begin, end, text.chunk, vocab, &score);
+  }
+  if (score.predicted == 0) throw Error("windows of 1 token leave none to predict");
+  return score;
+}
+
+// Bits that the values and scales of the bundle's matrices take, a weight: what kernels keep beside
+// them (biases, sums of rows, padding of rows) belongs to the file and not to the format.
+double BitsPerWeight(const Model& model) {
+  double bits = 0, elements = 0;
+  for (uint32_t i = 0; i < arn_model_tensor_count(model.get()); ++i) {
+    arn_tensor_info tensor = ARN_TENSOR_INFO_INIT;
+    const arn_status status = arn_model_get_tensor(model.get(), i, &tensor);
+    if (status != ARN_OK) throw Error(Format("tensor %u: %s", i, arn_status_name(status)));
+    if (tensor.rows == 1) continue;  // a norm, a bias
+    const std::string_view dtype = tensor.dtype;
+    const double rows = tensor.rows, cols = tensor.cols;
+    const double blocks = std::ceil(cols / 32);
+    bits += rows * (dtype == "int4"   ? blocks * (32 * 4 + 16)
+                    : dtype == "int8" ? 8 * cols + 32
+                    : dtype == "f32"  ? 32 * cols
+                                      : 16 * cols);
+    elements += rows * cols;
+  }
+  return elements == 0 ? 0 : bits / elements;
+}
+
+// One line of the table, or one object.
+void PrintRow(const Model& model, const Score& score, bool is_reference, JsonWriter* json) {
+  const double bits = BitsPerWeight(model);
+  const double perplexity = std::exp(Nll(score));
+  if (json == nullptr) {
+    const std::string kl = is_reference ? "-" : Format("%.6f", MeanKl(score));
+    const std::string same = is_reference ? "-" : Format("%.2f %%", 100 * SameTop(score));
+    Print(Format("%-32s %11.3f %9.2f %10s %11.4f %9s\n", model.path().c_str(), bits,
+                 static_cast<double>(model.info().file_bytes) / 1e6, kl.c_str(), perplexity,
+                 same.c_str()));
+    return;
+  }
+  json->BeginObject();
+  json->Key("bundle").String(model.path());
+  json->Key("bits_per_weight").Number(bits);
+  json->Key("file_bytes").Uint(model.info().file_bytes);
+  json->Key("perplexity").Number(perplexity);
+  if (!is_reference) {
+    json->Key("kl").Number(MeanKl(score));
+    json->Key("kl_most").Number(score.kl_most);
+    json->Key("same_top").Number(SameTop(score));
+  }
+  json->EndObject();
+}
+
+// A table of the bundle and of others, held against it.
+void PrintTable(const Arguments& arguments, const Model& model, const Session& reference,
+                const arn_session_options& options, const Text& text) {
+  JsonWriter json;
+  JsonWriter* out = arguments.json ? &json : nullptr;
+  if (arguments.json) {
+    json.BeginObject();
+    json.Key("tokens").Uint(text.ids.size());
+    json.Key("window").Uint(text.window);
+    json.Key("bundles").BeginArray();
+  } else {
+    Print(Format("%zu tokens in windows of %zu, KL from %s in nats a token\n\n", text.ids.size(),
+                 text.window, model.path().c_str()));
+    Print(Format("%-32s %11s %9s %10s %11s %9s\n", "bundle", "bits/weight", "file MB", "KL",
+                 "perplexity", "same top"));
+  }
+  const uint32_t vocab = model.info().vocab;
+  {
+    const CancelOnSignal cancel(reference.get());
+    PrintRow(model, ScoreText(reference, nullptr, text, vocab), true, out);
+  }
+  for (const std::string& path : arguments.compared) {
+    const Model other = OpenModel({path, arguments.model.verify_hashes});
+    if (other.info().vocab != vocab) {
+      throw Error(Format("%s has a vocabulary of %u, %s one of %u: they cannot be compared",
+                         path.c_str(), other.info().vocab, model.path().c_str(), vocab));
+    }
+    const Session session(other, options);
+    const CancelOnSignal cancel(session.get());
+    PrintRow(other, ScoreText(session, &reference, text, vocab), false, out);
+  }
+  if (arguments.json) Print(json.EndArray().EndObject().Finish());
+}
+
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
-  const std::vector<int32_t> ids = model.Tokenize(ReadFile(arguments.file), ARN_TOKENIZE_DEFAULT);
-  if (ids.size() < 2) {
+  Text text;
+  text.ids = model.Tokenize(ReadFile(arguments.file), ARN_TOKENIZE_DEFAULT);
+  if (text.ids.size() < 2) {
     throw Error(Format("%s has %zu tokens, at least 2 are needed to predict one",
-                       arguments.file.c_str(), ids.size()));
+                       arguments.file.c_str(), text.ids.size()));
   }
   arn_session_options options = ToSessionOptions(arguments.session);
   options.context_tokens = ChooseContext(arguments.session, model, kDefaultWindow);
   options.all_logits = 1;
   const arn_memory_plan plan = model.Plan(options);
+  text.window = plan.context_tokens;
+  text.chunk = plan.prefill_chunk;
   const Session session(model, options);
-  const std::unique_ptr<Session> truth = MakeTruth(model, options, arguments.against_kv);
-  const CancelOnSignal cancel(session.get());
-  Score score;
-  for (size_t begin = 0; begin < ids.size(); begin += plan.context_tokens) {
-    const size_t end = std::min<size_t>(ids.size(), begin + plan.context_tokens);
-    ScoreWindow(session, truth.get(), ids, begin, end, plan.prefill_chunk, model.info().vocab,
-                &score);
+  if (!arguments.compared.empty()) {
+    PrintTable(arguments, model, session, options, text);
+    return 0;
   }
-  if (score.predicted == 0) throw Error("windows of 1 token leave none to predict");
-  const double nll = score.nll_sum / static_cast<double>(score.predicted);
+  const CancelOnSignal cancel(session.get());
+  const std::unique_ptr<Session> truth = MakeTruth(model, options, arguments.against_kv);
+  const Score score = ScoreText(session, truth.get(), text, model.info().vocab);
+  const double nll = Nll(score);
   const arn_session_stats_data stats = session.Stats();
-  const double kl = score.kl_sum / static_cast<double>(score.compared);
-  const double same_top = static_cast<double>(score.same_top) / static_cast<double>(score.compared);
   const double tokens_per_s = PerSecond(stats.prefill_tokens, stats.prefill_ns);
   if (!arguments.json) {
     Print(
         Format("tokens      %zu (%llu predicted, windows of %u)\nnll         %.6f nats a token\n"
                "perplexity  %.4f\nspeed       %.1f tokens/s\n",
-               ids.size(), static_cast<unsigned long long>(score.predicted), plan.context_tokens,
-               nll, std::exp(nll), tokens_per_s));
+               text.ids.size(), static_cast<unsigned long long>(score.predicted),
+               plan.context_tokens, nll, std::exp(nll), tokens_per_s));
     if (truth != nullptr) {
       Print(
           Format("against %s KV: KL %.3g nats a token (at most %.3g), the same likeliest token "
                  "%.2f %%\n",
-                 arguments.against_kv.c_str(), kl, score.kl_most, 100 * same_top));
+                 arguments.against_kv.c_str(), MeanKl(score), score.kl_most, 100 * SameTop(score)));
     }
     return 0;
   }
   JsonWriter json;
   json.BeginObject();
-  json.Key("tokens").Uint(ids.size());
+  json.Key("tokens").Uint(text.ids.size());
   json.Key("predicted").Uint(score.predicted);
   json.Key("window").Uint(plan.context_tokens);
   json.Key("nll").Number(nll);
   json.Key("perplexity").Number(std::exp(nll));
   json.Key("tokens_per_s").Number(tokens_per_s);
   if (truth != nullptr) {
-    json.Key("kl").Number(kl);
+    json.Key("kl").Number(MeanKl(score));
     json.Key("kl_most").Number(score.kl_most);
-    json.Key("same_top").Number(same_top);
+    json.Key("same_top").Number(SameTop(score));
   }
   Print(json.EndObject().Finish());
   return 0;
@@ -153,9 +257,15 @@ Command AddEval(CLI::App* app) {
   sub->add_option("--file", arguments->file, "The text, its bytes as they are")->required();
   AddSessionOptions(sub, &arguments->session, "512, at most the model's");
   AddNoCacheOption(sub, &arguments->session);
-  sub->add_option("--against-kv", arguments->against_kv,
-                  "Also the KL divergence from the same model with this KV type")
-      ->check(CLI::IsMember(KvTypeNames()));
+  CLI::Option* against =
+      sub->add_option("--against-kv", arguments->against_kv,
+                      "Also the KL divergence from the same model with this KV type")
+          ->check(CLI::IsMember(KvTypeNames()));
+  sub->add_option("--compare", arguments->compared,
+                  "Other bundles of the same model, such as quantised ones: prints a table of bits "
+                  "a weight, KL divergence from the first bundle, perplexity and the share of "
+                  "positions with the same likeliest token. Can be given several times")
+      ->excludes(against);
   sub->add_flag("--json", arguments->json, "One JSON object");
   sub->footer(
       "The text is tokenized as a whole, with the special tokens that the tokenizer adds around a\n"
@@ -163,6 +273,7 @@ Command AddEval(CLI::App* app) {
       "overlap. The first token of each window is not predicted. Examples:\n"
       "  arenite eval model.arn --file heldout.txt --kv int8\n"
       "  arenite eval model.arn --file heldout.txt --kv int4 --against-kv f32\n"
+      "  arenite eval f32.arn --file heldout.txt --kv f32 --compare int8.arn --compare int4.arn\n"
       "  arenite eval model.arn --file heldout.txt --no-cache");
   return {sub, [arguments] { return Run(*arguments); }};
 }

@@ -76,7 +76,7 @@ struct Int4Row {
 
   explicit Int4Row(const std::vector<float>& row)
       : q(AlignUp(row.size(), 32)), scales(q.size() / 32) {
-    QuantizeRowInt4(row.data(), row.size(), q.data(), scales.data());
+    QuantizeRowInt4(row.data(), row.size(), nullptr, q.data(), scales.data());
   }
   float value(size_t i) const {
     return static_cast<float>(int{q[i]} - 8) * F32FromBf16(scales[i / 32]);
@@ -151,11 +151,63 @@ TEST(QuantizeInt4, Scales_SixteenthsAreNormal) {
     row[3] = -magnitude;
     const Int4Row packed(row);
     EXPECT_TRUE(std::isnormal(F32FromBf16(packed.scales[0]) / 16)) << magnitude;
+    const Int4Row same(std::vector<float>(32, magnitude));
+    EXPECT_TRUE(std::isfinite(same.value(0))) << magnitude;
     for (size_t i = 0; i < 32; ++i) {
       EXPECT_TRUE(std::isfinite(packed.value(i))) << magnitude;
       EXPECT_LE(std::fabs(packed.value(i) - row[i]), std::max(magnitude * 0.1f, 1e-36f))
           << magnitude;
     }
+  }
+}
+
+// The squared error of a whole row, weighted.
+double WeightedError(const std::vector<float>& row, const std::vector<float>& importance,
+                     const float* row_importance) {
+  std::vector<uint8_t> q(AlignUp(row.size(), 32));
+  std::vector<uint16_t> scales(q.size() / 32);
+  QuantizeRowInt4(row.data(), row.size(), row_importance, q.data(), scales.data());
+  double error = 0;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const float value = static_cast<float>(int{q[i]} - 8) * F32FromBf16(scales[i / 32]);
+    const double e = static_cast<double>(row[i]) - static_cast<double>(value);
+    error += e * e * static_cast<double>(importance[i]);
+  }
+  return error;
+}
+
+TEST(QuantizeInt4, Importance_LowersTheErrorItWeighs) {
+  double with = 0, without = 0;
+  for (uint32_t seed = 0; seed < 100; ++seed) {
+    const std::vector<float> row = RandomRow(70, seed, 0.02f);
+    std::vector<float> importance = RandomRow(70, seed + 1000, 1.0f);
+    for (float& v : importance) v = v * v * v * v;
+    with += WeightedError(row, importance, importance.data());
+    without += WeightedError(row, importance, nullptr);
+  }
+  EXPECT_LT(with, 0.9 * without);
+}
+
+TEST(QuantizeInt4, ImportanceThatSaysNothing_SameBytes) {
+  const std::vector<float> row = RandomRow(70, 9, 0.02f);
+  const Int4Row plain(row);
+  for (const float same : {0.0f, 1e-30f, 1.0f, 1e30f}) {
+    const std::vector<float> importance(70, same);
+    Int4Row weighted(row);
+    QuantizeRowInt4(row.data(), 70, importance.data(), weighted.q.data(), weighted.scales.data());
+    EXPECT_EQ(weighted.q, plain.q) << same;
+    EXPECT_EQ(weighted.scales, plain.scales) << same;
+  }
+}
+
+TEST(QuantizeInt4, OneOutlier_KeepsItsPlace) {
+  std::vector<float> row = RandomRow(32, 4, 0.01f);
+  row[17] = 100.0f;
+  const Int4Row packed(row);
+  EXPECT_NEAR(packed.value(17), 100.0f, 0.5f);
+  for (size_t i = 0; i < 32; ++i) {
+    if (i == 17) continue;
+    EXPECT_EQ(packed.q[i], 8) << i;
   }
 }
 

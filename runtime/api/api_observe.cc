@@ -1,0 +1,12 @@
+#include "arenite/observe.h"
+#include "runtime/api/handles.h"
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry point below is C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+arn_status arn_session_observe_products(arn_session* session, arn_product_observer observer,
+                                        void* user) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  Begin(session)->ObserveProducts(observer, user);
+  return ARN_OK;
+}

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""How far quantised weights are from the float ones: one table of Arenite's bundles and the peer's.
+
+usage: quality.py CHECKPOINT --text HELD_OUT.txt [--calibrate TEXT] [--bits B ...] [--gguf F.gguf ...]
+
+Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and runs them all
+over the text next to the f32 bundle (arenite eval --compare), KV in f32. A GGUF file of the peer is
+converted to an f32 bundle first: its row is what its rounding of the weights costs and nothing
+else, while Arenite's integer rows are the whole of it, with activations rounded to int8. Bits a
+weight are those of the matrices' values and scales, in both.
+"""
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+# Bytes and elements of a block, by the type's number in a GGUF file.
+GGUF_BLOCKS = {0: (4, 1), 1: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32), 7: (24, 32), 8: (34, 32),
+               10: (84, 256), 11: (110, 256), 12: (144, 256), 13: (176, 256), 14: (210, 256),
+               30: (2, 1)}
+# Bytes of a value of metadata; 8 is a string and 9 an array.
+GGUF_VALUES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+
+
+class Reader:
+  """The front of a GGUF file."""
+
+  def __init__(self, path):
+    self.file = open(path, "rb")
+
+  def number(self, kind):
+    return struct.unpack("<" + kind, self.file.read(struct.calcsize(kind)))[0]
+
+  def string(self):
+    return self.file.read(self.number("Q")).decode("utf-8", "replace")
+
+  def skip_value(self, kind):
+    if kind == 8:
+      self.string()
+    elif kind == 9:
+      inner, count = self.number("I"), self.number("Q")
+      for _ in range(count):
+        self.skip_value(inner)
+    else:
+      self.file.seek(GGUF_VALUES[kind], os.SEEK_CUR)
+
+
+def gguf_bits(path):
+  """Bits a weight of the file's matrices."""
+  reader = Reader(path)
+  if reader.file.read(4) != b"GGUF":
+    sys.exit(f"{path}: not a GGUF file")
+  reader.number("I")
+  tensors, values = reader.number("Q"), reader.number("Q")
+  for _ in range(values):
+    reader.string()
+    reader.skip_value(reader.number("I"))
+  stored = elements = 0
+  for _ in range(tensors):
+    reader.string()
+    shape = [reader.number("Q") for _ in range(reader.number("I"))]
+    kind = reader.number("I")
+    reader.number("Q")
+    if len(shape) < 2:
+      continue
+    count = 1
+    for size in shape:
+      count *= size
+    block_bytes, block = GGUF_BLOCKS[kind]
+    stored += count // block * block_bytes
+    elements += count
+  return 8 * stored / elements
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+  parser.add_argument("checkpoint")
+  parser.add_argument("--text", required=True, help="what the models are judged by")
+  parser.add_argument("--calibrate", help="another text, to calibrate with")
+  parser.add_argument("--calibrate-tokens", default="16384")
+  parser.add_argument("--bits", nargs="*", default=[], help="calibrated bundles of so many bits")
+  parser.add_argument("--gguf", nargs="*", default=[], help="the peer's files of this checkpoint")
+  parser.add_argument("--bin", default="build/release/bin")
+  arguments = parser.parse_args()
+  convert, tool = (os.path.join(arguments.bin, name) for name in ("arenite-convert", "arenite"))
+
+  with tempfile.TemporaryDirectory() as folder:
+    rows = []  # label, bundle, bits a weight if they are not the bundle's
+
+    def make(label, source, options, bits=None):
+      bundle = os.path.join(folder, f"{len(rows)}.arn")
+      subprocess.run([convert, source, "-o", bundle, "-q", *options], check=True)
+      rows.append((label, bundle, bits))
+
+    make("f32", arguments.checkpoint, ["--weights", "f32"])
+    kinds = [("", [])]
+    if arguments.calibrate:
+      kinds.append((", calibrated", ["--calibrate", arguments.calibrate, "--calibrate-tokens",
+                                     arguments.calibrate_tokens]))
+    for weights in ("int8", "int4"):
+      for label, options in kinds:
+        make(weights + label, arguments.checkpoint, ["--weights", weights, *options])
+    for bits in arguments.bits:
+      make(f"int4, calibrated, --bits {bits}", arguments.checkpoint,
+           ["--weights", "int4", *kinds[-1][1], "--bits", bits])
+    for path in arguments.gguf:
+      make(os.path.basename(path), path, ["--weights", "f32"], gguf_bits(path))
+
+    command = [tool, "eval", rows[0][1], "--file", arguments.text, "--kv", "f32", "--json"]
+    for _, bundle, _ in rows[1:]:
+      command += ["--compare", bundle]
+    table = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+  print(f"{table['tokens']} tokens of {os.path.basename(arguments.text)} in windows of "
+        f"{table['window']}\n")
+  print("| weights | bits a weight | KL, nats a token | perplexity | same likeliest token |")
+  print("|---|--:|--:|--:|--:|")
+  for (label, _, bits), row in zip(rows, table["bundles"]):
+    shown = bits if bits is not None else row["bits_per_weight"]
+    against = (f"{row['kl']:.6f} | {row['perplexity']:.4f} | {100 * row['same_top']:.2f} %"
+               if "kl" in row else f"| {row['perplexity']:.4f} |")
+    print(f"| {label} | {shown:.3f} | {against} |")
+
+
+if __name__ == "__main__":
+  main()

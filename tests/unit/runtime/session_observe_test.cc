@@ -1,0 +1,80 @@
+// arn_session_observe_products: what is seen of a run.
+#include <arenite/observe.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/session_support.h"
+
+namespace arn::test {
+namespace {
+
+struct Product {
+  std::string tensor;
+  size_t n_rows = 0, width = 0;
+  std::vector<float> rows;
+};
+
+void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
+  static_cast<std::vector<Product>*>(user)->push_back(
+      {tensor, n_rows, width, {rows, rows + n_rows * width}});
+}
+
+// Of a prefill of 5 tokens; of the reference's products, which come row by row, those that follow
+// each other with one tensor are put together.
+std::vector<Product> Products(const arn_model* model, uint32_t backend) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = backend;
+  options.kv_type = ARN_KV_F32;
+  options.all_logits = 1;
+  options.n_threads = 2;
+  const SessionPtr session = NewSession(model, options);
+  std::vector<Product> seen;
+  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), See, &seen));
+  const std::vector<int32_t> ids = SomeIds(5, 61);
+  const float* logits = nullptr;
+  EXPECT_EQ(ARN_OK, arn_session_prefill_logits(session.get(), ids.data(), ids.size(), &logits));
+  std::vector<Product> merged;
+  for (Product& product : seen) {
+    if (merged.empty() || merged.back().tensor != product.tensor) {
+      merged.push_back(std::move(product));
+      continue;
+    }
+    merged.back().n_rows += product.n_rows;
+    merged.back().rows.insert(merged.back().rows.end(), product.rows.begin(), product.rows.end());
+  }
+  seen.clear();
+  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), nullptr, nullptr));
+  EXPECT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+  EXPECT_TRUE(seen.empty());
+  return merged;
+}
+
+TEST(SessionObserve, EveryBackend_TheSameProductsInOrder) {
+  TinyBundle tiny;
+  tiny.vocab = 61;
+  const BundleBytes bytes = MakeTinyBundle(tiny);
+  const ModelPtr model = OpenBytes(bytes);
+  const std::vector<Product> cpu = Products(model.get(), ARN_BACKEND_CPU);
+  const std::vector<Product> reference = Products(model.get(), ARN_BACKEND_REFERENCE);
+  ASSERT_EQ(reference.size(), cpu.size());
+  ASSERT_GT(cpu.size(), 4u);
+  for (size_t i = 0; i < cpu.size(); ++i) {
+    SCOPED_TRACE(cpu[i].tensor);
+    EXPECT_EQ(reference[i].tensor, cpu[i].tensor);
+    EXPECT_EQ(5u, cpu[i].n_rows);
+    EXPECT_EQ(reference[i].n_rows, cpu[i].n_rows);
+    ASSERT_EQ(reference[i].rows.size(), cpu[i].rows.size());
+    for (size_t k = 0; k < cpu[i].rows.size(); ++k) {
+      ASSERT_NEAR(reference[i].rows[k], cpu[i].rows[k], 1e-4) << k;
+    }
+  }
+}
+
+TEST(SessionObserve, NoSession_IsRefused) {
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, See, nullptr));
+}
+
+}  // namespace
+}  // namespace arn::test
