@@ -76,6 +76,48 @@ void GemmAccumulate(const GemmKernel& kernel, DType dtype, const GemmArgs& args,
   }
 }
 
+// Kernels of our own. They take a tile of rows, interleaved; rows are shared out evenly, so that no
+// tile is much lower than the others.
+void TileMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
+                uint32_t rows, bool accumulate, float* out) {
+  const GemmKernel& kernel = *state.gemm.For(weight.dtype);
+  const uint32_t nr = kernel.layout.nr;
+  const auto k = static_cast<uint32_t>(AlignUp(weight.cols, kInt4BlockSize));
+  const QuantizedLayout layout = QuantizedRows(rows, weight.cols);
+  auto* entries = reinterpret_cast<QuantizedRow*>(state.quantized);
+  auto* values = reinterpret_cast<uint8_t*>(state.quantized + layout.rows_offset);
+  const auto n_tiles = static_cast<uint32_t>(CeilDiv(rows, kernel.tile_rows));
+  const auto first_row = [&](size_t tile) { return static_cast<uint32_t>(tile * rows / n_tiles); };
+  state.threads.ForTiles(n_tiles, 1, [&](size_t begin, size_t) {
+    const uint32_t first = first_row(begin), height = first_row(begin + 1) - first;
+    for (uint32_t r = 0; r < height; ++r) {
+      entries[first + r] = state.simd.quantize_quads(
+          x + uint64_t{first + r} * weight.cols, weight.cols, k, height * 4,
+          values + first * layout.stride_bytes + uint64_t{r} * 4);
+    }
+  });
+  uint64_t panel_bytes = 0;
+  (void)PackedBytes(weight.dtype, kernel.layout, nr, weight.cols, &panel_bytes);
+  const uint64_t n_panels = CeilDiv(weight.rows, nr);
+  state.threads.ForTiles(
+      n_panels, TilePanels(state, n_panels, panel_bytes), [&](size_t begin, size_t end) {
+        TileArgs tile = {};
+        tile.k = k;
+        tile.accumulate = accumulate;
+        tile.panels = panels + begin * panel_bytes;
+        tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
+        tile.c_stride = weight.rows;
+        for (uint32_t t = 0; t < n_tiles; ++t) {
+          const uint32_t first = first_row(t);
+          tile.rows = first_row(t + 1) - first;
+          tile.a = values + first * layout.stride_bytes;
+          tile.quantized = entries + first;
+          tile.c = out + uint64_t{first} * weight.rows + begin * nr;
+          kernel.tile(tile);
+        }
+      });
+}
+
 void PanelMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
                  uint32_t rows, bool accumulate, float* out) {
   const GemmKernel& kernel = *state.gemm.For(weight.dtype);
@@ -147,7 +189,11 @@ void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool
     case DType::kF32:
     case DType::kInt8:
     case DType::kInt4:
-      PanelMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
+      if (state.gemm.For(weight.dtype)->tile != nullptr) {
+        TileMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
+      } else {
+        PanelMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
+      }
       return;
     case DType::kF16:
     case DType::kBf16: HalfMatmul(state, weight, x, rows, accumulate, out); return;

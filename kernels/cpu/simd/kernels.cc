@@ -13,6 +13,7 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->act = ChooseAct();
   out->softcap = ChooseSoftcap();
   out->quantize_row = ChooseQuantizeRow();
+  out->quantize_quads = ChooseQuantizeQuads();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();
   out->f16_matmul = ChooseF16Matmul();

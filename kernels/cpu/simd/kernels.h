@@ -35,6 +35,10 @@ using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
 // One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
+// The same integers plus 128, four columns in every `stride` bytes, up to column `padded`, a
+// multiple of 16.
+using QuantizeQuadsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
+                                         uint32_t stride, uint8_t* quads);
 
 // One token's q/k norm, RoPE (in place) and append to the pages.
 struct QkvRopeArgs {
@@ -134,6 +138,7 @@ struct SimdKernels {
   ActFn act;
   SoftcapFn softcap;
   QuantizeRowFn quantize_row;
+  QuantizeQuadsFn quantize_quads;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
   HalfMatmulFn f16_matmul;
@@ -149,6 +154,7 @@ GatedActFn ChooseGatedAct();
 ActFn ChooseAct();
 SoftcapFn ChooseSoftcap();
 QuantizeRowFn ChooseQuantizeRow();
+QuantizeQuadsFn ChooseQuantizeQuads();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
 HalfMatmulFn ChooseF16Matmul();

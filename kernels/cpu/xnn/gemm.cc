@@ -55,9 +55,14 @@ const GemmKernel* GemmKernels::For(DType dtype) const {
 }
 
 bool InitGemmKernels(GemmKernels* out) {
+  const TileKernel int4 = ChooseInt4Tile();
+  if (int4.rows != 0) {
+    out->int4 = {int4.layout, int4.rows, nullptr, nullptr, int4.run};
+  } else if (!Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4)) {
+    return false;
+  }
   return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) &&
-         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8) &&
-         Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4);
+         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8);
 }
 
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {
