@@ -16,8 +16,6 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->quantize_quads = ChooseQuantizeQuads();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();
-  out->f16_matmul = ChooseF16Matmul();
-  out->bf16_matmul = ChooseBf16Matmul();
   out->conv = ChooseConv();
   out->scan = ChooseScan();
 }

@@ -89,19 +89,6 @@ using AttentionFn = void (*)(const AttentionTile& tile);
 uint32_t AttentionTileQueries(const AttentionKind& kind);
 uint64_t AttentionScratchBytes(const AttentionKind& kind);
 
-// c[m, n] (+)= x[m, k] w[n, k]^T + bias[n] for kRows matrices of f16 or bf16.
-struct HalfMatmulArgs {
-  const float* x;
-  size_t m, k;
-  const uint16_t* w;
-  const float* bias;
-  size_t n;
-  float* c;
-  size_t c_stride;
-  bool accumulate;
-};
-using HalfMatmulFn = void (*)(const HalfMatmulArgs& args);
-
 // Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. All pointers
 // are those of channel 0.
 struct ConvTile {
@@ -141,8 +128,6 @@ struct SimdKernels {
   QuantizeQuadsFn quantize_quads;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
-  HalfMatmulFn f16_matmul;
-  HalfMatmulFn bf16_matmul;
   ConvFn conv;
   ScanFn scan;
 };
@@ -157,8 +142,6 @@ QuantizeRowFn ChooseQuantizeRow();
 QuantizeQuadsFn ChooseQuantizeQuads();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
-HalfMatmulFn ChooseF16Matmul();
-HalfMatmulFn ChooseBf16Matmul();
 ConvFn ChooseConv();
 ScanFn ChooseScan();
 

@@ -1,7 +1,7 @@
 // Matrix kernels of our own, where XNNPACK has none or is slow: a tile of rows times panels.
 //
 // The rows of a tile come interleaved, so that a kernel reads them through one pointer in the order
-// in which it needs them: for each group of kr columns, row after row.
+// in which it needs them: for each column, or group of columns, row after row.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ struct QuantizedRow {
 
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that begin at a panel.
 struct TileArgs {
-  // kInt4: u8 [k / 4][rows][4], each 128 more than the integer that `quantized` speaks of; k is a
-  // multiple of kInt4BlockSize.
+  // kF16, kBf16: f32 [k][rows]. kInt4: u8 [k / 4][rows][4], each 128 more than the integer that
+  // `quantized` speaks of; k is a multiple of kInt4BlockSize.
   const void* a;
-  const QuantizedRow* quantized;  // [rows]
+  const QuantizedRow* quantized;  // [rows]; null for floats
   uint32_t rows, n, k;
   bool accumulate;
   const std::byte* panels;
@@ -38,7 +38,9 @@ struct TileKernel {
   TileFn run = nullptr;
 };
 
-// One per file of this folder that has such a kernel.
+TileKernel ChooseF16Tile();
+TileKernel ChooseBf16Tile();
+// May be none.
 TileKernel ChooseInt4Tile();
 
 }  // namespace arn::cpu

@@ -26,8 +26,7 @@ struct GemmKernel {
 };
 
 struct GemmKernels {
-  GemmKernel f32, int8, int4;
-  // Null for kF16 and kBf16.
+  GemmKernel f32, f16, bf16, int8, int4;
   const GemmKernel* For(DType dtype) const;
 };
 
