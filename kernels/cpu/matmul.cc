@@ -23,12 +23,20 @@ constexpr uint32_t kSumColumns = 256;
 // Activations that are worth a thread of their own.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
-// Panels (or rows) per tile, given the bytes of one.
+// Panels per tile, given the bytes of one.
 size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
   const uint64_t cached = Max<uint64_t>(1, kTileBytes / panel_bytes);
   const uint64_t shared = CeilDiv(panels, kTilesPerThread * state.threads.count());
   const uint64_t smallest = CeilDiv(kMinTileBytes, panel_bytes);
-  return Min(cached, Max(shared, smallest));
+  const uint64_t wanted = Min(cached, Max(shared, smallest));
+  // Of sizes near it the one whose slowest thread has the fewest panels: of 9 tiles for 2 threads
+  // one would do 5.
+  uint64_t best = wanted, fewest = UINT64_MAX;
+  for (uint64_t tile = wanted; 2 * tile >= wanted && tile > 0; --tile) {
+    const uint64_t most = CeilDiv(CeilDiv(panels, tile), state.threads.count()) * tile;
+    if (most < fewest) best = tile, fewest = most;
+  }
+  return best;
 }
 
 // Rows of x to int8. Micro-kernels compute a whole tile: rows that do not exist alias the last one,
@@ -76,6 +84,92 @@ void GemmAccumulate(const GemmKernel& kernel, DType dtype, const GemmArgs& args,
   }
 }
 
+// Kernels of our own. They take a tile of rows, interleaved; rows are shared out evenly, so that no
+// tile is much lower than the others.
+class RowTiles {
+ public:
+  RowTiles(uint32_t rows, uint32_t most)
+      : rows_(rows), count_(static_cast<uint32_t>(CeilDiv(rows, most))) {}
+  uint32_t count() const { return count_; }
+  uint32_t First(uint64_t tile) const { return static_cast<uint32_t>(tile * rows_ / count_); }
+
+ private:
+  uint32_t rows_, count_;
+};
+
+// The rows of a float product as its kernel reads them: tile by tile, f32 [cols][rows of the tile].
+const float* Interleave(const State& state, const float* x, const RowTiles& tiles, uint32_t rows,
+                        uint32_t cols) {
+  if (rows == 1) return x;
+  auto* out = reinterpret_cast<float*>(state.quantized);
+  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
+    const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
+    float* to = out + uint64_t{first} * cols;
+    for (uint32_t r = 0; r < height; ++r) {
+      const float* from = x + uint64_t{first + r} * cols;
+      for (uint32_t c = 0; c < cols; ++c) to[uint64_t{c} * height + r] = from[c];
+    }
+  });
+  return out;
+}
+
+// The same for an int4 product; see TileArgs. `cols` has been padded to whole blocks.
+void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
+                   uint32_t cols, uint64_t stride_bytes, QuantizedRow* entries, std::byte* values) {
+  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
+    const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
+    auto* to = reinterpret_cast<uint8_t*>(values + first * stride_bytes);
+    for (uint32_t r = 0; r < height; ++r) {
+      entries[first + r] = state.simd.quantize_quads(x + uint64_t{first + r} * n, n, cols,
+                                                     height * 4, to + uint64_t{r} * 4);
+    }
+  });
+}
+
+void TileMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
+                uint32_t rows, bool accumulate, float* out) {
+  const GemmKernel& kernel = *state.gemm.For(weight.dtype);
+  const uint32_t nr = kernel.layout.nr;
+  const RowTiles tiles(rows, kernel.tile_rows);
+  uint32_t k = weight.cols;
+  const QuantizedRow* quantized = nullptr;
+  const std::byte* a;
+  uint64_t a_stride_bytes;
+  if (weight.dtype == DType::kInt4) {
+    k = static_cast<uint32_t>(AlignUp(weight.cols, kInt4BlockSize));
+    const QuantizedLayout layout = QuantizedRows(rows, weight.cols);
+    auto* entries = reinterpret_cast<QuantizedRow*>(state.quantized);
+    std::byte* values = state.quantized + layout.rows_offset;
+    QuantizeTiles(state, x, tiles, weight.cols, k, layout.stride_bytes, entries, values);
+    quantized = entries;
+    a = values;
+    a_stride_bytes = layout.stride_bytes;
+  } else {
+    a = reinterpret_cast<const std::byte*>(Interleave(state, x, tiles, rows, weight.cols));
+    a_stride_bytes = uint64_t{weight.cols} * sizeof(float);
+  }
+  uint64_t panel_bytes = 0;
+  (void)PackedBytes(weight.dtype, kernel.layout, nr, weight.cols, &panel_bytes);
+  const uint64_t n_panels = CeilDiv(weight.rows, nr);
+  state.threads.ForTiles(
+      n_panels, TilePanels(state, n_panels, panel_bytes), [&](size_t begin, size_t end) {
+        TileArgs tile = {};
+        tile.k = k;
+        tile.accumulate = accumulate;
+        tile.panels = panels + begin * panel_bytes;
+        tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
+        tile.c_stride = weight.rows;
+        for (uint32_t t = 0; t < tiles.count(); ++t) {
+          const uint32_t first = tiles.First(t);
+          tile.rows = tiles.First(t + 1) - first;
+          tile.a = a + first * a_stride_bytes;
+          tile.quantized = quantized == nullptr ? nullptr : quantized + first;
+          tile.c = out + uint64_t{first} * weight.rows + begin * nr;
+          kernel.tile(tile);
+        }
+      });
+}
+
 void PanelMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
                  uint32_t rows, bool accumulate, float* out) {
   const GemmKernel& kernel = *state.gemm.For(weight.dtype);
@@ -112,45 +206,16 @@ void PanelMatmul(const State& state, const Weight& weight, const std::byte* pane
       });
 }
 
-void HalfMatmul(const State& state, const Weight& weight, const float* x, uint32_t rows,
-                bool accumulate, float* out) {
-  const RowsBlobLayout blob = RowsBlob(weight.dtype, weight.rows, weight.cols);
-  const HalfMatmulFn matmul =
-      weight.dtype == DType::kF16 ? state.simd.f16_matmul : state.simd.bf16_matmul;
-  // Tiles of whole register tiles.
-  constexpr uint64_t kRowsPerUnit = 4;
-  const uint64_t units = CeilDiv(weight.rows, kRowsPerUnit);
-  const size_t tile_units = TilePanels(state, units, kRowsPerUnit * blob.row_bytes);
-  state.threads.ForTiles(units, tile_units, [&](size_t begin, size_t end) {
-    const uint64_t first = begin * kRowsPerUnit;
-    HalfMatmulArgs args;
-    args.x = x;
-    args.m = rows;
-    args.k = weight.cols;
-    args.w = reinterpret_cast<const uint16_t*>(weight.data + first * blob.row_bytes);
-    args.bias = reinterpret_cast<const float*>(weight.data + blob.bias_offset) + first;
-    args.n = Min<uint64_t>(end * kRowsPerUnit, weight.rows) - first;
-    args.c = out + first;
-    args.c_stride = weight.rows;
-    args.accumulate = accumulate;
-    matmul(args);
-  });
-}
-
 }  // namespace
 
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,
             float* out) {
   if (rows == 0) return;
   const Weight& weight = state.program->weights[id];
-  switch (weight.dtype) {
-    case DType::kF32:
-    case DType::kInt8:
-    case DType::kInt4:
-      PanelMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
-      return;
-    case DType::kF16:
-    case DType::kBf16: HalfMatmul(state, weight, x, rows, accumulate, out); return;
+  if (state.gemm.For(weight.dtype)->tile != nullptr) {
+    TileMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
+  } else {
+    PanelMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
   }
 }
 

@@ -5,8 +5,8 @@
 
 namespace arn {
 
-// The layout of kF32, kInt8 and kInt4 matrices that is used straight from Weight::data on this CPU;
-// others are repacked at load. kRows for kF16 and kBf16, and for all when the CPU is unknown.
+// The layout of matrices that is used straight from Weight::data on this CPU; others are repacked
+// at load. kRows when the CPU is unknown.
 WeightLayout NativeLayout(DType dtype);
 
 }  // namespace arn

@@ -18,8 +18,6 @@ bool SameBytes(WeightLayout a, WeightLayout b) {
   return a == b;
 }
 
-bool IsInteger(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
-
 }  // namespace
 
 QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols) {
@@ -30,20 +28,25 @@ QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols) {
   return q;
 }
 
+uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols) {
+  switch (dtype) {
+    case DType::kF32: return 0;
+    case DType::kF16:
+    case DType::kBf16: return rows == 1 ? 0 : uint64_t{rows} * cols * sizeof(float);
+    case DType::kInt8:
+    case DType::kInt4: break;
+  }
+  return QuantizedRows(rows, cols).bytes;
+}
+
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels) {
-  const GemmKernel* kernel = kernels.For(weight.dtype);
-  if (kernel == nullptr) return weight.layout.order != WeightOrder::kRows;
-  return !SameBytes(kernel->layout, weight.layout);
+  return !SameBytes(kernels.For(weight.dtype)->layout, weight.layout);
 }
 
 uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
   uint64_t bytes = 0;
-  const GemmKernel* kernel = kernels.For(weight.dtype);
-  if (kernel == nullptr ||
-      !PackedBytes(weight.dtype, kernel->layout, weight.rows, weight.cols, &bytes)) {
-    return 0;
-  }
-  return bytes;
+  const WeightLayout& layout = kernels.For(weight.dtype)->layout;
+  return PackedBytes(weight.dtype, layout, weight.rows, weight.cols, &bytes) ? bytes : 0;
 }
 
 bool UsedInProduct(const Program& program, WeightId id) {
@@ -90,9 +93,8 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& w = program.weights[i];
     if (w.is_vector || !UsedInProduct(program, i)) continue;
-    if (IsInteger(w.dtype)) {
-      quantized_bytes = Max(quantized_bytes, QuantizedRows(ProductRows(program, i), w.cols).bytes);
-    }
+    quantized_bytes =
+        Max(quantized_bytes, ProductRowBytes(w.dtype, ProductRows(program, i), w.cols));
     if (!NeedsRepack(w, kernels)) continue;
     const uint64_t bytes = RepackedBytes(w, kernels);
     uint64_t padded_total;

@@ -11,7 +11,7 @@ enum PlanSlice : uint32_t {
   kStateSlice,      // State
   kWeightsSlice,    // const std::byte* [weights]: where each matrix lies for its kernel
   kRepackedSlice,   // matrices whose stored layout is not this CPU's
-  kQuantizedSlice,  // quantised activations; at load, a slab of a matrix on its way
+  kQuantizedSlice,  // activations as products read them; at load, a slab of a matrix on its way
   kNormedSlice,     // normalised rows for the head
   kScratchSlice,    // attention, one part a thread
   kPartialsSlice,   // segments of the tokens that attention shares among threads
@@ -24,6 +24,9 @@ struct QuantizedLayout {
   uint64_t bytes = 0;
 };
 QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols);
+// Bytes of kQuantizedSlice that a product needs for its rows: QuantizedRows, or with f16 and bf16
+// weights the rows interleaved.
+uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols);
 
 // True when a product with `weight` must not use Weight::data.
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels);

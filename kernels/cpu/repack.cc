@@ -14,7 +14,8 @@ struct Parts {
 
 Parts PlanParts(const Weight& weight, const WeightLayout& layout) {
   const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
-  const uint64_t element = weight.dtype == DType::kF32 ? sizeof(float) : 1;
+  // int4 has a byte a value on its way.
+  const uint64_t element = weight.dtype == DType::kInt4 ? 1 : ElementBytes(weight.dtype);
   const uint64_t n_scales = layout.nr * (padded / kInt4BlockSize);
   Parts p;
   p.values = 0;
@@ -52,6 +53,10 @@ void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch
       if (weight.dtype == DType::kF32) {
         UnpackRowF32(weight, first + r,
                      reinterpret_cast<float*>(scratch + parts.values) + uint64_t{r} * weight.cols);
+      } else if (weight.dtype == DType::kF16 || weight.dtype == DType::kBf16) {
+        UnpackRow16(
+            weight, first + r,
+            reinterpret_cast<uint16_t*>(scratch + parts.values) + uint64_t{r} * weight.cols);
       } else if (weight.dtype == DType::kInt8) {
         UnpackRowInt8(weight, first + r,
                       reinterpret_cast<int8_t*>(scratch + parts.values) + uint64_t{r} * weight.cols,

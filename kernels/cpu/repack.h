@@ -8,7 +8,7 @@ namespace arn::cpu {
 // Scratch for one slab of layout.nr rows.
 uint64_t RepackScratchBytes(const Weight& weight, const WeightLayout& layout);
 
-// Writes all of `weight` in `layout` to `out` (PackedBytes). dtype is kF32, kInt8 or kInt4.
+// Writes all of `weight` in `layout` to `out` (PackedBytes).
 void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch, std::byte* out);
 
 }  // namespace arn::cpu

@@ -19,7 +19,7 @@ inline constexpr uint32_t kPackVersion = 1;
 // Targets that bundles can be packed for. Stored in bundles by name.
 struct PackTarget {
   const char* name;  // "portable", "x86-avx2", "x86-avx512vnni", "arm64-neon", "arm64-dotprod", ...
-  WeightLayout f32, int8, int4;  // f16 and bf16 are always kRows
+  WeightLayout f32, f16, bf16, int8, int4;
 };
 Span<const PackTarget> PackTargets();
 // Null when there is none of that name.
@@ -63,6 +63,8 @@ void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* ou
 // Dequantised row `row` of a packed matrix: cols floats. For embeddings and the reference kernels.
 void UnpackRowF32(const Weight& weight, uint32_t row, float* out);
 float UnpackBias(const Weight& weight, uint32_t row);
+// The elements of a kF16 or kBf16 row as they are (cols of them).
+void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out);
 // The integers of a kInt8 row (cols values) and its scale.
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale);
 // The values of a kInt4 row minus 8 (AlignUp(cols, 32) values) and its block scales.

@@ -37,10 +37,12 @@ void PackAsRows(const RowMatrix& source, std::byte* out) {
   }
 }
 
-// Rows [first, first + n) of the source as one panel; `out` is zero-filled.
-void PackPanelF32(const RowMatrix& source, const PanelShape& p, uint32_t first, uint32_t n,
-                  std::byte* out) {
-  const auto* values = static_cast<const float*>(source.values) + uint64_t{first} * source.cols;
+// Rows [first, first + n) of the source as one panel; `out` is zero-filled. T: float, or the bits
+// of a 16-bit type.
+template <typename T>
+void PackPanelFloat(const RowMatrix& source, const PanelShape& p, uint32_t first, uint32_t n,
+                    std::byte* out) {
+  const auto* values = static_cast<const T*>(source.values) + uint64_t{first} * source.cols;
   std::byte* packed = out + p.values_offset;
   for (uint32_t r = 0; r < n; ++r) Store(out, r, BiasOf(source, first + r));
   for (uint64_t chunk = 0; chunk < p.k / p.kr; ++chunk) {
@@ -48,8 +50,8 @@ void PackPanelF32(const RowMatrix& source, const PanelShape& p, uint32_t first, 
       const uint64_t begin = p.ChunkColumn(chunk, r);
       if (begin >= source.cols) continue;
       const uint64_t count = Min<uint64_t>(p.kr, source.cols - begin);
-      std::memcpy(packed + (chunk * p.nr + r) * p.kr * sizeof(float),
-                  values + uint64_t{r} * source.cols + begin, count * sizeof(float));
+      std::memcpy(packed + (chunk * p.nr + r) * p.kr * sizeof(T),
+                  values + uint64_t{r} * source.cols + begin, count * sizeof(T));
     }
   }
 }
@@ -120,11 +122,11 @@ void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* ou
     const uint32_t n = Min(p.nr, source.rows - first);
     std::memset(out, 0, p.bytes);
     switch (source.dtype) {
-      case DType::kF32: PackPanelF32(source, p, first, n, out); break;
+      case DType::kF32: PackPanelFloat<float>(source, p, first, n, out); break;
+      case DType::kF16:
+      case DType::kBf16: PackPanelFloat<uint16_t>(source, p, first, n, out); break;
       case DType::kInt8: PackPanelInt8(source, p, first, n, out); break;
       case DType::kInt4: PackPanelInt4(source, p, first, n, out); break;
-      case DType::kF16:
-      case DType::kBf16: break;  // have no panels: PackedBytes refuses them
     }
   }
 }

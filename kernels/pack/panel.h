@@ -1,7 +1,8 @@
 // Where things lie inside one panel of a kPanels matrix. Private to kernels/pack/.
 //
 // A panel holds nr consecutive output rows and lies directly behind the one before it:
-//   f32    bias f32[nr], then values f32[nr * k]
+//   f32, f16, bf16
+//          bias f32[nr], then values [nr * k] of the type
 //   int8   minus the row sums i32[nr], values i8[nr * k], scales f32[nr], bias f32[nr]
 //   int4   minus the row sums times their scales f32[nr],
 //          per block of 32: values u8[nr * 16], scales / 16 as bf16[nr];
@@ -54,9 +55,11 @@ inline PanelShape ShapeOfPanel(DType dtype, const WeightLayout& layout, uint32_t
   const uint64_t nr = p.nr;
   switch (dtype) {
     case DType::kF32:
+    case DType::kF16:
+    case DType::kBf16:
       p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
       p.values_offset = nr * sizeof(float);
-      p.bytes = p.values_offset + nr * p.k * sizeof(float);
+      p.bytes = p.values_offset + nr * p.k * ElementBytes(dtype);
       break;
     case DType::kInt8:
       p.k = AlignUp(cols, uint64_t{p.kr} * p.sr);
@@ -72,8 +75,6 @@ inline PanelShape ShapeOfPanel(DType dtype, const WeightLayout& layout, uint32_t
       p.bias_offset = p.values_offset + p.k / kInt4BlockSize * p.block_bytes;
       p.bytes = p.bias_offset + nr * sizeof(float);
       break;
-    case DType::kF16:
-    case DType::kBf16: break;
   }
   return p;
 }

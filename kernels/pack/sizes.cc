@@ -23,7 +23,7 @@ bool IsPanelLayout(DType dtype, const WeightLayout& layout) {
     case DType::kInt8: return layout.planes == 0;
     case DType::kInt4: return layout.sr == 1 && (layout.planes == 1 || layout.planes == 2);
     case DType::kF16:
-    case DType::kBf16: break;
+    case DType::kBf16: return layout.sr == 1 && layout.kr <= 2 && layout.planes == 0;
   }
   return false;
 }

@@ -31,24 +31,30 @@ PanelRow FindPanelRow(const Weight& weight, uint32_t row) {
   return at;
 }
 
-void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
-  if (!IsRows(weight)) {
-    const PanelRow at = FindPanelRow(weight, row);
-    const std::byte* values = at.panel + at.shape.values_offset;
-    for (uint32_t c = 0; c < weight.cols; ++c) {
-      out[c] = Load<float>(values, at.shape.ValueIndex(at.row, c));
-    }
+// put(column, element) for the elements of a row of floats or of 16-bit types.
+template <typename T, typename Put>
+void ForEachElement(const Weight& weight, uint32_t row, const Put& put) {
+  if (IsRows(weight)) {
+    const std::byte* values = weight.data + uint64_t{row} * weight.cols * sizeof(T);
+    for (uint32_t c = 0; c < weight.cols; ++c) put(c, Load<T>(values, c));
     return;
   }
-  const uint64_t row_bytes = uint64_t{weight.cols} * ElementBytes(weight.dtype);
-  const std::byte* values = weight.data + row * row_bytes;
-  if (weight.dtype == DType::kF32) {
-    std::memcpy(out, values, row_bytes);
-    return;
-  }
+  const PanelRow at = FindPanelRow(weight, row);
+  const std::byte* values = at.panel + at.shape.values_offset;
   for (uint32_t c = 0; c < weight.cols; ++c) {
-    const uint16_t bits = Load<uint16_t>(values, c);
-    out[c] = weight.dtype == DType::kF16 ? F32FromF16(bits) : F32FromBf16(bits);
+    put(c, Load<T>(values, at.shape.ValueIndex(at.row, c)));
+  }
+}
+
+void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
+  if (weight.dtype == DType::kF32) {
+    ForEachElement<float>(weight, row, [&](uint32_t c, float value) { out[c] = value; });
+  } else if (weight.dtype == DType::kF16) {
+    ForEachElement<uint16_t>(weight, row,
+                             [&](uint32_t c, uint16_t bits) { out[c] = F32FromF16(bits); });
+  } else {
+    ForEachElement<uint16_t>(weight, row,
+                             [&](uint32_t c, uint16_t bits) { out[c] = F32FromBf16(bits); });
   }
 }
 
@@ -107,6 +113,10 @@ void UnpackInt4Block(const Weight& weight, uint32_t row, uint64_t block, int8_t*
 }
 
 }  // namespace
+
+void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out) {
+  ForEachElement<uint16_t>(weight, row, [&](uint32_t c, uint16_t bits) { out[c] = bits; });
+}
 
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale) {
   const Int8Row from = FindInt8Row(weight, row);

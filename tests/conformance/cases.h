@@ -109,8 +109,9 @@ inline const std::vector<std::vector<SequenceShape>> kRuns = {
 // Largest error, as a share of the largest magnitude in the expected values (at least 1e-3).
 inline constexpr double kTolerance = 2e-6;           // element-wise ops, sums of up to 1280 terms
 inline constexpr double kAttentionTolerance = 1e-5;  // and a softmax
-// Queries and weights of 15 bits where int8 pages are multiplied as integers: scores of 10 are off by
-// up to 3e-4, and so are their weights. (What int8 itself takes from the keys is some 100 times it.)
+// Queries and weights of 15 bits where int8 pages are multiplied as integers: scores of 10 are off
+// by up to 3e-4, and so are their weights. (What int8 itself takes from the keys is some 100 times
+// it.)
 inline constexpr double kInt8AttentionTolerance = 5e-4;
 // An int8 value may round the other way when what went before differs in the last bit.
 inline constexpr int kInt8Steps = 1;

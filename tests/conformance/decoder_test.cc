@@ -251,7 +251,8 @@ TEST(DecoderTest, NativeLayout_ThisMachine_IsATargetsUnlessRare) {
       WeightLayout a = TargetLayout(target, dtype), b = NativeLayout(dtype);
       return a == b;
     };
-    known = known || (same(DType::kF32) && same(DType::kInt8) && same(DType::kInt4));
+    known = known || (same(DType::kF32) && same(DType::kF16) && same(DType::kBf16) &&
+                      same(DType::kInt8) && same(DType::kInt4));
   }
 #if defined(__aarch64__)
   EXPECT_TRUE(known);

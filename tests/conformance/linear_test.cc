@@ -1,10 +1,15 @@
 // kLinear, kEmbed and kLogits: products with weights of every type and layout.
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
 #include <cmath>
 #include <cstring>
 
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/cpu/backend_cpu.h"
+#include "kernels/cpu/native_layout.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -132,6 +137,10 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
         alone.insert(alone.end(), out, out + shape.rows);
       }
       ExpectNear(alone.data(), among, kTolerance);
+      // Kernels of our own sum alike in every tile.
+      if (GetParam().backend == CpuBackend() && (dtype == DType::kF16 || dtype == DType::kBf16)) {
+        ASSERT_TRUE(alone == among);
+      }
       for (size_t i = 0; dtype == DType::kInt8 && i < alone.size(); ++i) {
         // One rounding of the product against two, and two roundings of the sum.
         const double sum = static_cast<double>(among[i]);
@@ -143,6 +152,43 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
     }
   }
 }
+
+#if HWY_ARCH_X86
+// Our int4 kernel adds up in the same order as XNNPACK's, which the CPU backend takes when Highway
+// is held to AVX-512 without dot products.
+TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
+  if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
+  const WeightLayout ours = NativeLayout(DType::kInt4);
+  std::mt19937 rng(12);
+  for (const MatrixShape& shape : kMatrixShapes) {
+    const Matrix w = RandomMatrix(DType::kInt4, shape.rows, shape.cols, true, &rng);
+    for (uint32_t rows : kRowCounts) {
+      SCOPED_TRACE(Name(w, ours, rows));
+      const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+      std::vector<float> results[2];
+      for (int64_t target : {int64_t{0}, int64_t{HWY_AVX3}}) {
+        hwy::SetSupportedTargetsForTest(target);
+        EXPECT_EQ(NativeLayout(DType::kInt4) == ours, target == 0);
+        ProgramBuilder builder(2, rows, 64);
+        Step step;
+        step.op = Op::kLinear;
+        step.in = builder.AddValue(shape.cols);
+        step.out = builder.AddValue(shape.rows);
+        step.weight = builder.AddMatrix(w, {});
+        builder.AddStep(step);
+        Session session(CpuBackend(), &builder, 1);
+        std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+        Batch batch(session.program(), {{0, rows}}, &rng);
+        ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+        const float* out = session.ValueData(step.out);
+        results[target == 0].assign(out, out + size_t{rows} * shape.rows);
+        hwy::SetSupportedTargetsForTest(0);
+      }
+      ExpectNear(results[0].data(), results[1], 3e-7);
+    }
+  }
+}
+#endif
 
 TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
   std::mt19937 rng(8);

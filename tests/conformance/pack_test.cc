@@ -95,7 +95,7 @@ TEST(PackTest, Unpack_EveryLayout_GivesTheSource) {
 
 TEST(PackTest, Panels_PackedInSlabs_SameBytesAsAtOnce) {
   std::mt19937 rng(3);
-  for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
+  for (DType dtype : kAllTypes) {
     for (const WeightLayout& layout : LayoutsOf(dtype)) {
       if (layout.order == WeightOrder::kRows) continue;
       const Matrix m = RandomMatrix(dtype, 141, 75, true, &rng);
@@ -121,13 +121,50 @@ TEST(PackTest, Panels_PackedInSlabs_SameBytesAsAtOnce) {
   }
 }
 
+TEST(PackTest, Panels_Of16Bits_LieAsTheFormatSays) {
+  constexpr uint32_t kRows = 5, kCols = 3;
+  Matrix m;
+  m.rows = kRows;
+  m.cols = kCols;
+  m.bias = {1, 2, 3, 4, 5};
+  for (uint16_t i = 0; i < kRows * kCols; ++i) {  // element (r, c) has the bits 100 + 3 r + c
+    m.values.push_back(static_cast<uint8_t>(100 + i));
+    m.values.push_back(0);
+  }
+  for (const uint8_t kr : {uint8_t{1}, uint8_t{2}}) {
+    m.dtype = kr == 1 ? DType::kF16 : DType::kBf16;
+    const WeightLayout layout = {WeightOrder::kPanels, 4, kr, 1, 0};
+    const uint32_t k = kr == 1 ? 3 : 4;
+    uint64_t bytes = 0;
+    ASSERT_TRUE(PackedBytes(m.dtype, layout, kRows, kCols, &bytes));
+    ASSERT_EQ(bytes, 2 * (4 * sizeof(float) + 4 * k * sizeof(uint16_t)));
+    AlignedBytes packed(bytes);
+    PackRows(m.View(), layout, packed.data());
+    for (uint32_t row = 0; row < 8; ++row) {
+      const std::byte* panel = packed.data() + row / 4 * (bytes / 2);
+      float bias;
+      std::memcpy(&bias, panel + row % 4 * sizeof(float), sizeof bias);
+      EXPECT_EQ(bias, row < kRows ? m.bias[row] : 0.0f);
+      for (uint32_t c = 0; c < k; ++c) {
+        uint16_t bits;
+        const uint32_t at = c / kr * 4 * kr + row % 4 * kr + c % kr;
+        std::memcpy(&bits, panel + 4 * sizeof(float) + at * sizeof bits, sizeof bits);
+        EXPECT_EQ(bits, row < kRows && c < kCols ? 100 + 3 * row + c : 0) << row << " " << c;
+      }
+    }
+  }
+}
+
 TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
   uint64_t bytes = 0;
   const WeightLayout good = {WeightOrder::kPanels, 16, 8, 1, 0};
   EXPECT_TRUE(PackedBytes(DType::kInt8, good, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt8, good, 0, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt8, good, 5, 0, &bytes));
-  EXPECT_FALSE(PackedBytes(DType::kF16, good, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF16, good, 5, 5, &bytes));  // kr
+  EXPECT_TRUE(PackedBytes(DType::kF16, {WeightOrder::kPanels, 32, 1, 1, 0}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kF16, {WeightOrder::kPanels, 32, 1, 2, 0}, 5, 5, &bytes));
+  EXPECT_FALSE(PackedBytes(DType::kBf16, {WeightOrder::kPanels, 32, 2, 1, 2}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt4, good, 5, 5, &bytes));  // planes
   EXPECT_FALSE(PackedBytes(static_cast<DType>(5), {}, 5, 5, &bytes));
   for (uint8_t bad : {0, 3, 255}) {

@@ -13,12 +13,11 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->act = ChooseAct();
   out->softcap = ChooseSoftcap();
   out->quantize_row = ChooseQuantizeRow();
+  out->quantize_quads = ChooseQuantizeQuads();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();
   out->merge_attention = ChooseMergeAttention();
   out->int8_dot = ChooseInt8Dot();
-  out->f16_matmul = ChooseF16Matmul();
-  out->bf16_matmul = ChooseBf16Matmul();
   out->conv = ChooseConv();
   out->scan = ChooseScan();
 }

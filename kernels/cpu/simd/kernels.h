@@ -36,6 +36,10 @@ using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
 // One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
+// The same integers plus 128, four columns in every `stride` bytes, up to column `padded`, a
+// multiple of 16.
+using QuantizeQuadsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
+                                         uint32_t stride, uint8_t* quads);
 
 // One token's q/k norm, RoPE (in place) and append to the pages.
 struct QkvRopeArgs {
@@ -102,19 +106,6 @@ uint32_t AttentionTileQueries(const AttentionKind& kind);
 uint64_t AttentionScratchBytes(const AttentionKind& kind);
 uint64_t AttentionPartialFloats(const AttentionKind& kind);
 
-// c[m, n] (+)= x[m, k] w[n, k]^T + bias[n] for kRows matrices of f16 or bf16.
-struct HalfMatmulArgs {
-  const float* x;
-  size_t m, k;
-  const uint16_t* w;
-  const float* bias;
-  size_t n;
-  float* c;
-  size_t c_stride;
-  bool accumulate;
-};
-using HalfMatmulFn = void (*)(const HalfMatmulArgs& args);
-
 // Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. All pointers
 // are those of channel 0.
 struct ConvTile {
@@ -151,12 +142,11 @@ struct SimdKernels {
   ActFn act;
   SoftcapFn softcap;
   QuantizeRowFn quantize_row;
+  QuantizeQuadsFn quantize_quads;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
   MergeAttentionFn merge_attention;
   const Int8Dot* int8_dot;  // null: the CPU has none
-  HalfMatmulFn f16_matmul;
-  HalfMatmulFn bf16_matmul;
   ConvFn conv;
   ScanFn scan;
 };
@@ -168,11 +158,10 @@ GatedActFn ChooseGatedAct();
 ActFn ChooseAct();
 SoftcapFn ChooseSoftcap();
 QuantizeRowFn ChooseQuantizeRow();
+QuantizeQuadsFn ChooseQuantizeQuads();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
 MergeAttentionFn ChooseMergeAttention();
-HalfMatmulFn ChooseF16Matmul();
-HalfMatmulFn ChooseBf16Matmul();
 ConvFn ChooseConv();
 ScanFn ChooseScan();
 

@@ -41,6 +41,10 @@ bool Choose(const xnn_gemm_config* config, DType dtype, GemmKernel* out) {
   return out->many != nullptr;
 }
 
+GemmKernel Ours(const TileKernel& tile) {
+  return {tile.layout, tile.rows, nullptr, nullptr, tile.run};
+}
+
 }  // namespace
 
 const GemmKernel* GemmKernels::For(DType dtype) const {
@@ -48,16 +52,22 @@ const GemmKernel* GemmKernels::For(DType dtype) const {
     case DType::kF32: return &f32;
     case DType::kInt8: return &int8;
     case DType::kInt4: return &int4;
-    case DType::kF16:
-    case DType::kBf16: break;
+    case DType::kF16: return &f16;
+    case DType::kBf16: return &bf16;
   }
   return nullptr;
 }
 
 bool InitGemmKernels(GemmKernels* out) {
+  out->f16 = Ours(ChooseF16Tile());
+  out->bf16 = Ours(ChooseBf16Tile());
+  out->int4 = Ours(ChooseInt4Tile());
+  if (out->int4.tile == nullptr &&
+      !Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4)) {
+    return false;
+  }
   return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) &&
-         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8) &&
-         Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4);
+         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8);
 }
 
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {

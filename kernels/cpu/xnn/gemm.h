@@ -1,20 +1,17 @@
 // The door to XNNPACK: its f32, int8 and int4 GEMM micro-kernels, chosen for this CPU as its own
-// operators would. Nothing outside kernels/cpu/xnn names a type of XNNPACK's, and none of its
-// operators is used: they stream the weights once per 8 to 14 rows, and they allocate.
+// operators would, unless simd/tile.h has a better one. Nothing outside kernels/cpu/xnn names a
+// type of XNNPACK's, and none of its operators is used: they stream the weights once per 8 to 14
+// rows, and they allocate.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/simd/tile.h"
 #include "kernels/weight.h"
 
 namespace arn::cpu {
 
-// How a row of activations was quantised: x ~ (values - zero_point) * scale.
-struct QuantizedRow {
-  int32_t zero_point;
-  float scale;
-};
 // Micro-kernels read this many entries past the last row's, which must repeat it.
 inline constexpr uint32_t kExtraQuantizedRows = 16;
 // The tallest tile of any micro-kernel.
@@ -22,14 +19,14 @@ inline constexpr uint32_t kMaxTileRows = 16;
 
 struct GemmKernel {
   WeightLayout layout;      // that it reads
-  uint32_t tile_rows = 0;   // rows that one call of `many` takes
-  void (*one)() = nullptr;  // for one row
+  uint32_t tile_rows = 0;   // rows that one call of `many`, or `tile`, takes
+  void (*one)() = nullptr;  // XNNPACK's, for one row
   void (*many)() = nullptr;
+  TileFn tile = nullptr;  // ours, where it is the better one; the others are null then
 };
 
 struct GemmKernels {
-  GemmKernel f32, int8, int4;
-  // Null for kF16 and kBf16.
+  GemmKernel f32, f16, bf16, int8, int4;
   const GemmKernel* For(DType dtype) const;
 };
 
@@ -46,6 +43,7 @@ struct GemmArgs {
   float* c;
   size_t c_stride_bytes;
 };
+// For kernels of XNNPACK's.
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args);
 
 }  // namespace arn::cpu
