@@ -106,7 +106,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   exact.output = reference;
   exact.make_prefix = nullptr;
   exact.calibration = nullptr;
-  exact.formats = {DType::kF32, DType::kF32, DType::kF32, {}, FindPackTarget("portable")};
+  exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
   if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
   progress->Reset();
   Convert(exact, Events(progress, false));

@@ -19,9 +19,9 @@ struct Formats {
   DType weights = DType::kInt8;
   DType embedding = DType::kInt8;
   DType head = DType::kInt8;
-  // Matrices of the layers that have another type than `weights`, by their names in the bundle.
-  std::map<std::string, DType> exceptions;
   const PackTarget* target = nullptr;
+  // Matrices of the layers that have another type than `weights`, by their names in the bundle.
+  std::map<std::string, DType> exceptions = {};
 };
 
 // Rows of a matrix that come from one tensor of the checkpoint. Row r is the source's row

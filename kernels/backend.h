@@ -13,7 +13,12 @@
 namespace arn {
 
 struct BackendOptions {
-  uint32_t n_threads = 1;  // including the calling thread
+  // Including the calling thread; of runs with one token of each sequence, and of all others.
+  uint32_t n_threads = 1;
+  uint32_t n_prefill_threads = 1;
+  uint32_t max_threads() const {
+    return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
+  }
 };
 
 // What a backend's plan() placed. Made by plan(), handed back unchanged to load(); only the backend

@@ -44,14 +44,15 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   state->scratch = memory.At(plan.slices[cpu::kScratchSlice]);
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
   state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
-  state->partial_floats = cpu::PartialFloats(program, options.n_threads);
+  state->partial_floats = cpu::PartialFloats(program, options.max_threads());
   if (!cpu::InitGemmKernels(&state->gemm)) {
     return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
   }
   cpu::ChooseSimdKernels(&state->simd);
-  if (!state->threads.Start(options.n_threads)) {
+  state->options = options;
+  if (!state->threads.Start(options.max_threads())) {
     return diag->Fail(Status::kOutOfMemory, "the system did not give %u threads",
-                      options.n_threads);
+                      options.max_threads());
   }
   PlaceMatrices(program, plan, memory, state);
   *out = state;
@@ -59,7 +60,10 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
 }
 
 Status Run(void* state, const RunArgs& args, Diag* diag) {
-  const State& s = *static_cast<const State*>(state);
+  State& s = *static_cast<State*>(state);
+  const bool decodes = RunRows(args) <= args.sequences.size();
+  s.threads.Use(decodes ? s.options.n_threads : s.options.n_prefill_threads);
+  const Threads::Placed placed(s.threads);
   ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));

@@ -80,9 +80,10 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
                BackendPlan* plan, Diag* diag) {
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
-  if (options.n_threads == 0 || options.n_threads > kMaxThreads) {
-    return diag->Fail(Status::kBadArgument, "%u threads; 1 to %u are possible", options.n_threads,
-                      kMaxThreads);
+  if (options.n_threads == 0 || options.n_prefill_threads == 0 ||
+      options.max_threads() > kMaxThreads) {
+    return diag->Fail(Status::kBadArgument, "%u and %u threads; 1 to %u are possible",
+                      options.n_threads, options.n_prefill_threads, kMaxThreads);
   }
   GemmKernels kernels;
   if (!InitGemmKernels(&kernels)) {
@@ -118,10 +119,11 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
              layout->Add(Region::kConstants, plan->repacked_weight_bytes));
   ARN_ASSIGN(plan->slices[kQuantizedSlice], layout->Add(Region::kActivations, quantized_bytes));
   ARN_ASSIGN(plan->slices[kNormedSlice], layout->Add(Region::kActivations, normed_bytes));
-  ARN_ASSIGN(plan->slices[kScratchSlice], layout->AddArray(Region::kActivations, options.n_threads,
-                                                           ThreadScratchBytes(program)));
+  ARN_ASSIGN(
+      plan->slices[kScratchSlice],
+      layout->AddArray(Region::kActivations, options.max_threads(), ThreadScratchBytes(program)));
   ARN_ASSIGN(plan->slices[kPartialsSlice],
-             layout->AddArray(Region::kActivations, PartialFloats(program, options.n_threads),
+             layout->AddArray(Region::kActivations, PartialFloats(program, options.max_threads()),
                               sizeof(float)));
   return Status::kOk;
 }

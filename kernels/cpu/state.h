@@ -13,6 +13,7 @@ namespace arn::cpu {
 
 struct State {
   const Program* program = nullptr;
+  BackendOptions options;
   Memory memory;
   Threads threads;
   GemmKernels gemm;

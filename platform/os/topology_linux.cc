@@ -9,11 +9,13 @@
 namespace arn {
 namespace {
 
+static_assert(CpuMask::kMaxCpus >= CPU_SETSIZE);
+
 // The kernel's relative capacity of a CPU (at most 1024), or 0 where it says none (most x86
 // machines).
-uint32_t CpuCapacity(int cpu) {
+uint32_t CpuCapacity(uint32_t cpu) {
   char path[64];
-  std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpu_capacity", cpu);
+  std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/cpu_capacity", cpu);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   char text[16];
@@ -28,21 +30,35 @@ uint32_t CpuCapacity(int cpu) {
 
 }  // namespace
 
-uint32_t PerformanceCpuCount() {
+bool GetThreadCpus(CpuMask* out) {
+  *out = CpuMask();
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  uint32_t largest = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
-    const uint32_t capacity = CpuCapacity(cpu);
-    if (capacity > largest) largest = capacity;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return false;
+  for (uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) out->Add(cpu);
   }
-  uint32_t count = 0;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set) && CpuCapacity(cpu) * 2 >= largest) ++count;
+  return true;
+}
+
+bool SetThreadCpus(const CpuMask& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (cpus.Has(cpu)) CPU_SET(cpu, &set);
   }
-  return count > 0 ? count : 1;
+  return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
+Topology ReadTopology() {
+  Topology out;
+  if (!GetThreadCpus(&out.allowed)) return out;
+  uint32_t capacities[CpuMask::kMaxCpus] = {};
+  for (uint32_t cpu = 0; cpu < CpuMask::kMaxCpus; ++cpu) {
+    if (out.allowed.Has(cpu)) capacities[cpu] = CpuCapacity(cpu);
+  }
+  out.performance = SelectPerformanceCpus(out.allowed, capacities);
+  return out;
 }
 
 }  // namespace arn

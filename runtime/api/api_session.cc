@@ -2,6 +2,7 @@
 #include "platform/base/arith.h"
 #include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
+#include "platform/os/topology.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/backends.h"
@@ -52,6 +53,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
   session.n_threads = read.n_threads;
+  session.n_prefill_threads = read.n_prefill_threads;
   session.kv_page_tokens = read.kv_page_tokens;
   session.source_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
@@ -81,6 +83,11 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->max_sequences = plan.options.max_sequences;
   out->kv_tokens = plan.options.kv_tokens;
   out->n_kv_groups = plan.cache.n_groups;
+  out->n_prefill_threads = plan.options.n_prefill_threads;
+  const Topology topology = ReadTopology();
+  out->n_performance_cpus = Max<uint32_t>(1, topology.performance.count());
+  out->keeps_to_performance_cpus =
+      topology.is_mixed() && Max(out->n_threads, out->n_prefill_threads) <= out->n_performance_cpus;
 }
 
 void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {

@@ -112,6 +112,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   }
   if (options->prefill_chunk == 0) options->prefill_chunk = kDefaultPrefillChunk;
   if (options->n_threads == 0) options->n_threads = Min(PerformanceCpuCount(), kMaxThreads);
+  if (options->n_prefill_threads == 0) options->n_prefill_threads = options->n_threads;
   if (options->kv_page_tokens == 0) options->kv_page_tokens = kDefaultKvPageTokens;
   if (options->context_tokens > model_context) {
     return diag->Fail(Status::kBadArgument, "context_tokens is %u, the model was made for %u",
@@ -124,6 +125,10 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   if (options->n_threads > kMaxThreads) {
     return diag->Fail(Status::kBadArgument, "n_threads is %u, expected at most %u",
                       options->n_threads, kMaxThreads);
+  }
+  if (options->n_prefill_threads > kMaxThreads) {
+    return diag->Fail(Status::kBadArgument, "n_prefill_threads is %u, expected at most %u",
+                      options->n_prefill_threads, kMaxThreads);
   }
   if (!IsPowerOfTwo(options->kv_page_tokens) || options->kv_page_tokens < kMinKvPageTokens ||
       options->kv_page_tokens > kMaxKvPageTokens) {
@@ -290,7 +295,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(PlanProgram(model, out, &layout, diag));
   ARN_TRY(CheckShift(out->cache, out->options, diag));
   ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
-  const BackendOptions backend_options{out->options.n_threads};
+  const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,

@@ -32,11 +32,12 @@ struct SessionOptions {
   KvType v_type = KvType::kInt8;
   uint32_t kv_residual = 0;  // the most recent tokens that are never sealed; 0: kDefaultKvResidual
   uint32_t kv_group_size = 0;  // tokens (K), channels (V) of a sealed range; 0: kDefaultKvGroupSize
-  uint32_t context_tokens = 0;  // 0: the model's, at most kDefaultContextTokens
-  uint32_t prefill_chunk = 0;   // 0: kDefaultPrefillChunk
-  uint32_t n_threads = 0;       // 0: as many as there are performance CPUs
-  uint32_t kv_page_tokens = 0;  // 0: kDefaultKvPageTokens
-  uint32_t source_rows = 0;     // 0: the model's; tokens at most kDefaultSourceTokens
+  uint32_t context_tokens = 0;     // 0: the model's, at most kDefaultContextTokens
+  uint32_t prefill_chunk = 0;      // 0: kDefaultPrefillChunk
+  uint32_t n_threads = 0;          // 0: as many as there are performance CPUs
+  uint32_t n_prefill_threads = 0;  // 0: n_threads
+  uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens
+  uint32_t source_rows = 0;        // 0: the model's; tokens at most kDefaultSourceTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // all sequences together; 0: as many as they can have

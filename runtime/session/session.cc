@@ -23,7 +23,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   const uint64_t start = MonotonicNs();
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
-  const BackendOptions backend_options{plan.options.n_threads};
+  const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads};
   const Status status =
       plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
                          &session->backend_state_, diag);

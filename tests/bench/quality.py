@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How far quantised weights are from the float ones: one table of Arenite's bundles and the peer's.
 
-usage: quality.py CHECKPOINT --text HELD_OUT.txt [--calibrate TEXT] [--bits B ...] [--gguf F.gguf ...]
+usage: quality.py CHECKPOINT --text HELD_OUT.txt [--calibrate TEXT] [--bits B ...]
+                  [--gguf F.gguf ...]
 
 Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and runs them all
 over the text next to the f32 bundle (arenite eval --compare), KV in f32. A GGUF file of the peer is
@@ -19,9 +20,9 @@ import sys
 import tempfile
 
 # Bytes and elements of a block, by the type's number in a GGUF file.
-GGUF_BLOCKS = {0: (4, 1), 1: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32), 7: (24, 32), 8: (34, 32),
-               10: (84, 256), 11: (110, 256), 12: (144, 256), 13: (176, 256), 14: (210, 256),
-               30: (2, 1)}
+GGUF_BLOCKS = {0: (4, 1), 1: (2, 1), 30: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32),
+               7: (24, 32), 8: (34, 32), 10: (84, 256), 11: (110, 256), 12: (144, 256),
+               13: (176, 256), 14: (210, 256)}
 # Bytes of a value of metadata; 8 is a string and 9 an array.
 GGUF_VALUES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 

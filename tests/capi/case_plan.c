@@ -15,6 +15,8 @@ int capi_plan(capi_env* env) {
   CHECK_STATUS(ARN_OK, arn_session_plan(model, NULL, NULL, 0, &defaults));
   CHECK(defaults.context_tokens == 256 && defaults.prefill_chunk == 128);
   CHECK(defaults.kv_page_tokens == 32 && defaults.n_threads >= 1);
+  CHECK(defaults.n_prefill_threads == defaults.n_threads);
+  CHECK(defaults.n_performance_cpus >= 1 && defaults.keeps_to_performance_cpus <= 1);
   CHECK_STATUS(ARN_OK, arn_session_plan(model, &options, NULL, 0, &plan));
   CHECK(plan.total_bytes == defaults.total_bytes);
 
@@ -27,6 +29,7 @@ int capi_plan(capi_env* env) {
   CHECK(plan.total_bytes ==
         plan.constants_bytes + plan.kv_bytes + plan.activations_bytes + plan.io_bytes);
   CHECK(plan.context_tokens == 64 && plan.prefill_chunk == 16 && plan.n_threads == 2);
+  CHECK(plan.n_prefill_threads == 2);
   CHECK(plan.kv_page_tokens == 8 && plan.alignment > 0 && plan.weights_bytes > 0);
   /* 2 layers, keys and values of 2 heads of 8 floats, at least. */
   CHECK(plan.kv_bytes_per_token >= 2u * 2 * 2 * 8 * 4);
@@ -72,6 +75,10 @@ int capi_plan_errors(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "prefill_chunk") != NULL);
   options = good;
+  options.n_prefill_threads = 100000;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
+  CHECK(strstr(error, "n_prefill_threads") != NULL);
+  options.n_prefill_threads = 0;
   options.n_threads = 100000;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "n_threads") != NULL);

@@ -29,6 +29,13 @@ std::string PlanTable(const arn_memory_plan& plan) {
   text += Format("\ncontext %u tokens in pages of %u, prefill chunks of %u, %u thread%s\n",
                  plan.context_tokens, plan.kv_page_tokens, plan.prefill_chunk, plan.n_threads,
                  plan.n_threads == 1 ? "" : "s");
+  if (plan.n_prefill_threads != plan.n_threads) {
+    text += Format("%u thread%s for prompts\n", plan.n_prefill_threads,
+                   plan.n_prefill_threads == 1 ? "" : "s");
+  }
+  if (plan.keeps_to_performance_cpus != 0) {
+    text += Format("threads stay on the %u performance CPUs\n", plan.n_performance_cpus);
+  }
   if (plan.max_sequences > 1) {
     text += Format("%u sequences, %u tokens together\n", plan.max_sequences, plan.kv_tokens);
   }

@@ -78,6 +78,9 @@ void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* c
       ->capture_default_str();
   app->add_option("--threads", arguments->threads, "Threads (0: one per performance core)")
       ->capture_default_str();
+  app->add_option("--prefill-threads", arguments->prefill_threads,
+                  "Threads for prompts (0: as --threads)")
+      ->capture_default_str();
 }
 
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments) {
@@ -147,6 +150,7 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
   options.n_threads = arguments.threads;
+  options.n_prefill_threads = arguments.prefill_threads;
   options.max_sequences = arguments.sequences;
   options.kv_tokens = arguments.kv_tokens;
   options.overflow = arguments.overflow == "shift"   ? ARN_OVERFLOW_SHIFT

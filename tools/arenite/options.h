@@ -28,6 +28,7 @@ struct SessionArguments {
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
   uint32_t threads = 0;
+  uint32_t prefill_threads = 0;
   uint32_t sequences = 1;
   uint32_t kv_tokens = 0;
   std::string overflow = "stop";

@@ -71,6 +71,9 @@ void PrintJson(const arn_memory_plan& plan, const std::vector<arn_kv_group_info>
   json.Key("context").Uint(plan.context_tokens);
   json.Key("prefill_chunk").Uint(plan.prefill_chunk);
   json.Key("threads").Uint(plan.n_threads);
+  json.Key("prefill_threads").Uint(plan.n_prefill_threads);
+  json.Key("performance_cpus").Uint(plan.n_performance_cpus);
+  json.Key("keeps_to_performance_cpus").Uint(plan.keeps_to_performance_cpus);
   json.Key("kv_page_tokens").Uint(plan.kv_page_tokens);
   json.Key("sequences").Uint(plan.max_sequences);
   json.Key("kv_tokens").Uint(plan.kv_tokens);

@@ -100,7 +100,7 @@ TEST(Calibrate, TinyModel_FirstLayerByHand) {
   ConvertOptions options;
   options.folder = folder.path();
   options.output = folder / "f32.arn";
-  options.formats = {DType::kF32, DType::kF32, DType::kF32, {}, FindPackTarget("portable")};
+  options.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
   Convert(options, {});
   const CalibrationText text = {{3, 10, 17}, 2};
   uint64_t done = 0;

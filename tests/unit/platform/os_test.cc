@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "platform/os/clock.h"
 #include "platform/os/mapped_file.h"
@@ -119,6 +121,50 @@ TEST(Clock_Monotonic, NeverGoesBack) {
     ASSERT_GE(now, last);
     last = now;
   }
+}
+
+// Capacities of the CPUs 0, 1, ...; all but `forbidden` may be used.
+std::vector<uint32_t> PerformanceCpus(const std::vector<uint32_t>& capacities, int forbidden = -1) {
+  std::vector<uint32_t> all(CpuMask::kMaxCpus, 0);
+  CpuMask allowed;
+  for (uint32_t cpu = 0; cpu < capacities.size(); ++cpu) {
+    all[cpu] = capacities[cpu];
+    if (static_cast<int>(cpu) != forbidden) allowed.Add(cpu);
+  }
+  const CpuMask chosen = SelectPerformanceCpus(allowed, all.data());
+  std::vector<uint32_t> cpus;
+  for (uint32_t cpu = 0; cpu < CpuMask::kMaxCpus; ++cpu) {
+    if (chosen.Has(cpu)) cpus.push_back(cpu);
+  }
+  EXPECT_EQ(cpus.size(), chosen.count());
+  return cpus;
+}
+
+TEST(Topology_SelectPerformanceCpus, AreThoseOfHalfTheLargestCapacity) {
+  using Cpus = std::vector<uint32_t>;
+  EXPECT_EQ(Cpus({4, 5, 6, 7}), PerformanceCpus({250, 250, 250, 250, 780, 780, 780, 1024}));
+  EXPECT_EQ(Cpus({7}), PerformanceCpus({160, 160, 160, 160, 500, 500, 500, 1024}));
+  EXPECT_EQ(Cpus({4, 5, 6}), PerformanceCpus({160, 160, 160, 160, 500, 500, 500, 1024}, 7))
+      << "the largest of those that may be used";
+  EXPECT_EQ(Cpus({0, 1, 2}), PerformanceCpus({0, 0, 0})) << "no capacity is known";
+  EXPECT_EQ(Cpus({0, 1}), PerformanceCpus({1024, 1024}));
+  EXPECT_EQ(Cpus(), PerformanceCpus({}));
+}
+
+TEST(Topology_ThreadCpus, AreThoseSetAndInherited) {
+  CpuMask before;
+  ASSERT_TRUE(GetThreadCpus(&before));
+  ASSERT_GE(before.count(), 1u);
+  CpuMask one;
+  for (uint32_t cpu = 0; one.count() == 0; ++cpu) {
+    if (before.Has(cpu)) one.Add(cpu);
+  }
+  ASSERT_TRUE(SetThreadCpus(one));
+  CpuMask inherited;
+  std::thread([&] { ASSERT_TRUE(GetThreadCpus(&inherited)); }).join();
+  EXPECT_TRUE(inherited == one);
+  EXPECT_FALSE(SetThreadCpus(CpuMask())) << "no CPU at all";
+  ASSERT_TRUE(SetThreadCpus(before));
 }
 
 TEST(Topology_PerformanceCpuCount, IsAtLeastOneAndAtMostAll) {

@@ -60,11 +60,12 @@ typedef struct arn_session_options {
                               divisor of kv_page_tokens; 0: 32 or a page */
   uint32_t source_rows; /* of models with a source: rows of it that a sequence has room for; 0: the
                            model's, of tokens at most 512 */
+  uint32_t n_prefill_threads; /* of runs with more than one token of a sequence; 0: n_threads */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0, 0                                                                    \
+        ARN_KV_AS_KEYS, 0, 0, 0, 0                                                                 \
   }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
@@ -88,9 +89,15 @@ typedef struct arn_memory_plan {
   uint32_t max_sequences;
   uint32_t kv_tokens;
   uint32_t n_kv_groups; /* see arn_session_plan_group */
+  uint32_t n_prefill_threads;
+  uint32_t n_performance_cpus; /* that the process may use */
+  /* 1: there are other CPUs too, and threads stay on the performance CPUs, the calling thread while
+     it is in a call. 0: all CPUs are alike, or more threads were asked for than there are of these;
+     the system places them. */
+  uint32_t keeps_to_performance_cpus;
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What a session with these options will take, before anything is allocated. `options` may be NULL.
  */
