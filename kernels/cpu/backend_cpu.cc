@@ -63,7 +63,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   State& s = *static_cast<State*>(state);
   const bool decodes = RunRows(args) <= args.sequences.size();
   s.threads.Use(decodes ? s.options.n_threads : s.options.n_prefill_threads);
-  const Threads::Placed placed(s.threads);
+  const cpu::Threads::Placed placed(s.threads);
   ARN_TRY(ApplyKvEdits(*s.program, s.memory, args.edits, diag));
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
