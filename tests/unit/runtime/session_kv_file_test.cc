@@ -66,7 +66,7 @@ uint64_t ResidentBytes(const Mapping& mapping) {
 // that is being written stays, and is only dropped later when it is mapped: hence the reads.
 bool PageOut(const Mapping& mapping, uint64_t limit) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 500; ++i) {
     if (msync(mapping.begin, mapping.bytes, MS_SYNC) != 0) return false;
     const std::vector<unsigned char> resident = ResidentPages(mapping);
     for (size_t p = 0; p < resident.size(); ++p) {
@@ -74,7 +74,8 @@ bool PageOut(const Mapping& mapping, uint64_t limit) {
     }
     if (madvise(mapping.begin, mapping.bytes, 21 /* MADV_PAGEOUT */) != 0) return false;
     if (ResidentBytes(mapping) <= limit) return true;
-    std::this_thread::yield();
+    // On a busy disk a page is written for longer.
+    if (i >= 50) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
 }
