@@ -18,7 +18,7 @@ class Threads {
   bool Start(uint32_t n_threads) {
     n_threads_ = n_threads;
     const Topology topology = ReadTopology();
-    if (topology.is_mixed() && n_threads <= topology.performance.count()) {
+    if (topology.keeps(n_threads)) {
       cpus_ = topology.performance;
       keeps_to_cpus_ = true;
     }

@@ -30,6 +30,9 @@ struct Topology {
   CpuMask performance;
   // Whether threads are kept from CPUs that the process may use.
   bool is_mixed() const { return !(allowed == performance); }
+  // Whether so many threads stay on the performance CPUs: where there are others, and no more
+  // threads than these.
+  bool keeps(uint32_t n_threads) const { return is_mixed() && n_threads <= performance.count(); }
 };
 Topology ReadTopology();
 

@@ -87,7 +87,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   const Topology topology = ReadTopology();
   out->n_performance_cpus = Max<uint32_t>(1, topology.performance.count());
   out->keeps_to_performance_cpus =
-      topology.is_mixed() && Max(out->n_threads, out->n_prefill_threads) <= out->n_performance_cpus;
+      topology.keeps(Max(out->n_threads, out->n_prefill_threads)) ? 1 : 0;
 }
 
 void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {

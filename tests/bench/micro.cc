@@ -8,7 +8,6 @@
 // what is timed is what a model runs, the dispatch to threads included.
 #include "micro.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -42,41 +41,6 @@ void ReadSettings(int* argc, char** argv) {
 }  // namespace
 
 const Settings& TheSettings() { return settings; }
-
-conformance::Matrix FastMatrix(DType dtype, uint32_t rows, uint32_t cols, std::mt19937* rng) {
-  conformance::Matrix m;
-  m.dtype = dtype;
-  m.rows = rows;
-  m.cols = cols;
-  const bool is_int4 = dtype == DType::kInt4;
-  const uint64_t n = uint64_t{rows} * (is_int4 ? AlignUp(cols, kInt4BlockSize) : cols);
-  const float scale = 1.0f / std::sqrt(static_cast<float>(cols));
-  if (dtype == DType::kInt8 || is_int4) {
-    m.values.resize(n);
-    for (uint8_t& v : m.values) v = static_cast<uint8_t>((*rng)() >> (is_int4 ? 28 : 24));
-    if (is_int4) {
-      const std::vector<uint16_t> scales(n / kInt4BlockSize, Bf16FromF32(scale / 4.6f));
-      m.scales.resize(scales.size() * sizeof(uint16_t));
-      std::memcpy(m.scales.data(), scales.data(), m.scales.size());
-    } else {
-      const std::vector<float> scales(rows, scale / 73.0f);
-      m.scales.resize(scales.size() * sizeof(float));
-      std::memcpy(m.scales.data(), scales.data(), m.scales.size());
-    }
-    return m;
-  }
-  m.values.resize(n * ElementBytes(dtype));
-  for (uint64_t i = 0; i < n; ++i) {
-    const float x = (static_cast<float>((*rng)() >> 8) / 8388608.0f - 1.0f) * 1.7f * scale;
-    if (dtype == DType::kF32) {
-      std::memcpy(m.values.data() + i * sizeof x, &x, sizeof x);
-    } else {
-      const uint16_t half = dtype == DType::kF16 ? F16FromF32(x) : Bf16FromF32(x);
-      std::memcpy(m.values.data() + i * sizeof half, &half, sizeof half);
-    }
-  }
-  return m;
-}
 
 StepBench::StepBench(conformance::ProgramBuilder* builder, uint32_t n_before, uint32_t n_rows)
     : rng_(3),

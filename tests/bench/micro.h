@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fast_matrix.h"
 #include "program_builder.h"
 
 namespace arn::bench {
@@ -18,9 +19,7 @@ struct Settings {
 };
 const Settings& TheSettings();
 
-// Random weights that keep activations near 1, fast to make: only `values`, `scales` and the sizes
-// are filled.
-conformance::Matrix FastMatrix(DType dtype, uint32_t rows, uint32_t cols, std::mt19937* rng);
+using conformance::FastMatrix;
 
 // A loaded Program and the rows that it runs on. `n_before`: tokens that the sequence has already.
 class StepBench {
