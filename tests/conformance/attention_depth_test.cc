@@ -66,6 +66,10 @@ class Deep {
     }
   }
 
+  void SetQuery(uint32_t position, uint32_t channel, float x) {
+    x_[size_t{position} * width_ + channel] = x;
+  }
+
   // Tokens [first, first + n); the outputs of them all.
   std::vector<float> Run(uint32_t first, uint32_t n) {
     SequenceRows rows = batch_->sequences[0];
@@ -198,6 +202,26 @@ TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
         ASSERT_EQ(0, std::memcmp(alone.data(), chunk.data() + i * alone.size(),
                                  alone.size() * sizeof(float)))
             << "token " << i;
+      }
+    }
+  }
+}
+
+// What damaged weights may lead to: it stays visible, and with the head that it belongs to.
+TEST_P(AttentionDepthTest, Attention_QueryThatIsNotFinite_NotFiniteInItsHeadAlone) {
+  const DepthShape& shape = kShapes[0];
+  for (const DType kv_type : kKvTypes) {
+    for (const float bad : {std::nanf(""), HUGE_VALF}) {
+      SCOPED_TRACE(testing::Message() << DTypeName(kv_type) << " " << bad);
+      Deep whole(shape, kv_type, GetParam(), 1), damaged(shape, kv_type, GetParam(), 1);
+      damaged.SetQuery(kDepth, 2 * shape.head_dim + 5, bad);
+      const std::vector<float> expected = whole.Run(kDepth, 1), found = damaged.Run(kDepth, 1);
+      for (uint32_t i = 0; i < found.size(); ++i) {
+        if (i / shape.head_dim == 2) {
+          ASSERT_FALSE(std::isfinite(found[i])) << i;
+        } else {
+          ASSERT_EQ(expected[i], found[i]) << i;
+        }
       }
     }
   }

@@ -81,21 +81,25 @@ inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
 }
 
 // x[n] as numbers of 16 bits in two planes of signed bytes, each padded with zeros to quads * 4;
-// x = returned factor * (256 * high + low).
+// x = returned factor * (256 * high + low). A query that is not finite has a factor of NaN, which
+// every score of it becomes.
 inline float QuantizeQuery(const float* x, size_t n, uint32_t quads, int32_t* high, int32_t* low,
                            int32_t* high_sum, int32_t* low_sum) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<int8_t, D> di8;
   constexpr float kLargest = 127 * 256 + 127;
-  auto largest = hn::Zero(d);
+  auto largest = hn::Zero(d), zeros = hn::Zero(d);
   for (size_t i = 0; i < n; i += kLanes) {
-    largest = hn::Max(largest, hn::Abs(hn::LoadN(d, x + i, n - i)));
+    const V v = hn::LoadN(d, x + i, n - i);
+    largest = hn::Max(largest, hn::Abs(v));
+    zeros = hn::MulAdd(v, hn::Zero(d), zeros);  // NaN for what is not finite
   }
-  const float max = hn::ReduceMax(d, largest);
+  const float max = hn::ReduceMax(d, largest), zero = hn::ReduceSum(d, zeros);
   std::memset(high, 0, quads * sizeof(int32_t));
   std::memset(low, 0, quads * sizeof(int32_t));
   *high_sum = *low_sum = 0;
+  if (zero != 0.0f) return zero;
   // Also when the quotient would not be finite.
   if (!(max > kLargest / 1e38f)) return 0.0f;
   const auto factor = hn::Set(d, kLargest / max);
