@@ -21,6 +21,9 @@ namespace arn::cpu {
 inline constexpr uint32_t kDotTokens = 64;
 inline constexpr uint32_t kDotBlock = 16;
 
+// 32767 * 255 * kDotRowDim stays below 2^31: scores of whole 16-bit queries are i32.
+inline constexpr uint32_t kDotRowDim = 256;
+
 constexpr uint32_t DotQuads(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, 4)); }
 // Channels of a tile of values: whole vectors of 16 lanes.
 constexpr uint32_t DotValueWidth(uint32_t head_dim) {
@@ -66,6 +69,13 @@ struct Int8Dot {
   // is at least DotValueWidth(head_dim), and channels behind head_dim may become anything finite.
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
                      uint32_t head_dim, size_t stride, float* sums);
+  // The same for at most max_row_queries queries and a head_dim of at most kDotRowDim, from the
+  // rows themselves, which are there for whole blocks. Null: not worth it on this CPU.
+  void (*score_rows)(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+                     uint32_t head_dim, float* out);
+  void (*add_value_rows)(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+                         uint32_t head_dim, size_t stride, float* sums);
+  uint32_t max_row_queries;
   // The largest weight, and whether its bytes are signed as those of queries.
   int32_t weight_max;
   bool weights_signed;

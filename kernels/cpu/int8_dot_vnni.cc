@@ -1,32 +1,12 @@
-// Int8Dot with AVX512-VNNI. vpdpbusd multiplies unsigned by signed bytes: keys have 128 added,
-// which the start of each sum takes back; weights are unsigned as they are.
-#include "kernels/cpu/int8_dot.h"
+// Int8Dot with AVX512-VNNI: packed tiles.
+#include "kernels/cpu/int8_dot_vnni.h"
 
 #if defined(__x86_64__)
 #include <hwy/targets.h>
-#include <immintrin.h>
-
-#define ARN_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-#define ARN_VNNI_INLINE ARN_VNNI __attribute__((always_inline)) inline
 
 namespace arn::cpu {
 namespace {
-
-constexpr uint32_t kLanes = 16;        // i32 or f32 of a vector
-constexpr uint32_t kVectorBytes = 64;  // and its bytes
-constexpr int32_t kKeyBias = 128;
-
-ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
-  const uint32_t left = dim - first;
-  const __mmask64 there = left >= kVectorBytes ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
-  return _mm512_maskz_loadu_epi8(there, row + first);
-}
-
-// sum += the products of a's unsigned and b's signed bytes, four to a lane. GCC 12 copies the sum
-// around its own intrinsic of this instruction, which costs the loops below a third of their speed.
-ARN_VNNI_INLINE void AddProducts(__m512i a, __m512i b, __m512i* sum) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
-}
+using namespace vnni;
 
 // Rows of 16 dwords become columns.
 ARN_VNNI_INLINE void Transpose(__m512i (&r)[16]) {
@@ -166,12 +146,6 @@ ARN_VNNI void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_
   }
 }
 
-ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
-  int32_t quad;
-  __builtin_memcpy(&quad, bytes, sizeof(quad));
-  return _mm512_set1_epi32(quad);
-}
-
 // kQueries queries and kVectors vectors of channels.
 template <uint32_t kQueries, uint32_t kVectors>
 ARN_VNNI_INLINE void AddVectors(const DotWeights& weights, uint32_t query, const uint8_t* values,
@@ -238,7 +212,8 @@ ARN_VNNI void AddValues(const DotWeights& weights, const uint8_t* values, uint32
 }
 
 // 65535 * 127 * kDotTokens stays below 2^31.
-constexpr Int8Dot kVnni = {PackKeys, PackValues, Scores, AddValues, 65535, false};
+constexpr Int8Dot kVnni = {PackKeys,     PackValues, Scores, AddValues, ScoreRows,
+                           AddValueRows, 8,          65535,  false};
 
 }  // namespace
 
@@ -249,6 +224,8 @@ const Int8Dot* Int8DotVnni() {
 }  // namespace arn::cpu
 
 #else
+#include "kernels/cpu/int8_dot.h"
+
 namespace arn::cpu {
 const Int8Dot* Int8DotVnni() { return nullptr; }
 }  // namespace arn::cpu

@@ -24,7 +24,7 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t depth, u
   kind.scale = 0.125f;
   kind.rope = builder.AddRope(heads.dim, 10000.0f);
   // Enough layers that one's pages are not in a cache when its turn comes, but at a small depth.
-  const uint32_t layers = n_rows == 1 ? 8 : 1;
+  const uint32_t layers = n_rows == 1 ? 30 : 1;
   const uint32_t pages = context / kPageTokens + 1;
   Step step;
   step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, layers, kPageTokens, pages));

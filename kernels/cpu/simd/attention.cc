@@ -129,8 +129,12 @@ class TileRunner {
       }
       const uint32_t next = position + n;
       const uint32_t n_next = next < end ? Int8Tokens(next, end) : 0;
-      if (n_next != 0) FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
-      RunInt8(position, rows[current]);
+      if (n_next != 0) {
+        FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
+      } else {
+        rows[1 - current].n = 0;
+      }
+      RunInt8(position, rows[current], rows[1 - current]);
       current = 1 - current;
       position = next;
       n = n_next;
@@ -174,7 +178,10 @@ class TileRunner {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
       if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
-      Weigh<kFloatTokens>(q, position, n, scores);
+      TileScores<kFloatTokens> tile;
+      tile.Load(scores);
+      Weigh(q, position, n, scores, &tile);
+      tile.Store(scores);
       if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
     }
     v = tile_.k_rows != nullptr ? RowsAt(tile_.v_rows, position, n, s_.v)
@@ -184,7 +191,7 @@ class TileRunner {
     return n;
   }
 
-  void RunInt8(uint32_t position, const Int8Rows& rows) {
+  void RunInt8(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
     const Int8Dot& dot = *tile_.dot;
     const D d;
     const uint32_t dim = kind_.head_dim;
@@ -193,27 +200,48 @@ class TileRunner {
     if (n_seen == 0) return;
     Int8Scales scales;
     LoadScales(rows, &scales);
-    dot.pack_keys(rows.k, rows.n, dim, s_.keys);
     const size_t first = seen.begin;
-    dot.scores({s_.q_high + first * s_.quads, s_.q_low + first * s_.quads, s_.q_high_sums + first,
-                s_.q_low_sums + first, s_.quads, n_seen},
-               s_.keys, static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock)), dim,
-               s_.scores + first * kDotTokens);
+    const DotQueries queries = {s_.q_high + first * s_.quads,
+                                s_.q_low + first * s_.quads,
+                                s_.q_high_sums + first,
+                                s_.q_low_sums + first,
+                                s_.quads,
+                                n_seen};
+    const bool from_rows = n_seen <= dot.max_row_queries && dim <= kDotRowDim;
+    for (uint32_t t = 0; t < rows.n; t += kDotBlock) {
+      PrefetchRows(next, t, dim);
+      if (from_rows) {
+        dot.score_rows(queries, rows.k + t, 1, dim, s_.scores + first * kDotTokens + t);
+      } else {
+        dot.pack_keys(rows.k + t, kDotBlock, dim, s_.keys + size_t{t} * 4 * DotQuads(dim));
+      }
+    }
+    if (!from_rows) {
+      dot.scores(queries, s_.keys, static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock)), dim,
+                 s_.scores + first * kDotTokens);
+    }
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       const V factor = hn::Set(d, s_.q_factors[q]);
-      for (size_t i = 0; i < rows.n; i += kLanes) {
-        const V scale = hn::Mul(factor, hn::LoadU(d, scales.k + i));
-        hn::StoreU(hn::Mul(hn::LoadU(d, scores + i), scale), d, scores + i);
+      TileScores<kDotTokens> tile;
+      for (size_t i = 0; i < tile.kVectors; ++i) {
+        const V scale = hn::Mul(factor, hn::LoadU(d, scales.k + i * kLanes));
+        tile.v[i] = hn::Mul(hn::LoadU(d, scores + i * kLanes), scale);
       }
-      Weigh<kDotTokens>(q, position, rows.n, scores);
-      s_.w_factors[q] = QuantizeWeights(dot, scores, scales.v, s_.w_high + size_t{q} * kDotTokens,
+      Weigh(q, position, rows.n, scores, &tile);
+      for (size_t i = 0; i < tile.kVectors; ++i) {
+        tile.v[i] = hn::Mul(tile.v[i], hn::LoadU(d, scales.v + i * kLanes));
+      }
+      s_.w_factors[q] = QuantizeWeights(dot, tile, s_.w_high + size_t{q} * kDotTokens,
                                         s_.w_low + size_t{q} * kDotTokens);
     }
+    const DotWeights weights = {s_.w_high + first * kDotTokens, s_.w_low + first * kDotTokens,
+                                s_.w_factors + first, n_seen};
+    float* sums = s_.sums + first * s_.stride;
+    const uint32_t n_quads = DotQuads(rows.n);
+    if (from_rows) return dot.add_value_rows(weights, rows.v, n_quads, dim, s_.stride, sums);
     dot.pack_values(rows.v, rows.n, dim, s_.values);
-    dot.add_values({s_.w_high + first * kDotTokens, s_.w_low + first * kDotTokens,
-                    s_.w_factors + first, n_seen},
-                   s_.values, DotQuads(rows.n), dim, s_.stride, s_.sums + first * s_.stride);
+    dot.add_values(weights, s_.values, n_quads, dim, s_.stride, sums);
   }
 
   // Queries of a tile.
@@ -234,17 +262,24 @@ class TileRunner {
     return {begin * tile_.n_heads, end * tile_.n_heads};
   }
 
-  // Scores of [position, position + n), of which the query sees some, to weights.
+  // Scores of [position, position + n), of which the query sees some, to weights. `memory`: room
+  // for them.
   template <size_t kTokens>
-  void Weigh(uint32_t q, uint32_t position, uint32_t n, float* scores) {
+  HWY_INLINE void Weigh(uint32_t q, uint32_t position, uint32_t n, float* memory,
+                        TileScores<kTokens>* scores) {
     const uint32_t own = tile_.first_position + RowOf(q);
     const uint32_t first = sees_all_ ? 0 : FirstVisible(own, kind_.window, kind_.chunk);
     const uint32_t from = Max(first, position) - position;
     const uint32_t to = (sees_all_ ? position + n : Min(own + 1, position + n)) - position;
-    if (tile_.distance_bias != nullptr) AddDistanceBias(HeadOf(q), own, position, n, scores);
-    if (kind_.softcap != 0.0f) Cap<kTokens>(kind_.softcap, scores);
-    Softmax<kTokens>(scores, from, to, s_.max + q, s_.total + size_t{q} * kMaxLanes,
-                     s_.sums + size_t{q} * s_.stride, s_.stride);
+    if (tile_.distance_bias != nullptr) {
+      scores->Store(memory);
+      AddDistanceBias(HeadOf(q), own, position, n, memory);
+      scores->Load(memory);
+    }
+    if (kind_.softcap != 0.0f) Cap(kind_.softcap, scores);
+    scores->Hide(from, to);
+    Softmax(scores, s_.max + q, s_.total + size_t{q} * kMaxLanes, s_.sums + size_t{q} * s_.stride,
+            s_.stride);
   }
 
   // Rows of floats that are not in pages; where they are when they have whole vectors.
@@ -268,13 +303,10 @@ class TileRunner {
 
   // All of a tile's scores: those of no token may become anything.
   template <size_t kTokens>
-  static void Cap(float softcap, float* scores) {
+  static void Cap(float softcap, TileScores<kTokens>* scores) {
     const D d;
     const V cap = hn::Set(d, softcap);
-    for (size_t i = 0; i < kTokens; i += kLanes) {
-      const V x = hn::Div(hn::LoadU(d, scores + i), cap);
-      hn::StoreU(hn::Mul(cap, VecTanh(d, x)), d, scores + i);
-    }
+    for (V& s : scores->v) s = hn::Mul(cap, VecTanh(d, hn::Div(s, cap)));
   }
 
   static void Scale(const float* factors, size_t n, float* x) {

@@ -6,13 +6,13 @@
 #define ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstring>
 
 #include "kernels/cpu/simd/attention_scratch.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
+#include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/kv_page.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,19 +30,29 @@ struct Int8Rows {
   uint32_t n = 0;
   uint32_t n_parts = 0;
   Part parts[kDotTokens];
+  // [n], and the last once more for each token that a block lacks.
   const int8_t* k[kDotTokens];
   const int8_t* v[kDotTokens];
 };
 
-inline void PrefetchBytes(const void* from, size_t bytes) {
+// Into the second cache, which can wait for more lines at once than the first. Inlined, or GCC
+// drops the call of a function that has no other effect.
+HWY_INLINE void PrefetchBytes(const void* from, size_t bytes) {
   constexpr size_t kLineBytes = 64;
   for (size_t i = 0; i < bytes; i += kLineBytes) {
-    hwy::Prefetch(static_cast<const std::byte*>(from) + i);
+    __builtin_prefetch(static_cast<const std::byte*>(from) + i, 0, 2);
   }
 }
 
-// Positions [position, position + n) of at most kDotTokens, all in open int8 pages. Asks for the
-// memory, which is to be there when the tile before has been worked on.
+// Asks for a block's rows, which are to be there when the tile before has been worked on.
+HWY_INLINE void PrefetchRows(const Int8Rows& rows, uint32_t first, size_t dim) {
+  for (uint32_t t = first; t < Min(rows.n, first + kDotBlock); ++t) {
+    PrefetchBytes(rows.k[t], dim);
+    PrefetchBytes(rows.v[t], dim);
+  }
+}
+
+// Positions [position, position + n) of at most kDotTokens, all in open int8 pages.
 inline void FindInt8Rows(const AttentionTile& tile, uint32_t position, uint32_t n, Int8Rows* out) {
   const KvGroup& group = *tile.group;
   const size_t dim = group.head_dim;
@@ -58,12 +68,12 @@ inline void FindInt8Rows(const AttentionTile& tile, uint32_t position, uint32_t 
     const auto* k = reinterpret_cast<const int8_t*>(page.k.values) + slot * dim;
     const auto* v = reinterpret_cast<const int8_t*>(page.v.values) + slot * dim;
     PrefetchBytes(part.k_scales, count * sizeof(float));
-    PrefetchBytes(k, count * dim);
     PrefetchBytes(part.v_scales, count * sizeof(float));
-    PrefetchBytes(v, count * dim);
     out->parts[out->n_parts++] = part;
     for (uint32_t end = t + count; t < end; ++t, k += dim, v += dim) out->k[t] = k, out->v[t] = v;
   }
+  for (uint32_t t = n; t % kDotBlock != 0; ++t)
+    out->k[t] = out->k[n - 1], out->v[t] = out->v[n - 1];
 }
 
 // The scales of a tile's tokens, zeros behind the last.
@@ -120,27 +130,21 @@ inline float QuantizeQuery(const float* x, size_t n, uint32_t quads, int32_t* hi
   return max / kLargest;
 }
 
-// Weights times the scales of their values, as numbers of 16 bits in two planes. Returns their
+// Weights times the scales of their values as numbers of 16 bits in two planes. Returns their
 // factor.
-inline float QuantizeWeights(const Int8Dot& dot, const float* weights, const float* scales,
-                             uint8_t* high, uint8_t* low) {
+HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
+                                 uint8_t* high, uint8_t* low) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint8_t, D> d8;
-  V w[kDotTokens / kLanes];
-  V largest = hn::Zero(d);
-  for (size_t i = 0; i < kDotTokens / kLanes; ++i) {
-    w[i] = hn::Mul(hn::LoadU(d, weights + i * kLanes), hn::LoadU(d, scales + i * kLanes));
-    largest = hn::Max(largest, w[i]);
-  }
-  const float max = hn::ReduceMax(d, largest);
+  const float max = weights.Largest();
   const auto most = static_cast<float>(dot.weight_max);
   const bool nothing = !(max > most / 1e38f);
   const V factor = hn::Set(d, nothing ? 0.0f : most / max);
   const auto rounding = hn::Set(di, dot.weights_signed ? 128 : 0);
   const auto byte = hn::Set(di, 255);
   for (size_t i = 0; i < kDotTokens / kLanes; ++i) {
-    const auto q = hn::NearestInt(hn::Mul(w[i], factor));
+    const auto q = hn::NearestInt(hn::Mul(weights.v[i], factor));
     const auto h = hn::ShiftRight<8>(hn::Add(q, rounding));
     hn::StoreU(hn::DemoteTo(d8, h), d8, high + i * kLanes);
     // The low byte is the same whether it is read as signed or not.

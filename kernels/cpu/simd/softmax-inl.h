@@ -28,30 +28,48 @@ HWY_INLINE void MulRow(float factor, size_t n, float* x) {
   }
 }
 
-// Turns the scores of tokens [begin, end) of kTokens into weights, those outside into 0, and folds
-// them into the running maximum and the totals [kMaxLanes]; totals and `sums` [stride] are brought
-// to the new maximum. begin < end.
+// The scores of a tile's tokens, or their weights.
 template <size_t kTokens>
-HWY_INLINE void Softmax(float* scores, size_t begin, size_t end, float* max, float* totals,
-                        float* sums, size_t stride) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const V lowest = hn::Set(d, -HUGE_VALF);
-  V largest = lowest;
-  const bool whole = begin == 0 && end == kTokens;
-  if (!whole) {
-    for (size_t i = 0; i < kTokens; i += kLanes) {
-      const auto index = hn::Iota(di, static_cast<int32_t>(i));
+struct TileScores {
+  static constexpr size_t kVectors = kTokens / kLanes;
+  V v[kVectors];
+
+  HWY_INLINE void Load(const float* from) {
+    const D d;
+    for (size_t i = 0; i < kVectors; ++i) v[i] = hn::LoadU(d, from + i * kLanes);
+  }
+  HWY_INLINE void Store(float* to) const {
+    const D d;
+    for (size_t i = 0; i < kVectors; ++i) hn::StoreU(v[i], d, to + i * kLanes);
+  }
+  HWY_INLINE float Largest() const {
+    const D d;
+    V largest = v[0];
+    for (size_t i = 1; i < kVectors; ++i) largest = hn::Max(largest, v[i]);
+    return hn::ReduceMax(d, largest);
+  }
+  // Tokens outside [begin, end) get no weight.
+  HWY_INLINE void Hide(size_t begin, size_t end) {
+    if (begin == 0 && end == kTokens) return;
+    const D d;
+    const hn::RebindToSigned<D> di;
+    const V lowest = hn::Set(d, -HUGE_VALF);
+    for (size_t i = 0; i < kVectors; ++i) {
+      const auto index = hn::Iota(di, static_cast<int32_t>(i * kLanes));
       const auto visible = hn::And(hn::Ge(index, hn::Set(di, static_cast<int32_t>(begin))),
                                    hn::Lt(index, hn::Set(di, static_cast<int32_t>(end))));
-      const V s = hn::LoadU(d, scores + i);
-      hn::StoreU(hn::IfThenElse(hn::RebindMask(d, visible), s, lowest), d, scores + i);
+      v[i] = hn::IfThenElse(hn::RebindMask(d, visible), v[i], lowest);
     }
   }
-  for (size_t i = 0; i < kTokens; i += kLanes) {
-    largest = hn::Max(largest, hn::LoadU(d, scores + i));
-  }
-  const float tile_max = hn::ReduceMax(d, largest);
+};
+
+// Turns scores into weights and folds them into the running maximum and the totals [kMaxLanes];
+// totals and `sums` [stride] are brought to the new maximum. Some token is not hidden.
+template <size_t kTokens>
+HWY_INLINE void Softmax(TileScores<kTokens>* scores, float* max, float* totals, float* sums,
+                        size_t stride) {
+  const D d;
+  const float tile_max = scores->Largest();
   if (tile_max > *max) {
     const float correction = ExpF32(*max - tile_max);
     *max = tile_max;
@@ -60,10 +78,9 @@ HWY_INLINE void Softmax(float* scores, size_t begin, size_t end, float* max, flo
   }
   const V shift = hn::Set(d, *max);
   V total = hn::LoadU(d, totals);
-  for (size_t i = 0; i < kTokens; i += kLanes) {
-    const V p = VecExp(d, hn::Sub(hn::LoadU(d, scores + i), shift));
-    hn::StoreU(p, d, scores + i);
-    total = hn::Add(total, p);
+  for (V& s : scores->v) {
+    s = VecExp(d, hn::Sub(s, shift));
+    total = hn::Add(total, s);
   }
   hn::StoreU(total, d, totals);
 }

@@ -1,0 +1,48 @@
+// What the files of Int8Dot with AVX512-VNNI share.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/int8_dot.h"
+
+#define ARN_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
+#define ARN_VNNI_INLINE ARN_VNNI __attribute__((always_inline)) inline
+
+namespace arn::cpu::vnni {
+
+constexpr uint32_t kLanes = 16;        // i32 or f32 of a vector
+constexpr uint32_t kVectorBytes = 64;  // and its bytes
+// vpdpbusd multiplies unsigned by signed bytes: keys have this added, which each sum takes back.
+constexpr int32_t kKeyBias = 128;
+
+ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
+  const uint32_t left = dim - first;
+  const __mmask64 there = left >= kVectorBytes ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
+  return _mm512_maskz_loadu_epi8(there, row + first);
+}
+
+// sum += the products of a's unsigned and b's signed bytes, four to a lane. GCC 12 copies the sum
+// around its own intrinsic of this instruction, which costs the loops a third of their speed.
+ARN_VNNI_INLINE void AddProducts(__m512i a, __m512i b, __m512i* sum) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
+}
+
+// Four bytes in all lanes.
+ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
+  int32_t quad;
+  __builtin_memcpy(&quad, bytes, sizeof(quad));
+  return _mm512_set1_epi32(quad);
+}
+
+// Int8Dot's score_rows and add_value_rows.
+void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+               uint32_t dim, float* out);
+void AddValueRows(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+                  uint32_t dim, size_t stride, float* sums);
+
+}  // namespace arn::cpu::vnni
+#endif

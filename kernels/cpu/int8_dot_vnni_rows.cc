@@ -1,0 +1,210 @@
+// Int8Dot with AVX512-VNNI: tiles that few queries see, multiplied without a copy in between.
+#include "kernels/cpu/int8_dot_vnni.h"
+
+#if defined(__x86_64__)
+
+namespace arn::cpu::vnni {
+namespace {
+
+// The 128-bit parts of four vectors change places: part i of vector j becomes part j of vector i.
+template <typename Vector>
+ARN_VNNI_INLINE void TransposeParts(Vector (&r)[4]) {
+  const __m512i a = _mm512_shuffle_i32x4((__m512i)r[0], (__m512i)r[1], 0x44);
+  const __m512i b = _mm512_shuffle_i32x4((__m512i)r[0], (__m512i)r[1], 0xee);
+  const __m512i c = _mm512_shuffle_i32x4((__m512i)r[2], (__m512i)r[3], 0x44);
+  const __m512i d = _mm512_shuffle_i32x4((__m512i)r[2], (__m512i)r[3], 0xee);
+  r[0] = (Vector)_mm512_shuffle_i32x4(a, c, 0x88);
+  r[1] = (Vector)_mm512_shuffle_i32x4(a, c, 0xdd);
+  r[2] = (Vector)_mm512_shuffle_i32x4(b, d, 0x88);
+  r[3] = (Vector)_mm512_shuffle_i32x4(b, d, 0xdd);
+}
+
+// kWhole: all 64 channels are there.
+template <bool kWhole>
+ARN_VNNI_INLINE __m512i LoadGroup(const int8_t* row, uint32_t channel, uint32_t dim) {
+  return kWhole ? _mm512_loadu_si512(row + channel) : LoadRow(row, channel, dim);
+}
+
+// The sums over channels [channel, channel + 64) of eight tokens.
+template <uint32_t kQueries, bool kWhole>
+ARN_VNNI_INLINE void AddGroup(const int32_t* queries_high, const int32_t* queries_low,
+                              size_t stride, const int8_t* const* rows, uint32_t channel,
+                              uint32_t dim, __m512i (&high)[2][kQueries],
+                              __m512i (&low)[2][kQueries]) {
+  constexpr uint32_t kPartChannels = 16;
+  const __m512i bias = _mm512_set1_epi8(static_cast<char>(kKeyBias));
+  __m512i k[2][4];
+  for (uint32_t j = 0; j < 2; ++j) {
+    for (uint32_t p = 0; p < 4; ++p) {
+      k[j][p] = _mm512_xor_si512(LoadGroup<kWhole>(rows[j + 4 * p], channel, dim), bias);
+    }
+    TransposeParts(k[j]);
+  }
+  for (uint32_t p = 0; p < 4; ++p) {
+    const uint32_t at = channel + p * kPartChannels;
+    if (!kWhole && at >= dim) break;
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      const size_t from = q * stride + at / 4;
+      const __m512i h = _mm512_broadcast_i32x4(
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(queries_high + from)));
+      const __m512i l = _mm512_broadcast_i32x4(
+          _mm_loadu_si128(reinterpret_cast<const __m128i*>(queries_low + from)));
+      for (uint32_t j = 0; j < 2; ++j) {
+        AddProducts(k[j][p], h, &high[j][q]);
+        AddProducts(k[j][p], l, &low[j][q]);
+      }
+    }
+  }
+}
+
+// 16 tokens and kQueries queries. A vector has 16 channels of four tokens, so that one query's
+// sums of a token end in the four lanes of a part; tokens i, i + 4, i + 8 and i + 12 make sums[i],
+// which leaves the tokens in order when lanes are added.
+template <uint32_t kQueries>
+ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
+                                const int8_t* const* rows, uint32_t dim, float* out) {
+  const int32_t* queries_high = queries.high + query * queries.stride;
+  const int32_t* queries_low = queries.low + query * queries.stride;
+  __m512i sums[4][kQueries];
+  for (uint32_t i = 0; i < 4; i += 2) {
+    __m512i high[2][kQueries], low[2][kQueries];
+    for (uint32_t j = 0; j < 2; ++j) {
+      for (uint32_t q = 0; q < kQueries; ++q) high[j][q] = low[j][q] = _mm512_setzero_si512();
+    }
+    uint32_t channel = 0;
+    for (; channel + kVectorBytes <= dim; channel += kVectorBytes) {
+      AddGroup<kQueries, true>(queries_high, queries_low, queries.stride, rows + i, channel, dim,
+                               high, low);
+    }
+    if (channel < dim) {
+      AddGroup<kQueries, false>(queries_high, queries_low, queries.stride, rows + i, channel, dim,
+                                high, low);
+    }
+    for (uint32_t j = 0; j < 2; ++j) {
+      for (uint32_t q = 0; q < kQueries; ++q) {
+        sums[i + j][q] = _mm512_add_epi32(_mm512_slli_epi32(high[j][q], 8), low[j][q]);
+      }
+    }
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    const __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0][q], sums[1][q]),
+                                       _mm512_unpackhi_epi32(sums[0][q], sums[1][q]));
+    const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2][q], sums[3][q]),
+                                       _mm512_unpackhi_epi32(sums[2][q], sums[3][q]));
+    const __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    const uint32_t of_bias = static_cast<uint32_t>(kKeyBias) *
+                             (static_cast<uint32_t>(queries.high_sums[query + q]) * 256 +
+                              static_cast<uint32_t>(queries.low_sums[query + q]));
+    _mm512_storeu_ps(out + size_t{query + q} * kDotTokens,
+                     _mm512_cvtepi32_ps(
+                         _mm512_sub_epi32(sum, _mm512_set1_epi32(static_cast<int32_t>(of_bias)))));
+  }
+}
+
+// Vectors [first, first + kVectors) of the four that a group of 64 channels has: of each part of
+// 16 channels, vector m has the quads of tokens of channels 4 m to 4 m + 3.
+template <uint32_t kQueries, uint32_t kFirst, uint32_t kVectors, bool kWhole>
+ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query, const int8_t* const* rows,
+                              uint32_t n_quads, uint32_t channel, uint32_t dim,
+                              __m512 (&out)[kQueries][4]) {
+  __m512i high[kQueries][kVectors], low[kQueries][kVectors];
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    for (uint32_t m = 0; m < kVectors; ++m) high[q][m] = low[q][m] = _mm512_setzero_si512();
+  }
+  const uint8_t* from_high = weights.high + size_t{query} * kDotTokens;
+  const uint8_t* from_low = weights.low + size_t{query} * kDotTokens;
+  for (uint32_t i = 0; i < n_quads; ++i) {
+    __m512i r[4];
+    for (uint32_t t = 0; t < 4; ++t) r[t] = LoadGroup<kWhole>(rows[4 * i + t], channel, dim);
+    __m512i v[kVectors];
+    for (uint32_t m = 0; m < kVectors; m += 2) {
+      const bool upper = kFirst + m >= 2;
+      const __m512i a = upper ? _mm512_unpackhi_epi8(r[0], r[1]) : _mm512_unpacklo_epi8(r[0], r[1]);
+      const __m512i b = upper ? _mm512_unpackhi_epi8(r[2], r[3]) : _mm512_unpacklo_epi8(r[2], r[3]);
+      v[m] = _mm512_unpacklo_epi16(a, b);
+      v[m + 1] = _mm512_unpackhi_epi16(a, b);
+    }
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      const __m512i h = Quad(from_high + q * kDotTokens + 4 * i);
+      const __m512i l = Quad(from_low + q * kDotTokens + 4 * i);
+      for (uint32_t m = 0; m < kVectors; ++m) {
+        AddProducts(h, v[m], &high[q][m]);
+        AddProducts(l, v[m], &low[q][m]);
+      }
+    }
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    for (uint32_t m = 0; m < kVectors; ++m) {
+      out[q][kFirst + m] =
+          _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high[q][m], 8), low[q][m]));
+    }
+  }
+}
+
+// Channels [channel, channel + 64), or as many of them as there are.
+template <uint32_t kQueries, bool kWhole>
+ARN_VNNI_INLINE void AddChannels(const DotWeights& weights, uint32_t query,
+                                 const int8_t* const* rows, uint32_t n_quads, uint32_t channel,
+                                 uint32_t dim, size_t stride, float* sums) {
+  __m512 sum[kQueries][4];
+  // As many sums as stay in registers.
+  if constexpr (kQueries <= 2) {
+    SumQuads<kQueries, 0, 4, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
+  } else {
+    SumQuads<kQueries, 0, 2, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
+    SumQuads<kQueries, 2, 2, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
+  }
+  for (uint32_t q = 0; q < kQueries; ++q) {
+    TransposeParts(sum[q]);
+    const __m512 factor = _mm512_set1_ps(weights.factors[query + q]);
+    float* to = sums + (query + q) * stride + channel;
+    for (uint32_t p = 0; p < 4; ++p, to += kLanes) {
+      if (!kWhole && channel + p * kLanes >= dim) break;
+      _mm512_storeu_ps(to, _mm512_fmadd_ps(sum[q][p], factor, _mm512_loadu_ps(to)));
+    }
+  }
+}
+
+template <uint32_t kQueries>
+ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query,
+                                const int8_t* const* rows, uint32_t n_quads, uint32_t dim,
+                                size_t stride, float* sums) {
+  uint32_t channel = 0;
+  for (; channel + kVectorBytes <= dim; channel += kVectorBytes) {
+    AddChannels<kQueries, true>(weights, query, rows, n_quads, channel, dim, stride, sums);
+  }
+  if (channel < dim) {
+    AddChannels<kQueries, false>(weights, query, rows, n_quads, channel, dim, stride, sums);
+  }
+}
+
+}  // namespace
+
+ARN_VNNI void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+                        uint32_t dim, float* out) {
+  for (uint32_t block = 0; block < n_blocks; ++block, rows += kDotBlock, out += kDotBlock) {
+    uint32_t q = 0;
+    for (; q + 4 <= queries.n; q += 4) ScoreBlock<4>(queries, q, rows, dim, out);
+    switch (queries.n - q) {
+      case 3: ScoreBlock<3>(queries, q, rows, dim, out); break;
+      case 2: ScoreBlock<2>(queries, q, rows, dim, out); break;
+      case 1: ScoreBlock<1>(queries, q, rows, dim, out); break;
+      default: break;
+    }
+  }
+}
+
+ARN_VNNI void AddValueRows(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+                           uint32_t dim, size_t stride, float* sums) {
+  uint32_t q = 0;
+  for (; q + 4 <= weights.n; q += 4) AddQueries<4>(weights, q, rows, n_quads, dim, stride, sums);
+  switch (weights.n - q) {
+    case 3: return AddQueries<3>(weights, q, rows, n_quads, dim, stride, sums);
+    case 2: return AddQueries<2>(weights, q, rows, n_quads, dim, stride, sums);
+    case 1: return AddQueries<1>(weights, q, rows, n_quads, dim, stride, sums);
+    default: return;
+  }
+}
+
+}  // namespace arn::cpu::vnni
+#endif
