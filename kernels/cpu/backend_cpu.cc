@@ -69,11 +69,14 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   StepClock clock(args.step_ns);
-  for (const Step& step : StepsOf(*s.program, args.is_source)) {
+  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    cpu::RunStep(s, step, args);
+    // A prompt computes longer on a matrix than it takes to come.
+    if (decodes) cpu::AskAhead(s, steps.subspan(i + 1, steps.size() - i - 1));
+    cpu::RunStep(s, steps[i], args);
     clock.Next();
   }
   return Status::kOk;

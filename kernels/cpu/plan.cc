@@ -10,8 +10,6 @@
 namespace arn::cpu {
 namespace {
 
-constexpr uint32_t kMaxThreads = 256;
-
 // With blocks of 32 the number of planes does not change the bytes (kernels/weight.h).
 bool SameBytes(WeightLayout a, WeightLayout b) {
   a.planes = b.planes = 0;

@@ -31,6 +31,10 @@ struct State {
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out);
 
+// The threads that have nothing to do ask for the weights that the first product among `steps`
+// reads.
+void AskAhead(const State& state, Span<const Step> steps);
+
 // kConv and kScan over all rows of a run.
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);

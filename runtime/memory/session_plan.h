@@ -7,6 +7,7 @@
 #include "kernels/backend.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
+#include "platform/os/team.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
 #include "runtime/model/model.h"
@@ -56,7 +57,6 @@ inline constexpr uint32_t kDefaultKvGroupSize = 32;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kMinKvPageTokens = 8;
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
-inline constexpr uint32_t kMaxThreads = 256;
 inline constexpr uint32_t kMaxSequences = 1024;
 // Bytes of stop strings that a session can hold back.
 inline constexpr uint32_t kMaxStopBytes = 256;

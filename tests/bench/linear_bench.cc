@@ -6,8 +6,6 @@
 //                [--accumulate 0] [--repeat 9] OUTxIN...
 //
 // Every product of a run has a matrix of its own, so that weights come from memory.
-#include <pthreadpool.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -19,6 +17,7 @@
 
 #include "fast_matrix.h"
 #include "kernels/cpu/backend_cpu.h"
+#include "platform/os/team.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -64,8 +63,9 @@ void ReadLoop(const std::byte* from, size_t bytes) {
 
 class Machine {
  public:
-  explicit Machine(uint32_t n_threads) : pool_(pthreadpool_create(n_threads)), n_(n_threads) {}
-  ~Machine() { pthreadpool_destroy(pool_); }
+  explicit Machine(uint32_t n_threads) : n_(n_threads) { ok_ = team_.Start(n_threads); }
+  ~Machine() { team_.Stop(); }
+  bool ok() const { return ok_; }
   // Operations a second (a multiplication and an addition are two).
   double Operations(bool is_integer) {
     const double start = Now();
@@ -83,11 +83,12 @@ class Machine {
  private:
   template <typename Body>
   void Each(const Body& body) {
-    pthreadpool_parallelize_1d(
-        pool_, [](void* context, size_t i) { (*static_cast<const Body*>(context))(i); },
-        const_cast<Body*>(&body), n_, 0);
+    team_.Run(
+        n_, [](void* context, uint32_t, size_t i) { (*static_cast<const Body*>(context))(i); },
+        const_cast<Body*>(&body));
   }
-  pthreadpool_t pool_;
+  Team team_;
+  bool ok_ = false;
   uint32_t n_;
   AlignedBytes bytes_{size_t{256} << 20};
 };

@@ -1,5 +1,5 @@
-// After load(), the CPU backend allocates nothing: not by itself, not through XNNPACK, pthreadpool
-// or cpuinfo. malloc and its relatives are replaced in this program by ones that count.
+// After load(), the CPU backend allocates nothing: not by itself, not through XNNPACK or
+// cpuinfo. malloc and its relatives are replaced in this program by ones that count.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,0 +1,203 @@
+#include "platform/os/team.h"
+
+#include "platform/base/arith.h"
+#include "platform/os/clock.h"
+
+namespace arn {
+namespace {
+
+// How long a thread without work looks for some before it sleeps. Longer than what a decoding step
+// does on one thread alone, and short enough to cost no battery between two requests.
+constexpr uint64_t kSpinNs = 25 * 1000;
+// And who waits for the last pieces, before it does. Asleep it leaves its CPU to the very thread
+// that it waits for, should that have been put off another one.
+constexpr uint64_t kAwaitNs = 15 * 1000;
+// Looks between two looks at the clock.
+constexpr uint32_t kLooks = 64;
+// Of what comes next: about half of a second cache.
+constexpr uint64_t kAheadBytes = 384 * 1024;
+constexpr size_t kLineBytes = 64;
+constexpr size_t kLinesAtOnce = 8;
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  asm volatile("yield");
+#endif
+}
+
+// Whether `condition` came true within `ns`.
+template <typename Condition>
+bool SpinUntil(uint64_t ns, const Condition& condition) {
+  const uint64_t start = MonotonicNs();
+  do {
+    for (uint32_t i = 0; i < kLooks; ++i) {
+      if (condition()) return true;
+      Pause();
+    }
+  } while (MonotonicNs() - start < ns);
+  return false;
+}
+
+}  // namespace
+
+bool Team::Start(uint32_t n_threads) {
+  in_use_.store(n_threads, std::memory_order_relaxed);
+  for (uint32_t thread = 1; thread < n_threads; ++thread) {
+    Worker& worker = workers_[n_workers_];
+    worker.team = this;
+    worker.thread = thread;
+    if (pthread_create(&worker.handle, nullptr, WorkerMain, &worker) != 0) return false;
+    ++n_workers_;
+  }
+  return true;
+}
+
+void Team::Stop() {
+  pthread_mutex_lock(&mutex_);
+  stops_.store(true);
+  pthread_cond_broadcast(&wake_);
+  pthread_mutex_unlock(&mutex_);
+  for (; n_workers_ > 0; --n_workers_) pthread_join(workers_[n_workers_ - 1].handle, nullptr);
+}
+
+void Team::Use(uint32_t n_threads) {
+  if (n_threads == count()) return;
+  // Those that take part again may sleep uncounted.
+  pthread_mutex_lock(&mutex_);
+  in_use_.store(n_threads, std::memory_order_relaxed);
+  pthread_cond_broadcast(&wake_);
+  pthread_mutex_unlock(&mutex_);
+}
+
+void Team::Run(size_t n, Body body, void* context) {
+  if (count() == 1 || n <= 1) {
+    for (size_t i = 0; i < n; ++i) body(context, 0, i);
+    return;
+  }
+  body_.store(body, std::memory_order_relaxed);
+  context_.store(context, std::memory_order_relaxed);
+  n_.store(n, std::memory_order_relaxed);
+  const uint32_t n_parts = Min(count(), kMaxParts);
+  n_parts_.store(n_parts, std::memory_order_relaxed);
+  unfinished_.store(n, std::memory_order_relaxed);
+  const uint32_t run = runs_.load(std::memory_order_relaxed) + 1;
+  for (uint32_t p = 0; p < n_parts; ++p) {
+    const uint64_t pieces = n * (p + 1) / n_parts - n * p / n_parts;
+    parts_[p].left.store(uint64_t{run} << 32 | pieces, std::memory_order_release);
+  }
+  // In one order with sleepers_: a thread that goes to sleep sees this, or it is seen.
+  runs_.store(run, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) {
+    pthread_mutex_lock(&mutex_);
+    pthread_cond_broadcast(&wake_);
+    pthread_mutex_unlock(&mutex_);
+  }
+  Work(0);
+  AwaitLastPieces();
+}
+
+void Team::AwaitLastPieces() {
+  auto all_done = [&] { return unfinished_.load(std::memory_order_seq_cst) == 0; };
+  if (SpinUntil(kAwaitNs, all_done)) return;
+  pthread_mutex_lock(&mutex_);
+  // In one order with unfinished_: who does the last piece sees this, or its end is seen here.
+  is_awaited_.store(true, std::memory_order_seq_cst);
+  while (!all_done()) pthread_cond_wait(&finished_, &mutex_);
+  is_awaited_.store(false, std::memory_order_relaxed);
+  pthread_mutex_unlock(&mutex_);
+}
+
+bool Team::Claim(uint32_t part, size_t* piece) {
+  std::atomic<uint64_t>& left = parts_[part].left;
+  uint64_t was = left.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(was) != 0) {
+    if (!left.compare_exchange_weak(was, was - 1, std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
+      continue;
+    }
+    const size_t n = n_.load(std::memory_order_relaxed);
+    const uint32_t n_parts = n_parts_.load(std::memory_order_relaxed);
+    *piece = n * (part + 1) / n_parts - static_cast<uint32_t>(was);
+    return true;
+  }
+  return false;
+}
+
+void Team::Work(uint32_t thread) {
+  for (uint32_t i = 0; i < kMaxParts; ++i) {
+    const uint32_t part = (thread + i) % kMaxParts;
+    size_t piece;
+    while (Claim(part, &piece)) {
+      body_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), thread,
+                                            piece);
+      const bool is_last = unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1;
+      if (is_last && is_awaited_.load(std::memory_order_seq_cst)) {
+        pthread_mutex_lock(&mutex_);
+        pthread_cond_signal(&finished_);
+        pthread_mutex_unlock(&mutex_);
+      }
+    }
+  }
+}
+
+void Team::SetAhead(const std::byte* data, uint64_t bytes) {
+  ahead_bytes_.store(0, std::memory_order_relaxed);
+  ahead_.store(data, std::memory_order_release);
+  ahead_bytes_.store(bytes, std::memory_order_release);
+}
+
+void Team::PrefetchAhead(Worker* worker) {
+  const uint64_t bytes = ahead_bytes_.load(std::memory_order_acquire);
+  const std::byte* data = ahead_.load(std::memory_order_acquire);
+  if (bytes == 0) return;
+  const uint64_t n = count();
+  const uint64_t begin = bytes * worker->thread / n;
+  const uint64_t end = Min(bytes * (worker->thread + 1) / n, begin + kAheadBytes);
+  if (worker->ahead != data) {
+    worker->ahead = data;
+    worker->ahead_at = begin;
+  }
+  // Should another be named meanwhile, what is asked for is of no use, and no harm.
+  while (worker->ahead_at < end && !IsWanted(*worker)) {
+    for (size_t i = 0; i < kLinesAtOnce; ++i, worker->ahead_at += kLineBytes) {
+      __builtin_prefetch(data + worker->ahead_at, 0, 2);
+    }
+  }
+}
+
+void Team::Serve(Worker* worker) {
+  while (!stops_.load(std::memory_order_relaxed)) {
+    if (worker->thread < count()) {
+      worker->seen = runs_.load(std::memory_order_acquire);
+      Work(worker->thread);
+      PrefetchAhead(worker);
+    }
+    const bool goes_on = SpinUntil(
+        kSpinNs, [&] { return IsWanted(*worker) || stops_.load(std::memory_order_relaxed); });
+    if (!goes_on) Sleep(*worker);
+  }
+}
+
+void Team::Sleep(const Worker& worker) {
+  pthread_mutex_lock(&mutex_);
+  while (!stops_.load()) {
+    // Who does not take part is not counted, or every run would call it.
+    const bool counts = worker.thread < count();
+    if (counts) sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    const bool is_wanted = IsWanted(worker);
+    if (!is_wanted) pthread_cond_wait(&wake_, &mutex_);
+    if (counts) sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+    if (is_wanted) break;
+  }
+  pthread_mutex_unlock(&mutex_);
+}
+
+void* Team::WorkerMain(void* worker) {
+  auto* self = static_cast<Worker*>(worker);
+  self->team->Serve(self);
+  return nullptr;
+}
+
+}  // namespace arn
