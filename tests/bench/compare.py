@@ -190,7 +190,7 @@ def parse():
   what = parser.add_mutually_exclusive_group(required=True)
   what.add_argument("--table", metavar="DIR")
   what.add_argument("--pair", nargs=3, action="append", metavar=("NAME", "BUNDLE", "GGUF"))
-  what.add_argument("--from-json", metavar="FILE")
+  what.add_argument("--from-json", nargs="+", metavar="FILE")
   parser.add_argument("--cold-start", action="store_true")
   parser.add_argument("--oversubscribe", action="store_true")
   parser.add_argument("--json", metavar="FILE")
@@ -231,8 +231,11 @@ def main():
     comparison.oversubscribe()
     return
   if options.from_json:
-    with open(options.from_json) as f:
-      result = json.load(f)
+    results = []
+    for path in options.from_json:
+      with open(path) as f:
+        results.append(json.load(f))
+    result = report.merged(results)
     print(report.markdown(result))
   else:
     result = comparison.measure()

@@ -18,10 +18,14 @@ def least_ns(work, limits):
                  + step["float_ops"] / limits["float_gop_per_s"]) for step in work)
 
 
+WEIGHTS = ("bf16", "int4", "int8")
+
+
 def line(row, limits):
-  """One row of the table."""
+  """One row of the table; `limits`: the report's, where the row has none of its own."""
   mark = "" if row["undisturbed"] else " *"
   target = f"{row['target']:.2f}" if row.get("target") else "-"
+  limits = row.get("limits", limits)
   limit = f"{least_ns(row['work'], limits) * row['ours'] / 1e9:.0%}"
   linear = [step for step in row["work"] if step["op"] == "linear"]
   if row["test"].startswith("prefill") and linear:
@@ -33,13 +37,34 @@ def line(row, limits):
           f"{target} | {limit} |")
 
 
+def merged(reports):
+  """One report of several that were measured one after another on one machine. A row keeps the
+  limits of its own report: memory is not equally fast at all times."""
+  first = reports[0]
+  for name in ("cpu", "threads", "peer", "peer_factors"):
+    for other in reports[1:]:
+      if other[name] != first[name]:
+        raise SystemExit(f"these were not measured alike: {name} is {first[name]} in one and "
+                         f"{other[name]} in another")
+  rows = [{"limits": r["limits"], **row} for r in reports for row in r["rows"]]
+  best = {name: max(r["limits"][name] for r in reports) for name in first["limits"]}
+  return {**first, "limits": best, "rounds": max(r["rounds"] for r in reports),
+          "date": max(r["date"] for r in reports), "rows": sorted(rows, key=_order)}
+
+
+def _order(row):
+  """Geometries as they come in the document, then weights, then tests by depth."""
+  return (row["geometry"] != "135M", row["geometry"], -WEIGHTS.index(row["weights"].split("/")[0]),
+          row["depth"], row["test"].startswith("decode"))
+
+
 def notes(report):
   limits = report["limits"]
   lines = [
-      f"{report['date']}, {report['cpu']}, {report['threads']} threads; medians of "
+      f"{report['date']}, {report['cpu']}, {report['threads']} threads; medians of at most "
       f"{report['rounds']} rounds, the two programs in turn. llama.cpp: {report['peer']}.",
       "",
-      f"Limits measured in the same run: reads {limits['read_gb_per_s']:.1f} GB/s, "
+      f"Limits measured with the rows, the best: reads {limits['read_gb_per_s']:.1f} GB/s, "
       f"{limits['integer_instruction']} {limits['integer_gop_per_s']:.0f} GOP/s, "
       f"{limits['float_instruction']} {limits['float_gop_per_s']:.0f} GFLOP/s. The last column is "
       "the time that our steps would take at them, over the time that they took.",

@@ -45,6 +45,23 @@ class ReportTest(unittest.TestCase):
     line = report.line(row(undisturbed=False, peer_factor=2), LIMITS)
     self.assertIn("| 4.50 * | 2.25 |", line)
 
+  def test_merged_rows_are_in_order_and_keep_their_limits(self):
+    faster = {**LIMITS, "read_gb_per_s": 40.0}
+    deep = {**whole([row("decode 128 @ 8192", 8192), row("decode 128")]), "limits": faster}
+    one = {**whole([row(geometry="1B"), row(weights="int4/Q4_0")]), "rounds": 1}
+    found = report.merged([one, deep])
+    self.assertEqual([(r["geometry"], r["weights"], r["test"]) for r in found["rows"]],
+                     [("135M", "int8/Q8_0", "decode 128"), ("135M", "int8/Q8_0", "decode 128 @ 8192"),
+                      ("135M", "int4/Q4_0", "prefill 512"), ("1B", "int8/Q8_0", "prefill 512")])
+    self.assertEqual(found["rows"][0]["limits"], faster)
+    self.assertEqual(found["rows"][2]["limits"], LIMITS)
+    self.assertEqual((found["rounds"], found["limits"]["read_gb_per_s"]), (3, 40.0))
+    self.assertIn("| 20% |", report.line(found["rows"][0], LIMITS))
+
+  def test_reports_of_different_machines_are_not_merged(self):
+    with self.assertRaisesRegex(SystemExit, "cpu is a CPU in one and another in another"):
+      report.merged([whole([row()]), {**whole([row()]), "cpu": "another"}])
+
   def test_document_changes_between_the_marks_alone(self):
     with tempfile.TemporaryDirectory() as folder:
       document, picture = os.path.join(folder, "a.md"), os.path.join(folder, "a.svg")
