@@ -32,14 +32,15 @@ void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffe
 }
 
 // As few windows as the device's bindings allow.
-Status PlanWindows(uint64_t kv_bytes, const Device& device, KvWindows* out, Diag* diag) {
-  *out = KvWindows();
+Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* diag) {
   if (kv_bytes <= device.max_binding_bytes()) return Status::kOk;
-  for (out->shift = 31; uint64_t{sizeof(uint32_t)} << out->shift > device.max_binding_bytes();) {
-    --out->shift;
+  for (out->window_shift = 31;
+       uint64_t{sizeof(uint32_t)} << out->window_shift > device.max_binding_bytes();) {
+    --out->window_shift;
   }
-  out->n = static_cast<uint32_t>(CeilDiv(kv_bytes, uint64_t{sizeof(uint32_t)} << out->shift));
-  if (out->n <= kKvWindows) return Status::kOk;
+  out->n_windows =
+      static_cast<uint32_t>(CeilDiv(kv_bytes, uint64_t{sizeof(uint32_t)} << out->window_shift));
+  if (out->n_windows <= kKvWindows) return Status::kOk;
   return diag->Fail(Status::kUnsupported,
                     "Vulkan: %s shows %llu bytes of a buffer at once, the KV pages take %llu",
                     device.name(), static_cast<unsigned long long>(device.max_binding_bytes()),
@@ -59,7 +60,8 @@ Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
   ARN_TRY(create(BufferUse::kToHost, bytes.logits, &s.logits));
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
-  return PlanWindows(s.kv.bytes, s.device, &s.windows, diag);
+  s.traits.subgroup_size = s.device.subgroup_size();
+  return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 
 Status CreateCommands(State* state, Diag* diag) {

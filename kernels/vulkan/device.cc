@@ -196,6 +196,7 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
   api_.GetPhysicalDeviceProperties2(physical_, &properties);
   constexpr VkSubgroupFeatureFlags kNeeded =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  subgroup_size_ = subgroup.subgroupSize;
   uses_subgroups_ = !choice.avoid_subgroups && subgroup.subgroupSize >= 4 &&
                     (subgroup.supportedOperations & kNeeded) == kNeeded &&
                     (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;

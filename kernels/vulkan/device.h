@@ -44,6 +44,8 @@ class Device {
   uint32_t queue_family() const { return family_; }
   const char* name() const { return properties_.deviceName; }
   bool uses_subgroups() const { return uses_subgroups_; }
+  // Invocations of a subgroup; 0 when they are not used.
+  uint32_t subgroup_size() const { return uses_subgroups_ ? subgroup_size_ : 0; }
   bool uses_dot() const { return uses_dot_; }
   bool is_unified() const { return is_unified_; }
   uint64_t max_binding_bytes() const { return properties_.limits.maxStorageBufferRange; }
@@ -67,6 +69,7 @@ class Device {
   uint32_t family_ = 0;
   VkPhysicalDeviceProperties properties_ = {};
   VkPhysicalDeviceMemoryProperties memory_ = {};
+  uint32_t subgroup_size_ = 0;
   bool uses_subgroups_ = false, uses_dot_ = false, is_unified_ = false;
   VkAllocationCallbacks callbacks_ = {};
   DriverAllocations allocations_;

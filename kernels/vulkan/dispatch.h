@@ -13,6 +13,7 @@ namespace arn::vulkan {
 
 // Constants 0 to 31 are a shader's own, those from 32 on describe KV pages (shaders/kv.glsl).
 inline constexpr uint32_t kConstantCount = 54;
+inline constexpr uint32_t kOneSubgroup = 31;  // shaders/common.glsl
 inline constexpr uint32_t kFirstKvConstant = 32;
 inline constexpr uint32_t kMaxPushWords = 32;  // 128 bytes, which every device has
 inline constexpr uint32_t kBindings = 10;      // shaders/common.glsl

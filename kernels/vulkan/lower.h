@@ -17,18 +17,19 @@ struct Workspace {
   Slice normed;     // kActivations: what the head multiplies
 };
 
-// Where the KV region lies in its windows.
-struct KvWindows {
-  uint32_t n = 1;
-  uint32_t shift = 31;  // words of a window, as a power of two
+// What of the device decides how the program is lowered, but not into how many dispatches.
+struct Traits {
+  uint32_t n_windows = 1;      // on the KV region
+  uint32_t window_shift = 31;  // words of a window, as a power of two
+  uint32_t subgroup_size = 0;  // 0: there are none
 };
 
 class Lowering {
  public:
   // weights: those of the program, then its ropes'; empty: where they lie is of no interest yet.
   Lowering(const Program& program, Span<const DeviceWeight> weights, const Workspace& workspace,
-           const KvWindows& windows)
-      : program_(program), weights_(weights), workspace_(workspace), windows_(windows) {}
+           const Traits& traits)
+      : program_(program), weights_(weights), workspace_(workspace), traits_(traits) {}
 
   // kUnsupported with what it is, when a step is one that this backend has no shaders for. Does
   // nothing else but call the sink.
@@ -72,7 +73,7 @@ class Lowering {
   const Program& program_;
   Span<const DeviceWeight> weights_;
   const Workspace& workspace_;
-  const KvWindows windows_;
+  const Traits traits_;
   DispatchSink* sink_ = nullptr;
   Diag* diag_ = nullptr;
 };

@@ -17,8 +17,8 @@ uint32_t Words(uint64_t bytes) { return static_cast<uint32_t>(bytes / sizeof(uin
 
 void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   uint32_t* c = d->constants + kFirstKvConstant;
-  *c++ = windows_.n;
-  *c++ = windows_.shift;
+  *c++ = traits_.n_windows;
+  *c++ = traits_.window_shift;
   *c++ = static_cast<uint32_t>(group.k_type);
   *c++ = static_cast<uint32_t>(group.v_type);
   *c++ = group.head_dim;

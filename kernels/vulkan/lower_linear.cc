@@ -71,6 +71,11 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
   d.constants[3] = product.is_logits ? 1 : 0;
   d.row_tile = is_tiled ? kTile : kernel == Mode::kFew ? kFewRowTile : 1;
   if (!is_tiled) {
+    const uint32_t lanes = traits_.subgroup_size;
+    if (lanes >= 8 && lanes <= 128) {
+      d.constants[0] = lanes;
+      d.constants[kOneSubgroup] = 1;
+    }
     d.constants[4] = d.row_tile;
     d.constants[5] = kOutTile;
     if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;

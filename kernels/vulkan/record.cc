@@ -117,10 +117,11 @@ class Recorder final : public DispatchSink {
     VkDescriptorBufferInfo buffers[kBindings];
     buffers[0] = {s_.run.handle, 0, s_.run.bytes};
     for (uint32_t i = 0; i < 5; ++i) buffers[1 + i] = Shown(dispatch.places[i]);
-    const uint64_t window = uint64_t{sizeof(uint32_t)} << s_.windows.shift;
+    const uint64_t window = uint64_t{sizeof(uint32_t)} << s_.traits.window_shift;
     for (uint32_t i = 0; i < kKvWindows; ++i) {
-      const uint64_t first = i < s_.windows.n ? i * window : 0;
-      const uint64_t bytes = s_.windows.n == 1 ? s_.kv.bytes : Min(window, s_.kv.bytes - first);
+      const uint64_t first = i < s_.traits.n_windows ? i * window : 0;
+      const uint64_t bytes =
+          s_.traits.n_windows == 1 ? s_.kv.bytes : Min(window, s_.kv.bytes - first);
       buffers[6 + i] = {s_.kv.handle, first, bytes};
     }
     VkWriteDescriptorSet write = {};
@@ -177,7 +178,7 @@ Status Record(State* state, Span<PipelineEntry> pipelines, Diag* diag) {
   ARN_VK(api, CreateDescriptorPool(s.device.handle(), &info, s.device.callbacks(), &s.descriptors),
          diag);
   Recorder recorder(state, diag);
-  Lowering lowering(*s.program, s.weights, s.workspace, s.windows);
+  Lowering lowering(*s.program, s.weights, s.workspace, s.traits);
   ARN_TRY(lowering.Run(&recorder, diag));
   return recorder.EndSegment();
 }

@@ -59,7 +59,7 @@ struct State {
   Span<Segment> segments;
   Span<Buffer> blocks;  // of weights
   Buffer activations, kv, logits, run, grid_words;
-  KvWindows windows;
+  Traits traits;
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};

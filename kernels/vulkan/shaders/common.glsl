@@ -12,6 +12,8 @@
 // Constant 0 is the workgroup's width; the others are each shader's own, or those of kv.glsl.
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint WIDTH = 64;
+// 1: the workgroup is one subgroup. Known beforehand, so that no barrier is left.
+layout(constant_id = 31) const uint ONE_SUBGROUP = 0;
 
 layout(set = 0, binding = 0) readonly buffer RunBlock { uint run[]; };
 
@@ -34,7 +36,7 @@ uint sequence_at(uint sequence) { return run[kRunSequences] + sequence * run[kRu
 #define ARN_REDUCE(NAME, TYPE, SHARED, SUBGROUP_OP, OP)                       \
   TYPE NAME(TYPE x) {                                                         \
     x = SUBGROUP_OP(x);                                                       \
-    if (gl_NumSubgroups > 1) {                                                \
+    if (ONE_SUBGROUP == 0 && gl_NumSubgroups > 1) {                                                \
       barrier();                                                              \
       if (subgroupElect()) SHARED[gl_SubgroupID] = x;                         \
       barrier();                                                              \
