@@ -16,6 +16,8 @@ struct BackendOptions {
   // Including the calling thread; of runs with one token of each sequence, and of all others.
   uint32_t n_threads = 1;
   uint32_t n_prefill_threads = 1;
+  // Of backends with devices to choose from: a number, or a part of a name; null: the best one.
+  const char* device = nullptr;
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
   }
@@ -24,9 +26,10 @@ struct BackendOptions {
 // What a backend's plan() placed. Made by plan(), handed back unchanged to load(); only the backend
 // knows what each slice is.
 struct BackendPlan {
-  static constexpr uint32_t kMaxSlices = 8;
+  static constexpr uint32_t kMaxSlices = 12;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout is not this CPU's
+  uint64_t device_bytes = 0;  // buffers on a device, none of which lie in the session's block
 };
 
 // Rows [first_row, first_row + n_rows) of a run: consecutive tokens of one sequence.
@@ -92,7 +95,8 @@ struct Backend {
   // Ends threads and releases what is not in `memory`. Null is allowed.
   void (*unload)(void* state);
   // The pages are used where Region::kKv lies in `memory`, and nowhere else: its contents may be
-  // exchanged between two runs.
+  // exchanged between two runs. False: Region::kKv and Region::kActivations lie on a device, and
+  // `memory` need not have anything behind them.
   bool kv_in_memory = false;
 };
 

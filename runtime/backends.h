@@ -12,6 +12,7 @@ namespace arn {
 enum class BackendId : uint32_t {
   kCpu = 0,
   kReference = 1,
+  kVulkan = 2,
 };
 
 // Null when there is none of that number in this build.

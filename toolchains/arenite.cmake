@@ -112,8 +112,10 @@ add_custom_target(arn_thread_tests)
 
 # arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
 #
-# A GoogleTest program; each of its cases becomes a test of ctest. The cases are listed when ctest
-# runs, not when the program is linked, so that a cross build needs its emulator only then.
+# A GoogleTest program; each of its cases becomes a test of ctest. Those with Vulkan in their names
+# run on lavapipe, if it is there, with the validation layer: any message of it fails them. The
+# cases are listed when ctest runs, not when the program is linked, so that a cross build needs its
+# emulator only then.
 function(arn_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;LABELS;ARGS")
   if(NOT arg_TIMEOUT)
@@ -134,6 +136,11 @@ function(arn_add_test name)
   file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT [[
 foreach(test IN LISTS @name@_TESTS)
   set_tests_properties("${test}" PROPERTIES LABELS "@arg_LABELS@")
+  if(test MATCHES "Vulkan")
+    set_tests_properties("${test}" PROPERTIES
+      ENVIRONMENT "@ARENITE_VULKAN_TEST_ENVIRONMENT@"
+      FAIL_REGULAR_EXPRESSION "Validation (Error|Warning|Performance)|VUID-|SYNC-HAZARD")
+  endif()
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")

@@ -15,6 +15,11 @@ usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--
   --from DIR       look for the archives of deps.lock in DIR before going to the network
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
+Vulkan's headers, glslc and spirv-val, which build its shaders, and lavapipe, the loader and the
+validation layer, which test them, are unpacked from Debian's packages into .deps/vulkan-tools,
+unless they are installed. Where there are no such packages they have to be installed: without glslc
+the Vulkan backend is left out.
+
 Each archive is taken from the first place that has it: DIR, Debian's sources through apt, the
 upstream git repository. Nothing is written outside the checkout, except for the packages that
 --install* asks for.
@@ -118,6 +123,8 @@ write_apt_sources() {
   mkdir -p "$apt_dir/sources" "$apt_dir/lists/partial" "$apt_dir/cache/archives/partial"
   # testing: it keeps a version for a while after sid has moved on.
   printf '%s\n' "Types: deb-src" "URIs: $uri" "Suites: bookworm trixie testing sid" \
+    "Components: main" "Signed-By: $signed" "" \
+    "Types: deb" "URIs: $uri" "Suites: $(. /etc/os-release && printf '%s' "$VERSION_CODENAME")" \
     "Components: main" "Signed-By: $signed" >"$apt_dir/sources/debian.sources"
 }
 
@@ -247,6 +254,63 @@ build_flatc() {
   printf '%s\n' "$want" >"$stamp"
 }
 
+# ---- programs for Vulkan, from Debian's packages -------------------------------------------------
+
+readonly vulkan_packages=(glslc spirv-tools libvulkan-dev libvulkan1 mesa-vulkan-drivers
+  vulkan-validationlayers)
+
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true) == installed ]]
+}
+
+# unpack_debs FOLDER PACKAGE...: the packages, and what they need and this machine has not, without
+# installing anything. apt checks them against the mirror's signature.
+unpack_debs() {
+  local folder=$1 uri file package
+  shift
+  prepare_apt || return 1
+  rm -rf "$folder" "$apt_dir/debs"
+  mkdir -p "$folder" "$apt_dir/debs"
+  while read -r uri file _; do
+    package=${file%%_*}
+    # An installed package that apt would bring up to date serves as it is.
+    ! is_installed "$package" || continue
+    (cd "$apt_dir/debs" && private_apt download "$package") >>"$apt_dir/download.log" 2>&1 ||
+      return 1
+  done < <(private_apt -y --no-install-recommends --print-uris install "$@" 2>/dev/null |
+    grep "^'")
+  for file in "$apt_dir"/debs/*.deb; do
+    [[ -f $file ]] || return 1
+    dpkg -x "$file" "$folder"
+  done
+}
+
+get_vulkan_tools() {
+  local folder="$deps/vulkan-tools" missing=() p
+  if ! command -v dpkg >/dev/null; then
+    say "Vulkan's tools: those of this machine, if it has them"
+    return
+  fi
+  for p in "${vulkan_packages[@]}"; do
+    is_installed "$p" || missing+=("$p")
+  done
+  if ((${#missing[@]} == 0)); then
+    say "Vulkan's tools: installed"
+  elif [[ -f $folder/.arenite-stamp && $(<"$folder/.arenite-stamp") == "${missing[*]}" ]]; then
+    say "Vulkan's tools: present"
+  elif unpack_debs "$folder" "${missing[@]}"; then
+    # A driver's description names its file; a relative path is taken from the description.
+    for p in "$folder"/usr/share/vulkan/icd.d/*.json; do
+      [[ ! -f $p ]] || sed -i 's|"library_path": "/usr/|"library_path": "../../../|' "$p"
+    done
+    printf '%s\n' "${missing[*]}" >"$folder/.arenite-stamp"
+    say "Vulkan's tools: from Debian's packages ${missing[*]}"
+  else
+    rm -rf "$folder"
+    say "Vulkan's tools: ${missing[*]} could not be had: the Vulkan backend is left out"
+  fi
+}
+
 if ((${#packages[@]} > 0)); then
   if [[ -r /etc/debian_version ]] && command -v apt-get >/dev/null; then
     install_packages
@@ -262,5 +326,6 @@ while read -r -a field; do
     die "toolchains/deps.lock: the line of '${field[0]}' has ${#field[@]} fields, not 7."
   get "${field[@]}"
 done <"$lock"
+get_vulkan_tools
 rm -rf "$apt_dir"  # the index of all of Debian's sources: large, and stale tomorrow
 build_flatc

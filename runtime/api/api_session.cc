@@ -57,6 +57,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.kv_page_tokens = read.kv_page_tokens;
   session.source_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
+  session.device = read.device;
   return PlanSession(model, backend, session, Session::Objects(), out, diag);
 }
 
@@ -70,6 +71,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->weights_bytes = RegionBytes(plan, Region::kWeights);
   out->constants_bytes = RegionBytes(plan, Region::kConstants);
   out->repacked_bytes = plan.backend_plan.repacked_weight_bytes;
+  out->device_bytes = plan.backend_plan.device_bytes;
   out->kv_bytes = RegionBytes(plan, Region::kKv);
   out->kv_bytes_per_token = plan.KvBytesPerToken();
   out->activations_bytes = RegionBytes(plan, Region::kActivations);

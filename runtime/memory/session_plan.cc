@@ -265,9 +265,15 @@ void SessionPlan::Bind() {
   program.kv_groups = {kv_groups, program.kv_groups.size()};
 }
 
+uint64_t SessionPlan::BlockBytes(Region region) const {
+  const bool is_on_device =
+      !backend->kv_in_memory && (region == Region::kKv || region == Region::kActivations);
+  return is_on_device ? 0 : region_bytes[static_cast<uint32_t>(region)];
+}
+
 uint64_t SessionPlan::TotalBytes() const {
   uint64_t total = 0;
-  for (Region region : kBlockOrder) total += region_bytes[static_cast<uint32_t>(region)];
+  for (Region region : kBlockOrder) total += BlockBytes(region);
   return total;
 }
 
@@ -295,7 +301,11 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(PlanProgram(model, out, &layout, diag));
   ARN_TRY(CheckShift(out->cache, out->options, diag));
   ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
-  const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads};
+  if (out->options.kv_in_file && !backend->kv_in_memory) {
+    return diag->Fail(Status::kUnsupported, "kv_file: the KV pages lie on the device");
+  }
+  const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
+                                       out->options.device};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
@@ -314,9 +324,9 @@ Memory PartitionBlock(const SessionPlan& plan, std::byte* block) {
   Memory memory;
   uint64_t offset = 0;
   for (Region region : kBlockOrder) {
-    const uint32_t r = static_cast<uint32_t>(region);
-    memory.region[r] = {block + offset, static_cast<size_t>(plan.region_bytes[r])};
-    offset += plan.region_bytes[r];
+    const uint64_t bytes = plan.BlockBytes(region);
+    memory.region[static_cast<uint32_t>(region)] = {block + offset, static_cast<size_t>(bytes)};
+    offset += bytes;
   }
   return memory;
 }

@@ -43,9 +43,11 @@ struct SessionOptions {
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // all sequences together; 0: as many as they can have
   Overflow overflow = Overflow::kStop;
-  uint32_t pinned_tokens = 0;  // kShift: first tokens that stay, rounded up to whole pages
-  bool no_cache = false;       // every run computes all tokens of its sequences anew
-  bool kv_in_file = false;     // pages of layers that see everything lie in a file
+  uint32_t pinned_tokens = 0;    // kShift: first tokens that stay, rounded up to whole pages
+  bool no_cache = false;         // every run computes all tokens of its sequences anew
+  bool kv_in_file = false;       // pages of layers that see everything lie in a file
+  const char* device = nullptr;  // of backends with devices (BackendOptions); read until the
+                                 // session is created
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
@@ -90,6 +92,8 @@ struct SessionPlan {
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
 
   void Bind();
+  // Bytes of a region inside a session's block: none when the region lies on a device.
+  uint64_t BlockBytes(Region region) const;
   // Bytes of a session's block: the sum of its regions.
   uint64_t TotalBytes() const;
   // Whether the group's pool lies in the KV file. A window's and a state's do not: all of them is

@@ -186,6 +186,9 @@ Status Session::Trim(uint64_t* out_bytes) {
   if (owned_.empty()) {
     return diag_.Fail(Status::kUnsupported, "the memory is the caller's: only the caller can trim");
   }
+  if (!plan_.backend->kv_in_memory) {
+    return diag_.Fail(Status::kUnsupported, "the KV pages lie on the device: nothing to trim");
+  }
   ARN_TRY(RunEdits());
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     const KvGroup& group = plan_.program.kv_groups[g];

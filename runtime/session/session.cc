@@ -14,6 +14,7 @@ namespace arn {
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
+  plan_.options.device = nullptr;
   plan_.Bind();
 }
 
@@ -23,7 +24,8 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   const uint64_t start = MonotonicNs();
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
-  const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads};
+  const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,
+                                       plan.options.device};
   const Status status =
       plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
                          &session->backend_state_, diag);

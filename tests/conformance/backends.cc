@@ -5,6 +5,10 @@
 
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/reference/backend_reference.h"
+#include "program_builder.h"
+#ifdef ARENITE_VULKAN
+#include "kernels/vulkan/backend_vulkan.h"
+#endif
 
 namespace arn::conformance {
 
@@ -27,11 +31,40 @@ std::vector<BackendCase> AllBackends() {
     cases.push_back({CpuBackend(), target, 1, "Cpu" + NameOf(target)});
   }
 #endif
+#ifdef ARENITE_VULKAN
+  using vulkan::RestrictedBackend;
+  using vulkan::Restriction;
+  cases.push_back({VulkanBackend(), 0, 1, "Vulkan"});
+  cases.push_back({RestrictedBackend(Restriction::kSharedMemory), 0, 1, "VulkanSharedMemory"});
+  cases.push_back({RestrictedBackend(Restriction::kStaged), 0, 1, "VulkanStaged"});
+#endif
   return cases;
 }
 
+const char* NoDevice(const Backend* backend) {
+  if (backend->kv_in_memory) return nullptr;
+  static const std::string* const problem = [&] {
+    ProgramBuilder builder(2, 1, 8);
+    Step step;
+    step.op = Op::kAct;
+    step.in = builder.AddValue(1);
+    builder.AddStep(step);
+    auto* message = new std::string;
+    if (!CanLoad(backend, &builder, message)) return message;
+    delete message;
+    return static_cast<std::string*>(nullptr);
+  }();
+  return problem == nullptr ? nullptr : problem->c_str();
+}
+
 void BackendTest::SetUp() {
+  if (const char* problem = NoDevice(GetParam().backend)) GTEST_SKIP() << problem;
   if (GetParam().simd_target != 0) hwy::SetSupportedTargetsForTest(GetParam().simd_target);
+}
+
+void HostBackendTest::SetUp() {
+  if (!GetParam().backend->kv_in_memory) GTEST_SKIP() << "this backend refuses these steps";
+  BackendTest::SetUp();
 }
 
 void BackendTest::TearDown() { hwy::SetSupportedTargetsForTest(0); }

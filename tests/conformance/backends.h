@@ -17,14 +17,25 @@ struct BackendCase {
   uint32_t n_threads;
   std::string name;
 };
-// The reference; the CPU backend with each instruction set that this machine has, and 3 threads.
+// The reference; the CPU backend with each instruction set that this machine has, and 3 threads;
+// the Vulkan backend with all that the device has and with less, when it is built.
 std::vector<BackendCase> AllBackends();
 
-// Tests that run for each; the instruction set is forced while one is alive.
+// Why the Vulkan backend cannot run here; null when it can, or is none.
+const char* NoDevice(const Backend* backend);
+
+// Tests that run for each; the instruction set is forced while one is alive. Those of a backend
+// without a device are skipped.
 class BackendTest : public testing::TestWithParam<BackendCase> {
  protected:
   void SetUp() override;
   void TearDown() override;
+};
+
+// Of steps that run in host memory alone: a backend with a device refuses them (docs/vulkan.md).
+class HostBackendTest : public BackendTest {
+ protected:
+  void SetUp() override;
 };
 
 }  // namespace arn::conformance

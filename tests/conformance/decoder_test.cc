@@ -9,6 +9,9 @@
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/cpu/native_layout.h"
 #include "kernels/reference/backend_reference.h"
+#ifdef ARENITE_VULKAN
+#include "kernels/vulkan/backend_vulkan.h"
+#endif
 #include "platform/base/arith.h"
 #include "program_builder.h"
 
@@ -107,17 +110,21 @@ std::vector<float> RunDecoder(const DecoderShape& shape, const Backend* backend,
   return logits;
 }
 
-TEST(DecoderTest, Decoder_CpuAgainstReference_AgreeWithinRounding) {
+void ExpectAgreesWithReference(const Backend* backend, uint32_t n_threads) {
   for (const DecoderShape& shape : kDecoders) {
     SCOPED_TRACE(testing::Message() << DTypeName(shape.weights) << " kv " << DTypeName(shape.kv));
     const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
-    const auto found = RunDecoder(shape, CpuBackend(), 2);
+    const auto found = RunDecoder(shape, backend, n_threads);
     ASSERT_EQ(found.size(), expected.size());
     // One int8 step of one activation shows in all logits of a row: the bound is that of a step.
     const bool exact =
         shape.weights != DType::kInt8 && shape.weights != DType::kInt4 && shape.kv == DType::kF32;
     ExpectNear(found.data(), expected, exact ? 2e-5 : 2e-2);
   }
+}
+
+TEST(DecoderTest, Decoder_CpuAgainstReference_AgreeWithinRounding) {
+  ExpectAgreesWithReference(CpuBackend(), 2);
 }
 
 TEST(DecoderTest, Decoder_AnyNumberOfThreads_SameBits) {
@@ -135,54 +142,83 @@ TEST(DecoderTest, Decoder_AnotherInstructionSet_AgreesWithReference) {
   const DecoderShape& shape = kDecoders[0];
   const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
   for (const BackendCase& backend : AllBackends()) {
+    if (!backend.backend->kv_in_memory) continue;  // VulkanDecoderTest
     SCOPED_TRACE(backend.name);
     const auto found = RunDecoder(shape, backend.backend, backend.n_threads);
     ExpectNear(found.data(), expected, 2e-5);
   }
 }
 
+void ExpectCancelled(const Backend* backend) {
+  std::mt19937 rng(32);
+  ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
+  Session session(backend, &builder, 1);
+  Batch batch(session.program(), {{0, 3}}, &rng);
+  std::atomic<uint32_t> cancel = 1;
+  RunArgs args = batch.Args();
+  args.cancel = &cancel;
+  const float before = 42.0f;
+  session.ValueData(0)[0] = before;
+  EXPECT_EQ(session.Run(args), Status::kCancelled);
+  EXPECT_EQ(session.ValueData(0)[0], before);
+  cancel = 0;
+  EXPECT_EQ(session.Run(args), Status::kOk);
+}
+
 TEST(DecoderTest, Run_Cancelled_EndsBeforeTheFirstStep) {
-  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
-    std::mt19937 rng(32);
-    ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
-    Session session(backend, &builder, 1);
-    Batch batch(session.program(), {{0, 3}}, &rng);
-    std::atomic<uint32_t> cancel = 1;
-    RunArgs args = batch.Args();
-    args.cancel = &cancel;
-    const float before = 42.0f;
-    session.ValueData(0)[0] = before;
-    EXPECT_EQ(session.Run(args), Status::kCancelled);
-    EXPECT_EQ(session.ValueData(0)[0], before);
-    cancel = 0;
-    EXPECT_EQ(session.Run(args), Status::kOk);
-  }
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) ExpectCancelled(backend);
+}
+
+void ExpectRefused(const Backend* backend) {
+  std::mt19937 rng(33);
+  ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
+  Session session(backend, &builder, 1);
+  auto expect = [&](Status status, auto change) {
+    Batch batch(session.program(), {{0, 3}, {0, 2}}, &rng);
+    change(&batch);
+    EXPECT_EQ(session.Run(batch.Args()), status);
+    EXPECT_NE(session.message()[0], '\0');
+  };
+  expect(Status::kBadToken, [](Batch* b) { b->tokens[4] = kVocab; });
+  expect(Status::kBadToken, [](Batch* b) { b->tokens[0] = -1; });
+  expect(Status::kBadArgument, [](Batch* b) { b->tokens.clear(); });
+  expect(Status::kBadArgument, [](Batch* b) { b->tokens.resize(kMaxRows + 1); });
+  expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].first_row = 2; });
+  expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].n_rows = 3; });
+  expect(Status::kBadArgument, [](Batch* b) { b->sequences.pop_back(); });
+  expect(Status::kContextFull, [](Batch* b) { b->sequences[0].first_position = kContext - 2; });
+  expect(Status::kInternal, [](Batch* b) { b->pages[0][0] = 48; });
+  expect(Status::kInternal, [](Batch* b) { b->tables[1][0].n_pages = 0; });
+  expect(Status::kInternal, [](Batch* b) { b->tables[1][0].first_page = 1; });
 }
 
 TEST(DecoderTest, Run_BadArguments_AreRefusedWithAMessage) {
-  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
-    std::mt19937 rng(33);
-    ProgramBuilder builder = BuildDecoder(kDecoders[0], &rng);
-    Session session(backend, &builder, 1);
-    auto expect = [&](Status status, auto change) {
-      Batch batch(session.program(), {{0, 3}, {0, 2}}, &rng);
-      change(&batch);
-      EXPECT_EQ(session.Run(batch.Args()), status);
-      EXPECT_NE(session.message()[0], '\0');
-    };
-    expect(Status::kBadToken, [](Batch* b) { b->tokens[4] = kVocab; });
-    expect(Status::kBadToken, [](Batch* b) { b->tokens[0] = -1; });
-    expect(Status::kBadArgument, [](Batch* b) { b->tokens.clear(); });
-    expect(Status::kBadArgument, [](Batch* b) { b->tokens.resize(kMaxRows + 1); });
-    expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].first_row = 2; });
-    expect(Status::kBadArgument, [](Batch* b) { b->sequences[1].n_rows = 3; });
-    expect(Status::kBadArgument, [](Batch* b) { b->sequences.pop_back(); });
-    expect(Status::kContextFull, [](Batch* b) { b->sequences[0].first_position = kContext - 2; });
-    expect(Status::kInternal, [](Batch* b) { b->pages[0][0] = 48; });
-    expect(Status::kInternal, [](Batch* b) { b->tables[1][0].n_pages = 0; });
-    expect(Status::kInternal, [](Batch* b) { b->tables[1][0].first_page = 1; });
-  }
+  for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) ExpectRefused(backend);
 }
+
+#ifdef ARENITE_VULKAN
+class VulkanDecoderTest : public testing::TestWithParam<vulkan::Restriction> {
+ protected:
+  void SetUp() override {
+    if (const char* problem = NoDevice(backend)) GTEST_SKIP() << problem;
+  }
+  const Backend* backend = vulkan::RestrictedBackend(GetParam());
+};
+
+TEST_P(VulkanDecoderTest, Decoder_AgainstReference_AgreesWithinRounding) {
+  ExpectAgreesWithReference(backend, 1);
+}
+
+TEST_P(VulkanDecoderTest, Run_CancelledOrRefused_LeavesTheSessionUsable) {
+  ExpectCancelled(backend);
+  ExpectRefused(backend);
+}
+
+INSTANTIATE_TEST_SUITE_P(Restrictions, VulkanDecoderTest,
+                         testing::Values(vulkan::Restriction::kNone,
+                                         vulkan::Restriction::kSharedMemory,
+                                         vulkan::Restriction::kStaged));
+#endif
 
 TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {
   for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {

@@ -294,12 +294,12 @@ TEST_P(ElementwiseTest, Embed_FactorAndPositions_EqualTheFormula) {
 
 TEST_P(ElementwiseTest, Logits_NormKindFactorAndSoftcap_EqualTheFormula) {
   std::mt19937 rng(17);
-  constexpr uint32_t kVocab = 53, kWidth = 24;
+  constexpr uint32_t kVocab = 53, kWidth = 24, kMostRows = 20;
   for (NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
     for (const auto& [factor, softcap] :
          {std::pair{1.0f, 0.0f}, std::pair{0.125f, 0.0f}, std::pair{3.0f, 30.0f}}) {
       SCOPED_TRACE(testing::Message() << factor << " " << softcap);
-      ProgramBuilder builder(kVocab, 3, 64);
+      ProgramBuilder builder(kVocab, kMostRows, 64);
       const Matrix head = RandomMatrix(DType::kF32, kVocab, kWidth, false, &rng);
       const auto weight = RandomFloats(kWidth, 2.0f, &rng), bias = RandomFloats(kWidth, 1.0f, &rng);
       Step step;
@@ -313,30 +313,32 @@ TEST_P(ElementwiseTest, Logits_NormKindFactorAndSoftcap_EqualTheFormula) {
       step.softcap = softcap;
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
-      const auto x = RandomFloats(3 * kWidth, 1.0f, &rng);
-      std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
-      Batch batch(session.program(), {{0, 3}}, &rng);
-      batch.logit_rows = LogitRows::kAll;
-      ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-      std::vector<double> expected;
-      for (uint32_t r = 0; r < 3; ++r) {
-        const std::vector<double> row(x.begin() + r * kWidth, x.begin() + (r + 1) * kWidth);
-        double mean = 0.0, square = 0.0;
-        for (double e : row) mean += kind == NormKind::kLayer ? e / kWidth : 0.0;
-        for (double e : row) square += (e - mean) * (e - mean) / kWidth;
-        for (uint32_t v = 0; v < kVocab; ++v) {
-          double y = 0.0;
-          for (uint32_t c = 0; c < kWidth; ++c) {
-            double n = (row[c] - mean) / std::sqrt(square) * static_cast<double>(weight[c]);
-            if (kind == NormKind::kLayer) n += static_cast<double>(bias[c]);
-            y += n * head.exact[v * kWidth + c];
+      for (uint32_t n_rows : {1u, 3u, kMostRows}) {
+        const auto x = RandomFloats(n_rows * kWidth, 1.0f, &rng);
+        std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+        Batch batch(session.program(), {{0, n_rows}}, &rng);
+        batch.logit_rows = LogitRows::kAll;
+        ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+        std::vector<double> expected;
+        for (uint32_t r = 0; r < n_rows; ++r) {
+          const std::vector<double> row(x.begin() + r * kWidth, x.begin() + (r + 1) * kWidth);
+          double mean = 0.0, square = 0.0;
+          for (double e : row) mean += kind == NormKind::kLayer ? e / kWidth : 0.0;
+          for (double e : row) square += (e - mean) * (e - mean) / kWidth;
+          for (uint32_t v = 0; v < kVocab; ++v) {
+            double y = 0.0;
+            for (uint32_t c = 0; c < kWidth; ++c) {
+              double n = (row[c] - mean) / std::sqrt(square) * static_cast<double>(weight[c]);
+              if (kind == NormKind::kLayer) n += static_cast<double>(bias[c]);
+              y += n * head.exact[v * kWidth + c];
+            }
+            y *= static_cast<double>(factor);
+            const auto cap = static_cast<double>(softcap);
+            expected.push_back(softcap == 0.0f ? y : cap * std::tanh(y / cap));
           }
-          y *= static_cast<double>(factor);
-          const auto cap = static_cast<double>(softcap);
-          expected.push_back(softcap == 0.0f ? y : cap * std::tanh(y / cap));
         }
+        ExpectNear(session.Logits(), expected, 2 * kTolerance);
       }
-      ExpectNear(session.Logits(), expected, 2 * kTolerance);
     }
   }
 }

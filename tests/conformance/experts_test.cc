@@ -13,7 +13,7 @@
 namespace arn::conformance {
 namespace {
 
-class ExpertsTest : public BackendTest {};
+class ExpertsTest : public HostBackendTest {};
 
 TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   std::mt19937 rng(41);

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstring>
 
+#ifdef ARENITE_VULKAN
+#include "kernels/vulkan/backend_vulkan.h"
+#endif
 #include "platform/base/arith.h"
 
 namespace arn::conformance {
@@ -282,6 +285,53 @@ Session::Session(const Backend* backend, ProgramBuilder* builder, uint32_t n_thr
   }
   EXPECT_EQ(backend->load(program_, options, plan_, memory_, &state_, &diag_), Status::kOk)
       << diag_.text();
+}
+
+#ifdef ARENITE_VULKAN
+void Session::ToDevice() {
+  const Span<std::byte> values = memory_.region[static_cast<uint32_t>(Region::kActivations)];
+  const Span<std::byte> pages = memory_.region[static_cast<uint32_t>(Region::kKv)];
+  EXPECT_EQ(vulkan::WriteActivations(state_, values), Status::kOk);
+  EXPECT_EQ(backend_->kv_write(state_, {Region::kKv, 0, pages.size()}, pages), Status::kOk);
+}
+
+void Session::FromDevice() {
+  const Span<std::byte> values = memory_.region[static_cast<uint32_t>(Region::kActivations)];
+  const Span<std::byte> pages = memory_.region[static_cast<uint32_t>(Region::kKv)];
+  EXPECT_EQ(vulkan::ReadActivations(state_, values), Status::kOk);
+  EXPECT_EQ(backend_->kv_read(state_, {Region::kKv, 0, pages.size()}, pages), Status::kOk);
+}
+#else
+void Session::ToDevice() {}
+void Session::FromDevice() {}
+#endif
+
+Status Session::Run(const RunArgs& args) {
+  if (!backend_->kv_in_memory) ToDevice();
+  const Status status = backend_->run(state_, args, &diag_);
+  if (!backend_->kv_in_memory) FromDevice();
+  return status;
+}
+
+bool CanLoad(const Backend* backend, ProgramBuilder* builder, std::string* message) {
+  Layout layout;
+  const Program program = builder->Build(&layout);
+  BackendPlan plan;
+  Diag diag;
+  Status status = backend->plan(program, BackendOptions(), &layout, &plan, &diag);
+  AlignedBytes regions[kRegionCount];
+  Memory memory;
+  for (uint32_t r = 0; r < kRegionCount; ++r) {
+    regions[r] = AlignedBytes(layout.RegionBytes(static_cast<Region>(r)));
+    memory.region[r] = {regions[r].data(), regions[r].size()};
+  }
+  void* state = nullptr;
+  if (status == Status::kOk) {
+    status = backend->load(program, BackendOptions(), plan, memory, &state, &diag);
+  }
+  backend->unload(state);
+  *message = diag.text();
+  return status == Status::kOk;
 }
 
 Session::~Session() { backend_->unload(state_); }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -94,6 +95,9 @@ class ProgramBuilder {
   std::deque<AlignedBytes> weight_bytes_;
 };
 
+// Whether a backend plans and loads a program; otherwise what it says.
+bool CanLoad(const Backend* backend, ProgramBuilder* builder, std::string* message);
+
 // One loaded Program.
 class Session {
  public:
@@ -103,7 +107,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  Status Run(const RunArgs& args) { return backend_->run(state_, args, &diag_); }
+  // Where values and pages lie on a device, they are brought there before the run, and back after
+  // it.
+  Status Run(const RunArgs& args);
   float* ValueData(ValueId id) { return memory_.As<float>(program_.values[id].slice); }
   const float* Logits() { return memory_.As<float>(program_.logits); }
   const Program& program() const { return program_; }
@@ -113,6 +119,9 @@ class Session {
   void* state() { return state_; }
 
  private:
+  void ToDevice();
+  void FromDevice();
+
   const Backend* backend_;
   Program program_;
   BackendPlan plan_;

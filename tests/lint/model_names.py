@@ -7,7 +7,7 @@ import re
 import source_tree
 
 NAMES = re.compile(
-    r"(?i:llama|mistral|mixtral|qwen|smollm|deepseek|falcon|starcoder|olmo|cohere|chatglm"
+    r"(?i:llama|mistral|mixtral|qwen|smollm|deepseek|falcon|starcoder|olmo|cohere(?!nt)|chatglm"
     r"|gpt[-_]?(2|j|neo|oss)|(?<![a-z])(phi[-_]?[0-9]|glm[-_]?[0-9]))"
     r"|gemma|Gemma|GEMMA",  # but not GemmA, a GEMM's left operand
 )

@@ -25,7 +25,14 @@ std::string PlanTable(const arn_memory_plan& plan) {
               Format("%" PRIu64 " a token, taken as tokens come", plan.kv_bytes_per_token));
   text += Row("activations", plan.activations_bytes, "");
   text += Row("io", plan.io_bytes, "tokens, logits, text");
-  text += Row("total", plan.total_bytes, "one block, of this size exactly");
+  if (plan.device_bytes != 0) {
+    text += Row("device", plan.device_bytes,
+                "buffers on the device: a copy of the weights, kv, activations, logits");
+  }
+  text +=
+      Row("total", plan.total_bytes,
+          plan.device_bytes == 0 ? "one block, of this size exactly"
+                                 : "one block without kv and activations, of this size exactly");
   text += Format("\ncontext %u tokens in pages of %u, prefill chunks of %u, %u thread%s\n",
                  plan.context_tokens, plan.kv_page_tokens, plan.prefill_chunk, plan.n_threads,
                  plan.n_threads == 1 ? "" : "s");
@@ -99,6 +106,7 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("kv").Uint(plan.kv_bytes);
   json->Key("activations").Uint(plan.activations_bytes);
   json->Key("io").Uint(plan.io_bytes);
+  json->Key("device").Uint(plan.device_bytes);
   json->Key("total").Uint(plan.total_bytes);
 }
 

@@ -50,9 +50,12 @@ Model OpenModel(const ModelArguments& arguments) {
 }
 
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
-  app->add_option("--backend", arguments->backend, "Who computes: cpu, or reference (plain scalar)")
-      ->check(CLI::IsMember({"cpu", "reference"}))
+  app->add_option("--backend", arguments->backend,
+                  "Who computes: cpu, vulkan (a GPU), or reference (plain scalar)")
+      ->check(CLI::IsMember({"cpu", "vulkan", "reference"}))
       ->capture_default_str();
+  app->add_option("--device", arguments->device,
+                  "vulkan: the device's number, or a part of its name [the best one]");
   app->add_option("--kv", arguments->kv,
                   "Element type of the KV cache; int4 and int2 hold recent tokens in int8")
       ->check(CLI::IsMember(KvTypeNames()))
@@ -142,7 +145,10 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
                        arguments.pinned, arguments.overflow.c_str()));
   }
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.backend = arguments.backend == "cpu" ? ARN_BACKEND_CPU : ARN_BACKEND_REFERENCE;
+  options.backend = arguments.backend == "cpu"      ? ARN_BACKEND_CPU
+                    : arguments.backend == "vulkan" ? ARN_BACKEND_VULKAN
+                                                    : ARN_BACKEND_REFERENCE;
+  if (!arguments.device.empty()) options.device = arguments.device.c_str();
   options.kv_type = KvType(arguments.kv);
   if (!arguments.kv_values.empty()) options.kv_value_type = KvType(arguments.kv_values);
   options.kv_residual = arguments.kv_residual;

@@ -29,7 +29,10 @@ enum {
                              time, and the rest moves down to their positions.
                              ARN_UNSUPPORTED when layers keep a state */
 };
-enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1 };
+/* ARN_BACKEND_VULKAN: the weights, the KV pages and the activations of a session lie in memory of
+ * the GPU. ARN_UNSUPPORTED, with the reason, where the model has something that it does not run,
+ * where there is no driver, and in libraries built without it. */
+enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1, ARN_BACKEND_VULKAN = 2 };
 
 typedef struct arn_session_options {
   size_t struct_size;
@@ -61,15 +64,18 @@ typedef struct arn_session_options {
   uint32_t source_rows; /* of models with a source: rows of it that a sequence has room for; 0: the
                            model's, of tokens at most 512 */
   uint32_t n_prefill_threads; /* of runs with more than one token of a sequence; 0: n_threads */
+  const char* device; /* ARN_BACKEND_VULKAN: a device's number, or a part of its name; NULL: the
+                         best one. Other backends read nothing of it. Read until the session is
+                         there */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0, 0, 0                                                                 \
+        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL                                                           \
   }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
- * activations + io. */
+ * activations + io; with ARN_BACKEND_VULKAN constants + io, and the others are in device_bytes. */
 typedef struct arn_memory_plan {
   size_t struct_size;
   uint64_t weights_bytes;   /* mapped from the bundle, read-only, shared; not part of the block */
@@ -95,9 +101,11 @@ typedef struct arn_memory_plan {
      it is in a call. 0: all CPUs are alike, or more threads were asked for than there are of these;
      the system places them. */
   uint32_t keeps_to_performance_cpus;
+  uint64_t device_bytes; /* ARN_BACKEND_VULKAN: of all buffers on the device: weights, KV pages,
+                            activations, logits, what tells it of a run, and a staging buffer */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What a session with these options will take, before anything is allocated. `options` may be NULL.
  */

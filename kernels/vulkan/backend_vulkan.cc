@@ -1,0 +1,217 @@
+#include "kernels/vulkan/backend_vulkan.h"
+
+#include <cstring>
+#include <new>
+
+#include "kernels/check.h"
+#include "kernels/vulkan/plan.h"
+#include "kernels/vulkan/state.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+// Names the places in the state's memory, and what lies where on the device.
+template <typename T>
+Span<T> Array(const Memory& memory, Slice slice) {
+  const size_t n = slice.bytes / sizeof(T);
+  T* first = memory.As<T>(slice);
+  for (size_t i = 0; i < n; ++i) new (first + i) T();
+  return {first, n};
+}
+
+void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffer> blocks) {
+  WeightPlacer placer;
+  size_t i = 0;
+  const auto place = [&](const DeviceWeight& weight) {
+    weights[i++] = weight;
+    blocks[weight.block].bytes = placer.used();
+  };
+  for (const Weight& weight : program.weights) place(placer.Place(weight));
+  for (const RopeKind& rope : program.ropes) place(placer.PlaceRope(rope));
+}
+
+// As few windows as the device's bindings allow.
+Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* diag) {
+  if (kv_bytes <= device.max_binding_bytes()) return Status::kOk;
+  for (out->window_shift = 31;
+       uint64_t{sizeof(uint32_t)} << out->window_shift > device.max_binding_bytes();) {
+    --out->window_shift;
+  }
+  out->n_windows =
+      static_cast<uint32_t>(CeilDiv(kv_bytes, uint64_t{sizeof(uint32_t)} << out->window_shift));
+  if (out->n_windows <= kKvWindows) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "Vulkan: %s shows %llu bytes of a buffer at once, the KV pages take %llu",
+                    device.name(), static_cast<unsigned long long>(device.max_binding_bytes()),
+                    static_cast<unsigned long long>(kv_bytes));
+}
+
+Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
+  State& s = *state;
+  BufferBytes bytes;
+  FillBufferBytes(*s.program, s.counts, s.words, &bytes);
+  const auto create = [&](BufferUse use, uint64_t size, Buffer* out) {
+    return CreateBuffer(s.device, use, size, out, diag);
+  };
+  for (Buffer& block : s.blocks) ARN_TRY(create(BufferUse::kDevice, block.bytes, &block));
+  ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
+  ARN_TRY(create(BufferUse::kDevice, plan.slices[kKvSlice].bytes, &s.kv));
+  ARN_TRY(create(BufferUse::kToHost, bytes.logits, &s.logits));
+  ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
+  ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
+  s.traits.subgroup_size = s.device.subgroup_size();
+  return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
+}
+
+Status CreateCommands(State* state, Diag* diag) {
+  State& s = *state;
+  const Api& api = s.device.api();
+  VkCommandPoolCreateInfo pool = {};
+  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = s.device.queue_family();
+  ARN_VK(api, CreateCommandPool(s.device.handle(), &pool, s.device.callbacks(), &s.pool), diag);
+  VkFenceCreateInfo fence = {};
+  fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  for (VkFence& f : s.fences) {
+    ARN_VK(api, CreateFence(s.device.handle(), &fence, s.device.callbacks(), &f), diag);
+  }
+  return s.transfer.Open(s.device, s.pool, diag);
+}
+
+void Unload(void* state) {
+  if (state == nullptr) return;
+  State& s = *static_cast<State*>(state);
+  const Api& api = s.device.api();
+  const VkDevice device = s.device.handle();
+  const VkAllocationCallbacks* callbacks = s.device.callbacks();
+  if (device != VK_NULL_HANDLE && api.DestroyDevice != nullptr && api.QueueSubmit != nullptr) {
+    // Every run waits for what it submitted; only a device that failed may still be at it.
+    if (s.is_lost) (void)api.DeviceWaitIdle(device);
+    s.transfer.Close(s.device);
+    for (const VkFence fence : s.fences) {
+      if (fence != VK_NULL_HANDLE) api.DestroyFence(device, fence, callbacks);
+    }
+    if (s.pool != VK_NULL_HANDLE) api.DestroyCommandPool(device, s.pool, callbacks);
+    if (s.descriptors != VK_NULL_HANDLE) {
+      api.DestroyDescriptorPool(device, s.descriptors, callbacks);
+    }
+    s.pipelines.Close(s.device);
+    for (Buffer& block : s.blocks) DestroyBuffer(s.device, &block);
+    for (Buffer* buffer : {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words}) {
+      DestroyBuffer(s.device, buffer);
+    }
+  }
+  s.device.Close();
+  s.~State();
+}
+
+Status Build(State* state, const DeviceChoice& choice, const BackendPlan& plan, Diag* diag) {
+  State& s = *state;
+  s.weights = Array<DeviceWeight>(s.memory, plan.slices[kWeightsSlice]);
+  s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
+  s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
+  s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
+  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice]};
+  ARN_TRY(CountProgram(*s.program, &s.counts, diag));
+  ARN_TRY(s.words.Plan(*s.program, diag));
+  PlaceWeights(*s.program, s.weights, s.blocks);
+  ARN_TRY(s.device.Open(choice, diag));
+  ARN_TRY(CreateBuffers(state, plan, diag));
+  ARN_TRY(CreateCommands(state, diag));
+  s.words.WriteHeading(*s.program, s.run_words());
+  ARN_TRY(Upload(state, diag));
+  return Record(state, Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]), diag);
+}
+
+template <Restriction restriction>
+Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+            const Memory& memory, void** state, Diag* diag) {
+  *state = nullptr;
+  auto* s = new (memory.At(plan.slices[kStateSlice])) State();
+  s->program = &program;
+  s->memory = memory;
+  DeviceChoice choice;
+  choice.name = options.device;
+  choice.avoid_subgroups = restriction == Restriction::kSharedMemory;
+  choice.avoid_dot = choice.avoid_subgroups;
+  choice.avoid_mapping = restriction == Restriction::kStaged;
+  const Status status = Build(s, choice, plan, diag);
+  if (status != Status::kOk) {
+    Unload(s);
+    return status;
+  }
+  *state = s;
+  return Status::kOk;
+}
+
+Status Run(void* state, const RunArgs& args, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (s.is_lost) {
+    return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
+  }
+  if (args.observer != nullptr) {
+    return diag->Fail(Status::kUnsupported, "Vulkan: what matrices multiply stays on the device");
+  }
+  ARN_TRY(ApplyEdits(&s, args.edits, diag));
+  uint32_t n_logit_rows;
+  ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
+  if (RunRows(args) == 0) return Status::kOk;
+  ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, s.run_words(), diag));
+  ARN_TRY(Execute(&s, args, n_logit_rows, diag));
+  std::memcpy(s.memory.At(s.program->logits), s.logits.mapped,
+              uint64_t{n_logit_rows} * s.program->vocab * sizeof(float));
+  return Status::kOk;
+}
+
+Status KvRead(void* state, Slice from, Span<std::byte> to) {
+  State& s = *static_cast<State*>(state);
+  if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
+  Diag diag;
+  return s.transfer.Read(s.device, s.kv, from.offset, to, &diag);
+}
+
+Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
+  State& s = *static_cast<State*>(state);
+  if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
+  Diag diag;
+  return s.transfer.Write(s.device, s.kv, to.offset, from, &diag);
+}
+
+constexpr Backend kBackends[] = {
+    {"vulkan", Plan, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload, false},
+    {"vulkan", Plan, Load<Restriction::kSharedMemory>, Run, KvRead, KvWrite, Unload, false},
+    {"vulkan", Plan, Load<Restriction::kStaged>, Run, KvRead, KvWrite, Unload, false},
+};
+
+}  // namespace
+
+const Backend* RestrictedBackend(Restriction restriction) {
+  return &kBackends[static_cast<uint32_t>(restriction)];
+}
+
+Status ReadActivations(void* state, Span<std::byte> to) {
+  State& s = *static_cast<State*>(state);
+  Diag diag;
+  return s.transfer.Read(s.device, s.activations, 0, to, &diag);
+}
+
+Status WriteActivations(void* state, Span<const std::byte> from) {
+  State& s = *static_cast<State*>(state);
+  Diag diag;
+  return s.transfer.Write(s.device, s.activations, 0, from, &diag);
+}
+
+DriverMemory DriverMemoryOf(void* state) {
+  const DriverAllocations& counts = *static_cast<State*>(state)->device.allocations();
+  return {counts.n_calls.load(), counts.n_live.load()};
+}
+
+}  // namespace arn::vulkan
+
+namespace arn {
+
+const Backend* VulkanBackend() { return vulkan::RestrictedBackend(vulkan::Restriction::kNone); }
+
+}  // namespace arn

@@ -1,0 +1,34 @@
+// The Vulkan backend: a program recorded into command buffers once and replayed (docs/vulkan.md).
+#pragma once
+
+#include "kernels/backend.h"
+#include "platform/base/span.h"
+
+namespace arn {
+
+const Backend* VulkanBackend();
+
+// The rest is for tests.
+namespace vulkan {
+
+// The same backend held to what lesser devices have.
+enum class Restriction : uint8_t {
+  kNone,
+  kSharedMemory,  // reductions without subgroup operations, no integer dot products
+  kStaged,        // the host sees no device memory
+};
+const Backend* RestrictedBackend(Restriction restriction);
+
+// Copies Region::kActivations, as it lies on the device.
+Status ReadActivations(void* state, Span<std::byte> to);
+Status WriteActivations(void* state, Span<const std::byte> from);
+
+// How often the driver has asked for host memory, and how many pieces it holds.
+struct DriverMemory {
+  uint64_t n_calls = 0;
+  int64_t n_live = 0;
+};
+DriverMemory DriverMemoryOf(void* state);
+
+}  // namespace vulkan
+}  // namespace arn

@@ -1,0 +1,178 @@
+// Products: kLinear, and the norm and head of kLogits.
+#include "kernels/vulkan/device.h"
+#include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/push_words.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kTile = 32;          // of the kernels for many rows
+constexpr uint32_t kFewRowTile = 4;     // rows that share a reading of the weights
+constexpr uint32_t kOutTile = 4;        // outputs of a workgroup, few rows
+constexpr uint32_t kMaxGroups = 65535;  // of a grid, on every device
+
+bool IsInteger(const Weight& weight) {
+  return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
+}
+
+}  // namespace
+
+struct Lowering::Product {
+  const Step* step = nullptr;
+  WeightId weight = kNoWeight;
+  Place in, out;
+  bool is_logits = false;
+  uint32_t first_row = 0, most_rows = UINT32_MAX;  // of logits
+};
+
+uint32_t Lowering::SliceRows(uint32_t row_bytes) {
+  const auto rows = static_cast<uint32_t>(Min<uint64_t>(
+      Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kOutTile));
+  // Whole tiles, and of rows of 16 bytes a binding's alignment.
+  return Max(rows / kTile * kTile, kTile);
+}
+
+uint32_t Lowering::QuantizedWords(uint32_t cols) {
+  return static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize) / sizeof(uint32_t));
+}
+
+Status Lowering::AddQuantize(const Product& product) {
+  const Weight& weight = program_.weights[product.weight];
+  Dispatch d = Begin(Shader::kQuantize, *product.step);
+  if (product.is_logits) {
+    d.rows = GridRows::kLogits;
+    d.first_row = product.first_row;
+    d.most_rows = product.most_rows;
+    d.row_factor = 1;
+  }
+  Bind(&d, 1, product.in);
+  Bind(&d, 5, PlaceOf(workspace_.quantized));
+  PushWords push(&d);
+  push.Add(weight.cols);
+  push.Add(static_cast<uint32_t>(AlignUp(2 * MaxRowsOf(program_, program_.values[product.step->in]),
+                                         kSliceAlign / sizeof(uint32_t))));
+  push.Add(QuantizedWords(weight.cols));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_out,
+                            uint32_t n_outs) {
+  const Step& step = *product.step;
+  const Weight& weight = program_.weights[product.weight];
+  const DeviceWeight at = WeightAt(product.weight);
+  const bool is_integer = IsInteger(weight), is_tiled = kernel == Mode::kMany;
+  Dispatch d = Begin(is_tiled ? (is_integer ? Shader::kGemmInt : Shader::kGemmFloat)
+                              : (is_integer ? Shader::kGemvInt : Shader::kGemvFloat),
+                     step);
+  d.joins_previous = first_out != 0;
+  d.constants[1] = static_cast<uint32_t>(weight.dtype);
+  d.constants[2] = step.accumulate ? 1 : 0;
+  d.constants[3] = product.is_logits ? 1 : 0;
+  d.row_tile = is_tiled ? kTile : kernel == Mode::kFew ? kFewRowTile : 1;
+  if (!is_tiled) {
+    const uint32_t lanes = traits_.subgroup_size;
+    if (lanes >= 8 && lanes <= 128) {
+      d.constants[0] = lanes;
+      d.constants[kOneSubgroup] = 1;
+    }
+    d.constants[4] = d.row_tile;
+    d.constants[5] = kOutTile;
+    if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
+  }
+  if (product.is_logits) {
+    // Whether they are few is not a matter of the run's rows.
+    d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
+    d.first_row = product.first_row;
+    d.most_rows = product.most_rows;
+    d.row_factor = 1;
+    d.push[6] = 1 + product.first_row;
+    d.joins_previous = d.joins_previous || is_tiled;
+  } else {
+    d.modes = BitOf(kernel);
+  }
+  Bind(&d, 1, product.in);
+  Bind(&d, 2, product.out);
+  Bind(&d, 3,
+       {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
+        uint64_t{n_outs} * at.row_bytes});
+  Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
+  if (is_integer) Bind(&d, 5, PlaceOf(workspace_.quantized));
+  PushWords push(&d);
+  push.Add(weight.cols);
+  push.Add(at.row_bytes / 16);
+  push.Add(first_out);
+  push.Add(n_outs);
+  push.Add(weight.rows);
+  push.Add(static_cast<uint32_t>(
+      AlignUp(2 * MaxRowsOf(program_, program_.values[step.in]), kSliceAlign / sizeof(uint32_t))));
+  push.Add(QuantizedWords(weight.cols));
+  push.Add(at.blocks_words);
+  push.Add(at.block_words);
+  push.Add(step.factor);
+  push.Add(step.softcap);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(n_outs, is_tiled ? kTile : kOutTile));
+  d.work = uint64_t{n_outs} * weight.cols;
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::AddProducts(const Product& product) {
+  const Weight& weight = program_.weights[product.weight];
+  if (IsInteger(weight)) ARN_TRY(AddQuantize(product));
+  const uint32_t slice = SliceRows(WeightAt(product.weight).row_bytes);
+  for (const Mode kernel : {Mode::kOne, Mode::kFew, Mode::kMany}) {
+    if (product.is_logits && kernel == Mode::kOne) continue;
+    for (uint32_t first = 0; first < weight.rows; first += slice) {
+      ARN_TRY(AddProduct(product, kernel, first, Min(slice, weight.rows - first)));
+    }
+  }
+  return Status::kOk;
+}
+
+Status Lowering::LowerLinear(const Step& step) {
+  Product product;
+  product.step = &step;
+  product.weight = step.weight;
+  product.in = PlaceOf(program_.values[step.in].slice);
+  product.out = PlaceOf(program_.values[step.out].slice);
+  return AddProducts(product);
+}
+
+// The logits of all rows may be more than a binding shows: so many rows at a time.
+Status Lowering::LowerLogits(const Step& step) {
+  const uint32_t width = Width(step.in);
+  const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
+  const auto most = static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kTile * kTile);
+  if (most == 0) return Unsupported(step, "32 rows of logits do not fit a binding of 128 MiB");
+  for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
+    const uint32_t n = Min(most, program_.max_logit_rows - first);
+    Dispatch d = Begin(Shader::kNorm, step);
+    d.rows = GridRows::kLogits;
+    d.row_factor = 1;
+    d.first_row = first;
+    d.most_rows = n;
+    d.constants[1] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+    d.constants[3] = 1;
+    BindValue(&d, 1, step.in);
+    Bind(&d, 2, PlaceOf(workspace_.normed));
+    BindVector(&d, 3, step.norm);
+    if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
+    d.push[6] = 1 + first;
+    PushWords push(&d);
+    for (uint32_t i = 0; i < 3; ++i) push.Add(width);
+    push.Add(step.epsilon);
+    ARN_TRY(sink_->Add(d, diag_));
+    Product product;
+    product.step = &step;
+    product.weight = step.weight;
+    product.in = PlaceOf(workspace_.normed);
+    product.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
+    product.is_logits = true;
+    product.first_row = first;
+    product.most_rows = n;
+    ARN_TRY(AddProducts(product));
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

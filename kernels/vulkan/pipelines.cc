@@ -1,0 +1,115 @@
+#include "kernels/vulkan/pipelines.h"
+
+#include <cstring>
+
+namespace arn::vulkan {
+
+Status Pipelines::Open(const Device& device, Span<PipelineEntry> entries, Diag* diag) {
+  entries_ = entries;
+  const Api& api = device.api();
+  VkDescriptorSetLayoutBinding bindings[kBindings] = {};
+  for (uint32_t i = 0; i < kBindings; ++i) {
+    bindings[i].binding = i;
+    bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    bindings[i].descriptorCount = 1;
+    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set = {};
+  set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  set.bindingCount = kBindings;
+  set.pBindings = bindings;
+  ARN_VK(api, CreateDescriptorSetLayout(device.handle(), &set, device.callbacks(), &set_layout_),
+         diag);
+  const VkPushConstantRange push = {VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                    kMaxPushWords * sizeof(uint32_t)};
+  VkPipelineLayoutCreateInfo layout = {};
+  layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  layout.setLayoutCount = 1;
+  layout.pSetLayouts = &set_layout_;
+  layout.pushConstantRangeCount = 1;
+  layout.pPushConstantRanges = &push;
+  ARN_VK(api, CreatePipelineLayout(device.handle(), &layout, device.callbacks(), &layout_), diag);
+  return Status::kOk;
+}
+
+Status Pipelines::Make(const Device& device, const Dispatch& dispatch, VkPipeline* out,
+                       Diag* diag) {
+  const Api& api = device.api();
+  const auto index = static_cast<uint32_t>(dispatch.shader);
+  if (modules_[index] == VK_NULL_HANDLE) {
+    const ShaderVariant variant = {device.uses_subgroups(), device.uses_dot()};
+    const Span<const uint32_t> words = SpirvOf(dispatch.shader, variant);
+    VkShaderModuleCreateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+    info.codeSize = words.size() * sizeof(uint32_t);
+    info.pCode = words.data();
+    ARN_VK(api, CreateShaderModule(device.handle(), &info, device.callbacks(), &modules_[index]),
+           diag);
+  }
+  VkSpecializationMapEntry map[kConstantCount];
+  for (uint32_t i = 0; i < kConstantCount; ++i) {
+    map[i] = {i, i * static_cast<uint32_t>(sizeof(uint32_t)), sizeof(uint32_t)};
+  }
+  VkSpecializationInfo constants = {};
+  constants.mapEntryCount = kConstantCount;
+  constants.pMapEntries = map;
+  constants.dataSize = sizeof dispatch.constants;
+  constants.pData = dispatch.constants;
+  VkComputePipelineCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = modules_[index];
+  info.stage.pName = "main";
+  info.stage.pSpecializationInfo = &constants;
+  info.layout = layout_;
+  ARN_VK(api,
+         CreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, device.callbacks(), out),
+         diag);
+  return Status::kOk;
+}
+
+Status Pipelines::Find(const Device& device, const Dispatch& dispatch, VkPipeline* out,
+                       Diag* diag) {
+  for (uint32_t i = 0; i < n_; ++i) {
+    const PipelineEntry& e = entries_[i];
+    if (e.shader == dispatch.shader &&
+        std::memcmp(e.constants, dispatch.constants, sizeof e.constants) == 0) {
+      *out = e.pipeline;
+      return Status::kOk;
+    }
+  }
+  if (n_ == entries_.size())
+    return diag->Fail(Status::kInternal, "Vulkan: more pipelines than planned");
+  PipelineEntry& entry = entries_[n_];
+  ARN_TRY(Make(device, dispatch, &entry.pipeline, diag));
+  entry.shader = dispatch.shader;
+  std::memcpy(entry.constants, dispatch.constants, sizeof entry.constants);
+  ++n_;
+  *out = entry.pipeline;
+  return Status::kOk;
+}
+
+void Pipelines::Close(const Device& device) {
+  const Api& api = device.api();
+  for (uint32_t i = 0; i < n_; ++i) {
+    api.DestroyPipeline(device.handle(), entries_[i].pipeline, device.callbacks());
+  }
+  n_ = 0;
+  for (VkShaderModule& module : modules_) {
+    if (module != VK_NULL_HANDLE) {
+      api.DestroyShaderModule(device.handle(), module, device.callbacks());
+    }
+    module = VK_NULL_HANDLE;
+  }
+  if (layout_ != VK_NULL_HANDLE) {
+    api.DestroyPipelineLayout(device.handle(), layout_, device.callbacks());
+  }
+  if (set_layout_ != VK_NULL_HANDLE) {
+    api.DestroyDescriptorSetLayout(device.handle(), set_layout_, device.callbacks());
+  }
+  layout_ = VK_NULL_HANDLE;
+  set_layout_ = VK_NULL_HANDLE;
+}
+
+}  // namespace arn::vulkan

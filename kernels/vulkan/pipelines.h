@@ -1,0 +1,42 @@
+// The compute pipelines of a session: one for each shader and set of constants that its program
+// asks for.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/vulkan/device.h"
+#include "kernels/vulkan/dispatch.h"
+#include "platform/base/span.h"
+
+namespace arn::vulkan {
+
+class Pipelines {
+ public:
+  // `entries`: room for as many different ones as there will be.
+  Status Open(const Device& device, Span<struct PipelineEntry> entries, Diag* diag);
+  void Close(const Device& device);
+
+  // The pipeline of a dispatch, made when there is none like it.
+  Status Find(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
+
+  VkDescriptorSetLayout set_layout() const { return set_layout_; }
+  VkPipelineLayout layout() const { return layout_; }
+  uint32_t size() const { return n_; }
+
+ private:
+  Status Make(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
+
+  Span<PipelineEntry> entries_;
+  uint32_t n_ = 0;
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkShaderModule modules_[kShaderCount] = {};
+};
+
+struct PipelineEntry {
+  Shader shader = Shader::kEmbed;
+  uint32_t constants[kConstantCount] = {};
+  VkPipeline pipeline = VK_NULL_HANDLE;
+};
+
+}  // namespace arn::vulkan

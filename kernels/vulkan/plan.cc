@@ -1,0 +1,132 @@
+#include "kernels/vulkan/plan.h"
+
+#include "kernels/check.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+class Counter final : public DispatchSink {
+ public:
+  Counter(const Program& program, Counts* counts) : program_(program), counts_(*counts) {}
+
+  Status BeginStep(uint32_t step) override {
+    if (BeginsSegment(program_, step)) ++counts_.n_segments;
+    return Status::kOk;
+  }
+  Status BeginEdits(uint32_t) override {
+    ++counts_.n_segments;
+    return Status::kOk;
+  }
+  Status Add(const Dispatch&, Diag*) override {
+    ++counts_.n_dispatches;
+    ++counts_.n_sets;  // at most
+    return Status::kOk;
+  }
+
+ private:
+  const Program& program_;
+  Counts& counts_;
+};
+
+// Bytes of the quantised rows that any product multiplies; 0 when none has integer weights.
+uint64_t QuantizedBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kLinear && step.op != Op::kLogits) continue;
+    const Weight& weight = program.weights[step.weight];
+    if (weight.dtype != DType::kInt8 && weight.dtype != DType::kInt4) continue;
+    const uint64_t rows = MaxRowsOf(program, program.values[step.in]);
+    const uint64_t heads = AlignUp(2 * rows, kSliceAlign / sizeof(uint32_t));
+    bytes = Max(bytes, (heads + rows * Lowering::QuantizedWords(weight.cols)) * sizeof(uint32_t));
+  }
+  return bytes;
+}
+
+uint64_t NormedBytes(const Program& program) {
+  uint32_t width = 0;
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kLogits) width = Max(width, program.values[step.in].width);
+  }
+  return uint64_t{width} * program.max_logit_rows * sizeof(float);
+}
+
+// Each value is bound as a whole.
+Status CheckBindings(const Program& program, uint64_t quantized, Diag* diag) {
+  uint64_t most = quantized;
+  for (const Value& value : program.values) most = Max(most, value.slice.bytes);
+  if (most + Device::kBindingAlign <= Device::kMaxBindingBytes) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: take a "
+                    "smaller prefill_chunk",
+                    static_cast<unsigned long long>(most));
+}
+
+}  // namespace
+
+Status CountProgram(const Program& program, Counts* counts, Diag* diag) {
+  *counts = Counts();
+  Counter counter(program, counts);
+  const Workspace nowhere = {};
+  Lowering lowering(program, {}, nowhere, {});
+  ARN_TRY(lowering.Run(&counter, diag));
+  WeightPlacer placer;
+  for (const Weight& weight : program.weights) placer.Place(weight);
+  for (const RopeKind& rope : program.ropes) placer.PlaceRope(rope);
+  counts->n_blocks = placer.n_blocks();
+  counts->weight_bytes = placer.total();
+  return Status::kOk;
+}
+
+void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
+                     BufferBytes* out) {
+  out->logits = uint64_t{program.max_logit_rows} * program.vocab * sizeof(float);
+  out->run = words.n_words * sizeof(uint32_t);
+  out->grids = counts.n_dispatches * sizeof(VkDispatchIndirectCommand);
+  out->weights = counts.weight_bytes;
+}
+
+uint64_t BufferBytes::Total() const {
+  uint64_t total = weights + Transfer::kStagingBytes;  // whole bindings each
+  for (const uint64_t bytes : {activations, kv, logits, run, grids}) {
+    total += Max<uint64_t>(AlignUp(bytes, Device::kBindingAlign), Device::kBindingAlign);
+  }
+  return total;
+}
+
+Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
+            BackendPlan* plan, Diag* diag) {
+  (void)options;
+  *plan = BackendPlan();
+  ARN_TRY(CheckProgram(program, diag));
+  Counts counts;
+  ARN_TRY(CountProgram(program, &counts, diag));
+  RunWords words;
+  ARN_TRY(words.Plan(program, diag));
+  const uint64_t quantized = QuantizedBytes(program);
+  ARN_TRY(CheckBindings(program, quantized, diag));
+  const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
+    ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
+    return Status::kOk;
+  };
+  const uint64_t n_weights = program.weights.size() + program.ropes.size();
+  ARN_TRY(add(kStateSlice, Region::kConstants, 1, sizeof(State)));
+  ARN_TRY(add(kWeightsSlice, Region::kConstants, n_weights, sizeof(DeviceWeight)));
+  ARN_TRY(add(kGridsSlice, Region::kConstants, counts.n_dispatches, sizeof(GridOf)));
+  ARN_TRY(add(kSegmentsSlice, Region::kConstants, counts.n_segments, sizeof(Segment)));
+  ARN_TRY(add(kBlocksSlice, Region::kConstants, counts.n_blocks, sizeof(Buffer)));
+  ARN_TRY(add(kPipelinesSlice, Region::kConstants, counts.n_dispatches, sizeof(PipelineEntry)));
+  ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized, 1));
+  ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
+  plan->slices[kActivationsSlice] = {Region::kActivations, 0,
+                                     layout->RegionBytes(Region::kActivations)};
+  plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};
+  BufferBytes bytes;
+  bytes.activations = plan->slices[kActivationsSlice].bytes;
+  bytes.kv = plan->slices[kKvSlice].bytes;
+  FillBufferBytes(program, counts, words, &bytes);
+  plan->device_bytes = bytes.Total();
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

@@ -1,0 +1,25 @@
+#include "kernels/vulkan/shaders.h"
+
+namespace arn::vulkan {
+namespace {
+
+struct EmbeddedSpirv {
+  const uint32_t* words;
+  size_t n;
+};
+
+// kSpirv: of each shader, in their order, without and with subgroups, then the same with dot
+// products.
+#include "kernels/vulkan/embedded_shaders.inc"
+
+static_assert(sizeof kSpirv / sizeof kSpirv[0] == kShaderCount);
+
+}  // namespace
+
+Span<const uint32_t> SpirvOf(Shader shader, ShaderVariant variant) {
+  const uint32_t index = (variant.uses_subgroups ? 1 : 0) + (variant.uses_dot ? 2 : 0);
+  const EmbeddedSpirv& spirv = kSpirv[static_cast<uint32_t>(shader)][index];
+  return {spirv.words, spirv.n};
+}
+
+}  // namespace arn::vulkan

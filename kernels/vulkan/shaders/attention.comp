@@ -1,0 +1,147 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kAttention and kSelfAttention. A workgroup takes one query head of one row. It goes through the
+// keys WIDTH at a time with a running maximum (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018): an invocation makes the score of one key, then all add up the
+// values, four channels each, in groups that take every n-th key.
+#include "common.glsl"
+#include "push.glsl"
+#include "math.glsl"
+#include "kv.glsl"
+
+layout(constant_id = 1) const uint N_HEADS = 1;
+layout(constant_id = 2) const uint N_KV_HEADS = 1;
+layout(constant_id = 3) const uint SEES_SOURCE = 0;
+layout(constant_id = 4) const uint IS_SELF = 0;  // keys and values are those of the input's rows
+layout(constant_id = 5) const uint HAS_SINKS = 0;
+layout(constant_id = 6) const uint HAS_BIAS = 0;
+layout(constant_id = 7) const uint N_PARTS = 16;  // lanes that share a key, 2^n
+layout(constant_id = 8) const uint PER_LANE = 1;  // ceil(ceil(HEAD_DIM / 4) / N_PARTS)
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
+layout(set = 0, binding = 4) readonly buffer DistanceBias { float distance_bias[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint layer, group, in_stride, window, chunk;
+  float scale, softcap;
+  uint n_distances, bias_stride;
+} push;
+
+const uint kDimQuads = (HEAD_DIM + 3) / 4;
+const uint kGroups = WIDTH / N_PARTS;
+shared vec4 query[kDimQuads];
+shared float weights[WIDTH];
+shared uint v_values[WIDTH], v_scales[WIDTH], v_bits[WIDTH], v_slots[WIDTH];
+shared vec4 parts[WIDTH];
+
+vec4 row_elements(uint from, uint i) {
+  vec4 e = vec4(0.0);
+  for (uint j = 0; j < 4; ++j) {
+    if (i + j < HEAD_DIM) e[j] = x[from + i + j];
+  }
+  return e;
+}
+
+float bias_of(uint position, uint key, uint head) {
+  int origin = IS_SELF == 1 ? int(push.n_distances - 1) / 2 : 0;
+  int row = clamp(origin + int(position) - int(key), 0, int(push.n_distances) - 1);
+  return distance_bias[push.rows_at + uint(row) * push.bias_stride + head];
+}
+
+void main() {
+  uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
+  uint kv_head = head / (N_HEADS / N_KV_HEADS);
+  uint sequence = row_sequence(row), table = table_at(sequence, push.group);
+  uint position = IS_SELF == 1 ? row : row_position(row);
+  uint first = 0, end = position + 1;
+  if (IS_SELF == 1) {
+    end = ARN_ROWS;
+  } else if (SEES_SOURCE == 1) {
+    end = run[sequence_at(sequence)];
+  } else {
+    if (push.window != 0 && position >= push.window) first = position - push.window + 1;
+    if (push.chunk != 0) first = max(first, position - position % push.chunk);
+    first = max(first, run[table + 1] * PAGE_TOKENS);
+  }
+  uint from = push.in_at + row * push.in_stride + head * HEAD_DIM;
+  for (uint i = lane; i < kDimQuads; i += WIDTH) query[i] = row_elements(from, 4 * i);
+  barrier();
+
+  uint my_part = lane % N_PARTS, my_group = lane / N_PARTS;
+  vec4 sums[PER_LANE];
+  for (uint i = 0; i < PER_LANE; ++i) sums[i] = vec4(0.0);
+  const float kNone = uintBitsToFloat(0xff800000u);
+  float largest = HAS_SINKS == 1 ? sinks[push.weights_at + head] : kNone;
+  float total = HAS_SINKS == 1 ? 1.0 : 0.0;
+  for (uint tile = first; tile < end; tile += WIDTH) {
+    uint key = tile + lane;
+    float score = kNone, v_scale = 1.0;
+    if (key < end) {
+      float dot_product = 0.0;
+      if (IS_SELF == 1) {
+        uint k_at = push.in_at + key * push.in_stride + (N_HEADS + kv_head) * HEAD_DIM;
+        for (uint i = 0; i < kDimQuads; ++i) {
+          dot_product += dot(query[i], row_elements(k_at, 4 * i));
+        }
+        v_values[lane] = k_at + N_KV_HEADS * HEAD_DIM;
+      } else {
+        uint page = page_of(table, key), slot = key % PAGE_TOKENS;
+        Block k = block_at(true, page, push.layer, kv_head);
+        for (uint i = 0; i < kDimQuads; ++i) {
+          dot_product += dot(query[i], kv_elements(k, slot, 4 * i));
+        }
+        dot_product *= slot_scale(k, slot);
+        Block v = block_at(false, page, push.layer, kv_head);
+        v_values[lane] = v.values;
+        v_scales[lane] = v.scales;
+        v_bits[lane] = v.bits;
+        v_slots[lane] = slot;
+        v_scale = slot_scale(v, slot);
+      }
+      score = dot_product * push.scale;
+      if (HAS_BIAS == 1) score += bias_of(position, key, head);
+      score = softcapped(score, push.softcap);
+    }
+    float before = largest;
+    largest = max(largest, reduce_max(score));
+    float weight = key < end ? exp_f32(score - largest) : 0.0;
+    float shrink = before == kNone ? 0.0 : exp_f32(before - largest);
+    total = total * shrink + reduce_add(weight);
+    weights[lane] = weight * v_scale;
+    barrier();
+    uint n = min(WIDTH, end - tile);
+    for (uint i = 0; i < PER_LANE; ++i) {
+      uint channel = 4 * (my_part + i * N_PARTS);
+      vec4 sum = sums[i] * shrink;
+      if (channel < HEAD_DIM) {
+        for (uint j = my_group; j < n; j += kGroups) {
+          vec4 v;
+          if (IS_SELF == 1) {
+            v = row_elements(v_values[j], channel);
+          } else {
+            v = kv_elements(Block(v_values[j], v_scales[j], v_bits[j], false), v_slots[j], channel);
+          }
+          sum += weights[j] * v;
+        }
+      }
+      sums[i] = sum;
+    }
+    barrier();
+  }
+  uint to = push.out_at + (row * N_HEADS + head) * HEAD_DIM;
+  for (uint i = 0; i < PER_LANE; ++i) {
+    parts[lane] = sums[i];
+    barrier();
+    for (uint other = kGroups / 2; other > 0; other /= 2) {
+      if (my_group < other) parts[lane] += parts[lane + other * N_PARTS];
+      barrier();
+    }
+    uint channel = 4 * (my_part + i * N_PARTS);
+    for (uint j = 0; j < 4; ++j) {
+      if (my_group == 0 && channel + j < HEAD_DIM) y[to + channel + j] = parts[lane][j] / total;
+    }
+    barrier();
+  }
+}

@@ -1,0 +1,71 @@
+// What all shaders share: the bindings, the run's numbers, and reductions over a workgroup.
+//
+// Binding 0 is the run (kernels/vulkan/run_words.h), 1 is read, 2 is written, 3 to 5 are weights and
+// what goes with them, 6 to 9 are windows on the KV region. Each is bound from an aligned offset on;
+// where its data begins after that, in words, comes with the push constants.
+#extension GL_EXT_control_flow_attributes : require
+#ifdef ARN_SUBGROUP
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
+
+// Constant 0 is the workgroup's width; the others are each shader's own, or those of kv.glsl.
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint WIDTH = 64;
+// 1: the workgroup is one subgroup. Known beforehand, so that no barrier is left.
+layout(constant_id = 31) const uint ONE_SUBGROUP = 0;
+
+layout(set = 0, binding = 0) readonly buffer RunBlock { uint run[]; };
+
+// The heading of the run, and what a row and a sequence are there.
+#define RUN_ROWS run[0]
+#define RUN_LOGIT_ROWS run[1]
+const uint kRunLogitRows = 4, kRunSequences = 5, kRunSequenceWords = 6, kRunEdits = 7;
+const uint kRunLayers = 8, kRunAngles = 9, kRunRows = 16;
+const uint kRowWords = 4, kSequenceHead = 4, kGroupWords = 4;
+uint row_token(uint row) { return run[kRunRows + row * kRowWords]; }
+uint row_position(uint row) { return run[kRunRows + row * kRowWords + 1]; }
+uint row_sequence(uint row) { return run[kRunRows + row * kRowWords + 2]; }
+uint logit_row(uint i) { return run[run[kRunLogitRows] + i]; }
+// Where the words of a sequence begin.
+uint sequence_at(uint sequence) { return run[kRunSequences] + sequence * run[kRunSequenceWords]; }
+
+// ---- reductions: every invocation of the workgroup takes part and gets the result ---------------
+// WIDTH is a power of two. SHARED is written before it was read by all only behind a barrier.
+#ifdef ARN_SUBGROUP
+#define ARN_REDUCE(NAME, TYPE, SHARED, SUBGROUP_OP, OP)                       \
+  TYPE NAME(TYPE x) {                                                         \
+    x = SUBGROUP_OP(x);                                                       \
+    if (ONE_SUBGROUP == 0 && gl_NumSubgroups > 1) {                                                \
+      barrier();                                                              \
+      if (subgroupElect()) SHARED[gl_SubgroupID] = x;                         \
+      barrier();                                                              \
+      x = SHARED[0];                                                          \
+      for (uint i = 1; i < gl_NumSubgroups; ++i) x = OP(x, SHARED[i]);        \
+    }                                                                         \
+    return x;                                                                 \
+  }
+#else
+#define ARN_REDUCE(NAME, TYPE, SHARED, SUBGROUP_OP, OP)                       \
+  TYPE NAME(TYPE x) {                                                         \
+    const uint self = gl_LocalInvocationIndex;                                \
+    barrier();                                                                \
+    SHARED[self] = x;                                                         \
+    barrier();                                                                \
+    for (uint other = WIDTH / 2; other > 0; other /= 2) {                     \
+      if (self < other) SHARED[self] = OP(SHARED[self], SHARED[self + other]); \
+      barrier();                                                              \
+    }                                                                         \
+    return SHARED[0];                                                         \
+  }
+#endif
+shared float reduced[WIDTH];
+float plus(float a, float b) { return a + b; }
+ARN_REDUCE(reduce_add, float, reduced, subgroupAdd, plus)
+ARN_REDUCE(reduce_max, float, reduced, subgroupMax, max)
+ARN_REDUCE(reduce_min, float, reduced, subgroupMin, min)
+#ifdef ARN_INTEGERS
+shared int reduced_ints[WIDTH];
+int plus(int a, int b) { return a + b; }
+ARN_REDUCE(reduce_add, int, reduced_ints, subgroupAdd, plus)
+#endif

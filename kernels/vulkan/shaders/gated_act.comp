@@ -1,0 +1,39 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kGatedAct: activation(gate) * up, with the input [gate | up]; and kAct, in place. An invocation
+// an element.
+#include "common.glsl"
+#include "push.glsl"
+#include "math.glsl"
+
+layout(constant_id = 1) const uint ACTIVATION = 0;
+layout(constant_id = 2) const uint IS_GATED = 1;
+const uint kClampedSwiglu = 3;
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint n;
+  float limit;
+} push;
+
+void main() {
+  uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  if (i < push.n) {
+    uint to = push.out_at + row * push.n + i;
+    if (IS_GATED == 0) {
+      y[to] = activated(ACTIVATION, y[to]);
+    } else {
+      uint from = push.in_at + row * 2 * push.n + i;
+      float gate = x[from], up = x[from + push.n];
+      if (ACTIVATION == kClampedSwiglu) {
+        gate = min(gate, push.limit);
+        up = clamp(up, -push.limit, push.limit);
+        y[to] = gate / (1.0 + exp_f32(-1.702 * gate)) * (up + 1.0);
+      } else {
+        y[to] = activated(ACTIVATION, gate) * up;
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kLinear and kLogits for few rows, float weights. A workgroup makes N_OUT outputs of N_ROW rows;
+// its invocations share the columns, 16 bytes of a weight's row at a time.
+#include "common.glsl"
+#include "push.glsl"
+#include "math.glsl"
+#include "weights.glsl"
+#include "linear.glsl"
+
+layout(constant_id = 4) const uint N_ROW = 1;
+layout(constant_id = 5) const uint N_OUT = 4;
+layout(constant_id = 6) const uint WHOLE = 0;  // cols is a multiple of 8
+
+vec4 x_at(uint m, uint c) {
+  uint at = push.in_at + m * push.cols + c;
+  if (WHOLE == 1) return x_quads[at / 4];
+  return vec4(c < push.cols ? x[at] : 0.0, c + 1 < push.cols ? x[at + 1] : 0.0,
+              c + 2 < push.cols ? x[at + 2] : 0.0, c + 3 < push.cols ? x[at + 3] : 0.0);
+}
+
+void main() {
+  uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
+  uint per = per_quad(TYPE);
+  float sums[N_ROW * N_OUT];
+  for (uint i = 0; i < N_ROW * N_OUT; ++i) sums[i] = 0.0;
+  for (uint q = gl_LocalInvocationIndex; q < push.row_quads; q += WIDTH) {
+    vec4 a[N_ROW], b[N_ROW];
+    [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+      uint row = min(first_row + m, rows - 1);
+      a[m] = x_at(row, q * per);
+      if (TYPE != kF32) b[m] = x_at(row, q * per + 4);
+    }
+    [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
+      uint out_row = min(first + n, push.n_outs - 1);
+      uvec4 w = weight_quads[push.weights_at / 4 + out_row * push.row_quads + q];
+      vec4 low, high;
+      if (TYPE == kF32) {
+        low = uintBitsToFloat(w);
+      } else {
+        low = vec4(pair_of(TYPE, w.x), pair_of(TYPE, w.y));
+        high = vec4(pair_of(TYPE, w.z), pair_of(TYPE, w.w));
+      }
+      [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+        sums[m * N_OUT + n] += dot(a[m], low);
+        if (TYPE != kF32) sums[m * N_OUT + n] += dot(b[m], high);
+      }
+    }
+  }
+  [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
+    [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
+      float sum = reduce_add(sums[m * N_OUT + n]);
+      bool is_there = first_row + m < rows && first + n < push.n_outs;
+      if (gl_LocalInvocationIndex == 0 && is_there) put(first_row + m, first + n, sum);
+    }
+  }
+}

@@ -1,0 +1,159 @@
+// The KV pages (kernels/kv_view.h) of one group, in words from the start of the KV region, which is
+// bound in windows of 2^WINDOW_SHIFT words.
+layout(constant_id = 32) const uint N_WINDOWS = 1;
+layout(constant_id = 33) const uint WINDOW_SHIFT = 31;
+layout(constant_id = 34) const uint K_TYPE = 0;  // DType
+layout(constant_id = 35) const uint V_TYPE = 0;
+layout(constant_id = 36) const uint HEAD_DIM = 64;
+layout(constant_id = 37) const uint PAGE_TOKENS = 32;
+layout(constant_id = 38) const uint OPEN_POOL = 0;
+layout(constant_id = 39) const uint OPEN_PAGE = 0;
+layout(constant_id = 40) const uint OPEN_LAYER = 0;
+layout(constant_id = 41) const uint OPEN_V = 0;
+layout(constant_id = 42) const uint OPEN_K_SCALES = 0;
+layout(constant_id = 43) const uint OPEN_V_SCALES = 0;
+layout(constant_id = 44) const uint SEALED_POOL = 0;
+layout(constant_id = 45) const uint SEALED_PAGE = 0;
+layout(constant_id = 46) const uint SEALED_LAYER = 0;
+layout(constant_id = 47) const uint SEALED_V = 0;
+layout(constant_id = 48) const uint SEALED_K_SCALES = 0;
+layout(constant_id = 49) const uint SEALED_V_SCALES = 0;
+layout(constant_id = 50) const uint SEALED_K_BITS = 0;
+layout(constant_id = 51) const uint SEALED_V_BITS = 0;
+layout(constant_id = 52) const uint GROUP_SIZE = 1;
+layout(constant_id = 53) const uint HAS_SEALED = 0;
+
+const uint kSealedPage = 0x80000000u;
+const uint kPageF32 = 0, kPageF16 = 1, kPageInt8 = 3;
+
+layout(set = 0, binding = 6) buffer Kv0 { uint kv0[]; };
+layout(set = 0, binding = 7) buffer Kv1 { uint kv1[]; };
+layout(set = 0, binding = 8) buffer Kv2 { uint kv2[]; };
+layout(set = 0, binding = 9) buffer Kv3 { uint kv3[]; };
+
+#define ARN_IN_WINDOW(ACTION)                                      \
+  if (N_WINDOWS == 1) {                                            \
+    ACTION(kv0, at);                                               \
+  } else {                                                         \
+    uint window = at >> WINDOW_SHIFT, in_window = at & ((1u << WINDOW_SHIFT) - 1u); \
+    switch (window) {                                              \
+      case 0: ACTION(kv0, in_window); break;                       \
+      case 1: ACTION(kv1, in_window); break;                       \
+      case 2: ACTION(kv2, in_window); break;                       \
+      default: ACTION(kv3, in_window); break;                      \
+    }                                                              \
+  }
+
+uint kv_word(uint at) {
+  uint word = 0;
+#define ARN_LOAD(WORDS, I) word = WORDS[I]
+  ARN_IN_WINDOW(ARN_LOAD)
+  return word;
+}
+void kv_put(uint at, uint word) {
+#define ARN_STORE(WORDS, I) WORDS[I] = word
+  ARN_IN_WINDOW(ARN_STORE)
+}
+// The bits of `mask` become those of `word`; other invocations may change the others meanwhile.
+void kv_merge(uint at, uint mask, uint word) {
+#define ARN_MERGE(WORDS, I)        \
+  {                                \
+    atomicAnd(WORDS[I], ~mask);    \
+    atomicOr(WORDS[I], word);      \
+  }
+  ARN_IN_WINDOW(ARN_MERGE)
+}
+uint kv_byte(uint base, uint i) { return kv_word(base + i / 4) >> 8 * (i & 3u) & 255u; }
+float kv_half(uint base, uint i) {
+  return unpackHalf2x16(kv_word(base + i / 2) >> 16 * (i & 1u)).x;
+}
+
+// K or V of one head in one layer's part of a page: where its values and its scales begin.
+struct Block {
+  uint values, scales, bits;
+  bool keys;
+};
+uint type_of(bool keys) { return keys ? K_TYPE : V_TYPE; }
+uint element_bytes(uint type) { return type == kPageF32 ? 4u : type == kPageF16 ? 2u : 1u; }
+uint row_bytes(uint bits) { return (HEAD_DIM * bits + 7u) / 8u; }
+
+Block block_at(bool keys, uint page, uint layer, uint head) {
+  Block b;
+  b.keys = keys;
+  uint type = type_of(keys);
+  if (HAS_SEALED == 1 && (page & kSealedPage) != 0u) {
+    b.bits = keys ? SEALED_K_BITS : SEALED_V_BITS;
+    uint part = SEALED_POOL + (page & ~kSealedPage) * SEALED_PAGE + layer * SEALED_LAYER;
+    uint bytes = b.bits == 0u ? HEAD_DIM * element_bytes(type) : row_bytes(b.bits);
+    uint pairs = keys ? (PAGE_TOKENS + GROUP_SIZE - 1u) / GROUP_SIZE * HEAD_DIM
+                      : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
+    b.values = part + (keys ? 0u : SEALED_V) + head * (bytes * PAGE_TOKENS / 4u);
+    b.scales = part + (keys ? SEALED_K_SCALES : SEALED_V_SCALES) +
+               head * (b.bits == 0u ? PAGE_TOKENS : pairs);
+  } else {
+    b.bits = 0u;
+    uint part = OPEN_POOL + page * OPEN_PAGE + layer * OPEN_LAYER;
+    b.values = part + (keys ? 0u : OPEN_V) +
+               head * (HEAD_DIM * element_bytes(type) * PAGE_TOKENS / 4u);
+    b.scales = part + (keys ? OPEN_K_SCALES : OPEN_V_SCALES) + head * PAGE_TOKENS;
+  }
+  return b;
+}
+
+// The scale of a slot, where each has one.
+float slot_scale(Block b, uint slot) {
+  if (b.bits != 0u || type_of(b.keys) != kPageInt8) return 1.0;
+  return uintBitsToFloat(kv_word(b.scales + slot));
+}
+
+// The pair (scale, least) of element i of a slot of a sealed block.
+uint pair_index(Block b, uint slot, uint i) {
+  return b.keys ? slot / GROUP_SIZE * HEAD_DIM + i
+                : slot * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE) + i / GROUP_SIZE;
+}
+
+// Element i of a slot, which has to be multiplied by slot_scale().
+float kv_element(Block b, uint slot, uint i) {
+  if (b.bits != 0u) {
+    uint bytes = row_bytes(b.bits);
+    uint value = kv_byte(b.values, slot * bytes + i % bytes) >> i / bytes * b.bits;
+    vec2 pair = unpackHalf2x16(kv_word(b.scales + pair_index(b, slot, i)));
+    return pair.y + pair.x * float(value & ((1u << b.bits) - 1u));
+  }
+  uint type = type_of(b.keys), at = slot * HEAD_DIM + i;
+  if (type == kPageF32) return uintBitsToFloat(kv_word(b.values + at));
+  if (type == kPageF16) return kv_half(b.values, at);
+  return float(bitfieldExtract(int(kv_word(b.values + at / 4)), int(8 * (at & 3u)), 8));
+}
+
+// Elements [i, i + 4), zeros past the end; i is a multiple of 4.
+vec4 kv_elements(Block b, uint slot, uint i) {
+  uint type = type_of(b.keys);
+  if (HEAD_DIM % 4 == 0 && (HAS_SEALED == 0 || b.bits == 0u)) {
+    uint at = slot * HEAD_DIM + i;
+    if (type == kPageF32) {
+      at += b.values;
+      return uintBitsToFloat(uvec4(kv_word(at), kv_word(at + 1), kv_word(at + 2), kv_word(at + 3)));
+    }
+    if (type == kPageF16) {
+      at = b.values + at / 2;
+      return vec4(unpackHalf2x16(kv_word(at)), unpackHalf2x16(kv_word(at + 1)));
+    }
+    int w = int(kv_word(b.values + at / 4));
+    return vec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),
+                bitfieldExtract(w, 24, 8));
+  }
+  vec4 x = vec4(0.0);
+  for (uint j = 0; j < 4; ++j) {
+    if (i + j < HEAD_DIM) x[j] = kv_element(b, slot, i + j);
+  }
+  return x;
+}
+
+// Where a sequence's table of a group begins, and the page of a position.
+uint table_at(uint sequence, uint group) {
+  return sequence_at(sequence) + kSequenceHead + group * kGroupWords;
+}
+uint page_of(uint table, uint position) {
+  return run[run[table] + position / PAGE_TOKENS - run[table + 1]];
+}

@@ -1,0 +1,63 @@
+// What the products share: their push constants, and how a sum becomes an output.
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 5) readonly buffer Quantized { uint quantized[]; };
+layout(set = 0, binding = 5) readonly buffer QuantizedQuads { uvec4 quantized_quads[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint cols;
+  uint row_quads;           // of the weights, 16 bytes each
+  uint first_out, n_outs;   // the outputs whose weights are bound, ...
+  uint out_stride;          // ... of so many
+  uint values_at, x_words;  // of the quantised rows: behind the heads, and words of each
+  uint blocks_at, block_words;
+  float factor, softcap;    // of logits
+} push;
+
+layout(constant_id = 1) const uint TYPE = 0;
+layout(constant_id = 2) const uint ACCUMULATE = 0;
+layout(constant_id = 3) const uint IS_LOGITS = 0;
+
+// Where the words that go with output n of the slice begin.
+uint row_head(uint n) { return push.rows_at + (push.first_out + n) * kRowHeadWords; }
+
+// `sum`: the product, without the bias, of row m and output n of the slice.
+void put(uint m, uint n, float sum) {
+  sum += row_bias(row_head(n));
+  if (IS_LOGITS == 1) sum = softcapped(sum * push.factor, push.softcap);
+  uint at = push.out_at + m * push.out_stride + push.first_out + n;
+  y[at] = ACCUMULATE == 1 ? y[at] + sum : sum;
+}
+
+int x_zero(uint m) { return int(quantized[push.extra_at + 2 * m]); }
+float x_scale(uint m) { return uintBitsToFloat(quantized[push.extra_at + 2 * m + 1]); }
+
+#ifdef ARN_INTEGERS
+#ifdef ARN_DOT
+// OpSDotKHR of four packed bytes: the compiler has no name for it yet.
+#extension GL_EXT_spirv_intrinsics : require
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4450) int dot_packed(uint a, uint b, spirv_literal int format);
+int dot4(uint a, uint b) { return dot_packed(a, b, 0); }
+#else
+int dot4(uint a, uint b) {
+  ivec4 p = bytes_of(a) * bytes_of(b);
+  return p.x + p.y + p.z + p.w;
+}
+#endif
+// The low and the high halves of the bytes of a word of int4, less 8.
+uint low_halves(uint word) {
+  return (((word & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
+}
+uint high_halves(uint word) { return low_halves(word >> 4); }
+
+// What an integer product is when all is summed up: `sum` of values (int8), or of blocks times
+// their scales (int4).
+float scaled(uint m, uint n, float sum) {
+  if (TYPE == kInt8) return sum * row_scale(row_head(n)) * x_scale(m);
+  return (sum - float(x_zero(m)) * uintBitsToFloat(row_words[row_head(n) + 2])) * x_scale(m);
+}
+// Of int8, what the zero point adds.
+int zero_part(uint m, uint n) { return x_zero(m) * int(row_words[row_head(n) + 2]); }
+#endif

@@ -1,0 +1,72 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kQkvRope and kStoreKv: a workgroup takes one head of one row, normalises and turns it, in place,
+// and writes it into its page if it is one of the keys or values.
+#include "common.glsl"
+#include "push.glsl"
+#include "math.glsl"
+#include "kv.glsl"
+#include "kv_store.glsl"
+
+layout(constant_id = 1) const uint N_HEADS = 1;
+layout(constant_id = 2) const uint N_KV_HEADS = 1;
+layout(constant_id = 3) const uint ROTARY_DIM = 0;
+layout(constant_id = 4) const uint HAS_Q_NORM = 0;
+layout(constant_id = 5) const uint HAS_K_NORM = 0;
+layout(constant_id = 6) const uint SHARES_KV = 0;
+
+layout(set = 0, binding = 2) buffer Qkv { float qkv[]; };
+layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };
+layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };
+layout(set = 0, binding = 5) readonly buffer Angles { float angles[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint layer, group, stride;
+  float epsilon, temperature;
+  uint temperature_step;
+} push;
+
+void main() {
+  uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
+  uint at = push.out_at + row * push.stride + head * HEAD_DIM, position = row_position(row);
+  bool is_query = head < N_HEADS, is_value = head >= N_HEADS + N_KV_HEADS;
+  float square = 0.0;
+  for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
+    float x = qkv[at + i];
+    head_row[i] = x;
+    square += x * x;
+  }
+  if (HAS_Q_NORM == 1 || HAS_K_NORM == 1) {
+    float inverse = 1.0 / sqrt(reduce_add(square) / float(HEAD_DIM) + push.epsilon);
+    if (is_query ? HAS_Q_NORM == 1 : HAS_K_NORM == 1 && !is_value) {
+      for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
+        float weight = is_query ? q_norm[push.weights_at + i] : k_norm[push.rows_at + i];
+        head_row[i] = head_row[i] * inverse * weight;
+      }
+    }
+  }
+  barrier();
+  if (ROTARY_DIM != 0 && !is_value) {
+    const uint half_dim = ROTARY_DIM / 2;
+    uint from = push.extra_at + row * ROTARY_DIM;
+    for (uint i = lane; i < half_dim; i += WIDTH) {
+      float c = angles[from + i], s = angles[from + half_dim + i];
+      float a = head_row[i], b = head_row[half_dim + i];
+      head_row[i] = a * c - b * s;
+      head_row[half_dim + i] = b * c + a * s;
+    }
+  }
+  barrier();
+  float factor = 1.0;
+  if (push.temperature != 0.0 && is_query) {
+    factor += push.temperature * log(1.0 + float((position + 1) / push.temperature_step));
+  }
+  for (uint i = lane; i < HEAD_DIM; i += WIDTH) qkv[at + i] = head_row[i] * factor;
+  // The head is the same for the whole workgroup.
+  if (SHARES_KV == 0 && !is_query) {
+    uint kv_head = (head - N_HEADS) % N_KV_HEADS;
+    uint table = table_at(row_sequence(row), push.group);
+    Block block = block_at(!is_value, page_of(table, position), push.layer, kv_head);
+    store_row(block, position % PAGE_TOKENS);
+  }
+}

@@ -1,0 +1,37 @@
+// Elements of weights as they lie on the device (kernels/vulkan/device_weight.h).
+layout(set = 0, binding = 3) readonly buffer WeightWords { uint weight_words[]; };
+layout(set = 0, binding = 3) readonly buffer WeightQuads { uvec4 weight_quads[]; };
+layout(set = 0, binding = 4) readonly buffer RowWords { uint row_words[]; };
+
+// DType in platform/base/dtype.h.
+const uint kF32 = 0, kF16 = 1, kBf16 = 2, kInt8 = 3, kInt4 = 4;
+
+// What goes with each row: its scale (int8), its bias, the sum of its values (int8: an integer;
+// int4: times their scales), and one more word. Behind them all, of int4, the blocks' bf16 scales.
+const uint kRowHeadWords = 4;
+float row_scale(uint at) { return uintBitsToFloat(row_words[at]); }
+float row_bias(uint at) { return uintBitsToFloat(row_words[at + 1]); }
+
+// Elements in 16 bytes.
+uint per_quad(uint type) {
+  return type == kF32 ? 4u : type == kInt8 ? 16u : type == kInt4 ? 32u : 8u;
+}
+
+vec2 pair_of(uint type, uint word) {
+  return type == kF16 ? unpackHalf2x16(word)
+                      : vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u));
+}
+
+// Four bytes of int8; and element i (0 to 7) of a word of int4, less the 8 that it is stored with:
+// byte i has element i in its low half and element 4 + i in its high one.
+ivec4 bytes_of(uint word) {
+  int w = int(word);
+  return ivec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),
+               bitfieldExtract(w, 24, 8));
+}
+int nibble_of(uint word, uint i) { return int(word >> (8 * (i & 3u) + 4 * (i >> 2)) & 15u) - 8; }
+
+float bf16_at(uint base, uint index) {
+  uint word = row_words[base + index / 2];
+  return uintBitsToFloat((index & 1u) == 0u ? word << 16 : word & 0xffff0000u);
+}

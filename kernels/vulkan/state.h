@@ -1,0 +1,87 @@
+// What the backend keeps between load and unload; it lies in Region::kConstants.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/vulkan/buffer.h"
+#include "kernels/vulkan/device.h"
+#include "kernels/vulkan/device_weight.h"
+#include "kernels/vulkan/dispatch.h"
+#include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/pipelines.h"
+#include "kernels/vulkan/run_words.h"
+#include "kernels/vulkan/transfer.h"
+
+namespace arn::vulkan {
+
+// Everything that can be known from the program: how much there is of what.
+struct Counts {
+  uint32_t n_dispatches = 0;
+  uint32_t n_sets = 0;      // of descriptors
+  uint32_t n_segments = 0;  // parts of the program with command buffers of their own, and a group's
+                            // edits each
+  uint32_t n_blocks = 0;    // of weights
+  uint64_t weight_bytes = 0;
+};
+
+// What a run has to know of a dispatch: its grid.
+struct GridOf {
+  GridRows rows = GridRows::kRun;
+  uint8_t modes = 0;
+  uint32_t row_tile = 1, row_factor = 1, first_row = 0, most_rows = 0;
+  uint32_t groups_x = 0, groups_z = 0;
+};
+
+// Steps whose commands lie in one buffer for each mode.
+struct Segment {
+  uint32_t first_step = 0;
+  uint32_t first_dispatch = 0, n_dispatches = 0;
+  uint64_t work[kModeCount] = {};  // multiplications for each row
+  bool is_source = false;
+  bool is_edit = false;  // not a part of the program, but the edits of a group
+  VkCommandBuffer commands[kModeCount] = {};
+};
+
+constexpr uint32_t kFlights = 2;  // submissions that may be under way
+
+struct State {
+  const Program* program = nullptr;
+  Memory memory;
+  Counts counts;
+  RunWords words;
+  Workspace workspace;
+  Device device;
+  Pipelines pipelines;
+  Transfer transfer;
+  Span<DeviceWeight> weights;
+  Span<GridOf> grids;
+  Span<Segment> segments;
+  Span<Buffer> blocks;  // of weights
+  Buffer activations, kv, logits, run, grid_words;
+  Traits traits;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkDescriptorPool descriptors = VK_NULL_HANDLE;
+  VkFence fences[kFlights] = {};
+  bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
+
+  uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }
+};
+
+// A new segment begins with each layer, and where the source's steps end.
+bool BeginsSegment(const Program& program, uint32_t step);
+
+// Makes pipelines, descriptor sets and command buffers of the program.
+Status Record(State* state, Span<PipelineEntry> pipelines, Diag* diag);
+// Brings the weights to the device.
+Status Upload(State* state, Diag* diag);
+
+// Carries the edits out, in their order. kInternal, with nothing done, when one names a group or a
+// page that does not exist.
+Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag);
+// Executes a batch of edits of one group, whose words are written.
+Status ExecuteEdits(State* state, uint32_t group, uint32_t n_edits, Diag* diag);
+// Executes the steps; args have passed CheckRun and the run's words are written.
+Status Execute(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag);
+
+}  // namespace arn::vulkan

@@ -1,0 +1,170 @@
+// What holds of the Vulkan backend alone: what it refuses and says, what it asks the driver for,
+// and that nothing stays behind.
+#include "kernels/vulkan/backend_vulkan.h"
+
+#include <cstring>
+#include <string>
+
+#include "backends.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+class VulkanTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* problem = NoDevice(VulkanBackend())) GTEST_SKIP() << problem;
+  }
+};
+
+// One layer with products, pages and logits.
+struct OneLayer {
+  explicit OneLayer(std::mt19937* rng) : builder(kVocab, kRows, 256) {
+    AttentionKind kind;
+    kind.n_heads = 4;
+    kind.n_kv_heads = 2;
+    kind.head_dim = 16;
+    kind.scale = 0.25f;
+    kind.rope = builder.AddRope(16, 10000.0f);
+    Step step;
+    step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 8, 64));
+    const ValueId x = builder.AddValue(64), qkv = builder.AddValue(128);
+    step.angles = builder.AddValue(16);
+    const WeightId head = builder.AddMatrix(RandomMatrix(DType::kInt8, kVocab, 64, false, rng), {});
+    const auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
+      Step s = step;
+      s.op = op;
+      s.in = in;
+      s.out = out;
+      s.weight = weight;
+      if (op == Op::kLogits) s.norm = builder.AddVector(RandomFloats(64, 1.0f, rng));
+      builder.AddStep(s);
+    };
+    add(Op::kEmbed, kNoValue, x, head);
+    add(Op::kRopeAngles, kNoValue, step.angles, kNoWeight);
+    add(Op::kLinear, x, qkv, builder.AddMatrix(RandomMatrix(DType::kInt4, 128, 64, true, rng), {}));
+    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+    add(Op::kAttention, qkv, x, kNoWeight);
+    add(Op::kLogits, x, kNoValue, head);
+  }
+  static constexpr uint32_t kVocab = 101, kRows = 40;
+  ProgramBuilder builder;
+};
+
+// The driver may ask for memory while it takes a submission, but it has to give it back.
+TEST_F(VulkanTest, Run_PrefillDecodeAndEdits_TheDriverKeepsNothing) {
+  std::mt19937 rng(61);
+  OneLayer layer(&rng);
+  Session session(VulkanBackend(), &layer.builder, 1);
+  Batch batch(session.program(), {{0, OneLayer::kRows}}, &rng);
+  ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+  const vulkan::DriverMemory before = vulkan::DriverMemoryOf(session.state());
+  ASSERT_GT(before.n_calls, 0u);
+  ASSERT_GT(before.n_live, 0);
+  for (uint32_t i = 0; i < 20; ++i) {
+    batch.Advance({i % 5 == 0 ? 17u : i % 3 == 0 ? 4u : 1u});
+    KvEdit edit;
+    edit.from = batch.pages[0][0];
+    edit.to = batch.pages[0].back();
+    edit.n_tokens = 8;
+    edit.turned_back = i % 2;
+    RunArgs args = batch.Args();
+    args.edits = {&edit, 1};
+    ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
+    EXPECT_EQ(vulkan::DriverMemoryOf(session.state()).n_live, before.n_live);
+  }
+}
+
+TEST_F(VulkanTest, CreateAndDestroy_200Times_Works) {
+  std::mt19937 rng(62);
+  OneLayer layer(&rng);
+  for (uint32_t i = 0; i < 200; ++i) {
+    Session session(VulkanBackend(), &layer.builder, 1);
+    ASSERT_NE(session.state(), nullptr);
+  }
+}
+
+TEST_F(VulkanTest, KvReadAndWrite_AnyBytes_AreThoseOfTheRegion) {
+  for (const vulkan::Restriction restriction :
+       {vulkan::Restriction::kNone, vulkan::Restriction::kStaged}) {
+    const Backend* backend = vulkan::RestrictedBackend(restriction);
+    std::mt19937 rng(63);
+    OneLayer layer(&rng);
+    Session session(backend, &layer.builder, 1);
+    const uint64_t size = session.program().kv_groups[0].open.pool.bytes;
+    std::vector<std::byte> expected(size);
+    for (size_t i = 0; i < size; ++i) expected[i] = static_cast<std::byte>(i * 7 + i / 251);
+    ASSERT_EQ(backend->kv_write(session.state(), {Region::kKv, 0, size},
+                                {expected.data(), expected.size()}),
+              Status::kOk);
+    for (const auto& [offset, n] : {std::pair<size_t, size_t>{0, 1}, {3, 7}, {61, 1000}}) {
+      for (size_t i = 0; i < n; ++i) expected[offset + i] = static_cast<std::byte>(i + 1);
+      ASSERT_EQ(backend->kv_write(session.state(), {Region::kKv, offset, n},
+                                  {expected.data() + offset, n}),
+                Status::kOk);
+    }
+    std::vector<std::byte> found(size);
+    ASSERT_EQ(
+        backend->kv_read(session.state(), {Region::kKv, 0, size}, {found.data(), found.size()}),
+        Status::kOk);
+    EXPECT_TRUE(found == expected);
+    std::byte few[9];
+    ASSERT_EQ(backend->kv_read(session.state(), {Region::kKv, 59, 9}, {few, 9}), Status::kOk);
+    EXPECT_EQ(std::memcmp(few, expected.data() + 59, 9), 0);
+    EXPECT_EQ(backend->kv_read(session.state(), {Region::kKv, 0, 8}, {few, 9}),
+              Status::kBadArgument);
+    EXPECT_EQ(backend->kv_read(session.state(), {Region::kIo, 0, 9}, {few, 9}),
+              Status::kBadArgument);
+  }
+}
+
+// Without a driver too.
+TEST(VulkanPlanTest, StepsThatItDoesNotRun_AreRefusedWithAReason) {
+  std::mt19937 rng(64);
+  ProgramBuilder builder(2, 4, 8);
+  Step step;
+  step.op = Op::kRoute;
+  step.in = builder.AddValue(8);
+  step.out = builder.AddValue(4);
+  step.n_experts = 8;
+  step.n_chosen = 2;
+  builder.AddStep(step);
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  BackendPlan plan;
+  Diag diag;
+  EXPECT_EQ(VulkanBackend()->plan(program, BackendOptions(), &layout, &plan, &diag),
+            Status::kUnsupported);
+  EXPECT_NE(std::string(diag.text()).find("mixtures of experts"), std::string::npos);
+}
+
+TEST_F(VulkanTest, Device_OfNoSuchName_IsRefused) {
+  std::mt19937 rng(65);
+  OneLayer layer(&rng);
+  Layout layout;
+  const Program program = layer.builder.Build(&layout);
+  for (const char* device : {"no such GPU", "15"}) {
+    BackendOptions options;
+    options.device = device;
+    Layout again = layout;
+    BackendPlan plan;
+    Diag diag;
+    const Backend& backend = *VulkanBackend();
+    ASSERT_EQ(backend.plan(program, options, &again, &plan, &diag), Status::kOk);
+    EXPECT_GT(plan.device_bytes, again.RegionBytes(Region::kKv));
+    AlignedBytes regions[kRegionCount];
+    Memory memory;
+    for (uint32_t r = 0; r < kRegionCount; ++r) {
+      regions[r] = AlignedBytes(again.RegionBytes(static_cast<Region>(r)));
+      memory.region[r] = {regions[r].data(), regions[r].size()};
+    }
+    void* state = &diag;
+    EXPECT_EQ(backend.load(program, options, plan, memory, &state, &diag), Status::kUnsupported);
+    EXPECT_EQ(state, nullptr);
+    EXPECT_NE(std::string(diag.text()).find(device), std::string::npos) << diag.text();
+  }
+}
+
+}  // namespace
+}  // namespace arn::conformance

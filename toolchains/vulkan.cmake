@@ -1,0 +1,106 @@
+# The tools of the Vulkan backend: those that get_deps.sh unpacked, or this machine's.
+#
+#   ARENITE_VULKAN        ON when the backend is built
+#   arn_dep_vulkan        Vulkan's headers; nothing is linked
+#   arn_embed_shaders(<target> FOLDER <folder> SHADERS <name>... DOT <name>... INCLUDES <file>...)
+#                         compiles <folder>/<name>.comp in its variants and gives the target
+#                         "<folder of the target>/embedded_shaders.inc" with their SPIR-V
+#   ARENITE_VULKAN_TEST_ENVIRONMENT
+#                         what a test needs to find lavapipe and the validation layer
+include_guard(GLOBAL)
+
+set(tools "${ARENITE_DEPS_DIR}/vulkan-tools/usr")
+file(GLOB tool_libraries "${tools}/lib/*-linux-gnu*")
+find_program(ARENITE_GLSLC glslc HINTS "${tools}/bin" NO_CMAKE_FIND_ROOT_PATH)
+find_program(ARENITE_SPIRV_VAL spirv-val HINTS "${tools}/bin" NO_CMAKE_FIND_ROOT_PATH)
+find_path(ARENITE_VULKAN_HEADERS vulkan/vulkan_core.h HINTS "${tools}/include"
+  NO_CMAKE_FIND_ROOT_PATH)
+set(arn_has_vulkan OFF)
+if(ARENITE_GLSLC AND ARENITE_SPIRV_VAL AND ARENITE_VULKAN_HEADERS)
+  set(arn_has_vulkan ON)
+endif()
+option(ARENITE_VULKAN "Build the Vulkan backend" ${arn_has_vulkan})
+if(ARENITE_VULKAN AND NOT arn_has_vulkan)
+  message(FATAL_ERROR "ARENITE_VULKAN needs glslc, spirv-val and vulkan/vulkan_core.h: run "
+    "toolchains/get_deps.sh, or configure with -DARENITE_VULKAN=OFF.")
+elseif(NOT ARENITE_VULKAN)
+  message(STATUS "Vulkan: the backend is left out (glslc: ${ARENITE_GLSLC})")
+  return()
+endif()
+message(STATUS "Vulkan: shaders are compiled by ${ARENITE_GLSLC}")
+
+add_library(arn_dep_vulkan INTERFACE)
+file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/inc/vulkan_headers")
+foreach(folder vulkan vk_video)
+  file(CREATE_LINK "${ARENITE_VULKAN_HEADERS}/${folder}"
+    "${CMAKE_BINARY_DIR}/inc/vulkan_headers/${folder}" SYMBOLIC)
+endforeach()
+target_include_directories(arn_dep_vulkan SYSTEM INTERFACE "${CMAKE_BINARY_DIR}/inc/vulkan_headers")
+
+# The unpacked tools find their libraries beside them.
+set(arn_tool_environment "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tool_libraries}")
+
+function(arn_embed_shaders target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;INCLUDES")
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${CMAKE_SOURCE_DIR}"
+    OUTPUT_VARIABLE folder)
+  set(root "${CMAKE_BINARY_DIR}/gen/${target}")
+  set(out "${root}/${folder}")
+  file(MAKE_DIRECTORY "${out}")
+  list(TRANSFORM arg_INCLUDES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/")
+  set(text "// Made by arn_embed_shaders() of toolchains/vulkan.cmake.\n#include <cstdint>\n")
+  set(table "")
+  set(made "")
+  foreach(shader IN LISTS arg_SHADERS)
+    set(row "")
+    foreach(variant plain subgroup plain_dot subgroup_dot)
+      if(variant MATCHES "dot" AND NOT shader IN_LIST arg_DOT)
+        string(REPLACE "_dot" "" same "${variant}")
+        string(APPEND row "    {k_${shader}_${same}, sizeof k_${shader}_${same} / 4},\n")
+        continue()
+      endif()
+      set(defines "")
+      if(variant MATCHES "subgroup")
+        list(APPEND defines -DARN_SUBGROUP)
+      endif()
+      if(variant MATCHES "dot")
+        list(APPEND defines -DARN_DOT)
+      endif()
+      set(source "${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/${shader}.comp")
+      set(base "${out}/${shader}.${variant}")
+      add_custom_command(OUTPUT "${base}.inc"
+        COMMAND ${arn_tool_environment} "${ARENITE_GLSLC}" --target-env=vulkan1.1 -O -Werror
+          ${defines} -o "${base}.spv" "${source}"
+        COMMAND ${arn_tool_environment} "${ARENITE_SPIRV_VAL}" --target-env vulkan1.1 "${base}.spv"
+        COMMAND ${arn_tool_environment} "${ARENITE_GLSLC}" --target-env=vulkan1.1 -O -Werror
+          ${defines} -mfmt=num -o "${base}.inc" "${source}"
+        DEPENDS "${source}" ${arg_INCLUDES} VERBATIM
+        COMMENT "Compiling ${shader}.comp (${variant})")
+      list(APPEND made "${base}.inc")
+      string(APPEND text "static constexpr uint32_t k_${shader}_${variant}[] = {\n"
+        "#include \"${shader}.${variant}.inc\"\n};\n")
+      string(APPEND row "    {k_${shader}_${variant}, sizeof k_${shader}_${variant} / 4},\n")
+    endforeach()
+    string(APPEND table "  {\n${row}  },\n")
+  endforeach()
+  string(APPEND text "static constexpr EmbeddedSpirv kSpirv[][4] = {\n${table}};\n")
+  file(CONFIGURE OUTPUT "${out}/embedded_shaders.inc" CONTENT "${text}" @ONLY)
+  target_include_directories(${target} PRIVATE "${root}")
+  add_custom_target(${target}_spirv DEPENDS ${made})
+  add_dependencies(${target} ${target}_spirv)
+  set_source_files_properties(shaders.cc PROPERTIES OBJECT_DEPENDS "${made}")
+endfunction()
+
+# Tests name the driver, so that they run alike on a machine with a GPU.
+file(GLOB driver "${tools}/share/vulkan/icd.d/lvp_icd.*.json"
+  "/usr/share/vulkan/icd.d/lvp_icd.*.json")
+if(driver)
+  list(GET driver 0 driver)
+  list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT "VK_ICD_FILENAMES=${driver}")
+endif()
+if(tool_libraries)
+  list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT "LD_LIBRARY_PATH=${tool_libraries}"
+    "VK_LAYER_PATH=${tools}/share/vulkan/explicit_layer.d")
+endif()
+list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT "VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation"
+  "VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
