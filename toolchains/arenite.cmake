@@ -128,6 +128,14 @@ function(arn_add_test name)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(arn_thread_tests ${name})
   endif()
+  if(CMAKE_CROSSCOMPILING AND "any-cpu" IN_LIST arg_LABELS)
+    # Under an emulator a program takes longer to start than most of these cases to run.
+    math(EXPR timeout "10 * ${arg_TIMEOUT}")
+    add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout}
+      LABELS "${arg_LABELS}")
+    return()
+  endif()
   # Its time limit is its cost too: what may take long starts first and does not end alone.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT})

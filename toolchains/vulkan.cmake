@@ -30,21 +30,22 @@ endif()
 message(STATUS "Vulkan: shaders are compiled by ${ARENITE_GLSLC}")
 
 add_library(arn_dep_vulkan INTERFACE)
-file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/inc/vulkan_headers")
+file(MAKE_DIRECTORY "${arenite_BINARY_DIR}/inc/vulkan_headers")
 foreach(folder vulkan vk_video)
   file(CREATE_LINK "${ARENITE_VULKAN_HEADERS}/${folder}"
-    "${CMAKE_BINARY_DIR}/inc/vulkan_headers/${folder}" SYMBOLIC)
+    "${arenite_BINARY_DIR}/inc/vulkan_headers/${folder}" SYMBOLIC)
 endforeach()
-target_include_directories(arn_dep_vulkan SYSTEM INTERFACE "${CMAKE_BINARY_DIR}/inc/vulkan_headers")
+target_include_directories(arn_dep_vulkan SYSTEM INTERFACE
+  "${arenite_BINARY_DIR}/inc/vulkan_headers")
 
 # The unpacked tools find their libraries beside them.
 set(arn_tool_environment "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tool_libraries}")
 
 function(arn_embed_shaders target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;INCLUDES")
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${CMAKE_SOURCE_DIR}"
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${arenite_SOURCE_DIR}"
     OUTPUT_VARIABLE folder)
-  set(root "${CMAKE_BINARY_DIR}/gen/${target}")
+  set(root "${arenite_BINARY_DIR}/gen/${target}")
   set(out "${root}/${folder}")
   file(MAKE_DIRECTORY "${out}")
   list(TRANSFORM arg_INCLUDES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/")

@@ -51,7 +51,8 @@ class ReportTest(unittest.TestCase):
     one = {**whole([row(geometry="1B"), row(weights="int4/Q4_0")]), "rounds": 1}
     found = report.merged([one, deep])
     self.assertEqual([(r["geometry"], r["weights"], r["test"]) for r in found["rows"]],
-                     [("135M", "int8/Q8_0", "decode 128"), ("135M", "int8/Q8_0", "decode 128 @ 8192"),
+                     [("135M", "int8/Q8_0", "decode 128"),
+                      ("135M", "int8/Q8_0", "decode 128 @ 8192"),
                       ("135M", "int4/Q4_0", "prefill 512"), ("1B", "int8/Q8_0", "prefill 512")])
     self.assertEqual(found["rows"][0]["limits"], faster)
     self.assertEqual(found["rows"][2]["limits"], LIMITS)

@@ -35,7 +35,9 @@ std::vector<BackendCase> AllBackends() {
   using vulkan::RestrictedBackend;
   using vulkan::Restriction;
   cases.push_back({VulkanBackend(), 0, 1, "Vulkan"});
+#ifndef __SANITIZE_ADDRESS__  // other shaders, but no code of this machine's that is not run anyway
   cases.push_back({RestrictedBackend(Restriction::kSharedMemory), 0, 1, "VulkanSharedMemory"});
+#endif
   cases.push_back({RestrictedBackend(Restriction::kStaged), 0, 1, "VulkanStaged"});
 #endif
   return cases;
