@@ -105,3 +105,9 @@ if(tool_libraries)
 endif()
 list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT "VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation"
   "VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+if("address" IN_LIST ARENITE_SANITIZE)
+  # Lavapipe leaves its compiled shaders behind. What of the library's stays is another test's
+  # business (kernels_vulkan_test).
+  list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
+endif()
