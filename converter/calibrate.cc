@@ -3,35 +3,28 @@
 #include <arenite/observe.h>
 
 #include <algorithm>
-#include <exception>
-#include <thread>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "converter/auto_target.h"
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
+#include "converter/quantize/input_moments.h"
 #include "converter/runner.h"
+#include "converter/write/temporary_file.h"
+#include "platform/base/arith.h"
 
 namespace arn::convert {
 namespace {
 
 constexpr uint32_t kWindow = 512;
 constexpr uint32_t kChunk = 128;
+constexpr size_t kBundleAlign = 64;
 constexpr const char* kPurpose = "calibrate";
-
-void Run(Runner* runner, const CalibrationText& text, const VisitLogits& visit) {
-  const auto n = static_cast<uint32_t>(text.ids.size());
-  for (uint32_t begin = 0; begin < n; begin += text.window) {
-    runner->Check(arn_session_reset(runner->session()));
-    const uint32_t end = std::min(n, begin + text.window);
-    for (uint32_t at = begin; at < end;) {
-      const uint32_t count = std::min(kChunk, end - at);
-      const float* logits = nullptr;
-      runner->Check(
-          arn_session_prefill_logits(runner->session(), text.ids.data() + at, count, &logits));
-      visit(logits, count);
-      at += count;
-    }
-  }
-}
 
 void Start(Runner* runner, const CalibrationText& text, uint32_t n_threads) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -43,30 +36,155 @@ void Start(Runner* runner, const CalibrationText& text, uint32_t n_threads) {
   runner->Start(options);
 }
 
-struct Collector {
-  Calibration calibration;
-  uint32_t n_threads = 1;
-  std::exception_ptr error;  // an exception must not pass through the library
-
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
-    auto* self = static_cast<Collector*>(user);
-    if (self->error != nullptr) return;
-    try {
-      self->Add(tensor, rows, n_rows, width);
-    } catch (...) {
-      self->error = std::current_exception();
+// visit(first token, tokens, is first of a window)
+template <typename Visit>
+void ForEachChunk(const CalibrationText& text, const Visit& visit) {
+  for (size_t w = 0; w < text.n_windows(); ++w) {
+    const size_t begin = w * text.window, end = begin + text.TokensOf(w);
+    for (size_t at = begin; at < end; at += kChunk) {
+      visit(text.ids.data() + at, static_cast<uint32_t>(std::min<size_t>(kChunk, end - at)),
+            at == begin);
     }
   }
+}
 
-  void Add(const std::string& tensor, const float* rows, size_t n_rows, size_t width) {
-    if (tensor == "embedding") return;
-    std::shared_ptr<InputMoments>& moments = calibration[tensor];
-    if (moments == nullptr) moments = std::make_shared<InputMoments>(width);
-    moments->Add(rows, n_rows, n_threads);
+// The logits of a chunk, [n, vocab].
+const float* RunChunk(const Runner& runner, const int32_t* ids, uint32_t n, bool starts_window) {
+  if (starts_window) runner.Check(arn_session_reset(runner.session()));
+  const float* logits = nullptr;
+  runner.Check(arn_session_prefill_logits(runner.session(), ids, n, &logits));
+  return logits;
+}
+
+std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_t bytes) {
+  const auto capacity = static_cast<size_t>(AlignUp(bytes, kBundleAlign));
+  std::shared_ptr<std::byte> data(
+      static_cast<std::byte*>(std::aligned_alloc(kBundleAlign, capacity)), std::free);
+  if (data == nullptr) throw std::bad_alloc();
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char*>(data.get()), static_cast<std::streamsize>(bytes))) {
+    Fail("%s: cannot read", path.c_str());
+  }
+  return data;
+}
+
+// What the rows of the head are in a run of some tokens.
+struct HeadRows {
+  std::vector<float> values;
+
+  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
+    if (ProductName(tensor) != kHeadProduct) return;
+    auto* self = static_cast<HeadRows*>(user);
+    self->values.resize(std::min(n_rows * width, self->values.capacity()));
+    std::copy_n(rows, self->values.size(), self->values.data());
   }
 };
 
 }  // namespace
+
+class Calibrator {
+ public:
+  Calibrator(const CalibrateOptions& options, const RunProgress& on_progress)
+      : options_(options), on_progress_(on_progress), reference_(options.reference, kPurpose) {
+    ConvertOptions convert = options.convert;
+    convert.output = options.temporary;
+    convert.make_prefix = nullptr;
+    convert.quantized = nullptr;
+    convert.formats.target = AutoTarget();
+    const TemporaryFile file(options.temporary);
+    const ConvertResult result = Convert(convert, {});
+    data_ = ReadBundle(file.path(), result.file_bytes);
+    quantized_.emplace(options.temporary, data_.get(), result.file_bytes, kPurpose);
+    packer_.emplace(convert);
+    for (const MatrixInfo& info : ListMatrices(convert)) {
+      if (info.name.find(".experts.") != std::string::npos) experts_.push_back(info.name);
+    }
+    for (const StoredMatrix& stored : result.matrices) {
+      const DType dtype = stored.weight.dtype;
+      // What is looked up, too, is to stay as near to the weights as it can.
+      if (dtype != DType::kInt8 && dtype != DType::kInt4) continue;
+      if (stored.name != "embedding") stored_.emplace(stored.name, stored);
+    }
+  }
+
+  CalibratedMatrices Run() {
+    const uint64_t repacked = quantized_->Plan(LockstepSession(options_.text)).repacked_bytes;
+    is_exchanged_ = options_.in_order && repacked == 0;
+    std::vector<const Runner*> bundles = {&reference_};
+    if (is_exchanged_) bundles.push_back(&*quantized_);
+    RunInLockstep(bundles, options_.text, experts_, Threads(), [&](const Product& product) {
+      if (product.tensor == kHeadProduct || stored_.count(product.tensor) == 0) return;
+      Quantize(product.tensor, MomentsOf(product));
+    });
+    if (stored_.count(kHeadProduct) != 0) Quantize(kHeadProduct, MomentsOfHead());
+    result_.bundle_ = data_;
+    return std::move(result_);
+  }
+
+ private:
+  uint32_t Threads() const { return std::max(1u, options_.convert.n_threads); }
+
+  // A window's exact rows are of use when they are of the same tokens: of all.
+  InputMoments MomentsOf(const Product& product) const {
+    InputMoments moments(product.width);
+    const std::vector<ProductRows>& exact = product.rows.front();
+    const std::vector<ProductRows>& seen = product.rows.back();
+    for (size_t w = 0; w < seen.size(); ++w) {
+      const size_t n = options_.text.TokensOf(w);
+      const bool is_pair = is_exchanged_ && exact[w].n_rows == n && seen[w].n_rows == n;
+      moments.Add(seen[w].rows, is_pair ? exact[w].rows : nullptr, seen[w].n_rows, Threads());
+    }
+    return moments;
+  }
+
+  // Of all tokens, by the model that is quantised but for its head.
+  InputMoments MomentsOfHead() {
+    const uint32_t hidden = reference_.info().hidden;
+    InputMoments moments(hidden);
+    HeadRows exact, seen;
+    for (const auto& [runner, rows] : {std::pair(&reference_, &exact), {&*quantized_, &seen}}) {
+      if (runner != &reference_ && !is_exchanged_) continue;
+      rows->values.reserve(size_t{kChunk} * hidden);
+      Start(runner, options_.text, Threads());
+      runner->Check(arn_session_observe_products(runner->session(), HeadRows::See, rows));
+    }
+    ForEachChunk(options_.text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
+      RunChunk(reference_, ids, n, starts_window);
+      if (is_exchanged_) RunChunk(*quantized_, ids, n, starts_window);
+      const float* rows = exact.values.data();
+      moments.Add(is_exchanged_ ? seen.values.data() : rows, is_exchanged_ ? rows : nullptr, n,
+                  Threads());
+    });
+    return moments;
+  }
+
+  // The matrix in the bundle becomes what it is to be.
+  void Quantize(const std::string& name, const InputMoments& moments) {
+    const StoredMatrix& stored = stored_.at(name);
+    if (moments.n_rows() != 0 && result_.matrices_.count(name) == 0) {
+      const std::vector<std::byte> packed = packer_->Pack(name, InputModel(moments), Threads());
+      std::byte* to = data_.get() + stored.file_offset;
+      std::memcpy(to, packed.data(), packed.size());
+      Weight weight = stored.weight;
+      weight.data = to;
+      result_.matrices_.emplace(name, weight);
+    }
+    on_progress_(++n_done_, stored_.size());
+  }
+
+  const CalibrateOptions& options_;
+  const RunProgress& on_progress_;
+  Runner reference_;
+  std::optional<Runner> quantized_;
+  std::shared_ptr<std::byte> data_;
+  std::optional<MatrixPacker> packer_;
+  std::vector<std::string> experts_;
+  std::map<std::string, StoredMatrix> stored_;  // those to be quantised
+  bool is_exchanged_ =
+      false;  // whether the bundle is run, its matrices becoming the quantised ones
+  uint64_t n_done_ = 0;
+  CalibratedMatrices result_;
+};
 
 CalibrationText ReadCalibrationText(const std::filesystem::path& file,
                                     const std::filesystem::path& bundle, uint32_t max_tokens) {
@@ -89,28 +207,17 @@ CalibrationText ReadCalibrationText(const std::filesystem::path& file,
   return text;
 }
 
-Calibration Calibrate(const std::filesystem::path& bundle, const CalibrationText& text,
-                      uint32_t n_threads, const RunProgress& on_progress) {
-  Runner runner(bundle, kPurpose);
-  Start(&runner, text, n_threads);
-  Collector collector;
-  collector.n_threads =
-      n_threads != 0 ? n_threads : std::max(1u, std::thread::hardware_concurrency());
-  runner.Check(arn_session_observe_products(runner.session(), Collector::See, &collector));
-  uint64_t done = 0;
-  Run(&runner, text, [&](const float*, uint32_t n) {
-    if (collector.error != nullptr) std::rethrow_exception(collector.error);
-    done += n;
-    on_progress(done, text.ids.size());
-  });
-  return std::move(collector.calibration);
+CalibratedMatrices Calibrate(const CalibrateOptions& options, const RunProgress& on_progress) {
+  return Calibrator(options, on_progress).Run();
 }
 
 void RunText(const std::filesystem::path& bundle, const CalibrationText& text, uint32_t n_threads,
              const VisitLogits& visit) {
   Runner runner(bundle, kPurpose);
   Start(&runner, text, n_threads);
-  Run(&runner, text, visit);
+  ForEachChunk(text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
+    visit(RunChunk(runner, ids, n, starts_window), n);
+  });
 }
 
 }  // namespace arn::convert

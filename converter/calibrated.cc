@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "converter/auto_target.h"
 #include "converter/write/temporary_file.h"
 
 namespace arn::convert {
@@ -15,8 +16,8 @@ std::filesystem::path Beside(const std::filesystem::path& output, const char* wh
 
 }  // namespace
 
-Calibration MakeCalibration(const CalibratedOptions& options, ConvertOptions* convert,
-                            const LabelledProgress& on_progress) {
+CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions* convert,
+                                const LabelledProgress& on_progress) {
   const auto labelled = [&](const char* label) {
     return
         [&on_progress, label](uint64_t done, uint64_t total) { on_progress(label, done, total); };
@@ -29,30 +30,36 @@ Calibration MakeCalibration(const CalibratedOptions& options, ConvertOptions* co
   const TemporaryFile reference(Beside(convert->output, "calibrate"));
   ConvertOptions exact = *convert;
   exact.output = reference.path();
-  exact.calibration = nullptr;
+  exact.quantized = nullptr;
   exact.make_prefix = nullptr;
   exact.formats = {};
   exact.formats.weights = exact.formats.embedding = exact.formats.head = DType::kF32;
-  exact.formats.target = convert->formats.target;
+  exact.formats.target = AutoTarget();
   ConvertEvents events;
   events.on_progress = on_progress;
   Convert(exact, events);
 
-  const CalibrationText text =
-      ReadCalibrationText(options.text, reference.path(), options.max_tokens);
-  Calibration calibration =
-      Calibrate(reference.path(), text, convert->n_threads, labelled("calibrate"));
-  if (options.bits == 0) return calibration;
+  CalibrateOptions calibrate;
+  calibrate.convert = *convert;
+  calibrate.reference = reference.path();
+  calibrate.temporary = Beside(convert->output, "measure");
+  calibrate.text = ReadCalibrationText(options.text, reference.path(), options.max_tokens);
+  if (options.bits == 0) return Calibrate(calibrate, labelled("calibrate"));
 
+  // What one matrix in int4 costs is measured where the others are not.
+  calibrate.in_order = false;
+  const CalibratedMatrices alone = Calibrate(calibrate, labelled("calibrate"));
   SensitivityOptions sensitivity;
   sensitivity.convert = *convert;
-  sensitivity.convert.calibration = &calibration;
+  sensitivity.convert.quantized = &alone.matrices();
   sensitivity.reference = reference.path();
-  sensitivity.temporary = Beside(convert->output, "measure");
-  sensitivity.text = text;
+  sensitivity.temporary = calibrate.temporary;
+  sensitivity.text = calibrate.text;
   MeasureSensitivities(sensitivity, labelled("measure"), &units);
   convert->formats.exceptions = ChooseInt8(matrices, units, options.bits);
-  return calibration;
+  calibrate.convert = *convert;
+  calibrate.in_order = true;
+  return Calibrate(calibrate, labelled("calibrate"));
 }
 
 }  // namespace arn::convert

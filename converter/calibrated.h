@@ -19,10 +19,10 @@ struct CalibratedOptions {
 using LabelledProgress =
     std::function<void(const std::string& label, uint64_t done, uint64_t total)>;
 
-// Writes the checkpoint in f32 beside the output, runs the text through it and removes it again.
-// With `bits`, also measures the matrices and adds those that stay int8 to
-// convert->formats.exceptions. convert->calibration is not read.
-Calibration MakeCalibration(const CalibratedOptions& options, ConvertOptions* convert,
-                            const LabelledProgress& on_progress);
+// Writes the checkpoint in f32 and quantised beside the output, runs the text through both and
+// removes them again. With `bits`, also measures the matrices and adds those that stay int8 to
+// convert->formats.exceptions. convert->quantized is not read.
+CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions* convert,
+                                const LabelledProgress& on_progress);
 
 }  // namespace arn::convert

@@ -28,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 using flatbuffers::Offset;
 
-constexpr const char* kEmbedding = "embedding";
-
 // Everything about the weights that is known before the first byte is written.
 struct WeightsJob {
   DecoderSpec spec;
@@ -74,6 +72,25 @@ std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
     info.is_of_layer =
         (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
     list.push_back(std::move(info));
+  }
+  return list;
+}
+
+std::vector<StoredMatrix> Stored(const TensorPlan& plan,
+                                 const std::vector<fbs::Segment>& segments) {
+  std::vector<StoredMatrix> list;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[i];
+    if (tensor.is_vector) continue;
+    StoredMatrix stored;
+    stored.name = tensor.name;
+    stored.weight.dtype = tensor.dtype;
+    stored.weight.layout = tensor.layout;
+    stored.weight.rows = tensor.rows;
+    stored.weight.cols = tensor.cols;
+    stored.weight.bytes = segments[i].bytes();
+    stored.file_offset = kSegmentsOffset + segments[i].offset();
+    list.push_back(std::move(stored));
   }
   return list;
 }
@@ -170,6 +187,7 @@ class Conversion {
     writer.Commit();
 
     ConvertResult result;
+    if (job) result.matrices = Stored(job->plan, segments);
     result.file_bytes = writer.file_bytes();
     result.n_parameters = job ? CountParameters(job->plan) : 0;
     result.has_tokenizer = tokenizer.has_value();
@@ -178,7 +196,6 @@ class Conversion {
 
   std::vector<MatrixInfo> Matrices() { return InfoOf(PlanWeights().plan, options_.formats); }
 
- private:
   WeightsJob PlanWeights() {
     if (is_gguf_) {
       GgufWeights read = ReadGgufWeights(options_.folder, &warnings_);
@@ -197,6 +214,7 @@ class Conversion {
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
   }
 
+ private:
   std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
     const uint64_t total = CountElements(plan);
     uint64_t done = 0;
@@ -207,23 +225,22 @@ class Conversion {
     std::vector<fbs::Segment> segments;
     for (const PlannedTensor& tensor : plan.tensors) {
       segments.push_back(
-          WriteTensor(tensor, MomentsOf(tensor), options_.n_threads, on_progress, writer));
+          WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer));
     }
     return segments;
   }
 
-  // What is looked up, too, is to stay as near to the weights as it can.
-  const InputMoments* MomentsOf(const PlannedTensor& tensor) const {
-    const bool is_integer = tensor.dtype == DType::kInt8 || tensor.dtype == DType::kInt4;
-    if (options_.calibration == nullptr || !is_integer || tensor.name == kEmbedding) return nullptr;
-    const auto found = options_.calibration->find(tensor.name);
-    if (found == options_.calibration->end()) return nullptr;
-    const InputMoments& moments = *found->second;
-    if (moments.cols() != tensor.cols) {
-      Fail("tensor %s: the calibration has %zu columns of it, expected %u", tensor.name.c_str(),
-           moments.cols(), tensor.cols);
+  const Weight* FinishedOf(const PlannedTensor& tensor) const {
+    if (options_.quantized == nullptr) return nullptr;
+    const auto found = options_.quantized->find(tensor.name);
+    if (found == options_.quantized->end()) return nullptr;
+    const Weight& weight = found->second;
+    if (weight.dtype != tensor.dtype || weight.rows != tensor.rows || weight.cols != tensor.cols) {
+      Fail("internal error: tensor %s is quantised as %s [%u, %u], expected %s [%u, %u]",
+           tensor.name.c_str(), DTypeName(weight.dtype), weight.rows, weight.cols,
+           DTypeName(tensor.dtype), tensor.rows, tensor.cols);
     }
-    return &moments;
+    return &weight;
   }
 
   // The prefix is computed by the bundle as it is without one.
@@ -269,6 +286,32 @@ std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
 
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events) {
   return Conversion(options, events).Run();
+}
+
+struct MatrixPacker::Plan {
+  explicit Plan(const ConvertOptions& options) : job(Conversion(options, {}).PlanWeights()) {
+    for (const PlannedTensor& tensor : job.plan.tensors) {
+      if (!tensor.is_vector) matrices.emplace(tensor.name, &tensor);
+    }
+  }
+
+  WeightsJob job;
+  std::map<std::string, const PlannedTensor*> matrices;
+};
+
+MatrixPacker::MatrixPacker(const ConvertOptions& options)
+    : plan_(std::make_unique<const Plan>(options)) {}
+
+MatrixPacker::~MatrixPacker() = default;
+
+std::vector<std::byte> MatrixPacker::Pack(const std::string& name, const InputModel& inputs,
+                                          uint32_t n_threads) const {
+  const PlannedTensor& tensor = *plan_->matrices.at(name);
+  if (inputs.cols() != tensor.cols) {
+    Fail("internal error: tensor %s has inputs of %zu columns, expected %u", name.c_str(),
+         inputs.cols(), tensor.cols);
+  }
+  return PackMatrix(tensor, inputs, n_threads);
 }
 
 }  // namespace arn::convert

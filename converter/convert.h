@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "converter/quantize/input_moments.h"
+#include "converter/quantize/compensate.h"
 #include "converter/tensor_plan.h"
 
 namespace arn::convert {
@@ -17,6 +19,9 @@ namespace arn::convert {
 // because this library does not know the runtime.
 using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::path& bundle,
                                                        const std::filesystem::path& state)>;
+
+// Matrices in their integer types, by their names in the bundle, in any layout.
+using QuantizedMatrices = std::map<std::string, Weight>;
 
 struct ConvertOptions {
   // With config.json, *.safetensors, tokenizer.json ...; or a GGUF file.
@@ -28,9 +33,9 @@ struct ConvertOptions {
   bool tokenizer_only = false;
   bool no_chat_template = false;  // the bundle gets none
   uint32_t n_threads = 2;
-  // Of the matrices' inputs, to quantise them by: those of the layers and an output head that is
-  // not the embedding too. Matrices it does not have are quantised without. Null: none.
-  const Calibration* calibration = nullptr;
+  // Matrices that are quantised already, of the types that the formats give them. The others are
+  // quantised row by row. Null: none.
+  const QuantizedMatrices* quantized = nullptr;
   PrefixMaker make_prefix;  // empty: the bundle gets no prefix
 };
 
@@ -43,7 +48,15 @@ struct MatrixInfo {
   bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
 };
 
+// Where a matrix lies in the file. weight.data is null.
+struct StoredMatrix {
+  std::string name;
+  Weight weight;
+  uint64_t file_offset = 0;
+};
+
 struct ConvertResult {
+  std::vector<StoredMatrix> matrices;
   uint64_t file_bytes = 0;
   uint64_t n_parameters = 0;
   bool has_tokenizer = false;
@@ -63,5 +76,24 @@ std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 
 // Writes options.output, or throws ConvertError and leaves nothing behind.
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);
+
+// Matrices of what Convert() would write, made one by one.
+class MatrixPacker {
+ public:
+  // Throws ConvertError.
+  explicit MatrixPacker(const ConvertOptions& options);
+  ~MatrixPacker();
+  MatrixPacker(const MatrixPacker&) = delete;
+  MatrixPacker& operator=(const MatrixPacker&) = delete;
+
+  // The bytes of an int8 or int4 matrix in the file, quantised by its inputs (PackMatrix). Throws
+  // ConvertError, so when the inputs have another number of columns.
+  std::vector<std::byte> Pack(const std::string& name, const InputModel& inputs,
+                              uint32_t n_threads) const;
+
+ private:
+  struct Plan;
+  std::unique_ptr<const Plan> plan_;
+};
 
 }  // namespace arn::convert

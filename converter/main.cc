@@ -105,7 +105,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   ConvertOptions exact = converted;
   exact.output = reference;
   exact.make_prefix = nullptr;
-  exact.calibration = nullptr;
+  exact.quantized = nullptr;
   exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
   if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
   progress->Reset();
@@ -167,12 +167,12 @@ void Run(const Arguments& arguments) {
       });
     };
   }
-  Calibration calibration;
+  CalibratedMatrices calibrated;
   if (!arguments.calibrate.empty()) {
-    const CalibratedOptions calibrated{arguments.calibrate, arguments.calibrate_tokens,
-                                       arguments.bits};
-    calibration = MakeCalibration(calibrated, &options, Events(&progress, false).on_progress);
-    options.calibration = &calibration;
+    const CalibratedOptions calibrate{arguments.calibrate, arguments.calibrate_tokens,
+                                      arguments.bits};
+    calibrated = CalibrateFor(calibrate, &options, Events(&progress, false).on_progress);
+    options.quantized = &calibrated.matrices();
     progress.Reset();
   }
   const ConvertResult result = Convert(options, Events(&progress, true));
@@ -264,11 +264,11 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::IsMember(PrefixKvNames()))
       ->capture_default_str()
       ->needs(prefix);
-  CLI::Option* calibrate =
-      app.add_option("--calibrate", arguments->calibrate,
-                     "Text that is like what the model will read: it is run through the "
-                     "unquantised model, and int8 and int4 matrices are quantised so that their "
-                     "products change least");
+  CLI::Option* calibrate = app.add_option(
+      "--calibrate", arguments->calibrate,
+      "Text that is like what the model will read: the model is run on it while it is "
+      "quantised, and int8 and int4 matrices become such that their products "
+      "change least");
   app.add_option("--calibrate-tokens", arguments->calibrate_tokens, "Tokens of it that are run")
       ->check(CLI::Range(2u, 1u << 24))
       ->capture_default_str()

@@ -1,6 +1,7 @@
 #include "converter/mixed_precision.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/divergence.h"
 #include "converter/error.h"
@@ -13,6 +14,8 @@ namespace {
 
 // Logits of the reference that are kept, at most.
 constexpr uint64_t kLogitBytes = 256u << 20;
+// Steps in which the bits that --bits leaves to spend are counted.
+constexpr size_t kShares = 1u << 15;
 
 double BitsOf(const MatrixInfo& matrix, DType dtype) {
   const double rows = matrix.rows, cols = matrix.cols;
@@ -53,17 +56,17 @@ class Judge {
 
   // Of the checkpoint in int8 but for some matrices.
   double Measure(const std::vector<std::string>& int4) const {
-    Calibration calibration;
+    QuantizedMatrices quantized;
     ConvertOptions convert = options_.convert;
     convert.output = options_.temporary;
     convert.make_prefix = nullptr;
-    convert.calibration = &calibration;
+    convert.quantized = &quantized;
     convert.formats.weights = DType::kInt8;
     convert.formats.exceptions.clear();
     for (const std::string& name : int4) {
       convert.formats.exceptions[name] = DType::kInt4;
-      const auto found = options_.convert.calibration->find(name);
-      if (found != options_.convert.calibration->end()) calibration.insert(*found);
+      const auto found = options_.convert.quantized->find(name);
+      if (found != options_.convert.quantized->end()) quantized.insert(*found);
     }
     const TemporaryFile bundle(options_.temporary);
     Convert(convert, {});
@@ -118,17 +121,30 @@ std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
   if (bits < least) {
     Fail("--bits %g: with all layers in int4 a weight takes %.3f bits already", bits, least);
   }
-  std::vector<const PrecisionUnit*> order;
-  for (const PrecisionUnit& unit : units) order.push_back(&unit);
-  std::stable_sort(order.begin(), order.end(), [&](const PrecisionUnit* a, const PrecisionUnit* b) {
-    return a->sensitivity / more[a->name] > b->sensitivity / more[b->name];
-  });
+  // The knapsack problem, by dynamic programming over shares of what there is to spend. Sizes are
+  // rounded up, so that never more is spent.
+  const double share = (bits - least) * elements / kShares;
+  std::vector<double> most(kShares + 1, 0.0);  // by the shares there are
+  std::vector<std::vector<bool>> takes;        // [units, kShares + 1]
+  std::vector<size_t> sizes;
+  for (const PrecisionUnit& unit : units) {
+    // Of few columns int8 may take less: that is free.
+    const double size = more[unit.name] > 0 ? std::ceil(more[unit.name] / share) : 0;
+    sizes.push_back(size <= kShares ? static_cast<size_t>(size) : kShares + 1);
+    takes.emplace_back(kShares + 1, false);
+    for (size_t s = kShares + 1; s-- > sizes.back();) {
+      const double with = most[s - sizes.back()] + unit.sensitivity;
+      if (!(with > most[s])) continue;
+      most[s] = with;
+      takes.back()[s] = true;
+    }
+  }
   std::map<std::string, DType> chosen;
-  double left = (bits - least) * elements;
-  for (const PrecisionUnit* unit : order) {
-    if (more[unit->name] > left) continue;
-    left -= more[unit->name];
-    for (const std::string& name : unit->matrices) chosen[name] = DType::kInt8;
+  size_t left = kShares;
+  for (size_t u = units.size(); u-- > 0;) {
+    if (!takes[u][left]) continue;
+    left -= sizes[u];
+    for (const std::string& name : units[u].matrices) chosen[name] = DType::kInt8;
   }
   return chosen;
 }

@@ -24,9 +24,9 @@ struct PrecisionUnit {
   double sensitivity = 0;  // KL divergence, in nats a token, that int4 adds where all else is int8
 };
 
-// The units to keep in int8 so that BitsPerWeight stays at or below `bits`: in the order of
-// sensitivity for the bits that they take, each if it fits. `matrices`: with all units in int4.
-// Returns Formats::exceptions. Throws ConvertError when `bits` is less than all in int4 take.
+// The units to keep in int8: those whose sensitivities add up to most while BitsPerWeight stays at
+// or below `bits`. `matrices`: with all units in int4. Returns Formats::exceptions. Throws
+// ConvertError when `bits` is less than all in int4 take.
 std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
                                         const std::vector<PrecisionUnit>& units, double bits);
 
@@ -34,7 +34,7 @@ std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
 std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices);
 
 struct SensitivityOptions {
-  ConvertOptions convert;           // of the int4 bundle, with its calibration; output and
+  ConvertOptions convert;           // of the int4 bundle, with its quantised matrices; output and
                                     // exceptions are not read
   std::filesystem::path reference;  // the same checkpoint in f32
   std::filesystem::path temporary;  // a name for bundles that are made and removed

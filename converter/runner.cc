@@ -21,14 +21,38 @@ void Runner::Check(arn_status status) const {
   CheckWith(status, arn_session_last_error(session_.get()));
 }
 
+Runner::Runner(std::filesystem::path path, std::string purpose, std::nullptr_t)
+    : path_(std::move(path)), purpose_(std::move(purpose)) {}
+
+void Runner::SetModel(arn_status status, arn_model* model, const char* error) {
+  CheckWith(status, error);
+  model_.reset(model, arn_model_close);
+  CheckWith(arn_model_get_info(model_.get(), &info_), "");
+}
+
 Runner::Runner(std::filesystem::path bundle, std::string purpose)
-    : path_(std::move(bundle)), purpose_(std::move(purpose)) {
+    : Runner(std::move(bundle), std::move(purpose), nullptr) {
   char error[kErrorBytes] = "";
   arn_model* model = nullptr;
   const arn_status status = arn_model_open(path_.c_str(), nullptr, error, sizeof error, &model);
-  CheckWith(status, error);
-  model_.reset(model);
-  CheckWith(arn_model_get_info(model_.get(), &info_), "");
+  SetModel(status, model, error);
+}
+
+Runner::Runner(std::filesystem::path name, const std::byte* data, uint64_t bytes,
+               std::string purpose)
+    : Runner(std::move(name), std::move(purpose), nullptr) {
+  char error[kErrorBytes] = "";
+  arn_model* model = nullptr;
+  const arn_status status =
+      arn_model_open_memory(data, bytes, nullptr, error, sizeof error, &model);
+  SetModel(status, model, error);
+}
+
+Runner Runner::Another() const {
+  Runner other(path_, purpose_, nullptr);
+  other.model_ = model_;
+  other.info_ = info_;
+  return other;
 }
 
 std::vector<int32_t> Runner::Tokenize(const std::string& text) const {
@@ -42,6 +66,13 @@ std::vector<int32_t> Runner::Tokenize(const std::string& text) const {
   if (status == ARN_BUFFER_TOO_SMALL) status = tokenize(ids.data(), ids.size());
   CheckWith(status, "the text cannot be tokenised");
   return ids;
+}
+
+arn_memory_plan Runner::Plan(const arn_session_options& options) const {
+  char error[kErrorBytes] = "";
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  CheckWith(arn_session_plan(model_.get(), &options, error, sizeof error, &plan), error);
+  return plan;
 }
 
 void Runner::Start(const arn_session_options& options) {

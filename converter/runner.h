@@ -3,6 +3,7 @@
 
 #include <arenite/arenite.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -15,19 +16,24 @@ namespace arn::convert {
 class Runner {
  public:
   Runner(std::filesystem::path bundle, std::string purpose);
+  // A bundle in memory, 64-byte aligned, which outlives the runner; `name` is for errors.
+  Runner(std::filesystem::path name, const std::byte* data, uint64_t bytes, std::string purpose);
+  // Of the same model, which is not opened again; without a session.
+  Runner Another() const;
 
   const arn_model_info& info() const { return info_; }
   // With the special tokens that a prompt gets.
   std::vector<int32_t> Tokenize(const std::string& text) const;
   void Start(const arn_session_options& options);
+  arn_memory_plan Plan(const arn_session_options& options) const;
   arn_session* session() const { return session_.get(); }
   // Throws unless `status`, of a call on the session, is ARN_OK.
   void Check(arn_status status) const;
 
  private:
-  struct CloseModel {
-    void operator()(arn_model* model) const { arn_model_close(model); }
-  };
+  // Not opened yet.
+  Runner(std::filesystem::path path, std::string purpose, std::nullptr_t);
+  void SetModel(arn_status status, arn_model* model, const char* error);
   struct DestroySession {
     void operator()(arn_session* session) const { arn_session_destroy(session); }
   };
@@ -35,7 +41,7 @@ class Runner {
 
   std::filesystem::path path_;
   std::string purpose_;
-  std::unique_ptr<arn_model, CloseModel> model_;
+  std::shared_ptr<arn_model> model_;
   std::unique_ptr<arn_session, DestroySession> session_;
   arn_model_info info_ = ARN_MODEL_INFO_INIT;
 };

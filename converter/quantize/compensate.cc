@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "converter/error.h"
 #include "converter/quantize/quantize.h"
@@ -12,7 +13,7 @@
 namespace arn::convert {
 namespace {
 
-constexpr double kDamping = 0.01;  // of the mean variance
+constexpr double kDamping = 0.03;  // of the mean square
 constexpr int kSweeps = 3;
 constexpr size_t kBlock = kInt4BlockSize;
 // Scales that are tried besides the searched one, as multiples of it. The sign says which end of
@@ -72,10 +73,10 @@ std::vector<double> InvertLower(size_t n, const std::vector<double>& lower) {
 
 // U with U^T U = C^-1. With the columns in reverse order C = L L^T, so that the inverse of L, read
 // backwards in both directions, is U.
-std::vector<float> InverseFactor(size_t n, const std::vector<double>& covariance) {
+std::vector<float> InverseFactor(size_t n, const std::vector<double>& moments) {
   std::vector<double> reversed(n * n);
-  for (size_t i = 0; i < n * n; ++i) reversed[i] = covariance[n * n - 1 - i];
-  if (!Cholesky(n, &reversed)) Fail("internal error: a covariance is not positive definite");
+  for (size_t i = 0; i < n * n; ++i) reversed[i] = moments[n * n - 1 - i];
+  if (!Cholesky(n, &reversed)) Fail("internal error: the moments are not positive definite");
   const std::vector<double> inverse = InvertLower(n, reversed);
   std::vector<float> factor(n * n);
   for (size_t i = 0; i < n * n; ++i) factor[i] = static_cast<float>(inverse[n * n - 1 - i]);
@@ -86,22 +87,35 @@ InputModel::Group MakeGroup(const InputMoments& moments, size_t begin) {
   InputModel::Group group;
   group.begin = begin;
   const size_t n = group.width = std::min(kMomentGroup, moments.cols() - begin);
-  std::vector<double> covariance(n * n);
+  std::vector<double> products(n * n);
   double trace = 0.0;
   for (size_t i = 0; i < n; ++i) {
-    for (size_t j = 0; j < n; ++j) {
-      covariance[i * n + j] = moments.MeanProduct(begin + i, begin + j) -
-                              moments.Mean(begin + i) * moments.Mean(begin + j);
-    }
-    trace += covariance[i * n + i];
+    for (size_t j = 0; j < n; ++j) products[i * n + j] = moments.MeanProduct(begin + i, begin + j);
+    trace += products[i * n + i];
   }
   const double damping = trace > 0.0 ? kDamping * trace / static_cast<double>(n) : 1.0;
-  for (size_t i = 0; i < n; ++i) covariance[i * n + i] += damping;
-  group.covariance.assign(covariance.begin(), covariance.end());
-  group.factor = InverseFactor(n, covariance);
+  for (size_t i = 0; i < n; ++i) products[i * n + i] += damping;
+  group.moments.assign(products.begin(), products.end());
+  group.factor = InverseFactor(n, products);
   for (size_t i = 0; i < n; ++i) {
     const float u = group.factor[i * n + i];
     group.importance.push_back(1.0f / (u * u));
+  }
+  group.block_factors.resize(n * kBlock);
+  for (size_t b = 0; b < n; b += kBlock) {
+    const size_t width = std::min(kBlock, n - b);
+    std::vector<double> own(width * width);
+    for (size_t i = 0; i < width * width; ++i) {
+      own[i] = products[(b + i / width) * n + b + i % width];
+    }
+    const std::vector<float> factor = InverseFactor(width, own);
+    for (size_t i = 0; i < width; ++i) {
+      std::copy_n(factor.data() + i * width, width, group.block_factors.data() + (b + i) * kBlock);
+    }
+  }
+  for (size_t i = 0; moments.knows_errors() && i < n * n; ++i) {
+    group.errors.push_back(
+        static_cast<float>(moments.MeanErrorProduct(begin + i / n, begin + i % n)));
   }
   return group;
 }
@@ -143,31 +157,45 @@ struct RowWork {
     }
   }
 
-  // What the block's errors cost, those that its own later columns make up for taken off, when its
-  // scale is `scale`.
-  float BlockCost(size_t begin, size_t n, float scale) const {
-    float values[kBlock];
-    std::memcpy(values, rest.data() + begin, n * sizeof(float));
-    float cost = 0.0f;
-    for (size_t j = 0; j < n; ++j) {
-      const float* u = group.factor.data() + (begin + j) * group.width + begin;
-      const float error = (values[j] - Round(values[j], scale) * scale) / u[j];
-      cost += error * error;
-      AddScaled(-error, u + j + 1, n - j - 1, values + j + 1);
-    }
-    return cost;
+  // The best scale of a block near `searched`, which is best for columns rounded one by one: that
+  // of least cost when the errors that its own later columns make up for are taken off.
+  float BestScale(size_t begin, size_t n, float searched) const {
+    const float* factor = group.factor.data() + begin * group.width + begin;
+    return FitBlock(rest.data() + begin, n, factor, group.width, searched, nullptr).scale;
   }
 
-  // The best scale of a block near `searched`, which is best for columns rounded one by one.
-  float BestScale(size_t begin, size_t n, float searched) const {
-    float best = searched, least = BlockCost(begin, n, searched);
+  struct BlockFit {
+    float scale;
+    float cost;
+    float levels[kBlock];
+  };
+  // `values` rounded column by column with each of the scales that are tried, `near` the first. U:
+  // [n, n], of rows `stride` apart. At most as costly as `least`, if there is one to be had.
+  BlockFit FitBlock(const float* values, size_t n, const float* u, size_t stride, float near,
+                    const float* least) const {
+    BlockFit best;
+    best.scale = near;
+    best.cost = least == nullptr ? std::numeric_limits<float>::infinity() : *least;
+    const auto try_scale = [&](float scale) {
+      float work[kBlock], chosen[kBlock];
+      std::memcpy(work, values, n * sizeof(float));
+      float cost = 0.0f;
+      for (size_t j = 0; j < n; ++j) {
+        const float* row = u + j * stride;
+        chosen[j] = Round(work[j], scale);
+        const float error = (work[j] - chosen[j] * scale) / row[j];
+        cost += error * error;
+        AddScaled(-error, row + j + 1, n - j - 1, work + j + 1);
+      }
+      if (!(cost < best.cost)) return;
+      best.scale = scale;
+      best.cost = cost;
+      std::memcpy(best.levels, chosen, n * sizeof(float));
+    };
+    try_scale(near);
     for (const float factor : kScaleFactors) {
-      const float scale = F32FromBf16(Bf16FromF32(searched * factor));
-      if (!(std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale))) continue;
-      const float cost = BlockCost(begin, n, scale);
-      if (!(cost < least)) continue;
-      best = scale;
-      least = cost;
+      const float scale = F32FromBf16(Bf16FromF32(near * factor));
+      if (std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale)) try_scale(scale);
     }
     return best;
   }
@@ -176,7 +204,7 @@ struct RowWork {
     const size_t n = group.width;
     for (size_t j = 0; j < n; ++j) {
       const float error = weights[j] - levels[j] * scales[j];
-      AddScaled(error, group.covariance.data() + j * n, n, gradients.data());
+      AddScaled(error, group.moments.data() + j * n, n, gradients.data());
     }
   }
 
@@ -184,7 +212,7 @@ struct RowWork {
   void SweepLevels() {
     const size_t n = group.width;
     for (size_t j = 0; j < n; ++j) {
-      const float* c = group.covariance.data() + j * n;
+      const float* c = group.moments.data() + j * n;
       const float level = Round(levels[j] * scales[j] + gradients[j] / c[j], scales[j]);
       if (level == levels[j]) continue;
       AddScaled((levels[j] - level) * scales[j], c, n, gradients.data());
@@ -198,7 +226,7 @@ struct RowWork {
       const size_t n = std::min(kBlock, group.width - begin);
       float slope = 0.0f, curvature = 0.0f;
       for (size_t i = begin; i < begin + n; ++i) {
-        const float* c = group.covariance.data() + i * group.width;
+        const float* c = group.moments.data() + i * group.width;
         slope += levels[i] * gradients[i];
         for (size_t j = begin; j < begin + n; ++j) curvature += levels[i] * c[j] * levels[j];
       }
@@ -208,59 +236,97 @@ struct RowWork {
       const bool is_better = change * (change * curvature - 2 * slope) < 0.0f;
       if (!(is_better && std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale))) continue;
       for (size_t j = begin; j < begin + n; ++j) {
-        AddScaled(-change * levels[j], group.covariance.data() + j * group.width, group.width,
+        AddScaled(-change * levels[j], group.moments.data() + j * group.width, group.width,
                   gradients.data());
         scales[j] = scale;
       }
     }
   }
 
-  // Not finite when a value is not.
-  double MeanError(const float* mean) const {
-    double sum = 0.0;
-    for (size_t j = 0; j < group.width; ++j) {
-      const double value = static_cast<double>(levels[j] * scales[j]);
-      if (!std::isfinite(value)) return value;
-      sum += (static_cast<double>(weights[j]) - value) * static_cast<double>(mean[j]);
+  // Every block is rounded anew, scale and levels together, given all values outside it.
+  void SweepBlocks() {
+    for (size_t begin = 0; begin < group.width; begin += kBlock) {
+      const size_t n = std::min(kBlock, group.width - begin);
+      const float* u = group.block_factors.data() + begin * kBlock;
+      // What would be best without rounding: the values and (gradients U^T) U. The first product's
+      // square is what the rounding costs now.
+      float wanted[kBlock], cost = 0.0f;
+      for (size_t j = 0; j < n; ++j) wanted[j] = levels[begin + j] * scales[begin];
+      for (size_t k = 0; k < n; ++k) {
+        float halfway = 0.0f;
+        for (size_t j = k; j < n; ++j) halfway += u[k * kBlock + j] * gradients[begin + j];
+        cost += halfway * halfway;
+        AddScaled(halfway, u + k * kBlock + k, n - k, wanted + k);
+      }
+      const float before = cost;
+      const BlockFit fit = FitBlock(wanted, n, u, kBlock, scales[begin], &cost);
+      if (!(fit.cost < before)) continue;
+      for (size_t j = 0; j < n; ++j) {
+        const size_t c = begin + j;
+        const float change = fit.levels[j] * fit.scale - levels[c] * scales[c];
+        AddScaled(-change, group.moments.data() + c * group.width, group.width, gradients.data());
+        levels[c] = fit.levels[j];
+        scales[c] = fit.scale;
+      }
     }
-    return sum;
+  }
+
+  bool IsFinite() const {
+    for (size_t j = 0; j < group.width; ++j) {
+      if (!std::isfinite(levels[j] * scales[j])) return false;
+    }
+    return true;
   }
 };
 
 }  // namespace
 
 InputModel::InputModel(const InputMoments& moments) {
-  for (size_t c = 0; c < moments.cols(); ++c) mean_.push_back(static_cast<float>(moments.Mean(c)));
   for (size_t begin = 0; begin < moments.cols(); begin += kMomentGroup) {
     groups_.push_back(MakeGroup(moments, begin));
   }
 }
 
-float CompensateRowInt8(const float* weights, size_t cols, const InputModel& inputs, int8_t* out,
-                        float* scale) {
+std::vector<float> CorrectRow(const float* weights, size_t cols, const InputModel& inputs) {
+  std::vector<float> row(weights, weights + cols);
+  for (const InputModel::Group& group : inputs.groups()) {
+    if (group.errors.empty()) continue;
+    const size_t n = group.width;
+    const float* w = weights + group.begin;
+    // w E, that times U^T, that times U.
+    std::vector<float> products(n), halfway(n), correction(n);
+    for (size_t i = 0; i < n; ++i) AddScaled(w[i], group.errors.data() + i * n, n, products.data());
+    for (size_t k = 0; k < n; ++k) {
+      const float* u = group.factor.data() + k * n;
+      for (size_t j = k; j < n; ++j) halfway[k] += u[j] * products[j];
+      AddScaled(halfway[k], u + k, n - k, correction.data() + k);
+    }
+    AddScaled(kCorrection, correction.data(), n, row.data() + group.begin);
+  }
+  const bool is_finite = FindNotFinite(row.data(), cols) == cols;
+  return is_finite ? row : std::vector<float>(weights, weights + cols);
+}
+
+void CompensateRowInt8(const float* weights, size_t cols, const InputModel& inputs, int8_t* out,
+                       float* scale) {
   QuantizeRowInt8(weights, cols, out, scale);
-  double shift = 0.0;
   for (const InputModel::Group& group : inputs.groups()) {
     RowWork work(group, weights + group.begin, -127.0f, 127.0f);
     std::fill(work.scales.begin(), work.scales.end(), *scale);
     work.PassOn(0, group.width);
     work.StartSweeps();
     for (int sweep = 0; sweep < kSweeps; ++sweep) work.SweepLevels();
+    if (!work.IsFinite()) return QuantizeRowInt8(weights, cols, out, scale);
     for (size_t j = 0; j < group.width; ++j) {
       out[group.begin + j] = static_cast<int8_t>(work.levels[j]);
     }
-    shift += work.MeanError(inputs.mean().data() + group.begin);
   }
-  if (std::isfinite(shift)) return static_cast<float>(shift);
-  QuantizeRowInt8(weights, cols, out, scale);
-  return 0.0f;
 }
 
-float CompensateRowInt4(const float* weights, size_t cols, const InputModel& inputs, uint8_t* out,
-                        uint16_t* scales) {
+void CompensateRowInt4(const float* weights, size_t cols, const InputModel& inputs, uint8_t* out,
+                       uint16_t* scales) {
   static_assert(kMomentGroup % kBlock == 0);
   std::fill(out, out + (cols + kBlock - 1) / kBlock * kBlock, uint8_t{8});
-  double shift = 0.0;
   for (const InputModel::Group& group : inputs.groups()) {
     RowWork work(group, weights + group.begin, -8.0f, 7.0f);
     for (size_t begin = 0; begin < group.width; begin += kBlock) {
@@ -274,18 +340,16 @@ float CompensateRowInt4(const float* weights, size_t cols, const InputModel& inp
     }
     work.StartSweeps();
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
+      work.SweepBlocks();
       work.SweepLevels();
       if (sweep + 1 < kSweeps) work.SweepScales();
     }
+    if (!work.IsFinite()) return QuantizeRowInt4(weights, cols, nullptr, out, scales);
     for (size_t j = 0; j < group.width; ++j) {
       out[group.begin + j] = static_cast<uint8_t>(static_cast<int>(work.levels[j]) + 8);
       scales[(group.begin + j) / kBlock] = Bf16FromF32(work.scales[j]);
     }
-    shift += work.MeanError(inputs.mean().data() + group.begin);
   }
-  if (std::isfinite(shift)) return static_cast<float>(shift);
-  QuantizeRowInt4(weights, cols, nullptr, out, scales);
-  return 0.0f;
 }
 
 }  // namespace arn::convert

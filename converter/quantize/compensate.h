@@ -10,43 +10,50 @@
 
 namespace arn::convert {
 
-// The mean and the covariance C of a matrix's inputs, made ready for its rows. The mean error of a
-// product is (w - q) . mean, which a bias can take away; the rest has the variance
-// (w - q) C (w - q)^T, summed over groups of kMomentGroup columns.
+// The second moments C of a matrix's inputs, made ready for its rows. An error w - q of the weights
+// makes one of the product with the mean square (w - q) C (w - q)^T, summed over groups of
+// kMomentGroup columns.
 class InputModel {
  public:
-  // moments.n_rows() is not 0. A hundredth of the mean variance is added to each, so that columns
-  // that hardly vary in the calibration text keep some weight.
+  // moments.n_rows() is not 0. Three hundredths of the mean square are added to each, so that
+  // columns that are hardly used in the calibration text keep some weight.
   explicit InputModel(const InputMoments& moments);
 
   struct Group {
     size_t begin = 0, width = 0;
-    std::vector<float> covariance;  // [width, width]
-    // U, upper triangular, with U^T U the inverse of the covariance.
-    std::vector<float> factor;      // [width, width]
+    std::vector<float> moments;  // [width, width]
+    // U, upper triangular, with U^T U the inverse of the moments.
+    std::vector<float> factor;         // [width, width]
+    std::vector<float> block_factors;  // likewise of each block's own moments: [width, 32], rows
     std::vector<float> importance;  // [width], 1 / U_jj^2: the error of j that later columns cannot
                                     // make up for
+    std::vector<float> errors;      // [width, width]: the mean of (exact_i - x_i) x_j; or empty
   };
   const std::vector<Group>& groups() const { return groups_; }
-  const std::vector<float>& mean() const { return mean_; }
+  size_t cols() const { return groups_.back().begin + groups_.back().width; }
 
  private:
   std::vector<Group> groups_;
-  std::vector<float> mean_;
 };
+
+// What the row is to be, so that its products with the inputs as they are come as near as they can
+// to those of `weights` with the exact inputs: the least squares solution w + w E C^-1, E being the
+// mean of (exact - x) x^T, of which kCorrection is taken, because C and E are those of a text, and
+// a full correction follows what is peculiar to it. `weights` itself where the errors are not known
+// or a value overflows.
+inline constexpr float kCorrection = 0.75f;
+std::vector<float> CorrectRow(const float* weights, size_t cols, const InputModel& inputs);
 
 // As QuantizeRowInt8 and QuantizeRowInt4 (quantize.h), with the same ranges of values and scales.
 // Columns are rounded one after another, and the error of each is passed on to those of its group
 // that are still to come (Frantar et al., "GPTQ", arXiv:2210.17323); an int4 block gets its scale,
 // searched with the importances and then near what that gave, when its turn comes. Then, three
 // times over, every column takes the level and every block the scale that is best given all others.
-// `weights`: finite, [cols].
-//
-// Return what is to be added to the row's bias: (w - q) . mean. A row of weights so large that its
-// errors overflow is quantised without the moments, and gets 0.
-float CompensateRowInt8(const float* weights, size_t cols, const InputModel& inputs, int8_t* out,
-                        float* scale);
-float CompensateRowInt4(const float* weights, size_t cols, const InputModel& inputs, uint8_t* out,
-                        uint16_t* scales);
+// `weights`: finite, [cols]; CorrectRow() is not applied. A row of weights so large that its errors
+// overflow is quantised without the moments.
+void CompensateRowInt8(const float* weights, size_t cols, const InputModel& inputs, int8_t* out,
+                       float* scale);
+void CompensateRowInt4(const float* weights, size_t cols, const InputModel& inputs, uint8_t* out,
+                       uint16_t* scales);
 
 }  // namespace arn::convert

@@ -31,16 +31,35 @@ float Dot(const float* a, const float* b, size_t n) {
 
 size_t GroupBegin(size_t col) { return col / kMomentGroup * kMomentGroup; }
 
+// Each column of a batch of rows in one piece, zeros behind the rows.
+void Transpose(const float* rows, size_t n_rows, size_t width, std::vector<float>* columns) {
+  columns->assign(width * kRowsPerBatch, 0.0f);
+  for (size_t r = 0; r < n_rows; ++r) {
+    for (size_t c = 0; c < width; ++c) (*columns)[c * kRowsPerBatch + r] = rows[r * width + c];
+  }
+}
+
+// add(begin, step) for begin = 0 .. step - 1, on `threads` threads.
+template <typename Add>
+void OnThreads(size_t threads, const Add& add) {
+  std::vector<std::future<void>> others;
+  for (size_t t = 1; t < threads; ++t) {
+    others.push_back(std::async(std::launch::async, add, t, threads));
+  }
+  add(0, threads);
+  for (std::future<void>& other : others) other.get();
+}
+
 }  // namespace
 
-InputMoments::InputMoments(size_t cols) : sums_(cols, 0.0) {
+InputMoments::InputMoments(size_t cols) : cols_(cols) {
   const size_t rest = cols % kMomentGroup;
   products_.resize((cols - rest) * kMomentGroup + rest * rest, 0.0);
 }
 
 size_t InputMoments::ProductsOf(size_t i) const {
   const size_t begin = GroupBegin(i);
-  const size_t width = std::min(kMomentGroup, cols() - begin);
+  const size_t width = std::min(kMomentGroup, cols_ - begin);
   return begin * kMomentGroup + (i - begin) * width;
 }
 
@@ -49,40 +68,43 @@ double InputMoments::MeanProduct(size_t i, size_t j) const {
   return products_[ProductsOf(high) + low - GroupBegin(high)] / static_cast<double>(n_rows_);
 }
 
-void InputMoments::Add(const float* rows, size_t n_rows, uint32_t n_threads) {
-  const size_t width = cols();
-  std::vector<float> columns(width * kRowsPerBatch);  // one after another, zeros behind the rows
+double InputMoments::MeanErrorProduct(size_t i, size_t j) const {
+  return errors_[ProductsOf(i) + j - GroupBegin(i)] / static_cast<double>(n_rows_);
+}
+
+void InputMoments::Add(const float* rows, const float* exact, size_t n_rows, uint32_t n_threads) {
+  if (exact != nullptr) errors_.resize(products_.size(), 0.0);
+  std::vector<float> columns, differences;
   for (size_t first = 0; first < n_rows; first += kRowsPerBatch) {
     const size_t n = std::min(kRowsPerBatch, n_rows - first);
-    if (n < kRowsPerBatch) std::fill(columns.begin(), columns.end(), 0.0f);
-    for (size_t r = 0; r < n; ++r) {
-      const float* row = rows + (first + r) * width;
-      for (size_t c = 0; c < width; ++c) {
-        columns[c * kRowsPerBatch + r] = row[c];
-        sums_[c] += static_cast<double>(row[c]);
-      }
+    Transpose(rows + first * cols_, n, cols_, &columns);
+    if (exact != nullptr) {
+      Transpose(exact + first * cols_, n, cols_, &differences);
+      for (size_t i = 0; i < columns.size(); ++i) differences[i] -= columns[i];
     }
     const size_t padded = (n + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
     // Column i's products with those before it, so that the work grows with i: every n-th column.
     const auto add = [&](size_t begin, size_t step) {
-      for (size_t i = begin; i < width; i += step) {
+      for (size_t i = begin; i < cols_; i += step) {
+        const size_t group = GroupBegin(i), end = std::min(group + kMomentGroup, cols_);
         double* out = products_.data() + ProductsOf(i);
         const float* column = columns.data() + i * kRowsPerBatch;
-        for (size_t j = GroupBegin(i); j <= i; ++j) {
+        for (size_t j = group; j <= i; ++j) {
+          *out++ += static_cast<double>(Dot(column, columns.data() + j * kRowsPerBatch, padded));
+        }
+        if (exact == nullptr) continue;
+        out = errors_.data() + ProductsOf(i);
+        column = differences.data() + i * kRowsPerBatch;
+        for (size_t j = group; j < end; ++j) {
           *out++ += static_cast<double>(Dot(column, columns.data() + j * kRowsPerBatch, padded));
         }
       }
     };
-    const size_t products = width * std::min(width, kMomentGroup) / 2 * n;
-    const size_t threads = std::clamp<size_t>(products / kProductsPerThread, 1, n_threads);
-    std::vector<std::future<void>> others;
-    for (size_t t = 1; t < threads; ++t) {
-      others.push_back(std::async(std::launch::async, add, t, threads));
-    }
-    add(0, threads);
-    for (std::future<void>& other : others) other.get();
+    const size_t products = cols_ * std::min(cols_, kMomentGroup) / 2 * n;
+    OnThreads(std::clamp<size_t>(products / kProductsPerThread, 1, n_threads), add);
   }
   n_rows_ += n_rows;
+  if (exact != nullptr) n_exact_ += n_rows;
 }
 
 }  // namespace arn::convert

@@ -4,8 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
-#include "converter/quantize/input_moments.h"
+#include "converter/quantize/compensate.h"
 #include "converter/tensor_plan.h"
 #include "converter/write/bundle_writer.h"
 
@@ -23,10 +24,16 @@ uint64_t SegmentBytes(const PlannedTensor& tensor);
 // conversion.
 using OnProgress = std::function<void(const PlannedTensor& tensor, uint64_t elements)>;
 
-// Appends the tensor's segment. `moments`: of the matrix's inputs, to quantise it by; may be null.
-// `n_threads` slabs are worked on at once; the bytes do not depend on it. Throws ConvertError
-// naming tensor and index for NaN, infinity, and values that the element type cannot hold.
-fbs::Segment WriteTensor(const PlannedTensor& tensor, const InputMoments* moments,
-                         uint32_t n_threads, const OnProgress& on_progress, BundleWriter* writer);
+// Appends the tensor's segment. `finished`: the matrix in its integer type already, in any layout,
+// of which values and scales are taken; null: each row is rounded by itself. `n_threads` slabs are
+// worked on at once; the bytes do not depend on it. Throws ConvertError naming tensor and index for
+// NaN, infinity, and values that the element type cannot hold.
+fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, uint32_t n_threads,
+                         const OnProgress& on_progress, BundleWriter* writer);
+
+// The bytes of a matrix's segment, its rows corrected and quantised by their inputs (int8 and int4
+// alone).
+std::vector<std::byte> PackMatrix(const PlannedTensor& tensor, const InputModel& inputs,
+                                  uint32_t n_threads);
 
 }  // namespace arn::convert

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""How far quantised weights are from the float ones: one table of Arenite's bundles and the peer's.
+"""How far quantised weights are from the float ones: a table of Arenite's bundles and the peer's for
+each text.
 
-usage: quality.py CHECKPOINT --text HELD_OUT.txt [--calibrate TEXT] [--bits B ...]
+usage: quality.py CHECKPOINT --text HELD_OUT.txt ... [--calibrate TEXT] [--bits B ...]
                   [--gguf F.gguf ...]
 
 Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and runs them all
@@ -80,7 +81,7 @@ def gguf_bits(path):
 def main():
   parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
   parser.add_argument("checkpoint")
-  parser.add_argument("--text", required=True, help="what the models are judged by")
+  parser.add_argument("--text", required=True, nargs="+", help="what the models are judged by")
   parser.add_argument("--calibrate", help="another text, to calibrate with")
   parser.add_argument("--calibrate-tokens", default="16384")
   parser.add_argument("--bits", nargs="*", default=[], help="calibrated bundles of so many bits")
@@ -111,13 +112,17 @@ def main():
     for path in arguments.gguf:
       make(os.path.basename(path), path, ["--weights", "f32"], gguf_bits(path))
 
-    command = [tool, "eval", rows[0][1], "--file", arguments.text, "--kv", "f32", "--json"]
-    for _, bundle, _ in rows[1:]:
-      command += ["--compare", bundle]
-    table = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for text in arguments.text:
+      print_table(tool, text, rows)
 
-  print(f"{table['tokens']} tokens of {os.path.basename(arguments.text)} in windows of "
-        f"{table['window']}\n")
+
+def print_table(tool, text, rows):
+  """rows: label, bundle, bits a weight if they are not the bundle's; the first is the reference."""
+  command = [tool, "eval", rows[0][1], "--file", text, "--kv", "f32", "--json"]
+  for _, bundle, _ in rows[1:]:
+    command += ["--compare", bundle]
+  table = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+  print(f"{table['tokens']} tokens of {os.path.basename(text)} in windows of {table['window']}\n")
   print("| weights | bits a weight | KL, nats a token | perplexity | same likeliest token |")
   print("|---|--:|--:|--:|--:|")
   for (label, _, bits), row in zip(rows, table["bundles"]):
@@ -125,6 +130,7 @@ def main():
     against = (f"{row['kl']:.6f} | {row['perplexity']:.4f} | {100 * row['same_top']:.2f} %"
                if "kl" in row else f"| {row['perplexity']:.4f} |")
     print(f"| {label} | {shown:.3f} | {against} |")
+  print()
 
 
 if __name__ == "__main__":

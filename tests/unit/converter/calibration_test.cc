@@ -1,15 +1,13 @@
-// Moments of inputs, and rows that are quantised by them.
+// Moments of inputs, rows that are quantised by them, and the choice of matrices for int8.
 #include <cmath>
 #include <limits>
 #include <random>
 #include <vector>
 
-#include "converter/calibrate.h"
 #include "converter/mixed_precision.h"
 #include "converter/quantize/compensate.h"
 #include "converter/quantize/quantize.h"
 #include "platform/base/arith.h"
-#include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {
@@ -44,22 +42,36 @@ std::vector<float> CorrelatedRows(size_t n_rows, size_t cols, uint32_t seed) {
 
 InputMoments MomentsOf(const std::vector<float>& rows, size_t cols) {
   InputMoments moments(cols);
-  moments.Add(rows.data(), rows.size() / cols, 1);
+  moments.Add(rows.data(), nullptr, rows.size() / cols, 1);
   return moments;
 }
 
 TEST(InputMoments, ThreeRows_MeansByHand) {
   const float rows[] = {1, 2, -3, 4, 0, 1};  // [3, 2]
   InputMoments moments(2);
-  moments.Add(rows, 2, 1);
-  moments.Add(rows + 4, 1, 1);
+  moments.Add(rows, nullptr, 2, 1);
+  moments.Add(rows + 4, nullptr, 1, 1);
   EXPECT_EQ(moments.n_rows(), 3u);
-  EXPECT_DOUBLE_EQ(moments.Mean(0), -2.0 / 3);
-  EXPECT_DOUBLE_EQ(moments.Mean(1), 7.0 / 3);
   EXPECT_DOUBLE_EQ(moments.MeanProduct(0, 0), 10.0 / 3);
   EXPECT_DOUBLE_EQ(moments.MeanProduct(0, 1), -10.0 / 3);
   EXPECT_DOUBLE_EQ(moments.MeanProduct(1, 0), -10.0 / 3);
   EXPECT_DOUBLE_EQ(moments.MeanProduct(1, 1), 21.0 / 3);
+  EXPECT_FALSE(moments.knows_errors());
+}
+
+TEST(InputMoments, ExactRows_ErrorProductsByHand) {
+  const float rows[] = {1, 2, -3, 4, 0, 1};   // [3, 2]
+  const float exact[] = {2, 2, -3, 2, 1, 0};  // errors {1, 0, 0, -2, 1, -1}
+  InputMoments moments(2);
+  moments.Add(rows, exact, 1, 1);
+  moments.Add(rows + 2, exact + 2, 2, 1);
+  ASSERT_TRUE(moments.knows_errors());
+  EXPECT_DOUBLE_EQ(moments.MeanErrorProduct(0, 0), 1.0 / 3);   // 1 * 1 + 0 * -3 + 1 * 0
+  EXPECT_DOUBLE_EQ(moments.MeanErrorProduct(0, 1), 3.0 / 3);   // 1 * 2 + 0 * 4 + 1 * 1
+  EXPECT_DOUBLE_EQ(moments.MeanErrorProduct(1, 0), 6.0 / 3);   // 0 * 1 - 2 * -3 - 1 * 0
+  EXPECT_DOUBLE_EQ(moments.MeanErrorProduct(1, 1), -9.0 / 3);  // 0 * 2 - 2 * 4 - 1 * 1
+  moments.Add(rows, nullptr, 1, 1);
+  EXPECT_FALSE(moments.knows_errors());
 }
 
 TEST(InputMoments, ManyColumnsAndRows_AsComputedPlainly) {
@@ -83,66 +95,13 @@ TEST(InputMoments, AnyThreads_SameSums) {
   constexpr size_t kCols = 600, kRows = 200;
   const std::vector<float> rows = RandomValues(kRows * kCols, 3);
   InputMoments one(kCols), many(kCols);
-  one.Add(rows.data(), kRows, 1);
-  many.Add(rows.data(), kRows, 5);
+  const std::vector<float> exact = RandomValues(kRows * kCols, 4);
+  one.Add(rows.data(), exact.data(), kRows, 1);
+  many.Add(rows.data(), exact.data(), kRows, 5);
   for (size_t i = 0; i < kCols; ++i) {
     for (size_t j = i / kMomentGroup * kMomentGroup; j <= i; ++j) {
       ASSERT_EQ(one.MeanProduct(i, j), many.MeanProduct(i, j)) << i << ", " << j;
-    }
-  }
-}
-
-// What the first layer multiplies depends on nothing but the token.
-TEST(Calibrate, TinyModel_FirstLayerByHand) {
-  const test::TinyCheckpoint tiny;
-  const test::TempFolder folder;
-  test::WriteTinyCheckpoint(folder.path(), tiny);
-  ConvertOptions options;
-  options.folder = folder.path();
-  options.output = folder / "f32.arn";
-  options.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
-  Convert(options, {});
-  const CalibrationText text = {{3, 10, 17}, 2};
-  uint64_t done = 0;
-  const Calibration calibration =
-      Calibrate(options.output, text, 1, [&](uint64_t n, uint64_t total) {
-        done = n;
-        EXPECT_EQ(total, 3u);
-      });
-  EXPECT_EQ(done, 3u);
-  EXPECT_THAT(calibration, ElementsAre(Key("layers.0.attention_out"), Key("layers.0.down"),
-                                       Key("layers.0.gate_up"), Key("layers.0.qkv"),
-                                       Key("layers.1.attention_out"), Key("layers.1.down"),
-                                       Key("layers.1.gate_up"), Key("layers.1.qkv")));
-  for (const auto& [name, moments] : calibration) EXPECT_EQ(moments->n_rows(), 3u) << name;
-
-  const auto values = [&](const char* name, uint64_t n) {
-    return test::TinyValues(name, n, tiny.base_seed, tiny.amplitude);
-  };
-  const size_t hidden = tiny.hidden;
-  const std::vector<float> embedding = values("model.embed_tokens.weight", tiny.vocab * hidden);
-  const std::vector<float> weight = values("model.layers.0.input_layernorm.weight", hidden);
-  std::vector<double> sums(hidden), products(hidden * hidden);
-  for (const int32_t id : text.ids) {
-    const float* x = embedding.data() + static_cast<size_t>(id) * hidden;
-    double square = 0;
-    for (size_t i = 0; i < hidden; ++i)
-      square += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    const double factor = 1 / std::sqrt(square / static_cast<double>(hidden) + tiny.rms_norm_eps);
-    std::vector<double> normed(hidden);
-    for (size_t i = 0; i < hidden; ++i) {
-      normed[i] = static_cast<double>(x[i]) * factor * static_cast<double>(weight[i]);
-      sums[i] += normed[i];
-    }
-    for (size_t i = 0; i < hidden; ++i) {
-      for (size_t j = 0; j < hidden; ++j) products[i * hidden + j] += normed[i] * normed[j];
-    }
-  }
-  const InputMoments& moments = *calibration.at("layers.0.qkv");
-  for (size_t i = 0; i < hidden; ++i) {
-    EXPECT_NEAR(moments.Mean(i), sums[i] / 3, 1e-5) << i;
-    for (size_t j = 0; j < hidden; ++j) {
-      EXPECT_NEAR(moments.MeanProduct(i, j), products[i * hidden + j] / 3, 1e-5) << i << ", " << j;
+      ASSERT_EQ(one.MeanErrorProduct(i, j), many.MeanErrorProduct(i, j)) << i << ", " << j;
     }
   }
 }
@@ -150,7 +109,6 @@ TEST(Calibrate, TinyModel_FirstLayerByHand) {
 struct Int4Row {
   std::vector<uint8_t> q;
   std::vector<uint16_t> scales;
-  float bias = 0;
 
   explicit Int4Row(size_t cols) : q((cols + 31) / 32 * 32), scales(q.size() / 32) {}
   float value(size_t i) const {
@@ -158,14 +116,14 @@ struct Int4Row {
   }
 };
 
-// Mean square of ((w - q) . x - bias) over rows.
+// Mean square of (w - q) . x over rows.
 template <typename Quantized>
 double ProductError(const std::vector<float>& w, const Quantized& q,
                     const std::vector<float>& rows) {
   double sum = 0;
   const size_t cols = w.size(), n = rows.size() / cols;
   for (size_t r = 0; r < n; ++r) {
-    double error = -static_cast<double>(q.bias);
+    double error = 0;
     for (size_t c = 0; c < cols; ++c) {
       error += (static_cast<double>(w[c]) - static_cast<double>(q.value(c))) *
                static_cast<double>(rows[r * cols + c]);
@@ -184,7 +142,7 @@ TEST(CompensateInt4, ProductsOfLikeInputs_AreNearer) {
       const std::vector<float> w = RandomValues(cols, 100 + seed);
       Int4Row plain(cols), row(cols);
       QuantizeRowInt4(w.data(), cols, nullptr, plain.q.data(), plain.scales.data());
-      row.bias = CompensateRowInt4(w.data(), cols, model, row.q.data(), row.scales.data());
+      CompensateRowInt4(w.data(), cols, model, row.q.data(), row.scales.data());
       plain_sum += ProductError(w, plain, other);
       sum += ProductError(w, row, other);
       for (size_t i = cols; i < row.q.size(); ++i) EXPECT_EQ(row.q[i], 8);
@@ -197,7 +155,7 @@ TEST(CompensateInt4, ProductsOfLikeInputs_AreNearer) {
 TEST(CompensateInt8, ProductsOfLikeInputs_AreNearer) {
   struct Int8Row {
     std::vector<int8_t> q;
-    float scale = 0, bias = 0;
+    float scale = 0;
     float value(size_t i) const { return static_cast<float>(q[i]) * scale; }
   };
   constexpr size_t kCols = 100;
@@ -208,7 +166,7 @@ TEST(CompensateInt8, ProductsOfLikeInputs_AreNearer) {
   plain.q.resize(kCols);
   row.q.resize(kCols);
   QuantizeRowInt8(w.data(), kCols, plain.q.data(), &plain.scale);
-  row.bias = CompensateRowInt8(w.data(), kCols, model, row.q.data(), &row.scale);
+  CompensateRowInt8(w.data(), kCols, model, row.q.data(), &row.scale);
   EXPECT_EQ(row.scale, plain.scale);
   EXPECT_LT(ProductError(w, row, other), 0.35 * ProductError(w, plain, other));
 }
@@ -220,20 +178,69 @@ TEST(CompensateInt4, MultiplesOfAScale_AreExact) {
   for (size_t i = 0; i < kCols; ++i)
     w[i] = static_cast<float>(static_cast<int>(i % 16) - 8) * 0.25f;
   Int4Row row(kCols);
-  EXPECT_EQ(CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data()), 0.0f);
+  CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data());
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(row.value(i), w[i]) << i;
 }
 
-TEST(CompensateInt4, InputsThatAreConstantOrZero_GiveABias) {
+// One column is all that counts, and gets the nearest there is.
+TEST(CompensateInt4, InputsThatAreConstantOrZero_OneColumnCounts) {
   constexpr size_t kCols = 40;
   std::vector<float> rows(3 * kCols, 0.0f);
   for (size_t r = 0; r < 3; ++r) rows[r * kCols + 7] = 2.0f;
   const InputModel model(MomentsOf(rows, kCols));
-  const std::vector<float> w = RandomValues(kCols, 1);
-  Int4Row row(kCols);
-  row.bias = CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data());
-  EXPECT_NEAR(row.bias, 2 * (w[7] - row.value(7)), 1e-6);
-  EXPECT_NEAR(ProductError(w, row, rows), 0.0, 1e-10);
+  double plain_sum = 0, sum = 0;
+  for (uint32_t seed = 0; seed < 20; ++seed) {
+    const std::vector<float> w = RandomValues(kCols, seed);
+    Int4Row plain(kCols), row(kCols);
+    QuantizeRowInt4(w.data(), kCols, nullptr, plain.q.data(), plain.scales.data());
+    CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data());
+    plain_sum += ProductError(w, plain, rows);
+    sum += ProductError(w, row, rows);
+  }
+  EXPECT_LT(sum, 0.5 * plain_sum);
+}
+
+// The inputs are off by what a linear map makes of them: that can be put right, but for the part
+// that is left on purpose.
+TEST(CorrectRow, ErrorsThatFollowFromTheInputs_AreTakenBack) {
+  constexpr size_t kCols = 70, kRows = 3000;
+  const std::vector<float> rows = CorrelatedRows(kRows, kCols, 5);
+  std::vector<float> exact = rows;
+  for (size_t r = 0; r < kRows; ++r) {
+    for (size_t c = 0; c < kCols; ++c) {
+      exact[r * kCols + c] += 0.2f * rows[r * kCols + (c + 1) % kCols];
+    }
+  }
+  InputMoments moments(kCols);
+  moments.Add(rows.data(), exact.data(), kRows, 1);
+  const InputModel model(moments);
+  const std::vector<float> w = RandomValues(kCols, 9);
+  const std::vector<float> corrected = CorrectRow(w.data(), kCols, model);
+  double before = 0, after = 0;
+  for (size_t r = 0; r < kRows; ++r) {
+    double wanted = 0, plain = 0, now = 0;
+    for (size_t c = 0; c < kCols; ++c) {
+      const auto x = static_cast<double>(rows[r * kCols + c]);
+      wanted += static_cast<double>(w[c]) * static_cast<double>(exact[r * kCols + c]);
+      plain += static_cast<double>(w[c]) * x;
+      now += static_cast<double>(corrected[c]) * x;
+    }
+    before += (wanted - plain) * (wanted - plain);
+    after += (wanted - now) * (wanted - now);
+  }
+  const double left = 1 - static_cast<double>(kCorrection);
+  EXPECT_LT(after, 2.0 * left * left * before);
+  EXPECT_GT(after, 0.5 * left * left * before);
+}
+
+TEST(CorrectRow, NoErrors_OrNoneKnown_TheRowItself) {
+  constexpr size_t kCols = 600;
+  const std::vector<float> rows = CorrelatedRows(50, kCols, 5);
+  const std::vector<float> w = RandomValues(kCols, 9);
+  EXPECT_EQ(CorrectRow(w.data(), kCols, InputModel(MomentsOf(rows, kCols))), w);
+  InputMoments moments(kCols);
+  moments.Add(rows.data(), rows.data(), 50, 1);
+  EXPECT_EQ(CorrectRow(w.data(), kCols, InputModel(moments)), w);
 }
 
 TEST(CompensateInt4, ZerosAndExtremes_GiveValuesInRange) {
@@ -243,8 +250,7 @@ TEST(CompensateInt4, ZerosAndExtremes_GiveValuesInRange) {
     std::vector<float> w(kCols, magnitude);
     w[5] = -magnitude;
     Int4Row row(kCols);
-    row.bias = CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data());
-    EXPECT_TRUE(std::isfinite(row.bias)) << magnitude;
+    CompensateRowInt4(w.data(), kCols, model, row.q.data(), row.scales.data());
     for (size_t i = 0; i < kCols; ++i) {
       EXPECT_LT(row.q[i], 16) << magnitude;
       EXPECT_TRUE(std::isfinite(row.value(i))) << magnitude;
@@ -277,7 +283,7 @@ TEST(MixedPrecision, Units_ExpertsOfALayerTogether) {
   EXPECT_EQ(units[1].matrices.size(), 4u);
 }
 
-TEST(MixedPrecision, ChooseInt8_MostSensitiveForItsBitsFirst) {
+TEST(MixedPrecision, ChooseInt8_MostSensitivityForTheBits) {
   std::vector<PrecisionUnit> units = ListUnits(kMatrices);
   units[0].sensitivity = 1.0;
   units[1].sensitivity = 2.0;  // of three times the weights
@@ -290,6 +296,17 @@ TEST(MixedPrecision, ChooseInt8_MostSensitiveForItsBitsFirst) {
   EXPECT_THAT(ChooseInt8(kMatrices, units, least + 1.1), ElementsAre(Key("layers.0.qkv")));
   EXPECT_EQ(ChooseInt8(kMatrices, units, least + 3.1).size(), 4u);
   EXPECT_THAT(test::ErrorOf([&] { ChooseInt8(kMatrices, units, 4); }), HasSubstr("--bits 4"));
+}
+
+// Taking the densest first would leave room that nothing fits into.
+TEST(MixedPrecision, ChooseInt8_FillsTheRoom) {
+  const std::vector<MatrixInfo> matrices = {{"a", DType::kInt4, 40, 32, true},
+                                            {"b", DType::kInt4, 30, 32, true},
+                                            {"c", DType::kInt4, 30, 32, true}};
+  std::vector<PrecisionUnit> units = ListUnits(matrices);
+  units[0].sensitivity = 5;
+  units[1].sensitivity = units[2].sensitivity = 3.5;
+  EXPECT_THAT(ChooseInt8(matrices, units, 4.5 + 0.61 * 4.5), ElementsAre(Key("b"), Key("c")));
 }
 
 }  // namespace

@@ -1,0 +1,140 @@
+#include "converter/write/source_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "converter/error.h"
+#include "converter/quantize/quantize.h"
+
+namespace arn::convert {
+namespace {
+
+[[noreturn]] void FailValue(const Checkpoint::Entry& entry, uint64_t index, const char* problem) {
+  const std::vector<uint64_t>& shape = entry.tensor->shape;
+  std::string at = "]";
+  for (size_t i = shape.size(); i-- > 0; index /= shape[i]) {
+    at = (i == 0 ? "[" : ", ") + std::to_string(index % shape[i]) + at;
+  }
+  Fail("%s: tensor %s: the value at %s %s", entry.file->path().c_str(), entry.tensor->name.c_str(),
+       at.c_str(), problem);
+}
+
+// Elements [first, first + count) as floats; NaN and infinity are refused.
+void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, float* out) {
+  Checkpoint::ReadFloats(entry, first, count, out);
+  const size_t bad = FindNotFinite(out, static_cast<size_t>(count));
+  if (bad < count) {
+    FailValue(entry, first + bad, std::isnan(out[bad]) ? "is NaN" : "is infinite");
+  }
+}
+
+// The part that holds a row of the whole matrix, and the row inside it.
+const SourcePart& PartOfRow(const PlannedTensor& tensor, uint32_t row, uint32_t* row_in_part) {
+  size_t i = 0;
+  while (row >= tensor.parts[i].rows) row -= tensor.parts[i++].rows;
+  *row_in_part = row;
+  return tensor.parts[i];
+}
+
+// Rows [row, row + n) of a part whose source is stored as [cols, rows].
+void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols, float* out) {
+  const uint64_t stored_cols = part.transposed_rows;
+  const uint32_t first = part.SourceRow(row), last = part.SourceRow(row + n - 1);
+  std::vector<float> column(last - first + 1);
+  for (uint32_t c = 0; c < cols; ++c) {
+    ReadFinite(*part.weight, part.first_element + c * stored_cols + first, column.size(),
+               column.data());
+    for (uint32_t r = 0; r < n; ++r) {
+      out[uint64_t{r} * cols + c] = column[part.SourceRow(row + r) - first];
+    }
+  }
+}
+
+// x[n, cols] = -e^x, of a part that is stored transposed, from its row `first` on.
+void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols,
+                          float* x) {
+  for (uint64_t i = 0; i < uint64_t{n} * cols; ++i) {
+    x[i] = static_cast<float>(-std::exp(static_cast<double>(x[i])));
+    if (std::isfinite(x[i])) continue;
+    FailValue(*part.weight, i % cols * part.transposed_rows + first + i / cols,
+              "is too large for an exponent");
+  }
+}
+
+// Each row [cols / taps, taps] becomes [taps, cols / taps].
+void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
+  std::vector<float> row(cols);
+  const uint32_t inputs = cols / taps;
+  for (uint32_t r = 0; r < n; ++r) {
+    float* at = rows + uint64_t{r} * cols;
+    std::copy(at, at + cols, row.begin());
+    for (uint32_t t = 0; t < taps; ++t) {
+      for (uint32_t i = 0; i < inputs; ++i) at[t * inputs + i] = row[i * taps + t];
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
+  const uint64_t cols = tensor.cols;
+  std::vector<float> values(rows * cols);
+  for (uint32_t done = 0; done < rows;) {
+    uint32_t row = 0;
+    const SourcePart& part = PartOfRow(tensor, first + done, &row);
+    const bool is_transposed = part.transposed_rows != 0;
+    const uint32_t n = std::min(is_transposed ? part.rows - row : part.RunLength(row), rows - done);
+    float* to = values.data() + done * cols;
+    if (is_transposed) {
+      ReadTransposed(part, row, n, tensor.cols, to);
+    } else {
+      ReadFinite(*part.weight, part.first_element + part.SourceRow(row) * cols, n * cols, to);
+    }
+    if (part.taps != 0) PutTapsFirst(part.taps, n, tensor.cols, to);
+    if (part.factor != 1.0f) {
+      for (uint64_t i = 0; i < n * cols; ++i) to[i] *= part.factor;
+    }
+    if (part.is_negative_log) NegativeExponentials(part, row, n, tensor.cols, to);
+    done += n;
+  }
+  return values;
+}
+
+std::vector<float> ReadBias(const PlannedTensor& tensor) {
+  if (!tensor.has_bias()) return {};
+  std::vector<float> bias(tensor.rows, 0.0f);
+  uint32_t row = 0;
+  for (const SourcePart& part : tensor.parts) {
+    for (uint32_t done = 0; part.bias != nullptr && done < part.rows;) {
+      const uint32_t n = std::min(part.RunLength(done), part.rows - done);
+      ReadFinite(*part.bias, part.first_bias + part.SourceRow(done), n, bias.data() + row + done);
+      done += n;
+    }
+    for (uint32_t i = 0; i < part.rows; ++i) bias[row + i] *= part.factor;
+    row += part.rows;
+  }
+  return bias;
+}
+
+std::vector<float> ReadVector(const PlannedTensor& tensor) {
+  std::vector<float> values(tensor.cols);
+  if (!tensor.parts.empty()) {
+    ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, values.data());
+  }
+  for (float& value : values) value += tensor.offset;
+  return values;
+}
+
+void FailOverflow(const PlannedTensor& tensor, uint32_t row, size_t col) {
+  uint32_t row_in_part = 0;
+  const SourcePart& part = PartOfRow(tensor, row, &row_in_part);
+  const uint64_t source_row = part.SourceRow(row_in_part);
+  const bool is_transposed = part.transposed_rows != 0;
+  const uint64_t at =
+      is_transposed ? col * part.transposed_rows + source_row : source_row * tensor.cols + col;
+  FailValue(*part.weight, part.first_element + at,
+            Format("is too large for %s", DTypeName(tensor.dtype)).c_str());
+}
+
+}  // namespace arn::convert
