@@ -72,7 +72,8 @@ std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_
 struct HeadRows {
   std::vector<float> values;
 
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
+  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
+                  const float*, size_t) {
     if (ProductName(tensor) != kHeadProduct) return;
     auto* self = static_cast<HeadRows*>(user);
     self->values.resize(std::min(n_rows * width, self->values.capacity()));
@@ -133,6 +134,8 @@ class Calibrator {
       const size_t n = options_.text.TokensOf(w);
       const bool is_pair = is_exchanged_ && exact[w].n_rows == n && seen[w].n_rows == n;
       moments.Add(seen[w].rows, is_pair ? exact[w].rows : nullptr, seen[w].n_rows, Threads());
+      if (!is_pair || seen[w].sums == nullptr || exact[w].sums == nullptr) continue;
+      moments.AddSums(seen[w].rows, seen[w].sums, exact[w].sums, n, product.out_width, Threads());
     }
     return moments;
   }
@@ -162,7 +165,8 @@ class Calibrator {
   void Quantize(const std::string& name, const InputMoments& moments) {
     const StoredMatrix& stored = stored_.at(name);
     if (moments.n_rows() != 0 && result_.matrices_.count(name) == 0) {
-      const std::vector<std::byte> packed = packer_->Pack(name, InputModel(moments), Threads());
+      const std::vector<std::byte> packed =
+          packer_->Pack(name, InputModel(moments, stored.weight.rows), Threads());
       std::byte* to = data_.get() + stored.file_offset;
       std::memcpy(to, packed.data(), packed.size());
       Weight weight = stored.weight;

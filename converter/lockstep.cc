@@ -34,7 +34,7 @@ struct Worker {
   // The product at which it waits; "" when at none.
   std::string tensor;
   ProductRows product;
-  size_t width = 0;
+  size_t width = 0, out_width = 0;
 };
 
 class Lockstep {
@@ -94,9 +94,10 @@ class Lockstep {
   }
 
  private:
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
+  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
+                  const float* sums, size_t out_width) {
     auto* worker = static_cast<Worker*>(user);
-    worker->all->Wait(worker, tensor, {rows, n_rows}, width);
+    worker->all->Wait(worker, tensor, {rows, n_rows, sums}, width, out_width);
   }
 
   template <typename Visit>
@@ -125,12 +126,14 @@ class Lockstep {
     GiveTurnBack();
   }
 
-  void Wait(Worker* worker, const char* tensor, ProductRows product, size_t width) {
+  void Wait(Worker* worker, const char* tensor, ProductRows product, size_t width,
+            size_t out_width) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_ending_) return;
     worker->tensor = ProductName(tensor);
     worker->product = product;
     worker->width = width;
+    worker->out_width = out_width;
     GiveTurnBack();
     TakeTurn(worker, &lock);
   }
@@ -186,6 +189,7 @@ class Lockstep {
     if (first == nullptr) return product;
     product.tensor = first->tensor;
     product.width = first->width;
+    product.out_width = first->out_width;
     for (const auto& windows : workers_) {
       product.rows.emplace_back();
       for (const auto& worker : windows) {

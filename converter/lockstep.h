@@ -23,11 +23,12 @@ struct CalibrationText {
   size_t TokensOf(size_t w) const { return std::min<size_t>(window, ids.size() - w * window); }
 };
 
-// What one window's run is about to multiply: [n_rows, width]. An expert to which none of its
-// tokens was routed has no rows.
+// What one window's run is about to multiply: [n_rows, width]; and what the products are added to,
+// [n_rows, out_width], or null. An expert to which none of its tokens was routed has no rows.
 struct ProductRows {
   const float* rows = nullptr;
   size_t n_rows = 0;
+  const float* sums = nullptr;
 };
 
 // What the output head's product is called, also where its matrix is the embedding: bundles of one
@@ -38,6 +39,7 @@ std::string ProductName(const char* tensor);
 struct Product {
   std::string tensor;  // ProductName() of the matrix
   size_t width = 0;
+  size_t out_width = 0;
   std::vector<std::vector<ProductRows>> rows;  // by bundle, by window; valid during the call
 };
 // Called on the caller's thread. May throw, which ends all runs.

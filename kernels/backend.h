@@ -45,9 +45,11 @@ struct SequenceRows {
 enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
 
 // Is told of every matrix product before it is made. `rows`: [n_rows, cols of the weight], what the
-// matrix multiplies; valid during the call, which comes from the thread that called run().
+// matrix multiplies; `sums`: [n_rows, rows of the weight], what the products are added to, or null
+// when they are not. Valid during the call, which comes from the thread that called run().
 struct ProductObserver {
-  void (*see)(void* user, WeightId weight, const float* rows, uint32_t n_rows) = nullptr;
+  void (*see)(void* user, WeightId weight, const float* rows, uint32_t n_rows,
+              const float* sums) = nullptr;
   void* user = nullptr;
 };
 
@@ -70,8 +72,9 @@ struct RunArgs {
   uint64_t* step_ns = nullptr;
 };
 
-inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uint32_t n_rows) {
-  if (args.observer != nullptr) args.observer->see(args.observer->user, weight, rows, n_rows);
+inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uint32_t n_rows,
+                    const float* sums = nullptr) {
+  if (args.observer != nullptr) args.observer->see(args.observer->user, weight, rows, n_rows, sums);
 }
 
 struct Backend {

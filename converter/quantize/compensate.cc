@@ -281,27 +281,39 @@ struct RowWork {
 
 }  // namespace
 
-InputModel::InputModel(const InputMoments& moments) {
+InputModel::InputModel(const InputMoments& moments, size_t n_outputs) {
   for (size_t begin = 0; begin < moments.cols(); begin += kMomentGroup) {
     groups_.push_back(MakeGroup(moments, begin));
   }
+  for (size_t i = 0; moments.knows_sum_errors() && i < n_outputs * moments.cols(); ++i) {
+    sum_errors_.push_back(
+        static_cast<float>(moments.MeanSumErrorProduct(i / moments.cols(), i % moments.cols())));
+  }
 }
 
-std::vector<float> CorrectRow(const float* weights, size_t cols, const InputModel& inputs) {
+std::vector<float> CorrectRow(const float* weights, size_t cols, size_t r,
+                              const InputModel& inputs) {
   std::vector<float> row(weights, weights + cols);
+  // Each group alone could make up for the same.
+  const float share = kSumCorrection / static_cast<float>(inputs.groups().size());
   for (const InputModel::Group& group : inputs.groups()) {
     if (group.errors.empty()) continue;
     const size_t n = group.width;
     const float* w = weights + group.begin;
-    // w E, that times U^T, that times U.
+    // What is to be made up for, that times U^T, that times U.
     std::vector<float> products(n), halfway(n), correction(n);
-    for (size_t i = 0; i < n; ++i) AddScaled(w[i], group.errors.data() + i * n, n, products.data());
+    for (size_t i = 0; i < n; ++i) {
+      AddScaled(kCorrection * w[i], group.errors.data() + i * n, n, products.data());
+    }
+    if (const float* missing = inputs.sum_errors(r); missing != nullptr) {
+      AddScaled(share, missing + group.begin, n, products.data());
+    }
     for (size_t k = 0; k < n; ++k) {
       const float* u = group.factor.data() + k * n;
       for (size_t j = k; j < n; ++j) halfway[k] += u[j] * products[j];
       AddScaled(halfway[k], u + k, n - k, correction.data() + k);
     }
-    AddScaled(kCorrection, correction.data(), n, row.data() + group.begin);
+    AddScaled(1.0f, correction.data(), n, row.data() + group.begin);
   }
   const bool is_finite = FindNotFinite(row.data(), cols) == cols;
   return is_finite ? row : std::vector<float>(weights, weights + cols);

@@ -17,7 +17,8 @@ class InputModel {
  public:
   // moments.n_rows() is not 0. Three hundredths of the mean square are added to each, so that
   // columns that are hardly used in the calibration text keep some weight.
-  explicit InputModel(const InputMoments& moments);
+  // n_outputs: rows of the matrix.
+  InputModel(const InputMoments& moments, size_t n_outputs);
 
   struct Group {
     size_t begin = 0, width = 0;
@@ -30,19 +31,28 @@ class InputModel {
     std::vector<float> errors;      // [width, width]: the mean of (exact_i - x_i) x_j; or empty
   };
   const std::vector<Group>& groups() const { return groups_; }
+  // The mean of (exact_sum_r - sum_r) x_j for output r: [cols]; null when it is not known.
+  const float* sum_errors(size_t r) const {
+    return sum_errors_.empty() ? nullptr : sum_errors_.data() + r * cols();
+  }
   size_t cols() const { return groups_.back().begin + groups_.back().width; }
 
  private:
   std::vector<Group> groups_;
+  std::vector<float> sum_errors_;  // [outputs, cols], or empty
 };
 
-// What the row is to be, so that its products with the inputs as they are come as near as they can
-// to those of `weights` with the exact inputs: the least squares solution w + w E C^-1, E being the
-// mean of (exact - x) x^T, of which kCorrection is taken, because C and E are those of a text, and
-// a full correction follows what is peculiar to it. `weights` itself where the errors are not known
-// or a value overflows.
+// What row r is to be, so that what its products with the inputs as they are give comes as near as
+// it can to what those of `weights` with the exact inputs would: the least squares solution
+// w + (w E + s) C^-1, E being the mean of (exact - x) x^T, and s of what is missing in the sum that
+// the products are added to, times x^T. Of w E kCorrection is taken and of s kSumCorrection,
+// because the means are those of a text and a full correction follows what is peculiar to it; what
+// is missing in the sum the matrices that follow see, too. Several groups of columns share the
+// latter evenly. `weights` itself where the errors are not known or a value overflows.
 inline constexpr float kCorrection = 0.75f;
-std::vector<float> CorrectRow(const float* weights, size_t cols, const InputModel& inputs);
+inline constexpr float kSumCorrection = 0.4f;
+std::vector<float> CorrectRow(const float* weights, size_t cols, size_t r,
+                              const InputModel& inputs);
 
 // As QuantizeRowInt8 and QuantizeRowInt4 (quantize.h), with the same ranges of values and scales.
 // Columns are rounded one after another, and the error of each is passed on to those of its group

@@ -107,4 +107,34 @@ void InputMoments::Add(const float* rows, const float* exact, size_t n_rows, uin
   if (exact != nullptr) n_exact_ += n_rows;
 }
 
+double InputMoments::MeanSumErrorProduct(size_t r, size_t j) const {
+  return static_cast<double>(sum_errors_[r * cols_ + j]) / static_cast<double>(n_rows_);
+}
+
+void InputMoments::AddSums(const float* rows, const float* sums, const float* exact_sums,
+                           size_t n_rows, size_t out_cols, uint32_t n_threads) {
+  sum_errors_.resize(out_cols * cols_, 0.0f);
+  std::vector<float> columns, differences, before;
+  for (size_t first = 0; first < n_rows; first += kRowsPerBatch) {
+    const size_t n = std::min(kRowsPerBatch, n_rows - first);
+    Transpose(rows + first * cols_, n, cols_, &columns);
+    Transpose(exact_sums + first * out_cols, n, out_cols, &differences);
+    Transpose(sums + first * out_cols, n, out_cols, &before);
+    for (size_t i = 0; i < before.size(); ++i) differences[i] -= before[i];
+    const size_t padded = (n + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
+    const auto add = [&](size_t begin, size_t step) {
+      for (size_t r = begin; r < out_cols; r += step) {
+        const float* column = differences.data() + r * kRowsPerBatch;
+        float* out = sum_errors_.data() + r * cols_;
+        for (size_t j = 0; j < cols_; ++j) {
+          out[j] += Dot(column, columns.data() + j * kRowsPerBatch, padded);
+        }
+      }
+    };
+    const size_t products = cols_ * out_cols * n;
+    OnThreads(std::clamp<size_t>(products / kProductsPerThread, 1, n_threads), add);
+  }
+  n_sums_ += n_rows;
+}
+
 }  // namespace arn::convert

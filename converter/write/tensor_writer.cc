@@ -54,7 +54,7 @@ void MakeInt8(const PlannedTensor& tensor, const Method& method, uint32_t first,
     if (method.inputs == nullptr) {
       QuantizeRowInt8(row, cols, out, scales);
     } else {
-      const std::vector<float> wanted = CorrectRow(row, cols, *method.inputs);
+      const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
       CompensateRowInt8(wanted.data(), cols, *method.inputs, out, scales);
     }
   }
@@ -81,7 +81,7 @@ void MakeInt4(const PlannedTensor& tensor, const Method& method, uint32_t first,
     if (method.inputs == nullptr) {
       QuantizeRowInt4(row, cols, nullptr, out, scales);
     } else {
-      const std::vector<float> wanted = CorrectRow(row, cols, *method.inputs);
+      const std::vector<float> wanted = CorrectRow(row, cols, first + r, *method.inputs);
       CompensateRowInt4(wanted.data(), cols, *method.inputs, out, scales);
     }
   }

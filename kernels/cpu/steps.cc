@@ -136,7 +136,7 @@ class Runner {
 
   void Linear(const Step& step) const {
     const uint32_t rows = rows_ * program_.values[step.out].row_factor;
-    Observe(args_, step.weight, Data(step.in), rows);
+    Observe(args_, step.weight, Data(step.in), rows, step.accumulate ? Data(step.out) : nullptr);
     Matmul(state_, step.weight, Data(step.in), rows, step.accumulate, Data(step.out));
   }
 

@@ -96,7 +96,8 @@ class Runner {
         return;
       }
       case Op::kLinear:
-        Observe(args_, step.weight, Data(step.in), rows);
+        Observe(args_, step.weight, Data(step.in), rows,
+                step.accumulate ? Data(step.out) : nullptr);
         reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
                           Data(step.out), state_.scratch);
         return;

@@ -120,10 +120,12 @@ void Session::ObserveProducts(ProductSeen seen, void* user) {
   seen_ = seen;
   seen_user_ = user;
   observer_.user = this;
-  observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows) {
+  observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
+                     const float* sums) {
     const auto& s = *static_cast<const Session*>(self);
-    s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows,
-            s.plan_.program.weights[weight].cols);
+    const Weight& matrix = s.plan_.program.weights[weight];
+    s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
+            matrix.rows);
   };
 }
 

@@ -131,7 +131,7 @@ class Session {
   // From now on `seen` is told of every matrix product (ProductObserver), by the tensor's name;
   // null: no longer.
   using ProductSeen = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
-                               size_t width);
+                               size_t width, const float* sums, size_t out_width);
   void ObserveProducts(ProductSeen seen, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
 

@@ -74,6 +74,25 @@ TEST(InputMoments, ExactRows_ErrorProductsByHand) {
   EXPECT_FALSE(moments.knows_errors());
 }
 
+TEST(InputMoments, Sums_ErrorProductsByHand) {
+  const float rows[] = {1, 2, -3, 4};             // [2, 2]
+  const float sums[] = {0, 0, 1, 5, 5, 5};        // [2, 3]
+  const float exact_sums[] = {1, 0, 3, 5, 6, 4};  // errors {1, 0, 2, 0, 1, -1}
+  InputMoments moments(2);
+  moments.Add(rows, rows, 2, 1);
+  EXPECT_FALSE(moments.knows_sum_errors());
+  moments.AddSums(rows, sums, exact_sums, 1, 3, 1);
+  EXPECT_FALSE(moments.knows_sum_errors());
+  moments.AddSums(rows + 2, sums + 3, exact_sums + 3, 1, 3, 4);
+  ASSERT_TRUE(moments.knows_sum_errors());
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(0, 0), 0.5);
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(0, 1), 1.0);
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(1, 0), -1.5);
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(1, 1), 2.0);
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(2, 0), 2.5);
+  EXPECT_DOUBLE_EQ(moments.MeanSumErrorProduct(2, 1), 0.0);
+}
+
 TEST(InputMoments, ManyColumnsAndRows_AsComputedPlainly) {
   constexpr size_t kCols = kMomentGroup + 30, kRows = 131;
   const std::vector<float> rows = RandomValues(kRows * kCols, 2);
@@ -135,7 +154,7 @@ double ProductError(const std::vector<float>& w, const Quantized& q,
 
 TEST(CompensateInt4, ProductsOfLikeInputs_AreNearer) {
   for (const size_t cols : {32, 70, 200, 600}) {
-    const InputModel model(MomentsOf(CorrelatedRows(2000, cols, 5), cols));
+    const InputModel model(MomentsOf(CorrelatedRows(2000, cols, 5), cols), 1);
     const std::vector<float> other = CorrelatedRows(300, cols, 6);  // not those of the moments
     double plain_sum = 0, sum = 0;
     for (uint32_t seed = 0; seed < 8; ++seed) {
@@ -159,7 +178,7 @@ TEST(CompensateInt8, ProductsOfLikeInputs_AreNearer) {
     float value(size_t i) const { return static_cast<float>(q[i]) * scale; }
   };
   constexpr size_t kCols = 100;
-  const InputModel model(MomentsOf(CorrelatedRows(2000, kCols, 5), kCols));
+  const InputModel model(MomentsOf(CorrelatedRows(2000, kCols, 5), kCols), 1);
   const std::vector<float> other = CorrelatedRows(300, kCols, 6);
   const std::vector<float> w = RandomValues(kCols, 8);
   Int8Row plain, row;
@@ -173,7 +192,7 @@ TEST(CompensateInt8, ProductsOfLikeInputs_AreNearer) {
 
 TEST(CompensateInt4, MultiplesOfAScale_AreExact) {
   constexpr size_t kCols = 64;
-  const InputModel model(MomentsOf(CorrelatedRows(500, kCols, 1), kCols));
+  const InputModel model(MomentsOf(CorrelatedRows(500, kCols, 1), kCols), 1);
   std::vector<float> w(kCols);
   for (size_t i = 0; i < kCols; ++i)
     w[i] = static_cast<float>(static_cast<int>(i % 16) - 8) * 0.25f;
@@ -187,7 +206,7 @@ TEST(CompensateInt4, InputsThatAreConstantOrZero_OneColumnCounts) {
   constexpr size_t kCols = 40;
   std::vector<float> rows(3 * kCols, 0.0f);
   for (size_t r = 0; r < 3; ++r) rows[r * kCols + 7] = 2.0f;
-  const InputModel model(MomentsOf(rows, kCols));
+  const InputModel model(MomentsOf(rows, kCols), 1);
   double plain_sum = 0, sum = 0;
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const std::vector<float> w = RandomValues(kCols, seed);
@@ -213,9 +232,9 @@ TEST(CorrectRow, ErrorsThatFollowFromTheInputs_AreTakenBack) {
   }
   InputMoments moments(kCols);
   moments.Add(rows.data(), exact.data(), kRows, 1);
-  const InputModel model(moments);
+  const InputModel model(moments, 1);
   const std::vector<float> w = RandomValues(kCols, 9);
-  const std::vector<float> corrected = CorrectRow(w.data(), kCols, model);
+  const std::vector<float> corrected = CorrectRow(w.data(), kCols, 0, model);
   double before = 0, after = 0;
   for (size_t r = 0; r < kRows; ++r) {
     double wanted = 0, plain = 0, now = 0;
@@ -233,19 +252,37 @@ TEST(CorrectRow, ErrorsThatFollowFromTheInputs_AreTakenBack) {
   EXPECT_GT(after, 0.5 * left * left * before);
 }
 
+// What is missing in the sum of output 1 is twice the third input: so much is added to its weight.
+TEST(CorrectRow, WhatTheSumLacks_IsAdded) {
+  constexpr size_t kCols = 40, kRows = 3000;
+  const std::vector<float> rows = RandomValues(kRows * kCols, 5);
+  std::vector<float> sums(2 * kRows), exact_sums(2 * kRows);
+  for (size_t r = 0; r < kRows; ++r) exact_sums[2 * r + 1] = 2.0f * rows[r * kCols + 3];
+  InputMoments moments(kCols);
+  moments.Add(rows.data(), rows.data(), kRows, 1);
+  moments.AddSums(rows.data(), sums.data(), exact_sums.data(), kRows, 2, 1);
+  const InputModel model(moments, 2);
+  const std::vector<float> w = RandomValues(kCols, 9);
+  EXPECT_EQ(CorrectRow(w.data(), kCols, 0, model), w);
+  const std::vector<float> corrected = CorrectRow(w.data(), kCols, 1, model);
+  for (size_t c = 0; c < kCols; ++c) {
+    EXPECT_NEAR(corrected[c] - w[c], c == 3 ? 2 * kSumCorrection : 0.0f, 0.05f) << c;
+  }
+}
+
 TEST(CorrectRow, NoErrors_OrNoneKnown_TheRowItself) {
   constexpr size_t kCols = 600;
   const std::vector<float> rows = CorrelatedRows(50, kCols, 5);
   const std::vector<float> w = RandomValues(kCols, 9);
-  EXPECT_EQ(CorrectRow(w.data(), kCols, InputModel(MomentsOf(rows, kCols))), w);
+  EXPECT_EQ(CorrectRow(w.data(), kCols, 0, InputModel(MomentsOf(rows, kCols), 1)), w);
   InputMoments moments(kCols);
   moments.Add(rows.data(), rows.data(), 50, 1);
-  EXPECT_EQ(CorrectRow(w.data(), kCols, InputModel(moments)), w);
+  EXPECT_EQ(CorrectRow(w.data(), kCols, 0, InputModel(moments, 1)), w);
 }
 
 TEST(CompensateInt4, ZerosAndExtremes_GiveValuesInRange) {
   constexpr size_t kCols = 64;
-  const InputModel model(MomentsOf(CorrelatedRows(500, kCols, 1), kCols));
+  const InputModel model(MomentsOf(CorrelatedRows(500, kCols, 1), kCols), 1);
   for (const float magnitude : {0.0f, 1e-45f, 1e-37f, 1e30f, std::numeric_limits<float>::max()}) {
     std::vector<float> w(kCols, magnitude);
     w[5] = -magnitude;

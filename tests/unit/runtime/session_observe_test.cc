@@ -13,12 +13,14 @@ namespace {
 struct Product {
   std::string tensor;
   size_t n_rows = 0, width = 0;
-  std::vector<float> rows;
+  std::vector<float> rows, sums;
 };
 
-void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width) {
-  static_cast<std::vector<Product>*>(user)->push_back(
-      {tensor, n_rows, width, {rows, rows + n_rows * width}});
+void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
+         const float* sums, size_t out_width) {
+  Product product = {tensor, n_rows, width, {rows, rows + n_rows * width}, {}};
+  if (sums != nullptr) product.sums.assign(sums, sums + n_rows * out_width);
+  static_cast<std::vector<Product>*>(user)->push_back(std::move(product));
 }
 
 // Of a prefill of 5 tokens; of the reference's products, which come row by row, those that follow
@@ -68,6 +70,13 @@ TEST(SessionObserve, EveryBackend_TheSameProductsInOrder) {
     ASSERT_EQ(reference[i].rows.size(), cpu[i].rows.size());
     for (size_t k = 0; k < cpu[i].rows.size(); ++k) {
       ASSERT_NEAR(reference[i].rows[k], cpu[i].rows[k], 1e-4) << k;
+    }
+    const bool is_added = cpu[i].tensor.find("attention_out") != std::string::npos ||
+                          cpu[i].tensor.find("down") != std::string::npos;
+    EXPECT_EQ(is_added ? 5u * tiny.hidden : 0u, cpu[i].sums.size());
+    ASSERT_EQ(reference[i].sums.size(), cpu[i].sums.size());
+    for (size_t k = 0; k < cpu[i].sums.size(); ++k) {
+      ASSERT_NEAR(reference[i].sums[k], cpu[i].sums[k], 1e-4) << k;
     }
   }
 }
