@@ -1,7 +1,5 @@
-// The trained model in models/: its tokens to the token, its perplexity, and what quantising it
-// costs. models/fable/expected.json is transformers' work.
-#include <cmath>
-
+// The trained model in models/: its tokens to the token. models/fable/expected.json is
+// transformers' work; tests/tool/eval_test.cc holds its perplexity.
 #include "nlohmann/json.hpp"
 #include "tests/harness/bundles.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -21,22 +19,6 @@ class FableTest : public testing::Test {
     const auto bundle = folder_ / (std::string(weights) + ".arn");
     if (!Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", weights})) return {};
     return OpenModel(bundle);
-  }
-
-  double Nll(const char* weights, uint32_t kv) {
-    const ModelPtr model = Model(weights);
-    if (model == nullptr) return NAN;
-    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-    options.kv_type = kv;
-    options.prefill_chunk = 128;
-    options.all_logits = 1;
-    const SessionPtr session = NewSession(model.get(), options);
-    if (session == nullptr) return NAN;
-    const std::vector<int32_t> ids = Tokenize(
-        model.get(), ReadText(SourcePath("models/fable/heldout.txt")), ARN_TOKENIZE_DEFAULT);
-    EXPECT_EQ(expected_["perplexity"]["tokens"], ids.size());
-    return MeanNll(session.get(), VocabSize(model.get()), 128, ids,
-                   expected_["perplexity"]["window"]);
   }
 
   void ExpectGreedy(const arn_model* model, const nlohmann::json& prompt,
@@ -118,19 +100,6 @@ TEST_F(FableTest, Tokenizer_GivesTheExpectedIds) {
     EXPECT_EQ(wanted, Tokenize(model.get(), text, ARN_TOKENIZE_DEFAULT)) << text;
     EXPECT_EQ(text, Detokenize(model.get(), wanted, ARN_DETOKENIZE_DEFAULT));
   }
-}
-
-TEST_F(FableTest, Perplexity_IsTheExpected_AndQuantisingCostsLittle) {
-  const double wanted = expected_["perplexity"]["mean_nll"];
-  const double exact = Nll("f32", ARN_KV_F32);
-  EXPECT_NEAR(wanted, exact, 1e-4);
-  const double int8 = Nll("int8", ARN_KV_INT8);
-  RecordProperty("perplexity_int8", std::to_string(std::exp(int8)));
-  EXPECT_LT(std::exp(int8 - exact), 1.02);
-  EXPECT_NE(exact, int8);
-  const double int4 = Nll("int4", ARN_KV_INT8);
-  RecordProperty("perplexity_int4", std::to_string(std::exp(int4)));
-  EXPECT_LT(std::exp(int4 - exact), 1.10);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // The subcommands on the model that comes with the sources, against what transformers computes.
 #include <signal.h>
 
-#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -312,42 +311,6 @@ TEST_F(ToolTest, Bench_Contexts_ReadTheSameBytes) {
     EXPECT_EQ(contexts[i], json["results"][i]["context"]);
     EXPECT_EQ(json["results"][0]["bytes_per_token"], json["results"][i]["bytes_per_token"]);
   }
-}
-
-TEST_F(ToolTest, Eval_GivesTheExpectedPerplexity) {
-  const nlohmann::json json =
-      RunJson("eval", {"--file", SourcePath("models/fable/heldout.txt").string(), "--kv", "f32",
-                       "--context", "512", "--json"});
-  EXPECT_EQ(expected_["perplexity"]["tokens"], json["tokens"]);
-  EXPECT_EQ(expected_["perplexity"]["predicted"], json["predicted"]);
-  EXPECT_NEAR(expected_["perplexity"]["mean_nll"].get<double>(), json["nll"].get<double>(), 1e-4);
-  EXPECT_NEAR(expected_["perplexity"]["perplexity"].get<double>(), json["perplexity"].get<double>(),
-              1e-3);
-}
-
-TEST_F(ToolTest, Eval_AgainstAnotherKvType_SaysWhatItCosts) {
-  // One window is enough, and the rest of the text takes minutes on an emulated CPU.
-  const std::string text = (folder_ / "part.txt").string();
-  WriteFile(text, ReadText(SourcePath("models/fable/heldout.txt")).substr(0, 1500));
-  const auto kl = [&](std::vector<std::string> kv) {
-    std::vector<std::string> arguments = {"--file",          text, "--against-kv", "f32",
-                                          "--prefill-chunk", "16", "--json"};
-    arguments.insert(arguments.end(), kv.begin(), kv.end());
-    const nlohmann::json json = RunJson("eval", arguments);
-    EXPECT_GE(json["kl_most"].get<double>(), json["kl"].get<double>());
-    EXPECT_GT(json["same_top"].get<double>(), 0.9);
-    return json["kl"].get<double>();
-  };
-  EXPECT_EQ(0.0, kl({"--kv", "f32"}));
-  const double int8 = kl({"--kv", "int8"});
-  const double int4 = kl({"--kv", "int4", "--kv-residual", "32"});
-  const double int2 = kl({"--kv", "int2", "--kv-residual", "32"});
-  EXPECT_GT(int8, 0.0);
-  EXPECT_LT(int8, 1e-3);
-  EXPECT_LT(int8, int4);
-  EXPECT_LT(int4, 2e-3);
-  EXPECT_LT(int4, int2);
-  EXPECT_LT(int2, 5e-2);
 }
 
 }  // namespace
