@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""How far quantised weights are from the float ones: a table of Arenite's bundles and the peer's for
-each text.
+"""How far quantised weights are from the float ones: for each text a table of ours and the peer's.
 
 usage: quality.py CHECKPOINT --text HELD_OUT.txt ... [--calibrate TEXT] [--bits B ...]
                   [--gguf F.gguf ...]

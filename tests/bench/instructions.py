@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Counts the arm64 instructions that a token takes, under qemu's user emulation.
+
+ARM CPUs are emulated on the machines that build Arenite, so time says nothing; what a program
+executes is exact. qemu logs each block of code that it translates (`-d in_asm`) and each that it
+executes (`exec,nochain`); the sum over the blocks is the instructions of a run, and the difference
+between two runs of different lengths is what the tokens between them took.
+
+  instructions.py F.arn                          decoding and a prefill chunk, on each of two CPUs
+  instructions.py F.arn --cpus max --test decode --arenite build/linux-arm64/bin/arenite
+
+One thread. Prints instructions a token, the share of those that do the arithmetic, and which
+instructions of dot products were executed at all.
+"""
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+# What a run executes: the block's address in `Trace 0: 0xHOST [cs/PC/flags/cflags] symbol`.
+TRACE = re.compile(r"^Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
+# What a block holds: `0xPC:  4e20cc41  fmla     v1.4s, v2.4s, v0.4s`.
+INSTRUCTION = re.compile(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)")
+# Those that qemu's disassembler does not know (it prints .byte), by the Arm Architecture Reference
+# Manual's encodings: mask, value.
+ENCODED = {
+    "sdot": ((0xFFE0FC00, 0x4E809400), (0xFFC0F400, 0x4F80E000)),
+    "smmla": ((0xFFE0FC00, 0x4E80A400),),
+    "usdot": ((0xFFE0FC00, 0x4E809C00), (0xFFC0F400, 0x4F80F000)),
+    "bfmmla": ((0xFFE0FC00, 0x6E40EC00),),
+}
+DOT_PRODUCTS = (*ENCODED, "fmla", "smlal", "smlal2")
+# Two runs of a test: their difference is what is counted, without load and warm-up.
+TESTS = {
+    "decode": (["-p", "0", "-n", "1"], ["-p", "0", "-n", "3"], 2),
+    "prefill": (["-n", "0", "-p", "16"], ["-n", "0", "-p", "32"], 16),
+}
+RUNS_OF_A_CASE = 2  # one to warm up, one that counts
+
+
+def name_of(word, text):
+    for name, encodings in ENCODED.items():
+        if any(word & mask == value for mask, value in encodings):
+            return name
+    return text
+
+
+def count(lines):
+    """(instructions, Counter of mnemonics) of a log."""
+    blocks, executed = {}, collections.Counter()
+    block, total, kinds = None, 0, collections.Counter()
+
+    def settle():
+        nonlocal total
+        for pc, times in executed.items():
+            names = blocks.get(pc)
+            if names is None:
+                raise ValueError(f"block {pc:#x} was executed, but never translated")
+            total += times * sum(names.values())
+            for name, n in names.items():
+                kinds[name] += n * times
+        executed.clear()
+
+    for line in lines:
+        trace = TRACE.match(line)
+        if trace:
+            executed[int(trace[1], 16)] += 1
+            continue
+        if line.startswith("IN:"):
+            block = None
+            continue
+        instruction = INSTRUCTION.match(line)
+        if not instruction:
+            continue
+        if block is None:
+            pc = int(instruction[1], 16)
+            if pc in blocks:  # translated anew, maybe to another length
+                settle()
+            block = blocks[pc] = collections.Counter()
+        block[name_of(int(instruction[2], 16), instruction[3])] += 1
+    settle()
+    return total, kinds
+
+
+def run(arenite, bundle, cpu, emulator, arguments):
+    command = [emulator, "-cpu", cpu, "-L", "/usr/aarch64-linux-gnu", "-d", "in_asm,exec,nochain"]
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        os.mkfifo(log)
+        result = []
+
+        def read():
+            with open(log, encoding="utf-8", errors="replace") as lines:
+                try:
+                    result.append(count(lines))
+                except ValueError as error:
+                    result.append(error)
+                    for _ in lines:  # or the program would wait for its reader
+                        pass
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        done = subprocess.run(
+            [*command, "-D", log, arenite, "bench", bundle, "-t", "1", "-r", "1", *arguments],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode != 0 and reader.is_alive() and not result:
+            with open(log, "a", encoding="utf-8"):  # it may never have opened its log
+                pass
+        reader.join()
+    if done.returncode != 0:
+        sys.exit(f"error: '{arenite} bench {bundle}' on {cpu} ended with status {done.returncode}: "
+                 f"{done.stderr.strip()[-300:]}")
+    if isinstance(result[0], ValueError):
+        sys.exit(f"error: qemu's log of {cpu}: {result[0]}")
+    return result[0]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("bundle")
+    parser.add_argument("--arenite", default="build/linux-arm64/bin/arenite")
+    parser.add_argument("--emulator", default="qemu-aarch64-static")
+    parser.add_argument("--cpus", nargs="+", default=["cortex-a76", "max"])
+    parser.add_argument("--test", nargs="+", choices=TESTS, default=list(TESTS))
+    args = parser.parse_args()
+    for path in (args.arenite, args.bundle):
+        if not os.path.exists(path):
+            sys.exit(f"error: '{path}' is not there")
+    print("| CPU | test | instructions a token | dot products and multiply-adds | of them |")
+    print("|---|---|--:|--:|---|")
+    for cpu in args.cpus:
+        for test in args.test:
+            short, long, tokens = TESTS[test]
+            a, a_kinds = run(args.arenite, args.bundle, cpu, args.emulator, short)
+            b, b_kinds = run(args.arenite, args.bundle, cpu, args.emulator, long)
+            per_token = (b - a) / tokens / RUNS_OF_A_CASE
+            dots = {name: (b_kinds[name] - a_kinds[name]) / tokens / RUNS_OF_A_CASE
+                    for name in DOT_PRODUCTS}
+            share = sum(dots.values()) / per_token
+            what = ", ".join(f"{name} {n / 1e6:.2f} M" for name, n in dots.items() if n > 1e4)
+            print(f"| {cpu} | {test} | {per_token / 1e6:.1f} M | {share:.0%} | {what or '-'} |",
+                  flush=True)
+
+
+if __name__ == "__main__":
+    main()
