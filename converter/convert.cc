@@ -184,6 +184,7 @@ class Conversion {
       const PrefixIndex prefix = WritePrefix(model_hash, &writer);
       close(&prefix);
     }
+    if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
     writer.Commit();
 
     ConvertResult result;

@@ -11,6 +11,7 @@
 
 #include "converter/quantize/compensate.h"
 #include "converter/tensor_plan.h"
+#include "converter/write/signing_key.h"
 
 namespace arn::convert {
 
@@ -36,7 +37,8 @@ struct ConvertOptions {
   // Matrices that are quantised already, of the types that the formats give them. The others are
   // quantised row by row. Null: none.
   const QuantizedMatrices* quantized = nullptr;
-  PrefixMaker make_prefix;  // empty: the bundle gets no prefix
+  PrefixMaker make_prefix;                  // empty: the bundle gets no prefix
+  const SigningKey* signing_key = nullptr;  // null: the bundle is not signed
 };
 
 // A matrix of the bundle.

@@ -33,7 +33,7 @@ struct Arguments {
   std::string calibrate;
   uint32_t calibrate_tokens = 16384;
   double bits = 0;
-  std::string prefix_file, prefix_kv = "int8";
+  std::string prefix_file, prefix_kv = "int8", sign;
   uint32_t threads = 2;
   bool tokenizer_only = false, no_chat_template = false, verify = false, quiet = false;
   std::optional<std::string> plan;
@@ -106,6 +106,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   exact.output = reference;
   exact.make_prefix = nullptr;
   exact.quantized = nullptr;
+  exact.signing_key = nullptr;
   exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
   if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
   progress->Reset();
@@ -156,6 +157,13 @@ void Run(const Arguments& arguments) {
   options.no_chat_template = arguments.no_chat_template;
   options.n_threads = arguments.threads;
 
+  // Read first: a key that is none is found out before the work.
+  std::optional<SigningKey> signing_key;
+  if (!arguments.sign.empty()) {
+    signing_key = SigningKey::Read(arguments.sign);
+    options.signing_key = &*signing_key;
+  }
+
   Progress progress(arguments.quiet);
   if (!arguments.prefix_file.empty()) {
     const PrefixOptions prefix{arguments.prefix_file, arguments.prefix_kv, arguments.threads};
@@ -187,6 +195,9 @@ void Run(const Arguments& arguments) {
                    static_cast<double>(result.file_bytes) / 1e6, options.formats.target->name);
       ShowBits(options);
     }
+    if (signing_key) {
+      std::fprintf(stderr, "signed, public key %s\n", signing_key->PublicHex().c_str());
+    }
   }
   if (arguments.verify) RunVerify(arguments, options, &progress);
 }
@@ -217,9 +228,9 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
     if (app.count("--output") == 0) throw CLI::RequiredError("--output");
     return;
   }
-  for (const char* name :
-       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
-        "--tokenizer-only", "--no-chat-template", "--verify", "--prefix-file", "--calibrate"}) {
+  for (const char* name : {"DIR", "--output", "--weights", "--embedding", "--head", "--target",
+                           "--config", "--name", "--tokenizer-only", "--no-chat-template",
+                           "--verify", "--prefix-file", "--sign", "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -264,6 +275,9 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::IsMember(PrefixKvNames()))
       ->capture_default_str()
       ->needs(prefix);
+  app.add_option("--sign", arguments->sign,
+                 "File with an Ed25519 private key (PEM, or 64 hexadecimal digits): the bundle is "
+                 "signed with it, for apps that open it with the public key");
   CLI::Option* calibrate = app.add_option(
       "--calibrate", arguments->calibrate,
       "Text that is like what the model will read: the model is run on it while it is "

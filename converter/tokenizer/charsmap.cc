@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "converter/tokenizer/base64.h"
 #include "converter/tokenizer/utf8_text.h"
 
 namespace arn::convert {
@@ -62,22 +63,10 @@ class Walk {
 
 }  // namespace
 
-std::vector<uint8_t> DecodeBase64(const JsonNode& node) {
-  const std::string text = node.String();
-  std::vector<uint8_t> out;
-  uint32_t bits = 0;
-  size_t count = 0;
-  size_t end = text.size();
-  while (end > 0 && text.size() - end < 2 && text[end - 1] == '=') --end;
-  for (size_t i = 0; i < end; ++i) {
-    constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char* const digit = text[i] == 0 ? nullptr : std::strchr(kDigits, text[i]);
-    if (digit == nullptr) node.Fail("is not base64");
-    bits = bits << 6 | static_cast<uint32_t>(digit - kDigits);
-    if (++count % 4 != 1) out.push_back(static_cast<uint8_t>(bits >> (6 - 2 * ((count - 1) % 4))));
-  }
-  if (text.size() % 4 != 0) node.Fail("is not base64");
-  return out;
+std::vector<uint8_t> CharsmapBytes(const JsonNode& node) {
+  std::vector<uint8_t> bytes;
+  if (!DecodeBase64(node.String(), &bytes)) node.Fail("is not base64");
+  return bytes;
 }
 
 uint32_t CharsmapGrowth(const JsonNode& node, const std::vector<uint8_t>& bytes) {

@@ -10,7 +10,7 @@
 namespace arn::convert {
 
 // The bytes of the node's text in base64. Throws TokenizerError.
-std::vector<uint8_t> DecodeBase64(const JsonNode& node);
+std::vector<uint8_t> CharsmapBytes(const JsonNode& node);
 
 // n bytes of text become at most n * growth by the table. The node fails when the bytes are no such
 // table.

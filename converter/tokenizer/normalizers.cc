@@ -68,7 +68,7 @@ void ReadNormalizers(const JsonNode& node, TokenizerTables* tables) {
   } else if (type == "Precompiled") {
     const JsonNode map = node["precompiled_charsmap"];
     step.kind = Kind::Charsmap;
-    step.charsmap = DecodeBase64(map);
+    step.charsmap = CharsmapBytes(map);
     step.growth = CharsmapGrowth(map, step.charsmap);
   } else if (type == "Replace") {
     step.kind = Kind::Replace;

@@ -7,6 +7,8 @@
 #include "converter/error.h"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
+#include "platform/os/mapped_file.h"
+#include "runtime/bundle/seal.h"
 
 namespace arn::convert {
 namespace {
@@ -84,6 +86,40 @@ void BundleWriter::Close(const flatbuffers::FlatBufferBuilder& index) {
   const uint64_t header_hash = Xxh64(header, 56);
   Put(header, 56, &header_hash, 8);
   file_.Overwrite(0, header, sizeof header);
+}
+
+void BundleWriter::Sign(const SigningKey& key) {
+  static_assert(kSealOffset == kHeaderBytes);
+  file_.Flush();
+  Diag diag;
+  int fd = -1;
+  MappedFile file;
+  Bundle bundle;
+  Status status = OpenToMap(path().c_str(), &fd, &diag);
+  if (status == Status::kOk) status = MapFd(fd, 0, 0, &file, &diag);
+  CloseMapped(fd);
+  if (status == Status::kOk) status = OpenBundle(file.bytes, &bundle, &diag);
+  if (status != Status::kOk) {
+    UnmapFile(&file);
+    Fail("%s cannot be read to be signed: %s", path().c_str(), diag.text());
+  }
+  SealHeader seal = {};
+  std::memcpy(seal.magic, "ARNSEAL", sizeof seal.magic);
+  seal.block_bytes = SealBlockBytes(bundle.segments.size());
+  std::memcpy(seal.public_key, key.public_key(), sizeof seal.public_key);
+  std::vector<uint8_t> digests;
+  for (uint64_t at = 0; at < bundle.segments.size(); at += seal.block_bytes) {
+    digests.resize(digests.size() + kDigestBytes);
+    SealDigest(bundle.segments.subspan(at, std::min(seal.block_bytes, bundle.segments.size() - at)),
+               digests.data() + digests.size() - kDigestBytes);
+    ++seal.n_blocks;
+  }
+  uint8_t message[kDigestBytes];
+  SealMessage(bundle, seal, digests.data(), message);
+  UnmapFile(&file);
+  key.Sign(message, seal.signature);
+  file_.Overwrite(kSealOffset, &seal, sizeof seal);
+  file_.Overwrite(kSealOffset + sizeof seal, digests.data(), digests.size());
 }
 
 void BundleWriter::Reopen() {

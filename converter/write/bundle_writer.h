@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "converter/write/out_file.h"
+#include "converter/write/signing_key.h"
 #include "flatbuffers/flatbuffers.h"
 #include "platform/base/hash.h"
 #include "runtime/bundle/bundle_generated.h"
@@ -42,6 +43,9 @@ class BundleWriter {
   // Takes both away again, so that segments can follow the last one. Nothing may have the file
   // mapped.
   void Reopen();
+  // After Close(): puts a seal between the header and the segments, which says that this bundle is
+  // the key's. Reads the file.
+  void Sign(const SigningKey& key);
   // After Close(): syncs and renames.
   void Commit() { file_.Commit(); }
 

@@ -24,6 +24,7 @@ const char* StatusName(Status status) {
     case Status::kHashMismatch: return "hash mismatch";
     case Status::kBadSave: return "bad saved session";
     case Status::kSaveMismatch: return "saved session of another kind";
+    case Status::kBadSignature: return "bad signature";
     case Status::kDevice: return "device error";
     case Status::kDeviceLost: return "device lost";
   }

@@ -33,6 +33,7 @@ enum class [[nodiscard]] Status : uint32_t {
   kHashMismatch = 0x33,
   kBadSave = 0x34,
   kSaveMismatch = 0x35,
+  kBadSignature = 0x36,
   // 0x4_: devices
   kDevice = 0x40,
   kDeviceLost = 0x41,

@@ -1,6 +1,8 @@
 // arn_model_*, arn_status_name, arn_version, arn_program_dump.
 #include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
 #include "platform/os/mapped_file.h"
+#include "platform/os/pages.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/model/program_dump.h"
@@ -10,25 +12,30 @@ namespace {
 
 const char* Text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
 
-Status ReadModelOptions(const arn_model_options* options, bool* verify_hashes, Diag* diag) {
+Status ReadModelOptions(const arn_model_options* options, ModelOptions* out, Diag* diag) {
   arn_model_options read = ARN_MODEL_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_model_options", &read, diag));
-  if (read.verify_hashes > 1) {
-    return diag->Fail(Status::kBadArgument, "verify_hashes is %u, expected 0 or 1",
-                      read.verify_hashes);
+  switch (read.verify_hashes) {
+    case ARN_HASHES_INDEX: out->hashes = HashCheck::kNone; break;
+    case ARN_HASHES_ALL: out->hashes = HashCheck::kAll; break;
+    case ARN_HASHES_ON_USE: out->hashes = HashCheck::kOnUse; break;
+    default:
+      return diag->Fail(Status::kBadArgument, "verify_hashes is %u, expected ARN_HASHES_... (0..2)",
+                        read.verify_hashes);
   }
-  *verify_hashes = read.verify_hashes == 1;
+  if (read.public_key != nullptr) out->public_key = {read.public_key, kPublicKeyBytes};
   return Status::kOk;
 }
 
 // Maps a bundle that lies at `offset` of an open file. A stored prefix is mapped once more by each
 // session that uses it, for which the model keeps a descriptor of its own.
-Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, bool verify_hashes, arn_model** out,
-                  Diag* diag) {
-  MappedFile file;
-  ARN_TRY(MapFd(fd, offset, bytes, &file, diag));
+Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, const ModelOptions& options,
+                  arn_model** out, Diag* diag) {
+  ModelBytes source;
+  ARN_TRY(MapFd(fd, offset, bytes, &source.file, diag));
+  source.bytes = source.file.bytes;
   Model* model = nullptr;
-  ARN_TRY(OpenModel(file.bytes, file, verify_hashes, &model, diag));
+  ARN_TRY(OpenModel(source, options, &model, diag));
   if (!model->prefix.ids.empty()) {
     model->prefix.fd = DuplicateMapped(fd);
     model->prefix.file_offset += offset;
@@ -37,37 +44,81 @@ Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, bool verify_hashes, a
   return Status::kOk;
 }
 
-Status OpenPath(const char* path, const arn_model_options* options, arn_model** out, Diag* diag) {
+Status OpenPath(const char* path, const arn_model_options* c_options, arn_model** out, Diag* diag) {
   if (path == nullptr) return diag->Fail(Status::kBadArgument, "path is NULL");
-  bool verify = false;
-  ARN_TRY(ReadModelOptions(options, &verify, diag));
+  ModelOptions options;
+  ARN_TRY(ReadModelOptions(c_options, &options, diag));
   int fd = -1;
   ARN_TRY(OpenToMap(path, &fd, diag));
   Diag inner;
-  const Status status = OpenMapped(fd, 0, 0, verify, out, &inner);
+  const Status status = OpenMapped(fd, 0, 0, options, out, &inner);
   CloseMapped(fd);
   if (status != Status::kOk) return diag->Fail(status, "%s: %s", path, inner.text());
   return Status::kOk;
 }
 
-Status OpenFd(int fd, uint64_t offset, uint64_t bytes, const arn_model_options* options,
+Status OpenFd(int fd, uint64_t offset, uint64_t bytes, const arn_model_options* c_options,
               arn_model** out, Diag* diag) {
-  bool verify = false;
-  ARN_TRY(ReadModelOptions(options, &verify, diag));
-  return OpenMapped(fd, offset, bytes, verify, out, diag);
+  ModelOptions options;
+  ARN_TRY(ReadModelOptions(c_options, &options, diag));
+  return OpenMapped(fd, offset, bytes, options, out, diag);
 }
 
-Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* options,
+Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* c_options,
                   arn_model** out, Diag* diag) {
   if (data == nullptr || reinterpret_cast<uintptr_t>(data) % kSliceAlign != 0) {
     return diag->Fail(Status::kBadArgument, "data is NULL or not aligned to %u bytes", kSliceAlign);
   }
   if (bytes > SIZE_MAX) return diag->Fail(Status::kBadArgument, "bytes leaves the address space");
-  bool verify = false;
-  ARN_TRY(ReadModelOptions(options, &verify, diag));
+  ModelOptions options;
+  ARN_TRY(ReadModelOptions(c_options, &options, diag));
+  ModelBytes source;
+  source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
   Model* model = nullptr;
-  ARN_TRY(OpenModel({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}, MappedFile(),
-                    verify, &model, diag));
+  ARN_TRY(OpenModel(source, options, &model, diag));
+  *out = reinterpret_cast<arn_model*>(model);
+  return Status::kOk;
+}
+
+Status ReadAll(const arn_reader& reader, Span<std::byte> out, Diag* diag) {
+  constexpr uint64_t kPieceBytes = 4 << 20;
+  for (uint64_t at = 0; at < reader.bytes; at += kPieceBytes) {
+    const auto piece = static_cast<size_t>(Min(kPieceBytes, reader.bytes - at));
+    const int result = reader.read(reader.user, at, out.data() + at, piece);
+    if (result != 0) {
+      return diag->Fail(Status::kIo, "the reader gave %d for %zu bytes at %llu of %llu", result,
+                        piece, static_cast<unsigned long long>(at),
+                        static_cast<unsigned long long>(reader.bytes));
+    }
+  }
+  return Status::kOk;
+}
+
+Status OpenReader(const arn_reader* c_reader, const arn_model_options* c_options, arn_model** out,
+                  Diag* diag) {
+  arn_reader reader = ARN_READER_INIT;
+  ARN_TRY(ReadStruct(c_reader, "arn_reader", &reader, diag));
+  if (reader.read == nullptr) return diag->Fail(Status::kBadArgument, "reader.read is NULL");
+  if (reader.bytes == 0 || reader.bytes > SIZE_MAX) {
+    return diag->Fail(Status::kBadArgument, "reader.bytes is %llu",
+                      static_cast<unsigned long long>(reader.bytes));
+  }
+  ModelOptions options;
+  ARN_TRY(ReadModelOptions(c_options, &options, diag));
+  Result<Span<std::byte>> pages = ReservePages(reader.bytes);
+  if (!pages.ok()) {
+    return diag->Fail(pages.status(), "cannot reserve %llu bytes for the bundle",
+                      static_cast<unsigned long long>(reader.bytes));
+  }
+  ModelBytes source;
+  source.copy = pages.value();
+  source.bytes = source.copy.subspan(0, static_cast<size_t>(reader.bytes));
+  if (const Status status = ReadAll(reader, source.copy, diag); status != Status::kOk) {
+    ReleasePages(source.copy);
+    return status;
+  }
+  Model* model = nullptr;
+  ARN_TRY(OpenModel(source, options, &model, diag));
   *out = reinterpret_cast<arn_model*>(model);
   return Status::kOk;
 }
@@ -113,6 +164,14 @@ arn_status arn_model_open_memory(const void* data, uint64_t bytes, const arn_mod
   *out_model = nullptr;
   Diag diag;
   return Report(OpenMemory(data, bytes, options, out_model, &diag), diag, error, error_bytes);
+}
+
+arn_status arn_model_open_reader(const arn_reader* reader, const arn_model_options* options,
+                                 char* error, size_t error_bytes, arn_model** out_model) {
+  if (out_model == nullptr) return ARN_BAD_ARGUMENT;
+  *out_model = nullptr;
+  Diag diag;
+  return Report(OpenReader(reader, options, out_model, &diag), diag, error, error_bytes);
 }
 
 void arn_model_close(arn_model* model) { CloseModel(ToModel(model)); }

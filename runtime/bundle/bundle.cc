@@ -7,6 +7,7 @@
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 #include "platform/base/layout.h"
+#include "runtime/bundle/seal.h"
 #include "runtime/bundle/tokenizer_segments.h"
 
 namespace arn {
@@ -32,6 +33,52 @@ Status CheckHash(const Bundle& bundle, const fbs::Segment* segment, const char* 
                       static_cast<uint64_t>(segment->hash()));
   }
   return Status::kOk;
+}
+
+// Calls visit(segment, name), which gives a Status, for each segment of those parts; a segment may
+// be null.
+template <typename Visit>
+Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
+  if (parts != BundleParts::kTexts) {
+    if (const fbs::Model* model = bundle.index->model(); model && model->tensors()) {
+      for (const fbs::Tensor* tensor : *model->tensors()) {
+        ARN_TRY(visit(tensor->segment(), tensor->name()->c_str()));
+      }
+    }
+    if (const fbs::Prefix* prefix = bundle.index->prefix()) {
+      ARN_TRY(visit(prefix->state(), "prefix state"));
+    }
+  }
+  if (parts != BundleParts::kWeights) {
+    if (const fbs::Tokenizer* text = bundle.index->tokenizer()) {
+      ARN_TRY(EachTokenizerSegment(*text, visit));
+    }
+    if (const fbs::Chat* chat = bundle.index->chat(); chat && chat->programs()) {
+      for (const fbs::ChatProgram* program : *chat->programs()) {
+        ARN_TRY(visit(program->program(), "chat template"));
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+// Blocks are larger than many segments, so the parts are checked as one range. Texts lie at the
+// beginning of the area; weights are nearly all of it.
+Status VerifySealedParts(const Bundle& bundle, BundleParts parts, const Seal& seal, Diag* diag) {
+  if (parts != BundleParts::kTexts) {
+    return CheckSealed(bundle, seal, 0, bundle.segments.size(), "weights", diag);
+  }
+  uint64_t begin = UINT64_MAX, end = 0;
+  const auto widen = [&](const fbs::Segment* segment, const char* name) {
+    if (segment == nullptr || segment->bytes() == 0) return Status::kOk;
+    ARN_TRY(CheckSegment(bundle, *segment, name, diag));
+    begin = Min<uint64_t>(begin, segment->offset());
+    end = Max<uint64_t>(end, segment->offset() + segment->bytes());
+    return Status::kOk;
+  };
+  ARN_TRY(EachSegment(bundle, parts, widen));
+  if (end == 0) return Status::kOk;
+  return CheckSealed(bundle, seal, begin, end - begin, "tokenizer and chat templates", diag);
 }
 
 }  // namespace
@@ -104,26 +151,11 @@ Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const cha
   return Status::kOk;
 }
 
-Status VerifySegmentHashes(const Bundle& bundle, Diag* diag) {
-  if (const fbs::Model* model = bundle.index->model(); model && model->tensors()) {
-    for (const fbs::Tensor* tensor : *model->tensors()) {
-      ARN_TRY(CheckHash(bundle, tensor->segment(), tensor->name()->c_str(), diag));
-    }
-  }
-  if (const fbs::Tokenizer* text = bundle.index->tokenizer()) {
-    ARN_TRY(EachTokenizerSegment(*text, [&](const fbs::Segment* segment, const char* name) {
-      return CheckHash(bundle, segment, name, diag);
-    }));
-  }
-  if (const fbs::Chat* chat = bundle.index->chat(); chat && chat->programs()) {
-    for (const fbs::ChatProgram* program : *chat->programs()) {
-      ARN_TRY(CheckHash(bundle, program->program(), "chat template", diag));
-    }
-  }
-  if (const fbs::Prefix* prefix = bundle.index->prefix()) {
-    ARN_TRY(CheckHash(bundle, prefix->state(), "prefix state", diag));
-  }
-  return Status::kOk;
+Status VerifySegments(const Bundle& bundle, BundleParts parts, const Seal* seal, Diag* diag) {
+  if (seal != nullptr) return VerifySealedParts(bundle, parts, *seal, diag);
+  return EachSegment(bundle, parts, [&](const fbs::Segment* segment, const char* name) {
+    return CheckHash(bundle, segment, name, diag);
+  });
 }
 
 }  // namespace arn

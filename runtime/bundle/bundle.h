@@ -45,7 +45,14 @@ Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag);
 Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const char* what,
                     Diag* diag);
 
-// Reads every segment and compares its hash.
-Status VerifySegmentHashes(const Bundle& bundle, Diag* diag);
+struct Seal;  // seal.h
+enum class BundleParts : uint8_t {
+  kAll,
+  kTexts,    // tokenizer and chat templates
+  kWeights,  // tensors and the stored prefix
+};
+// Reads those segments and compares their hashes; with a seal, what was signed with the blocks that
+// they lie in. kHashMismatch, and what CheckSegment gives.
+Status VerifySegments(const Bundle& bundle, BundleParts parts, const Seal* seal, Diag* diag);
 
 }  // namespace arn

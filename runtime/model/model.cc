@@ -112,10 +112,21 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   return Status::kOk;
 }
 
-Status Open(Span<const std::byte> bytes, bool verify_hashes, Model** out, Diag* diag) {
+// The hashes that are to be checked before anything else of the bundle is looked at.
+Status CheckAtOpening(const Bundle& bundle, const ModelOptions& options, Seal* seal, Diag* diag) {
+  const bool sealed = !options.public_key.empty();
+  if (sealed) ARN_TRY(OpenSeal(bundle, options.public_key, seal, diag));
+  if (options.hashes == HashCheck::kNone && !sealed) return Status::kOk;
+  const BundleParts parts =
+      options.hashes == HashCheck::kAll ? BundleParts::kAll : BundleParts::kTexts;
+  return VerifySegments(bundle, parts, sealed ? seal : nullptr, diag);
+}
+
+Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** out, Diag* diag) {
   Bundle bundle;
   ARN_TRY(OpenBundle(bytes, &bundle, diag));
-  if (verify_hashes) ARN_TRY(VerifySegmentHashes(bundle, diag));
+  Seal seal;
+  ARN_TRY(CheckAtOpening(bundle, options, &seal, diag));
   uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
   if (const fbs::Model* model = bundle.index->model()) {
     arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model);
@@ -144,30 +155,47 @@ Status Open(Span<const std::byte> bytes, bool verify_hashes, Model** out, Diag* 
     ReleasePages(pages.value());
     return status;
   }
+  model->seal = seal;
+  const bool left = options.hashes == HashCheck::kOnUse ||
+                    (options.hashes == HashCheck::kNone && !options.public_key.empty());
+  model->weights_checked.store(!left, std::memory_order_relaxed);
   *out = model;
   return Status::kOk;
 }
 
+void GiveBack(const ModelBytes& source) {
+  MappedFile file = source.file;
+  UnmapFile(&file);
+  ReleasePages(source.copy);
+}
+
 }  // namespace
 
-Status OpenModel(Span<const std::byte> bytes, MappedFile file, bool verify_hashes, Model** out,
-                 Diag* diag) {
+Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** out, Diag* diag) {
   *out = nullptr;
-  const Status status = Open(bytes, verify_hashes, out, diag);
+  const Status status = Open(source.bytes, options, out, diag);
   if (status != Status::kOk) {
-    UnmapFile(&file);
+    GiveBack(source);
     return status;
   }
-  (*out)->file = file;
+  (*out)->source = source;
+  return Status::kOk;
+}
+
+Status CheckWeights(const Model& model, Diag* diag) {
+  if (model.weights_checked.load(std::memory_order_acquire)) return Status::kOk;
+  const Seal* seal = model.seal.block_bytes != 0 ? &model.seal : nullptr;
+  ARN_TRY(VerifySegments(model.bundle, BundleParts::kWeights, seal, diag));
+  model.weights_checked.store(true, std::memory_order_release);
   return Status::kOk;
 }
 
 void CloseModel(Model* model) {
   if (model == nullptr) return;
-  MappedFile file = model->file;
+  const ModelBytes source = model->source;
   if (model->prefix.fd >= 0) CloseMapped(model->prefix.fd);
   ReleasePages(model->pages);
-  UnmapFile(&file);
+  GiveBack(source);
 }
 
 const char* TensorName(const Model& model, WeightId id) {

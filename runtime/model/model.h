@@ -2,10 +2,13 @@
 // opening, so any number of threads and sessions may share it.
 #pragma once
 
+#include <atomic>
+
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "platform/os/mapped_file.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/bundle/seal.h"
 #include "runtime/chat/templates.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_spec.h"
@@ -23,8 +26,28 @@ struct StoredPrefix {
   uint64_t file_offset = 0;
 };
 
+// Where a bundle's bytes are, and what of it the model gives back when it is closed.
+struct ModelBytes {
+  Span<const std::byte> bytes;
+  MappedFile file;       // empty unless they are mapped
+  Span<std::byte> copy;  // pages that they were read into; empty otherwise
+};
+
+// Which hashes of segments are checked. Those of header and index always are.
+enum class HashCheck : uint8_t {
+  kNone,
+  kAll,    // of every segment, while opening
+  kOnUse,  // of texts while opening, of the rest when the first session is made
+};
+
+struct ModelOptions {
+  HashCheck hashes = HashCheck::kNone;
+  // Ed25519; empty: none. The bundle has to be signed with it. Then kNone is kOnUse.
+  Span<const uint8_t> public_key;
+};
+
 struct Model {
-  MappedFile file;        // empty when the caller owns the bytes
+  ModelBytes source;
   Span<std::byte> pages;  // where this object and all it points to live
   Bundle bundle;
   bool has_weights = false;  // else spec and program are empty
@@ -39,12 +62,16 @@ struct Model {
   StoredPrefix prefix;
   // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.
   uint64_t state_hash = 0;
+  Seal seal;  // of no blocks: the bundle was opened without a key
+  // Set once nothing is left to be checked of the weights; see CheckWeights.
+  mutable std::atomic<bool> weights_checked{false};
 };
 
-// Takes over `file` (also on failure), which is empty when the bytes are the caller's; then they
-// must outlive the model.
-Status OpenModel(Span<const std::byte> bytes, MappedFile file, bool verify_hashes, Model** out,
-                 Diag* diag);
+// Takes over what `source` has to give back, also on failure.
+Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** out, Diag* diag);
+// What HashCheck::kOnUse leaves for the first session: reads the weights and the stored prefix,
+// once. kHashMismatch. Threads may call it at once (then each of them may read).
+Status CheckWeights(const Model& model, Diag* diag);
 // Null is allowed.
 void CloseModel(Model* model);
 

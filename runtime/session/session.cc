@@ -22,6 +22,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
                        Span<std::byte> owned, Session** out, Diag* diag) {
   *out = nullptr;
   const uint64_t start = MonotonicNs();
+  ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
   const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,

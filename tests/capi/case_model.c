@@ -120,7 +120,7 @@ int capi_open_errors(capi_env* env) {
   CHECK_STATUS(ARN_NOT_FOUND, arn_model_open("/no/such/file.arn", NULL, tiny, sizeof tiny, &model));
   CHECK(strlen(tiny) == sizeof tiny - 1 && strncmp(tiny, "/no/such", sizeof tiny - 1) == 0);
 
-  options.verify_hashes = 2;
+  options.verify_hashes = 3;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_open(env->path, &options, error, sizeof error, &model));
   CHECK(strstr(error, "verify_hashes") != NULL);
   options.verify_hashes = 0;

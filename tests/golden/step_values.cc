@@ -24,10 +24,11 @@ StepValues::StepValues(const std::filesystem::path& bundle, const Backend* backe
     : backend_(backend) {
   Diag diag;
   int fd = -1;
-  MappedFile file;
+  ModelBytes source;
   bool ok = OpenToMap(bundle.c_str(), &fd, &diag) == Status::kOk;
-  ok = ok && MapFd(fd, 0, 0, &file, &diag) == Status::kOk &&
-       OpenModel(file.bytes, file, true, &model_, &diag) == Status::kOk;
+  ok = ok && MapFd(fd, 0, 0, &source.file, &diag) == Status::kOk;
+  source.bytes = source.file.bytes;
+  ok = ok && OpenModel(source, {HashCheck::kAll, {}}, &model_, &diag) == Status::kOk;
   if (fd >= 0) CloseMapped(fd);
   if (!ok) {
     ADD_FAILURE() << diag.text();

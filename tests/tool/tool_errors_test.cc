@@ -47,6 +47,12 @@ TEST_F(ToolErrorsTest, Usage_IsExplained) {
   ExpectError({"bench", bundle_, "-r", "0"}, 2, "--repeats");
 }
 
+TEST_F(ToolErrorsTest, Keys_AreAskedFor) {
+  ExpectError({"inspect", bundle_, "--public-key", "12ab"}, 2, "64 hexadecimal digits");
+  ExpectError({"inspect", bundle_, "--public-key", std::string(64, 'x')}, 2, "--public-key");
+  ExpectError({"inspect", bundle_, "--public-key", std::string(64, 'a')}, 1, "not signed");
+}
+
 TEST_F(ToolErrorsTest, Values_AreNamed) {
   ExpectError({"run", bundle_, "--prompt-ids", "1,x"}, 1, "'x'");
   ExpectError({"run", bundle_, "--prompt-ids", "-4"}, 1, "'-4'");

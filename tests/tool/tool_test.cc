@@ -244,6 +244,22 @@ TEST_F(ToolTest, Inspect_SaysWhatIsInTheBundle) {
   EXPECT_NE(std::string::npos, program.find("attention   in"));
 }
 
+TEST_F(ToolTest, PublicKey_OpensWhatWasSignedWithIt) {
+  // RFC 8032, 7.1, test 2.
+  WriteFile(folder_ / "key", "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb\n");
+  const std::string key = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
+  const std::string path = (folder_ / "signed.arn").string();
+  ASSERT_TRUE(Convert(SourcePath("models/fable/fable-2m"), path,
+                      {"--weights", "int8", "--sign", (folder_ / "key").string()}));
+  for (const char* more : {"--verify-hashes", ""}) {
+    std::vector<std::string> arguments = {"run", path,   "--prompt", kPrompt,        "--max-tokens",
+                                          "4",   "--kv", "f32",      "--public-key", key};
+    if (more[0] != '\0') arguments.emplace_back(more);
+    const ProcessResult result = RunArenite(arguments);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+  }
+}
+
 TEST_F(ToolTest, Plan_IsWhatARunUses) {
   const std::vector<std::string> options = {"--context", "100", "--kv",  "int8",
                                             "--threads", "1",   "--json"};

@@ -180,7 +180,9 @@ void PrintTable(const Arguments& arguments, const Model& model, const Session& r
     PrintRow(model, ScoreText(reference, nullptr, text, vocab), true, out);
   }
   for (const std::string& path : arguments.compared) {
-    const Model other = OpenModel({path, arguments.model.verify_hashes});
+    ModelArguments compared = arguments.model;
+    compared.bundle = path;
+    const Model other = OpenModel(compared);
     if (other.info().vocab != vocab) {
       throw Error(Format("%s has a vocabulary of %u, %s one of %u: they cannot be compared",
                          path.c_str(), other.info().vocab, model.path().c_str(), vocab));

@@ -13,9 +13,7 @@ constexpr size_t kErrorBytes = 1024;
 
 }  // namespace
 
-Model::Model(const std::string& path, bool verify_hashes) : path_(path) {
-  arn_model_options options = ARN_MODEL_OPTIONS_INIT;
-  options.verify_hashes = verify_hashes ? 1 : 0;
+Model::Model(const std::string& path, const arn_model_options& options) : path_(path) {
   char error[kErrorBytes] = "";
   arn_model* model = nullptr;
   const arn_status status = arn_model_open(path.c_str(), &options, error, sizeof error, &model);

@@ -21,7 +21,7 @@ struct DestroySession {
 
 class Model {
  public:
-  Model(const std::string& path, bool verify_hashes);
+  Model(const std::string& path, const arn_model_options& options);
 
   const arn_model* get() const { return model_.get(); }
   const arn_model_info& info() const { return info_; }

@@ -1,6 +1,7 @@
 #include "tools/arenite/options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "tools/arenite/error.h"
@@ -36,6 +37,20 @@ std::vector<T> ParseList(const std::string& text, const char* option) {
   return values;
 }
 
+using PublicKey = std::array<uint8_t, 32>;
+
+// Nothing when the text is no key.
+std::optional<PublicKey> ParseKey(const std::string& text) {
+  PublicKey key;
+  if (text.size() != 2 * key.size()) return std::nullopt;
+  for (size_t i = 0; i < key.size(); ++i) {
+    const char* const digits = text.data() + 2 * i;
+    const auto [end, error] = std::from_chars(digits, digits + 2, key[i], 16);
+    if (error != std::errc() || end != digits + 2) return std::nullopt;
+  }
+  return key;
+}
+
 }  // namespace
 
 void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
@@ -43,10 +58,21 @@ void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
       ->required();
   app->add_flag("--verify-hashes", arguments->verify_hashes,
                 "Read the whole file first and check the hash of every section");
+  app->add_option("--public-key", arguments->public_key,
+                  "Only a bundle that was signed with this key (64 hexadecimal digits, as "
+                  "arenite-convert --sign prints it)")
+      ->check([](const std::string& text) {
+        return ParseKey(text) ? std::string()
+                              : "'" + text + "' is not a key of 64 hexadecimal digits";
+      });
 }
 
 Model OpenModel(const ModelArguments& arguments) {
-  return Model(arguments.bundle, arguments.verify_hashes);
+  arn_model_options options = ARN_MODEL_OPTIONS_INIT;
+  if (arguments.verify_hashes) options.verify_hashes = ARN_HASHES_ALL;
+  const std::optional<PublicKey> key = ParseKey(arguments.public_key);
+  if (key) options.public_key = key->data();
+  return Model(arguments.bundle, options);
 }
 
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {

@@ -15,6 +15,7 @@ namespace arn::tool {
 struct ModelArguments {
   std::string bundle;
   bool verify_hashes = false;
+  std::string public_key;  // 64 hexadecimal digits; empty: any bundle
 };
 void AddModelOptions(CLI::App* app, ModelArguments* arguments);
 Model OpenModel(const ModelArguments& arguments);

@@ -24,7 +24,8 @@ class OpenedBundle {
                                      bytes.size());
     EXPECT_EQ(OpenBundle(file, &bundle_, &diag), Status::kOk) << diag.text();
     if (bundle_.index != nullptr) {
-      EXPECT_EQ(VerifySegmentHashes(bundle_, &diag), Status::kOk) << diag.text();
+      EXPECT_EQ(VerifySegments(bundle_, BundleParts::kAll, nullptr, &diag), Status::kOk)
+          << diag.text();
     }
   }
 

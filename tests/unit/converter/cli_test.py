@@ -107,6 +107,25 @@ class CommandLine(WithFolder):
     self.assert_one_error(convert("/nonexistent", "-o", self.out), 1, "/nonexistent: not a folder")
     self.assertEqual(self.left(), [])
 
+  def test_sign_says_the_public_key(self):
+    key = os.path.join(self.folder.name, "key.pem")
+    with open(key, "w") as file:  # RFC 8032, 7.1, test 1
+      file.write("-----BEGIN PRIVATE KEY-----\n"
+                 "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n"
+                 "-----END PRIVATE KEY-----\n")
+    run = convert(CHECKPOINT, "-o", self.out, "--sign", key)
+    self.assertEqual(run.returncode, 0, run.stderr)
+    self.assertIn("signed, public key "
+                  "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a", run.stderr)
+
+  def test_a_key_that_is_none_is_found_out_before_the_work(self):
+    key = os.path.join(self.folder.name, "key")
+    with open(key, "w") as file:
+      file.write("secret\n")
+    self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--sign", key), 1,
+                          "key: expected an Ed25519 private key")
+    self.assertEqual(self.left(), ["key"])
+
   def test_help_has_an_example(self):
     run = convert("--help")
     self.assertEqual(run.returncode, 0)

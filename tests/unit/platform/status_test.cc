@@ -30,6 +30,9 @@ constexpr Status kAll[] = {Status::kOk,
                            Status::kBundleVersion,
                            Status::kBundleTruncated,
                            Status::kHashMismatch,
+                           Status::kBadSave,
+                           Status::kSaveMismatch,
+                           Status::kBadSignature,
                            Status::kDevice,
                            Status::kDeviceLost};
 

@@ -12,14 +12,26 @@ extern "C" {
 
 typedef struct arn_model arn_model;
 
+/* Which sections of a bundle have their hashes checked; those of header and index always have. */
+enum {
+  ARN_HASHES_INDEX = 0,
+  ARN_HASHES_ALL = 1,   /* of all sections while opening, which reads the whole file */
+  ARN_HASHES_ON_USE = 2 /* tokenizer and chat templates while opening, weights and prefix when the
+                           first session is created, which reads them */
+};
+
 typedef struct arn_model_options {
   size_t struct_size;
-  /* 1: check the hash of every section while opening (reads the whole file). 0: the index only,
-   * always. */
-  uint32_t verify_hashes;
+  uint32_t verify_hashes; /* ARN_HASHES_... */
+  /* 32 bytes, an Ed25519 key, or NULL: the bundle has to be signed with it (arenite-convert
+   * --sign), else ARN_BAD_SIGNATURE. Sections are then held against what was signed, and
+   * ARN_HASHES_INDEX is ARN_HASHES_ON_USE. Who can write the file while it is mapped can still
+   * change it afterwards: keep it where only the app writes, or open a copy
+   * (arn_model_open_reader). Needed for the call only. */
+  const uint8_t* public_key;
 } arn_model_options;
 #define ARN_MODEL_OPTIONS_INIT \
-  { sizeof(arn_model_options), 0 }
+  { sizeof(arn_model_options), ARN_HASHES_INDEX, NULL }
 
 /* Opens a bundle. `options` may be NULL. On failure *out_model is NULL and, when error is not NULL,
  * a sentence that says what was found is written to it (at most error_bytes, NUL-terminated). path:
@@ -34,6 +46,22 @@ ARN_API arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,
 ARN_API arn_status arn_model_open_memory(const void* data, uint64_t bytes,
                                          const arn_model_options* options, char* error,
                                          size_t error_bytes, arn_model** out_model);
+/* For bundles that no file holds as they are: encrypted, compressed, fetched. */
+typedef struct arn_reader {
+  size_t struct_size;
+  uint64_t bytes; /* of the bundle */
+  void* user;
+  /* Puts bytes [offset, offset + bytes) of the bundle into out. Called by arn_model_open_reader
+   * only, in its thread, from the beginning to the end in pieces of at most 4 MiB. Not 0: it
+   * cannot. */
+  int (*read)(void* user, uint64_t offset, void* out, size_t bytes);
+} arn_reader;
+#define ARN_READER_INIT \
+  { sizeof(arn_reader), 0, NULL, NULL }
+/* Reads the bundle into memory that the model owns (as many bytes as the bundle has, from the OS).
+ * ARN_IO when `read` gives anything but 0, with that number in `error`. */
+ARN_API arn_status arn_model_open_reader(const arn_reader* reader, const arn_model_options* options,
+                                         char* error, size_t error_bytes, arn_model** out_model);
 /* NULL is allowed. */
 ARN_API void arn_model_close(arn_model* model);
 

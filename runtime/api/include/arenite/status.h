@@ -41,6 +41,7 @@ enum {
   ARN_HASH_MISMATCH = 0x33,
   ARN_BAD_SAVE = 0x34,      /* not a saved session, or one cut short or contradicting itself */
   ARN_SAVE_MISMATCH = 0x35, /* saved with another model, KV type or page size */
+  ARN_BAD_SIGNATURE = 0x36, /* a bundle that is not signed, or not by that key */
   ARN_DEVICE = 0x40,
   ARN_DEVICE_LOST = 0x41
 };
