@@ -64,7 +64,10 @@ class Declarations:
     for body, name in re.findall(r"typedef struct \w+ \{(.*?)\}\s*(\w+);", text, flags=re.S):
       fields = []
       for declaration in body.split(";"):
-        if declaration.strip():
+        function = re.search(r"\(\*(\w+)\)\s*\(", declaration)
+        if function:
+          fields.append(function.group(1))
+        elif declaration.strip():
           first, *others = declaration.split(",")
           names = [re.findall(r"\w+", first)[-1]] + [re.findall(r"\w+", o)[-1] for o in others]
           fields += names

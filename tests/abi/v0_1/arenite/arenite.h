@@ -37,6 +37,7 @@ enum {
   ARN_HASH_MISMATCH = 0x33,
   ARN_BAD_SAVE = 0x34,
   ARN_SAVE_MISMATCH = 0x35,
+  ARN_BAD_SIGNATURE = 0x36,
   ARN_DEVICE = 0x40,
   ARN_DEVICE_LOST = 0x41
 };
@@ -47,13 +48,16 @@ ARN_API uint32_t arn_version(void);
 
 typedef struct arn_model arn_model;
 
+enum { ARN_HASHES_INDEX = 0, ARN_HASHES_ALL = 1, ARN_HASHES_ON_USE = 2 };
+
 typedef struct arn_model_options {
   size_t struct_size;
-
   uint32_t verify_hashes;
+
+  const uint8_t* public_key;
 } arn_model_options;
 #define ARN_MODEL_OPTIONS_INIT \
-  { sizeof(arn_model_options), 0 }
+  { sizeof(arn_model_options), ARN_HASHES_INDEX, NULL }
 
 ARN_API arn_status arn_model_open(const char* path, const arn_model_options* options, char* error,
                                   size_t error_bytes, arn_model** out_model);
@@ -63,6 +67,19 @@ ARN_API arn_status arn_model_open_fd(int fd, uint64_t offset, uint64_t bytes,
 ARN_API arn_status arn_model_open_memory(const void* data, uint64_t bytes,
                                          const arn_model_options* options, char* error,
                                          size_t error_bytes, arn_model** out_model);
+
+typedef struct arn_reader {
+  size_t struct_size;
+  uint64_t bytes;
+  void* user;
+
+  int (*read)(void* user, uint64_t offset, void* out, size_t bytes);
+} arn_reader;
+#define ARN_READER_INIT \
+  { sizeof(arn_reader), 0, NULL, NULL }
+
+ARN_API arn_status arn_model_open_reader(const arn_reader* reader, const arn_model_options* options,
+                                         char* error, size_t error_bytes, arn_model** out_model);
 
 ARN_API void arn_model_close(arn_model* model);
 
