@@ -24,6 +24,9 @@ target_compile_features(arn_host_flags INTERFACE cxx_std_20)
 target_compile_options(arn_host_flags INTERFACE ${arn_warnings}
   -ffp-contract=off  # a*b+c rounds alike everywhere; kernels say MulAdd for one rounding
   "-fmacro-prefix-map=${arenite_SOURCE_DIR}/=")
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  target_compile_definitions(arn_host_flags INTERFACE _FILE_OFFSET_BITS=64)  # files beyond 2 GiB
+endif()
 
 add_library(arn_flags INTERFACE)
 target_link_libraries(arn_flags INTERFACE arn_host_flags)
@@ -109,6 +112,8 @@ endfunction()
 
 # All that ThreadSanitizer is to run: its build need not make the rest.
 add_custom_target(arn_thread_tests)
+# And all that is run for each further architecture.
+add_custom_target(arn_portable_tests)
 
 # arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
 #
@@ -131,6 +136,9 @@ function(arn_add_test name)
   if(CMAKE_CROSSCOMPILING AND "native-only" IN_LIST arg_LABELS)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
     return()
+  endif()
+  if("portable" IN_LIST arg_LABELS)
+    add_dependencies(arn_portable_tests ${name})
   endif()
   if(CMAKE_CROSSCOMPILING AND "any-cpu" IN_LIST arg_LABELS)
     # Under an emulator a program takes longer to start than most of these cases to run.

@@ -9,7 +9,7 @@ usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--
                               [--from DIR]
 
   --install        first install missing Debian packages for the native build (needs root or sudo)
-  --install-cross  the same for the arm64 cross build and its emulator
+  --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
   --install-lint   the same for clang-format
   --install-fuzz   the same for clang, which brings libFuzzer
   --from DIR       look for the archives of deps.lock in DIR before going to the network
@@ -43,7 +43,10 @@ while (($#)); do
     --install)
       packages+=(g++-12 gcc-12 cmake ninja-build python3 git xz-utils ca-certificates) ;;
     --install-cross)
-      packages+=(g++-12-aarch64-linux-gnu gcc-12-aarch64-linux-gnu qemu-user-static) ;;
+      packages+=(qemu-user-static)
+      for triple in aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu; do
+        packages+=("g++-12-$triple" "gcc-12-$triple")
+      done ;;
     --install-lint)
       packages+=(clang-format-14) ;;
     --install-fuzz)

@@ -19,9 +19,11 @@ constexpr PackTarget kTargets[] = {
     {"portable", {}, {}, {}, {}, {}},
     {"x86-avx2", Panels(16, 1, 1), kF16, kBf16, Panels(8, 8, 1), Panels(8, 8, 1, 2)},
     {"x86-avx512vnni", Panels(32, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 4, 1, 2)},
+    // Also what ARMv7 has.
     {"arm64-neon", Panels(8, 1, 1), kF16, kBf16, Panels(8, 2, 4), Panels(16, 1, 1, 2)},
     {"arm64-dotprod", Panels(8, 1, 1), kF16, kBf16, Panels(16, 4, 1), Panels(16, 4, 1, 2)},
     {"arm64-i8mm", Panels(8, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 8, 1, 2)},
+    {"riscv64", Panels(4, 1, 1), kF16, kBf16, Panels(4, 1, 1), Panels(4, 1, 1, 2)},
 };
 
 bool SameText(const char* a, const char* b) {

@@ -14,7 +14,8 @@ class Uploader {
   Uploader(State* state, Diag* diag) : s_(*state), diag_(diag) {}
 
   Status Bytes(const DeviceWeight& at, const std::byte* from, uint64_t n) {
-    return s_.transfer.Write(s_.device, s_.blocks[at.block], at.values, {from, n}, diag_);
+    return s_.transfer.Write(s_.device, s_.blocks[at.block], at.values,
+                             {from, static_cast<size_t>(n)}, diag_);
   }
 
   Status Matrix(const Weight& weight, const DeviceWeight& at) {

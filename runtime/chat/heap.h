@@ -104,7 +104,7 @@ class TextBuilder {
   explicit TextBuilder(Heap* heap) : heap_(heap) {}
   Status Append(std::string_view text);
   Status Append(char c) { return Append(std::string_view(&c, 1)); }
-  std::string_view view() const { return {text_, size_}; }
+  std::string_view view() const { return {text_, static_cast<size_t>(size_)}; }
   Value ToValue() const { return TextValue(view()); }
 
  private:

@@ -1,8 +1,7 @@
 #include "runtime/text/unicode.h"
 
+#include "runtime/text/unicode_data.h"
 #include "runtime/text/unicode_later.h"
-#include "runtime/text/utf8.h"
-#include "utf8proc.h"
 
 namespace arn {
 namespace {
@@ -13,10 +12,14 @@ bool IsAlphabeticSymbol(uint32_t c) {
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }
 
-constexpr uint32_t Bit(utf8proc_category_t category) { return 1u << category; }
+constexpr uint32_t Bit(Category category) { return 1u << static_cast<uint32_t>(category); }
 
-bool IsOf(uint32_t categories, uint32_t c) {
-  return (categories >> utf8proc_category(static_cast<utf8proc_int32_t>(c)) & 1) != 0;
+bool IsOf(uint32_t categories, uint32_t c) { return (categories & Bit(CategoryOf(c))) != 0; }
+
+// A character that the tables do not know yet is nothing to them; the reference may say otherwise
+// only of those that they know.
+bool IsOtherwise(CharacterTable table, uint32_t c) {
+  return IsOtherwiseInReference(table, c) && CategoryOf(c) != Category::kCn;
 }
 
 bool IsAsciiLetterOrDigit(uint32_t c) {
@@ -34,48 +37,43 @@ bool IsWhiteSpace(uint32_t c) {
 bool IsWordCharacter(uint32_t c) {
   if (c < 0x80) return IsAsciiLetterOrDigit(c) || c == '_';
   constexpr uint32_t kWordCategories =
-      Bit(UTF8PROC_CATEGORY_LU) | Bit(UTF8PROC_CATEGORY_LL) | Bit(UTF8PROC_CATEGORY_LT) |
-      Bit(UTF8PROC_CATEGORY_LM) | Bit(UTF8PROC_CATEGORY_LO) | Bit(UTF8PROC_CATEGORY_MN) |
-      Bit(UTF8PROC_CATEGORY_MC) | Bit(UTF8PROC_CATEGORY_ME) | Bit(UTF8PROC_CATEGORY_ND) |
-      Bit(UTF8PROC_CATEGORY_NL) | Bit(UTF8PROC_CATEGORY_PC);
+      Bit(Category::kLu) | Bit(Category::kLl) | Bit(Category::kLt) | Bit(Category::kLm) |
+      Bit(Category::kLo) | Bit(Category::kMn) | Bit(Category::kMc) | Bit(Category::kMe) |
+      Bit(Category::kNd) | Bit(Category::kNl) | Bit(Category::kPc);
   const bool is_word =
       IsOf(kWordCategories, c) || c == 0x200C || c == 0x200D || IsAlphabeticSymbol(c);
-  return is_word != IsOtherwiseInReference(CharacterTable::kWord, c);
+  return is_word != IsOtherwise(CharacterTable::kWord, c);
 }
 
 bool IsNumeric(uint32_t c) {
   if (c < 0x80) return c >= '0' && c <= '9';
-  return IsOf(Bit(UTF8PROC_CATEGORY_ND) | Bit(UTF8PROC_CATEGORY_NL) | Bit(UTF8PROC_CATEGORY_NO), c);
+  return IsOf(Bit(Category::kNd) | Bit(Category::kNl) | Bit(Category::kNo), c);
 }
 
 bool IsPunctuation(uint32_t c) {
   if (c < 0x80) return c > 0x20 && c < 0x7F && !IsAsciiLetterOrDigit(c);
   const bool is_punctuation =
-      IsOf(Bit(UTF8PROC_CATEGORY_PC) | Bit(UTF8PROC_CATEGORY_PD) | Bit(UTF8PROC_CATEGORY_PS) |
-               Bit(UTF8PROC_CATEGORY_PE) | Bit(UTF8PROC_CATEGORY_PI) | Bit(UTF8PROC_CATEGORY_PF) |
-               Bit(UTF8PROC_CATEGORY_PO),
+      IsOf(Bit(Category::kPc) | Bit(Category::kPd) | Bit(Category::kPs) | Bit(Category::kPe) |
+               Bit(Category::kPi) | Bit(Category::kPf) | Bit(Category::kPo),
            c);
-  return is_punctuation != IsOtherwiseInReference(CharacterTable::kPunctuation, c);
+  return is_punctuation != IsOtherwise(CharacterTable::kPunctuation, c);
 }
 
 bool IsMark(uint32_t c) {
   if (c < 0x300) return false;
-  const bool is_mark =
-      IsOf(Bit(UTF8PROC_CATEGORY_MN) | Bit(UTF8PROC_CATEGORY_MC) | Bit(UTF8PROC_CATEGORY_ME), c);
-  return is_mark != IsOtherwiseInReference(CharacterTable::kMark, c);
+  const bool is_mark = IsOf(Bit(Category::kMn) | Bit(Category::kMc) | Bit(Category::kMe), c);
+  return is_mark != IsOtherwise(CharacterTable::kMark, c);
 }
 
 bool IsNonspacingMark(uint32_t c) {
   if (c < 0x300) return false;
-  return IsOf(Bit(UTF8PROC_CATEGORY_MN), c) !=
-         IsOtherwiseInReference(CharacterTable::kNonspacing, c);
+  return IsOf(Bit(Category::kMn), c) != IsOtherwise(CharacterTable::kNonspacing, c);
 }
 
 bool IsControl(uint32_t c) {
   if (c < 0x80) return c < 0x20 || c == 0x7F;
-  const bool is_control =
-      IsOf(Bit(UTF8PROC_CATEGORY_CC) | Bit(UTF8PROC_CATEGORY_CF) | Bit(UTF8PROC_CATEGORY_CO), c);
-  return is_control != IsOtherwiseInReference(CharacterTable::kControl, c);
+  const bool is_control = IsOf(Bit(Category::kCc) | Bit(Category::kCf) | Bit(Category::kCo), c);
+  return is_control != IsOtherwise(CharacterTable::kControl, c);
 }
 
 bool IsIdeograph(uint32_t c) {
@@ -92,26 +90,8 @@ size_t ToLowercase(uint32_t c, uint32_t out[2]) {
     out[1] = kDotAbove;
     return 2;
   }
-  out[0] = c < 0x80 ? (c >= 'A' && c <= 'Z' ? c + 32 : c)
-                    : static_cast<uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
+  out[0] = c < 0x80 ? (c >= 'A' && c <= 'Z' ? c + 32 : c) : LowercaseOf(c);
   return 1;
-}
-
-size_t GraphemeBytes(StringView text) {
-  const char* const end = text.data + text.size;
-  Utf8Char c = ReadValidUtf8(text.data);
-  const char* p = text.data + c.bytes;
-  utf8proc_int32_t state = 0;
-  while (p != end) {
-    const Utf8Char next = ReadValidUtf8(p);
-    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(c.code_point),
-                                         static_cast<utf8proc_int32_t>(next.code_point), &state)) {
-      break;
-    }
-    c = next;
-    p += c.bytes;
-  }
-  return static_cast<size_t>(p - text.data);
 }
 
 }  // namespace arn

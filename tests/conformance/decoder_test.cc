@@ -286,7 +286,8 @@ TEST(DecoderTest, Plan_NativeLayout_RepacksNothing) {
 }
 
 TEST(DecoderTest, NativeLayout_ThisMachine_IsATargetsUnlessRare) {
-  // Every 64-bit ARM, and every x86 with AVX-512 VNNI or with AVX2 alone, has a target of its own.
+  // Every ARM (but 32-bit programs on cores with dot products), RISC-V without vectors, and every
+  // x86 with AVX-512 VNNI or with AVX2 alone, has a target of its own.
   bool known = false;
   for (const PackTarget& target : PackTargets()) {
     auto same = [&](DType dtype) {
@@ -296,7 +297,7 @@ TEST(DecoderTest, NativeLayout_ThisMachine_IsATargetsUnlessRare) {
     known = known || (same(DType::kF32) && same(DType::kF16) && same(DType::kBf16) &&
                       same(DType::kInt8) && same(DType::kInt4));
   }
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(__riscv)
   EXPECT_TRUE(known);
 #else
   if (!known) GTEST_SKIP() << "this CPU's tiles (as nr) f32 " << int{NativeLayout(DType::kF32).nr};

@@ -54,7 +54,7 @@ OWNERS = (
     (r"hwy/", ("kernels/cpu",)),
     (r"vulkan/|volk\.h", ("kernels/vulkan",)),
     (r"flatbuffers/", ("runtime/bundle", "converter")),
-    (r"pcre2\.h|utf8proc\.h", ("runtime/chat", "runtime/text", "converter")),
+    (r"pcre2(_internal)?\.h|config\.h|utf8proc\.h", ("runtime/chat", "runtime/text", "converter")),
     (r"nlohmann/", ("converter", "tools")),
     (r"CLI/", ("converter", "tools")),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",

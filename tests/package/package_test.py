@@ -102,6 +102,12 @@ class PackageTest(unittest.TestCase):
                        f"-DARENITE_DEPS_BUILD={options.build}")
     self.tells_the_story(os.path.join(build, "story"))
 
+  def test_program_compiled_with_the_old_header(self):
+    old = os.path.join(options.source, "tests/abi/v0_1")
+    run(options.cc, "-std=c11", "-I", old, self.story, f"-L{self.lib}", "-larenite", "-o",
+        self.path("old_story"))
+    self.tells_the_story(self.path("old_story"))
+
   def test_symbols_of_the_shared_library(self):
     library = os.path.join(self.lib, "libarenite.so")
     listed = run(options.nm, "-D", "--defined-only", library).split("\n")

@@ -20,9 +20,12 @@ constexpr size_t kPanelVectors = kColumns / kLanes;
 
 // A tile's sums fill the registers: 32 of them, or 16 with SSE and AVX2. A panel that is wider than
 // the tile is gone through in parts; it lies in a cache by then. One row takes all of it at
-// once, since it comes from memory.
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+// once, since it comes from memory. Each number of rows is code of its own.
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && !defined(ARN_SMALL_CODE)
 constexpr uint32_t kTileRows = 13;
+constexpr size_t kTileVectors = 2;
+#elif defined(ARN_SMALL_CODE)
+constexpr uint32_t kTileRows = 3;
 constexpr size_t kTileVectors = 2;
 #elif HWY_ARCH_ARM_A64
 constexpr uint32_t kTileRows = 6;

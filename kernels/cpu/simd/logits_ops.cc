@@ -59,11 +59,23 @@ size_t CollectAtLeast(const float* logits, size_t n, float threshold, uint32_t* 
   return count;
 }
 
+// sums[j] += x[j] for 16 j.
+void AddAsDouble(const float* x, double* sums) {
+#if HWY_HAVE_FLOAT64
+  const hn::CappedTag<double, 16> d;
+  const hn::Rebind<float, decltype(d)> half;
+  for (size_t j = 0; j < 16; j += hn::Lanes(d)) {
+    const auto wide = hn::PromoteTo(d, hn::LoadU(half, x + j));
+    hn::Store(hn::Add(hn::Load(d, sums + j), wide), d, sums + j);
+  }
+#else  // 32-bit ARM
+  for (size_t j = 0; j < 16; ++j) sums[j] += static_cast<double>(x[j]);
+#endif
+}
+
 double ExpSum(float* x, size_t n, float max, float inverse_temperature) {
   const hn::CappedTag<float, 16> d;
-  const hn::CappedTag<double, 16> dd;
-  const hn::Rebind<float, decltype(dd)> half;
-  const size_t lanes = hn::Lanes(d), wide = hn::Lanes(dd);
+  const size_t lanes = hn::Lanes(d);
   const auto shift = hn::Set(d, max), factor = hn::Set(d, inverse_temperature);
   HWY_ALIGN double sums[16] = {};
   size_t i = 0;
@@ -72,10 +84,7 @@ double ExpSum(float* x, size_t n, float max, float inverse_temperature) {
       const auto e = VecExp(d, hn::Mul(hn::Sub(hn::LoadU(d, x + i + j), shift), factor));
       hn::StoreU(e, d, x + i + j);
     }
-    for (size_t j = 0; j < 16; j += wide) {
-      const auto e = hn::PromoteTo(dd, hn::LoadU(half, x + i + j));
-      hn::Store(hn::Add(hn::Load(dd, sums + j), e), dd, sums + j);
-    }
+    AddAsDouble(x + i, sums);
   }
   for (; i < n; ++i) {
     x[i] = ExpF32((x[i] - max) * inverse_temperature);

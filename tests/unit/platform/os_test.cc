@@ -114,6 +114,39 @@ TEST(MappedFile_MapFd, Range_IsChecked) {
   EXPECT_EQ(Status::kIo, MapFd(fd, 0, 0, &file, &diag));
 }
 
+// The files are sparse: they take a page of the disk.
+TEST(MappedFile_MapFd, BeyondTwoGibibytes_ShowsTheBytes) {
+  TempFile temp("");
+  const int fd = open(temp.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  constexpr uint64_t kAt = (uint64_t{3} << 30) + 16384;
+  ASSERT_EQ(pwrite(fd, "here", 4, static_cast<off_t>(kAt)), 4);
+  MappedFile file;
+  Diag diag;
+  ASSERT_EQ(Status::kOk, MapFd(fd, kAt, 4, &file, &diag)) << diag.text();
+  EXPECT_EQ("here", std::string(reinterpret_cast<const char*>(file.bytes.data()), 4));
+  UnmapFile(&file);
+  close(fd);
+}
+
+TEST(MappedFile_Map, MoreThan32BitsAddress_IsOutOfMemoryThere) {
+  TempFile temp("");
+  const int fd = open(temp.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(uint64_t{5} << 30)), 0);
+  MappedFile file;
+  Diag diag;
+  const Status status = MapFd(fd, 0, 0, &file, &diag);
+  if (sizeof(void*) == 8) {
+    EXPECT_EQ(status, Status::kOk) << diag.text();
+  } else {
+    EXPECT_EQ(status, Status::kOutOfMemory);
+    EXPECT_STREQ(diag.text(), "5368709120 bytes do not fit the address space");
+  }
+  UnmapFile(&file);
+  close(fd);
+}
+
 TEST(Clock_Monotonic, NeverGoesBack) {
   uint64_t last = MonotonicNs();
   for (int i = 0; i < 1000; ++i) {

@@ -144,8 +144,8 @@ INSTANTIATE_TEST_SUITE_P(Weights, SessionTest,
 TEST(Session_Targets, EveryTarget_GivesTheSameBits) {
   for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
     std::vector<float> expected;
-    for (const char* target :
-         {"portable", "x86-avx2", "x86-avx512vnni", "arm64-neon", "arm64-dotprod", "arm64-i8mm"}) {
+    for (const char* target : {"portable", "x86-avx2", "x86-avx512vnni", "arm64-neon",
+                               "arm64-dotprod", "arm64-i8mm", "riscv64"}) {
       TinyBundle bundle = Bundle(dtype);
       bundle.target = target;
       const BundleBytes bytes = MakeTinyBundle(bundle);

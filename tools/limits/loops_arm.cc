@@ -1,7 +1,9 @@
-#if defined(__aarch64__)
+#if defined(__aarch64__) || defined(__ARM_NEON)
 #include <arm_neon.h>
+#if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#endif
 
 #include "tools/limits/loops.h"
 
@@ -16,6 +18,7 @@ constexpr int kSums = 16;
 // The operands are hidden from the compiler once a turn and the sums begin unlike each other: it
 // can neither take anything out of a loop nor make one sum of several, and what is shown to it in
 // the end it cannot leave out.
+#if defined(__aarch64__)
 ARN_FOR("arch=armv8.2-a+i8mm") void DotI8mm(uint64_t turns) {
   int32x4_t sums[kSums];
   int8x16_t a = vdupq_n_s8(3), b = vdupq_n_s8(-5);
@@ -39,6 +42,8 @@ ARN_FOR("arch=armv8.2-a+dotprod") void DotDotprod(uint64_t turns) {
   }
   for (auto& s : sums) asm volatile("" : : "w"(s));
 }
+
+#endif
 
 // Eight products to 16 bits, then pairs of them to 32.
 void DotNeon(uint64_t turns) {
@@ -81,12 +86,14 @@ void ReadNeon(const std::byte* data, size_t n) {
 Loops Choose() {
   Loops loops = {
       {"smull, sadalp", 2.0 * kSums * 8, DotNeon}, {"fmla", 2.0 * kSums * 4, FmaNeon}, ReadNeon};
+#if defined(__aarch64__)
   if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) {
     loops.integer = {"sdot", 2.0 * kSums * 16, DotDotprod};
   }
   if ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0) {
     loops.integer = {"smmla", 2.0 * kSums * 32, DotI8mm};
   }
+#endif
   return loops;
 }
 

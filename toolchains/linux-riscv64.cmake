@@ -1,0 +1,5 @@
+# 64-bit RISC-V Linux (rv64gc). Portable kernels: GCC 12 knows no vector instructions.
+set(CMAKE_SYSTEM_PROCESSOR riscv64)
+set(arn_triple riscv64-linux-gnu)
+set(XNNPACK_ENABLE_RISCV_VECTOR OFF CACHE BOOL "")
+include("${CMAKE_CURRENT_LIST_DIR}/linux_cross.cmake")

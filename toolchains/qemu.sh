@@ -1,0 +1,14 @@
+#!/bin/sh
+# Runs a Linux program of another architecture under qemu's user emulation: that which the program's
+# ELF header names. ARENITE_QEMU_CPU names the CPU: one that `qemu-<architecture>-static -cpu help`
+# lists.
+set -eu
+machine=$(od -An -tu2 -j18 -N2 "$1" | tr -d ' ')
+case $machine in
+  183) qemu=aarch64 triple=aarch64-linux-gnu cpu=max ;;
+  40) qemu=arm triple=arm-linux-gnueabihf cpu=cortex-a15 ;;
+  243) qemu=riscv64 triple=riscv64-linux-gnu cpu=rv64 ;;
+  *) echo "qemu.sh: $1 is of no architecture that is emulated (ELF machine ${machine:-none})" >&2
+     exit 126 ;;
+esac
+exec "qemu-$qemu-static" -cpu "${ARENITE_QEMU_CPU:-$cpu}" -L "/usr/$triple" "$@"
