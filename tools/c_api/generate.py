@@ -1,0 +1,45 @@
+"""Makes what follows from the headers of the C API.
+
+usage: generate.py                  writes bindings/python/arenite/_abi.py and docs/c-api.md anew
+       generate.py --check          fails, naming the file, when one of them is not what it would be
+       generate.py --layout FILE.c  writes the program that prints the layouts
+"""
+
+import argparse
+import pathlib
+import sys
+
+import headers
+import layout
+import python_abi
+
+WRITTEN = {
+    "bindings/python/arenite/_abi.py": python_abi.make,
+}
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+  parser.add_argument("--check", action="store_true")
+  parser.add_argument("--layout", type=pathlib.Path)
+  arguments = parser.parse_args()
+  if arguments.layout:
+    arguments.layout.write_text(layout.make(), encoding="utf-8")
+    return 0
+  stale = []
+  for name, make in WRITTEN.items():
+    path, text = headers.ROOT / name, make()
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+      continue
+    stale.append(name)
+    if not arguments.check:
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text(text, encoding="utf-8")
+  for name in stale:
+    print(f"{name}: " + ("is not what the headers say: run tools/c_api/generate.py."
+                         if arguments.check else "written."))
+  return 1 if arguments.check and stale else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())
