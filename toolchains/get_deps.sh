@@ -13,7 +13,7 @@ usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--
   --install-lint   the same for clang-format
   --install-fuzz   the same for clang, which brings libFuzzer
   --install-bindings
-                   the same for what tests the bindings: mypy
+                   the same for what tests the bindings: a JDK and mypy
   --from DIR       look for the archives of deps.lock in DIR before going to the network
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
@@ -51,7 +51,7 @@ while (($#)); do
     --install-fuzz)
       packages+=(clang-14 libclang-rt-14-dev) ;;
     --install-bindings)
-      packages+=(mypy) ;;
+      packages+=(openjdk-17-jdk-headless mypy) ;;
     --from)
       shift
       archives_dir="${1:-}"

@@ -1,6 +1,6 @@
 """Makes what follows from the headers of the C API.
 
-usage: generate.py                  writes bindings/python/arenite/_abi.py and docs/c-api.md anew
+usage: generate.py                  writes the files of written() anew
        generate.py --check          fails, naming the file, when one of them is not what it would be
        generate.py --layout FILE.c  writes the program that prints the layouts
 """
@@ -10,12 +10,22 @@ import pathlib
 import sys
 
 import headers
+import java_structs
 import layout
 import python_abi
+import python_options
+import reference
 
-WRITTEN = {
-    "bindings/python/arenite/_abi.py": python_abi.make,
-}
+
+def written():
+  """Path in the source tree: what is to be there."""
+  return {
+      "bindings/python/arenite/_abi.py": python_abi.make(),
+      "bindings/python/arenite/options.py": python_options.make(),
+      "docs/c-api.md": reference.make(),
+      java_structs.TABLE: java_structs.table(),
+      **java_structs.classes(),
+  }
 
 
 def main():
@@ -27,8 +37,8 @@ def main():
     arguments.layout.write_text(layout.make(), encoding="utf-8")
     return 0
   stale = []
-  for name, make in WRITTEN.items():
-    path, text = headers.ROOT / name, make()
+  for name, text in written().items():
+    path = headers.ROOT / name
     if path.is_file() and path.read_text(encoding="utf-8") == text:
       continue
     stale.append(name)

@@ -8,16 +8,26 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "runtime/api/include/arenite"
-# What arenite.h includes, in the order in which a reader wants it. profile.h and observe.h are
-# experimental and not part of it.
-PARTS = ("status.h", "model.h", "session.h", "chat.h")
+_FIRST = ["status.h", "model.h", "session.h"]  # of what a reader wants to see
+
+
+def _parts():
+  """What arenite.h includes; profile.h and observe.h are experimental and not part of it."""
+  text = (FOLDER / "arenite.h").read_text(encoding="utf-8")
+  named = re.findall(r"^#include <arenite/(\w+\.h)>", text, re.MULTILINE)
+  return sorted(named, key=lambda n: (_FIRST.index(n) if n in _FIRST else len(_FIRST), n))
+
+
+PARTS = _parts()
 
 
 @dataclasses.dataclass
 class Variable:
   """A field or a parameter; `type` as in C, with one space between words: "const char*"."""
-  type: str
+  type: str  # of an array: of its elements
   name: str
+  elements: str = ""  # of an array: a number or the name of one; "": it is none
+  comment: str = ""  # of a field: what stands before it or beside it
 
 
 @dataclasses.dataclass
@@ -39,6 +49,7 @@ class Group:
 
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_LIMITS = {"INT32_MIN": -2**31, "INT32_MAX": 2**31 - 1, "UINT32_MAX": 2**32 - 1}
 _FRAME = re.compile(r"#(ifndef|ifdef|endif|include|if |else)|extern \"C\"|\}$|#define \w+_H_$")
 
 
@@ -56,17 +67,23 @@ def _variable(text):
   text = " ".join(text.split())
   if text == "void":
     return []
-  match = re.fullmatch(r"(.*?)(\w+)", text)
-  return [Variable(match[1].strip().replace(" *", "*"), match[2])]
+  match = re.fullmatch(r"(.*?)(\w+)(?:\[(\w+)\])?", text)
+  return [Variable(match[1].strip().replace(" *", "*"), match[2], match[3] or "")]
 
 
 def _fields(body):
-  found = []
-  for statement in without_comments(body).split(";"):
-    if statement.strip():
-      first, *rest = statement.split(",")
+  found, before = [], ""
+  for piece in re.finditer(r"/\*.*?\*/|[^;/]+;", body, re.DOTALL):
+    text = piece[0]
+    if not text.startswith("/*"):
+      first, *rest = text.strip()[:-1].split(",")
       (variable,) = _variable(first)
       found += [variable] + [Variable(variable.type, name.strip()) for name in rest]
+      variable.comment, before = before, ""
+    elif found and "\n" not in body[body.rindex(";", 0, piece.start()):piece.start()]:
+      found[-1].comment = " ".join((found[-1].comment + " " + comment_text(text)).split())
+    else:
+      before = " ".join(comment_text(text).split())
   return found
 
 
@@ -86,13 +103,20 @@ def _enum_values(body):
   return values
 
 
+def _initial_values(text):
+  """The values of an initialiser; a nested one counts as one value."""
+  text = re.sub(r"\{[^{}]*\}", "{}", text.replace("\\", " "))
+  return [word.strip() for word in text.split(",")]
+
+
 def _declaration(text):
   code = " ".join(without_comments(text).split())
-  if match := re.match(r"#define (\w+)_INIT ?\\? ?(?:\\ )*\{(.*)\}", code):
-    words = [word.strip(" \\") for word in match[2].split(",")]
+  if match := re.match(r"#define (\w+)_INIT[ \\]*\{(.*)\}", code):
+    words = _initial_values(match[2])
     return Declaration("init", re.search(r"sizeof\((\w+)\)", words[0])[1], text, initial=words[1:])
-  if match := re.match(r"#define (\w+)", code):
-    return Declaration("define", match[1], text)
+  if match := re.match(r"#define (\w+) \(?(-?\w+)\)?$", code):
+    value = _LIMITS[match[2]] if match[2] in _LIMITS else int(match[2], 0)
+    return Declaration("define", match[1], text, values={match[1]: value})
   if match := re.fullmatch(r"typedef struct (\w+) (\w+);", code):
     return Declaration("opaque", match[1], text)
   if match := re.match(r"typedef struct (\w+) \{", code):
@@ -168,5 +192,5 @@ def declarations(parts=PARTS):
 
 
 def constants(found):
-  """Every name of every enum with its value."""
-  return {name: value for d in found if d.kind == "enum" for name, value in d.values.items()}
+  """Every name of every enum with its value, and what is defined as a number."""
+  return {name: value for d in found for name, value in d.values.items()}

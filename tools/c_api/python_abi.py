@@ -11,8 +11,8 @@ A test compares it with what the C compiler makes of the same headers.
 from __future__ import annotations
 
 from ctypes import (
-    CFUNCTYPE, POINTER, Structure, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint32, c_uint64,
-    c_void_p, sizeof)
+    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64,
+    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
 from typing import Any
 
 
@@ -27,7 +27,8 @@ class Struct(Structure):
 
 _SCALARS = {
     "size_t": "c_size_t", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
-    "int32_t": "c_int32", "float": "c_float", "int": "c_int",
+    "int32_t": "c_int32", "int64_t": "c_int64", "uint8_t": "c_uint8", "float": "c_float",
+    "double": "c_double", "int": "c_int", "char": "c_char",
     "arn_status": "c_uint32",
 }
 
@@ -76,12 +77,14 @@ def _initial(declaration, struct, constants, callbacks):
   for word, field in zip(declaration.initial, struct.variables[1:], strict=True):
     if field.type in callbacks:
       values.append(f"{field.type}(0)")  # NULL, of that type
+    elif field.elements:
+      values.append('b""' if field.type == "char" else "()")
     elif word == "NULL":
       values.append("None")
     elif word in constants:
       values.append(str(constants[word]))
     else:
-      values.append(word.rstrip("f"))
+      values.append(word.removesuffix("f"))
   return values
 
 
@@ -90,10 +93,7 @@ def make():
   types, constants = Types(found), headers.constants(found)
   initial = {d.name: d for d in found if d.kind == "init"}
   text = HEAD
-  text += "\n\n# ARN_VERSION_..., and the names of enums.\n"
-  for d in found:
-    if d.kind == "define":
-      text += " = ".join(d.text.split()[1:3]) + "\n"
+  text += "\n\n# Names of enums, and what is defined as a number.\n"
   text += "".join(f"{name} = {value}\n" for name, value in constants.items())
   for d in found:
     if d.kind == "callback":
@@ -103,7 +103,9 @@ def make():
     if d.kind == "struct":
       text += f"\n\nclass {d.name}({'Struct' if d.name in initial else 'Structure'}):\n"
       text += "  _fields_ = [\n"
-      text += "".join(f'      ("{v.name}", {types.ctype(v.type)}),\n' for v in d.variables)
+      for v in d.variables:
+        times = f" * {v.elements}" if v.elements else ""
+        text += f'      ("{v.name}", {types.ctype(v.type)}{times}),\n'
       text += "  ]\n"
       if d.name in initial:
         text += f"\n\n{d.name}._initial_ = (\n"

@@ -7,22 +7,20 @@
         print(piece, end="", flush=True)
 """
 
+from . import options
 from ._library import version
 from .chat import Chat
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
-    OutOfMemory, Status, TemplateError, Unsupported)
+    OutOfMemory, TemplateError, Unsupported)
 from .generation import Generation, Piece
 from .model import Model
-from .options import (
-    Backend, Beam, BeamOptions, EarlyStopping, Finish, GenerateResult, KvGroup, KvType, MemoryPlan,
-    ModelInfo, Overflow, Sampling, SessionOptions, Stats, Verify)
+from .options import *
 from .session import Session
 
 __all__ = [
-    "AreniteError", "Backend", "BadArgument", "BadBundle", "BadSave", "BadState", "Beam",
-    "BeamOptions", "Cancelled", "Chat", "ContextFull", "EarlyStopping", "Finish",
-    "GenerateResult", "Generation", "KvGroup", "KvType", "MemoryPlan", "Model", "ModelInfo",
-    "NotFound", "OutOfMemory", "Overflow", "Piece", "Sampling", "Session", "SessionOptions",
-    "Stats", "Status", "TemplateError", "Unsupported", "Verify", "version",
+    "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
+    "ContextFull", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Session",
+    "TemplateError", "Unsupported", "version",
 ]
+__all__ += options.__all__

@@ -6,8 +6,8 @@ A test compares it with what the C compiler makes of the same headers.
 from __future__ import annotations
 
 from ctypes import (
-    CFUNCTYPE, POINTER, Structure, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint32, c_uint64,
-    c_void_p, sizeof)
+    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64,
+    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
 from typing import Any
 
 
@@ -20,7 +20,7 @@ class Struct(Structure):
     super().__init__(*self._initial_)
 
 
-# ARN_VERSION_..., and the names of enums.
+# Names of enums, and what is defined as a number.
 ARN_VERSION_MAJOR = 0
 ARN_VERSION_MINOR = 1
 ARN_VERSION_PATCH = 0

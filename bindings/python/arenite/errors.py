@@ -3,37 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import enum
 from typing import Any
 
-from . import _abi
-
-
-class Status(enum.IntEnum):
-  """What a call of the C API returns."""
-
-  OK = _abi.ARN_OK
-  INTERNAL = _abi.ARN_INTERNAL
-  BAD_STATE = _abi.ARN_BAD_STATE
-  CANCELLED = _abi.ARN_CANCELLED
-  BAD_ARGUMENT = _abi.ARN_BAD_ARGUMENT
-  UNSUPPORTED = _abi.ARN_UNSUPPORTED
-  BAD_TOKEN = _abi.ARN_BAD_TOKEN
-  BUFFER_TOO_SMALL = _abi.ARN_BUFFER_TOO_SMALL
-  TEMPLATE_ERROR = _abi.ARN_TEMPLATE_ERROR
-  CONTEXT_FULL = _abi.ARN_CONTEXT_FULL
-  OUT_OF_MEMORY = _abi.ARN_OUT_OF_MEMORY
-  NOT_FOUND = _abi.ARN_NOT_FOUND
-  IO = _abi.ARN_IO
-  DISK_FULL = _abi.ARN_DISK_FULL
-  BAD_BUNDLE = _abi.ARN_BAD_BUNDLE
-  BUNDLE_VERSION = _abi.ARN_BUNDLE_VERSION
-  BUNDLE_TRUNCATED = _abi.ARN_BUNDLE_TRUNCATED
-  HASH_MISMATCH = _abi.ARN_HASH_MISMATCH
-  BAD_SAVE = _abi.ARN_BAD_SAVE
-  SAVE_MISMATCH = _abi.ARN_SAVE_MISMATCH
-  DEVICE = _abi.ARN_DEVICE
-  DEVICE_LOST = _abi.ARN_DEVICE_LOST
+from .options import Status as Status
 
 
 class AreniteError(Exception):

@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _abi
+from ._convert import from_struct
 from ._handle import Handle
 from .errors import Status, failure
-from .options import Finish, GenerateResult, from_struct
+from .options import Finish, GenerateResult
 
 _WAITING_PIECES = 64  # that generation may be ahead of who reads
 

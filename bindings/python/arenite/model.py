@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi
+from ._convert import from_struct, to_struct
 from ._handle import Handle
 from ._library import library
 from .errors import ErrorText, Status, check_plain
-from .options import (
-    KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions, from_struct, to_struct)
+from .options import KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions
 
 if TYPE_CHECKING:
   from .chat import Chat

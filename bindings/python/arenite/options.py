@@ -1,27 +1,57 @@
-"""Options and results: the structs of the C API as dataclasses. arenite.h explains each field."""
+"""Options and results. Written by tools/c_api/generate.py from arenite.h: do not edit it.
+
+What each field means is said in arenite.h. Zeros of options are the library's defaults.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Any, Optional, TypeVar
+from typing import Optional
 
 from . import _abi
 
 
+class Status(enum.IntEnum):
+  """ARN_..."""
+
+  OK = _abi.ARN_OK
+  INTERNAL = _abi.ARN_INTERNAL
+  BAD_STATE = _abi.ARN_BAD_STATE
+  CANCELLED = _abi.ARN_CANCELLED
+  BAD_ARGUMENT = _abi.ARN_BAD_ARGUMENT
+  UNSUPPORTED = _abi.ARN_UNSUPPORTED
+  BAD_TOKEN = _abi.ARN_BAD_TOKEN
+  BUFFER_TOO_SMALL = _abi.ARN_BUFFER_TOO_SMALL
+  TEMPLATE_ERROR = _abi.ARN_TEMPLATE_ERROR
+  CONTEXT_FULL = _abi.ARN_CONTEXT_FULL
+  OUT_OF_MEMORY = _abi.ARN_OUT_OF_MEMORY
+  NOT_FOUND = _abi.ARN_NOT_FOUND
+  IO = _abi.ARN_IO
+  DISK_FULL = _abi.ARN_DISK_FULL
+  BAD_BUNDLE = _abi.ARN_BAD_BUNDLE
+  BUNDLE_VERSION = _abi.ARN_BUNDLE_VERSION
+  BUNDLE_TRUNCATED = _abi.ARN_BUNDLE_TRUNCATED
+  HASH_MISMATCH = _abi.ARN_HASH_MISMATCH
+  BAD_SAVE = _abi.ARN_BAD_SAVE
+  SAVE_MISMATCH = _abi.ARN_SAVE_MISMATCH
+  DEVICE = _abi.ARN_DEVICE
+  DEVICE_LOST = _abi.ARN_DEVICE_LOST
+
+
 class KvType(enum.IntEnum):
-  """How keys and values are kept."""
+  """ARN_KV_..."""
 
   F32 = _abi.ARN_KV_F32
   F16 = _abi.ARN_KV_F16
   INT8 = _abi.ARN_KV_INT8
   INT4 = _abi.ARN_KV_INT4
   INT2 = _abi.ARN_KV_INT2
-  AS_KEYS = _abi.ARN_KV_AS_KEYS  # of values
+  AS_KEYS = _abi.ARN_KV_AS_KEYS
 
 
 class Overflow(enum.IntEnum):
-  """What happens when the context is full."""
+  """ARN_OVERFLOW_..."""
 
   STOP = _abi.ARN_OVERFLOW_STOP
   ERROR = _abi.ARN_OVERFLOW_ERROR
@@ -29,7 +59,7 @@ class Overflow(enum.IntEnum):
 
 
 class Backend(enum.IntEnum):
-  """What computes."""
+  """ARN_BACKEND_..."""
 
   CPU = _abi.ARN_BACKEND_CPU
   REFERENCE = _abi.ARN_BACKEND_REFERENCE
@@ -37,7 +67,7 @@ class Backend(enum.IntEnum):
 
 
 class Verify(enum.IntEnum):
-  """Which hashes of a saved state are checked."""
+  """ARN_VERIFY_..."""
 
   DEFAULT = _abi.ARN_VERIFY_DEFAULT
   ALL = _abi.ARN_VERIFY_ALL
@@ -45,19 +75,19 @@ class Verify(enum.IntEnum):
 
 
 class Finish(enum.IntEnum):
-  """Why a generation ended."""
+  """ARN_FINISH_..."""
 
   NONE = _abi.ARN_FINISH_NONE
   EOS = _abi.ARN_FINISH_EOS
   STOP = _abi.ARN_FINISH_STOP
   LENGTH = _abi.ARN_FINISH_LENGTH
   CONTEXT = _abi.ARN_FINISH_CONTEXT
-  CALLBACK = _abi.ARN_FINISH_CALLBACK  # Generation.close()
+  CALLBACK = _abi.ARN_FINISH_CALLBACK
   CANCELLED = _abi.ARN_FINISH_CANCELLED
 
 
 class EarlyStopping(enum.IntEnum):
-  """When a beam search with enough finished sequences is done."""
+  """ARN_EARLY_STOPPING_..."""
 
   FALSE = _abi.ARN_EARLY_STOPPING_FALSE
   TRUE = _abi.ARN_EARLY_STOPPING_TRUE
@@ -65,75 +95,8 @@ class EarlyStopping(enum.IntEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class SessionOptions:
-  """arn_session_options. Zeros mean the library's defaults."""
-
-  backend: Backend = Backend.CPU
-  kv_type: KvType = KvType.INT8
-  context_tokens: int = 0
-  prefill_chunk: int = 0
-  n_threads: int = 0
-  kv_page_tokens: int = 0
-  all_logits: bool = False
-  max_sequences: int = 0
-  kv_tokens: int = 0
-  overflow: Overflow = Overflow.STOP
-  pinned_tokens: int = 0
-  no_cache: bool = False
-  kv_file: Optional[str] = None
-  kv_value_type: KvType = KvType.AS_KEYS
-  kv_residual: int = 0
-  kv_group_size: int = 0
-  source_rows: int = 0
-  n_prefill_threads: int = 0
-  device: Optional[str] = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-  """arn_sampling. The default is greedy."""
-
-  temperature: float = 0.0
-  top_k: int = 0
-  top_p: float = 1.0
-  min_p: float = 0.0
-  seed: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class GenerateResult:
-  """arn_generate_result."""
-
-  n_tokens: int
-  finish: Finish
-
-
-@dataclasses.dataclass(frozen=True)
-class BeamOptions:
-  """arn_beam_options."""
-
-  num_beams: int = 1
-  num_beam_groups: int = 1
-  diversity_penalty: float = 0.0
-  length_penalty: float = 1.0
-  early_stopping: EarlyStopping = EarlyStopping.FALSE
-  num_return_sequences: int = 1
-  max_tokens: int = 0
-  ignore_eos: bool = False
-  extra_eos_ids: tuple[int, ...] = ()
-
-
-@dataclasses.dataclass(frozen=True)
-class Beam:
-  """A sequence that a beam search found: its new tokens and its score."""
-
-  ids: list[int]
-  score: float
-
-
-@dataclasses.dataclass(frozen=True)
 class ModelInfo:
-  """arn_model_info."""
+  """What is in a bundle. arn_model_info."""
 
   architecture: str
   source_name: str
@@ -165,30 +128,33 @@ class ModelInfo:
 
 
 @dataclasses.dataclass(frozen=True)
-class KvGroup:
-  """arn_kv_group_info."""
+class SessionOptions:
+  """How a session is to be. Zeros are defaults. arn_session_options."""
 
-  n_layers: int
-  n_kv_heads: int
-  head_dim: int
-  window: int
-  chunk: int
-  page_tokens: int
-  n_pages: int
-  sequence_pages: int
-  page_bytes: int
-  offset: int
-  n_sealed_pages: int
-  sealed_page_bytes: int
-  sealed_offset: int
-  residual: int
-  state_bytes: int
-  is_source: bool
+  backend: Backend = Backend.CPU
+  kv_type: KvType = KvType.INT8
+  context_tokens: int = 0
+  prefill_chunk: int = 0
+  n_threads: int = 0
+  kv_page_tokens: int = 0
+  all_logits: bool = False
+  max_sequences: int = 0
+  kv_tokens: int = 0
+  overflow: Overflow = Overflow.STOP
+  pinned_tokens: int = 0
+  no_cache: bool = False
+  kv_file: Optional[str] = None
+  kv_value_type: KvType = KvType.AS_KEYS
+  kv_residual: int = 0
+  kv_group_size: int = 0
+  source_rows: int = 0
+  n_prefill_threads: int = 0
+  device: Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class MemoryPlan:
-  """arn_memory_plan: the bytes that a session takes, by region, and what the options became."""
+  """The bytes that a session takes, by region. arn_memory_plan."""
 
   weights_bytes: int
   constants_bytes: int
@@ -213,8 +179,64 @@ class MemoryPlan:
 
 
 @dataclasses.dataclass(frozen=True)
+class KvGroup:
+  """A group of layers that share a pool of KV pages. arn_kv_group_info."""
+
+  n_layers: int
+  n_kv_heads: int
+  head_dim: int
+  window: int
+  chunk: int
+  page_tokens: int
+  n_pages: int
+  sequence_pages: int
+  page_bytes: int
+  offset: int
+  n_sealed_pages: int
+  sealed_page_bytes: int
+  sealed_offset: int
+  residual: int
+  state_bytes: int
+  is_source: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+  """How tokens are chosen. A new one is greedy. arn_sampling."""
+
+  temperature: float = 0.0
+  top_k: int = 0
+  top_p: float = 1.0
+  min_p: float = 0.0
+  seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerateResult:
+  """What a generation came to. arn_generate_result."""
+
+  n_tokens: int
+  finish: Finish
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamOptions:
+  """How beams are searched. arn_beam_options."""
+
+  num_beams: int = 1
+  num_beam_groups: int = 1
+  diversity_penalty: float = 0.0
+  length_penalty: float = 1.0
+  early_stopping: EarlyStopping = EarlyStopping.FALSE
+  num_return_sequences: int = 1
+  max_tokens: int = 0
+  ignore_eos: bool = False
+  extra_eos_ids: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
 class Stats:
-  """arn_session_stats_data."""
+  """Counters of a session. arn_session_stats_data."""
 
   prefill_tokens: int
   prefill_ns: int
@@ -230,36 +252,16 @@ class Stats:
   kv_capacity_bytes: int
 
 
-_T = TypeVar("_T")
+@dataclasses.dataclass(frozen=True)
+class Beam:
+  """A sequence that a beam search found: its new tokens and its score."""
+
+  ids: list[int]
+  score: float
 
 
-def from_struct(cls: type[_T], struct: Any) -> _T:
-  """A dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple."""
-  values: dict[str, Any] = {}
-  for field in dataclasses.fields(cls):
-    value, kind = getattr(struct, field.name), str(field.type)
-    if kind == "tuple[int, ...]":
-      value = tuple(value[:getattr(struct, "n_" + field.name)])
-    elif kind == "str":
-      value = (value or b"").decode("utf-8", "replace")
-    elif kind == "bool":
-      value = bool(value)
-    elif kind == "Finish":
-      value = Finish(value)
-    values[field.name] = value
-  return cls(**values)
-
-
-def to_struct(struct: Any, options: Any) -> Any:
-  """Sets a struct's fields to those of the dataclass."""
-  for field in dataclasses.fields(options):
-    value = getattr(options, field.name)
-    if isinstance(value, tuple):
-      continue  # a pointer and a count: the caller's work, who keeps the memory
-    if isinstance(value, str):
-      value = value.encode()
-    maximum = {"int": 2**64 - 1 if field.name == "seed" else 2**32 - 1}.get(str(field.type))
-    if maximum is not None and not 0 <= value <= maximum:
-      raise ValueError(f"{field.name} is {value}, expected 0 to {maximum}")
-    setattr(struct, field.name, value)
-  return struct
+__all__ = [
+    "Backend", "Beam", "BeamOptions", "EarlyStopping", "Finish", "GenerateResult", "KvGroup",
+    "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling", "SessionOptions", "Stats",
+    "Status", "Verify"
+]

@@ -12,12 +12,12 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _abi
+from ._convert import from_struct, to_struct
 from ._handle import Handle
 from .errors import ErrorText, Status, failure
 from .generation import Generation
 from .model import Model, Path, id_array, session_struct
-from .options import (
-    Beam, BeamOptions, Sampling, SessionOptions, Stats, Verify, from_struct, to_struct)
+from .options import Beam, BeamOptions, Sampling, SessionOptions, Stats, Verify
 
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of one
 
