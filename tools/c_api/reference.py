@@ -28,7 +28,7 @@ STATUSES = {
         "the chat template refused the messages, or failed on them",
         "show the message: templates speak to people"),
     "ARN_CONTEXT_FULL": (
-        "more tokens than the session has room for; nothing has changed",
+        "more tokens than the session has room for",
         "fewer tokens, `arn_session_rewind`, `ARN_OVERFLOW_SHIFT`, or a larger context"),
     "ARN_OUT_OF_MEMORY": (
         "the block is too small, or the system has not the memory",
