@@ -28,6 +28,8 @@ class Variable:
   name: str
   elements: str = ""  # of an array: a number or the name of one; "": it is none
   comment: str = ""  # of a field: what stands before it or beside it
+  # Of a pointer to a function: its declaration. The type is that one's name: arn_reader_read.
+  callback: "Declaration | None" = None
 
 
 @dataclasses.dataclass
@@ -71,13 +73,25 @@ def _variable(text):
   return [Variable(match[1].strip().replace(" *", "*"), match[2], match[3] or "")]
 
 
-def _fields(body):
+def _callback(struct, statement):
+  """A field that is a pointer to a function, as a variable; None when it is something else."""
+  match = re.fullmatch(r"(.+?) ?\(\*(\w+)\)\((.*)\)", " ".join(statement.split()))
+  if match is None:
+    return None
+  name = f"{struct}_{match[2]}"
+  declared = Declaration("callback", name, statement, _parameters(match[3]), match[1])
+  return Variable(name, match[2], callback=declared)
+
+
+def _fields(struct, body):
   found, before = [], ""
   for piece in re.finditer(r"/\*.*?\*/|[^;/]+;", body, re.DOTALL):
     text = piece[0]
     if not text.startswith("/*"):
-      first, *rest = text.strip()[:-1].split(",")
-      (variable,) = _variable(first)
+      variable, rest = _callback(struct, text.strip()[:-1]), []
+      if variable is None:
+        first, *rest = text.strip()[:-1].split(",")
+        (variable,) = _variable(first)
       found += [variable] + [Variable(variable.type, name.strip()) for name in rest]
       variable.comment, before = before, ""
     elif found and "\n" not in body[body.rindex(";", 0, piece.start()):piece.start()]:
@@ -121,7 +135,7 @@ def _declaration(text):
     return Declaration("opaque", match[1], text)
   if match := re.match(r"typedef struct (\w+) \{", code):
     body = text[text.index("{") + 1:text.rindex("}")]
-    return Declaration("struct", match[1], text, variables=_fields(body))
+    return Declaration("struct", match[1], text, variables=_fields(match[1], body))
   if code.startswith("enum {"):
     values = _enum_values(text[text.index("{") + 1:text.rindex("}")])
     return Declaration("enum", next(iter(values)), text, values=values)

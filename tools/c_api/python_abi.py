@@ -40,6 +40,7 @@ class Types:
     self.structs = {d.name for d in found if d.kind == "struct"}
     self.opaque = {d.name for d in found if d.kind == "opaque"}
     self.callbacks = {d.name for d in found if d.kind == "callback"}
+    self.callbacks |= {v.type for d in found for v in d.variables if v.callback}
 
   def ctype(self, c_type, in_callback=False):
     name = c_type.replace("const ", "")
@@ -96,10 +97,11 @@ def make():
   text += "\n\n# Names of enums, and what is defined as a number.\n"
   text += "".join(f"{name} = {value}\n" for name, value in constants.items())
   for d in found:
-    if d.kind == "callback":
-      arguments = ["%s" % types.ctype(d.returns)]
-      arguments += [types.ctype(v.type, in_callback=True) for v in d.variables]
-      text += "\n" + _wrapped(f"{d.name} = CFUNCTYPE(", arguments, ")")
+    callbacks = [d] if d.kind == "callback" else [v.callback for v in d.variables if v.callback]
+    for callback in callbacks:
+      arguments = [types.ctype(callback.returns)]
+      arguments += [types.ctype(v.type, in_callback=True) for v in callback.variables]
+      text += "\n" + _wrapped(f"{callback.name} = CFUNCTYPE(", arguments, ")")
     if d.kind == "struct":
       text += f"\n\nclass {d.name}({'Struct' if d.name in initial else 'Structure'}):\n"
       text += "  _fields_ = [\n"

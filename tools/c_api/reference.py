@@ -43,6 +43,9 @@ STATUSES = {
     "ARN_BAD_SAVE": ("no saved session, or a damaged one; nothing has changed", "begin anew"),
     "ARN_SAVE_MISMATCH": (
         "saved with another model, KV type or page size; nothing has changed", "begin anew"),
+    "ARN_BAD_SIGNATURE": (
+        "a bundle that is not signed, or not with the key that was asked for",
+        "get the file again, from where it is signed"),
     "ARN_DEVICE": ("the GPU or its driver", "another backend"),
     "ARN_DEVICE_LOST": ("the GPU was reset", "destroy the session; make another"),
 }

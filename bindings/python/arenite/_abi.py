@@ -44,8 +44,12 @@ ARN_BUNDLE_TRUNCATED = 50
 ARN_HASH_MISMATCH = 51
 ARN_BAD_SAVE = 52
 ARN_SAVE_MISMATCH = 53
+ARN_BAD_SIGNATURE = 54
 ARN_DEVICE = 64
 ARN_DEVICE_LOST = 65
+ARN_HASHES_INDEX = 0
+ARN_HASHES_ALL = 1
+ARN_HASHES_ON_USE = 2
 ARN_TOKENIZE_DEFAULT = 0
 ARN_TOKENIZE_NO_SPECIAL = 1
 ARN_DETOKENIZE_DEFAULT = 0
@@ -81,11 +85,28 @@ class arn_model_options(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
       ("verify_hashes", c_uint32),
+      ("public_key", POINTER(c_uint8)),
   ]
 
 
 arn_model_options._initial_ = (
-    sizeof(arn_model_options), 0,
+    sizeof(arn_model_options), 0, None,
+)
+
+arn_reader_read = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
+
+
+class arn_reader(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("bytes", c_uint64),
+      ("user", c_void_p),
+      ("read", arn_reader_read),
+  ]
+
+
+arn_reader._initial_ = (
+    sizeof(arn_reader), 0, None, arn_reader_read(0),
 )
 
 
@@ -437,6 +458,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_model_open_fd": (c_uint32, (c_int, c_uint64, c_uint64, POINTER(arn_model_options),
         c_char_p, c_size_t, POINTER(c_void_p))),
     "arn_model_open_memory": (c_uint32, (c_void_p, c_uint64, POINTER(arn_model_options), c_char_p,
+        c_size_t, POINTER(c_void_p))),
+    "arn_model_open_reader": (c_uint32, (POINTER(arn_reader), POINTER(arn_model_options), c_char_p,
         c_size_t, POINTER(c_void_p))),
     "arn_model_close": (None, (c_void_p,)),
     "arn_model_get_info": (c_uint32, (c_void_p, POINTER(arn_model_info))),

@@ -45,7 +45,7 @@ class NotFound(AreniteError):
 
 
 class BadBundle(AreniteError):
-  """The file is no bundle, is damaged, cut short, or of another version."""
+  """The file is no bundle, is damaged, cut short, of another version, or not signed as asked."""
 
 
 class BadSave(AreniteError):
@@ -69,6 +69,7 @@ _CLASSES: dict[int, type[AreniteError]] = {
     Status.BUNDLE_VERSION: BadBundle,
     Status.BUNDLE_TRUNCATED: BadBundle,
     Status.HASH_MISMATCH: BadBundle,
+    Status.BAD_SIGNATURE: BadBundle,
     Status.BAD_SAVE: BadSave,
     Status.SAVE_MISMATCH: BadSave,
     Status.TEMPLATE_ERROR: TemplateError,

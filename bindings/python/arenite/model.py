@@ -6,14 +6,14 @@ import ctypes
 import os
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _abi
 from ._convert import from_struct, to_struct
 from ._handle import Handle
 from ._library import library
-from .errors import ErrorText, Status, check_plain
-from .options import KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions
+from .errors import AreniteError, ErrorText, Status, check_plain
+from .options import Hashes, KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions
 
 if TYPE_CHECKING:
   from .chat import Chat
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 
 _ALIGNMENT = 64  # of a bundle in memory
+_KEY_BYTES = 32  # of a public key
 
 
 def session_struct(options: Optional[SessionOptions]) -> Any:
@@ -39,37 +40,74 @@ class Model:
   Closing a model that sessions or chats use takes effect when the last of these is closed.
   """
 
-  def __init__(self, path: Path, *, verify_hashes: bool = False) -> None:
-    """Maps the bundle at `path`. verify_hashes reads all of it and checks it."""
-    self._open("arn_model_open", verify_hashes, os.fsencode(path))
+  def __init__(self, path: Path, *, verify: Hashes = Hashes.INDEX,
+               public_key: Optional[bytes] = None) -> None:
+    """Maps the bundle at `path`. verify: which hashes are checked; public_key: 32 bytes, with which
+    the bundle has to be signed."""
+    self._open("arn_model_open", verify, public_key, os.fsencode(path))
 
   @classmethod
-  def from_fd(cls, fd: int, offset: int = 0, length: int = 0, *,
-              verify_hashes: bool = False) -> Model:
+  def from_fd(cls, fd: int, offset: int = 0, length: int = 0, *, verify: Hashes = Hashes.INDEX,
+              public_key: Optional[bytes] = None) -> Model:
     """Maps `length` bytes (0: all) of an open file from `offset` on, a multiple of 16384. The
     descriptor may be closed afterwards."""
     model = cls.__new__(cls)
-    model._open("arn_model_open_fd", verify_hashes, fd, offset, length)
+    model._open("arn_model_open_fd", verify, public_key, fd, offset, length)
     return model
 
   @classmethod
-  def from_bytes(cls, data: bytes, *, verify_hashes: bool = False) -> Model:
+  def from_bytes(cls, data: bytes, *, verify: Hashes = Hashes.INDEX,
+                 public_key: Optional[bytes] = None) -> Model:
     """Opens a copy of a bundle's bytes."""
     model = cls.__new__(cls)
     memory = ctypes.create_string_buffer(len(data) + _ALIGNMENT)
     start = -ctypes.addressof(memory) % _ALIGNMENT
     ctypes.memmove(ctypes.addressof(memory) + start, data, len(data))
     model._memory = memory
-    model._open("arn_model_open_memory", verify_hashes, ctypes.addressof(memory) + start,
+    model._open("arn_model_open_memory", verify, public_key, ctypes.addressof(memory) + start,
                 len(data))
+    return model
+
+  @classmethod
+  def from_reader(cls, read: Callable[[int, int], bytes], length: int, *,
+                  verify: Hashes = Hashes.INDEX, public_key: Optional[bytes] = None) -> Model:
+    """Reads a bundle of `length` bytes by read(offset, n), which returns n bytes of it, decrypted
+    say, from the beginning to the end. Its exceptions reach the caller."""
+    raised: list[BaseException] = []
+
+    def fill(_user: Any, offset: int, out: int, n: int) -> int:
+      try:
+        data = read(offset, n)
+        if len(data) != n:
+          raise ValueError(f"read({offset}, {n}) returned {len(data)} bytes")
+        ctypes.memmove(out, data, n)
+        return 0
+      except BaseException as error:  # ctypes would print it and go on
+        raised.append(error)
+        return 1
+
+    reader = _abi.arn_reader()
+    reader.bytes, reader.read = length, _abi.arn_reader_read(fill)
+    model = cls.__new__(cls)
+    try:
+      model._open("arn_model_open_reader", verify, public_key, ctypes.byref(reader))
+    except AreniteError as error:
+      if raised:
+        raise raised[0] from error
+      raise
     return model
 
   _handle: Handle
   _memory: Any = None
 
-  def _open(self, function: str, verify_hashes: bool, *source: Any) -> None:
+  def _open(self, function: str, verify: Hashes, public_key: Optional[bytes],
+            *source: Any) -> None:
     options = _abi.arn_model_options()
-    options.verify_hashes = int(verify_hashes)
+    options.verify_hashes = verify
+    if public_key is not None:
+      if len(public_key) != _KEY_BYTES:
+        raise ValueError(f"the public key has {len(public_key)} bytes, expected {_KEY_BYTES}")
+      options.public_key = (ctypes.c_uint8 * _KEY_BYTES)(*public_key)
     pointer, error, memory = ctypes.c_void_p(), ErrorText(), self._memory
     self._library = library()
     error.check(getattr(self._library, function)(

@@ -35,8 +35,17 @@ class Status(enum.IntEnum):
   HASH_MISMATCH = _abi.ARN_HASH_MISMATCH
   BAD_SAVE = _abi.ARN_BAD_SAVE
   SAVE_MISMATCH = _abi.ARN_SAVE_MISMATCH
+  BAD_SIGNATURE = _abi.ARN_BAD_SIGNATURE
   DEVICE = _abi.ARN_DEVICE
   DEVICE_LOST = _abi.ARN_DEVICE_LOST
+
+
+class Hashes(enum.IntEnum):
+  """ARN_HASHES_..."""
+
+  INDEX = _abi.ARN_HASHES_INDEX
+  ALL = _abi.ARN_HASHES_ALL
+  ON_USE = _abi.ARN_HASHES_ON_USE
 
 
 class KvType(enum.IntEnum):
@@ -261,7 +270,7 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "Beam", "BeamOptions", "EarlyStopping", "Finish", "GenerateResult", "KvGroup",
-    "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling", "SessionOptions", "Stats",
-    "Status", "Verify"
+    "Backend", "Beam", "BeamOptions", "EarlyStopping", "Finish", "GenerateResult", "Hashes",
+    "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling", "SessionOptions",
+    "Stats", "Status", "Verify"
 ]

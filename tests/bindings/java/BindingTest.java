@@ -18,6 +18,7 @@ import org.arenite.Chat;
 import org.arenite.Finish;
 import org.arenite.GenerateOptions;
 import org.arenite.GenerateResult;
+import org.arenite.Hashes;
 import org.arenite.KvGroup;
 import org.arenite.KvType;
 import org.arenite.MemoryPlan;
@@ -328,11 +329,11 @@ final class BindingTest {
       Field number = java.io.FileDescriptor.class.getDeclaredField("fd");
       number.setAccessible(true); // on Android: ParcelFileDescriptor.getFd()
       int fd = number.getInt(file.getFD());
-      try (Model inside = Model.open(fd, 16384, data.length, true)) {
+      try (Model inside = Model.open(fd, 16384, data.length, Hashes.ALL, null)) {
         Tests.equal(model.info().nParameters, inside.info().nParameters);
       }
-      Tests.fails(Status.BAD_ARGUMENT, "4", () -> Model.open(fd, 4, data.length, false));
-      Tests.fails(Status.BAD_ARGUMENT, "negative", () -> Model.open(fd, -1, 0, false));
+      Tests.fails(Status.BAD_ARGUMENT, "4", () -> Model.open(fd, 4, data.length, 0, null));
+      Tests.fails(Status.BAD_ARGUMENT, "negative", () -> Model.open(fd, -1, 0, 0, null));
     }
   }
 
@@ -507,6 +508,9 @@ final class BindingTest {
     Path cut = folder.resolve("cut");
     Files.write(cut, Arrays.copyOf(data, data.length - 5000));
     Tests.fails(Status.BUNDLE_TRUNCATED, "", () -> Model.open(cut.toString()));
+    Tests.fails(
+        Status.BAD_SIGNATURE, "", () -> Model.open(bundle, Hashes.INDEX, new byte[32]));
+    Tests.fails(Status.BAD_ARGUMENT, "32", () -> Model.open(bundle, Hashes.INDEX, new byte[31]));
     SessionOptions options = exact();
     options.kvPageTokens = 7;
     Tests.fails(Status.BAD_ARGUMENT, "kv_page_tokens", () -> model.session(options));

@@ -33,7 +33,7 @@ DATACLASSES = {
 ENUMS = {
     arenite.Status: "ARN_", arenite.KvType: "ARN_KV_", arenite.Overflow: "ARN_OVERFLOW_",
     arenite.Backend: "ARN_BACKEND_", arenite.Verify: "ARN_VERIFY_", arenite.Finish: "ARN_FINISH_",
-    arenite.EarlyStopping: "ARN_EARLY_STOPPING_",
+    arenite.EarlyStopping: "ARN_EARLY_STOPPING_", arenite.Hashes: "ARN_HASHES_",
 }
 
 

@@ -162,7 +162,7 @@ class BindingTest(unittest.TestCase):
     whole.write_bytes(b"x" * 16384 + data + b"y" * 100)
     fd = os.open(whole, os.O_RDONLY)
     try:
-      model = arenite.Model.from_fd(fd, 16384, len(data), verify_hashes=True)
+      model = arenite.Model.from_fd(fd, 16384, len(data), verify=arenite.Hashes.ALL)
     finally:
       os.close(fd)
     with model, model.session(EXACT) as session:
@@ -174,6 +174,30 @@ class BindingTest(unittest.TestCase):
       self.assertEqual(self.model.info, model.info)
       with model.session(EXACT) as session:
         self.assertTrue(session.generate(PROMPT, max_tokens=8).text())
+
+  def test_bundle_from_a_function(self):
+    hidden = bytes(byte ^ 0x5A for byte in self.bundle.read_bytes())
+
+    def read(offset, n):
+      return bytes(byte ^ 0x5A for byte in hidden[offset:offset + n])
+
+    with arenite.Model.from_reader(read, len(hidden)) as model:
+      self.assertEqual(self.model.info.n_parameters, model.info.n_parameters)
+    with self.assertRaisesRegex(ValueError, "returned 0 bytes"):
+      arenite.Model.from_reader(lambda offset, n: b"", len(hidden))
+
+    def broken(offset, n):
+      raise KeyError("mine")
+
+    with self.assertRaisesRegex(KeyError, "mine"):
+      arenite.Model.from_reader(broken, len(hidden))
+
+  def test_signature_is_asked_for(self):
+    with self.assertRaises(arenite.BadBundle) as caught:
+      arenite.Model(self.bundle, public_key=bytes(range(32)))
+    self.assertEqual(arenite.Status.BAD_SIGNATURE, caught.exception.status)
+    with self.assertRaisesRegex(ValueError, "31 bytes"):
+      arenite.Model(self.bundle, public_key=bytes(31))
 
   def test_info(self):
     info = self.model.info

@@ -7,38 +7,55 @@ using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods 
 
 namespace {
 
-arn_model_options ModelOptions(jboolean verify) {
-  arn_model_options options = ARN_MODEL_OPTIONS_INIT;
-  options.verify_hashes = verify == JNI_TRUE ? 1 : 0;
-  return options;
-}
+constexpr size_t kKeyBytes = 32;
+
+// Options that keep the bytes of the key.
+struct ModelOptions {
+  arn_model_options c = ARN_MODEL_OPTIONS_INIT;
+  InBytes key;
+
+  // False: an exception is pending.
+  bool Read(JNIEnv* env, jint verify_hashes, jbyteArray public_key) {
+    c.verify_hashes = static_cast<uint32_t>(verify_hashes);
+    if (!key.Read(env, public_key)) return false;
+    if (public_key != nullptr && key.size() != kKeyBytes) {
+      Throw(env, ARN_BAD_ARGUMENT, "the public key has not 32 bytes");
+      return false;
+    }
+    c.public_key = reinterpret_cast<const uint8_t*>(key.data());
+    return true;
+  }
+};
 
 }  // namespace
 
 ARN_JNI(jint, version)(JNIEnv*, jclass) { return static_cast<jint>(arn_version()); }
 
-ARN_JNI(jlong, openPath)(JNIEnv* env, jclass, jbyteArray path, jboolean verify) {
+ARN_JNI(jlong, openPath)
+(JNIEnv* env, jclass, jbyteArray path, jint verify_hashes, jbyteArray public_key) {
   InBytes name;
-  if (!name.Read(env, path)) return 0;
-  const arn_model_options options = ModelOptions(verify);
+  ModelOptions options;
+  if (!name.Read(env, path) || !options.Read(env, verify_hashes, public_key)) return 0;
   Error error;
   arn_model* model = nullptr;
-  error.Check(env, arn_model_open(name.data(), &options, error.text, sizeof error.text, &model));
+  error.Check(env, arn_model_open(name.data(), &options.c, error.text, sizeof error.text, &model));
   return ToHandle(model);
 }
 
 ARN_JNI(jlong, openFd)
-(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jboolean verify) {
+(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jint verify_hashes,
+ jbyteArray public_key) {
+  ModelOptions options;
+  if (!options.Read(env, verify_hashes, public_key)) return 0;
   if (offset < 0 || bytes < 0) {
     Throw(env, ARN_BAD_ARGUMENT, "the offset or the length of the bundle is negative");
     return 0;
   }
-  const arn_model_options options = ModelOptions(verify);
   Error error;
   arn_model* model = nullptr;
   error.Check(env,
               arn_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes),
-                                &options, error.text, sizeof error.text, &model));
+                                &options.c, error.text, sizeof error.text, &model));
   return ToHandle(model);
 }
 

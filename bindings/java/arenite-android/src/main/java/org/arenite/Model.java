@@ -27,12 +27,17 @@ public final class Model implements AutoCloseable {
 
   /** Maps the bundle at path. */
   public static Model open(String path) {
-    return open(path, false);
+    return open(path, Hashes.INDEX, null);
   }
 
-  /** The same; with verifyHashes all of the file is read and checked. */
-  public static Model open(String path, boolean verifyHashes) {
-    return new Model(Native.openPath(Native.utf8(path), verifyHashes));
+  /**
+   * The same with checks.
+   *
+   * @param verifyHashes which hashes are checked: one of {@link Hashes}
+   * @param publicKey 32 bytes, with which the bundle has to be signed; null: it need not be
+   */
+  public static Model open(String path, int verifyHashes, byte[] publicKey) {
+    return new Model(Native.openPath(Native.utf8(path), verifyHashes, publicKey));
   }
 
   /**
@@ -42,8 +47,9 @@ public final class Model implements AutoCloseable {
    * @param offset where the bundle begins, a multiple of 16384
    * @param length its bytes; 0: to the end of the file
    */
-  public static Model open(int fd, long offset, long length, boolean verifyHashes) {
-    return new Model(Native.openFd(fd, offset, length, verifyHashes));
+  public static Model open(
+      int fd, long offset, long length, int verifyHashes, byte[] publicKey) {
+    return new Model(Native.openFd(fd, offset, length, verifyHashes, publicKey));
   }
 
   /** The version of the library: major * 65536 + minor * 256 + patch. */

@@ -24,9 +24,10 @@ final class Native {
 
   static native int version();
 
-  static native long openPath(byte[] path, boolean verifyHashes);
+  static native long openPath(byte[] path, int verifyHashes, byte[] publicKey);
 
-  static native long openFd(int fd, long offset, long length, boolean verifyHashes);
+  static native long openFd(
+      int fd, long offset, long length, int verifyHashes, byte[] publicKey);
 
   static native void closeModel(long model);
 

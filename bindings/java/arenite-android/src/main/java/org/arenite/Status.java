@@ -23,6 +23,7 @@ public final class Status {
   public static final int HASH_MISMATCH = 51;
   public static final int BAD_SAVE = 52;
   public static final int SAVE_MISMATCH = 53;
+  public static final int BAD_SIGNATURE = 54;
   public static final int DEVICE = 64;
   public static final int DEVICE_LOST = 65;
 
