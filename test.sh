@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 source toolchains/steps.sh
 
 step "1/3 dependencies"
-toolchains/get_deps.sh --install --install-lint
+toolchains/get_deps.sh --install --install-lint --install-bindings
 
 step "2/3 building"
 build_preset release

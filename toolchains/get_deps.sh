@@ -6,12 +6,14 @@ set -euo pipefail
 usage() {
   cat <<'USAGE'
 usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--install-fuzz]
-                              [--from DIR]
+                              [--install-bindings] [--from DIR]
 
   --install        first install missing Debian packages for the native build (needs root or sudo)
   --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
   --install-lint   the same for clang-format
   --install-fuzz   the same for clang, which brings libFuzzer
+  --install-bindings
+                   the same for what tests the bindings: a JDK and mypy
   --from DIR       look for the archives of deps.lock in DIR before going to the network
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
@@ -51,6 +53,8 @@ while (($#)); do
       packages+=(clang-format-14) ;;
     --install-fuzz)
       packages+=(clang-14 libclang-rt-14-dev) ;;
+    --install-bindings)
+      packages+=(openjdk-17-jdk-headless mypy) ;;
     --from)
       shift
       archives_dir="${1:-}"

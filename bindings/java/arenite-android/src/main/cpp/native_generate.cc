@@ -1,0 +1,129 @@
+// org.arenite.Native: text as it is made, beams, sampling, cancelling.
+#include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
+#include "bindings/java/arenite-android/src/main/cpp/support.h"
+
+using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
+
+namespace {
+
+constexpr jsize kMostStops = 16;  // of arn_generate_options
+
+// Where the pieces of one generation go. The C API calls on the thread that called it, so `env` is
+// the right one.
+struct Listener {
+  JNIEnv* env;
+  jobject object;
+  jmethodID on_piece;
+};
+
+// An exception of the listener stays pending, ends the generation and reaches its caller.
+int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
+  const auto* listener = static_cast<const Listener*>(user);
+  JNIEnv* env = listener->env;
+  if (env->ExceptionCheck()) return 1;
+  const jbyteArray bytes = NewBytes(env, text, text_bytes);
+  if (bytes == nullptr) return 1;
+  const jboolean go_on = env->CallBooleanMethod(listener->object, listener->on_piece, id, bytes);
+  if (env->ExceptionCheck()) return 1;
+  env->DeleteLocalRef(bytes);
+  return go_on == JNI_TRUE ? 0 : 1;
+}
+
+// The stop strings and their bytes.
+struct Stops {
+  InBytes texts[kMostStops];
+  arn_stop_string stops[kMostStops];
+  size_t n = 0;
+
+  bool Read(JNIEnv* env, jobjectArray array) {
+    const jsize given = array == nullptr ? 0 : env->GetArrayLength(array);
+    if (given > kMostStops) {
+      Throw(env, ARN_BAD_ARGUMENT, "there are more than 16 stop strings");
+      return false;
+    }
+    for (jsize i = 0; i < given; ++i) {
+      const auto text = static_cast<jbyteArray>(env->GetObjectArrayElement(array, i));
+      if (env->ExceptionCheck() || !IsGiven(env, text, "a stop string")) return false;
+      const bool good = texts[i].Read(env, text);
+      env->DeleteLocalRef(text);
+      if (!good) return false;
+      stops[i] = {texts[i].data(), texts[i].size()};
+      ++n;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+ARN_JNI(void, setSampling)(JNIEnv* env, jclass, jlong session, jobject sampling) {
+  arn_sampling given = ARN_SAMPLING_INIT;
+  if (!ReadFields(env, sampling, kSamplingFields, &given)) return;
+  Check(env, ToSession(session), arn_session_set_sampling(ToSession(session), &given));
+}
+
+ARN_JNI(void, cancel)(JNIEnv*, jclass, jlong session) { arn_session_cancel(ToSession(session)); }
+
+ARN_JNI(void, generate)
+(JNIEnv* env, jclass, jlong session, jint max_tokens, jboolean ignore_eos, jobjectArray stops,
+ jintArray extra_eos_ids, jobject listener, jobject out) {
+  if (max_tokens < 0) {
+    Throw(env, ARN_BAD_ARGUMENT, "maxTokens is negative");
+    return;
+  }
+  Stops ends;
+  InInts eos;
+  if (!ends.Read(env, stops) || !eos.Read(env, extra_eos_ids)) return;
+  if (!IsGiven(env, listener, "the listener")) return;
+  const jclass type = env->GetObjectClass(listener);
+  const jmethodID on_piece = env->GetMethodID(type, "onPiece", "(I[B)Z");
+  env->DeleteLocalRef(type);
+  if (on_piece == nullptr) return;
+  Listener to = {env, listener, on_piece};
+
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = static_cast<uint32_t>(max_tokens);
+  options.ignore_eos = ignore_eos == JNI_TRUE ? 1 : 0;
+  options.stops = ends.stops;
+  options.n_stops = ends.n;
+  options.extra_eos_ids = eos.data();
+  options.n_extra_eos_ids = eos.size();
+  options.callback = OnToken;
+  options.user = &to;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  const arn_status status = arn_session_generate(ToSession(session), &options, &result);
+  if (env->ExceptionCheck()) return;
+  if (WriteFields(env, &result, kGenerateResultFields, out)) {
+    Check(env, ToSession(session), status);
+  }
+}
+
+ARN_JNI(jint, beamSearch)
+(JNIEnv* env, jclass, jlong session, jobject options, jintArray extra_eos_ids) {
+  arn_beam_options given = ARN_BEAM_OPTIONS_INIT;
+  InInts eos;
+  if (!ReadFields(env, options, kBeamOptionsFields, &given) || !eos.Read(env, extra_eos_ids)) {
+    return 0;
+  }
+  given.extra_eos_ids = eos.data();
+  given.n_extra_eos_ids = eos.size();
+  arn_beam_result result = ARN_BEAM_RESULT_INIT;
+  Check(env, ToSession(session), arn_session_beam_search(ToSession(session), &given, &result));
+  return static_cast<jint>(result.n_sequences);
+}
+
+ARN_JNI(jintArray, beam)(JNIEnv* env, jclass, jlong session, jint index, jfloatArray out_score) {
+  Buffer<int32_t> ids;
+  size_t n = 0;
+  float score = 0;
+  const bool good = Fetch(
+      env, 64, &ids, &n,
+      [&](int32_t* out, size_t capacity, size_t* count) {
+        return arn_session_beam(ToSession(session), static_cast<uint32_t>(index), out, capacity,
+                                count, &score);
+      },
+      [&](arn_status status) { return Check(env, ToSession(session), status); });
+  if (!good) return nullptr;
+  env->SetFloatArrayRegion(out_score, 0, 1, &score);
+  return env->ExceptionCheck() ? nullptr : NewInts(env, ids.data(), n);
+}

@@ -1,0 +1,169 @@
+#include "bindings/java/arenite-android/src/main/cpp/structs.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "bindings/java/arenite-android/src/main/cpp/support.h"
+
+namespace arn::jni {
+namespace {
+
+template <typename T>
+T At(const void* base, size_t offset) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(base) + offset, sizeof value);
+  return value;
+}
+
+template <typename T>
+void Put(void* base, size_t offset, T value) {
+  std::memcpy(static_cast<char*>(base) + offset, &value, sizeof value);
+}
+
+const char* Signature(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kBool: return "Z";
+    case FieldKind::kInt:
+    case FieldKind::kSigned: return "I";
+    case FieldKind::kLong: return "J";
+    case FieldKind::kFloat: return "F";
+    case FieldKind::kDouble: return "D";
+    case FieldKind::kText:
+    case FieldKind::kChars: return "Ljava/lang/String;";
+    case FieldKind::kIds: return "[I";
+  }
+  return "";
+}
+
+// Numbers of Java have signs, those of the options have none.
+bool ReadInt(JNIEnv* env, const Field& field, jint value, void* out) {
+  if (value < 0) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%s is %d, expected 0 or more", field.name, value);
+    Throw(env, ARN_BAD_ARGUMENT, text);
+    return false;
+  }
+  Put(out, field.offset, static_cast<uint32_t>(value));
+  return true;
+}
+
+// The bytes of a string of Java, which `texts` keeps; null is NULL.
+bool ReadText(JNIEnv* env, jobject object, jfieldID id, Texts* texts, const char** out) {
+  const jobject string = env->GetObjectField(object, id);
+  *out = nullptr;
+  if (string == nullptr) return true;
+  const jclass native = env->FindClass("org/arenite/Native");
+  if (native == nullptr) return false;
+  const jmethodID encode = env->GetStaticMethodID(native, "utf8", "(Ljava/lang/String;)[B");
+  if (encode == nullptr) return false;
+  const auto bytes = static_cast<jbyteArray>(env->CallStaticObjectMethod(native, encode, string));
+  if (env->ExceptionCheck()) return false;
+  InBytes* text = texts->Next(env);
+  if (text == nullptr || !text->Read(env, bytes)) return false;
+  *out = text->data();
+  env->DeleteLocalRef(bytes);
+  env->DeleteLocalRef(native);
+  env->DeleteLocalRef(string);
+  return true;
+}
+
+// A string of Java from UTF-8, by Java's own decoder: JNI's functions want a UTF-8 of their own.
+bool WriteText(JNIEnv* env, jobject object, jfieldID id, const char* text) {
+  const jclass native = env->FindClass("org/arenite/Native");
+  if (native == nullptr) return false;
+  const jmethodID decode = env->GetStaticMethodID(native, "text", "([B)Ljava/lang/String;");
+  const jbyteArray bytes =
+      decode == nullptr ? nullptr : NewBytes(env, text, text == nullptr ? 0 : std::strlen(text));
+  if (bytes != nullptr) {
+    const jobject string = env->CallStaticObjectMethod(native, decode, bytes);
+    if (!env->ExceptionCheck()) env->SetObjectField(object, id, string);
+    env->DeleteLocalRef(string);
+    env->DeleteLocalRef(bytes);
+  }
+  env->DeleteLocalRef(native);
+  return !env->ExceptionCheck();
+}
+
+bool WriteIds(JNIEnv* env, jobject object, jfieldID id, const void* ids, uint32_t n) {
+  const jintArray array = NewInts(env, ids, n);
+  if (array == nullptr) return false;
+  env->SetObjectField(object, id, array);
+  env->DeleteLocalRef(array);
+  return true;
+}
+
+}  // namespace
+
+bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
+                Texts* texts) {
+  if (!IsGiven(env, object, "the options")) return false;
+  const jclass type = env->GetObjectClass(object);
+  for (size_t i = 0; i < n_fields; ++i) {
+    const Field& field = fields[i];
+    const jfieldID id = env->GetFieldID(type, field.name, Signature(field.kind));
+    if (id == nullptr) return false;
+    switch (field.kind) {
+      case FieldKind::kBool:
+        Put<uint32_t>(out, field.offset, env->GetBooleanField(object, id) == JNI_TRUE ? 1 : 0);
+        break;
+      case FieldKind::kInt:
+        if (!ReadInt(env, field, env->GetIntField(object, id), out)) return false;
+        break;
+      case FieldKind::kSigned: Put(out, field.offset, env->GetIntField(object, id)); break;
+      case FieldKind::kLong: Put(out, field.offset, env->GetLongField(object, id)); break;
+      case FieldKind::kFloat: Put(out, field.offset, env->GetFloatField(object, id)); break;
+      case FieldKind::kDouble: Put(out, field.offset, env->GetDoubleField(object, id)); break;
+      case FieldKind::kText: {
+        const char* text = nullptr;
+        if (!ReadText(env, object, id, texts, &text)) return false;
+        Put(out, field.offset, text);
+        break;
+      }
+      case FieldKind::kChars:
+      case FieldKind::kIds: break;
+    }
+  }
+  env->DeleteLocalRef(type);
+  return true;
+}
+
+bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fields,
+                 jobject object) {
+  const jclass type = env->GetObjectClass(object);
+  bool good = true;
+  for (size_t i = 0; good && i < n_fields; ++i) {
+    const Field& field = fields[i];
+    const jfieldID id = env->GetFieldID(type, field.name, Signature(field.kind));
+    if (id == nullptr) {
+      good = false;
+      break;
+    }
+    switch (field.kind) {
+      case FieldKind::kBool:
+        env->SetBooleanField(object, id,
+                             At<uint32_t>(from, field.offset) != 0 ? JNI_TRUE : JNI_FALSE);
+        break;
+      case FieldKind::kInt:
+      case FieldKind::kSigned: env->SetIntField(object, id, At<jint>(from, field.offset)); break;
+      case FieldKind::kLong: env->SetLongField(object, id, At<jlong>(from, field.offset)); break;
+      case FieldKind::kFloat: env->SetFloatField(object, id, At<float>(from, field.offset)); break;
+      case FieldKind::kDouble:
+        env->SetDoubleField(object, id, At<double>(from, field.offset));
+        break;
+      case FieldKind::kChars:
+        good = WriteText(env, object, id, static_cast<const char*>(from) + field.offset);
+        break;
+      case FieldKind::kText:
+        good = WriteText(env, object, id, At<const char*>(from, field.offset));
+        break;
+      case FieldKind::kIds:
+        good = WriteIds(env, object, id, At<const void*>(from, field.offset),
+                        At<uint32_t>(from, field.count_offset));
+        break;
+    }
+  }
+  env->DeleteLocalRef(type);
+  return good;
+}
+
+}  // namespace arn::jni

@@ -1,0 +1,50 @@
+// Structs of the C API as objects of Java: their fields are read and set by name.
+#pragma once
+
+#include <jni.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace arn::jni {
+
+class Texts;
+
+enum class FieldKind : uint8_t {
+  kBool,    // uint32_t, boolean
+  kInt,     // uint32_t, int
+  kSigned,  // int32_t, int
+  kLong,    // uint64_t or int64_t, long
+  kFloat,   // float
+  kDouble,  // double
+  kText,    // NUL-terminated UTF-8, String
+  kChars,   // the same inside the struct; only set in Java
+  kIds,     // a pointer to 32-bit numbers and their count, int[]; only set in Java
+};
+
+struct Field {
+  const char* name;  // of Java
+  FieldKind kind;
+  size_t offset;        // in the struct of C
+  size_t count_offset;  // kIds: of its count, uint32_t
+};
+
+// Sets the struct's fields to those of the object. `texts` keeps the bytes that the struct's texts
+// point at; it may be NULL where there are none. False: an exception is pending.
+bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
+                Texts* texts);
+// Sets the object's fields, all of them, to the struct's. False: an exception is pending.
+bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fields,
+                 jobject object);
+
+template <size_t kCount>
+bool ReadFields(JNIEnv* env, jobject object, const Field (&fields)[kCount], void* out,
+                Texts* texts = nullptr) {
+  return ReadFields(env, object, fields, kCount, out, texts);
+}
+template <size_t kCount>
+bool WriteFields(JNIEnv* env, const void* from, const Field (&fields)[kCount], jobject object) {
+  return WriteFields(env, from, fields, kCount, object);
+}
+
+}  // namespace arn::jni

@@ -1,0 +1,101 @@
+#include "bindings/java/arenite-android/src/main/cpp/support.h"
+
+#include <cstring>
+
+namespace arn::jni {
+
+void ThrowOutOfMemory(JNIEnv* env) {
+  if (env->ExceptionCheck()) return;
+  const jclass type = env->FindClass("java/lang/OutOfMemoryError");
+  if (type == nullptr) return;
+  env->ThrowNew(type, "native memory");
+  env->DeleteLocalRef(type);
+}
+
+// The message goes as bytes: ThrowNew wants modified UTF-8, and an error may quote any text.
+void Throw(JNIEnv* env, arn_status status, const char* message) {
+  if (env->ExceptionCheck()) return;
+  const jclass type = env->FindClass("org/arenite/AreniteException");
+  if (type == nullptr) return;
+  const jmethodID make = env->GetMethodID(type, "<init>", "(I[B)V");
+  const jbyteArray text = make == nullptr ? nullptr : NewBytes(env, message, std::strlen(message));
+  if (text != nullptr) {
+    const jobject exception = env->NewObject(type, make, static_cast<jint>(status), text);
+    if (!env->ExceptionCheck()) env->Throw(static_cast<jthrowable>(exception));
+    env->DeleteLocalRef(exception);
+    env->DeleteLocalRef(text);
+  }
+  env->DeleteLocalRef(type);
+}
+
+bool IsGiven(JNIEnv* env, jobject object, const char* what) {
+  if (object != nullptr || env->ExceptionCheck()) return object != nullptr;
+  const jclass type = env->FindClass("java/lang/NullPointerException");
+  if (type == nullptr) return false;
+  env->ThrowNew(type, what);
+  env->DeleteLocalRef(type);
+  return false;
+}
+
+bool Check(JNIEnv* env, arn_status status) {
+  if (status != ARN_OK) Throw(env, status, arn_status_name(status));
+  return status == ARN_OK;
+}
+
+bool Check(JNIEnv* env, const arn_session* session, arn_status status) {
+  if (status == ARN_OK) return true;
+  const char* text = arn_session_last_error(session);
+  Throw(env, status, text[0] != '\0' ? text : arn_status_name(status));
+  return false;
+}
+
+bool InBytes::Read(JNIEnv* env, jbyteArray array) {
+  if (array == nullptr) return true;
+  const jsize n = env->GetArrayLength(array);
+  if (!Allocate(env, static_cast<size_t>(n))) return false;
+  env->GetByteArrayRegion(array, 0, n, reinterpret_cast<jbyte*>(data()));
+  return !env->ExceptionCheck();
+}
+
+bool InInts::Read(JNIEnv* env, jintArray array) {
+  const jsize n = array == nullptr ? 0 : env->GetArrayLength(array);
+  if (!Allocate(env, static_cast<size_t>(n))) return false;
+  if (n > 0) env->GetIntArrayRegion(array, 0, n, reinterpret_cast<jint*>(data()));
+  return !env->ExceptionCheck();
+}
+
+namespace {
+
+bool IsArrayLength(JNIEnv* env, size_t n) {
+  if (n <= INT32_MAX) return true;
+  ThrowOutOfMemory(env);
+  return false;
+}
+
+}  // namespace
+
+jbyteArray NewBytes(JNIEnv* env, const void* data, size_t n) {
+  if (!IsArrayLength(env, n)) return nullptr;
+  const jbyteArray made = env->NewByteArray(static_cast<jsize>(n));
+  if (made == nullptr || n == 0) return made;
+  env->SetByteArrayRegion(made, 0, static_cast<jsize>(n), static_cast<const jbyte*>(data));
+  return env->ExceptionCheck() ? nullptr : made;
+}
+
+jintArray NewInts(JNIEnv* env, const void* data, size_t n) {
+  if (!IsArrayLength(env, n)) return nullptr;
+  const jintArray made = env->NewIntArray(static_cast<jsize>(n));
+  if (made == nullptr || n == 0) return made;
+  env->SetIntArrayRegion(made, 0, static_cast<jsize>(n), static_cast<const jint*>(data));
+  return env->ExceptionCheck() ? nullptr : made;
+}
+
+jfloatArray NewFloats(JNIEnv* env, const float* data, size_t n) {
+  if (!IsArrayLength(env, n)) return nullptr;
+  const jfloatArray made = env->NewFloatArray(static_cast<jsize>(n));
+  if (made == nullptr || n == 0) return made;
+  env->SetFloatArrayRegion(made, 0, static_cast<jsize>(n), data);
+  return env->ExceptionCheck() ? nullptr : made;
+}
+
+}  // namespace arn::jni

@@ -1,0 +1,28 @@
+package org.arenite;
+
+/** A call failed. The message is the library's own sentence about what it found. */
+public class AreniteException extends RuntimeException {
+  private static final long serialVersionUID = 1L;
+
+  private final int status;
+
+  AreniteException(int status, String message) {
+    super(message);
+    this.status = status;
+  }
+
+  /** Called by native code. */
+  AreniteException(int status, byte[] message) {
+    this(status, Native.text(message));
+  }
+
+  /** How it failed: one of {@link Status}. */
+  public int status() {
+    return status;
+  }
+
+  /** Whether {@link Session#cancel} ended the call. */
+  public boolean isCancelled() {
+    return status == Status.CANCELLED;
+  }
+}

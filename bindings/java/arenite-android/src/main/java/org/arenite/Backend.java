@@ -1,0 +1,11 @@
+// Written by tools/c_api/generate.py from arenite.h: do not edit it.
+package org.arenite;
+
+/** What computes. */
+public final class Backend {
+  public static final int CPU = 0;
+  public static final int REFERENCE = 1;
+  public static final int VULKAN = 2;
+
+  private Backend() {}
+}

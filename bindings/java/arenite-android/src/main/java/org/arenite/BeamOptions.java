@@ -1,0 +1,24 @@
+// Written by tools/c_api/generate.py from arenite.h: do not edit it.
+package org.arenite;
+
+/** How beams are searched. The fields are those of arn_beam_options in arenite.h. */
+public final class BeamOptions {
+  /** 1 .. max_sequences */
+  public int numBeams = 1;
+  /** divides num_beams */
+  public int numBeamGroups = 1;
+  /** &gt;= 0; 0 with one group */
+  public float diversityPenalty;
+  /** a score is the sum of log-probabilities / tokens ^ length_penalty */
+  public float lengthPenalty = 1.0f;
+  /** EarlyStopping */
+  public int earlyStopping;
+  /** 1 .. num_beams */
+  public int numReturnSequences = 1;
+  /** new tokens of a sequence; 0: as many as fit the context */
+  public int maxTokens;
+  /** 1: end tokens do not end */
+  public boolean ignoreEos;
+  /** besides the model's own; 16 in all at most */
+  public int[] extraEosIds;
+}

@@ -1,0 +1,36 @@
+package org.arenite;
+
+/** The messages of a conversation as the JSON that {@link Chat#render} reads. */
+public final class Messages {
+  private final StringBuilder json = new StringBuilder();
+
+  /** Appends a message and returns this. */
+  public Messages add(String role, String content) {
+    json.append(json.length() == 0 ? "" : ",").append("{\"role\":");
+    quote(role);
+    json.append(",\"content\":");
+    quote(content);
+    json.append('}');
+    return this;
+  }
+
+  @Override
+  public String toString() {
+    return "[" + json + "]";
+  }
+
+  private void quote(String text) {
+    json.append('"');
+    for (int i = 0; i < text.length(); ++i) {
+      char c = text.charAt(i);
+      if (c == '"' || c == '\\') {
+        json.append('\\').append(c);
+      } else if (c < ' ') {
+        json.append("\\u00").append(c < 16 ? "0" : "").append(Integer.toHexString(c));
+      } else {
+        json.append(c);
+      }
+    }
+    json.append('"');
+  }
+}

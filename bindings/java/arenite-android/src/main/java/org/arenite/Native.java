@@ -1,0 +1,132 @@
+package org.arenite;
+
+import java.nio.charset.Charset;
+
+/** The native methods, each a function of the C API. Handles are addresses; texts are UTF-8. */
+final class Native {
+  static final Charset UTF_8 = Charset.forName("UTF-8");
+
+  static {
+    System.loadLibrary("arenite_jni");
+  }
+
+  private Native() {}
+
+  /** UTF-8 as the C API wants it; null stays null. Called by native code, too. */
+  static byte[] utf8(String text) {
+    return text == null ? null : text.getBytes(UTF_8);
+  }
+
+  /** Called by native code, too. */
+  static String text(byte[] utf8) {
+    return new String(utf8, UTF_8);
+  }
+
+  static native int version();
+
+  static native long openPath(byte[] path, int verifyHashes, byte[] publicKey);
+
+  static native long openFd(
+      int fd, long offset, long length, int verifyHashes, byte[] publicKey);
+
+  static native void closeModel(long model);
+
+  static native void modelInfo(long model, ModelInfo out);
+
+  static native void modelSampling(long model, Sampling out);
+
+  static native int[] modelPrefix(long model);
+
+  static native int[] tokenize(long model, byte[] text, boolean special);
+
+  static native byte[] detokenize(long model, int[] ids, boolean skipSpecial);
+
+  static native byte[] tokenText(long model, int id);
+
+  static native void plan(long model, SessionOptions options, MemoryPlan out);
+
+  static native void planGroup(long model, SessionOptions options, int index, KvGroup out);
+
+  static native long createSession(long model, SessionOptions options);
+
+  static native void destroySession(long session);
+
+  static native void prefill(long session, int[] ids);
+
+  static native int follow(long session, int[] ids);
+
+  static native void usePrefix(long session);
+
+  static native void encodeIds(long session, int[] ids);
+
+  static native void encodeFeatures(long session, float[] features, int frames, int width);
+
+  static native int decode(long session);
+
+  static native int sample(long session);
+
+  static native float[] logits(long session, int vocab);
+
+  static native int[] tokens(long session);
+
+  static native int length(long session);
+
+  static native void reset(long session);
+
+  static native void rewind(long session, int position);
+
+  static native int firstRewindPosition(long session);
+
+  static native long trim(long session);
+
+  static native void select(long session, int sequence);
+
+  static native int selected(long session);
+
+  static native void fork(long session, int from, int to);
+
+  static native void step(long session, int[] sequences, int[] ids);
+
+  static native int[] decodeBatch(long session, int[] sequences);
+
+  static native void save(long session, byte[] path);
+
+  static native byte[] saveBytes(long session);
+
+  static native void restore(long session, byte[] path, int verify);
+
+  static native void restoreBytes(long session, byte[] data, int verify);
+
+  static native void stats(long session, Stats out);
+
+  static native void resetStats(long session);
+
+  static native void setSampling(long session, Sampling sampling);
+
+  static native void cancel(long session);
+
+  static native void generate(
+      long session,
+      int maxTokens,
+      boolean ignoreEos,
+      byte[][] stops,
+      int[] extraEosIds,
+      PieceListener listener,
+      GenerateResult out);
+
+  static native int beamSearch(long session, BeamOptions options, int[] extraEosIds);
+
+  static native int[] beam(long session, int index, float[] outScore);
+
+  static native long createChat(long model, long arenaBytes, long maxSteps);
+
+  static native void destroyChat(long chat);
+
+  static native byte[] renderChat(
+      long chat,
+      byte[] messages,
+      byte[] tools,
+      byte[] variables,
+      byte[] templateName,
+      boolean addGenerationPrompt);
+}

@@ -1,0 +1,26 @@
+"""Arenite: language models on the device, in a piece of memory whose size is known beforehand.
+
+    import arenite
+
+    with arenite.Model("story.arn") as model, model.session() as session:
+      for piece in session.generate("Once upon a time", max_tokens=100):
+        print(piece, end="", flush=True)
+"""
+
+from . import options
+from ._library import version
+from .chat import Chat
+from .errors import (
+    AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
+    OutOfMemory, TemplateError, Unsupported)
+from .generation import Generation, Piece
+from .model import Model
+from .options import *
+from .session import Session
+
+__all__ = [
+    "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
+    "ContextFull", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Session",
+    "TemplateError", "Unsupported", "version",
+]
+__all__ += options.__all__

@@ -1,0 +1,533 @@
+"""The C API as ctypes sees it. Written by tools/c_api/generate.py from arenite.h: do not edit it.
+
+A test compares it with what the C compiler makes of the same headers.
+"""
+
+from __future__ import annotations
+
+from ctypes import (
+    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64,
+    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
+from typing import Any
+
+
+class Struct(Structure):
+  """A struct of the C API with the values of its ARN_..._INIT macro, struct_size included."""
+
+  _initial_: tuple[Any, ...] = ()
+
+  def __init__(self) -> None:
+    super().__init__(*self._initial_)
+
+
+# Names of enums, and what is defined as a number.
+ARN_VERSION_MAJOR = 0
+ARN_VERSION_MINOR = 1
+ARN_VERSION_PATCH = 0
+ARN_OK = 0
+ARN_INTERNAL = 1
+ARN_BAD_STATE = 2
+ARN_CANCELLED = 3
+ARN_BAD_ARGUMENT = 16
+ARN_UNSUPPORTED = 17
+ARN_BAD_TOKEN = 18
+ARN_BUFFER_TOO_SMALL = 19
+ARN_TEMPLATE_ERROR = 20
+ARN_CONTEXT_FULL = 32
+ARN_OUT_OF_MEMORY = 33
+ARN_NOT_FOUND = 34
+ARN_IO = 35
+ARN_DISK_FULL = 36
+ARN_BAD_BUNDLE = 48
+ARN_BUNDLE_VERSION = 49
+ARN_BUNDLE_TRUNCATED = 50
+ARN_HASH_MISMATCH = 51
+ARN_BAD_SAVE = 52
+ARN_SAVE_MISMATCH = 53
+ARN_BAD_SIGNATURE = 54
+ARN_DEVICE = 64
+ARN_DEVICE_LOST = 65
+ARN_HASHES_INDEX = 0
+ARN_HASHES_ALL = 1
+ARN_HASHES_ON_USE = 2
+ARN_TOKENIZE_DEFAULT = 0
+ARN_TOKENIZE_NO_SPECIAL = 1
+ARN_DETOKENIZE_DEFAULT = 0
+ARN_DETOKENIZE_SKIP_SPECIAL = 1
+ARN_KV_F32 = 0
+ARN_KV_F16 = 1
+ARN_KV_INT8 = 2
+ARN_KV_INT4 = 3
+ARN_KV_INT2 = 4
+ARN_KV_AS_KEYS = 255
+ARN_OVERFLOW_STOP = 0
+ARN_OVERFLOW_ERROR = 1
+ARN_OVERFLOW_SHIFT = 2
+ARN_BACKEND_CPU = 0
+ARN_BACKEND_REFERENCE = 1
+ARN_BACKEND_VULKAN = 2
+ARN_VERIFY_DEFAULT = 0
+ARN_VERIFY_ALL = 1
+ARN_VERIFY_TABLES = 2
+ARN_FINISH_NONE = 0
+ARN_FINISH_EOS = 1
+ARN_FINISH_STOP = 2
+ARN_FINISH_LENGTH = 3
+ARN_FINISH_CONTEXT = 4
+ARN_FINISH_CALLBACK = 5
+ARN_FINISH_CANCELLED = 6
+ARN_EARLY_STOPPING_FALSE = 0
+ARN_EARLY_STOPPING_TRUE = 1
+ARN_EARLY_STOPPING_NEVER = 2
+
+
+class arn_model_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("verify_hashes", c_uint32),
+      ("public_key", POINTER(c_uint8)),
+  ]
+
+
+arn_model_options._initial_ = (
+    sizeof(arn_model_options), 0, None,
+)
+
+arn_reader_read = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
+
+
+class arn_reader(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("bytes", c_uint64),
+      ("user", c_void_p),
+      ("read", arn_reader_read),
+  ]
+
+
+arn_reader._initial_ = (
+    sizeof(arn_reader), 0, None, arn_reader_read(0),
+)
+
+
+class arn_model_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("architecture", c_char_p),
+      ("source_name", c_char_p),
+      ("producer", c_char_p),
+      ("target", c_char_p),
+      ("chat_template", c_char_p),
+      ("chat_template_bytes", c_size_t),
+      ("has_weights", c_uint32),
+      ("has_tokenizer", c_uint32),
+      ("n_layers", c_uint32),
+      ("hidden", c_uint32),
+      ("vocab", c_uint32),
+      ("max_context", c_uint32),
+      ("n_parameters", c_uint64),
+      ("file_bytes", c_uint64),
+      ("weight_bytes", c_uint64),
+      ("bos_id", c_int32),
+      ("pad_id", c_int32),
+      ("n_eos_ids", c_uint32),
+      ("eos_ids", POINTER(c_uint32)),
+      ("do_sample", c_uint32),
+      ("temperature", c_float),
+      ("top_k", c_uint32),
+      ("top_p", c_float),
+      ("min_p", c_float),
+      ("prefix_tokens", c_uint32),
+      ("n_bos_ids", c_uint32),
+      ("bos_ids", POINTER(c_uint32)),
+      ("source_rows", c_uint32),
+      ("source_feature_width", c_uint32),
+      ("n_start_ids", c_uint32),
+      ("start_ids", POINTER(c_uint32)),
+  ]
+
+
+arn_model_info._initial_ = (
+    sizeof(arn_model_info), None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    None, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, None,
+)
+
+
+class arn_tensor_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("name", c_char_p),
+      ("dtype", c_char_p),
+      ("layout", c_char_p),
+      ("nr", c_uint32),
+      ("kr", c_uint32),
+      ("sr", c_uint32),
+      ("rows", c_uint32),
+      ("cols", c_uint32),
+      ("offset", c_uint64),
+      ("bytes", c_uint64),
+  ]
+
+
+arn_tensor_info._initial_ = (
+    sizeof(arn_tensor_info), None, None, None, 0, 0, 0, 0, 0, 0, 0,
+)
+
+
+class arn_session_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("backend", c_uint32),
+      ("kv_type", c_uint32),
+      ("context_tokens", c_uint32),
+      ("prefill_chunk", c_uint32),
+      ("n_threads", c_uint32),
+      ("kv_page_tokens", c_uint32),
+      ("all_logits", c_uint32),
+      ("max_sequences", c_uint32),
+      ("kv_tokens", c_uint32),
+      ("overflow", c_uint32),
+      ("pinned_tokens", c_uint32),
+      ("no_cache", c_uint32),
+      ("kv_file", c_char_p),
+      ("kv_value_type", c_uint32),
+      ("kv_residual", c_uint32),
+      ("kv_group_size", c_uint32),
+      ("source_rows", c_uint32),
+      ("n_prefill_threads", c_uint32),
+      ("device", c_char_p),
+  ]
+
+
+arn_session_options._initial_ = (
+    sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None,
+)
+
+
+class arn_memory_plan(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("weights_bytes", c_uint64),
+      ("constants_bytes", c_uint64),
+      ("repacked_bytes", c_uint64),
+      ("kv_bytes", c_uint64),
+      ("kv_bytes_per_token", c_uint64),
+      ("activations_bytes", c_uint64),
+      ("io_bytes", c_uint64),
+      ("total_bytes", c_uint64),
+      ("alignment", c_uint64),
+      ("context_tokens", c_uint32),
+      ("prefill_chunk", c_uint32),
+      ("n_threads", c_uint32),
+      ("kv_page_tokens", c_uint32),
+      ("max_sequences", c_uint32),
+      ("kv_tokens", c_uint32),
+      ("n_kv_groups", c_uint32),
+      ("n_prefill_threads", c_uint32),
+      ("n_performance_cpus", c_uint32),
+      ("keeps_to_performance_cpus", c_uint32),
+      ("device_bytes", c_uint64),
+  ]
+
+
+arn_memory_plan._initial_ = (
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+)
+
+
+class arn_kv_group_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_layers", c_uint32),
+      ("n_kv_heads", c_uint32),
+      ("head_dim", c_uint32),
+      ("window", c_uint32),
+      ("chunk", c_uint32),
+      ("page_tokens", c_uint32),
+      ("n_pages", c_uint32),
+      ("sequence_pages", c_uint32),
+      ("page_bytes", c_uint64),
+      ("offset", c_uint64),
+      ("n_sealed_pages", c_uint32),
+      ("sealed_page_bytes", c_uint64),
+      ("sealed_offset", c_uint64),
+      ("residual", c_uint32),
+      ("state_bytes", c_uint64),
+      ("is_source", c_uint32),
+  ]
+
+
+arn_kv_group_info._initial_ = (
+    sizeof(arn_kv_group_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+)
+
+
+class arn_sampling(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("temperature", c_float),
+      ("top_k", c_uint32),
+      ("top_p", c_float),
+      ("min_p", c_float),
+      ("seed", c_uint64),
+  ]
+
+
+arn_sampling._initial_ = (
+    sizeof(arn_sampling), 0.0, 0, 1.0, 0.0, 0,
+)
+
+
+class arn_kv_layer_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_kv_heads", c_uint32),
+      ("head_dim", c_uint32),
+      ("kv_layer", c_uint32),
+      ("first_position", c_uint32),
+  ]
+
+
+arn_kv_layer_info._initial_ = (
+    sizeof(arn_kv_layer_info), 0, 0, 0, 0,
+)
+
+
+class arn_restore_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("verify", c_uint32),
+  ]
+
+
+arn_restore_options._initial_ = (
+    sizeof(arn_restore_options), 0,
+)
+
+arn_token_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_size_t)
+
+
+class arn_stop_string(Structure):
+  _fields_ = [
+      ("text", c_char_p),
+      ("bytes", c_size_t),
+  ]
+
+
+class arn_generate_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("max_tokens", c_uint32),
+      ("ignore_eos", c_uint32),
+      ("stops", POINTER(arn_stop_string)),
+      ("n_stops", c_size_t),
+      ("extra_eos_ids", POINTER(c_int32)),
+      ("n_extra_eos_ids", c_size_t),
+      ("callback", arn_token_callback),
+      ("user", c_void_p),
+  ]
+
+
+arn_generate_options._initial_ = (
+    sizeof(arn_generate_options), 0, 0, None, 0, None, 0, arn_token_callback(0), None,
+)
+
+
+class arn_generate_result(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_tokens", c_uint32),
+      ("finish", c_uint32),
+  ]
+
+
+arn_generate_result._initial_ = (
+    sizeof(arn_generate_result), 0, 0,
+)
+
+
+class arn_beam_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("num_beams", c_uint32),
+      ("num_beam_groups", c_uint32),
+      ("diversity_penalty", c_float),
+      ("length_penalty", c_float),
+      ("early_stopping", c_uint32),
+      ("num_return_sequences", c_uint32),
+      ("max_tokens", c_uint32),
+      ("ignore_eos", c_uint32),
+      ("extra_eos_ids", POINTER(c_int32)),
+      ("n_extra_eos_ids", c_size_t),
+  ]
+
+
+arn_beam_options._initial_ = (
+    sizeof(arn_beam_options), 1, 1, 0.0, 1.0, 0, 1, 0, 0, None, 0,
+)
+
+
+class arn_beam_result(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("n_sequences", c_uint32),
+      ("n_steps", c_uint32),
+      ("kv_peak_bytes", c_uint64),
+  ]
+
+
+arn_beam_result._initial_ = (
+    sizeof(arn_beam_result), 0, 0, 0,
+)
+
+
+class arn_session_stats_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("prefill_tokens", c_uint64),
+      ("prefill_ns", c_uint64),
+      ("decode_tokens", c_uint64),
+      ("decode_ns", c_uint64),
+      ("create_ns", c_uint64),
+      ("weight_bytes_per_token", c_uint64),
+      ("kv_bytes_read_per_token", c_uint64),
+      ("kv_used_bytes", c_uint64),
+      ("constants_used_bytes", c_uint64),
+      ("activations_used_bytes", c_uint64),
+      ("io_used_bytes", c_uint64),
+      ("kv_capacity_bytes", c_uint64),
+  ]
+
+
+arn_session_stats_data._initial_ = (
+    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+)
+
+
+class arn_chat_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("arena_bytes", c_uint64),
+      ("max_steps", c_uint64),
+  ]
+
+
+arn_chat_options._initial_ = (
+    sizeof(arn_chat_options), 0, 0,
+)
+
+
+class arn_chat_time(Structure):
+  _fields_ = [
+      ("year", c_int32),
+      ("month", c_int32),
+      ("day", c_int32),
+      ("hour", c_int32),
+      ("minute", c_int32),
+      ("second", c_int32),
+      ("microsecond", c_uint32),
+  ]
+
+
+class arn_chat_input(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("messages", c_char_p),
+      ("messages_bytes", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("variables", c_char_p),
+      ("variables_bytes", c_size_t),
+      ("template_name", c_char_p),
+      ("now", POINTER(arn_chat_time)),
+      ("add_generation_prompt", c_uint32),
+  ]
+
+
+arn_chat_input._initial_ = (
+    sizeof(arn_chat_input), None, 0, None, 0, None, 0, None, None, 0,
+)
+
+
+# name: (result, arguments)
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "arn_status_name": (c_char_p, (c_uint32,)),
+    "arn_version": (c_uint32, ()),
+    "arn_model_open": (c_uint32, (c_char_p, POINTER(arn_model_options), c_char_p, c_size_t,
+        POINTER(c_void_p))),
+    "arn_model_open_fd": (c_uint32, (c_int, c_uint64, c_uint64, POINTER(arn_model_options),
+        c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_model_open_memory": (c_uint32, (c_void_p, c_uint64, POINTER(arn_model_options), c_char_p,
+        c_size_t, POINTER(c_void_p))),
+    "arn_model_open_reader": (c_uint32, (POINTER(arn_reader), POINTER(arn_model_options), c_char_p,
+        c_size_t, POINTER(c_void_p))),
+    "arn_model_close": (None, (c_void_p,)),
+    "arn_model_get_info": (c_uint32, (c_void_p, POINTER(arn_model_info))),
+    "arn_model_prefix": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_uint32))),
+    "arn_model_tensor_count": (c_uint32, (c_void_p,)),
+    "arn_model_get_tensor": (c_uint32, (c_void_p, c_uint32, POINTER(arn_tensor_info))),
+    "arn_tokenize_scratch_bytes": (c_size_t, (c_void_p, c_size_t)),
+    "arn_tokenize": (c_uint32, (c_void_p, c_char_p, c_size_t, c_uint32, c_void_p, c_size_t,
+        POINTER(c_int32), c_size_t, POINTER(c_size_t))),
+    "arn_detokenize": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, c_uint32, c_char_p,
+        c_size_t, POINTER(c_size_t))),
+    "arn_token_text": (c_uint32, (c_void_p, c_int32, POINTER(c_void_p), POINTER(c_size_t))),
+    "arn_session_plan": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
+        POINTER(arn_memory_plan))),
+    "arn_session_plan_group": (c_uint32, (c_void_p, POINTER(arn_session_options), c_uint32,
+        c_char_p, c_size_t, POINTER(arn_kv_group_info))),
+    "arn_session_create": (c_uint32, (c_void_p, POINTER(arn_session_options), c_void_p, c_uint64,
+        c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_session_destroy": (None, (c_void_p,)),
+    "arn_session_last_error": (c_char_p, (c_void_p,)),
+    "arn_session_encode_ids": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
+    "arn_session_encode_features": (c_uint32, (c_void_p, POINTER(c_float), c_uint32, c_uint32)),
+    "arn_session_prefill": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
+    "arn_session_prefill_logits": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
+        POINTER(c_void_p))),
+    "arn_session_logits": (c_uint32, (c_void_p, POINTER(c_void_p))),
+    "arn_model_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
+    "arn_session_set_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
+    "arn_session_decode": (c_uint32, (c_void_p, POINTER(c_int32))),
+    "arn_session_sample": (c_uint32, (c_void_p, POINTER(c_int32))),
+    "arn_session_length": (c_uint32, (c_void_p,)),
+    "arn_session_tokens": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_uint32))),
+    "arn_session_reset": (c_uint32, (c_void_p,)),
+    "arn_session_rewind": (c_uint32, (c_void_p, c_uint32)),
+    "arn_session_first_rewind_position": (c_uint32, (c_void_p,)),
+    "arn_session_follow": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(c_uint32))),
+    "arn_session_use_prefix": (c_uint32, (c_void_p,)),
+    "arn_session_trim": (c_uint32, (c_void_p, POINTER(c_uint64))),
+    "arn_session_select": (c_uint32, (c_void_p, c_uint32)),
+    "arn_session_selected": (c_uint32, (c_void_p,)),
+    "arn_session_fork": (c_uint32, (c_void_p, c_uint32, c_uint32)),
+    "arn_session_step": (c_uint32, (c_void_p, POINTER(c_uint32), POINTER(c_int32), c_size_t)),
+    "arn_session_decode_batch": (c_uint32, (c_void_p, POINTER(c_uint32), c_size_t,
+        POINTER(c_int32))),
+    "arn_session_kv_layer": (c_uint32, (c_void_p, c_uint32, POINTER(arn_kv_layer_info))),
+    "arn_session_read_kv": (c_uint32, (c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_float),
+        POINTER(c_float))),
+    "arn_session_save_bytes": (c_uint32, (c_void_p, POINTER(c_uint64))),
+    "arn_session_save_memory": (c_uint32, (c_void_p, c_void_p, c_uint64, POINTER(c_uint64))),
+    "arn_session_save": (c_uint32, (c_void_p, c_char_p)),
+    "arn_session_restore_memory": (c_uint32, (c_void_p, c_void_p, c_uint64,
+        POINTER(arn_restore_options))),
+    "arn_session_restore": (c_uint32, (c_void_p, c_char_p, POINTER(arn_restore_options))),
+    "arn_session_cancel": (None, (c_void_p,)),
+    "arn_session_generate": (c_uint32, (c_void_p, POINTER(arn_generate_options),
+        POINTER(arn_generate_result))),
+    "arn_session_beam_search": (c_uint32, (c_void_p, POINTER(arn_beam_options),
+        POINTER(arn_beam_result))),
+    "arn_session_beam": (c_uint32, (c_void_p, c_uint32, POINTER(c_int32), c_size_t,
+        POINTER(c_size_t), POINTER(c_float))),
+    "arn_session_stats": (c_uint32, (c_void_p, POINTER(arn_session_stats_data))),
+    "arn_session_reset_stats": (c_uint32, (c_void_p,)),
+    "arn_program_dump": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
+        POINTER(c_size_t))),
+    "arn_chat_create": (c_uint32, (c_void_p, POINTER(arn_chat_options), c_void_p, c_uint64,
+        c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_chat_destroy": (None, (c_void_p,)),
+    "arn_chat_render": (c_uint32, (c_void_p, POINTER(arn_chat_input), c_char_p, c_size_t,
+        POINTER(c_size_t))),
+    "arn_chat_last_error": (c_char_p, (c_void_p,)),
+}

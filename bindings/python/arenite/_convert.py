@@ -1,0 +1,51 @@
+"""Between the dataclasses of options.py and the structs of the C API."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any, TypeVar
+
+from . import options
+
+_T = TypeVar("_T")
+
+# What a number of C can be, by its type.
+_RANGES: dict[Any, tuple[int, int]] = {
+    ctypes.c_uint32: (0, 2**32 - 1), ctypes.c_uint64: (0, 2**64 - 1),
+    ctypes.c_int32: (-2**31, 2**31 - 1), ctypes.c_int64: (-2**63, 2**63 - 1),
+}
+
+
+def from_struct(cls: type[_T], struct: Any) -> _T:
+  """A dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple."""
+  values: dict[str, Any] = {}
+  for field in dataclasses.fields(cls):
+    value, kind = getattr(struct, field.name), str(field.type)
+    if kind == "tuple[int, ...]":
+      value = tuple(value[:getattr(struct, "n_" + field.name)])
+    elif kind == "str":
+      value = (value or b"").decode("utf-8", "replace")
+    elif kind == "bool":
+      value = bool(value)
+    elif kind not in ("int", "float"):
+      value = getattr(options, kind)(value)  # an enum
+    values[field.name] = value
+  return cls(**values)
+
+
+def to_struct(struct: Any, given: Any) -> Any:
+  """Sets a struct's fields to those of the dataclass."""
+  types = dict(struct._fields_)
+  for field in dataclasses.fields(given):
+    value = getattr(given, field.name)
+    if isinstance(value, tuple):
+      continue  # a pointer and a count: the caller's work, who keeps the memory
+    if isinstance(value, str):
+      value = value.encode()
+    if types[field.name] in _RANGES:
+      least, most = _RANGES[types[field.name]]
+      if not least <= value <= most:
+        raise ValueError(f"{field.name} is {value}, expected {least} to {most}")
+    setattr(struct, field.name, value)
+  return struct

@@ -1,0 +1,276 @@
+"""Options and results. Written by tools/c_api/generate.py from arenite.h: do not edit it.
+
+What each field means is said in arenite.h. Zeros of options are the library's defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Optional
+
+from . import _abi
+
+
+class Status(enum.IntEnum):
+  """ARN_..."""
+
+  OK = _abi.ARN_OK
+  INTERNAL = _abi.ARN_INTERNAL
+  BAD_STATE = _abi.ARN_BAD_STATE
+  CANCELLED = _abi.ARN_CANCELLED
+  BAD_ARGUMENT = _abi.ARN_BAD_ARGUMENT
+  UNSUPPORTED = _abi.ARN_UNSUPPORTED
+  BAD_TOKEN = _abi.ARN_BAD_TOKEN
+  BUFFER_TOO_SMALL = _abi.ARN_BUFFER_TOO_SMALL
+  TEMPLATE_ERROR = _abi.ARN_TEMPLATE_ERROR
+  CONTEXT_FULL = _abi.ARN_CONTEXT_FULL
+  OUT_OF_MEMORY = _abi.ARN_OUT_OF_MEMORY
+  NOT_FOUND = _abi.ARN_NOT_FOUND
+  IO = _abi.ARN_IO
+  DISK_FULL = _abi.ARN_DISK_FULL
+  BAD_BUNDLE = _abi.ARN_BAD_BUNDLE
+  BUNDLE_VERSION = _abi.ARN_BUNDLE_VERSION
+  BUNDLE_TRUNCATED = _abi.ARN_BUNDLE_TRUNCATED
+  HASH_MISMATCH = _abi.ARN_HASH_MISMATCH
+  BAD_SAVE = _abi.ARN_BAD_SAVE
+  SAVE_MISMATCH = _abi.ARN_SAVE_MISMATCH
+  BAD_SIGNATURE = _abi.ARN_BAD_SIGNATURE
+  DEVICE = _abi.ARN_DEVICE
+  DEVICE_LOST = _abi.ARN_DEVICE_LOST
+
+
+class Hashes(enum.IntEnum):
+  """ARN_HASHES_..."""
+
+  INDEX = _abi.ARN_HASHES_INDEX
+  ALL = _abi.ARN_HASHES_ALL
+  ON_USE = _abi.ARN_HASHES_ON_USE
+
+
+class KvType(enum.IntEnum):
+  """ARN_KV_..."""
+
+  F32 = _abi.ARN_KV_F32
+  F16 = _abi.ARN_KV_F16
+  INT8 = _abi.ARN_KV_INT8
+  INT4 = _abi.ARN_KV_INT4
+  INT2 = _abi.ARN_KV_INT2
+  AS_KEYS = _abi.ARN_KV_AS_KEYS
+
+
+class Overflow(enum.IntEnum):
+  """ARN_OVERFLOW_..."""
+
+  STOP = _abi.ARN_OVERFLOW_STOP
+  ERROR = _abi.ARN_OVERFLOW_ERROR
+  SHIFT = _abi.ARN_OVERFLOW_SHIFT
+
+
+class Backend(enum.IntEnum):
+  """ARN_BACKEND_..."""
+
+  CPU = _abi.ARN_BACKEND_CPU
+  REFERENCE = _abi.ARN_BACKEND_REFERENCE
+  VULKAN = _abi.ARN_BACKEND_VULKAN
+
+
+class Verify(enum.IntEnum):
+  """ARN_VERIFY_..."""
+
+  DEFAULT = _abi.ARN_VERIFY_DEFAULT
+  ALL = _abi.ARN_VERIFY_ALL
+  TABLES = _abi.ARN_VERIFY_TABLES
+
+
+class Finish(enum.IntEnum):
+  """ARN_FINISH_..."""
+
+  NONE = _abi.ARN_FINISH_NONE
+  EOS = _abi.ARN_FINISH_EOS
+  STOP = _abi.ARN_FINISH_STOP
+  LENGTH = _abi.ARN_FINISH_LENGTH
+  CONTEXT = _abi.ARN_FINISH_CONTEXT
+  CALLBACK = _abi.ARN_FINISH_CALLBACK
+  CANCELLED = _abi.ARN_FINISH_CANCELLED
+
+
+class EarlyStopping(enum.IntEnum):
+  """ARN_EARLY_STOPPING_..."""
+
+  FALSE = _abi.ARN_EARLY_STOPPING_FALSE
+  TRUE = _abi.ARN_EARLY_STOPPING_TRUE
+  NEVER = _abi.ARN_EARLY_STOPPING_NEVER
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelInfo:
+  """What is in a bundle. arn_model_info."""
+
+  architecture: str
+  source_name: str
+  producer: str
+  target: str
+  chat_template: str
+  has_weights: bool
+  has_tokenizer: bool
+  n_layers: int
+  hidden: int
+  vocab: int
+  max_context: int
+  n_parameters: int
+  file_bytes: int
+  weight_bytes: int
+  bos_id: int
+  pad_id: int
+  eos_ids: tuple[int, ...]
+  do_sample: bool
+  temperature: float
+  top_k: int
+  top_p: float
+  min_p: float
+  prefix_tokens: int
+  bos_ids: tuple[int, ...]
+  source_rows: int
+  source_feature_width: int
+  start_ids: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionOptions:
+  """How a session is to be. Zeros are defaults. arn_session_options."""
+
+  backend: Backend = Backend.CPU
+  kv_type: KvType = KvType.INT8
+  context_tokens: int = 0
+  prefill_chunk: int = 0
+  n_threads: int = 0
+  kv_page_tokens: int = 0
+  all_logits: bool = False
+  max_sequences: int = 0
+  kv_tokens: int = 0
+  overflow: Overflow = Overflow.STOP
+  pinned_tokens: int = 0
+  no_cache: bool = False
+  kv_file: Optional[str] = None
+  kv_value_type: KvType = KvType.AS_KEYS
+  kv_residual: int = 0
+  kv_group_size: int = 0
+  source_rows: int = 0
+  n_prefill_threads: int = 0
+  device: Optional[str] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryPlan:
+  """The bytes that a session takes, by region. arn_memory_plan."""
+
+  weights_bytes: int
+  constants_bytes: int
+  repacked_bytes: int
+  kv_bytes: int
+  kv_bytes_per_token: int
+  activations_bytes: int
+  io_bytes: int
+  total_bytes: int
+  alignment: int
+  context_tokens: int
+  prefill_chunk: int
+  n_threads: int
+  kv_page_tokens: int
+  max_sequences: int
+  kv_tokens: int
+  n_kv_groups: int
+  n_prefill_threads: int
+  n_performance_cpus: int
+  keeps_to_performance_cpus: bool
+  device_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class KvGroup:
+  """A group of layers that share a pool of KV pages. arn_kv_group_info."""
+
+  n_layers: int
+  n_kv_heads: int
+  head_dim: int
+  window: int
+  chunk: int
+  page_tokens: int
+  n_pages: int
+  sequence_pages: int
+  page_bytes: int
+  offset: int
+  n_sealed_pages: int
+  sealed_page_bytes: int
+  sealed_offset: int
+  residual: int
+  state_bytes: int
+  is_source: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+  """How tokens are chosen. A new one is greedy. arn_sampling."""
+
+  temperature: float = 0.0
+  top_k: int = 0
+  top_p: float = 1.0
+  min_p: float = 0.0
+  seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerateResult:
+  """What a generation came to. arn_generate_result."""
+
+  n_tokens: int
+  finish: Finish
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamOptions:
+  """How beams are searched. arn_beam_options."""
+
+  num_beams: int = 1
+  num_beam_groups: int = 1
+  diversity_penalty: float = 0.0
+  length_penalty: float = 1.0
+  early_stopping: EarlyStopping = EarlyStopping.FALSE
+  num_return_sequences: int = 1
+  max_tokens: int = 0
+  ignore_eos: bool = False
+  extra_eos_ids: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+  """Counters of a session. arn_session_stats_data."""
+
+  prefill_tokens: int
+  prefill_ns: int
+  decode_tokens: int
+  decode_ns: int
+  create_ns: int
+  weight_bytes_per_token: int
+  kv_bytes_read_per_token: int
+  kv_used_bytes: int
+  constants_used_bytes: int
+  activations_used_bytes: int
+  io_used_bytes: int
+  kv_capacity_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Beam:
+  """A sequence that a beam search found: its new tokens and its score."""
+
+  ids: list[int]
+  score: float
+
+
+__all__ = [
+    "Backend", "Beam", "BeamOptions", "EarlyStopping", "Finish", "GenerateResult", "Hashes",
+    "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling", "SessionOptions",
+    "Stats", "Status", "Verify"
+]

@@ -1,0 +1,285 @@
+"""Sessions, which run a model."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import ctypes
+import os
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Optional, Union
+
+from . import _abi
+from ._convert import from_struct, to_struct
+from ._handle import Handle
+from .errors import ErrorText, Status, failure
+from .generation import Generation
+from .model import Model, Path, id_array, session_struct
+from .options import Beam, BeamOptions, Sampling, SessionOptions, Stats, Verify
+
+Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of one
+
+
+class Session:
+  """A session: KV cache, sampling, and the calls that run the model.
+
+  In one call at a time, whatever thread makes it: a second one raises BadState. cancel() and
+  close() may be called from any thread at any time.
+  """
+
+  def __init__(self, model: Model, options: Optional[SessionOptions] = None) -> None:
+    self.model = model
+    self._library = model._library
+    self._model = model._handle
+    self._vocab = model.info.vocab
+    self._generation: Optional[weakref.ref[Generation]] = None
+    struct, pointer, error = session_struct(options), ctypes.c_void_p(), ErrorText()
+    parent = self._model.acquire()
+    try:
+      error.check(self._library.arn_session_create(
+          parent, ctypes.byref(struct), None, 0, error.buffer, error.size, ctypes.byref(pointer)))
+    except BaseException:
+      self._model.release()
+      raise
+    self._handle = Handle("session", pointer, self._destroy, shared=False)
+
+  def _destroy(self, session: int) -> None:
+    self._library.arn_session_destroy(session)
+    self._model.release()
+
+  def close(self) -> None:
+    """Ends what runs, and the session; its memory goes back to the system."""
+    generation = self._generation() if self._generation is not None else None
+    if generation is not None:
+      generation.close()
+    self._handle.close(interrupt=self._library.arn_session_cancel)
+
+  def cancel(self) -> None:
+    """Ends the call that runs on another thread, within one layer's time: it raises Cancelled.
+    Without one the next call that runs the model ends so."""
+    self._handle.signal(self._library.arn_session_cancel)
+
+  def __enter__(self) -> Session:
+    return self
+
+  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+               trace: Optional[TracebackType]) -> None:
+    self.close()
+
+  def __del__(self) -> None:
+    if hasattr(self, "_handle"):
+      self.close()
+
+  def _check(self, session: int, status: int) -> None:
+    if status != Status.OK:
+      text = self._library.arn_session_last_error(session).decode("utf-8", "replace")
+      raise failure(status, text or self._library.arn_status_name(status).decode())
+
+  def _call(self, name: str, *arguments: Any) -> None:
+    with self._handle.use() as session:
+      self._check(session, getattr(self._library, name)(session, *arguments))
+
+  def _number(self, name: str) -> int:
+    with self._handle.use() as session:
+      return int(getattr(self._library, name)(session))
+
+  def _ids(self, tokens: Tokens) -> Any:
+    return id_array(self.model.tokenize(tokens) if isinstance(tokens, str) else tokens)
+
+  @contextlib.contextmanager
+  def _logits(self, name: str, *arguments: Any) -> Iterator[Any]:
+    pointer = ctypes.c_void_p()
+    with self._handle.use() as session:
+      self._check(session, getattr(self._library, name)(session, *arguments,
+                                                        ctypes.byref(pointer)))
+      yield pointer
+
+  # ---- tokens
+
+  def prefill(self, tokens: Tokens) -> None:
+    """Appends tokens to the sequence and runs them."""
+    ids = self._ids(tokens)
+    self._call("arn_session_prefill", ids, len(ids))
+
+  def follow(self, tokens: Tokens) -> int:
+    """Makes the sequence hold exactly these tokens and computes only what is not there: how a
+    conversation goes on. Returns how many did not have to be computed."""
+    ids, kept = self._ids(tokens), ctypes.c_uint32()
+    self._call("arn_session_follow", ids, len(ids), ctypes.byref(kept))
+    return kept.value
+
+  def use_prefix(self) -> None:
+    """Starts the sequence after the beginning that came computed with the bundle."""
+    self._call("arn_session_use_prefix")
+
+  def encode(self, tokens: Tokens) -> None:
+    """The source of the sequence, of models that have one."""
+    ids = self._ids(tokens)
+    self._call("arn_session_encode_ids", ids, len(ids))
+
+  def encode_features(self, features: Sequence[float], n_frames: int, width: int) -> None:
+    """A source of features: n_frames * width numbers, frame by frame."""
+    if len(features) != n_frames * width:
+      raise ValueError(f"{len(features)} features are not {n_frames} frames of {width}")
+    values = (ctypes.c_float * len(features))(*features)
+    self._call("arn_session_encode_features", values, n_frames, width)
+
+  def decode(self) -> int:
+    """Chooses the next token, appends it and runs it."""
+    token = ctypes.c_int32()
+    self._call("arn_session_decode", ctypes.byref(token))
+    return token.value
+
+  def sample(self) -> int:
+    """Chooses the next token without running anything."""
+    token = ctypes.c_int32()
+    self._call("arn_session_sample", ctypes.byref(token))
+    return token.value
+
+  def logits(self) -> array.array[float]:
+    """A copy of the logits after the last token, one for each of the vocabulary."""
+    with self._logits("arn_session_logits") as pointer:
+      return array.array("f", ctypes.string_at(pointer, 4 * self._vocab))
+
+  def prefill_logits(self, tokens: Tokens) -> array.array[float]:
+    """prefill() of at most one chunk; returns the logits after each token, one row each. Needs
+    all_logits."""
+    ids = self._ids(tokens)
+    with self._logits("arn_session_prefill_logits", ids, len(ids)) as pointer:
+      return array.array("f", ctypes.string_at(pointer, 4 * self._vocab * len(ids)))
+
+  @property
+  def tokens(self) -> list[int]:
+    """The tokens of the sequence."""
+    ids, count = ctypes.c_void_p(), ctypes.c_uint32()
+    with self._handle.use() as session:
+      self._check(session, self._library.arn_session_tokens(session, ctypes.byref(ids),
+                                                            ctypes.byref(count)))
+      if count.value == 0:
+        return []
+      return list(ctypes.cast(ids, ctypes.POINTER(ctypes.c_int32))[:count.value])
+
+  def __len__(self) -> int:
+    return self._number("arn_session_length")
+
+  def __bool__(self) -> bool:
+    return True  # an empty sequence is a session still
+
+  def reset(self) -> None:
+    """Forgets the sequence."""
+    self._call("arn_session_reset")
+
+  def rewind(self, position: int) -> None:
+    """Forgets the tokens from `position` on."""
+    self._call("arn_session_rewind", position)
+
+  @property
+  def first_rewind_position(self) -> int:
+    return self._number("arn_session_first_rewind_position")
+
+  def trim(self) -> int:
+    """Gives the memory of unused KV pages back to the system; returns the bytes."""
+    count = ctypes.c_uint64()
+    self._call("arn_session_trim", ctypes.byref(count))
+    return count.value
+
+  # ---- text
+
+  def set_sampling(self, sampling: Sampling) -> None:
+    """How tokens are chosen from now on. A new session is greedy; model.sampling is how the
+    checkpoint wants it."""
+    struct = to_struct(_abi.arn_sampling(), sampling)
+    self._call("arn_session_set_sampling", ctypes.byref(struct))
+
+  def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
+               stops: Sequence[str] = (), ignore_eos: bool = False,
+               extra_eos_ids: Sequence[int] = ()) -> Generation:
+    """Prefills `prompt`, if it is given, and returns the text that follows, piece by piece."""
+    if prompt is not None:
+      self.prefill(prompt)
+    generation = Generation(self._library, self._handle, max_tokens=max_tokens, stops=stops,
+                            ignore_eos=ignore_eos, extra_eos_ids=extra_eos_ids)
+    self._generation = weakref.ref(generation)
+    return generation
+
+  def beam_search(self, options: BeamOptions) -> list[Beam]:
+    """Searches on from the selected sequence; all sequences that take part are empty afterwards."""
+    struct, result = to_struct(_abi.arn_beam_options(), options), _abi.arn_beam_result()
+    eos = id_array(options.extra_eos_ids)
+    struct.extra_eos_ids, struct.n_extra_eos_ids = eos, len(eos)
+    self._call("arn_session_beam_search", ctypes.byref(struct), ctypes.byref(result))
+    found, count, score = [], ctypes.c_size_t(), ctypes.c_float()
+    ids = (ctypes.c_int32 * (result.n_steps + 1))()
+    for index in range(result.n_sequences):
+      self._call("arn_session_beam", index, ids, len(ids), ctypes.byref(count),
+                 ctypes.byref(score))
+      found.append(Beam(ids[:count.value], score.value))
+    return found
+
+  # ---- several sequences
+
+  def select(self, sequence: int) -> None:
+    """All other calls mean this sequence from now on."""
+    self._call("arn_session_select", sequence)
+
+  @property
+  def selected(self) -> int:
+    return self._number("arn_session_selected")
+
+  def fork(self, source: int, target: int) -> None:
+    """Makes the empty sequence `target` a copy of `source`, which shares its pages."""
+    self._call("arn_session_fork", source, target)
+
+  def step(self, tokens: Sequence[tuple[int, int]]) -> None:
+    """Appends to each sequence its token, given as (sequence, token), all in one run."""
+    sequences = (ctypes.c_uint32 * len(tokens))(*(sequence for sequence, _ in tokens))
+    ids = id_array(token for _, token in tokens)
+    self._call("arn_session_step", sequences, ids, len(ids))
+
+  def decode_batch(self, sequences: Sequence[int]) -> list[int]:
+    """Chooses, appends and runs a token for each of these sequences, all in one run."""
+    given = (ctypes.c_uint32 * len(sequences))(*sequences)
+    ids = (ctypes.c_int32 * len(sequences))()
+    self._call("arn_session_decode_batch", given, len(sequences), ids)
+    return ids[:]
+
+  # ---- saving
+
+  def save(self, path: Path) -> None:
+    """Saves all sequences to a file, which is replaced when the new one is whole."""
+    self._call("arn_session_save", os.fsencode(path))
+
+  def save_bytes(self) -> bytes:
+    """Saves all sequences to memory."""
+    size = ctypes.c_uint64()
+    self._call("arn_session_save_bytes", ctypes.byref(size))
+    memory = ctypes.create_string_buffer(max(1, size.value))
+    self._call("arn_session_save_memory", memory, size.value, ctypes.byref(size))
+    return memory.raw[:size.value]
+
+  def restore(self, path: Path, *, verify: Verify = Verify.DEFAULT) -> None:
+    """Replaces all sequences by saved ones; a file that does not fit changes nothing."""
+    options = _abi.arn_restore_options()
+    options.verify = verify
+    self._call("arn_session_restore", os.fsencode(path), ctypes.byref(options))
+
+  def restore_bytes(self, data: bytes, *, verify: Verify = Verify.DEFAULT) -> None:
+    """The same from what save_bytes() returned."""
+    options = _abi.arn_restore_options()
+    options.verify = verify
+    self._call("arn_session_restore_memory", ctypes.c_char_p(data), len(data),
+               ctypes.byref(options))
+
+  # ---- counters
+
+  @property
+  def stats(self) -> Stats:
+    struct = _abi.arn_session_stats_data()
+    self._call("arn_session_stats", ctypes.byref(struct))
+    return from_struct(Stats, struct)
+
+  def reset_stats(self) -> None:
+    """Sets the token and time counters to zero."""
+    self._call("arn_session_reset_stats")

@@ -1,0 +1,101 @@
+"""The ctypes structures against what the C compiler makes of arenite.h, and the dataclasses and
+enums of the package against both: nothing of the C API is missing, and nothing is elsewhere.
+"""
+
+import ctypes
+import dataclasses
+import enum
+import json
+import sys
+import unittest
+
+import support
+
+rest = support.parse_arguments()
+sys.path.insert(0, str(support.options.source / "tools/c_api"))
+
+import headers  # noqa: E402
+import arenite  # noqa: E402
+from arenite import _abi  # noqa: E402
+
+# Dataclass: its struct, and the fields that it has not: counts and pointers that became tuples.
+DATACLASSES = {
+    arenite.SessionOptions: ("arn_session_options", set()),
+    arenite.Sampling: ("arn_sampling", set()),
+    arenite.GenerateResult: ("arn_generate_result", set()),
+    arenite.BeamOptions: ("arn_beam_options", {"n_extra_eos_ids"}),
+    arenite.ModelInfo: (
+        "arn_model_info", {"n_eos_ids", "n_bos_ids", "n_start_ids", "chat_template_bytes"}),
+    arenite.KvGroup: ("arn_kv_group_info", set()),
+    arenite.MemoryPlan: ("arn_memory_plan", set()),
+    arenite.Stats: ("arn_session_stats_data", set()),
+}
+ENUMS = {
+    arenite.Status: "ARN_", arenite.KvType: "ARN_KV_", arenite.Overflow: "ARN_OVERFLOW_",
+    arenite.Backend: "ARN_BACKEND_", arenite.Verify: "ARN_VERIFY_", arenite.Finish: "ARN_FINISH_",
+    arenite.EarlyStopping: "ARN_EARLY_STOPPING_", arenite.Hashes: "ARN_HASHES_",
+}
+
+
+class AbiTest(unittest.TestCase):
+  @classmethod
+  def setUpClass(cls):
+    cls.c = json.loads(support.run(support.options.layout))
+    for part in cls.c.values():
+      part.pop("")  # the end of the list
+
+  def test_structures_lie_as_in_c(self):
+    self.assertGreater(len(self.c["structs"]), 15)
+    for name, layout in self.c["structs"].items():
+      with self.subTest(name):
+        struct = getattr(_abi, name)
+        seen = {"": [0, ctypes.sizeof(struct)]}
+        for field, _ in struct._fields_:
+          seen[field] = [getattr(struct, field).offset, getattr(struct, field).size]
+        self.assertEqual(layout, seen)
+
+  def test_initial_bytes_are_those_of_the_macros(self):
+    self.assertGreater(len(self.c["initial"]), 12)
+    for name, expected in self.c["initial"].items():
+      with self.subTest(name):
+        self.assertEqual(expected, bytes(getattr(_abi, name)()).hex())
+
+  def test_constants_have_the_values_of_c(self):
+    self.assertGreater(len(self.c["constants"]), 40)
+    for name, value in self.c["constants"].items():
+      self.assertEqual(value, getattr(_abi, name), name)
+
+  def test_every_function_is_declared_with_all_its_parameters(self):
+    functions = {d.name: d for d in headers.declarations() if d.kind == "function"}
+    self.assertEqual(set(functions), set(_abi.FUNCTIONS))
+    for name, declaration in functions.items():
+      result, arguments = _abi.FUNCTIONS[name]
+      self.assertEqual(len(declaration.variables), len(arguments), name)
+      self.assertEqual(declaration.returns == "void", result is None, name)
+
+  def test_dataclasses_have_every_field(self):
+    for cls, (struct, without) in DATACLASSES.items():
+      with self.subTest(struct):
+        expected = set(self.c["structs"][struct]) - {"", "struct_size"} - without
+        self.assertEqual(expected, {field.name for field in dataclasses.fields(cls)})
+
+  def test_dataclasses_begin_as_the_macros_do(self):
+    for cls in (arenite.SessionOptions, arenite.Sampling, arenite.BeamOptions):
+      options, struct = cls(), getattr(_abi, DATACLASSES[cls][0])()
+      for field in dataclasses.fields(cls):
+        if field.name != "extra_eos_ids":
+          self.assertEqual(getattr(struct, field.name), getattr(options, field.name), field.name)
+
+  def test_enums_have_every_name(self):
+    statuses = next(d.values for d in headers.declarations(["status.h"]) if d.kind == "enum")
+    for cls, prefix in ENUMS.items():
+      with self.subTest(cls.__name__):
+        assert issubclass(cls, enum.IntEnum)
+        names = statuses if cls is arenite.Status else {
+            name: value for name, value in self.c["constants"].items() if name.startswith(prefix)}
+        self.assertEqual({name[len(prefix):]: value for name, value in names.items()},
+                         {item.name: item.value for item in cls})
+
+
+if __name__ == "__main__":
+  support.main(rest)

@@ -1,0 +1,342 @@
+"""The package on the demo model: text, tokens, chats, sequences, saving, and what is refused."""
+
+import json
+import os
+import threading
+import unittest
+
+import support
+
+rest = support.parse_arguments()
+
+import arenite  # noqa: E402
+
+EXACT = arenite.SessionOptions(kv_type=arenite.KvType.F32)
+PROMPT = "Once upon a time"
+
+
+class BindingTest(unittest.TestCase):
+  @classmethod
+  def setUpClass(cls):
+    cls.folder = support.temporary_folder()
+    cls.bundle = support.convert(cls.folder)
+    cls.expected = json.loads(
+        (support.options.source / "models/fable/expected.json").read_text())["prompts"]
+
+  def setUp(self):
+    self.model = arenite.Model(self.bundle)
+    self.addCleanup(self.model.close)
+
+  def session(self, **options):
+    made = self.model.session(arenite.SessionOptions(
+        **{"kv_type": arenite.KvType.F32, **options}))
+    self.addCleanup(made.close)
+    return made
+
+  def endless(self):
+    """A generation that does not end by itself, with its session."""
+    session = self.session(context_tokens=64, kv_page_tokens=8, overflow=arenite.Overflow.SHIFT)
+    return session, session.generate(PROMPT, ignore_eos=True)
+
+  # ---- text
+
+  def test_tells_the_expected_stories(self):
+    for prompt in self.expected:
+      with self.subTest(prompt["input"]), self.session() as session:
+        n = len(prompt["greedy_ids"])
+        generation = session.generate(prompt["ids_used"], max_tokens=n)
+        pieces = list(generation)
+        self.assertEqual(prompt["greedy_text"], "".join(pieces))
+        stops = prompt["greedy_stops_after"]
+        ids = prompt["greedy_ids"] if stops is None else prompt["greedy_ids"][:stops - 1]
+        self.assertEqual(ids, [p.token for p in pieces if p.token is not None])
+        self.assertEqual(prompt["ids_used"] + ids, session.tokens)
+        finish = arenite.Finish.LENGTH if stops is None else arenite.Finish.EOS
+        self.assertEqual(arenite.GenerateResult(len(ids), finish), generation.result)
+
+  def test_tells_the_story_of_the_command(self):
+    told = support.run(support.options.bin / "arenite", "run", self.bundle, "--prompt", PROMPT,
+                       "--max-tokens", "256", "--context", "512")
+    with self.model.session(arenite.SessionOptions(context_tokens=512)) as session:
+      session.set_sampling(self.model.sampling)
+      self.assertEqual(told.strip(), session.generate(PROMPT, max_tokens=256).text().strip())
+
+  def test_pieces_are_whole_characters(self):
+    session = self.session()
+    session.set_sampling(arenite.Sampling(temperature=50.0, seed=3))  # bytes in any order
+    pieces = list(session.generate(PROMPT, max_tokens=300, ignore_eos=True))
+    self.assertIn("\N{REPLACEMENT CHARACTER}", "".join(pieces))
+    for piece in pieces:
+      self.assertEqual(str(piece), piece.data.decode("utf-8", "strict"))
+
+  def test_sampling_is_a_matter_of_the_seed(self):
+    told = []
+    for seed in (1, 1, 2):
+      with self.session() as session:
+        session.set_sampling(arenite.Sampling(temperature=1.0, top_k=50, seed=seed))
+        told.append(session.generate(PROMPT, max_tokens=40).text())
+    self.assertEqual(told[0], told[1])
+    self.assertNotEqual(told[0], told[2])
+
+  def test_stop_string_ends_and_is_not_shown(self):
+    session = self.session()
+    whole = session.generate(PROMPT, max_tokens=60).text()
+    stop = whole.split()[4]
+    session.reset()
+    generation = session.generate(PROMPT, max_tokens=60, stops=["\u00e9t\u00e9", stop])
+    self.assertEqual(whole[:whole.index(stop)], generation.text())
+    self.assertEqual(arenite.Finish.STOP, generation.finish)
+
+  def test_extra_end_token_ends(self):
+    session = self.session()
+    third = [p.token for p in session.generate(PROMPT, max_tokens=3)][2]
+    session.reset()
+    generation = session.generate(PROMPT, max_tokens=60, extra_eos_ids=[third])
+    self.assertEqual(2, len(list(generation)))
+    self.assertEqual(arenite.Finish.EOS, generation.finish)
+
+  def test_closed_generation_leaves_a_session_to_go_on_with(self):
+    session, generation = self.endless()
+    first = [next(generation) for _ in range(5)]
+    with self.assertRaisesRegex(arenite.BadState, "in another call"):
+      session.reset()
+    result = generation.close()
+    self.assertEqual(arenite.Finish.CALLBACK, result.finish)
+    self.assertGreaterEqual(result.n_tokens, 5)
+    self.assertEqual([], list(generation))
+    session.reset()
+    again = session.generate(PROMPT, ignore_eos=True, max_tokens=5)
+    self.assertEqual(first, list(again))
+
+  def test_dropped_generation_ends(self):
+    session, generation = self.endless()
+    for _ in generation:
+      break
+    del generation
+    session.reset()
+    self.assertEqual(0, len(session))
+
+  def test_cancel_from_another_thread_raises(self):
+    session, generation = self.endless()
+    next(generation)
+    threading.Timer(0.05, session.cancel).start()
+    with self.assertRaises(arenite.Cancelled) as caught:
+      for _ in generation:
+        pass
+    self.assertEqual(arenite.Status.CANCELLED, caught.exception.status)
+    self.assertEqual(arenite.Finish.CANCELLED, generation.finish)
+    session.reset()
+    self.assertEqual(5, len(list(session.generate(PROMPT, max_tokens=5))))
+
+  def test_cancel_before_a_prefill_ends_it(self):
+    session = self.session()
+    session.cancel()
+    with self.assertRaisesRegex(arenite.Cancelled, "cancelled after"):
+      session.prefill(PROMPT)
+    session.prefill(PROMPT)
+
+  def test_close_ends_what_runs_on_another_thread(self):
+    session, generation = self.endless()
+    reader = threading.Thread(target=lambda: list(generation))
+    reader.start()
+    session.close()
+    reader.join(20)
+    self.assertFalse(reader.is_alive())
+    session.cancel()  # of a closed session: nothing
+    with self.assertRaisesRegex(arenite.BadState, "closed"):
+      session.reset()
+
+  # ---- models
+
+  def test_model_closed_before_its_session(self):
+    session = self.session()
+    self.model.close()
+    with self.assertRaisesRegex(arenite.BadState, "closed"):
+      self.model.session()
+    session.prefill([805, 402])
+    self.assertEqual(2, len(session))
+
+  def test_bundle_inside_another_file(self):
+    whole = self.folder / "inside.bin"
+    data = self.bundle.read_bytes()
+    whole.write_bytes(b"x" * 16384 + data + b"y" * 100)
+    fd = os.open(whole, os.O_RDONLY)
+    try:
+      model = arenite.Model.from_fd(fd, 16384, len(data), verify=arenite.Hashes.ALL)
+    finally:
+      os.close(fd)
+    with model, model.session(EXACT) as session:
+      self.assertEqual(self.expected[0]["greedy_ids"][:8], [
+          p.token for p in session.generate(self.expected[0]["ids_used"], max_tokens=8)])
+
+  def test_bundle_in_memory(self):
+    with arenite.Model.from_bytes(self.bundle.read_bytes()) as model:
+      self.assertEqual(self.model.info, model.info)
+      with model.session(EXACT) as session:
+        self.assertTrue(session.generate(PROMPT, max_tokens=8).text())
+
+  def test_bundle_from_a_function(self):
+    hidden = bytes(byte ^ 0x5A for byte in self.bundle.read_bytes())
+
+    def read(offset, n):
+      return bytes(byte ^ 0x5A for byte in hidden[offset:offset + n])
+
+    with arenite.Model.from_reader(read, len(hidden)) as model:
+      self.assertEqual(self.model.info.n_parameters, model.info.n_parameters)
+    with self.assertRaisesRegex(ValueError, "returned 0 bytes"):
+      arenite.Model.from_reader(lambda offset, n: b"", len(hidden))
+
+    def broken(offset, n):
+      raise KeyError("mine")
+
+    with self.assertRaisesRegex(KeyError, "mine"):
+      arenite.Model.from_reader(broken, len(hidden))
+
+  def test_signature_is_asked_for(self):
+    with self.assertRaises(arenite.BadBundle) as caught:
+      arenite.Model(self.bundle, public_key=bytes(range(32)))
+    self.assertEqual(arenite.Status.BAD_SIGNATURE, caught.exception.status)
+    with self.assertRaisesRegex(ValueError, "31 bytes"):
+      arenite.Model(self.bundle, public_key=bytes(31))
+
+  def test_info(self):
+    info = self.model.info
+    self.assertEqual((6, 192, 1024, 512), (info.n_layers, info.hidden, info.vocab,
+                                           info.max_context))
+    self.assertEqual({1021, 1023}, set(info.eos_ids))
+    self.assertEqual(self.bundle.stat().st_size, info.file_bytes)
+    self.assertTrue(info.has_tokenizer)
+    self.assertIn("<|im_start|>", info.chat_template)
+    self.assertEqual(40, self.model.sampling.top_k)
+    self.assertEqual([], self.model.prefix)
+
+  def test_tokenizer(self):
+    for prompt in self.expected:
+      self.assertEqual(prompt["ids_used"], self.model.tokenize(prompt["text"]))
+      self.assertEqual(prompt["text"], self.model.detokenize(prompt["ids_used"]))
+    self.assertEqual("", self.model.detokenize([]))
+    text = "caf\u00e9 \N{FOX FACE}\n" * 50
+    ids = self.model.tokenize(text)
+    self.assertEqual(text, self.model.detokenize(ids))
+    self.assertEqual(text.encode(), b"".join(self.model.token_text(i) for i in ids))
+    self.assertEqual("hat", self.model.detokenize(self.model.tokenize("hat") + [1021],
+                                                  skip_special=True))
+
+  def test_chat_template(self):
+    with self.model.chat() as chat:
+      for prompt in self.expected:
+        turns = prompt["input"] if prompt["chat"] else [{"role": "user",
+                                                         "content": prompt["input"]}]
+        self.assertEqual(prompt["ids_chat"],
+                         self.model.tokenize(chat.render(turns), special=False))
+      long = chat.render([{"role": "user", "content": "caf\u00e9 " * 3000}])
+      self.assertEqual(3000, long.count("caf\u00e9"))
+      with self.assertRaisesRegex(arenite.NotFound, "nothing"):
+        chat.render([], template_name="nothing")
+
+  # ---- memory and state
+
+  def test_plan_is_what_is_taken(self):
+    options = arenite.SessionOptions(context_tokens=256, max_sequences=3)
+    plan, groups = self.model.plan(options), self.model.plan_groups(options)
+    self.assertEqual(plan.total_bytes, plan.constants_bytes + plan.kv_bytes +
+                     plan.activations_bytes + plan.io_bytes)
+    self.assertEqual(6, sum(group.n_layers for group in groups))
+    with self.model.session(options) as session:
+      session.prefill(PROMPT)
+      stats = session.stats
+      self.assertEqual(plan.kv_bytes, stats.kv_capacity_bytes)
+      self.assertEqual(len(session), stats.prefill_tokens)
+      session.reset_stats()
+      self.assertEqual(0, session.stats.prefill_tokens)
+
+  def test_conversation_computes_only_what_is_new(self):
+    session = self.session()
+    ids = self.model.tokenize(PROMPT)
+    self.assertEqual(0, session.follow(ids))
+    self.assertEqual(len(ids), session.follow(ids + [11, 12]))
+    session.rewind(len(ids))
+    self.assertEqual(ids, session.tokens)
+    self.assertGreater(session.trim(), 0)
+
+  def test_logits(self):
+    session = self.session(all_logits=True)
+    ids = self.expected[0]["ids_used"]
+    rows = session.prefill_logits(ids)
+    self.assertEqual(len(ids) * 1024, len(rows))
+    session.reset()
+    session.prefill(ids)
+    last = session.logits()
+    for one, other in zip(rows[-1024:], last, strict=True):
+      self.assertAlmostEqual(one, other, places=3)
+    best = max(range(1024), key=last.__getitem__)
+    self.assertEqual(self.expected[0]["greedy_ids"][0], best)
+    self.assertEqual(best, session.sample())
+    self.assertEqual(best, session.decode())
+
+  def test_forks_go_on_alike(self):
+    session = self.session(max_sequences=3)
+    ids, greedy = self.expected[1]["ids_used"], self.expected[1]["greedy_ids"]
+    session.prefill(ids)
+    session.fork(0, 2)
+    self.assertEqual([greedy[0]] * 2, session.decode_batch([0, 2]))
+    session.step([(0, greedy[1]), (2, 11)])
+    self.assertEqual(ids + greedy[:2], session.tokens)
+    session.select(2)
+    self.assertEqual((2, ids + [greedy[0], 11]), (session.selected, session.tokens))
+
+  def test_saved_session_goes_on_elsewhere(self):
+    ids, greedy = self.expected[1]["ids_used"], self.expected[1]["greedy_ids"]
+    session, path = self.session(), self.folder / "saved"
+    list(session.generate(ids, max_tokens=10))
+    session.save(path)
+    data = session.save_bytes()
+    for restore in (lambda s: s.restore(path, verify=arenite.Verify.ALL),
+                    lambda s: s.restore_bytes(data)):
+      other = self.session()
+      restore(other)
+      self.assertEqual(session.tokens, other.tokens)
+      self.assertEqual(greedy[10:20], [other.decode() for _ in range(10)])
+    with self.assertRaises(arenite.BadSave):
+      session.restore_bytes(data[:-100])
+    self.assertEqual(ids + greedy[:10], session.tokens)
+
+  def test_beams(self):
+    session = self.session(max_sequences=4)
+    session.prefill(PROMPT)
+    found = session.beam_search(arenite.BeamOptions(
+        num_beams=4, num_return_sequences=3, max_tokens=12))
+    self.assertEqual(3, len(found))
+    self.assertEqual(sorted((b.score for b in found), reverse=True), [b.score for b in found])
+    self.assertEqual(3, len({tuple(b.ids) for b in found}))
+
+  # ---- what is refused
+
+  def test_errors_say_what_was_found(self):
+    with self.assertRaisesRegex(arenite.NotFound, "none.arn"):
+      arenite.Model(self.folder / "none.arn")
+    cut = self.folder / "cut.arn"
+    cut.write_bytes(self.bundle.read_bytes()[:-5000])
+    with self.assertRaises(arenite.BadBundle) as caught:
+      arenite.Model(cut)
+    self.assertEqual(arenite.Status.BUNDLE_TRUNCATED, caught.exception.status)
+    with self.assertRaisesRegex(arenite.AreniteError, "kv_page_tokens"):
+      self.session(kv_page_tokens=7)
+    with self.assertRaisesRegex(ValueError, "n_threads is -1"):
+      self.session(n_threads=-1)
+    session = self.session(context_tokens=16)
+    with self.assertRaises(arenite.ContextFull):
+      session.prefill([5] * 17)
+    with self.assertRaisesRegex(arenite.BadArgument, "1024"):
+      session.prefill([1024])
+    with self.assertRaisesRegex(arenite.BadState, "prefill first"):
+      session.generate().text()
+    with self.assertRaisesRegex(arenite.Unsupported, "source"):
+      session.encode([1, 2])
+    self.assertEqual(0, len(session))
+    with self.assertRaises(ValueError):
+      session.encode_features([0.0] * 5, 2, 3)
+
+
+if __name__ == "__main__":
+  support.main(rest)

@@ -1,0 +1,52 @@
+"""What the tests of the Python package share: the arguments, and the demo model as a bundle."""
+
+import argparse
+import atexit
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+options = None
+
+
+def parse_arguments():
+  """Reads the arguments that CMake gives; unittest's own may follow."""
+  global options
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--source", type=pathlib.Path, required=True)
+  parser.add_argument("--bin", type=pathlib.Path, required=True)
+  parser.add_argument("--library", type=pathlib.Path, required=True)
+  parser.add_argument("--layout", type=pathlib.Path)
+  options, rest = parser.parse_known_args()
+  os.environ["ARENITE_LIBRARY"] = str(options.library)
+  sys.path.insert(0, str(options.source / "bindings/python"))
+  return rest
+
+
+def run(*command, **environment):
+  done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                        env={**os.environ, **environment}, check=False)
+  if done.returncode != 0:
+    raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout[-3000:]}"
+                         f"{done.stderr[-3000:]}")
+  return done.stdout
+
+
+def temporary_folder():
+  folder = tempfile.TemporaryDirectory()
+  atexit.register(folder.cleanup)
+  return pathlib.Path(folder.name)
+
+
+def convert(folder, weights="f32"):
+  bundle = folder / f"fable-{weights}.arn"
+  run(options.bin / "arenite-convert", options.source / "models/fable/fable-2m", "-o", bundle,
+      "--weights", weights)
+  return bundle
+
+
+def main(rest):
+  unittest.main(module="__main__", argv=[sys.argv[0]] + rest)

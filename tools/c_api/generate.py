@@ -1,0 +1,55 @@
+"""Makes what follows from the headers of the C API.
+
+usage: generate.py                  writes the files of written() anew
+       generate.py --check          fails, naming the file, when one of them is not what it would be
+       generate.py --layout FILE.c  writes the program that prints the layouts
+"""
+
+import argparse
+import pathlib
+import sys
+
+import headers
+import java_structs
+import layout
+import python_abi
+import python_options
+import reference
+
+
+def written():
+  """Path in the source tree: what is to be there."""
+  return {
+      "bindings/python/arenite/_abi.py": python_abi.make(),
+      "bindings/python/arenite/options.py": python_options.make(),
+      "docs/c-api.md": reference.make(),
+      java_structs.TABLE: java_structs.table(),
+      **java_structs.classes(),
+  }
+
+
+def main():
+  parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+  parser.add_argument("--check", action="store_true")
+  parser.add_argument("--layout", type=pathlib.Path)
+  arguments = parser.parse_args()
+  if arguments.layout:
+    arguments.layout.write_text(layout.make(), encoding="utf-8")
+    return 0
+  stale = []
+  for name, text in written().items():
+    path = headers.ROOT / name
+    if path.is_file() and path.read_text(encoding="utf-8") == text:
+      continue
+    stale.append(name)
+    if not arguments.check:
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_text(text, encoding="utf-8")
+  for name in stale:
+    print(f"{name}: " + ("is not what the headers say: run tools/c_api/generate.py."
+                         if arguments.check else "written."))
+  return 1 if arguments.check and stale else 0
+
+
+if __name__ == "__main__":
+  sys.exit(main())

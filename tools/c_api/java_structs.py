@@ -1,0 +1,109 @@
+"""The structs and enums of the C API that Java programs see, as small classes, and a table of their
+fields for the JNI code. Names are those of C in Java's spelling: kv_type is kvType.
+"""
+
+import re
+import textwrap
+
+import headers
+import views
+
+JAVA = "bindings/java/arenite-android/src/main/java/org/arenite"
+TABLE = "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
+
+_ENUM_COMMENTS = {
+    "Status": "What a call of the C API returned: AreniteException.status().",
+    "KvType": "How keys and values are kept.", "Overflow": "What happens when the context is full.",
+    "Backend": "What computes.", "Verify": "Which hashes of a saved state are checked.",
+    "Finish": "Why a generation ended.", "EarlyStopping": "When a beam search is done.",
+}
+# Kind of field: kind in the table, type of Java.
+_KINDS = {
+    "bool": ("kBool", "boolean"), "u32": ("kInt", "int"), "i32": ("kSigned", "int"),
+    "u64": ("kLong", "long"), "i64": ("kLong", "long"), "float": ("kFloat", "float"),
+    "double": ("kDouble", "double"), "text": ("kText", "String"), "chars": ("kChars", "String"),
+    "ids": ("kIds", "int[]"),
+}
+HEAD = "// Written by tools/c_api/generate.py from arenite.h: do not edit it.\n"
+
+
+def _camel(name):
+  first, *rest = name.split("_")
+  return first + "".join(word.capitalize() for word in rest)
+
+
+def _in_java(text):
+  """A comment with the names of enums as Java has them."""
+  enums = views.enums(headers.declarations())
+  for e in sorted(enums, key=lambda e: -len(e.prefix)):
+    text = re.sub(rf"\b{e.prefix}\.\.\.", e.name, text)
+    text = re.sub(rf"\b{e.prefix}(?=[A-Z])", e.name + ".", text)
+  return re.sub(r"\bNULL\b", "null", text)
+
+
+def _javadoc(text, indent):
+  text = _in_java(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+  lines = textwrap.wrap(text, 96 - len(indent))
+  if len(lines) == 1 and len(lines[0]) < 90 - len(indent):
+    return f"{indent}/** {lines[0]} */\n"
+  return f"{indent}/**\n" + "".join(f"{indent} * {line}\n" for line in lines) + f"{indent} */\n"
+
+
+def _value(field, constants):
+  if field.kind in ("text", "ids", "chars"):
+    return "null"
+  if field.kind == "bool":
+    return "true" if int(field.initial) else "false"
+  if field.kind in ("float", "double"):
+    return f"{float(field.initial.removesuffix('f'))}" + ("f" if field.kind == "float" else "")
+  return str(constants.get(field.initial, field.initial))
+
+
+def _struct_class(struct, fields, constants):
+  name, what, _ = views.STRUCTS[struct]
+  text = HEAD + "package org.arenite;\n\n"
+  text += _javadoc(f"{what} The fields are those of {struct} in arenite.h.", "")
+  text += f"public final class {name} {{\n"
+  for field in fields:
+    kind = _KINDS[field.kind][1]
+    if field.comment:
+      text += _javadoc(headers.without_comments(field.comment), "  ")
+    value = _value(field, constants)
+    default = {"boolean": "false", "int": "0", "long": "0", "float": "0.0f", "double": "0.0"}
+    text += f"  public {kind} {_camel(field.name)}"
+    text += ";\n" if value == default.get(kind, "null") else f" = {value};\n"
+  return text + "}\n"
+
+
+def _enum_class(enum):
+  what = _ENUM_COMMENTS.get(enum.name, f"{enum.prefix}... of arenite.h.")
+  text = HEAD + "package org.arenite;\n\n/** " + what + f" */\npublic final class {enum.name} {{\n"
+  for constant, value in enum.values.items():
+    text += f"  public static final int {constant} = {value};\n"
+  return text + f"\n  private {enum.name}() {{}}\n}}\n"
+
+
+def classes():
+  """Path in the source tree: text, of every class."""
+  found = headers.declarations()
+  constants = headers.constants(found)
+  made = {f"{JAVA}/{e.name}.java": _enum_class(e) for e in views.enums(found)}
+  for name, fields in views.structs():
+    made[f"{JAVA}/{views.STRUCTS[name][0]}.java"] = _struct_class(name, fields, constants)
+  return made
+
+
+def table():
+  """The fields of each class and where C has them."""
+  text = HEAD + '#pragma once\n\n#include <arenite/arenite.h>\n\n'
+  text += '#include "bindings/java/arenite-android/src/main/cpp/structs.h"\n\n'
+  text += "namespace arn::jni {\n\n// clang-format off\n"
+  for struct, fields in views.structs():
+    text += f"inline constexpr Field k{views.STRUCTS[struct][0]}Fields[] = {{\n"
+    for field in fields:
+      kind = _KINDS[field.kind][0]
+      count = f"offsetof({struct}, n_{field.name})" if kind == "kIds" else "0"
+      text += (f'    {{"{_camel(field.name)}", FieldKind::{kind},\n'
+               f"     offsetof({struct}, {field.name}), {count}}},\n")
+    text += "};\n"
+  return text + "// clang-format on\n\n}  // namespace arn::jni\n"

@@ -1,0 +1,124 @@
+"""What bindings/python/arenite/_abi.py is: the C API as ctypes structures and signatures."""
+
+import headers
+
+HEAD = '''\
+"""The C API as ctypes sees it. Written by tools/c_api/generate.py from arenite.h: do not edit it.
+
+A test compares it with what the C compiler makes of the same headers.
+"""
+
+from __future__ import annotations
+
+from ctypes import (
+    CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int, c_int32, c_int64,
+    c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
+from typing import Any
+
+
+class Struct(Structure):
+  """A struct of the C API with the values of its ARN_..._INIT macro, struct_size included."""
+
+  _initial_: tuple[Any, ...] = ()
+
+  def __init__(self) -> None:
+    super().__init__(*self._initial_)
+'''
+
+_SCALARS = {
+    "size_t": "c_size_t", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
+    "int32_t": "c_int32", "int64_t": "c_int64", "uint8_t": "c_uint8", "float": "c_float",
+    "double": "c_double", "int": "c_int", "char": "c_char",
+    "arn_status": "c_uint32",
+}
+
+
+class Types:
+  """From C types to expressions of Python."""
+
+  def __init__(self, found):
+    self.structs = {d.name for d in found if d.kind == "struct"}
+    self.opaque = {d.name for d in found if d.kind == "opaque"}
+    self.callbacks = {d.name for d in found if d.kind == "callback"}
+    self.callbacks |= {v.type for d in found for v in d.variables if v.callback}
+
+  def ctype(self, c_type, in_callback=False):
+    name = c_type.replace("const ", "")
+    if name in _SCALARS:
+      return _SCALARS[name]
+    if name in self.callbacks or name in self.structs:
+      return name
+    target = name[:-1]
+    if not name.endswith("*"):
+      raise ValueError(f"a type that is not understood: {c_type}")
+    if target == "char":
+      # In a callback, text is a pointer and a length: ctypes would end it at a NUL.
+      return "c_void_p" if in_callback else "c_char_p"
+    if target == "void" or target in self.opaque:
+      return "c_void_p"
+    return "POINTER(%s)" % ("c_void_p" if "*" in target else self.ctype(target))
+
+
+def _wrapped(first, items, last, indent="    "):
+  """`first`, the items with commas between them, `last`; lines of at most 100 columns."""
+  lines, line = [], first
+  for i, item in enumerate(items):
+    piece = item + ("," if i + 1 < len(items) or len(items) == 1 else last)
+    if len(line) + 1 + len(piece) > 100:
+      lines.append(line)
+      line = indent
+    line += ("" if line.endswith(("(", " ")) else " ") + piece
+  if not items or len(items) == 1:
+    line += last
+  return "\n".join(lines + [line]) + "\n"
+
+
+def _initial(declaration, struct, constants, callbacks):
+  values = []
+  for word, field in zip(declaration.initial, struct.variables[1:], strict=True):
+    if field.type in callbacks:
+      values.append(f"{field.type}(0)")  # NULL, of that type
+    elif field.elements:
+      values.append('b""' if field.type == "char" else "()")
+    elif word == "NULL":
+      values.append("None")
+    elif word in constants:
+      values.append(str(constants[word]))
+    else:
+      values.append(word.removesuffix("f"))
+  return values
+
+
+def make():
+  found = headers.declarations()
+  types, constants = Types(found), headers.constants(found)
+  initial = {d.name: d for d in found if d.kind == "init"}
+  text = HEAD
+  text += "\n\n# Names of enums, and what is defined as a number.\n"
+  text += "".join(f"{name} = {value}\n" for name, value in constants.items())
+  for d in found:
+    callbacks = [d] if d.kind == "callback" else [v.callback for v in d.variables if v.callback]
+    for callback in callbacks:
+      arguments = [types.ctype(callback.returns)]
+      arguments += [types.ctype(v.type, in_callback=True) for v in callback.variables]
+      text += "\n" + _wrapped(f"{callback.name} = CFUNCTYPE(", arguments, ")")
+    if d.kind == "struct":
+      text += f"\n\nclass {d.name}({'Struct' if d.name in initial else 'Structure'}):\n"
+      text += "  _fields_ = [\n"
+      for v in d.variables:
+        times = f" * {v.elements}" if v.elements else ""
+        text += f'      ("{v.name}", {types.ctype(v.type)}{times}),\n'
+      text += "  ]\n"
+      if d.name in initial:
+        text += f"\n\n{d.name}._initial_ = (\n"
+        values = [f"sizeof({d.name})"] + _initial(
+            initial[d.name], d, constants, types.callbacks)
+        text += _wrapped("    ", values, ",") + ")\n"
+  text += "\n\n# name: (result, arguments)\n"
+  text += "FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {\n"
+  for d in found:
+    if d.kind == "function":
+      returns = "None" if d.returns == "void" else types.ctype(d.returns)
+      arguments = [types.ctype(v.type) for v in d.variables]
+      text += _wrapped(f'    "{d.name}": ({returns}, (', arguments, ")),", "        ")
+  return text + "}\n"

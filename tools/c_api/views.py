@@ -1,0 +1,102 @@
+"""How the structs and enums of the C API look from other languages: which of them there are, what
+they are called, and what kind of thing each field is.
+"""
+
+import dataclasses
+import re
+
+import headers
+
+# Struct of C: class, what it is, and whether a program makes and fills it itself.
+STRUCTS = {
+    "arn_session_options": ("SessionOptions", "How a session is to be. Zeros are defaults.", True),
+    "arn_sampling": ("Sampling", "How tokens are chosen. A new one is greedy.", True),
+    "arn_generate_result": ("GenerateResult", "What a generation came to.", False),
+    "arn_beam_options": ("BeamOptions", "How beams are searched.", True),
+    "arn_model_info": ("ModelInfo", "What is in a bundle.", False),
+    "arn_memory_plan": ("MemoryPlan", "The bytes that a session takes, by region.", False),
+    "arn_kv_group_info": ("KvGroup", "A group of layers that share a pool of KV pages.", False),
+    "arn_session_stats_data": ("Stats", "Counters of a session.", False),
+}
+# What the enums are called whose prefix does not say it.
+_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType"}
+_FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans elsewhere
+# Numbers of C that say yes or no.
+_YES_OR_NO = {
+    "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
+    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device",
+}
+# Numbers of C that are of an enum: its class.
+_ENUM_FIELDS = {
+    "kv_type": "KvType", "kv_value_type": "KvType", "overflow": "Overflow", "backend": "Backend",
+    "finish": "Finish", "early_stopping": "EarlyStopping", "cpus": "Cpus",
+    "energy_source": "Energy",
+}
+
+
+@dataclasses.dataclass
+class Enum:
+  name: str
+  prefix: str
+  values: dict[str, int]  # without the prefix
+
+
+@dataclasses.dataclass
+class Field:
+  name: str
+  kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids"
+  initial: str  # as in the INIT macro
+  comment: str
+  enum: str  # the class, or ""
+
+
+_KINDS = {
+    "uint32_t": "u32", "int32_t": "i32", "uint64_t": "u64", "int64_t": "i64", "size_t": "u64",
+    "float": "float", "double": "double", "const char*": "text", "char": "chars",
+    "const uint32_t*": "ids", "const int32_t*": "ids",
+}
+
+
+def enums(found):
+  """Every enum that is no set of flags."""
+  made = []
+  for d in found:
+    if d.kind == "enum":
+      names = list(d.values)
+      prefix = "ARN_" if names[0] == "ARN_OK" else _common_prefix(names)
+      if prefix not in _FLAGS:
+        name = _ENUM_NAMES.get(prefix) or "".join(
+            word.capitalize() for word in prefix[4:-1].split("_"))
+        made.append(Enum(name, prefix, {n[len(prefix):]: v for n, v in d.values.items()}))
+  return made
+
+
+def _common_prefix(names):
+  prefix = names[0]
+  while not all(name.startswith(prefix) for name in names) or not prefix.endswith("_"):
+    prefix = prefix[:-1]
+  return prefix
+
+
+def fields(struct, initial):
+  """A struct's fields without struct_size and without counts, which arrays have themselves."""
+  counts = {"n_" + v.name for v in struct.variables if v.type.endswith("*")}
+  counts |= {v.name + "_bytes" for v in struct.variables if v.type == "const char*"}
+  made = []
+  for v, word in zip(struct.variables[1:], initial.initial, strict=True):
+    if v.name in counts:
+      continue
+    kind = "bool" if v.name in _YES_OR_NO else _KINDS[v.type]
+    if v.elements and kind != "chars":
+      raise ValueError(f"{struct.name}.{v.name}: an array that is not understood")
+    comment = re.sub(r"^\.\.\. |,? \.\.\.$", "", v.comment)
+    made.append(Field(v.name, kind, word, comment, _ENUM_FIELDS.get(v.name, "")))
+  return made
+
+
+def structs():
+  """(struct of C, its fields) of each of STRUCTS, in the order of the headers."""
+  found = headers.declarations()
+  initial = {d.name: d for d in found if d.kind == "init"}
+  return [(d.name, fields(d, initial[d.name])) for d in found
+          if d.kind == "struct" and d.name in STRUCTS]

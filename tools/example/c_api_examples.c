@@ -1,0 +1,175 @@
+/* The examples of docs/c-api.md, which shows what stands between [name] and [end]; as a program it
+ * runs them on a bundle and exits with 0 when each does what it says:
+ *
+ *   cc c_api_examples.c $(pkg-config --cflags --libs arenite) -o examples
+ *   ./examples model.arn saved.state
+ */
+#include <arenite/arenite.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* [open] */
+/* A model, or NULL with the reason on stderr. */
+static arn_model* open_model(const char* path) {
+  char error[512];
+  arn_model* model = NULL;
+  arn_status status = arn_model_open(path, NULL, error, sizeof error, &model);
+  if (status != ARN_OK) fprintf(stderr, "%s: %s\n", arn_status_name(status), error);
+  return model;
+}
+/* [end] */
+
+/* [plan] */
+/* A session in a block of the program's own: its size is known before anything is taken. */
+static arn_session* make_session(const arn_model* model, void** out_block) {
+  char error[512];
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.context_tokens = 512;
+  options.max_sequences = 2;
+  arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
+  arn_session* session = NULL;
+  if (arn_session_plan(model, &options, error, sizeof error, &plan) != ARN_OK) return NULL;
+  *out_block = aligned_alloc(plan.alignment, plan.total_bytes);
+  if (*out_block == NULL) return NULL;
+  if (arn_session_create(model, &options, *out_block, plan.total_bytes, error, sizeof error,
+                         &session) != ARN_OK) {
+    fprintf(stderr, "%s\n", error);
+  }
+  return session;
+}
+/* [end] */
+
+/* [generate] */
+static int32_t on_token(void* user, int32_t id, const char* text, size_t text_bytes) {
+  FILE* out = user;
+  (void)id;
+  fwrite(text, 1, text_bytes, out); /* whole characters; not NUL-terminated */
+  return 0;                         /* go on */
+}
+
+/* Continues a text as the checkpoint wants its tokens chosen. */
+static arn_status tell(const arn_model* model, arn_session* session, const char* prompt) {
+  int32_t ids[256];
+  size_t n_ids = 0;
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  arn_stop_string stop = {"\n\n", 2};
+  options.max_tokens = 100;
+  options.stops = &stop;
+  options.n_stops = 1;
+  options.callback = on_token;
+  options.user = stdout;
+
+  arn_status status =
+      arn_tokenize(model, prompt, strlen(prompt), ARN_TOKENIZE_DEFAULT, NULL, 0, ids, 256, &n_ids);
+  if (status == ARN_OK) status = arn_model_sampling(model, &sampling);
+  if (status == ARN_OK) status = arn_session_set_sampling(session, &sampling);
+  if (status == ARN_OK) status = arn_session_prefill(session, ids, n_ids);
+  if (status == ARN_OK) status = arn_session_generate(session, &options, NULL);
+  if (status != ARN_OK) fprintf(stderr, "%s\n", arn_session_last_error(session));
+  return status;
+}
+/* [end] */
+
+/* [chat] */
+/* One turn of a conversation. `messages` is all of it as JSON; what the session has computed of it
+ * already stays. */
+static arn_status answer(const arn_model* model, arn_session* session, const char* messages) {
+  char error[512], text[8192];
+  int32_t ids[512];
+  size_t bytes = 0, n_ids = 0;
+  uint32_t kept = 0;
+  arn_chat* chat = NULL;
+  arn_chat_input input = ARN_CHAT_INPUT_INIT;
+  input.messages = messages;
+  input.messages_bytes = strlen(messages);
+  input.add_generation_prompt = 1;
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = 60;
+  options.callback = on_token;
+  options.user = stdout;
+
+  arn_status status = arn_chat_create(model, NULL, NULL, 0, error, sizeof error, &chat);
+  if (status == ARN_OK) status = arn_chat_render(chat, &input, text, sizeof text, &bytes);
+  arn_chat_destroy(chat);
+  if (status == ARN_OK) {
+    status = arn_tokenize(model, text, bytes, ARN_TOKENIZE_NO_SPECIAL, NULL, 0, ids, 512, &n_ids);
+  }
+  if (status == ARN_OK) status = arn_session_follow(session, ids, n_ids, &kept);
+  if (status == ARN_OK) status = arn_session_generate(session, &options, NULL);
+  return status;
+}
+/* [end] */
+
+/* [save] */
+/* Puts a session by, and takes it up again: in a later process, too. */
+static arn_status put_by(arn_session* session, const char* path) {
+  return arn_session_save(session, path); /* replaces the file when the new one is whole */
+}
+
+static arn_status take_up(arn_session* session, const char* path) {
+  arn_status status = arn_session_restore(session, path, NULL);
+  if (status == ARN_SAVE_MISMATCH) arn_session_reset(session); /* another model's: begin anew */
+  return status;
+}
+/* [end] */
+
+/* [fork] */
+/* Two continuations of one beginning, which is computed and kept once. */
+static arn_status two_ways(arn_session* session, int32_t first, int32_t second) {
+  const uint32_t both[2] = {0, 1};
+  const int32_t ids[2] = {first, second};
+  int32_t chosen[2];
+  arn_status status = arn_session_fork(session, 0, 1); /* they share the pages until one writes */
+  if (status == ARN_OK) status = arn_session_step(session, both, ids, 2);
+  for (int i = 0; status == ARN_OK && i < 8; ++i) {
+    status = arn_session_decode_batch(session, both, 2, chosen); /* one run for both */
+  }
+  return status;
+}
+/* [end] */
+
+/* [cancel] */
+/* From any other thread: the call that runs returns ARN_CANCELLED within one layer's time. */
+static void on_stop_button(arn_session* session) { arn_session_cancel(session); }
+/* [end] */
+
+static int fail(const char* what) {
+  fprintf(stderr, "failed: %s\n", what);
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  static const char* const kTalk =
+      "[{\"role\": \"user\", \"content\": \"What day comes after Monday?\"}]";
+  const int32_t* tokens = NULL;
+  uint32_t before = 0, after = 0;
+  void* block = NULL;
+  int32_t id = 0;
+  if (argc != 3) return fail("usage: c_api_examples MODEL.arn STATE");
+  if (open_model("/there/is/none.arn") != NULL) return fail("open: a model out of nothing");
+  arn_model* model = open_model(argv[1]);
+  if (model == NULL) return fail("open");
+  arn_session* session = make_session(model, &block);
+  if (session == NULL) return fail("plan");
+  if (tell(model, session, "Once upon a time") != ARN_OK) return fail("generate");
+  puts("");
+  if (answer(model, session, kTalk) != ARN_OK) return fail("chat");
+  puts("");
+  before = arn_session_length(session);
+  if (put_by(session, argv[2]) != ARN_OK) return fail("save");
+  if (arn_session_reset(session) != ARN_OK) return fail("reset");
+  if (take_up(session, argv[2]) != ARN_OK) return fail("restore");
+  if (arn_session_tokens(session, &tokens, &after) != ARN_OK || after != before) {
+    return fail("restored tokens");
+  }
+  if (two_ways(session, tokens[0], tokens[1]) != ARN_OK) return fail("fork");
+  on_stop_button(session); /* without a running call the next one ends */
+  if (arn_session_decode(session, &id) != ARN_CANCELLED) return fail("cancel");
+  arn_session_destroy(session);
+  free(block);
+  arn_model_close(model);
+  puts("all examples ran");
+  return 0;
+}
