@@ -9,6 +9,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
+#include "platform/os/topology.h"
 
 namespace arn {
 
@@ -18,6 +19,11 @@ struct BackendOptions {
   uint32_t n_prefill_threads = 1;
   // Of backends with devices to choose from: a number, or a part of a name; null: the best one.
   const char* device = nullptr;
+  // What the threads stay on, the calling one while it is in a run; null: the system places them.
+  // Read by load().
+  const CpuMask* cpus = nullptr;
+  // load() fails with kUnsupported when the system does not keep them there.
+  bool needs_cpus = false;
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
   }
@@ -101,6 +107,9 @@ struct Backend {
   // exchanged between two runs. False: Region::kKv and Region::kActivations lie on a device, and
   // `memory` need not have anything behind them.
   bool kv_in_memory = false;
+  // Reads back what the threads may run on now, the calling one as it was in the last run. Null:
+  // the backend starts no threads and places none.
+  void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;
 };
 
 }  // namespace arn

@@ -50,9 +50,15 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   }
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;
-  if (!state->threads.Start(options.max_threads())) {
+  state->options.cpus = nullptr;
+  if (!state->threads.Start(options.max_threads(), options.cpus)) {
     return diag->Fail(Status::kOutOfMemory, "the system did not give %u threads",
                       options.max_threads());
+  }
+  if (options.needs_cpus && !state->threads.AreKept()) {
+    state->threads.Stop();
+    return diag->Fail(Status::kUnsupported,
+                      "the system does not keep the threads on the CPUs that they are to stay on");
   }
   PlaceMatrices(program, plan, memory, state);
   *out = state;
@@ -94,7 +100,12 @@ void Unload(void* state) {
   if (state != nullptr) static_cast<State*>(state)->threads.Stop();
 }
 
-constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload, true};
+void ReadCpus(const void* state, ThreadCpus* out) {
+  *out = static_cast<const State*>(state)->threads.ReadCpus();
+}
+
+constexpr Backend kBackend = {"cpu",   cpu::PlanCpu, Load, Run,     KvRead,
+                              KvWrite, Unload,       true, ReadCpus};
 
 }  // namespace
 

@@ -1,5 +1,4 @@
-// The threads of a backend: a thin skin over Team that runs lambdas, and keeps to the performance
-// CPUs of a machine that has others too.
+// The threads of a backend: a thin skin over Team that runs lambdas, and keeps them to CPUs.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +11,35 @@ namespace arn::cpu {
 
 class Threads {
  public:
-  // With no more threads than there are performance CPUs, and others
-  // beside them, the threads stay on those. False when the system gives no threads. Allocates.
-  bool Start(uint32_t n_threads) {
-    const Topology topology = ReadTopology();
-    if (topology.keeps(n_threads)) {
-      cpus_ = topology.performance;
+  // cpus: what all of them stay on; null: the system places them. False when the system gives no
+  // threads. Allocates.
+  bool Start(uint32_t n_threads, const CpuMask* cpus) {
+    if (cpus != nullptr) {
+      cpus_ = *cpus;
       keeps_to_cpus_ = true;
     }
     const Placed placed(*this);
     if (team_.Start(n_threads)) return true;
     team_.Stop();
     return false;
+  }
+  // What they may run on now; of the calling thread, when they are kept on CPUs, what it could
+  // while it was last Placed.
+  ThreadCpus ReadCpus() const {
+    ThreadCpus out;
+    CpuMask caller;
+    if (keeps_to_cpus_) {
+      out.Add(caller_cpus_);
+    } else if (GetThreadCpus(&caller)) {
+      out.Add(caller);
+    }
+    team_.ReadCpus(&out);
+    return out;
+  }
+  // Whether the system keeps all of them where they were to stay.
+  bool AreKept() const {
+    const ThreadCpus now = ReadCpus();
+    return !keeps_to_cpus_ || (now.are_alike && now.cpus == cpus_);
   }
   // As many of them from now on.
   void Use(uint32_t n_threads) { team_.Use(n_threads); }
@@ -33,8 +49,10 @@ class Threads {
   class Placed {
    public:
     explicit Placed(const Threads& threads) {
-      is_moved_ = threads.keeps_to_cpus_ && GetThreadCpus(&before_) &&
-                  !(before_ == threads.cpus_) && SetThreadCpus(threads.cpus_);
+      if (!threads.keeps_to_cpus_ || !GetThreadCpus(&before_)) return;
+      is_moved_ = !(before_ == threads.cpus_) && SetThreadCpus(threads.cpus_);
+      threads.caller_cpus_ = before_;
+      if (is_moved_) GetThreadCpus(&threads.caller_cpus_);
     }
     ~Placed() {
       if (is_moved_) SetThreadCpus(before_);
@@ -44,7 +62,7 @@ class Threads {
 
    private:
     CpuMask before_;
-    bool is_moved_;
+    bool is_moved_ = false;
   };
   void Stop() { team_.Stop(); }
   uint32_t count() const { return team_.count(); }
@@ -74,6 +92,7 @@ class Threads {
   mutable Team team_;
   bool keeps_to_cpus_ = false;
   CpuMask cpus_;
+  mutable CpuMask caller_cpus_;  // while it was last Placed, read back
 };
 
 }  // namespace arn::cpu

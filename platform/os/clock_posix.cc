@@ -10,4 +10,11 @@ uint64_t MonotonicNs() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+void SleepNs(uint64_t ns) {
+  timespec left;
+  left.tv_sec = static_cast<time_t>(ns / 1000000000u);
+  left.tv_nsec = static_cast<long>(ns % 1000000000u);
+  nanosleep(&left, nullptr);
+}
+
 }  // namespace arn

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "platform/os/topology.h"
+
 namespace arn {
 
 inline constexpr uint32_t kMaxThreads = 256;
@@ -30,6 +32,8 @@ class Team {
   // How many take part from the next Run() on; at most as many as were started.
   void Use(uint32_t n_threads);
   uint32_t count() const { return in_use_.load(std::memory_order_relaxed); }
+  // Adds what each started thread may run on, as the system has it now; not the calling one.
+  void ReadCpus(ThreadCpus* out) const;
 
   // Calls body once for each i of [0, n), on whatever threads there are, and returns when all calls
   // have returned. Thread t begins with the t-th part of them. One Run() at a time.
@@ -51,6 +55,7 @@ class Team {
   struct Worker {
     Team* team = nullptr;
     uint32_t thread = 0;
+    std::atomic<uint32_t> id{0};       // the system's, once it runs
     uint32_t seen = 0;                 // the last run that it looked for pieces of
     const std::byte* ahead = nullptr;  // what it has been asking for, ...
     uint64_t ahead_at = 0;             // and how far it is

@@ -1,5 +1,7 @@
 #include "platform/os/team.h"
 
+#include <sched.h>
+
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 
@@ -48,6 +50,7 @@ bool Team::Start(uint32_t n_threads) {
     Worker& worker = workers_[n_workers_];
     worker.team = this;
     worker.thread = thread;
+    worker.id.store(0, std::memory_order_relaxed);
     if (pthread_create(&worker.handle, nullptr, WorkerMain, &worker) != 0) return false;
     ++n_workers_;
   }
@@ -60,6 +63,15 @@ void Team::Stop() {
   pthread_cond_broadcast(&wake_);
   pthread_mutex_unlock(&mutex_);
   for (; n_workers_ > 0; --n_workers_) pthread_join(workers_[n_workers_ - 1].handle, nullptr);
+}
+
+void Team::ReadCpus(ThreadCpus* out) const {
+  for (uint32_t i = 0; i < n_workers_; ++i) {
+    uint32_t id = 0;
+    while ((id = workers_[i].id.load(std::memory_order_acquire)) == 0) sched_yield();
+    CpuMask cpus;
+    if (GetThreadCpus(id, &cpus)) out->Add(cpus);
+  }
 }
 
 void Team::Use(uint32_t n_threads) {
@@ -196,6 +208,7 @@ void Team::Sleep(const Worker& worker) {
 
 void* Team::WorkerMain(void* worker) {
   auto* self = static_cast<Worker*>(worker);
+  self->id.store(ThreadId(), std::memory_order_release);
   self->team->Serve(self);
   return nullptr;
 }

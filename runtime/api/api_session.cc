@@ -2,7 +2,6 @@
 #include "platform/base/arith.h"
 #include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
-#include "platform/os/topology.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/backends.h"
@@ -16,6 +15,24 @@ Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
     return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
   }
   *out = static_cast<KvType>(value);
+  return Status::kOk;
+}
+
+// ARN_CPUS_... are CpuChoice's numbers.
+Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, Diag* diag) {
+  if (read.cpus > ARN_CPUS_MASK) {
+    return diag->Fail(Status::kUnsupported, "cpus %u is not known", read.cpus);
+  }
+  if (read.sensors > 1) {
+    return diag->Fail(Status::kBadArgument, "sensors is %u, expected 0 or 1", read.sensors);
+  }
+  out->cpus = static_cast<CpuChoice>(read.cpus);
+  out->cpu_mask = read.cpu_mask;
+  out->sensors = read.sensors == 1;
+  out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
+               read.heat_duty_percent};
+  out->heat_zone = read.heat_zone;
+  out->system_root = read.system_root;
   return Status::kOk;
 }
 
@@ -58,6 +75,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.source_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
   session.device = read.device;
+  ARN_TRY(ReadDeviceOptions(read, &session, diag));
   return PlanSession(model, backend, session, Session::Objects(), out, diag);
 }
 
@@ -86,10 +104,9 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->kv_tokens = plan.options.kv_tokens;
   out->n_kv_groups = plan.cache.n_groups;
   out->n_prefill_threads = plan.options.n_prefill_threads;
-  const Topology topology = ReadTopology();
-  out->n_performance_cpus = Max<uint32_t>(1, topology.performance.count());
+  out->n_performance_cpus = Max<uint32_t>(1, plan.topology.performance.count());
   out->keeps_to_performance_cpus =
-      topology.keeps(Max(out->n_threads, out->n_prefill_threads)) ? 1 : 0;
+      plan.topology.is_mixed() && plan.keeps_cpus && plan.cpus == plan.topology.performance;
 }
 
 void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {
@@ -363,32 +380,6 @@ arn_status arn_session_generate(arn_session* session, const arn_generate_options
     if (status == Status::kOk) return ToC(written);
   }
   return ToC(status);
-}
-
-arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats) {
-  if (session == nullptr) return ARN_BAD_ARGUMENT;
-  const Session& s = *ToSession(session);
-  const SessionPlan& plan = s.plan();
-  arn_session_stats_data out = ARN_SESSION_STATS_INIT;
-  out.prefill_tokens = s.stats().prefill_tokens;
-  out.prefill_ns = s.stats().prefill_ns;
-  out.decode_tokens = s.stats().decode_tokens;
-  out.decode_ns = s.stats().decode_ns;
-  out.create_ns = s.create_ns();
-  out.weight_bytes_per_token = s.WeightBytesPerToken();
-  out.kv_bytes_read_per_token = s.KvBytesReadPerToken();
-  out.kv_used_bytes = s.kv_used_bytes();
-  out.constants_used_bytes = RegionBytes(plan, Region::kConstants);
-  out.activations_used_bytes = RegionBytes(plan, Region::kActivations);
-  out.io_used_bytes = RegionBytes(plan, Region::kIo);
-  out.kv_capacity_bytes = RegionBytes(plan, Region::kKv);
-  return ToC(WriteStruct(out, out_stats));
-}
-
-arn_status arn_session_reset_stats(arn_session* session) {
-  if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Begin(session)->ResetStats();
-  return ARN_OK;
 }
 
 }  // extern "C"

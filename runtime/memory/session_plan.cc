@@ -1,8 +1,8 @@
 #include "runtime/memory/session_plan.h"
 
 #include "platform/base/arith.h"
-#include "platform/os/topology.h"
 #include "runtime/memory/activation_plan.h"
+#include "runtime/memory/placement.h"
 
 namespace arn {
 namespace {
@@ -111,8 +111,6 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
   }
   if (options->prefill_chunk == 0) options->prefill_chunk = kDefaultPrefillChunk;
-  if (options->n_threads == 0) options->n_threads = Min(PerformanceCpuCount(), kMaxThreads);
-  if (options->n_prefill_threads == 0) options->n_prefill_threads = options->n_threads;
   if (options->kv_page_tokens == 0) options->kv_page_tokens = kDefaultKvPageTokens;
   if (options->context_tokens > model_context) {
     return diag->Fail(Status::kBadArgument, "context_tokens is %u, the model was made for %u",
@@ -295,7 +293,9 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   }
   out->options = options;
   out->backend = backend;
+  ARN_TRY(PlaceThreads(*backend, out, diag));
   ARN_TRY(ApplyDefaults(model, &out->options, diag));
+  ARN_TRY(CheckPace(&out->options.pace, diag));
   Layout layout;
   ARN_ASSIGN(out->session, layout.Add(Region::kConstants, objects.session_bytes));
   ARN_TRY(PlanProgram(model, out, &layout, diag));

@@ -8,6 +8,7 @@
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
 #include "platform/os/team.h"
+#include "platform/os/topology.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
 #include "runtime/model/model.h"
@@ -27,6 +28,23 @@ enum class Overflow : uint32_t {
 enum class KvType : uint32_t { kF32 = 0, kF16 = 1, kInt8 = 2, kInt4 = 3, kInt2 = 4 };
 inline constexpr uint32_t kKvTypeCount = 5;
 const char* KvTypeName(KvType type);
+
+// Which CPUs the threads stay on.
+enum class CpuChoice : uint32_t {
+  kAuto = 0,         // as Topology::keeps() says
+  kPerformance = 1,  // the performance CPUs, however many threads there are
+  kAll = 2,          // the system places them
+  kMask = 3,         // those of SessionOptions::cpu_mask
+};
+
+// How a session holds itself back; all zero: not at all.
+struct PaceOptions {
+  float max_tokens_per_s = 0;      // decoded, of all sequences together
+  int32_t heat_limit_mc = 0;       // a thermal zone's thousandths of a degree
+  float heat_headroom = 0;         // of Android's thermal headroom
+  uint32_t heat_duty_percent = 0;  // of the time that it runs while it is hot; 0: kDefaultHeatDuty
+};
+inline constexpr uint32_t kDefaultHeatDuty = 50;
 
 struct SessionOptions {
   KvType k_type = KvType::kInt8;
@@ -48,6 +66,12 @@ struct SessionOptions {
   bool kv_in_file = false;       // pages of layers that see everything lie in a file
   const char* device = nullptr;  // of backends with devices (BackendOptions); read until the
                                  // session is created
+  CpuChoice cpus = CpuChoice::kAuto;
+  uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
+  PaceOptions pace;
+  bool sensors = false;               // look for heat and energy; also when a heat limit is set
+  const char* heat_zone = nullptr;    // part of a zone's type; null: all. Read as `device` is
+  const char* system_root = nullptr;  // before /sys; null: "". Read as `device` is
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
@@ -90,6 +114,9 @@ struct SessionPlan {
   Slice sequence_logits;  // f32 [max_sequences, vocab] when there are several, else empty
   Slice text;  // char: text that a stop string may still claim, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
+  Topology topology;
+  CpuMask cpus;             // what the threads stay on
+  bool keeps_cpus = false;  // false: the system places them
 
   void Bind();
   // Bytes of a region inside a session's block: none when the region lies on a device.

@@ -61,8 +61,11 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
-  if (status == Status::kOk) profile_.EndRun(plan_.program, args);
-  if (status == Status::kOk) return status;
+  if (status == Status::kOk) {
+    profile_.EndRun(plan_.program, args);
+    CountWork(args);
+    return status;
+  }
   cache_.Clear(selected_);
   if (status != Status::kCancelled) return status;
   cancel_.store(0, std::memory_order_relaxed);

@@ -14,7 +14,7 @@ namespace arn {
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
-  plan_.options.device = nullptr;
+  plan_.options.device = plan_.options.heat_zone = plan_.options.system_root = nullptr;
   plan_.Bind();
 }
 
@@ -25,12 +25,17 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
-  const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,
-                                       plan.options.device};
-  const Status status =
-      plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
-                         &session->backend_state_, diag);
+  BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,
+                                 plan.options.device};
+  if (plan.keeps_cpus) backend_options.cpus = &plan.cpus;
+  backend_options.needs_cpus = plan.keeps_cpus && plan.options.cpus != CpuChoice::kAuto;
+  Status status = session->OpenWatch(plan.options, diag);
+  if (status == Status::kOk) {
+    status = plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
+                                &session->backend_state_, diag);
+  }
   if (status != Status::kOk) {
+    session->watch_.Close();
     session->~Session();
     return status;
   }
@@ -44,6 +49,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
 void Session::Destroy(Session* session) {
   if (session == nullptr) return;
   session->plan_.backend->unload(session->backend_state_);
+  session->watch_.Close();
   const Span<std::byte> owned = session->owned_;
   session->~Session();
   ReleasePages(owned);
@@ -140,7 +146,12 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
   const Status status = plan_.backend->run(backend_state_, args, &diag_);
-  if (status == Status::kOk) profile_.EndRun(plan_.program, args);
+  pacer_.End();
+  if (watch_.is_open()) watch_.Sample(MonotonicNs());
+  if (status == Status::kOk) {
+    profile_.EndRun(plan_.program, args);
+    CountWork(args);
+  }
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
   return status;
@@ -196,6 +207,7 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
 }
 
 Status Session::Run(Span<const Part> parts, LogitRows logit_rows) {
+  ARN_TRY(Pace(parts));
   for (const Part& part : parts) At(part.sequence).has_logits = false;
   if (plan_.options.no_cache) {
     for (const Part& part : parts) {
@@ -326,45 +338,6 @@ Status Session::Decode(int32_t* out_id) {
   ARN_TRY(RunOne(selected_, id));
   *out_id = id;
   return Status::kOk;
-}
-
-uint64_t Session::WeightBytesPerToken() const {
-  const Program& program = plan_.program;
-  uint64_t bytes = 0;
-  for (const Step& step : StepsOf(program, false)) {
-    if (step.op == Op::kEmbed) continue;
-    if (step.op == Op::kExperts) {
-      bytes += step.n_chosen *
-               (program.weights[step.weight].bytes + program.weights[step.weight + 1].bytes);
-      continue;
-    }
-    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm, step.skip}) {
-      if (id != kNoWeight) bytes += program.weights[id].bytes;
-    }
-  }
-  return bytes;
-}
-
-uint64_t Session::KvBytesReadPerToken() const {
-  const Program& program = plan_.program;
-  uint64_t bytes = 0;
-  for (const Step& step : program.steps) {
-    if (step.op != Op::kAttention) continue;
-    const AttentionKind& kind = program.kinds[step.kind];
-    const KvGroup& group = program.kv_groups[kind.group];
-    if (kind.sees_source) {
-      bytes += uint64_t{cache_.source_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
-      continue;
-    }
-    const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
-    const uint64_t seen = length() - first;
-    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
-    bytes += seen * pages.layer_bytes / group.page_tokens;
-  }
-  for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0) bytes += group.open.page_bytes;
-  }
-  return bytes;
 }
 
 }  // namespace arn

@@ -11,6 +11,8 @@
 #include "runtime/model/model.h"
 #include "runtime/sampling/beam_search.h"
 #include "runtime/sampling/sampler.h"
+#include "runtime/session/device_watch.h"
+#include "runtime/session/pacer.h"
 #include "runtime/session/profile.h"
 #include "runtime/state/state_reader.h"
 #include "runtime/state/state_writer.h"
@@ -59,6 +61,9 @@ struct SessionStats {
   uint64_t prefill_ns = 0;
   uint64_t decode_tokens = 0;
   uint64_t decode_ns = 0;
+  // By all runs, each weight once a run (StepWork).
+  uint64_t weight_bytes_read = 0;
+  uint64_t kv_bytes_read = 0;
 };
 
 // What a session keeps of each sequence besides its pages and tokens.
@@ -141,7 +146,12 @@ class Session {
   Span<const int32_t> history() const;
   const SessionPlan& plan() const { return plan_; }
   const SessionStats& stats() const { return stats_; }
-  void ResetStats() { stats_ = SessionStats(); }
+  void ResetStats();
+  // What its threads may run on now.
+  ThreadCpus ReadCpus() const;
+  // What the device says of itself now; nothing unless the session was created with sensors.
+  DeviceWatch& Watch() const;
+  const Pacer& pacer() const { return pacer_; }
   uint64_t kv_used_bytes() const;
   const KvCache& cache() const { return cache_; }
   // Bytes that one decode step reads: every weight that a step names, but one row of the embedding.
@@ -181,6 +191,10 @@ class Session {
   Status RunWithCache(Span<const Part> parts, LogitRows logit_rows);
   Status RunWithoutCache(const Part& part, LogitRows logit_rows);
   Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
+  void CountWork(const RunArgs& args);
+  Status OpenWatch(const SessionOptions& options, Diag* diag);
+  // Sleeps where the session holds itself back.
+  Status Pace(Span<const Part> parts);
   void KeepLogits(Span<const Part> parts);
   Status RunOne(uint32_t sequence, int32_t id);
   Status RunEdits();
@@ -237,7 +251,9 @@ class Session {
   ProductSeen seen_ = nullptr;
   void* seen_user_ = nullptr;
   uint64_t create_ns_ = 0;
-  mutable Diag diag_;  // not state: what the last failure said
+  Pacer pacer_;
+  mutable DeviceWatch watch_;  // not state: what the device says
+  mutable Diag diag_;          // nor is what the last failure said
 };
 
 }  // namespace arn

@@ -53,6 +53,9 @@ int capi_stats(capi_env* env);
 int capi_two_sessions(capi_env* env);
 int capi_null_session(capi_env* env);
 
+int capi_device(capi_env* env);
+int capi_device_structs(capi_env* env);
+
 int capi_profile(capi_env* env);
 int capi_profile_errors(capi_env* env);
 

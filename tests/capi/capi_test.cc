@@ -106,6 +106,8 @@ INSTANTIATE_TEST_SUITE_P(Session, Capi,
                                          ARN_CASE(sampling), ARN_CASE(reset), ARN_CASE(stats),
                                          ARN_CASE(two_sessions), ARN_CASE(null_session)),
                          Name);
+INSTANTIATE_TEST_SUITE_P(Device, Capi, testing::Values(ARN_CASE(device), ARN_CASE(device_structs)),
+                         Name);
 INSTANTIATE_TEST_SUITE_P(Profile, Capi,
                          testing::Values(ARN_CASE(profile), ARN_CASE(profile_errors)), Name);
 INSTANTIATE_TEST_SUITE_P(Generate, Capi,

@@ -1,69 +1,15 @@
-// Nothing allocates after a session is created: the C library's allocator is replaced by one that
-// counts, for this program's every thread, XNNPACK's default allocator and C++'s operator new
-// included (both end in malloc).
-#include <errno.h>
+// Nothing allocates after a session is created.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <string>
 
 #include "converter/chat/compile.h"
+#include "tests/memory/allocation_trap.h"
 #include "tests/support/prefix_support.h"
 #include "tests/support/session_support.h"
-
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-void __libc_free(void*);
-}
-
-namespace {
-
-std::atomic<bool> g_trap{false};
-std::atomic<uint64_t> g_calls{0};
-
-void Count() {
-  if (g_trap.load(std::memory_order_relaxed)) g_calls.fetch_add(1, std::memory_order_relaxed);
-}
-
-}  // namespace
-
-extern "C" {
-void* malloc(size_t n) {
-  Count();
-  return __libc_malloc(n);
-}
-void* calloc(size_t n, size_t m) {
-  Count();
-  return __libc_calloc(n, m);
-}
-void* realloc(void* p, size_t n) {
-  Count();
-  return __libc_realloc(p, n);
-}
-void* memalign(size_t align, size_t n) {
-  Count();
-  return __libc_memalign(align, n);
-}
-void* aligned_alloc(size_t align, size_t n) {
-  Count();
-  return __libc_memalign(align, n);
-}
-int posix_memalign(void** out, size_t align, size_t n) {
-  Count();
-  *out = __libc_memalign(align, n);
-  return *out == nullptr ? ENOMEM : 0;
-}
-void free(void* p) {
-  if (p != nullptr) Count();
-  __libc_free(p);
-}
-}
 
 namespace arn::test {
 namespace {

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "tools/arenite/bench_profile.h"
+#include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/device.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -19,127 +21,13 @@ namespace {
 struct Arguments {
   ModelArguments model;
   SessionArguments session;
+  DeviceArguments device;
   std::string prefill = "512", decode = "128", depth = "0", threads = "0", context = "0";
   uint32_t repeats = 5;
+  double seconds = 0;
   bool profile = false;
   bool limits = false;
   bool json = false;
-};
-
-struct Case {
-  bool is_prefill = false;
-  uint32_t tokens = 0;  // how many are run and timed
-  uint32_t depth = 0;   // how many are in the sequence before
-};
-
-// One case, run `repeats` times.
-struct Measurement {
-  Case what;
-  uint32_t threads = 0, context = 0;
-  double median = 0, lowest = 0, highest = 0;  // tokens/s
-  double bytes_per_token = 0;                  // that decoding reads: weights and KV; 0 for prefill
-  std::optional<Profile> profile;
-};
-
-// Token ids that are all over the vocabulary and the same in each run (splitmix64).
-std::vector<int32_t> SomeIds(size_t n, uint32_t vocab) {
-  std::vector<int32_t> ids;
-  uint64_t state = 1;
-  for (size_t i = 0; i < n; ++i) {
-    uint64_t z = state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    ids.push_back(static_cast<int32_t>((z ^ (z >> 31)) % vocab));
-  }
-  return ids;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-class Bench {
- public:
-  // Decoding goes on in `n_sequences` sequences together.
-  Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences)
-      : session_(session), source_(source), vocab_(vocab) {
-    for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
-  }
-
-  // The profile, when one is wanted, is of one more run, so that taking it costs the others
-  // nothing.
-  Measurement Run(const Case& what, uint32_t repeats, bool with_profile) {
-    Measurement m;
-    m.what = what;
-    std::vector<double> speeds;
-    RunOnce(what, &m.bytes_per_token);  // warms caches, page tables and clocks up
-    for (uint32_t i = 0; i < repeats; ++i) speeds.push_back(RunOnce(what, &m.bytes_per_token));
-    m.median = Median(speeds);
-    m.lowest = *std::min_element(speeds.begin(), speeds.end());
-    m.highest = *std::max_element(speeds.begin(), speeds.end());
-    if (with_profile) RunOnce(what, &m.bytes_per_token, &m.profile);
-    return m;
-  }
-
- private:
-  // Brings the first `n` sequences to the depth of `ids` and empties the others. What a sequence
-  // has of them already stays where it can: at a depth of thousands that is most of the time.
-  void Begin(const std::vector<int32_t>& ids, size_t n) {
-    for (const uint32_t sequence : sequences_) {
-      session_.Check(arn_session_select(session_.get(), sequence));
-      if (sequence >= n || ids.empty()) session_.Check(arn_session_reset(session_.get()));
-      if (sequence >= n) continue;
-      source_.Encode(session_);
-      if (ids.empty()) continue;
-      session_.Check(arn_session_follow(session_.get(), ids.data(), ids.size(), nullptr));
-    }
-    session_.Check(arn_session_select(session_.get(), 0));
-    session_.Check(arn_session_reset_stats(session_.get()));
-  }
-
-  void Decode(int32_t* out) {
-    const size_t n = sequences_.size();
-    session_.Check(n == 1 ? arn_session_decode(session_.get(), out)
-                          : arn_session_decode_batch(session_.get(), sequences_.data(), n, out));
-  }
-
-  // Returns tokens/s, those of all sequences together.
-  double RunOnce(const Case& what, double* bytes_per_token,
-                 std::optional<Profile>* profile = nullptr) {
-    // Decoding needs a token to start from.
-    const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
-    const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
-    Begin({ids.begin(), ids.begin() + before}, what.is_prefill ? 1 : sequences_.size());
-    std::optional<Profiler> profiler;
-    if (profile != nullptr) profiler.emplace(session_);
-    if (what.is_prefill) {
-      session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
-      const arn_session_stats_data stats = session_.Stats();
-      if (profiler) *profile = profiler->Take(stats.prefill_tokens, stats.prefill_ns);
-      return PerSecond(stats.prefill_tokens, stats.prefill_ns);
-    }
-    const double n = static_cast<double>(sequences_.size());
-    std::vector<int32_t> out(sequences_.size());
-    double bytes = 0;
-    for (uint32_t i = 0; i < what.tokens; ++i) {
-      Decode(out.data());
-      const arn_session_stats_data stats = session_.Stats();
-      // One step reads the weights once for all.
-      bytes += static_cast<double>(stats.weight_bytes_per_token) / n +
-               static_cast<double>(stats.kv_bytes_read_per_token);
-    }
-    *bytes_per_token = bytes / what.tokens;
-    const arn_session_stats_data stats = session_.Stats();
-    if (profiler) *profile = profiler->Take(stats.decode_tokens, stats.decode_ns);
-    return PerSecond(stats.decode_tokens, stats.decode_ns);
-  }
-
-  const Session& session_;
-  const Source& source_;
-  uint32_t vocab_;
-  std::vector<uint32_t> sequences_;
 };
 
 double GigabytesPerSecond(const Measurement& m) { return m.median * m.bytes_per_token / 1e9; }
@@ -149,6 +37,13 @@ void PrintRow(const Measurement& m) {
   Print(Format("| %-7s | %6u | %6u | %7u | %7u | %10.2f | %10.2f | %10.2f | %6s |\n",
                m.what.is_prefill ? "prefill" : "decode", m.what.tokens, m.what.depth, m.context,
                m.threads, m.median, m.lowest, m.highest, gigabytes.c_str()));
+}
+
+void PrintDevice(const Measurement& m) {
+  Print(DeviceReport(m.device));
+  if (m.joules_per_token() > 0) {
+    Print(Format("          %.4f J a token, of all that the source sees\n", m.joules_per_token()));
+  }
 }
 
 void PrintHeader() {
@@ -199,7 +94,8 @@ void PrintProfiles(const std::vector<Measurement>& measurements, LimitsByThreads
   }
 }
 
-void WriteMeasurement(const Measurement& m, LimitsByThreads* limits, JsonWriter* json) {
+void WriteMeasurement(const Measurement& m, bool with_stats, LimitsByThreads* limits,
+                      JsonWriter* json) {
   json->BeginObject();
   json->Key("test").String(m.what.is_prefill ? "prefill" : "decode");
   json->Key("tokens").Uint(m.what.tokens);
@@ -212,6 +108,21 @@ void WriteMeasurement(const Measurement& m, LimitsByThreads* limits, JsonWriter*
   if (!m.what.is_prefill) {
     json->Key("bytes_per_token").Number(m.bytes_per_token);
     json->Key("gb_per_s").Number(GigabytesPerSecond(m));
+  }
+  json->Key("runs").BeginArray();
+  for (const TimedRun& run : m.runs) {
+    json->BeginObject().Key("at_s").Number(run.at_s);
+    json->Key("tokens_per_s").Number(run.tokens_per_s);
+    if (with_stats) {
+      WriteOptional("temperature_c", run.temperature_mc != ARN_NO_TEMPERATURE,
+                    run.temperature_mc / 1000.0, json);
+    }
+    json->EndObject();
+  }
+  json->EndArray();
+  if (with_stats) {
+    WriteOptional("joules_per_token", m.joules_per_token() > 0, m.joules_per_token(), json);
+    WriteDevice(m.device, json);
   }
   if (m.profile) WriteProfile(*m.profile, limits->Of(m.threads), json);
   json->EndObject();
@@ -230,8 +141,12 @@ void PrintJson(const Arguments& arguments, const Model& model,
   json.Key("kv").String(KvNames(arguments.session));
   json.Key("sequences").Uint(arguments.session.sequences);
   json.Key("repeats").Uint(arguments.repeats);
+  json.Key("cpus").String(arguments.device.cpus);
+  json.Key("peak_rss").Uint(PeakRssBytes());
   json.Key("results").BeginArray();
-  for (const Measurement& m : measurements) WriteMeasurement(m, limits, &json);
+  for (const Measurement& m : measurements) {
+    WriteMeasurement(m, arguments.device.stats, limits, &json);
+  }
   json.EndArray();
   if (!limits->all().empty()) {
     json.Key("limits").BeginArray();
@@ -284,6 +199,7 @@ int Run(const Arguments& arguments) {
   }
   const Source source = Source::ForMeasuring(model);
   arn_session_options options = ToSessionOptions(arguments.session);
+  ApplyDeviceOptions(arguments.device, &options);
   source.SizeSession(&options);
   std::vector<Measurement> measurements;
   LimitsByThreads limits;
@@ -305,10 +221,12 @@ int Run(const Arguments& arguments) {
       const CancelOnSignal cancel(session.get());
       Bench bench(session, source, model.info().vocab, options.max_sequences);
       for (const Case& c : cases) {
-        measurements.push_back(bench.Run(c, arguments.repeats, arguments.profile));
+        measurements.push_back(
+            bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));
         measurements.back().threads = model.Plan(options).n_threads;
         measurements.back().context = context;
         if (!arguments.json) PrintRow(measurements.back());
+        if (!arguments.json && arguments.device.stats) PrintDevice(measurements.back());
       }
     }
   }
@@ -340,7 +258,12 @@ Command AddBench(CLI::App* app) {
   sub->add_option("-r,--repeats", arguments->repeats, "Runs of each case, after one to warm up")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  sub->add_option("--seconds", arguments->seconds,
+                  "Go on with each case for so long, to see what heat does to it")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   AddEngineOptions(sub, &arguments->session);
+  AddDeviceOptions(sub, &arguments->device);
   sub->add_option("--sequences", arguments->session.sequences,
                   "Sequences that decode together; tokens/s are those of all")
       ->check(CLI::Range(1u, 1024u))

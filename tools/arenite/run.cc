@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tools/arenite/commands.h"
+#include "tools/arenite/device.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -23,6 +24,7 @@ struct Arguments {
   SourceArguments source;
   uint32_t max_tokens = 256;
   SamplingArguments sampling;
+  DeviceArguments device;
   BeamArguments beams;
   std::vector<std::string> stops;
   bool ignore_eos = false, json = false, quiet = false;
@@ -46,7 +48,7 @@ struct Outcome {
   uint32_t finish = ARN_FINISH_NONE;
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
-  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  DeviceState device;
 };
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
@@ -114,7 +116,7 @@ void Generate(const Arguments& arguments, const Source& source, const Session& s
   }
 }
 
-void PrintJson(const Outcome& outcome) {
+void PrintJson(const Outcome& outcome, bool with_stats) {
   JsonWriter json;
   json.BeginObject();
   json.Key("prompt_ids").Ids(outcome.prompt_ids);
@@ -122,32 +124,35 @@ void PrintJson(const Outcome& outcome) {
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
-  json.Key("prefill_tokens").Uint(outcome.stats.prefill_tokens);
+  json.Key("prefill_tokens").Uint(outcome.device.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
-      .Number(PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
+      .Number(PerSecond(outcome.device.stats.prefill_tokens, outcome.device.stats.prefill_ns));
   json.Key("decode_tokens_per_s")
-      .Number(PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns));
+      .Number(PerSecond(outcome.device.stats.decode_tokens, outcome.device.stats.decode_ns));
   json.Key("load_ms").Number(outcome.load_ms);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
-  json.Key("kv_used").Uint(outcome.stats.kv_used_bytes);
+  json.Key("kv_used").Uint(outcome.device.stats.kv_used_bytes);
   json.Key("peak_rss").Uint(PeakRssBytes());
-  json.EndObject().EndObject();
-  Print(json.Finish());
+  json.EndObject();
+  if (with_stats) WriteDevice(outcome.device, &json);
+  Print(json.EndObject().Finish());
 }
 
-void PrintReport(const Outcome& outcome) {
+void PrintReport(const Outcome& outcome, bool with_stats) {
   const std::string kept =
       outcome.kept_tokens == 0 ? "" : Format(", %u of them with the bundle", outcome.kept_tokens);
   std::fprintf(stderr, "\nprompt    %zu tokens%s, %.1f tokens/s\n", outcome.prompt_ids.size(),
-               kept.c_str(), PerSecond(outcome.stats.prefill_tokens, outcome.stats.prefill_ns));
+               kept.c_str(),
+               PerSecond(outcome.device.stats.prefill_tokens, outcome.device.stats.prefill_ns));
   std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
-               PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns),
+               PerSecond(outcome.device.stats.decode_tokens, outcome.device.stats.decode_ns),
                FinishName(outcome.finish));
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
   std::fprintf(stderr, "memory    %s\n",
-               MemoryLine(outcome.plan, outcome.stats.kv_used_bytes).c_str());
+               MemoryLine(outcome.plan, outcome.device.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
+  if (with_stats) std::fputs(DeviceReport(outcome.device).c_str(), stderr);
 }
 
 int Run(const Arguments& arguments) {
@@ -163,6 +168,7 @@ int Run(const Arguments& arguments) {
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
   const Source source(model, arguments.source);
   arn_session_options options = ToSessionOptions(arguments.session);
+  ApplyDeviceOptions(arguments.device, &options);
   source.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
@@ -195,14 +201,14 @@ int Run(const Arguments& arguments) {
   if (output.has_failed) throw Error("cannot write to standard output");
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
-  outcome.stats = session.Stats();
+  outcome.device = ReadDevice(session);
 
   if (arguments.json) {
-    PrintJson(outcome);
+    PrintJson(outcome, arguments.device.stats);
   } else {
     Print("\n");
   }
-  if (!arguments.quiet && !arguments.json) PrintReport(outcome);
+  if (!arguments.quiet && !arguments.json) PrintReport(outcome, arguments.device.stats);
   return outcome.finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
 
@@ -246,6 +252,7 @@ Command AddRun(CLI::App* app) {
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
+  AddDeviceOptions(sub, &arguments->device);
   sub->add_flag("--json", arguments->json,
                 "One JSON object at the end instead of text as it comes");
   sub->add_flag("--quiet", arguments->quiet, "No report on stderr at the end");

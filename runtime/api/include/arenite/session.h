@@ -34,6 +34,16 @@ enum {
  * where there is no driver, and in libraries built without it. */
 enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1, ARN_BACKEND_VULKAN = 2 };
 
+/* Which CPUs a session's threads stay on, the calling thread while it is in a call that runs the
+ * model. arn_session_cpus (device.h) says what became of it. */
+enum {
+  ARN_CPUS_AUTO = 0,        /* the performance CPUs, where there are others too and no more threads
+                               than these; else as ALL */
+  ARN_CPUS_PERFORMANCE = 1, /* the performance CPUs, however many threads there are */
+  ARN_CPUS_ALL = 2,         /* the system places them */
+  ARN_CPUS_MASK = 3         /* those of cpu_mask */
+};
+
 typedef struct arn_session_options {
   size_t struct_size;
   uint32_t backend; /* ARN_BACKEND_... */
@@ -67,11 +77,30 @@ typedef struct arn_session_options {
   const char* device; /* ARN_BACKEND_VULKAN: a device's number, or a part of its name; NULL: the
                          best one. Other backends read nothing of it. Read until the session is
                          there */
+  uint32_t cpus;      /* ARN_CPUS_... PERFORMANCE and MASK: the session is not created
+                         (ARN_UNSUPPORTED) when the threads, read back, may not run on just these,
+                         and not on backends that have no threads of their own */
+  uint32_t sensors;   /* 1: look for counters of energy and for thermal zones when the session is
+                         created, for arn_session_stats. Also where there is a limit to the heat */
+  uint64_t cpu_mask;  /* ARN_CPUS_MASK: bit i is CPU i, of the first 64 */
+  float max_tokens_per_s; /* 0: as many as can be. Else the session sleeps before it decodes more
+                             of them, all sequences together; prompts are not held back */
+  int32_t heat_limit_mc;  /* 0: none. Else, from the time on that a thermal zone has so many
+                             thousandths of a degree until all of them are 3 degrees cooler, the
+                             session sleeps after each run (a token, a chunk of a prompt).
+                             ARN_UNSUPPORTED when no zone can be read */
+  float heat_headroom;    /* 0: none. The same of Android's thermal headroom, which is 1 where
+                             the system throttles severely. ARN_UNSUPPORTED where there is none */
+  uint32_t heat_duty_percent; /* of the time that it runs while it is hot, 1 to 99; 0: 50 */
+  const char* heat_zone;      /* only zones with this in their type count; NULL: all. Read until the
+                                 session is there */
+  const char* system_root;    /* in which /sys lies, for a container that has it elsewhere; NULL:
+                                 "". Read until the session is there */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL                                                           \
+        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL              \
   }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
@@ -443,23 +472,59 @@ ARN_API arn_status arn_session_beam_search(arn_session* session, const arn_beam_
 ARN_API arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_ids,
                                     size_t capacity, size_t* out_count, float* out_score);
 
+/* What the energy of arn_session_stats_data is read from: the first of these that can be read. */
+enum {
+  ARN_ENERGY_NONE = 0,
+  ARN_ENERGY_RAPL = 1,          /* of the CPU packages; root alone may read it on most systems */
+  ARN_ENERGY_BOARD_COUNTER = 2, /* hwmon */
+  ARN_ENERGY_BOARD_POWER = 3,   /* hwmon, added up while the session runs */
+  ARN_ENERGY_BATTERY_POWER = 4, /* of a battery that is not charged, added up while it runs */
+  ARN_ENERGY_BATTERY_LEFT = 5   /* what is left in it, which goes down in coarse steps */
+};
+#define ARN_NO_TEMPERATURE INT32_MIN
+
 typedef struct arn_session_stats_data {
   size_t struct_size;
   uint64_t prefill_tokens;
-  uint64_t prefill_ns;
+  uint64_t prefill_ns; /* with what was slept */
   uint64_t decode_tokens;
-  uint64_t decode_ns;
+  uint64_t decode_ns; /* with what was slept, and a callback's own time */
   uint64_t create_ns;
   uint64_t weight_bytes_per_token;  /* read from memory by one decode step: weights ... */
   uint64_t kv_bytes_read_per_token; /* ... and KV at the present length */
   uint64_t kv_used_bytes;           /* pages in use */
   uint64_t constants_used_bytes, activations_used_bytes, io_used_bytes,
-      kv_capacity_bytes; /* must equal the plan */
+      kv_capacity_bytes;                            /* must equal the plan */
+  double prefill_tokens_per_s, decode_tokens_per_s; /* of the above; 0: none yet */
+  uint64_t weight_bytes_read;                       /* by all runs; each weight once a run, ... */
+  uint64_t kv_bytes_read; /* ... each key, value and state once a run and sequence */
+  uint64_t paced_ns;      /* slept for max_tokens_per_s and for the heat */
+  uint64_t cooled_ns;     /* the part of it that was for the heat */
+  /* What follows needs sensors = 1; without, it is 0 and ARN_NO_TEMPERATURE. It is read again after
+     100 ms at the earliest. */
+  uint64_t energy_uj;       /* microjoules: of all that the source sees, whoever used it */
+  uint64_t energy_ns;       /* of the time, idle or not, that energy_uj is of; less than what has
+                               passed where the source could not be read */
+  uint64_t power_uw;        /* microwatts when it was last read; 0: not known */
+  uint32_t energy_source;   /* ARN_ENERGY_... */
+  uint32_t n_thermal_zones; /* found at creation, see arn_session_thermal_zone */
+  int32_t temperature_mc;   /* of the hottest that can be read, in thousandths of a degree, or
+                               ARN_NO_TEMPERATURE */
+  uint32_t hottest_zone;    /* its index */
+  float thermal_headroom;   /* Android's; less than 0: not known */
+  uint32_t is_hot;          /* 1: the heat is over the session's limit */
+  char energy_name[32];     /* the source's own name */
 } arn_session_stats_data;
-#define ARN_SESSION_STATS_INIT \
-  { sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define ARN_SESSION_STATS_INIT                                                                     \
+  {                                                                                                \
+    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {                                                      \
+      0                                                                                            \
+    }                                                                                              \
+  }
+/* Counts and times since the session was created, or since arn_session_reset_stats. */
 ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);
-/* Sets the token and time counters to zero. */
+/* Sets what is counted to zero: tokens, times, bytes read, energy. */
 ARN_API arn_status arn_session_reset_stats(arn_session* session);
 
 /* The steps that a session with these options runs, as text, one line each, to a caller's buffer

@@ -1,0 +1,83 @@
+#include "runtime/memory/placement.h"
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+// Tokens a second: a pause is at most 1000 s.
+constexpr float kMinPace = 0.001f;
+constexpr float kMaxPace = 1e6f;
+// Thousandths of a degree.
+constexpr int32_t kMinHeatLimit = 20 * 1000;
+constexpr int32_t kMaxHeatLimit = 150 * 1000;
+constexpr float kMaxHeadroom = 10;
+
+}  // namespace
+
+Status PlaceThreads(const Backend& backend, SessionPlan* plan, Diag* diag) {
+  SessionOptions& options = plan->options;
+  plan->topology = ReadTopology(options.system_root == nullptr ? "" : options.system_root);
+  const Topology& topology = plan->topology;
+  const CpuMask mask = CpuMask::Of(options.cpu_mask);
+  const bool is_asked = options.cpus == CpuChoice::kPerformance || options.cpus == CpuChoice::kMask;
+  if (is_asked && backend.read_cpus == nullptr) {
+    return diag->Fail(Status::kUnsupported, "cpus: the %s backend places no threads", backend.name);
+  }
+  if ((options.cpus == CpuChoice::kMask) != (options.cpu_mask != 0)) {
+    return diag->Fail(Status::kBadArgument,
+                      "cpu_mask names %u CPUs: some are needed to choose by mask, and only then",
+                      mask.count());
+  }
+  if (!mask.IsWithin(topology.allowed)) {
+    return diag->Fail(Status::kUnsupported,
+                      "cpu_mask 0x%llx has CPUs that the process may not use: of the first 64 it "
+                      "may use 0x%llx",
+                      static_cast<unsigned long long>(options.cpu_mask),
+                      static_cast<unsigned long long>(topology.allowed.word(0)));
+  }
+  plan->cpus = topology.performance;
+  if (options.cpus == CpuChoice::kAll) plan->cpus = topology.allowed;
+  if (options.cpus == CpuChoice::kMask) plan->cpus = mask;
+  if (options.n_threads == 0) {
+    options.n_threads = Min(Max(plan->cpus.count(), 1u), kMaxThreads);
+  }
+  if (options.n_prefill_threads == 0) options.n_prefill_threads = options.n_threads;
+  plan->keeps_cpus =
+      is_asked || (options.cpus == CpuChoice::kAuto && backend.read_cpus != nullptr &&
+                   topology.keeps(Max(options.n_threads, options.n_prefill_threads)));
+  return Status::kOk;
+}
+
+Status CheckPace(PaceOptions* pace, Diag* diag) {
+  if (!(pace->max_tokens_per_s >= 0 && pace->max_tokens_per_s <= kMaxPace) ||
+      (pace->max_tokens_per_s > 0 && pace->max_tokens_per_s < kMinPace)) {
+    return diag->Fail(Status::kBadArgument, "max_tokens_per_s is %g, expected 0, or %g to %g",
+                      static_cast<double>(pace->max_tokens_per_s), static_cast<double>(kMinPace),
+                      static_cast<double>(kMaxPace));
+  }
+  if (!(pace->heat_headroom >= 0 && pace->heat_headroom <= kMaxHeadroom)) {
+    return diag->Fail(Status::kBadArgument, "heat_headroom is %g, expected 0 to %g",
+                      static_cast<double>(pace->heat_headroom), static_cast<double>(kMaxHeadroom));
+  }
+  if (pace->heat_limit_mc != 0 &&
+      (pace->heat_limit_mc < kMinHeatLimit || pace->heat_limit_mc > kMaxHeatLimit)) {
+    return diag->Fail(Status::kBadArgument,
+                      "heat_limit_mc is %d, expected 0, or %d to %d thousandths of a degree",
+                      pace->heat_limit_mc, kMinHeatLimit, kMaxHeatLimit);
+  }
+  if (pace->heat_duty_percent > 99) {
+    return diag->Fail(Status::kBadArgument, "heat_duty_percent is %u, expected 0, or 1 to 99",
+                      pace->heat_duty_percent);
+  }
+  const bool has_limit = pace->heat_limit_mc != 0 || pace->heat_headroom > 0;
+  if (pace->heat_duty_percent != 0 && !has_limit) {
+    return diag->Fail(Status::kBadArgument,
+                      "heat_duty_percent is %u, but there is no limit to the heat",
+                      pace->heat_duty_percent);
+  }
+  if (pace->heat_duty_percent == 0) pace->heat_duty_percent = kDefaultHeatDuty;
+  return Status::kOk;
+}
+
+}  // namespace arn

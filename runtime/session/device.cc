@@ -1,0 +1,105 @@
+// What a session says of itself and of the device that it runs on, and how it holds itself back.
+#include "kernels/kv_page.h"
+#include "kernels/step_work.h"
+#include "platform/os/clock.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+
+Status Session::OpenWatch(const SessionOptions& options, Diag* diag) {
+  const PaceOptions& pace = options.pace;
+  Pacer::World world;
+  world.user = this;
+  world.now_ns = [](void*) { return MonotonicNs(); };
+  world.sleep_ns = [](void*, uint64_t ns) { SleepNs(ns); };
+  world.heat = [](void* self) {
+    DeviceWatch& watch = static_cast<Session*>(self)->watch_;
+    const uint64_t now = MonotonicNs();
+    return Heat{watch.Hottest(now).millicelsius, watch.Headroom(now)};
+  };
+  pacer_.Init(pace, world);
+  if (!options.sensors && pace.heat_limit_mc == 0 && pace.heat_headroom == 0) return Status::kOk;
+  const char* root = options.system_root == nullptr ? "" : options.system_root;
+  ARN_TRY(watch_.Open(root, options.heat_zone, pace, diag));
+  watch_.Sample(MonotonicNs());
+  return Status::kOk;
+}
+
+Status Session::Pace(Span<const Part> parts) {
+  if (!pacer_.is_on()) return Status::kOk;
+  // A chunk of a prompt is what has more than one token of a sequence.
+  uint32_t n_decoded = 0;
+  for (const Part& part : parts) {
+    if (part.ids.size() == 1) ++n_decoded;
+  }
+  const Status status = pacer_.Begin(n_decoded, cancel_);
+  if (status != Status::kCancelled) return status;
+  cancel_.store(0, std::memory_order_relaxed);
+  return Failed(status, parts[0].sequence);
+}
+
+void Session::CountWork(const RunArgs& args) {
+  for (const Step& step : StepsOf(plan_.program, args.is_source)) {
+    const StepWork work = WorkOf(plan_.program, step, args);
+    stats_.weight_bytes_read += work.weight_bytes;
+    stats_.kv_bytes_read += work.kv_bytes;
+  }
+}
+
+void Session::ResetStats() {
+  stats_ = SessionStats();
+  pacer_.ResetStats();
+  watch_.ResetEnergy(MonotonicNs());
+}
+
+ThreadCpus Session::ReadCpus() const {
+  ThreadCpus out;
+  if (plan_.backend->read_cpus != nullptr) plan_.backend->read_cpus(backend_state_, &out);
+  return out;
+}
+
+DeviceWatch& Session::Watch() const {
+  watch_.Sample(MonotonicNs());
+  return watch_;
+}
+
+uint64_t Session::WeightBytesPerToken() const {
+  const Program& program = plan_.program;
+  uint64_t bytes = 0;
+  for (const Step& step : StepsOf(program, false)) {
+    if (step.op == Op::kEmbed) continue;
+    if (step.op == Op::kExperts) {
+      bytes += step.n_chosen *
+               (program.weights[step.weight].bytes + program.weights[step.weight + 1].bytes);
+      continue;
+    }
+    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm, step.skip}) {
+      if (id != kNoWeight) bytes += program.weights[id].bytes;
+    }
+  }
+  return bytes;
+}
+
+uint64_t Session::KvBytesReadPerToken() const {
+  const Program& program = plan_.program;
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kAttention) continue;
+    const AttentionKind& kind = program.kinds[step.kind];
+    const KvGroup& group = program.kv_groups[kind.group];
+    if (kind.sees_source) {
+      bytes += uint64_t{cache_.source_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
+      continue;
+    }
+    const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
+    const uint64_t seen = length() - first;
+    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    bytes += seen * pages.layer_bytes / group.page_tokens;
+  }
+  for (const KvGroup& group : program.kv_groups) {
+    if (group.state_floats != 0) bytes += group.open.page_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace arn

@@ -1,0 +1,127 @@
+#include "tools/arenite/bench_runs.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "tools/arenite/io.h"
+
+namespace arn::tool {
+namespace {
+
+// That of /proc/uptime, so that what others saw at a time can be laid beside a run.
+double UptimeSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+// Token ids that are all over the vocabulary and the same in each run (splitmix64).
+std::vector<int32_t> SomeIds(size_t n, uint32_t vocab) {
+  std::vector<int32_t> ids;
+  uint64_t state = 1;
+  for (size_t i = 0; i < n; ++i) {
+    uint64_t z = state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    ids.push_back(static_cast<int32_t>((z ^ (z >> 31)) % vocab));
+  }
+  return ids;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+}  // namespace
+
+double Measurement::joules_per_token() const {
+  if (energy_ns == 0 || energy_uj == 0 || total_tokens == 0) return 0;
+  return static_cast<double>(energy_uj) / 1e6 / static_cast<double>(energy_ns) *
+         static_cast<double>(total_ns) / static_cast<double>(total_tokens);
+}
+
+Bench::Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences)
+    : session_(session), source_(source), vocab_(vocab) {
+  for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
+}
+
+Measurement Bench::Run(const Case& what, uint32_t repeats, double seconds, bool with_profile) {
+  Measurement m;
+  m.what = what;
+  RunOnce(what, &m);  // warms caches, page tables and clocks up
+  m = Measurement();
+  m.what = what;
+  const double end = UptimeSeconds() + seconds;
+  for (uint32_t i = 0; i < repeats || UptimeSeconds() < end; ++i) RunOnce(what, &m);
+  std::vector<double> speeds;
+  for (const TimedRun& run : m.runs) speeds.push_back(run.tokens_per_s);
+  m.median = Median(speeds);
+  m.lowest = *std::min_element(speeds.begin(), speeds.end());
+  m.highest = *std::max_element(speeds.begin(), speeds.end());
+  m.device = ReadDevice(session_);
+  if (with_profile) {
+    Measurement once = m;
+    RunOnce(what, &once, &m.profile);
+  }
+  return m;
+}
+
+void Bench::Begin(const std::vector<int32_t>& ids, size_t n) {
+  for (const uint32_t sequence : sequences_) {
+    session_.Check(arn_session_select(session_.get(), sequence));
+    if (sequence >= n || ids.empty()) session_.Check(arn_session_reset(session_.get()));
+    if (sequence >= n) continue;
+    source_.Encode(session_);
+    if (ids.empty()) continue;
+    session_.Check(arn_session_follow(session_.get(), ids.data(), ids.size(), nullptr));
+  }
+  session_.Check(arn_session_select(session_.get(), 0));
+  session_.Check(arn_session_reset_stats(session_.get()));
+}
+
+void Bench::Decode(int32_t* out) {
+  const size_t n = sequences_.size();
+  session_.Check(n == 1 ? arn_session_decode(session_.get(), out)
+                        : arn_session_decode_batch(session_.get(), sequences_.data(), n, out));
+}
+
+void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile) {
+  // Decoding needs a token to start from.
+  const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
+  const std::vector<int32_t> ids = SomeIds(before + what.tokens, vocab_);
+  Begin({ids.begin(), ids.begin() + before}, what.is_prefill ? 1 : sequences_.size());
+  std::optional<Profiler> profiler;
+  if (profile != nullptr) profiler.emplace(session_);
+  if (what.is_prefill) {
+    session_.Check(arn_session_prefill(session_.get(), ids.data() + before, what.tokens));
+  } else {
+    m->bytes_per_token = DecodeAll(what.tokens);
+  }
+  const arn_session_stats_data stats = session_.Stats();
+  const uint64_t tokens = what.is_prefill ? stats.prefill_tokens : stats.decode_tokens;
+  const uint64_t ns = what.is_prefill ? stats.prefill_ns : stats.decode_ns;
+  if (profiler) *profile = profiler->Take(tokens, ns);
+  m->runs.push_back({UptimeSeconds(), PerSecond(tokens, ns), stats.temperature_mc});
+  m->total_tokens += tokens;
+  m->total_ns += ns;
+  m->energy_uj += stats.energy_uj;
+  m->energy_ns += stats.energy_ns;
+}
+
+double Bench::DecodeAll(uint32_t n_tokens) {
+  const double n = static_cast<double>(sequences_.size());
+  std::vector<int32_t> out(sequences_.size());
+  double bytes = 0;
+  for (uint32_t i = 0; i < n_tokens; ++i) {
+    Decode(out.data());
+    const arn_session_stats_data stats = session_.Stats();
+    // One step reads the weights once for all.
+    bytes += static_cast<double>(stats.weight_bytes_per_token) / n +
+             static_cast<double>(stats.kv_bytes_read_per_token);
+  }
+  return bytes / n_tokens;
+}
+
+}  // namespace arn::tool
