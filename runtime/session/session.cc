@@ -14,7 +14,8 @@ namespace arn {
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
-  plan_.options.device = nullptr;
+  plan_.options.device = plan_.options.device_folder = nullptr;
+  why_spare_ = plan.refused;
   plan_.Bind();
 }
 
@@ -25,17 +26,17 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
-  const BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,
-                                       plan.options.device};
-  const Status status =
-      plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
-                         &session->backend_state_, diag);
+  Status status = session->Load(plan.options, diag);
+  if (status == Status::kOk) {
+    session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
+    session->InitSequences();
+    status = session->TestDevice(diag);
+  }
   if (status != Status::kOk) {
+    session->Unload();
     session->~Session();
     return status;
   }
-  session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
-  session->InitSequences();
   session->create_ns_ = MonotonicNs() - start;
   *out = session;
   return Status::kOk;
@@ -43,7 +44,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
 
 void Session::Destroy(Session* session) {
   if (session == nullptr) return;
-  session->plan_.backend->unload(session->backend_state_);
+  session->Unload();
   const Span<std::byte> owned = session->owned_;
   session->~Session();
   ReleasePages(owned);
@@ -139,7 +140,7 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   if (status == Status::kOk) profile_.EndRun(plan_.program, args);
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
@@ -147,6 +148,13 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
 }
 
 Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
+  const Status status = TryWithCache(parts, logit_rows);
+  if (!CanFallBack(status)) return status;
+  ARN_TRY(FallBack(status));
+  return TryWithCache(parts, logit_rows);
+}
+
+Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
   // The run reads ids from the session's own memory: a backend may read them later than the
   // caller's buffer lives.
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
@@ -189,6 +197,10 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
     *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence),
                                              cache_.source_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
+    if (CanFallBack(status)) {
+      UseSpare(status);
+      status = RunBackend(whole.n_tokens, 1, logit_rows);
+    }
   }
   cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
   if (reserved == Status::kContextFull) return Full(part.sequence);

@@ -47,6 +47,7 @@ struct Outcome {
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
+  std::string backend, device, why_not_device;  // what computed in the end
 };
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
@@ -128,6 +129,9 @@ void PrintJson(const Outcome& outcome) {
   json.Key("decode_tokens_per_s")
       .Number(PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns));
   json.Key("load_ms").Number(outcome.load_ms);
+  json.Key("backend").String(outcome.backend);
+  json.Key("device").String(outcome.device);
+  json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
   json.Key("kv_used").Uint(outcome.stats.kv_used_bytes);
@@ -145,6 +149,10 @@ void PrintReport(const Outcome& outcome) {
                PerSecond(outcome.stats.decode_tokens, outcome.stats.decode_ns),
                FinishName(outcome.finish));
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
+  if (!outcome.device.empty() || !outcome.why_not_device.empty()) {
+    std::fprintf(stderr, "backend   %s: %s%s\n", outcome.backend.c_str(), outcome.device.c_str(),
+                 outcome.why_not_device.c_str());
+  }
   std::fprintf(stderr, "memory    %s\n",
                MemoryLine(outcome.plan, outcome.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
@@ -196,6 +204,10 @@ int Run(const Arguments& arguments) {
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
   outcome.stats = session.Stats();
+  const arn_backend_info backend = session.Backend();
+  outcome.backend = backend.name;
+  outcome.device = backend.device;
+  outcome.why_not_device = backend.reason;
 
   if (arguments.json) {
     PrintJson(outcome);
