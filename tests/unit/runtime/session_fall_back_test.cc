@@ -208,6 +208,10 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
     // Half-way through its submissions.
     const uint32_t before = call == 0 ? 0 : whole.n_submits[call - 1];
     if (whole.n_submits[call] == before) continue;
+    if (kIsSanitized && n_hit % 3 != 0) {  // each takes several times as long
+      ++n_hit;
+      continue;
+    }
     fault_plan = FaultPlan();
     fault_plan.FailAt(static_cast<Fault>(n_hit++ % kFaultCount),
                       before + (whole.n_submits[call] - before - 1) / 2);

@@ -47,6 +47,7 @@ Choice Greedy16(const arn_model* model, uint32_t backend) {
 TEST(VulkanGeometryTest, Decoder135M_16GreedyTokens_AreTheCpus) {
   const std::string problem = NoVulkan();
   if (!problem.empty()) GTEST_SKIP() << problem;
+  if (kIsSanitized) GTEST_SKIP() << "minutes under a sanitizer";
   TinyBundle bundle;
   bundle.layers = 30;
   bundle.hidden = 576;
