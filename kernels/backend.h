@@ -1,5 +1,6 @@
 // A backend: six functions that run a Program. All six exist in every backend; what a backend
-// cannot do is refused in plan() with kUnsupported and its reason, never later.
+// cannot do is refused in plan() with kUnsupported and its reason, never later. What fails later is
+// a device: kDevice, kDeviceLost or kOutOfMemory, and then every call but unload() fails.
 #pragma once
 
 #include <atomic>
@@ -24,6 +25,9 @@ struct BackendOptions {
   const CpuMask* cpus = nullptr;
   // load() fails with kUnsupported when the system does not keep them there.
   bool needs_cpus = false;
+  // A folder in which such a backend keeps what makes the next load faster; null: none. Read by
+  // load() alone.
+  const char* device_folder = nullptr;
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
   }
@@ -32,7 +36,8 @@ struct BackendOptions {
 // What a backend's plan() placed. Made by plan(), handed back unchanged to load(); only the backend
 // knows what each slice is.
 struct BackendPlan {
-  static constexpr uint32_t kMaxSlices = 12;
+  // A backend that is made of two others places theirs and some of its own.
+  static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = 2 * kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout is not this CPU's
   uint64_t device_bytes = 0;  // buffers on a device, none of which lie in the session's block
@@ -107,6 +112,11 @@ struct Backend {
   // exchanged between two runs. False: Region::kKv and Region::kActivations lie on a device, and
   // `memory` need not have anything behind them.
   bool kv_in_memory = false;
+  // The name of the device that a state is on; it lives as long as the state. Null: there is none.
+  const char* (*device_name)(const void* state) = nullptr;
+  // Says once of a state that its device computes as it should, so that what was made for it may be
+  // kept in BackendOptions::device_folder. Null: there is nothing to keep.
+  void (*trust)(void* state) = nullptr;
   // Reads back what the threads may run on now, the calling one as it was in the last run. Null:
   // the backend starts no threads and places none.
   void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;

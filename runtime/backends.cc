@@ -2,6 +2,7 @@
 
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/reference/backend_reference.h"
+#include "runtime/split_backend.h"
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
 #endif
@@ -17,6 +18,9 @@ const Backend* FindBackend(BackendId id) {
 #else
     case BackendId::kVulkan: return nullptr;
 #endif
+    case BackendId::kAuto: return nullptr;
+    case BackendId::kVulkanCpu:
+      return FindBackend(BackendId::kVulkan) == nullptr ? nullptr : SplitBackend();
   }
   return nullptr;
 }
@@ -25,7 +29,9 @@ const LogitsOps* FindLogitsOps(BackendId id) {
   switch (id) {
     case BackendId::kCpu: return CpuLogitsOps();
     case BackendId::kReference: return ReferenceLogitsOps();
-    case BackendId::kVulkan: return CpuLogitsOps();  // logits come to the host
+    case BackendId::kVulkan:  // logits come to the host
+    case BackendId::kAuto:
+    case BackendId::kVulkanCpu: return CpuLogitsOps();
   }
   return nullptr;
 }

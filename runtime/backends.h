@@ -13,6 +13,8 @@ enum class BackendId : uint32_t {
   kCpu = 0,
   kReference = 1,
   kVulkan = 2,
+  kAuto = 3,  // no backend of its own: Vulkan with the CPU in reserve, or the CPU
+  kVulkanCpu = 4,
 };
 
 // Null when there is none of that number in this build.

@@ -104,8 +104,8 @@ void ReadCpus(const void* state, ThreadCpus* out) {
   *out = static_cast<const State*>(state)->threads.ReadCpus();
 }
 
-constexpr Backend kBackend = {"cpu",   cpu::PlanCpu, Load, Run,     KvRead,
-                              KvWrite, Unload,       true, ReadCpus};
+constexpr Backend kBackend = {"cpu",  cpu::PlanCpu, Load,    Run,     KvRead,  KvWrite,
+                              Unload, true,         nullptr, nullptr, ReadCpus};
 
 }  // namespace
 

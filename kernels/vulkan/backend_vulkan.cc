@@ -7,6 +7,7 @@
 #include "kernels/vulkan/plan.h"
 #include "kernels/vulkan/state.h"
 #include "platform/base/arith.h"
+#include "platform/os/pages.h"
 
 namespace arn::vulkan {
 namespace {
@@ -104,10 +105,12 @@ void Unload(void* state) {
     }
   }
   s.device.Close();
+  s.kept.Close();
   s.~State();
 }
 
-Status Build(State* state, const DeviceChoice& choice, const BackendPlan& plan, Diag* diag) {
+Status Build(State* state, const DeviceChoice& choice, const char* folder, const BackendPlan& plan,
+             Diag* diag) {
   State& s = *state;
   s.weights = Array<DeviceWeight>(s.memory, plan.slices[kWeightsSlice]);
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
@@ -118,6 +121,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendPlan& plan, 
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
+  ARN_TRY(s.kept.Open(folder, KeyOf(s.device), diag));
   ARN_TRY(CreateBuffers(state, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
@@ -134,10 +138,9 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->memory = memory;
   DeviceChoice choice;
   choice.name = options.device;
-  choice.avoid_subgroups = restriction == Restriction::kSharedMemory;
-  choice.avoid_dot = choice.avoid_subgroups;
-  choice.avoid_mapping = restriction == Restriction::kStaged;
-  const Status status = Build(s, choice, plan, diag);
+  if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
+  if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping;
+  const Status status = Build(s, choice, options.device_folder, plan, diag);
   if (status != Status::kOk) {
     Unload(s);
     return status;
@@ -165,24 +168,51 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return Status::kOk;
 }
 
+// Not even what is mapped is read once the device has failed.
+template <typename Copy>
+Status Copied(State* s, const Copy& copy) {
+  if (s->is_lost) return Status::kDeviceLost;
+  Diag diag;
+  const Status status = copy(&diag);
+  s->is_lost = status != Status::kOk;
+  return status;
+}
+
 Status KvRead(void* state, Slice from, Span<std::byte> to) {
   State& s = *static_cast<State*>(state);
   if (from.region != Region::kKv || from.bytes != to.size()) return Status::kBadArgument;
-  Diag diag;
-  return s.transfer.Read(s.device, s.kv, from.offset, to, &diag);
+  return Copied(&s,
+                [&](Diag* diag) { return s.transfer.Read(s.device, s.kv, from.offset, to, diag); });
 }
 
 Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
   State& s = *static_cast<State*>(state);
   if (to.region != Region::kKv || to.bytes != from.size()) return Status::kBadArgument;
-  Diag diag;
-  return s.transfer.Write(s.device, s.kv, to.offset, from, &diag);
+  return Copied(
+      &s, [&](Diag* diag) { return s.transfer.Write(s.device, s.kv, to.offset, from, diag); });
+}
+
+void Trust(void* state) {
+  State& s = *static_cast<State*>(state);
+  s.kept.EndTest();
+  if (!s.kept.is_open()) return;
+  size_t bytes = 0;
+  const Span<std::byte> pages = s.pipelines.Compiled(s.device, &bytes);
+  s.kept.KeepPipelines({pages.data(), bytes});
+  ReleasePages(pages);
+}
+
+const char* DeviceName(const void* state) {
+  return static_cast<const State*>(state)->device.name();
 }
 
 constexpr Backend kBackends[] = {
-    {"vulkan", Plan, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload, false},
-    {"vulkan", Plan, Load<Restriction::kSharedMemory>, Run, KvRead, KvWrite, Unload, false},
-    {"vulkan", Plan, Load<Restriction::kStaged>, Run, KvRead, KvWrite, Unload, false},
+    {"vulkan", Plan, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload, false, DeviceName,
+     Trust},
+    {"vulkan", Plan, Load<Restriction::kSharedMemory>, Run, KvRead, KvWrite, Unload, false,
+     DeviceName},
+    {"vulkan", Plan, Load<Restriction::kStaged>, Run, KvRead, KvWrite, Unload, false, DeviceName,
+     Trust},
 };
 
 }  // namespace
@@ -207,6 +237,8 @@ DriverMemory DriverMemoryOf(void* state) {
   const DriverAllocations& counts = *static_cast<State*>(state)->device.allocations();
   return {counts.n_calls.load(), counts.n_live.load()};
 }
+
+Api* ApiOf(void* state) { return static_cast<State*>(state)->device.mutable_api(); }
 
 }  // namespace arn::vulkan
 

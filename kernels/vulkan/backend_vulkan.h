@@ -30,5 +30,9 @@ struct DriverMemory {
 };
 DriverMemory DriverMemoryOf(void* state);
 
+// The functions that a state calls, which a test may replace by others (vk_api.h).
+struct Api;
+Api* ApiOf(void* state);
+
 }  // namespace vulkan
 }  // namespace arn

@@ -113,28 +113,35 @@ Status Device::LoadInstance(Diag* diag) {
   return Status::kOk;
 }
 
-const char* Device::Missing(VkPhysicalDevice physical, uint32_t* family) {
+const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physical,
+                            uint32_t* family) {
   VkPhysicalDeviceProperties2 properties = {};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   api_.GetPhysicalDeviceProperties2(physical, &properties);
   const VkPhysicalDeviceLimits& limits = properties.properties.limits;
-  if (properties.properties.apiVersion < VK_API_VERSION_1_1) return "Vulkan 1.1";
+  if (properties.properties.apiVersion < VK_API_VERSION_1_1) return "it has no Vulkan 1.1";
   if (limits.maxPerStageDescriptorStorageBuffers < kMinStorageBuffers) {
-    return "maxPerStageDescriptorStorageBuffers of 10";
+    return "it has no maxPerStageDescriptorStorageBuffers of 10";
   }
-  if (limits.maxStorageBufferRange < kMaxBindingBytes) return "maxStorageBufferRange of 2^27";
+  if (limits.maxStorageBufferRange < kMaxBindingBytes)
+    return "it has no maxStorageBufferRange of 2^27";
   if (limits.minStorageBufferOffsetAlignment > kBindingAlign) {
-    return "minStorageBufferOffsetAlignment of at most 256";
+    return "it has no minStorageBufferOffsetAlignment of at most 256";
   }
-  if (limits.maxComputeSharedMemorySize < 16384) return "maxComputeSharedMemorySize of 16384";
-  if (limits.maxComputeWorkGroupInvocations < 128) return "maxComputeWorkGroupInvocations of 128";
+  if (limits.maxComputeSharedMemorySize < 16384)
+    return "it has no maxComputeSharedMemorySize of 16384";
+  if (limits.maxComputeWorkGroupInvocations < 128)
+    return "it has no maxComputeWorkGroupInvocations of 128";
   VkQueueFamilyProperties families[16];
   uint32_t n = 16;
   api_.GetPhysicalDeviceQueueFamilyProperties(physical, &n, families);
   for (*family = 0; *family < n; ++*family) {
-    if ((families[*family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) return nullptr;
+    if ((families[*family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) break;
   }
-  return "a queue with VK_QUEUE_COMPUTE_BIT";
+  if (*family >= n) return "it has no queue with VK_QUEUE_COMPUTE_BIT";
+  const char* why = nullptr;
+  (void)AvoidedOn(choice.quirks, properties.properties, &why);
+  return why;
 }
 
 Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
@@ -165,10 +172,10 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     const char* name = properties.properties.deviceName;
     if (is_number ? i != index : has_name && !Contains(name, choice.name)) continue;
     uint32_t family = 0;
-    const char* missing = Missing(found[i], &family);
+    const char* missing = Missing(choice, found[i], &family);
     if (missing != nullptr) {
       if (best == 0) {
-        (void)diag->Fail(Status::kUnsupported, "Vulkan: %s lacks %s", name, missing);
+        (void)diag->Fail(Status::kUnsupported, "Vulkan: %s cannot be used: %s", name, missing);
       }
       continue;
     }
@@ -196,15 +203,17 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
   api_.GetPhysicalDeviceProperties2(physical_, &properties);
   constexpr VkSubgroupFeatureFlags kNeeded =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  const char* why = nullptr;
+  const uint32_t avoid = choice.avoid | AvoidedOn(choice.quirks, properties_, &why);
   subgroup_size_ = subgroup.subgroupSize;
-  uses_subgroups_ = !choice.avoid_subgroups && subgroup.subgroupSize >= 4 &&
+  uses_subgroups_ = (avoid & kAvoidSubgroups) == 0 && subgroup.subgroupSize >= 4 &&
                     (subgroup.supportedOperations & kNeeded) == kNeeded &&
                     (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
 
   api_.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
-  is_unified_ =
-      !choice.avoid_mapping && (properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
-                                properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU);
+  is_unified_ = (avoid & kAvoidMapping) == 0 &&
+                (properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
+                 properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU);
 
   VkExtensionProperties extensions[512];
   uint32_t n = 512;
@@ -217,7 +226,7 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
   }
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
-  if (has_dot && !choice.avoid_dot) {
+  if (has_dot && (avoid & kAvoidDot) == 0) {
     VkPhysicalDeviceFeatures2 features = {};
     features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     features.pNext = &dot;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kernels/vulkan/quirks.h"
 #include "kernels/vulkan/vk_api.h"
 #include "platform/base/diag.h"
 #include "platform/base/result.h"
@@ -17,12 +18,11 @@ struct DriverAllocations {
   std::atomic<int64_t> n_live{0};    // and those that are still there
 };
 
-// What tests choose; users have the defaults.
 struct DeviceChoice {
-  const char* name = nullptr;    // a number, or a part of the device's name; null: the first best
-  bool avoid_subgroups = false;  // reductions in shared memory, whatever the device has
-  bool avoid_mapping = false;    // staging buffers, even where memory is unified
-  bool avoid_dot = false;        // no integer dot products
+  const char* name = nullptr;  // a number, or a part of the device's name; null: the first best
+  // What tests choose; users have the defaults.
+  uint32_t avoid = 0;  // Avoid, whatever the device has, but for kAvoidDevice
+  Span<const Quirk> quirks = KnownQuirks();
 };
 
 class Device {
@@ -39,10 +39,12 @@ class Device {
   void Close();
 
   const Api& api() const { return api_; }
+  Api* mutable_api() { return &api_; }  // for tests
   VkDevice handle() const { return device_; }
   VkQueue queue() const { return queue_; }
   uint32_t queue_family() const { return family_; }
   const char* name() const { return properties_.deviceName; }
+  const VkPhysicalDeviceProperties& properties() const { return properties_; }
   bool uses_subgroups() const { return uses_subgroups_; }
   // Invocations of a subgroup; 0 when they are not used.
   uint32_t subgroup_size() const { return uses_subgroups_ ? subgroup_size_ : 0; }
@@ -57,7 +59,7 @@ class Device {
   Status LoadInstance(Diag* diag);
   Status ChoosePhysical(const DeviceChoice& choice, Diag* diag);
   // Whether the device can run this backend; otherwise what is missing.
-  const char* Missing(VkPhysicalDevice physical, uint32_t* family);
+  const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family);
   Status Create(const DeviceChoice& choice, Diag* diag);
 
   Api api_;

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "platform/os/pages.h"
+
 namespace arn::vulkan {
 
 Status Pipelines::Open(const Device& device, Span<PipelineEntry> entries, Diag* diag) {
@@ -30,6 +32,38 @@ Status Pipelines::Open(const Device& device, Span<PipelineEntry> entries, Diag* 
   layout.pPushConstantRanges = &push;
   ARN_VK(api, CreatePipelineLayout(device.handle(), &layout, device.callbacks(), &layout_), diag);
   return Status::kOk;
+}
+
+Status Pipelines::StartFrom(const Device& device, Span<const std::byte> compiled, Diag* diag) {
+  const Api& api = device.api();
+  VkPipelineCacheCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  info.initialDataSize = compiled.size();
+  info.pInitialData = compiled.data();
+  if (!compiled.empty() &&
+      api.CreatePipelineCache(device.handle(), &info, device.callbacks(), &cache_) == VK_SUCCESS) {
+    return Status::kOk;
+  }
+  info.initialDataSize = 0;
+  info.pInitialData = nullptr;
+  ARN_VK(api, CreatePipelineCache(device.handle(), &info, device.callbacks(), &cache_), diag);
+  return Status::kOk;
+}
+
+Span<std::byte> Pipelines::Compiled(const Device& device, size_t* bytes) const {
+  *bytes = 0;
+  size_t n = 0;
+  const Api& api = device.api();
+  if (cache_ == VK_NULL_HANDLE ||
+      api.GetPipelineCacheData(device.handle(), cache_, &n, nullptr) != VK_SUCCESS || n == 0) {
+    return {};
+  }
+  const Result<Span<std::byte>> pages = ReservePages(n);
+  if (!pages.ok()) return {};
+  if (api.GetPipelineCacheData(device.handle(), cache_, &n, pages.value().data()) == VK_SUCCESS) {
+    *bytes = n;
+  }
+  return pages.value();
 }
 
 Status Pipelines::Make(const Device& device, const Dispatch& dispatch, VkPipeline* out,
@@ -63,8 +97,7 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, VkPipelin
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
   info.layout = layout_;
-  ARN_VK(api,
-         CreateComputePipelines(device.handle(), VK_NULL_HANDLE, 1, &info, device.callbacks(), out),
+  ARN_VK(api, CreateComputePipelines(device.handle(), cache_, 1, &info, device.callbacks(), out),
          diag);
   return Status::kOk;
 }
@@ -102,6 +135,10 @@ void Pipelines::Close(const Device& device) {
     }
     module = VK_NULL_HANDLE;
   }
+  if (cache_ != VK_NULL_HANDLE) {
+    api.DestroyPipelineCache(device.handle(), cache_, device.callbacks());
+  }
+  cache_ = VK_NULL_HANDLE;
   if (layout_ != VK_NULL_HANDLE) {
     api.DestroyPipelineLayout(device.handle(), layout_, device.callbacks());
   }

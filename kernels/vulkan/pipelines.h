@@ -14,6 +14,12 @@ class Pipelines {
  public:
   // `entries`: room for as many different ones as there will be.
   Status Open(const Device& device, Span<struct PipelineEntry> entries, Diag* diag);
+  // Before the first Find(): the driver starts from what it compiled earlier, if it likes that, and
+  // Compiled() can be asked for.
+  Status StartFrom(const Device& device, Span<const std::byte> compiled, Diag* diag);
+  // What the driver has compiled, for another StartFrom(): pages of the caller's, empty when there
+  // is nothing (ReleasePages). `bytes` of them are it.
+  Span<std::byte> Compiled(const Device& device, size_t* bytes) const;
   void Close(const Device& device);
 
   // The pipeline of a dispatch, made when there is none like it.
@@ -31,6 +37,7 @@ class Pipelines {
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkShaderModule modules_[kShaderCount] = {};
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
 };
 
 struct PipelineEntry {

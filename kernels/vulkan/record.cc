@@ -167,6 +167,7 @@ Status Record(State* state, Span<PipelineEntry> pipelines, Diag* diag) {
   State& s = *state;
   const Api& api = s.device.api();
   ARN_TRY(s.pipelines.Open(s.device, pipelines, diag));
+  if (s.kept.is_open()) ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.pipelines(), diag));
   VkDescriptorPoolSize size = {};
   size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   size.descriptorCount = s.counts.n_sets * kBindings;

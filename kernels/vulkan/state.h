@@ -8,6 +8,7 @@
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
+#include "kernels/vulkan/kept_files.h"
 #include "kernels/vulkan/lower.h"
 #include "kernels/vulkan/pipelines.h"
 #include "kernels/vulkan/run_words.h"
@@ -53,6 +54,7 @@ struct State {
   Workspace workspace;
   Device device;
   Pipelines pipelines;
+  KeptFiles kept;
   Transfer transfer;
   Span<DeviceWeight> weights;
   Span<GridOf> grids;

@@ -25,7 +25,7 @@ namespace arn::vulkan {
   X(EndCommandBuffer) X(ResetCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets)        \
   X(CmdPushConstants) X(CmdDispatchIndirect) X(CmdPipelineBarrier) X(CmdCopyBuffer)            \
   X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) X(QueueSubmit)                \
-  X(DeviceWaitIdle)
+  X(DeviceWaitIdle) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)
 // clang-format on
 
 struct Api {

@@ -9,127 +9,6 @@
 namespace arn::api {
 namespace {
 
-// ARN_KV_... are KvType's numbers.
-Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
-  if (value >= kKvTypeCount) {
-    return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
-  }
-  *out = static_cast<KvType>(value);
-  return Status::kOk;
-}
-
-// ARN_CPUS_... are CpuChoice's numbers.
-Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, Diag* diag) {
-  if (read.cpus > ARN_CPUS_MASK) {
-    return diag->Fail(Status::kUnsupported, "cpus %u is not known", read.cpus);
-  }
-  if (read.sensors > 1) {
-    return diag->Fail(Status::kBadArgument, "sensors is %u, expected 0 or 1", read.sensors);
-  }
-  out->cpus = static_cast<CpuChoice>(read.cpus);
-  out->cpu_mask = read.cpu_mask;
-  out->sensors = read.sensors == 1;
-  out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
-               read.heat_duty_percent};
-  out->heat_zone = read.heat_zone;
-  out->system_root = read.system_root;
-  return Status::kOk;
-}
-
-}  // namespace
-
-Status PlanFromC(const Model& model, const arn_session_options* options, SessionPlan* out,
-                 Diag* diag) {
-  arn_session_options read = ARN_SESSION_OPTIONS_INIT;
-  ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
-  const Backend* backend = FindBackend(static_cast<BackendId>(read.backend));
-  if (backend == nullptr) {
-    return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
-  }
-  SessionOptions session;
-  ARN_TRY(ReadKvType("kv_type", read.kv_type, &session.k_type, diag));
-  const uint32_t values = read.kv_value_type == ARN_KV_AS_KEYS ? read.kv_type : read.kv_value_type;
-  ARN_TRY(ReadKvType("kv_value_type", values, &session.v_type, diag));
-  session.kv_residual = read.kv_residual;
-  session.kv_group_size = read.kv_group_size;
-  if (read.all_logits > 1) {
-    return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
-  }
-  if (read.no_cache > 1) {
-    return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
-  }
-  if (read.overflow > ARN_OVERFLOW_SHIFT) {
-    return diag->Fail(Status::kUnsupported, "overflow %u is not known", read.overflow);
-  }
-  session.max_sequences = read.max_sequences;
-  session.kv_tokens = read.kv_tokens;
-  session.overflow = static_cast<Overflow>(read.overflow);
-  session.pinned_tokens = read.pinned_tokens;
-  session.no_cache = read.no_cache == 1;
-  session.kv_in_file = read.kv_file != nullptr;
-  session.context_tokens = read.context_tokens;
-  session.prefill_chunk = read.prefill_chunk;
-  session.n_threads = read.n_threads;
-  session.n_prefill_threads = read.n_prefill_threads;
-  session.kv_page_tokens = read.kv_page_tokens;
-  session.source_rows = read.source_rows;
-  session.all_logits = read.all_logits == 1;
-  session.device = read.device;
-  ARN_TRY(ReadDeviceOptions(read, &session, diag));
-  return PlanSession(model, backend, session, Session::Objects(), out, diag);
-}
-
-namespace {
-
-uint64_t RegionBytes(const SessionPlan& plan, Region region) {
-  return plan.region_bytes[static_cast<uint32_t>(region)];
-}
-
-void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
-  out->weights_bytes = RegionBytes(plan, Region::kWeights);
-  out->constants_bytes = RegionBytes(plan, Region::kConstants);
-  out->repacked_bytes = plan.backend_plan.repacked_weight_bytes;
-  out->device_bytes = plan.backend_plan.device_bytes;
-  out->kv_bytes = RegionBytes(plan, Region::kKv);
-  out->kv_bytes_per_token = plan.KvBytesPerToken();
-  out->activations_bytes = RegionBytes(plan, Region::kActivations);
-  out->io_bytes = RegionBytes(plan, Region::kIo);
-  out->total_bytes = plan.TotalBytes();
-  out->alignment = kRegionAlign;
-  out->context_tokens = plan.options.context_tokens;
-  out->prefill_chunk = plan.options.prefill_chunk;
-  out->n_threads = plan.options.n_threads;
-  out->kv_page_tokens = plan.options.kv_page_tokens;
-  out->max_sequences = plan.options.max_sequences;
-  out->kv_tokens = plan.options.kv_tokens;
-  out->n_kv_groups = plan.cache.n_groups;
-  out->n_prefill_threads = plan.options.n_prefill_threads;
-  out->n_performance_cpus = Max<uint32_t>(1, plan.topology.performance.count());
-  out->keeps_to_performance_cpus =
-      plan.topology.is_mixed() && plan.keeps_cpus && plan.cpus == plan.topology.performance;
-}
-
-void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {
-  const KvGroup& group = plan.kv_groups[index];
-  const CacheGroup& pages = plan.cache.groups[index];
-  out->n_layers = group.n_layers;
-  out->n_kv_heads = group.n_kv_heads;
-  out->head_dim = group.head_dim;
-  out->window = pages.window;
-  out->chunk = pages.chunk;
-  out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
-  out->n_pages = group.open.n_pages;
-  out->n_sealed_pages = group.sealed.n_pages;
-  out->sealed_page_bytes = group.sealed.page_bytes;
-  out->sealed_offset = group.sealed.pool.offset;
-  out->residual = group.sealed.n_pages == 0 ? 0 : pages.residual;
-  out->sequence_pages = pages.table_pages;
-  out->page_bytes = group.open.page_bytes;
-  out->offset = group.open.pool.offset;
-  if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
-  out->is_source = group.is_source ? 1 : 0;
-}
-
 // The block that a session takes from the OS itself. mmap aligns to the page size, which may be
 // less than kRegionAlign.
 struct OwnBlock {
@@ -155,7 +34,7 @@ Status MapKvFile(const SessionPlan& plan, const char* path, std::byte* block, Di
   if (path == nullptr) return Status::kOk;
   const Memory memory = PartitionBlock(plan, block);
   int fd = -1;
-  ARN_TRY(MakeBacking(path, RegionBytes(plan, Region::kKv), &fd, diag));
+  ARN_TRY(MakeBacking(path, plan.RegionBytes(Region::kKv), &fd, diag));
   Status status = Status::kOk;
   for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
     for (uint32_t kind = 0; kind < kPageKinds && status == Status::kOk; ++kind) {
@@ -240,38 +119,6 @@ using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
 
-arn_status arn_session_plan(const arn_model* model, const arn_session_options* options, char* error,
-                            size_t error_bytes, arn_memory_plan* out_plan) {
-  if (model == nullptr || out_plan == nullptr) return ARN_BAD_ARGUMENT;
-  Diag diag;
-  SessionPlan plan;
-  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
-  if (status == Status::kOk) {
-    arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
-    FillPlan(plan, &out);
-    status = WriteStruct(out, out_plan);
-  }
-  return Report(status, diag, error, error_bytes);
-}
-
-arn_status arn_session_plan_group(const arn_model* model, const arn_session_options* options,
-                                  uint32_t index, char* error, size_t error_bytes,
-                                  arn_kv_group_info* out_group) {
-  if (model == nullptr || out_group == nullptr) return ARN_BAD_ARGUMENT;
-  Diag diag;
-  SessionPlan plan;
-  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
-  if (status == Status::kOk && index >= plan.cache.n_groups) {
-    status = diag.Fail(Status::kBadArgument, "group %u of %u", index, plan.cache.n_groups);
-  }
-  if (status == Status::kOk) {
-    arn_kv_group_info out = ARN_KV_GROUP_INFO_INIT;
-    FillGroup(plan, index, &out);
-    status = WriteStruct(out, out_group);
-  }
-  return Report(status, diag, error, error_bytes);
-}
-
 arn_status arn_session_create(const arn_model* model, const arn_session_options* options,
                               void* memory, uint64_t memory_bytes, char* error, size_t error_bytes,
                               arn_session** out_session) {
@@ -290,6 +137,20 @@ void arn_session_destroy(arn_session* session) { Session::Destroy(ToSession(sess
 
 const char* arn_session_last_error(const arn_session* session) {
   return session == nullptr ? "" : ToSession(session)->diag().text();
+}
+
+arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info) {
+  if (session == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
+  const Session& s = *ToSession(session);
+  arn_backend_info out = ARN_BACKEND_INFO_INIT;
+  for (BackendId id :
+       {BackendId::kCpu, BackendId::kReference, BackendId::kVulkan, BackendId::kVulkanCpu}) {
+    if (FindBackend(id) == s.backend()) out.backend = static_cast<uint32_t>(id);
+  }
+  out.name = s.backend()->name;
+  out.device = s.device_name();
+  out.reason = s.why_spare();
+  return ToC(WriteStruct(out, out_info));
 }
 
 arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids) {

@@ -23,6 +23,14 @@ Status WriteMemory(void* user, uint64_t offset, Span<const std::byte> bytes, Dia
   return Status::kOk;
 }
 
+// What was saved half-way when a device failed is saved anew by the backend that took over.
+template <typename Save>
+Status SaveOnceOrTwice(const Session& session, const Save& save) {
+  const Backend* before = session.backend();
+  const Status status = save();
+  return status == Status::kOk || session.backend() == before ? status : save();
+}
+
 Status SaveMemory(Session* session, void* buffer, uint64_t capacity, uint64_t* out_bytes) {
   uint64_t bytes = 0;
   ARN_TRY(session->SaveBytes(&bytes));
@@ -118,12 +126,14 @@ arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t 
   if (out_bytes == nullptr) return ARN_BAD_ARGUMENT;
   *out_bytes = 0;
   if (session == nullptr || (buffer == nullptr && capacity > 0)) return ARN_BAD_ARGUMENT;
-  return ToC(SaveMemory(Begin(session), buffer, capacity, out_bytes));
+  Session* s = Begin(session);
+  return ToC(SaveOnceOrTwice(*s, [&] { return SaveMemory(s, buffer, capacity, out_bytes); }));
 }
 
 arn_status arn_session_save(arn_session* session, const char* path) {
   if (session == nullptr || path == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(SavePath(Begin(session), path));
+  Session* s = Begin(session);
+  return ToC(SaveOnceOrTwice(*s, [&] { return SavePath(s, path); }));
 }
 
 arn_status arn_session_restore(arn_session* session, const char* path,

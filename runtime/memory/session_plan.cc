@@ -264,9 +264,9 @@ void SessionPlan::Bind() {
 }
 
 uint64_t SessionPlan::BlockBytes(Region region) const {
-  const bool is_on_device =
-      !backend->kv_in_memory && (region == Region::kKv || region == Region::kActivations);
-  return is_on_device ? 0 : region_bytes[static_cast<uint32_t>(region)];
+  const bool is_on_device = !backend->kv_in_memory && options.spare == nullptr &&
+                            (region == Region::kKv || region == Region::kActivations);
+  return is_on_device ? 0 : RegionBytes(region);
 }
 
 uint64_t SessionPlan::TotalBytes() const {
@@ -307,6 +307,9 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
                                        out->options.device};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
+  if (const Backend* spare = out->options.spare; spare != nullptr) {
+    ARN_TRY(spare->plan(out->program, backend_options, &layout, &out->spare_plan, diag));
+  }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
                          out->program.vocab, &layout, &out->beams));

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
+#include "platform/base/diag.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
 #include "platform/os/team.h"
@@ -61,11 +62,16 @@ struct SessionOptions {
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // all sequences together; 0: as many as they can have
   Overflow overflow = Overflow::kStop;
-  uint32_t pinned_tokens = 0;    // kShift: first tokens that stay, rounded up to whole pages
-  bool no_cache = false;         // every run computes all tokens of its sequences anew
-  bool kv_in_file = false;       // pages of layers that see everything lie in a file
-  const char* device = nullptr;  // of backends with devices (BackendOptions); read until the
-                                 // session is created
+  uint32_t pinned_tokens = 0;           // kShift: first tokens that stay, rounded up to whole pages
+  bool no_cache = false;                // every run computes all tokens of its sequences anew
+  bool kv_in_file = false;              // pages of layers that see everything lie in a file
+  const char* device = nullptr;         // of backends with devices (BackendOptions); read until the
+                                        // session is created
+  const char* device_folder = nullptr;  // likewise
+  bool trusts_device = false;  // the device's results are not compared with the CPU's beforehand
+  // Of a backend with a device: one without, which is loaded too and takes over when the device
+  // fails. All that it needs lies in the session's block. Null: none.
+  const Backend* spare = nullptr;
   CpuChoice cpus = CpuChoice::kAuto;
   uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
   PaceOptions pace;
@@ -98,6 +104,8 @@ struct SessionPlan {
   uint32_t long_ropes = 0;  // bit i: rope i is the one of long contexts
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
+  BackendPlan spare_plan;  // of options.spare
+  Diag refused;            // why it is not the backend that was preferred; "": it is
   KvCachePlan cache;
   SamplerPlan sampler;
   BeamSearchPlan beams;   // as many as there are sequences
@@ -119,7 +127,9 @@ struct SessionPlan {
   bool keeps_cpus = false;  // false: the system places them
 
   void Bind();
-  // Bytes of a region inside a session's block: none when the region lies on a device.
+  uint64_t RegionBytes(Region region) const { return region_bytes[static_cast<uint32_t>(region)]; }
+  // Bytes of a region inside a session's block: none when the region lies on a device, and no
+  // backend is in reserve that would need it.
   uint64_t BlockBytes(Region region) const;
   // Bytes of a session's block: the sum of its regions.
   uint64_t TotalBytes() const;

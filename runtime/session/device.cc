@@ -54,7 +54,7 @@ void Session::ResetStats() {
 
 ThreadCpus Session::ReadCpus() const {
   ThreadCpus out;
-  if (plan_.backend->read_cpus != nullptr) plan_.backend->read_cpus(backend_state_, &out);
+  if (in_use_->backend->read_cpus != nullptr) in_use_->backend->read_cpus(in_use_->state, &out);
   return out;
 }
 

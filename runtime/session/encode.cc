@@ -60,7 +60,7 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   if (status == Status::kOk) {
     profile_.EndRun(plan_.program, args);
     CountWork(args);

@@ -52,8 +52,8 @@ Status Session::CopyPrefixPages(const StateView& view) {
       const Slice to{Region::kKv, pages.pool.offset + index * pages.page_bytes, pages.page_bytes};
       const auto bytes = static_cast<size_t>(pages.page_bytes);
       const auto from = static_cast<size_t>(next[kind]++ * pages.page_bytes);
-      ARN_TRY(plan_.backend->kv_write(backend_state_, to,
-                                      view.pages(saved.pages[kind]).subspan(from, bytes)));
+      ARN_TRY(in_use_->backend->kv_write(in_use_->state, to,
+                                         view.pages(saved.pages[kind]).subspan(from, bytes)));
     }
   }
   return Status::kOk;
@@ -87,7 +87,9 @@ Status Session::TakePrefix(const StateView& view) {
       is_alone ? RestorePages(view, prefix.fd, prefix.file_offset) : CopyPrefixPages(view);
   if (status != Status::kOk) {
     Reset();
-    return status;
+    if (!CanFallBack(status)) return status;
+    ARN_TRY(FallBack(status));
+    return TakePrefix(view);
   }
   cache_.RestoreLength(selected_, n_tokens);
   std::memcpy(History(selected_), prefix.ids.data(), n_tokens * sizeof(int32_t));

@@ -120,12 +120,20 @@ Status Session::ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, 
                       layer, found.first_position);
   }
   ARN_TRY(RunEdits());
+  const Status status = CopyKv(found, first, n, keys, values);
+  if (!CanFallBack(status)) return status;
+  ARN_TRY(FallBack(status));
+  return ReadKv(layer, first, n, keys, values);
+}
+
+Status Session::CopyKv(const KvLayer& found, uint32_t first, uint32_t n, float* keys,
+                       float* values) {
   const KvGroup& group = plan_.program.kv_groups[found.group];
   const PageTable& table = cache_.tables(selected_)[found.group];
   for (const bool is_keys : {true, false}) {
     float* out = is_keys ? keys : values;
     if (out == nullptr) continue;
-    RowReader reader(*plan_.backend, backend_state_, group, is_keys);
+    RowReader reader(*in_use_->backend, in_use_->state, group, is_keys);
     for (uint32_t head = 0; head < group.n_kv_heads; ++head) {
       for (uint32_t done = 0; done < n;) {
         const uint32_t position = first + done;

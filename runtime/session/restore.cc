@@ -13,7 +13,11 @@ Status Session::Restore(const StateSource& source) {
   const StateTarget target{&plan_, model_.state_hash, scratch};
   StateView view;
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &view, &diag_));
-  const Status status = RestorePages(view, source.fd, source.file_offset);
+  Status status = RestorePages(view, source.fd, source.file_offset);
+  if (CanFallBack(status)) {
+    UseSpare(status);  // what the sequences are now is replaced anyway
+    status = RestorePages(view, source.fd, source.file_offset);
+  }
   if (status != Status::kOk) {
     // Some pages are overwritten: what the sequences saw is gone.
     for (uint32_t s = 0; s < sequences_.size(); ++s) {
@@ -28,7 +32,7 @@ Status Session::Restore(const StateSource& source) {
 
 // Whether a file's pages can be put where those of the pools lie.
 bool Session::CanMap(int fd) const {
-  return fd >= 0 && !owned_.empty() && plan_.backend->kv_in_memory;
+  return fd >= 0 && !owned_.empty() && in_use_->backend->kv_in_memory;
 }
 
 // The saved pages become the first of each pool, in their order.
@@ -46,7 +50,7 @@ Status Session::RestorePages(const StateView& view, int fd, uint64_t file_offset
       }
       if (mapped == pages.size()) continue;
       const Slice to{Region::kKv, pool.offset + mapped, pages.size() - mapped};
-      ARN_TRY(plan_.backend->kv_write(backend_state_, to, pages.subspan(mapped, to.bytes)));
+      ARN_TRY(in_use_->backend->kv_write(in_use_->state, to, pages.subspan(mapped, to.bytes)));
     }
   }
   return Status::kOk;

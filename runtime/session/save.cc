@@ -122,7 +122,7 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
         const Span<std::byte> room =
             writer->Room(static_cast<size_t>(Min<uint64_t>(pages.page_bytes - done, SIZE_MAX)));
         const Slice from{Region::kKv, first + done, room.size()};
-        ARN_TRY(plan_.backend->kv_read(backend_state_, from, room));
+        ARN_TRY(in_use_->backend->kv_read(in_use_->state, from, room));
         ARN_TRY(writer->Filled(room.size()));
         done += room.size();
       }
@@ -134,6 +134,13 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
 Status Session::Save(const StateSink& sink) {
   ARN_TRY(CheckHasState("saved"));
   ARN_TRY(RunEdits());
+  const Status status = TrySave(sink);
+  if (!CanFallBack(status)) return status;
+  ARN_TRY(FallBack(status));
+  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", why_spare_.text());
+}
+
+Status Session::TrySave(const StateSink& sink) {
   StateCounts counts;
   CountState(&counts);
   StateLayout layout;

@@ -122,9 +122,9 @@ Status Session::RunEdits() {
   RunArgs args;
   args.edits = cache_.edits();
   const Status status =
-      args.edits.empty() ? Status::kOk : plan_.backend->run(backend_state_, args, &diag_);
+      args.edits.empty() ? Status::kOk : in_use_->backend->run(in_use_->state, args, &diag_);
   cache_.ClearEdits();
-  return status;
+  return CanFallBack(status) ? FallBack(status) : status;
 }
 
 Status Session::StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids) {
@@ -186,7 +186,7 @@ Status Session::Trim(uint64_t* out_bytes) {
   if (owned_.empty()) {
     return diag_.Fail(Status::kUnsupported, "the memory is the caller's: only the caller can trim");
   }
-  if (!plan_.backend->kv_in_memory) {
+  if (!in_use_->backend->kv_in_memory) {
     return diag_.Fail(Status::kUnsupported, "the KV pages lie on the device: nothing to trim");
   }
   ARN_TRY(RunEdits());

@@ -14,7 +14,9 @@ namespace arn {
 Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
-  plan_.options.device = plan_.options.heat_zone = plan_.options.system_root = nullptr;
+  plan_.options.device = plan_.options.device_folder = nullptr;
+  plan_.options.heat_zone = plan_.options.system_root = nullptr;
+  why_spare_ = plan.refused;
   plan_.Bind();
 }
 
@@ -25,22 +27,20 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
-  BackendOptions backend_options{plan.options.n_threads, plan.options.n_prefill_threads,
-                                 plan.options.device};
-  if (plan.keeps_cpus) backend_options.cpus = &plan.cpus;
-  backend_options.needs_cpus = plan.keeps_cpus && plan.options.cpus != CpuChoice::kAuto;
-  Status status = session->OpenWatch(plan.options, diag);
+  Status status = session->Load(plan, diag);
   if (status == Status::kOk) {
-    status = plan.backend->load(session->plan_.program, backend_options, plan.backend_plan, memory,
-                                &session->backend_state_, diag);
+    session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
+    session->InitSequences();
+    status = session->TestDevice(diag);
   }
+  // After the test, which nothing is to hold back.
+  if (status == Status::kOk) status = session->OpenWatch(plan.options, diag);
   if (status != Status::kOk) {
     session->watch_.Close();
+    session->Unload();
     session->~Session();
     return status;
   }
-  session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
-  session->InitSequences();
   session->create_ns_ = MonotonicNs() - start;
   *out = session;
   return Status::kOk;
@@ -48,7 +48,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
 
 void Session::Destroy(Session* session) {
   if (session == nullptr) return;
-  session->plan_.backend->unload(session->backend_state_);
+  session->Unload();
   session->watch_.Close();
   const Span<std::byte> owned = session->owned_;
   session->~Session();
@@ -145,7 +145,7 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  const Status status = plan_.backend->run(backend_state_, args, &diag_);
+  const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
   if (watch_.is_open()) watch_.Sample(MonotonicNs());
   if (status == Status::kOk) {
@@ -158,6 +158,13 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
 }
 
 Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
+  const Status status = TryWithCache(parts, logit_rows);
+  if (!CanFallBack(status)) return status;
+  ARN_TRY(FallBack(status));
+  return TryWithCache(parts, logit_rows);
+}
+
+Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
   // The run reads ids from the session's own memory: a backend may read them later than the
   // caller's buffer lives.
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
@@ -200,6 +207,10 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
     *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence),
                                              cache_.source_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
+    if (CanFallBack(status)) {
+      UseSpare(status);
+      status = RunBackend(whole.n_tokens, 1, logit_rows);
+    }
   }
   cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
   if (reserved == Status::kContextFull) return Full(part.sequence);

@@ -70,6 +70,15 @@ struct SessionStats {
 struct Sequence {
   Sampler sampler;
   bool has_logits = false;
+  // While all are computed anew: its tokens, and how many of them it has in common with which one.
+  uint32_t length = 0;
+  uint32_t shared = 0;
+  uint32_t shared_with = 0;
+};
+
+struct LoadedBackend {
+  const Backend* backend = nullptr;
+  void* state = nullptr;
 };
 
 // The keys and values of a layer of the selected sequence.
@@ -95,7 +104,8 @@ class Session {
   static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence)}; }
   // Builds a session in `block` (plan.TotalBytes(), aligned to kRegionAlign). `owned` pages, if
   // any, are released by Destroy(). On failure nothing of the block is in use and the caller still
-  // owns `owned`.
+  // owns `owned`. Where the plan has a backend in reserve, it is loaded too, and a device that
+  // cannot be had is no failure: the session begins with that one.
   static Status Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                        Span<std::byte> owned, Session** out, Diag* diag);
   static void Destroy(Session* session);
@@ -127,7 +137,8 @@ class Session {
   Status FindKvLayer(uint32_t layer, KvLayer* out) const;
   // keys, values: f32 [n_kv_heads, n, head_dim] each; either may be null.
   Status ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values);
-  // A state of SaveBytes() goes to the sink. kUnsupported without a cache.
+  // A state of SaveBytes() goes to the sink. kUnsupported without a cache. kDeviceLost: the device
+  // failed half-way; where another backend took over, saving anew works.
   Status SaveBytes(uint64_t* out_bytes) const;
   Status Save(const StateSink& sink);
   // Replaces all sequences by those of a state. On failure nothing has changed, unless the backend
@@ -139,6 +150,11 @@ class Session {
                                size_t width, const float* sums, size_t out_width);
   void ObserveProducts(ProductSeen seen, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
+
+  // What computes now, and why it is not what was planned; "" when it is.
+  const Backend* backend() const { return in_use_->backend; }
+  const char* device_name() const;
+  const char* why_spare() const { return why_spare_.text(); }
 
   uint32_t selected() const { return selected_; }
   uint32_t length() const { return cache_.length(selected_); }
@@ -167,6 +183,16 @@ class Session {
  private:
   Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
           Span<std::byte> owned);
+  // Of `wanted` what is read at load alone: the session's own copy has it no longer.
+  Status Load(const SessionPlan& wanted, Diag* diag);
+  // kDevice when the device of the backend in use does not compute what the CPU does; where there
+  // is one in reserve, that one takes over instead.
+  Status TestDevice(Diag* diag);
+  Status CompareWithCpu(Diag* diag);
+  Status ComputeExpected(float* expected, Diag* diag);
+  template <typename See>
+  Status RunTestTokens(const See& see);
+  void Unload();
   void InitSequences();
 
   using Part = SessionPart;
@@ -189,6 +215,7 @@ class Session {
   // One run; its tokens are in the sequences afterwards. No sequence twice.
   Status Run(Span<const Part> parts, LogitRows logit_rows);
   Status RunWithCache(Span<const Part> parts, LogitRows logit_rows);
+  Status TryWithCache(Span<const Part> parts, LogitRows logit_rows);
   Status RunWithoutCache(const Part& part, LogitRows logit_rows);
   Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
   void CountWork(const RunArgs& args);
@@ -196,6 +223,15 @@ class Session {
   // Sleeps where the session holds itself back.
   Status Pace(Span<const Part> parts);
   void KeepLogits(Span<const Part> parts);
+  // Whether a failure is a device's, and another backend can take over.
+  bool CanFallBack(Status status) const;
+  // The backend in reserve takes over, for the reason that stands in diag_; its pages hold nothing.
+  void UseSpare(Status failure);
+  // The same, and it computes the tokens of all sequences; their logits stay. kDeviceLost, and all
+  // are empty, when it cannot.
+  Status FallBack(Status failure);
+  Status ComputeAnew();
+  Status ComputeUpTo(uint32_t sequence, uint32_t end);
   Status RunOne(uint32_t sequence, int32_t id);
   Status RunEdits();
   Status TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file, uint64_t* bytes);
@@ -208,6 +244,8 @@ class Session {
   void ClearSequences(uint32_t first, uint32_t last);
   bool IsEnd(int32_t id, const GenerateOptions& options) const;
 
+  Status CopyKv(const KvLayer& layer, uint32_t first, uint32_t n, float* keys, float* values);
+  Status TrySave(const StateSink& sink);
   bool CanMap(int fd) const;
   // Whether some layers keep a state instead of keys and values.
   bool HasState() const;
@@ -239,7 +277,9 @@ class Session {
   SessionPlan plan_;
   Memory memory_;
   Span<std::byte> owned_;
-  void* backend_state_ = nullptr;
+  LoadedBackend planned_, spare_;
+  const LoadedBackend* in_use_ = &planned_;
+  Diag why_spare_;
   KvCache cache_;
   Span<Sequence> sequences_;
   BeamSearch beams_;

@@ -145,6 +145,10 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
   std::mt19937 rng(21);
   for (const AttentionShape& shape : kAttentionShapes) {
     for (DType kv_dtype : kKvTypes) {
+      // Here reductions are what differs from the case before, and they do not know the type: one
+      // in turn will do.
+      const auto turn = static_cast<size_t>(&shape - kAttentionShapes);
+      if (GetParam().name == "VulkanSharedMemory" && kv_dtype != kKvTypes[turn % 3]) continue;
       ProgramBuilder builder(/*vocab=*/2, /*max_rows=*/64, /*max_context=*/64);
       AttentionKind kind;
       kind.n_heads = shape.n_heads;
@@ -194,13 +198,14 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       }
       builder.AddStep(rope);
       builder.AddStep(attention);
+      Session session(GetParam().backend, &builder, GetParam().n_threads);
       for (const auto& run : kRuns) {
+        session.Forget();
         SCOPED_TRACE(testing::Message()
                      << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
                      << " window " << shape.window << " page " << shape.page_tokens << " "
                      << DTypeName(kv_dtype) << ", " << run.size() << " sequences, first "
                      << run[0].n_rows << " after " << run[0].n_before);
-        Session session(GetParam().backend, &builder, GetParam().n_threads);
         const Span<const float> frequencies = kind.rope == kNoRope
                                                   ? Span<const float>()
                                                   : session.program().ropes[kind.rope].inv_freq;

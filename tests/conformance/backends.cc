@@ -38,7 +38,15 @@ std::vector<BackendCase> AllBackends() {
   using vulkan::Restriction;
   cases.push_back({VulkanBackend(), 0, 1, "Vulkan"});
   cases.push_back({RestrictedBackend(Restriction::kSharedMemory), 0, 1, "VulkanSharedMemory"});
-  cases.push_back({RestrictedBackend(Restriction::kStaged), 0, 1, "VulkanStaged"});
+#endif
+  return cases;
+}
+
+std::vector<BackendCase> BackendsAndStaging() {
+  std::vector<BackendCase> cases = AllBackends();
+#if defined(ARENITE_VULKAN) && !defined(__SANITIZE_ADDRESS__)
+  const Backend* staged = vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
+  cases.push_back({staged, 0, 1, "VulkanStaged"});
 #endif
   return cases;
 }

@@ -20,6 +20,9 @@ struct BackendCase {
 // The reference; the CPU backend with each instruction set that this machine has, and 3 threads;
 // the Vulkan backend with all that the device has and with less, when it is built.
 std::vector<BackendCase> AllBackends();
+// And the Vulkan backend where the host does not see the device's memory, which makes a difference
+// to how weights get there (and pages: kernels_vulkan_test).
+std::vector<BackendCase> BackendsAndStaging();
 
 // Why the Vulkan backend cannot run here; null when it can, or is none.
 const char* NoDevice(const Backend* backend);

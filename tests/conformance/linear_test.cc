@@ -293,7 +293,7 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, testing::ValuesIn(AllBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, LinearTest, testing::ValuesIn(BackendsAndStaging()),
                          [](const auto& i) { return i.param.name; });
 
 }  // namespace

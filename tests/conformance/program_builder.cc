@@ -306,6 +306,13 @@ void Session::ToDevice() {}
 void Session::FromDevice() {}
 #endif
 
+void Session::Forget() {
+  for (const Region region : {Region::kActivations, Region::kKv}) {
+    const AlignedBytes& bytes = regions_[static_cast<uint32_t>(region)];
+    std::memset(bytes.data(), 0xff, bytes.size());
+  }
+}
+
 Status Session::Run(const RunArgs& args) {
   if (!backend_->kv_in_memory) ToDevice();
   const Status status = backend_->run(state_, args, &diag_);

@@ -110,6 +110,8 @@ class Session {
   // Where values and pages lie on a device, they are brought there before the run, and back after
   // it.
   Status Run(const RunArgs& args);
+  // Values and pages as in a new session.
+  void Forget();
   float* ValueData(ValueId id) { return memory_.As<float>(program_.values[id].slice); }
   const float* Logits() { return memory_.As<float>(program_.logits); }
   const Program& program() const { return program_; }

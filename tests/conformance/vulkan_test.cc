@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "backends.h"
+#include "kernels/vulkan/device.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -88,11 +89,18 @@ TEST_F(VulkanTest, Run_PrefillDecodeAndEdits_TheDriverKeepsNothing) {
   }
 }
 
+// The validation layer speaks of what a device is destroyed before. All kinds of objects are there
+// in each; most have few pipelines, which take the time.
 TEST_F(VulkanTest, CreateAndDestroy_200Times_Works) {
   std::mt19937 rng(62);
   OneLayer layer(&rng);
+  ProgramBuilder small(2, 1, 8);
+  Step step;
+  step.op = Op::kAct;
+  step.in = small.AddValue(1);
+  small.AddStep(step);
   for (uint32_t i = 0; i < 200; ++i) {
-    Session session(VulkanBackend(), &layer.builder, 1);
+    Session session(VulkanBackend(), i % 10 == 0 ? &layer.builder : &small, 1);
     ASSERT_NE(session.state(), nullptr);
   }
 }
@@ -149,6 +157,51 @@ TEST(VulkanPlanTest, StepsThatItDoesNotRun_AreRefusedWithAReason) {
   EXPECT_EQ(VulkanBackend()->plan(program, BackendOptions(), &layout, &plan, &diag),
             Status::kUnsupported);
   EXPECT_NE(std::string(diag.text()).find("mixtures of experts"), std::string::npos);
+}
+
+TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {
+  const vulkan::Quirk table[] = {
+      {7, 10, 20, 100, 200, vulkan::kAvoidDot, "a"},
+      {7, 20, 30, 0, UINT32_MAX, vulkan::kAvoidSubgroups, "b"},
+      {8, 0, UINT32_MAX, 0, UINT32_MAX, vulkan::kAvoidDevice, "c"},
+  };
+  const auto avoided = [&](uint32_t vendor, uint32_t device, uint32_t driver, const char** why) {
+    VkPhysicalDeviceProperties properties = {};
+    properties.vendorID = vendor;
+    properties.deviceID = device;
+    properties.driverVersion = driver;
+    return vulkan::AvoidedOn({table, 3}, properties, why);
+  };
+  const char* why = nullptr;
+  EXPECT_EQ(uint32_t{vulkan::kAvoidDot}, avoided(7, 10, 100, &why));
+  EXPECT_EQ(uint32_t{vulkan::kAvoidDot} | vulkan::kAvoidSubgroups, avoided(7, 20, 200, &why));
+  EXPECT_EQ(uint32_t{vulkan::kAvoidSubgroups}, avoided(7, 20, 201, &why));
+  EXPECT_EQ(0u, avoided(7, 9, 150, &why));
+  EXPECT_EQ(nullptr, why);
+  EXPECT_EQ(uint32_t{vulkan::kAvoidDevice}, avoided(8, 0, 0, &why));
+  EXPECT_STREQ("c", why);
+}
+
+TEST_F(VulkanTest, Device_WithQuirks_DoesWithoutOrIsRefused) {
+  vulkan::Quirk quirk = {0, 0, UINT32_MAX, 0, UINT32_MAX, 0, "it is only a test"};
+  vulkan::DeviceChoice choice;
+  choice.quirks = {&quirk, 1};
+  Diag diag;
+  const auto open = [&](vulkan::Device* device) {
+    const Status status = device->Open(choice, &diag);
+    device->Close();
+    return status;
+  };
+  vulkan::Device usual, less, refused;
+  ASSERT_EQ(Status::kOk, open(&usual)) << diag.text();
+  quirk.vendor = usual.properties().vendorID;
+  quirk.avoid = vulkan::kAvoidSubgroups | vulkan::kAvoidDot | vulkan::kAvoidMapping;
+  ASSERT_EQ(Status::kOk, open(&less)) << diag.text();
+  EXPECT_TRUE(usual.uses_subgroups() && usual.uses_dot() && usual.is_unified());
+  EXPECT_FALSE(less.uses_subgroups() || less.uses_dot() || less.is_unified());
+  quirk.avoid = vulkan::kAvoidDevice;
+  EXPECT_EQ(Status::kUnsupported, open(&refused));
+  EXPECT_NE(std::string(diag.text()).find(quirk.why), std::string::npos) << diag.text();
 }
 
 TEST_F(VulkanTest, Device_OfNoSuchName_IsRefused) {

@@ -59,6 +59,7 @@ class VulkanGoldenTest : public testing::TestWithParam<std::string> {
     options.prefill_chunk = chunk;
     options.n_threads = 1;
     options.all_logits = 1;
+    options.trust_device = 1;
     return options;
   }
 

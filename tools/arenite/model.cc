@@ -123,6 +123,12 @@ Session::Session(const Model& model, const arn_session_options& options)
   session_.reset(session);
 }
 
+arn_backend_info Session::Backend() const {
+  arn_backend_info info = ARN_BACKEND_INFO_INIT;
+  Check(arn_session_backend(session_.get(), &info));
+  return info;
+}
+
 arn_session_stats_data Session::Stats() const {
   arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
   Check(arn_session_stats(session_.get(), &stats));

@@ -53,6 +53,8 @@ class Session {
   Session(const Model& model, const arn_session_options& options);
 
   arn_session* get() const { return session_.get(); }
+  // Its strings are the session's.
+  arn_backend_info Backend() const;
   arn_session_stats_data Stats() const;
   // Tokens that a sequence may have.
   uint32_t Context() const { return context_; }

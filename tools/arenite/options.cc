@@ -76,12 +76,20 @@ Model OpenModel(const ModelArguments& arguments) {
 }
 
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
-  app->add_option("--backend", arguments->backend,
-                  "Who computes: cpu, vulkan (a GPU), or reference (plain scalar)")
-      ->check(CLI::IsMember({"cpu", "vulkan", "reference"}))
+  app->add_option(
+         "--backend", arguments->backend,
+         "Who computes: cpu, vulkan (a GPU), auto (a GPU if it can be had, and the CPU when "
+         "it fails), vulkan+cpu (likewise, prompts on the GPU and the rest on the CPU), or "
+         "reference (plain scalar)")
+      ->check(CLI::IsMember({"cpu", "vulkan", "auto", "vulkan+cpu", "reference"}))
       ->capture_default_str();
   app->add_option("--device", arguments->device,
-                  "vulkan: the device's number, or a part of its name [the best one]");
+                  "Of a GPU: the device's number, or a part of its name [the best one]");
+  app->add_option("--device-folder", arguments->device_folder,
+                  "Of a GPU: keep the driver's compiled pipelines in this folder")
+      ->check(CLI::ExistingDirectory);
+  app->add_flag("--trust-device", arguments->trust_device,
+                "Do not compare a GPU with the CPU first");
   app->add_option("--kv", arguments->kv,
                   "Element type of the KV cache; int4 and int2 hold recent tokens in int8")
       ->check(CLI::IsMember(KvTypeNames()))
@@ -171,10 +179,14 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
                        arguments.pinned, arguments.overflow.c_str()));
   }
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.backend = arguments.backend == "cpu"      ? ARN_BACKEND_CPU
-                    : arguments.backend == "vulkan" ? ARN_BACKEND_VULKAN
-                                                    : ARN_BACKEND_REFERENCE;
+  options.backend = arguments.backend == "cpu"          ? ARN_BACKEND_CPU
+                    : arguments.backend == "vulkan"     ? ARN_BACKEND_VULKAN
+                    : arguments.backend == "auto"       ? ARN_BACKEND_AUTO
+                    : arguments.backend == "vulkan+cpu" ? ARN_BACKEND_VULKAN_CPU
+                                                        : ARN_BACKEND_REFERENCE;
   if (!arguments.device.empty()) options.device = arguments.device.c_str();
+  if (!arguments.device_folder.empty()) options.device_folder = arguments.device_folder.c_str();
+  options.trust_device = arguments.trust_device ? 1 : 0;
   options.kv_type = KvType(arguments.kv);
   if (!arguments.kv_values.empty()) options.kv_value_type = KvType(arguments.kv_values);
   options.kv_residual = arguments.kv_residual;

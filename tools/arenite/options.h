@@ -22,7 +22,8 @@ Model OpenModel(const ModelArguments& arguments);
 
 struct SessionArguments {
   std::string backend = "cpu";
-  std::string device;  // outlives the options made of it
+  std::string device, device_folder;  // outlive the options made of them
+  bool trust_device = false;
   std::string kv = "int8";
   std::string kv_values;  // empty: as kv
   uint32_t kv_residual = 0;

@@ -48,7 +48,8 @@ struct Outcome {
   uint32_t finish = ARN_FINISH_NONE;
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
-  DeviceState device;
+  DeviceState state;
+  std::string backend, device, why_not_device;  // what computed in the end
 };
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
@@ -124,18 +125,21 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
-  json.Key("prefill_tokens").Uint(outcome.device.stats.prefill_tokens);
+  json.Key("prefill_tokens").Uint(outcome.state.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
-      .Number(PerSecond(outcome.device.stats.prefill_tokens, outcome.device.stats.prefill_ns));
+      .Number(PerSecond(outcome.state.stats.prefill_tokens, outcome.state.stats.prefill_ns));
   json.Key("decode_tokens_per_s")
-      .Number(PerSecond(outcome.device.stats.decode_tokens, outcome.device.stats.decode_ns));
+      .Number(PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns));
   json.Key("load_ms").Number(outcome.load_ms);
+  json.Key("backend").String(outcome.backend);
+  json.Key("device").String(outcome.device);
+  json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
-  json.Key("kv_used").Uint(outcome.device.stats.kv_used_bytes);
+  json.Key("kv_used").Uint(outcome.state.stats.kv_used_bytes);
   json.Key("peak_rss").Uint(PeakRssBytes());
   json.EndObject();
-  if (with_stats) WriteDevice(outcome.device, &json);
+  if (with_stats) WriteDevice(outcome.state, &json);
   Print(json.EndObject().Finish());
 }
 
@@ -144,15 +148,19 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
       outcome.kept_tokens == 0 ? "" : Format(", %u of them with the bundle", outcome.kept_tokens);
   std::fprintf(stderr, "\nprompt    %zu tokens%s, %.1f tokens/s\n", outcome.prompt_ids.size(),
                kept.c_str(),
-               PerSecond(outcome.device.stats.prefill_tokens, outcome.device.stats.prefill_ns));
+               PerSecond(outcome.state.stats.prefill_tokens, outcome.state.stats.prefill_ns));
   std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
-               PerSecond(outcome.device.stats.decode_tokens, outcome.device.stats.decode_ns),
+               PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns),
                FinishName(outcome.finish));
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
+  if (!outcome.device.empty() || !outcome.why_not_device.empty()) {
+    std::fprintf(stderr, "backend   %s: %s%s\n", outcome.backend.c_str(), outcome.device.c_str(),
+                 outcome.why_not_device.c_str());
+  }
   std::fprintf(stderr, "memory    %s\n",
-               MemoryLine(outcome.plan, outcome.device.stats.kv_used_bytes).c_str());
+               MemoryLine(outcome.plan, outcome.state.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
-  if (with_stats) std::fputs(DeviceReport(outcome.device).c_str(), stderr);
+  if (with_stats) std::fputs(DeviceReport(outcome.state).c_str(), stderr);
 }
 
 int Run(const Arguments& arguments) {
@@ -201,7 +209,11 @@ int Run(const Arguments& arguments) {
   if (output.has_failed) throw Error("cannot write to standard output");
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
-  outcome.device = ReadDevice(session);
+  outcome.state = ReadDevice(session);
+  const arn_backend_info backend = session.Backend();
+  outcome.backend = backend.name;
+  outcome.device = backend.device;
+  outcome.why_not_device = backend.reason;
 
   if (arguments.json) {
     PrintJson(outcome, arguments.device.stats);

@@ -1,5 +1,6 @@
 // Files that replace each other, lie under memory, or are mapped over it.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "platform/os/backing_file.h"
 #include "platform/os/mapped_file.h"
+#include "platform/os/marker_file.h"
 #include "platform/os/pages.h"
 #include "platform/os/replace_file.h"
 
@@ -146,6 +148,26 @@ TEST_F(BackingFileTest, MoreThanTheDiskHas_IsDiskFull) {
   int fd = -1;
   EXPECT_EQ(Status::kDiskFull, MakeBacking(path_.c_str(), uint64_t{1} << 55, &fd, &diag_));
   EXPECT_EQ(0u, Files());
+}
+
+using MarkerFileTest = OsFiles;
+
+TEST_F(MarkerFileTest, MakeMarker_HeldLeftOrRemoved_EachIsTold) {
+  MarkerFile first, second;
+  ASSERT_EQ(Marking::kMade, MakeMarker(path_.c_str(), &first));
+  EXPECT_EQ(Marking::kHeld, MakeMarker(path_.c_str(), &second));
+  RemoveMarker(&second);  // not ours: it stays
+  EXPECT_EQ(0, access(path_.c_str(), F_OK));
+  RemoveMarker(&first);
+  EXPECT_NE(0, access(path_.c_str(), F_OK));
+  const pid_t child = fork();
+  if (child == 0) _exit(MakeMarker(path_.c_str(), &first) == Marking::kMade ? 0 : 1);
+  int ended = -1;
+  ASSERT_EQ(child, waitpid(child, &ended, 0));
+  ASSERT_EQ(0, ended);
+  EXPECT_EQ(Marking::kLeft, MakeMarker(path_.c_str(), &first));
+  EXPECT_EQ(Marking::kLeft, MakeMarker(path_.c_str(), &first));
+  EXPECT_EQ(Marking::kFailed, MakeMarker((folder_ / "none" / "mark").c_str(), &first));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tests/support/layer_shapes.h"
 #include "tests/support/session_support.h"
 #include "tests/support/state_support.h"
+#include "tests/support/vulkan_faults.h"
 
 namespace arn::test {
 namespace {
@@ -23,6 +24,7 @@ arn_session_options Options(uint32_t backend, uint32_t kv_type, uint32_t sequenc
   options.kv_page_tokens = 8;
   options.prefill_chunk = 13;
   options.max_sequences = sequences;
+  options.trust_device = 1;
   if (kv_type == ARN_KV_INT4 || kv_type == ARN_KV_INT2) options.kv_residual = 16;
   return options;
 }
@@ -37,16 +39,8 @@ class VulkanSessionTest : public testing::TestWithParam<uint32_t> {
     model_ = OpenBytes(*bytes_);
   }
   void SetUp() override {
-    arn_session* session = nullptr;
-    char error[512] = "";
-    const arn_session_options options = Options(ARN_BACKEND_VULKAN, ARN_KV_F32);
-    const arn_status status =
-        arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
-    arn_session_destroy(session);
-    if (status == ARN_UNSUPPORTED && std::string(error).find("Vulkan: ") == 0) {
-      GTEST_SKIP() << error;
-    }
-    ASSERT_EQ(ARN_OK, status) << error;
+    const std::string problem = NoVulkan();
+    if (!problem.empty()) GTEST_SKIP() << problem;
   }
   SessionPtr New(uint32_t backend, uint32_t sequences = 1) {
     return NewSession(model_.get(), Options(backend, GetParam(), sequences));
@@ -79,9 +73,9 @@ TEST_P(VulkanSessionTest, SavedOnOneBackend_RestoredOnTheOther_GoesOn) {
 }
 
 TEST_P(VulkanSessionTest, ForkedAndRewound_EachGoesOnAsOnTheCpu) {
-  std::vector<std::vector<int32_t>> tokens[2];
-  const uint32_t backends[2] = {ARN_BACKEND_VULKAN, ARN_BACKEND_CPU};
-  for (uint32_t b = 0; b < 2; ++b) {
+  std::vector<std::vector<int32_t>> tokens[3];
+  const uint32_t backends[3] = {ARN_BACKEND_VULKAN, ARN_BACKEND_CPU, ARN_BACKEND_VULKAN_CPU};
+  for (uint32_t b = 0; b < 3; ++b) {
     const SessionPtr session = New(backends[b], 3);
     Prefill(session.get(), 27);
     for (const uint32_t to : {1u, 2u}) {
@@ -96,12 +90,13 @@ TEST_P(VulkanSessionTest, ForkedAndRewound_EachGoesOnAsOnTheCpu) {
     }
   }
   EXPECT_EQ(tokens[0], tokens[1]);
+  EXPECT_EQ(tokens[0], tokens[2]);
 }
 
 TEST_P(VulkanSessionTest, ShiftedContext_GoesOnAsOnTheCpu) {
-  std::vector<int32_t> tokens[2];
-  const uint32_t backends[2] = {ARN_BACKEND_VULKAN, ARN_BACKEND_CPU};
-  for (uint32_t b = 0; b < 2; ++b) {
+  std::vector<int32_t> tokens[3];
+  const uint32_t backends[3] = {ARN_BACKEND_VULKAN, ARN_BACKEND_CPU, ARN_BACKEND_VULKAN_CPU};
+  for (uint32_t b = 0; b < 3; ++b) {
     arn_session_options options = Options(backends[b], GetParam());
     options.overflow = ARN_OVERFLOW_SHIFT;
     options.pinned_tokens = 8;
@@ -109,7 +104,53 @@ TEST_P(VulkanSessionTest, ShiftedContext_GoesOnAsOnTheCpu) {
     Prefill(session.get(), 60);
     tokens[b] = Decode(session.get(), 24);
   }
+  EXPECT_EQ(tokens[0], tokens[2]);
   EXPECT_EQ(tokens[0], tokens[1]);
+}
+
+// All keys and values of the selected sequence.
+std::vector<float> KvOf(arn_session* session) {
+  const uint32_t n = arn_session_length(session);
+  std::vector<float> all;
+  for (uint32_t layer = 0; layer < 2; ++layer) {
+    std::vector<float> keys(size_t{2} * n * 8), values(keys.size());
+    EXPECT_EQ(ARN_OK, arn_session_read_kv(session, layer, 0, n, keys.data(), values.data()))
+        << arn_session_last_error(session);
+    all.insert(all.end(), keys.begin(), keys.end());
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+// Prompts on the GPU: the pages are its, bit for bit. Then the CPU goes on with them, and they go
+// back for the next prompt.
+TEST_P(VulkanSessionTest, VulkanAndCpu_PagesGoWhereTheyAreNeeded) {
+  const SessionPtr both = New(ARN_BACKEND_VULKAN_CPU, 3), gpu = New(ARN_BACKEND_VULKAN, 3);
+  const SessionPtr cpu = New(ARN_BACKEND_CPU, 3);
+  arn_backend_info info = ARN_BACKEND_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_backend(both.get(), &info));
+  EXPECT_EQ(std::string("vulkan+cpu"), info.name);
+  EXPECT_NE(std::string(), info.device);
+  EXPECT_EQ(std::string(), info.reason);
+  Prefill(both.get(), 29);
+  Prefill(gpu.get(), 29);
+  EXPECT_EQ(KvOf(gpu.get()), KvOf(both.get()));
+  const std::vector<uint8_t> of_prompt = Save(gpu.get());
+  // From its pages on the CPU decodes, as it does in a session of its own.
+  ASSERT_EQ(ARN_OK, Restore(cpu.get(), of_prompt));
+  EXPECT_EQ(Decode(cpu.get(), 5), Decode(both.get(), 5));
+  EXPECT_EQ(KvOf(cpu.get()), KvOf(both.get()));
+  // A fork and another prompt on what the CPU has written.
+  ASSERT_EQ(ARN_OK, Restore(gpu.get(), Save(both.get())));
+  for (arn_session* session : {both.get(), gpu.get()}) {
+    ASSERT_EQ(ARN_OK, arn_session_fork(session, 0, 1));
+    ASSERT_EQ(ARN_OK, arn_session_select(session, 1));
+    Prefill(session, 11);
+  }
+  EXPECT_EQ(KvOf(gpu.get()), KvOf(both.get()));
+  ASSERT_EQ(ARN_OK, Restore(both.get(), of_prompt));
+  ASSERT_EQ(ARN_OK, Restore(cpu.get(), of_prompt));
+  EXPECT_EQ(Decode(cpu.get(), 8), Decode(both.get(), 8));
 }
 
 TEST_P(VulkanSessionTest, KvFileAndTrim_AreRefused) {

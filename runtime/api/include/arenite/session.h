@@ -31,8 +31,22 @@ enum {
 };
 /* ARN_BACKEND_VULKAN: the weights, the KV pages and the activations of a session lie in memory of
  * the GPU. ARN_UNSUPPORTED, with the reason, where the model has something that it does not run,
- * where there is no driver, and in libraries built without it. */
-enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1, ARN_BACKEND_VULKAN = 2 };
+ * where there is no driver, and in libraries built without it. When the device fails later, calls
+ * end with ARN_DEVICE, ARN_DEVICE_LOST or ARN_OUT_OF_MEMORY from then on.
+ * ARN_BACKEND_AUTO: Vulkan where it can be had, else the CPU. The CPU's part of the session is made
+ * in any case: when the device fails in whatever call, the session goes on with the CPU and the
+ * call with it, without an allocation. All tokens that the sequences have are computed again for
+ * that, which takes the time of prefilling them. arn_session_backend tells what computes, and why.
+ * ARN_BACKEND_VULKAN_CPU: the same, but that runs with one token of each sequence are the CPU's:
+ * prompts on the GPU, decoding on the CPU. Pages go from the one to the other as they are needed
+ * there, each once. */
+enum {
+  ARN_BACKEND_CPU = 0,
+  ARN_BACKEND_REFERENCE = 1,
+  ARN_BACKEND_VULKAN = 2,
+  ARN_BACKEND_AUTO = 3,
+  ARN_BACKEND_VULKAN_CPU = 4
+};
 
 /* Which CPUs a session's threads stay on, the calling thread while it is in a call that runs the
  * model. arn_session_cpus (device.h) says what became of it. */
@@ -74,8 +88,8 @@ typedef struct arn_session_options {
   uint32_t source_rows; /* of models with a source: rows of it that a sequence has room for; 0: the
                            model's, of tokens at most 512 */
   uint32_t n_prefill_threads; /* of runs with more than one token of a sequence; 0: n_threads */
-  const char* device; /* ARN_BACKEND_VULKAN: a device's number, or a part of its name; NULL: the
-                         best one. Other backends read nothing of it. Read until the session is
+  const char* device; /* VULKAN, AUTO, VULKAN_CPU: a device's number, or a part of its name; NULL:
+                         the best one. Other backends read nothing of it. Read until the session is
                          there */
   uint32_t cpus;      /* ARN_CPUS_... PERFORMANCE and MASK: the session is not created
                          (ARN_UNSUPPORTED) when the threads, read back, may not run on just these,
@@ -96,15 +110,28 @@ typedef struct arn_session_options {
                                  session is there */
   const char* system_root;    /* in which /sys lies, for a container that has it elsewhere; NULL:
                                  "". Read until the session is there */
+  uint32_t trust_device; /* of a GPU. 0: arn_session_create lets it compute a few tokens, several
+                            times, and compares their logits with the CPU's; when it is wrong,
+                            ARN_DEVICE, or the CPU if that is in reserve. Memory for it is taken and
+                            given back. 1: not */
+  const char* device_folder; /* VULKAN, AUTO, VULKAN_CPU: a folder in which the driver's compiled
+                                pipelines are kept, for faster creation; what is damaged or of
+                                another device, driver or library is ignored and replaced. A driver
+                                that ends the process while it is tested leaves a file there by
+                                which it is refused from then on (ARN_UNSUPPORTED, with its name).
+                                NULL: none. Read until the session is there */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL              \
+        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL     \
   }
 
 /* Bytes by region. `total_bytes` is the size of the block that a session takes: constants + kv +
- * activations + io; with ARN_BACKEND_VULKAN constants + io, and the others are in device_bytes. */
+ * activations + io; with ARN_BACKEND_VULKAN constants + io, and the others are in device_bytes.
+ * With ARN_BACKEND_AUTO and VULKAN_CPU both: the block has room for what the CPU needs if it has to
+ * take over. Where the session reserves its block itself, kv and activations are committed only
+ * then. */
 typedef struct arn_memory_plan {
   size_t struct_size;
   uint64_t weights_bytes;   /* mapped from the bundle, read-only, shared; not part of the block */
@@ -130,8 +157,9 @@ typedef struct arn_memory_plan {
      it is in a call. 0: all CPUs are alike, or more threads were asked for than there are of these;
      the system places them. */
   uint32_t keeps_to_performance_cpus;
-  uint64_t device_bytes; /* ARN_BACKEND_VULKAN: of all buffers on the device: weights, KV pages,
-                            activations, logits, what tells it of a run, and a staging buffer */
+  uint64_t
+      device_bytes; /* VULKAN, AUTO, VULKAN_CPU: of all buffers on the device: weights, KV pages,
+                       activations, logits, what tells it of a run, and a staging buffer */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT \
   { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
@@ -183,6 +211,19 @@ ARN_API void arn_session_destroy(arn_session* session);
 
 /* The sentence that explains the last failure of a call on this session; "" if none. */
 ARN_API const char* arn_session_last_error(const arn_session* session);
+
+/* What computes a session's tokens. */
+typedef struct arn_backend_info {
+  size_t struct_size;
+  uint32_t backend;   /* ARN_BACKEND_..., not AUTO */
+  const char* name;   /* "cpu", "reference", "vulkan", "vulkan+cpu" */
+  const char* device; /* VULKAN, VULKAN_CPU: the device's name; else "" */
+  const char* reason; /* AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
+} arn_backend_info;
+#define ARN_BACKEND_INFO_INIT \
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL }
+/* The strings are the session's and stay as they are until its next call. */
+ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);
 
 /* The source of the selected sequence: what its tokens attend to besides each other, computed once.
  * A sequence gets a new one at any time; its tokens are forgotten then, as arn_session_reset

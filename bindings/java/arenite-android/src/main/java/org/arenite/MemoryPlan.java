@@ -38,8 +38,8 @@ public final class MemoryPlan {
    */
   public boolean keepsToPerformanceCpus;
   /**
-   * Backend.VULKAN: of all buffers on the device: weights, KV pages, activations, logits, what
-   * tells it of a run, and a staging buffer
+   * VULKAN, AUTO, VULKAN_CPU: of all buffers on the device: weights, KV pages, activations,
+   * logits, what tells it of a run, and a staging buffer
    */
   public long deviceBytes;
 }

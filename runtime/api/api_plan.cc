@@ -1,0 +1,202 @@
+// arn_session_plan*: from the C API's session options to a plan, and what it says of memory.
+#include "platform/base/arith.h"
+#include "runtime/api/handles.h"
+#include "runtime/api/options.h"
+#include "runtime/backends.h"
+
+namespace arn::api {
+namespace {
+
+// ARN_KV_... are KvType's numbers.
+Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
+  if (value >= kKvTypeCount) {
+    return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
+  }
+  *out = static_cast<KvType>(value);
+  return Status::kOk;
+}
+
+// ARN_CPUS_... are CpuChoice's numbers.
+Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, Diag* diag) {
+  if (read.cpus > ARN_CPUS_MASK) {
+    return diag->Fail(Status::kUnsupported, "cpus %u is not known", read.cpus);
+  }
+  if (read.sensors > 1) {
+    return diag->Fail(Status::kBadArgument, "sensors is %u, expected 0 or 1", read.sensors);
+  }
+  if (read.trust_device > 1) {
+    return diag->Fail(Status::kBadArgument, "trust_device is %u, expected 0 or 1",
+                      read.trust_device);
+  }
+  out->device = read.device;
+  out->device_folder = read.device_folder;
+  out->trusts_device = read.trust_device == 1;
+  out->cpus = static_cast<CpuChoice>(read.cpus);
+  out->cpu_mask = read.cpu_mask;
+  out->sensors = read.sensors == 1;
+  out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
+               read.heat_duty_percent};
+  out->heat_zone = read.heat_zone;
+  out->system_root = read.system_root;
+  return Status::kOk;
+}
+
+// The GPU with the CPU in reserve; the CPU alone where the GPU's backend does not run the model, or
+// is null.
+// Whether there is a GPU shows when the session is created.
+Status PlanWithSpare(const Model& model, const Backend* gpu, const SessionOptions& options,
+                     SessionPlan* out, Diag* diag) {
+  const Backend* cpu = FindBackend(BackendId::kCpu);
+  Diag refused;
+  if (gpu == nullptr) {
+    (void)refused.Fail(Status::kUnsupported, "Vulkan: this library was built without it");
+  } else {
+    SessionOptions both = options;
+    both.spare = cpu;
+    const Status status = PlanSession(model, gpu, both, Session::Objects(), out, diag);
+    if (status != Status::kUnsupported) return status;
+    refused = *diag;
+    diag->Clear();
+  }
+  ARN_TRY(PlanSession(model, cpu, options, Session::Objects(), out, diag));
+  out->refused = refused;
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status PlanFromC(const Model& model, const arn_session_options* options, SessionPlan* out,
+                 Diag* diag) {
+  arn_session_options read = ARN_SESSION_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
+  const Backend* backend = FindBackend(static_cast<BackendId>(read.backend));
+  const bool has_spare = read.backend == ARN_BACKEND_AUTO || read.backend == ARN_BACKEND_VULKAN_CPU;
+  if (backend == nullptr && !has_spare) {
+    return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
+  }
+  SessionOptions session;
+  ARN_TRY(ReadKvType("kv_type", read.kv_type, &session.k_type, diag));
+  const uint32_t values = read.kv_value_type == ARN_KV_AS_KEYS ? read.kv_type : read.kv_value_type;
+  ARN_TRY(ReadKvType("kv_value_type", values, &session.v_type, diag));
+  session.kv_residual = read.kv_residual;
+  session.kv_group_size = read.kv_group_size;
+  if (read.all_logits > 1) {
+    return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
+  }
+  if (read.no_cache > 1) {
+    return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
+  }
+  if (read.overflow > ARN_OVERFLOW_SHIFT) {
+    return diag->Fail(Status::kUnsupported, "overflow %u is not known", read.overflow);
+  }
+  session.max_sequences = read.max_sequences;
+  session.kv_tokens = read.kv_tokens;
+  session.overflow = static_cast<Overflow>(read.overflow);
+  session.pinned_tokens = read.pinned_tokens;
+  session.no_cache = read.no_cache == 1;
+  session.kv_in_file = read.kv_file != nullptr;
+  session.context_tokens = read.context_tokens;
+  session.prefill_chunk = read.prefill_chunk;
+  session.n_threads = read.n_threads;
+  session.n_prefill_threads = read.n_prefill_threads;
+  session.kv_page_tokens = read.kv_page_tokens;
+  session.source_rows = read.source_rows;
+  session.all_logits = read.all_logits == 1;
+  ARN_TRY(ReadDeviceOptions(read, &session, diag));
+  if (has_spare) {
+    const bool is_auto = read.backend == ARN_BACKEND_AUTO;
+    return PlanWithSpare(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session, out,
+                         diag);
+  }
+  return PlanSession(model, backend, session, Session::Objects(), out, diag);
+}
+
+namespace {
+
+void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
+  out->weights_bytes = plan.RegionBytes(Region::kWeights);
+  out->constants_bytes = plan.RegionBytes(Region::kConstants);
+  out->repacked_bytes =
+      plan.backend_plan.repacked_weight_bytes + plan.spare_plan.repacked_weight_bytes;
+  out->device_bytes = plan.backend_plan.device_bytes;
+  out->kv_bytes = plan.RegionBytes(Region::kKv);
+  out->kv_bytes_per_token = plan.KvBytesPerToken();
+  out->activations_bytes = plan.RegionBytes(Region::kActivations);
+  out->io_bytes = plan.RegionBytes(Region::kIo);
+  out->total_bytes = plan.TotalBytes();
+  out->alignment = kRegionAlign;
+  out->context_tokens = plan.options.context_tokens;
+  out->prefill_chunk = plan.options.prefill_chunk;
+  out->n_threads = plan.options.n_threads;
+  out->kv_page_tokens = plan.options.kv_page_tokens;
+  out->max_sequences = plan.options.max_sequences;
+  out->kv_tokens = plan.options.kv_tokens;
+  out->n_kv_groups = plan.cache.n_groups;
+  out->n_prefill_threads = plan.options.n_prefill_threads;
+  out->n_performance_cpus = Max<uint32_t>(1, plan.topology.performance.count());
+  out->keeps_to_performance_cpus =
+      plan.topology.is_mixed() && plan.keeps_cpus && plan.cpus == plan.topology.performance;
+}
+
+void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) {
+  const KvGroup& group = plan.kv_groups[index];
+  const CacheGroup& pages = plan.cache.groups[index];
+  out->n_layers = group.n_layers;
+  out->n_kv_heads = group.n_kv_heads;
+  out->head_dim = group.head_dim;
+  out->window = pages.window;
+  out->chunk = pages.chunk;
+  out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
+  out->n_pages = group.open.n_pages;
+  out->n_sealed_pages = group.sealed.n_pages;
+  out->sealed_page_bytes = group.sealed.page_bytes;
+  out->sealed_offset = group.sealed.pool.offset;
+  out->residual = group.sealed.n_pages == 0 ? 0 : pages.residual;
+  out->sequence_pages = pages.table_pages;
+  out->page_bytes = group.open.page_bytes;
+  out->offset = group.open.pool.offset;
+  if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
+  out->is_source = group.is_source ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace arn::api
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+arn_status arn_session_plan(const arn_model* model, const arn_session_options* options, char* error,
+                            size_t error_bytes, arn_memory_plan* out_plan) {
+  if (model == nullptr || out_plan == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  SessionPlan plan;
+  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
+  if (status == Status::kOk) {
+    arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
+    FillPlan(plan, &out);
+    status = WriteStruct(out, out_plan);
+  }
+  return Report(status, diag, error, error_bytes);
+}
+
+arn_status arn_session_plan_group(const arn_model* model, const arn_session_options* options,
+                                  uint32_t index, char* error, size_t error_bytes,
+                                  arn_kv_group_info* out_group) {
+  if (model == nullptr || out_group == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  SessionPlan plan;
+  Status status = PlanFromC(*ToModel(model), options, &plan, &diag);
+  if (status == Status::kOk && index >= plan.cache.n_groups) {
+    status = diag.Fail(Status::kBadArgument, "group %u of %u", index, plan.cache.n_groups);
+  }
+  if (status == Status::kOk) {
+    arn_kv_group_info out = ARN_KV_GROUP_INFO_INIT;
+    FillGroup(plan, index, &out);
+    status = WriteStruct(out, out_group);
+  }
+  return Report(status, diag, error, error_bytes);
+}
+
+}  // extern "C"

@@ -1,0 +1,157 @@
+// Whether a device computes what the CPU computes. Drivers of phones do not always: before a
+// session is handed out, a few tokens of its own model go through both, in runs of every size that
+// has shaders of its own, several times on the device.
+#include <cmath>
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "platform/base/hash.h"
+#include "platform/os/pages.h"
+#include "runtime/backends.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+namespace {
+
+// Tokens of each run: many rows, one, few.
+constexpr uint32_t kRuns[] = {12, 1, 4};
+constexpr uint32_t kRunCount = 3;
+constexpr uint32_t kRepeats = 3;
+
+// How far logits may be from the CPU's: each, as a share of the largest, and in the mean, as a
+// share of theirs. An int8 value that rounds the other way sets off others in the layers above: 30
+// layers of random weights differ by 0.08 and 0.07 between any two backends (docs/vulkan.md). A
+// wrong product, a lost barrier or a stale page leaves hardly anything of the logits.
+constexpr float kTolerance = 0.3f;
+constexpr double kMeanTolerance = 0.2;
+
+Status Compare(const float* expected, const float* found, uint32_t n, const char* device,
+               Diag* diag) {
+  float largest = 0.0f;
+  double sum = 0.0, differences = 0.0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(expected[i]), d = x - static_cast<double>(found[i]);
+    largest = Max(largest, std::fabs(expected[i]));
+    sum += x * x;
+    differences += d * d;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (std::fabs(found[i] - expected[i]) <= kTolerance * largest) continue;
+    return diag->Fail(Status::kDevice,
+                      "%s computes wrongly: the logit of token %u is %g, the CPU's is %g", device,
+                      i, static_cast<double>(found[i]), static_cast<double>(expected[i]));
+  }
+  if (differences <= kMeanTolerance * kMeanTolerance * sum) return Status::kOk;
+  return diag->Fail(Status::kDevice,
+                    "%s computes wrongly: logits are off by %.0f %% of the CPU's in the mean",
+                    device, 100.0 * std::sqrt(differences / sum));
+}
+
+}  // namespace
+
+// Calls see(run, logits) after each run.
+template <typename See>
+Status Session::RunTestTokens(const See& see) {
+  Reset();
+  for (uint32_t r = 0; r < kRunCount; ++r) {
+    int32_t ids[kRuns[0]];
+    const uint32_t n = Min(kRuns[r], cache_.capacity() - length());
+    for (uint32_t i = 0; i < n; ++i) {
+      ids[i] = static_cast<int32_t>((length() + i) * 2654435761u % plan_.program.vocab);
+    }
+    if (n > 0) ARN_TRY(Prefill({ids, n}));
+    ARN_TRY(see(r, LogitsOf(selected_)));
+  }
+  return Status::kOk;
+}
+
+// Into expected: f32 [kRunCount, vocab].
+Status Session::ComputeExpected(float* expected, Diag* diag) {
+  const auto keep = [&](uint32_t r, const float* logits) {
+    const uint64_t vocab = plan_.program.vocab;
+    std::memcpy(expected + r * vocab, logits, vocab * sizeof(float));
+    return Status::kOk;
+  };
+  if (spare_.backend != nullptr) {
+    in_use_ = &spare_;
+    const Status status = RunTestTokens(keep);
+    in_use_ = &planned_;
+    return status;
+  }
+  // A session of the CPU's for as long as this takes, of the same sizes but for its sequences.
+  SessionOptions options = plan_.options;
+  options.max_sequences = 1;
+  options.kv_tokens = 0;
+  options.overflow = Overflow::kStop;
+  options.pinned_tokens = 0;
+  options.all_logits = false;
+  options.pace = PaceOptions();
+  options.sensors = false;
+  if (options.k_type < KvType::kInt4 && options.v_type < KvType::kInt4) {
+    options.kv_residual = options.kv_group_size = 0;
+  }
+  SessionPlan plan;
+  ARN_TRY(PlanSession(model_, FindBackend(BackendId::kCpu), options, Objects(), &plan, diag));
+  const Result<Span<std::byte>> pages = ReservePages(plan.TotalBytes() + kRegionAlign);
+  if (!pages.ok()) return diag->Fail(pages.status(), "no memory to test the device");
+  const uint64_t skip =
+      AlignUp(reinterpret_cast<uintptr_t>(pages.value().data()), uint64_t{kRegionAlign}) -
+      reinterpret_cast<uintptr_t>(pages.value().data());
+  Session* cpu = nullptr;
+  Status status = Create(model_, plan, pages.value().subspan(skip, plan.TotalBytes()),
+                         pages.value(), &cpu, diag);
+  if (status != Status::kOk) {
+    ReleasePages(pages.value());
+    return status;
+  }
+  status = cpu->RunTestTokens(keep);
+  *diag = cpu->diag_;
+  Destroy(cpu);
+  return status;
+}
+
+Status Session::CompareWithCpu(Diag* diag) {
+  const uint64_t vocab = plan_.program.vocab;
+  const Result<Span<std::byte>> pages = ReservePages(kRunCount * vocab * sizeof(float));
+  if (!pages.ok()) return diag->Fail(pages.status(), "no memory to test the device");
+  auto* expected = reinterpret_cast<float*>(pages.value().data());
+  Status status = ComputeExpected(expected, diag);
+  uint64_t first[kRunCount] = {};
+  for (uint32_t repeat = 0; repeat < kRepeats && status == Status::kOk; ++repeat) {
+    status = RunTestTokens([&](uint32_t r, const float* logits) {
+      const uint64_t hash = Xxh64(logits, vocab * sizeof(float));
+      if (repeat == 0) first[r] = hash;
+      if (in_use_ == &planned_ && first[r] != hash) {
+        return diag->Fail(Status::kDevice, "%s computes differently each time", device_name());
+      }
+      return Compare(expected + r * vocab, logits, plan_.program.vocab, device_name(), diag);
+    });
+    if (status != Status::kOk && diag->text()[0] == '\0') *diag = diag_;
+  }
+  ReleasePages(pages.value());
+  return status;
+}
+
+Status Session::TestDevice(Diag* diag) {
+  if (in_use_ != &planned_ || planned_.backend->kv_in_memory) return Status::kOk;
+  Status status = Status::kOk;
+  if (!plan_.options.trusts_device) {
+    status = CompareWithCpu(diag);
+    ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
+    cache_.ClearEdits();
+    diag_.Clear();
+    stats_ = SessionStats();
+  }
+  if (status == Status::kOk && in_use_ == &planned_ && planned_.backend->trust != nullptr) {
+    planned_.backend->trust(planned_.state);
+  }
+  if (status == Status::kOk || spare_.backend == nullptr) return status;
+  if (in_use_ == &planned_) {
+    why_spare_ = *diag;
+    in_use_ = &spare_;
+  }
+  diag->Clear();
+  return Status::kOk;
+}
+
+}  // namespace arn

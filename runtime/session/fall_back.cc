@@ -1,0 +1,143 @@
+// The backends of a session: the one that was planned, and the one in reserve, which is loaded with
+// it, so that nothing is allocated when it has to take over. When a device fails, nothing that lies
+// on it is relied on: the tokens of all sequences are computed anew, from their ids.
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "runtime/session/session.h"
+
+namespace arn {
+namespace {
+
+uint32_t CommonTokens(const int32_t* a, const int32_t* b, uint32_t most) {
+  uint32_t n = 0;
+  while (n < most && a[n] == b[n]) ++n;
+  return n;
+}
+
+}  // namespace
+
+// The one in reserve first: it is what a device that fails needs.
+Status Session::Load(const SessionPlan& wanted, Diag* diag) {
+  BackendOptions options{wanted.options.n_threads, wanted.options.n_prefill_threads,
+                         wanted.options.device};
+  options.device_folder = wanted.options.device_folder;
+  if (wanted.keeps_cpus) options.cpus = &wanted.cpus;
+  options.needs_cpus = wanted.keeps_cpus && wanted.options.cpus != CpuChoice::kAuto;
+  const auto load = [&](const BackendPlan& plan, LoadedBackend* out) {
+    return out->backend->load(plan_.program, options, plan, memory_, &out->state, diag);
+  };
+  planned_.backend = plan_.backend;
+  spare_.backend = plan_.options.spare;
+  if (spare_.backend != nullptr) ARN_TRY(load(plan_.spare_plan, &spare_));
+  const Status status = load(plan_.backend_plan, &planned_);
+  if (status == Status::kOk || spare_.backend == nullptr) return status;
+  why_spare_ = *diag;
+  diag->Clear();
+  in_use_ = &spare_;
+  return Status::kOk;
+}
+
+void Session::Unload() {
+  for (const LoadedBackend* loaded : {&planned_, &spare_}) {
+    if (loaded->state != nullptr) loaded->backend->unload(loaded->state);
+  }
+}
+
+const char* Session::device_name() const {
+  const auto name = in_use_->backend->device_name;
+  return name == nullptr ? "" : name(in_use_->state);
+}
+
+bool Session::CanFallBack(Status status) const {
+  const bool is_device =
+      status == Status::kDevice || status == Status::kDeviceLost || status == Status::kOutOfMemory;
+  return is_device && in_use_ != &spare_ && spare_.backend != nullptr;
+}
+
+void Session::UseSpare(Status status) {
+  why_spare_ = diag_;
+  if (why_spare_.text()[0] == '\0') {
+    (void)why_spare_.Fail(status, "%s: %s", planned_.backend->name, StatusName(status));
+  }
+  diag_.Clear();
+  in_use_ = &spare_;
+  cache_.ClearEdits();
+}
+
+Status Session::FallBack(Status failure) {
+  UseSpare(failure);
+  if (plan_.options.no_cache) return Status::kOk;
+  const Status status = ComputeAnew();
+  if (status == Status::kOk) return status;
+  ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
+  cache_.ClearEdits();
+  const Diag inner = diag_;
+  return diag_.Fail(Status::kDeviceLost, "%s; the tokens could not be computed anew: %s",
+                    why_spare_.text(), inner.text());
+}
+
+// What a sequence has in common with an earlier one is computed once, and forked where they part:
+// so they share their pages as they did before, and all fit as they did. Of several that have as
+// much in common it is the first: that one was not forked behind the place where they part.
+Status Session::ComputeAnew() {
+  const auto n = static_cast<uint32_t>(sequences_.size());
+  for (uint32_t s = 0; s < n; ++s) {
+    Sequence& sequence = At(s);
+    sequence.length = cache_.length(s);
+    sequence.shared = 0;
+    for (uint32_t from = 0; from < s; ++from) {
+      const uint32_t common =
+          CommonTokens(History(from), History(s), Min(At(from).length, sequence.length));
+      if (common <= sequence.shared) continue;
+      sequence.shared = common;
+      sequence.shared_with = from;
+    }
+  }
+  for (uint32_t s = 0; s < n; ++s) cache_.Clear(s);
+  for (uint32_t s = 0; s < n; ++s) {
+    for (uint32_t end = 0; end != At(s).length;) {
+      end = At(s).length;
+      const auto parts_at = [&](uint32_t other) {
+        const Sequence& o = At(other);
+        return o.shared_with == s && o.shared > cache_.length(s) ? o.shared : UINT32_MAX;
+      };
+      for (uint32_t other = s + 1; other < n; ++other) end = Min(end, parts_at(other));
+      const uint32_t before = cache_.length(s);
+      ARN_TRY(ComputeUpTo(s, end));
+      for (uint32_t other = s + 1; other < n; ++other) {
+        const Sequence& o = At(other);
+        if (o.shared_with == s && o.shared == end && o.shared > before) {
+          ARN_TRY(cache_.Fork(s, other));
+        }
+      }
+    }
+  }
+  return Status::kOk;
+}
+
+// Cannot be cancelled: what follows can.
+Status Session::ComputeUpTo(uint32_t sequence, uint32_t end) {
+  int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
+  auto* rows = memory_.As<SequenceRows>(plan_.rows);
+  while (cache_.length(sequence) < end) {
+    const uint32_t first = cache_.length(sequence);
+    const Growth growth{sequence, Min(plan_.options.prefill_chunk, end - first)};
+    std::memcpy(tokens, History(sequence) + first, growth.n_tokens * sizeof(int32_t));
+    Status status = cache_.Reserve(Span<const Growth>(&growth, 1));
+    if (status != Status::kOk) return diag_.Fail(status, "there are too few KV pages");
+    *rows = {0, growth.n_tokens, first, cache_.tables(sequence), 0};
+    RunArgs args;
+    args.edits = cache_.edits();
+    args.tokens = {tokens, growth.n_tokens};
+    args.sequences = {rows, 1};
+    args.logit_rows = LogitRows::kNone;
+    status = in_use_->backend->run(in_use_->state, args, &diag_);
+    cache_.ClearEdits();
+    ARN_TRY(status);
+    cache_.Commit(Span<const Growth>(&growth, 1));
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn

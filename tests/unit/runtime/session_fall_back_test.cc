@@ -1,0 +1,366 @@
+// Sessions that begin on a device and have the CPU in reserve: whenever and however the device
+// fails, the call that it fails in succeeds, and the tokens are the CPU's.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/backend_cpu.h"
+#include "runtime/session/session.h"
+#include "tests/support/session_support.h"
+#include "tests/support/state_support.h"
+#include "tests/support/vulkan_faults.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kVocab = 61;
+
+// With staging buffers, so that reading and writing pages are submissions too.
+Status LoadFaulty(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+                  const Memory& memory, void** state, Diag* diag) {
+  const Backend* backend = vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
+  const Status status = backend->load(program, options, plan, memory, state, diag);
+  if (status == Status::kOk) InstallFaults(*state);
+  return status;
+}
+
+const Backend* FaultyBackend() {
+  static const Backend backend = [] {
+    Backend b = *vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
+    b.load = LoadFaulty;
+    return b;
+  }();
+  return &backend;
+}
+
+SessionOptions Options(KvType kv) {
+  SessionOptions options;
+  options.k_type = options.v_type = kv;
+  options.n_threads = 1;
+  options.context_tokens = 64;
+  options.kv_page_tokens = 8;
+  options.prefill_chunk = 13;
+  options.max_sequences = 4;
+  options.overflow = Overflow::kShift;
+  options.pinned_tokens = 8;
+  options.trusts_device = true;
+  if (kv == KvType::kInt4) options.kv_residual = 16;
+  return options;
+}
+
+// What LoadFaulty's next state is made to compute.
+struct Mistake {
+  uint32_t good_runs = UINT32_MAX;  // before it
+  float added = 0.0f;               // to logit kWrong
+  Program program;
+  Memory memory;
+};
+constexpr uint32_t kWrong = 5;
+Mistake mistake;
+
+Status LoadMistaken(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+                    const Memory& memory, void** state, Diag* diag) {
+  mistake.program = program;
+  mistake.memory = memory;
+  return LoadFaulty(program, options, plan, memory, state, diag);
+}
+
+Status RunMistaken(void* state, const RunArgs& args, Diag* diag) {
+  const Status status = VulkanBackend()->run(state, args, diag);
+  if (mistake.good_runs != 0) {
+    --mistake.good_runs;
+  } else {
+    mistake.memory.As<float>(mistake.program.logits)[kWrong] += mistake.added;
+  }
+  return status;
+}
+
+const Backend* MistakenBackend() {
+  static const Backend backend = [] {
+    Backend b = *FaultyBackend();
+    b.load = LoadMistaken;
+    b.run = RunMistaken;
+    return b;
+  }();
+  return &backend;
+}
+
+// What a session gave, call by call.
+struct Seen {
+  std::vector<std::vector<int32_t>> tokens;
+  std::vector<float> keys;
+  std::vector<bool> on_cpu;         // after each call
+  std::vector<uint32_t> n_submits;  // up to its end
+};
+
+class FallBackTest : public testing::TestWithParam<KvType> {
+ protected:
+  FallBackTest() {
+    TinyBundle bundle;
+    bundle.vocab = kVocab;
+    bundle.max_context = 512;
+    bundle.qk_norm = true;
+    bundle.layer_kinds = {{12}, {}, {12}};
+    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
+    model_ = OpenBytes(*bytes_);
+  }
+  void SetUp() override {
+    const std::string problem = NoVulkan();
+    if (!problem.empty()) GTEST_SKIP() << problem;
+  }
+
+  Status Create(const Backend* backend, const SessionOptions& options, SessionPtr* out,
+                std::string* message) {
+    SessionPlan plan;
+    Diag diag;
+    const auto& model = *reinterpret_cast<const Model*>(model_.get());
+    EXPECT_EQ(Status::kOk, PlanSession(model, backend, options, Session::Objects(), &plan, &diag))
+        << diag.text();
+    block_.assign(plan.TotalBytes() + kRegionAlign, std::byte{0xA5});
+    void* at = block_.data();
+    size_t room = block_.size();
+    std::align(kRegionAlign, plan.TotalBytes(), at, room);
+    Session* session = nullptr;
+    const Status status = Session::Create(
+        model, plan, {static_cast<std::byte*>(at), plan.TotalBytes()}, {}, &session, &diag);
+    out->reset(reinterpret_cast<arn_session*>(session));
+    *message = diag.text();
+    return status;
+  }
+
+  // On the device that fails, with the CPU in reserve; or on the CPU.
+  SessionPtr New(bool on_device, const SessionOptions& wanted) {
+    SessionOptions options = wanted;
+    if (on_device) options.spare = CpuBackend();
+    SessionPtr session;
+    std::string message;
+    EXPECT_EQ(Status::kOk,
+              Create(on_device ? FaultyBackend() : CpuBackend(), options, &session, &message))
+        << message;
+    return session;
+  }
+
+  static bool IsOnCpu(arn_session* session) {
+    arn_backend_info info = ARN_BACKEND_INFO_INIT;
+    EXPECT_EQ(ARN_OK, arn_session_backend(session, &info));
+    return std::string(info.name) == "cpu";
+  }
+
+  // Every kind of call that reaches a backend, but shifting.
+  Seen Play(arn_session* session) {
+    Seen seen;
+    const auto done = [&] {
+      seen.on_cpu.push_back(IsOnCpu(session));
+      seen.n_submits.push_back(fault_plan.n_submits);
+    };
+    const auto keep = [&](std::vector<int32_t> ids) {
+      seen.tokens.push_back(std::move(ids));
+      done();
+    };
+    const auto ok = [&](arn_status status) {
+      EXPECT_EQ(ARN_OK, status) << arn_session_last_error(session);
+      done();
+    };
+    keep(Greedy(session, SomeIds(19, kVocab), 2));
+    ok(arn_session_fork(session, 0, 1));
+    ok(arn_session_select(session, 1));
+    keep(Greedy(session, SomeIds(3, kVocab), 1));
+    // Parts from its parent inside what that one shares with sequence 0.
+    ok(arn_session_fork(session, 1, 3));
+    const uint32_t both[2] = {0, 1};
+    int32_t ids[2];
+    ok(arn_session_decode_batch(session, both, 2, ids));
+    keep({ids, ids + 2});
+    ok(arn_session_select(session, 3));
+    keep(Greedy(session, SomeIds(2, kVocab), 1));
+    seen.keys.resize(size_t{2} * 4 * 8);
+    ok(arn_session_read_kv(session, 1, 17, 4, seen.keys.data(), nullptr));
+    const std::vector<uint8_t> state = Save(session);
+    done();
+    ok(arn_session_reset(session));
+    ok(Restore(session, state));
+    ok(arn_session_select(session, 0));
+    keep(Decode(session, 1));
+    std::vector<int32_t> other = TokensOf(session);
+    other.back() ^= 1;
+    other.push_back(7);
+    ok(arn_session_follow(session, other.data(), other.size(), nullptr));
+    keep(Decode(session, 2));
+    keep(TokensOf(session));
+    return seen;
+  }
+
+  std::unique_ptr<BundleBytes> bytes_;
+  ModelPtr model_;
+  std::vector<std::byte> block_;
+};
+
+TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
+  fault_plan = FaultPlan();
+  const Seen expected = Play(New(false, Options(GetParam())).get());
+  const Seen whole = Play(New(true, Options(GetParam())).get());
+  ASSERT_EQ(expected.tokens, whole.tokens);
+  ASSERT_FALSE(whole.on_cpu.back());
+  uint32_t n_hit = 0;
+  for (size_t call = 0; call < whole.n_submits.size(); ++call) {
+    // Half-way through its submissions.
+    const uint32_t before = call == 0 ? 0 : whole.n_submits[call - 1];
+    if (whole.n_submits[call] == before) continue;
+    if (kIsSanitized && n_hit % 3 != 0) {  // each takes several times as long
+      ++n_hit;
+      continue;
+    }
+    fault_plan = FaultPlan();
+    fault_plan.FailAt(static_cast<Fault>(n_hit++ % kFaultCount),
+                      before + (whole.n_submits[call] - before - 1) / 2);
+    SCOPED_TRACE(testing::Message() << "call " << call << ", fault " << (n_hit - 1) % kFaultCount);
+    const SessionPtr session = New(true, Options(GetParam()));
+    const Seen found = Play(session.get());
+    EXPECT_EQ(expected.tokens, found.tokens);
+    for (size_t i = 0; i < found.keys.size(); ++i) {
+      ASSERT_NEAR(expected.keys[i], found.keys[i], 0.05f);
+    }
+    for (size_t i = 0; i < found.on_cpu.size(); ++i) EXPECT_EQ(i >= call, found.on_cpu[i]) << i;
+    arn_backend_info info = ARN_BACKEND_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
+    EXPECT_NE(std::string(), info.reason);
+  }
+  // Prefilling and decoding three times, a batch, reading, saving, restoring, decoding, following,
+  // decoding.
+  EXPECT_EQ(10u, n_hit);
+}
+
+// What a shift has dropped is known to no id that is left: the CPU goes on as one that prefills
+// what is there.
+TEST_P(FallBackTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
+  fault_plan = FaultPlan();
+  const SessionPtr session = New(true, Options(GetParam()));
+  const std::vector<int32_t> ids = SomeIds(64, kVocab);
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+  fault_plan.FailAt(Fault::kSubmitLost, 0);
+  const std::vector<int32_t> first = Decode(session.get(), 1);
+  EXPECT_TRUE(IsOnCpu(session.get()));
+  const std::vector<int32_t> left = TokensOf(session.get());
+  ASSERT_EQ(57u, left.size());  // 64 less a page, and one
+  const std::vector<int32_t> found = Decode(session.get(), 6);
+  std::vector<std::byte> block = std::move(block_);
+  const SessionPtr fresh = New(false, Options(GetParam()));
+  EXPECT_EQ(Greedy(fresh.get(), left, 6), found);
+}
+
+TEST_P(FallBackTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
+  std::vector<int32_t> expected;
+  for (const uint32_t n : {0u, 2u, 4u}) {
+    fault_plan = FaultPlan();
+    const SessionPtr session = New(n != 0, Options(GetParam()));
+    if (n != 0) fault_plan.FailAt(static_cast<Fault>(n % kFaultCount), n);
+    const std::vector<int32_t> ids = SomeIds(11, kVocab);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+    arn_beam_options options = ARN_BEAM_OPTIONS_INIT;
+    options.num_beams = 3;
+    options.max_tokens = 5;
+    arn_beam_result result = ARN_BEAM_RESULT_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_beam_search(session.get(), &options, &result))
+        << arn_session_last_error(session.get());
+    std::vector<int32_t> best(64);
+    size_t count = best.size();
+    ASSERT_EQ(ARN_OK,
+              arn_session_beam(session.get(), 0, best.data(), best.size(), &count, nullptr));
+    best.resize(count);
+    if (n == 0) expected = best;
+    EXPECT_EQ(expected, best);
+    EXPECT_TRUE(IsOnCpu(session.get()));
+  }
+}
+
+// What does not depend on how pages are kept.
+using DeviceTestTest = FallBackTest;
+
+TEST_P(DeviceTestTest, WithoutOneInReserve_EveryCallFailsFromThenOn) {
+  fault_plan = FaultPlan();
+  SessionPtr session;
+  std::string message;
+  ASSERT_EQ(Status::kOk, Create(FaultyBackend(), Options(GetParam()), &session, &message));
+  ASSERT_EQ(3u, Greedy(session.get(), SomeIds(9, kVocab), 3).size());
+  fault_plan.FailAt(Fault::kSubmitLost, 0);
+  int32_t id = 0;
+  EXPECT_EQ(ARN_DEVICE_LOST, arn_session_decode(session.get(), &id));
+  fault_plan.submits_left = UINT32_MAX;  // it is not asked again
+  EXPECT_EQ(ARN_DEVICE_LOST, arn_session_prefill(session.get(), &id, 1));
+  EXPECT_NE(std::string(), arn_session_last_error(session.get()));
+}
+
+TEST_P(DeviceTestTest, DeviceThatComputesWrongly_IsRefusedOrReplacedByTheCpu) {
+  SessionOptions options = Options(GetParam());
+  options.trusts_device = false;
+  struct Case {
+    uint32_t good_runs;
+    float added;
+    const char* says;
+  };
+  // In the first run, in the last one of the last time, and by less than a wrong sum would be.
+  for (const Case& c :
+       {Case{0, 1e3f, "computes wrongly"}, Case{8, 1e3f, "differently each time"},
+        Case{4, 1e-3f, "differently each time"}, Case{0, NAN, "computes wrongly"}}) {
+    fault_plan = FaultPlan();
+    mistake.good_runs = c.good_runs;
+    mistake.added = c.added;
+    options.spare = nullptr;
+    SessionPtr session;
+    std::string message;
+    EXPECT_EQ(Status::kDevice, Create(MistakenBackend(), options, &session, &message));
+    EXPECT_EQ(nullptr, session);
+    EXPECT_NE(std::string::npos, message.find(c.says)) << message;
+    options.spare = CpuBackend();
+    mistake.good_runs = c.good_runs;
+    ASSERT_EQ(Status::kOk, Create(MistakenBackend(), options, &session, &message)) << message;
+    arn_backend_info info = ARN_BACKEND_INFO_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
+    EXPECT_EQ(std::string("cpu"), info.name);
+    EXPECT_NE(std::string::npos, std::string(info.reason).find(c.says)) << info.reason;
+    EXPECT_EQ(0u, arn_session_length(session.get()));
+  }
+}
+
+TEST_P(DeviceTestTest, DeviceThatComputesRightly_IsKept) {
+  fault_plan = FaultPlan();
+  mistake.good_runs = UINT32_MAX;
+  SessionOptions options = Options(GetParam());
+  options.trusts_device = false;
+  for (const Backend* spare : {static_cast<const Backend*>(nullptr), CpuBackend()}) {
+    options.spare = spare;
+    SessionPtr session;
+    std::string message;
+    ASSERT_EQ(Status::kOk, Create(MistakenBackend(), options, &session, &message)) << message;
+    EXPECT_FALSE(IsOnCpu(session.get()));
+    EXPECT_EQ(0u, arn_session_length(session.get()));
+    const float* logits = nullptr;
+    EXPECT_EQ(ARN_BAD_STATE, arn_session_logits(session.get(), &logits));
+  }
+}
+
+// Each submission of the test itself.
+TEST_P(DeviceTestTest, DeviceThatFailsWhileItIsTested_IsReplacedByTheCpu) {
+  SessionOptions options = Options(GetParam());
+  options.trusts_device = false;
+  for (uint32_t n : {0u, 1u, 5u}) {
+    fault_plan = FaultPlan();
+    fault_plan.FailAt(static_cast<Fault>(n % kFaultCount), n);
+    const SessionPtr session = New(true, options);
+    ASSERT_NE(nullptr, session);
+    EXPECT_TRUE(IsOnCpu(session.get()));
+    EXPECT_EQ(0u, arn_session_length(session.get()));
+    EXPECT_EQ(2u, Greedy(session.get(), SomeIds(9, kVocab), 2).size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(VulkanKvTypes, FallBackTest, testing::Values(KvType::kF32, KvType::kInt4),
+                         [](const auto& p) { return KvTypeName(p.param); });
+
+INSTANTIATE_TEST_SUITE_P(VulkanKvTypes, DeviceTestTest, testing::Values(KvType::kInt8),
+                         [](const auto& p) { return KvTypeName(p.param); });
+
+}  // namespace
+}  // namespace arn::test
