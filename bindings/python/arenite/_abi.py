@@ -66,6 +66,10 @@ ARN_OVERFLOW_SHIFT = 2
 ARN_BACKEND_CPU = 0
 ARN_BACKEND_REFERENCE = 1
 ARN_BACKEND_VULKAN = 2
+ARN_CPUS_AUTO = 0
+ARN_CPUS_PERFORMANCE = 1
+ARN_CPUS_ALL = 2
+ARN_CPUS_MASK = 3
 ARN_VERIFY_DEFAULT = 0
 ARN_VERIFY_ALL = 1
 ARN_VERIFY_TABLES = 2
@@ -79,6 +83,14 @@ ARN_FINISH_CANCELLED = 6
 ARN_EARLY_STOPPING_FALSE = 0
 ARN_EARLY_STOPPING_TRUE = 1
 ARN_EARLY_STOPPING_NEVER = 2
+ARN_ENERGY_NONE = 0
+ARN_ENERGY_RAPL = 1
+ARN_ENERGY_BOARD_COUNTER = 2
+ARN_ENERGY_BOARD_POWER = 3
+ARN_ENERGY_BATTERY_POWER = 4
+ARN_ENERGY_BATTERY_LEFT = 5
+ARN_NO_TEMPERATURE = -2147483648
+ARN_CPU_WORDS = 16
 
 
 class arn_model_options(Struct):
@@ -196,11 +208,21 @@ class arn_session_options(Struct):
       ("source_rows", c_uint32),
       ("n_prefill_threads", c_uint32),
       ("device", c_char_p),
+      ("cpus", c_uint32),
+      ("sensors", c_uint32),
+      ("cpu_mask", c_uint64),
+      ("max_tokens_per_s", c_float),
+      ("heat_limit_mc", c_int32),
+      ("heat_headroom", c_float),
+      ("heat_duty_percent", c_uint32),
+      ("heat_zone", c_char_p),
+      ("system_root", c_char_p),
   ]
 
 
 arn_session_options._initial_ = (
-    sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None,
+    sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
+    0, 0, 0, 0, 0, 0, None, None,
 )
 
 
@@ -396,11 +418,28 @@ class arn_session_stats_data(Struct):
       ("activations_used_bytes", c_uint64),
       ("io_used_bytes", c_uint64),
       ("kv_capacity_bytes", c_uint64),
+      ("prefill_tokens_per_s", c_double),
+      ("decode_tokens_per_s", c_double),
+      ("weight_bytes_read", c_uint64),
+      ("kv_bytes_read", c_uint64),
+      ("paced_ns", c_uint64),
+      ("cooled_ns", c_uint64),
+      ("energy_uj", c_uint64),
+      ("energy_ns", c_uint64),
+      ("power_uw", c_uint64),
+      ("energy_source", c_uint32),
+      ("n_thermal_zones", c_uint32),
+      ("temperature_mc", c_int32),
+      ("hottest_zone", c_uint32),
+      ("thermal_headroom", c_float),
+      ("is_hot", c_uint32),
+      ("energy_name", c_char * 32),
   ]
 
 
 arn_session_stats_data._initial_ = (
-    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0, 0, -2147483648, 0, -1, 0, b"",
 )
 
 
@@ -446,6 +485,50 @@ class arn_chat_input(Struct):
 
 arn_chat_input._initial_ = (
     sizeof(arn_chat_input), None, 0, None, 0, None, 0, None, None, 0,
+)
+
+
+class arn_cpu_cluster(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("cpus", c_uint64 * ARN_CPU_WORDS),
+      ("n_cpus", c_uint32),
+      ("capacity", c_uint32),
+      ("max_khz", c_uint32),
+      ("is_performance", c_uint32),
+  ]
+
+
+arn_cpu_cluster._initial_ = (
+    sizeof(arn_cpu_cluster), (), 0, 0, 0, 0,
+)
+
+
+class arn_session_cpus_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("wanted", c_uint64 * ARN_CPU_WORDS),
+      ("applied", c_uint64 * ARN_CPU_WORDS),
+      ("n_threads", c_uint32),
+      ("is_as_wanted", c_uint32),
+  ]
+
+
+arn_session_cpus_data._initial_ = (
+    sizeof(arn_session_cpus_data), (), (), 0, 0,
+)
+
+
+class arn_thermal_zone(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("millicelsius", c_int32),
+      ("name", c_char * 24),
+  ]
+
+
+arn_thermal_zone._initial_ = (
+    sizeof(arn_thermal_zone), 0, b"",
 )
 
 
@@ -530,4 +613,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_chat_render": (c_uint32, (c_void_p, POINTER(arn_chat_input), c_char_p, c_size_t,
         POINTER(c_size_t))),
     "arn_chat_last_error": (c_char_p, (c_void_p,)),
+    "arn_cpu_cluster_at": (c_uint32, (c_char_p, c_uint32, POINTER(arn_cpu_cluster))),
+    "arn_session_cpus": (c_uint32, (c_void_p, POINTER(arn_session_cpus_data))),
+    "arn_session_thermal_zone": (c_uint32, (c_void_p, c_uint32, POINTER(arn_thermal_zone))),
 }

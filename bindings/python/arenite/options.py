@@ -75,6 +75,15 @@ class Backend(enum.IntEnum):
   VULKAN = _abi.ARN_BACKEND_VULKAN
 
 
+class Cpus(enum.IntEnum):
+  """ARN_CPUS_..."""
+
+  AUTO = _abi.ARN_CPUS_AUTO
+  PERFORMANCE = _abi.ARN_CPUS_PERFORMANCE
+  ALL = _abi.ARN_CPUS_ALL
+  MASK = _abi.ARN_CPUS_MASK
+
+
 class Verify(enum.IntEnum):
   """ARN_VERIFY_..."""
 
@@ -101,6 +110,17 @@ class EarlyStopping(enum.IntEnum):
   FALSE = _abi.ARN_EARLY_STOPPING_FALSE
   TRUE = _abi.ARN_EARLY_STOPPING_TRUE
   NEVER = _abi.ARN_EARLY_STOPPING_NEVER
+
+
+class Energy(enum.IntEnum):
+  """ARN_ENERGY_..."""
+
+  NONE = _abi.ARN_ENERGY_NONE
+  RAPL = _abi.ARN_ENERGY_RAPL
+  BOARD_COUNTER = _abi.ARN_ENERGY_BOARD_COUNTER
+  BOARD_POWER = _abi.ARN_ENERGY_BOARD_POWER
+  BATTERY_POWER = _abi.ARN_ENERGY_BATTERY_POWER
+  BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +179,15 @@ class SessionOptions:
   source_rows: int = 0
   n_prefill_threads: int = 0
   device: Optional[str] = None
+  cpus: Cpus = Cpus.AUTO
+  sensors: bool = False
+  cpu_mask: int = 0
+  max_tokens_per_s: float = 0
+  heat_limit_mc: int = 0
+  heat_headroom: float = 0
+  heat_duty_percent: int = 0
+  heat_zone: Optional[str] = None
+  system_root: Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -259,6 +288,22 @@ class Stats:
   activations_used_bytes: int
   io_used_bytes: int
   kv_capacity_bytes: int
+  prefill_tokens_per_s: float
+  decode_tokens_per_s: float
+  weight_bytes_read: int
+  kv_bytes_read: int
+  paced_ns: int
+  cooled_ns: int
+  energy_uj: int
+  energy_ns: int
+  power_uw: int
+  energy_source: Energy
+  n_thermal_zones: int
+  temperature_mc: int
+  hottest_zone: int
+  thermal_headroom: float
+  is_hot: bool
+  energy_name: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -270,7 +315,7 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "Beam", "BeamOptions", "EarlyStopping", "Finish", "GenerateResult", "Hashes",
-    "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling", "SessionOptions",
-    "Stats", "Status", "Verify"
+    "Backend", "Beam", "BeamOptions", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult",
+    "Hashes", "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling",
+    "SessionOptions", "Stats", "Status", "Verify"
 ]

@@ -62,4 +62,41 @@ public final class SessionOptions {
    * read nothing of it. Read until the session is there
    */
   public String device;
+  /**
+   * Cpus PERFORMANCE and MASK: the session is not created (Status.UNSUPPORTED) when the threads,
+   * read back, may not run on just these, and not on backends that have no threads of their own
+   */
+  public int cpus;
+  /**
+   * 1: look for counters of energy and for thermal zones when the session is created, for
+   * arn_session_stats. Also where there is a limit to the heat
+   */
+  public boolean sensors;
+  /** Cpus.MASK: bit i is CPU i, of the first 64 */
+  public long cpuMask;
+  /**
+   * 0: as many as can be. Else the session sleeps before it decodes more of them, all sequences
+   * together; prompts are not held back
+   */
+  public float maxTokensPerS;
+  /**
+   * 0: none. Else, from the time on that a thermal zone has so many thousandths of a degree until
+   * all of them are 3 degrees cooler, the session sleeps after each run (a token, a chunk of a
+   * prompt). Status.UNSUPPORTED when no zone can be read
+   */
+  public int heatLimitMc;
+  /**
+   * 0: none. The same of Android's thermal headroom, which is 1 where the system throttles
+   * severely. Status.UNSUPPORTED where there is none
+   */
+  public float heatHeadroom;
+  /** of the time that it runs while it is hot, 1 to 99; 0: 50 */
+  public int heatDutyPercent;
+  /** only zones with this in their type count; null: all. Read until the session is there */
+  public String heatZone;
+  /**
+   * in which /sys lies, for a container that has it elsewhere; null: "". Read until the session is
+   * there
+   */
+  public String systemRoot;
 }
