@@ -45,7 +45,7 @@ java_objects() {
     $(sed -nE 's/^ *"command": "(.*) -o .*api_model\.cc\.o.*/\1/p' \
       "$build/compile_commands.json") \
       -isystem "$jdk/include" -isystem "$jdk/include/linux" -I runtime/api/include \
-      -I "$(dirname "$file")" -c "$file" -o "$out" || die "$file does not compile."
+      -I "$PWD" -c "$file" -o "$out" || die "$file does not compile."
     printf '%s\n' "$out"
   done < <(find bindings/java -name '*.cc' -o -name '*.c' | sort)
 }

@@ -63,6 +63,8 @@ def enums(found):
   for d in found:
     if d.kind == "enum":
       names = list(d.values)
+      if len(names) == 1:
+        continue  # a number with a name
       prefix = "ARN_" if names[0] == "ARN_OK" else _common_prefix(names)
       if prefix not in _FLAGS:
         name = _ENUM_NAMES.get(prefix) or "".join(

@@ -125,12 +125,6 @@ class Energy(enum.IntEnum):
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
-class Cpu(enum.IntEnum):
-  """ARN_CPU_..."""
-
-  WORDS = _abi.ARN_CPU_WORDS
-
-
 @dataclasses.dataclass(frozen=True)
 class ModelInfo:
   """What is in a bundle. arn_model_info."""
@@ -325,7 +319,7 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "Beam", "BeamOptions", "Cpu", "Cpus", "EarlyStopping", "Energy", "Finish",
-    "GenerateResult", "Hashes", "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow",
-    "Sampling", "SessionOptions", "Stats", "Status", "Verify"
+    "Backend", "Beam", "BeamOptions", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult",
+    "Hashes", "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling",
+    "SessionOptions", "Stats", "Status", "Verify"
 ]
