@@ -127,7 +127,7 @@ def reason_of(code, err, out, plan, available_kb):
       total, weights = plan["total"] / 1e6, plan["weights"] / 1e6
       needs = f"; the plan is {total:.1f} MB and {weights:.1f} MB mapped"
     if available_kb:
-      needs += f", {available_kb / 1e3:.0f} MB were available"
+      needs += f", {available_kb * 1024 / 1e6:.0f} MB were available"
     return "killed, as the system does when memory runs out" + needs
   if code > 128 and code - 128 in SIGNALS:
     return f"ended by signal {code - 128}: {SIGNALS[code - 128]}"

@@ -98,6 +98,10 @@ def _count(n, what):
   return f"{n} {what}" + ("" if n == 1 else "s")
 
 
+def _list(words):
+  return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
 def _case(run):
   threads = "all threads" if run["threads"] == 0 else _count(run["threads"], "thread")
   return f"{run['bundle']}, {run['backend']}, KV {run['kv']}, {threads}"
@@ -119,7 +123,7 @@ def _speeds(devices):
     return []
   keys = "".join(f'<span class="key s{report.colour(i)}"></span>{escape(device["name"])}'
                  for i, device in enumerate(devices))
-  return ["<h2>Side by side</h2>", f'<p class="soft">{keys}</p>'] + charts
+  return ["<h2>Speed</h2>", f'<p class="soft">{keys}</p>'] + charts
 
 
 def _over_time(devices):
@@ -131,11 +135,12 @@ def _over_time(devices):
       panels, span, says_nothing_of = report.over_time(run)
       first, last = report.first_and_last(run)
       change = "" if not first else (
-          f" It began with {plots.number(first)} tokens/s and ended with {plots.number(last)}, "
-          f"{abs(last / first - 1):.0%} {'less' if last < first else 'more'}.")
+          f" The first tenth had {plots.number(first)} tokens/s, the last {plots.number(last)}"
+          + (f": {abs(last / first - 1):.0%} {'less' if last < first else 'more'}."
+             if abs(last / first - 1) > 0.01 else "."))
       body.append(f"<h3>{escape(device['name'])}: {escape(_case(run))}</h3>"
                   f'<p class="soft">Decoding for {span[1] - span[0]:.0f} s.{change}'
-                  + (f" The device says nothing of its {' and '.join(says_nothing_of)}."
+                  + (f" The device says nothing of its {_list(says_nothing_of)}."
                      if says_nothing_of else "") + "</p>")
       body.append(plots.timeline(panels, span, "speed, temperature and frequency over time"))
   return ["<h2>Over time</h2>"] + body if body else []

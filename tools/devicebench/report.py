@@ -8,6 +8,7 @@ PLAN_KEYS = ("weights", "constants", "kv", "activations", "io")
 # Zones that say how warm the part is that computes, by a word of their names.
 CPU_ZONES = ("cpu", "soc", "pkg", "core", "cluster", "big", "little", "mid", "ap", "tsens")
 MOST_LINES = 4
+KIB = 1024
 
 
 def colour(index):
@@ -27,9 +28,9 @@ def describe(device):
     parts = []
     for (capacity, khz), cpus in sorted(kinds.items(), reverse=True):
       parts.append(f"{len(cpus)}" + (f" of {khz / 1e6:.2f} GHz" if khz else "")
-                   + (f" (capacity {capacity})" if capacity else ""))
+                   + (f" (capacity {capacity})" if capacity and len(kinds) > 1 else ""))
     lines.append("CPUs: " + ", ".join(parts))
-  lines.append(f"memory {state['mem_total_kb'] / 1e6:.2f} GB")
+  lines.append(f"memory {state['mem_total_kb'] * KIB / 1e9:.2f} GB")
   kinds = [source["kind"] for source in state["sources"]]
   power = sorted({f"{s['kind']} of {s['name'].split()[0]}" for s in state["sources"]
                   if s["kind"] in ("energy", "power", "current")})
@@ -118,7 +119,7 @@ def over_time(run):
   else:
     missing.append("power")
   if run["samples"]:
-    resident = [(x, None if kb is None else kb / 1e3) for x, kb in column(run, -1)]
+    resident = [(x, None if kib is None else kib * KIB / 1e6) for x, kib in column(run, -1)]
     panels.append(("resident memory, MB", [plots.Series("", thin(resident), 4)], True))
   end = max([x for _, series, _ in panels for s in series for x, _ in s.points] + [1])
   return panels, (0, end), missing
