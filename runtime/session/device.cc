@@ -38,12 +38,29 @@ Status Session::Pace(Span<const Part> parts) {
   return Failed(status, parts[0].sequence);
 }
 
+// Of a run of tokens the weights depend on its shape alone, and most runs have the shape of the one
+// before: then only what reads keys, values and states is looked at.
 void Session::CountWork(const RunArgs& args) {
+  const bool is_like_last =
+      !args.is_source && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
+      args.sequences.size() == counted_.n_sequences && args.logit_rows == counted_.logit_rows;
+  if (!is_like_last) counted_ = {};
   for (const Step& step : StepsOf(plan_.program, args.is_source)) {
+    const bool reads_cache =
+        step.op == Op::kAttention || step.op == Op::kConv || step.op == Op::kScan;
+    if (is_like_last && !reads_cache) continue;
     const StepWork work = WorkOf(plan_.program, step, args);
-    stats_.weight_bytes_read += work.weight_bytes;
     stats_.kv_bytes_read += work.kv_bytes;
+    if (!is_like_last) counted_.weight_bytes += work.weight_bytes;
   }
+  stats_.weight_bytes_read += counted_.weight_bytes;
+  if (args.is_source) {
+    counted_ = {};
+    return;
+  }
+  counted_.n_tokens = args.tokens.size();
+  counted_.n_sequences = args.sequences.size();
+  counted_.logit_rows = args.logit_rows;
 }
 
 void Session::ResetStats() {

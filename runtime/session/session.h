@@ -286,6 +286,13 @@ class Session {
   uint32_t selected_ = 0;
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
+  // The last run whose weights were counted.
+  struct Counted {
+    size_t n_tokens = 0, n_sequences = 0;
+    LogitRows logit_rows = LogitRows::kNone;
+    uint64_t weight_bytes = 0;
+  };
+  Counted counted_;
   StepProfile profile_;
   ProductObserver observer_;
   ProductSeen seen_ = nullptr;

@@ -1,5 +1,6 @@
 // Sessions on devices that are made up: what they say of energy, heat and CPUs, and how they hold
 // themselves back.
+#include <arenite/profile.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/fake_system.h"
 #include "tests/support/session_support.h"
@@ -95,6 +97,34 @@ TEST_F(SessionDevice, Stats_CountBytesThatRunsRead) {
   EXPECT_EQ(0u, Stats().weight_bytes_read);
   EXPECT_EQ(0u, Stats().kv_bytes_read);
   EXPECT_EQ(0, Stats().decode_tokens_per_s);
+}
+
+TEST_F(SessionDevice, Stats_BytesAreThoseOfAProfileWhateverTheRunsAre) {
+  options_.max_sequences = 2;
+  options_.prefill_chunk = 4;
+  ASSERT_EQ(ARN_OK, Create()) << error_;
+  std::vector<uint64_t> memory(arn_session_profile_bytes(session_.get()) / sizeof(uint64_t));
+  ASSERT_EQ(ARN_OK, arn_session_profile_start(session_.get(), memory.data(),
+                                              memory.size() * sizeof(uint64_t)));
+  const std::vector<int32_t> prompt = SomeIds(11, 61);
+  ASSERT_EQ(ARN_OK, arn_session_prefill(session_.get(), prompt.data(), prompt.size()));
+  Decode(3);
+  ASSERT_EQ(ARN_OK, arn_session_fork(session_.get(), 0, 1));
+  const uint32_t both[2] = {0, 1};
+  int32_t ids[2];
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(ARN_OK, arn_session_decode_batch(session_.get(), both, 2, ids));
+    Decode(1);
+  }
+  uint64_t weights = 0, kv = 0;
+  for (uint32_t i = 0; i < arn_session_step_count(session_.get()); ++i) {
+    arn_step_profile step = ARN_STEP_PROFILE_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_profile_step(session_.get(), i, &step));
+    weights += step.weight_bytes;
+    kv += step.kv_bytes;
+  }
+  EXPECT_EQ(weights, Stats().weight_bytes_read);
+  EXPECT_EQ(kv, Stats().kv_bytes_read);
 }
 
 TEST_F(SessionDevice, WithoutSensors_NothingIsRead) {
