@@ -1,7 +1,8 @@
 // Int8Dot with the dot products of ARMv8.2 (sdot). All bytes are signed.
 #include "kernels/cpu/int8_dot.h"
 
-#if defined(__aarch64__)
+// Clang before version 16 has these instructions in files that are compiled for them only.
+#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
 #include <arm_neon.h>
 #include <cpuinfo.h>
 

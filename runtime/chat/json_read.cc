@@ -4,6 +4,7 @@
 #include "platform/base/arith.h"
 #include "runtime/chat/json.h"
 #include "runtime/chat/lookup.h"
+#include "runtime/chat/read_double.h"
 #include "runtime/text/utf8.h"
 
 namespace arn::chat {
@@ -130,7 +131,7 @@ class Reader {
       return Status::kOk;
     }
     double value = 0.0;
-    if (std::from_chars(text.data(), end, value).ec != std::errc()) {
+    if (ReadDouble(text.data(), end, &value).ec != std::errc()) {
       const size_t e = text.find_first_of("eE");
       const bool is_small = e != std::string_view::npos && text[e + 1] == '-';
       value = is_small ? 0.0 : HUGE_VAL;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/chat/read_double.h"
+
 namespace arn::chat {
 namespace {
 
@@ -109,7 +111,7 @@ bool ParseFloat(std::string_view text, double* out) {
     value = std::nan("");
   } else {
     if ((rest[0] < '0' || rest[0] > '9') && rest[0] != '.') return false;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const auto [end, error] = ReadDouble(rest.data(), rest.data() + rest.size(), &value);
     if (end != rest.data() + rest.size()) return false;
     if (error == std::errc::result_out_of_range) {
       // Too large gives infinity, too small zero; the exponent says which.
@@ -158,7 +160,7 @@ double RoundTo(double value, int digits) {
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
   if (end.ec != std::errc()) return value;
   double rounded = value;
-  std::from_chars(text, end.ptr, rounded);
+  ReadDouble(text, end.ptr, &rounded);
   return rounded;
 }
 
