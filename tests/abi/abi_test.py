@@ -20,7 +20,7 @@ import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OLD_HEADER = os.path.join(FOLDER, "v0_1/arenite/arenite.h")
-PARTS = ("status.h", "model.h", "session.h", "chat.h")  # observe.h and profile.h promise nothing
+PARTS = ("status.h", "model.h", "session.h", "device.h", "chat.h")  # the others promise nothing
 options = None
 
 
@@ -68,7 +68,7 @@ class Declarations:
         if function:
           fields.append(function.group(1))
         elif declaration.strip():
-          first, *others = declaration.split(",")
+          first, *others = re.sub(r"\[[^]]*\]", "", declaration).split(",")
           names = [re.findall(r"\w+", first)[-1]] + [re.findall(r"\w+", o)[-1] for o in others]
           fields += names
       self.structs[name] = fields

@@ -174,7 +174,15 @@ enum {
 
 enum { ARN_OVERFLOW_STOP = 0, ARN_OVERFLOW_ERROR = 1, ARN_OVERFLOW_SHIFT = 2 };
 
-enum { ARN_BACKEND_CPU = 0, ARN_BACKEND_REFERENCE = 1, ARN_BACKEND_VULKAN = 2 };
+enum {
+  ARN_BACKEND_CPU = 0,
+  ARN_BACKEND_REFERENCE = 1,
+  ARN_BACKEND_VULKAN = 2,
+  ARN_BACKEND_AUTO = 3,
+  ARN_BACKEND_VULKAN_CPU = 4
+};
+
+enum { ARN_CPUS_AUTO = 0, ARN_CPUS_PERFORMANCE = 1, ARN_CPUS_ALL = 2, ARN_CPUS_MASK = 3 };
 
 typedef struct arn_session_options {
   size_t struct_size;
@@ -197,11 +205,22 @@ typedef struct arn_session_options {
   uint32_t source_rows;
   uint32_t n_prefill_threads;
   const char* device;
+  uint32_t cpus;
+  uint32_t sensors;
+  uint64_t cpu_mask;
+  float max_tokens_per_s;
+  int32_t heat_limit_mc;
+  float heat_headroom;
+  uint32_t heat_duty_percent;
+  const char* heat_zone;
+  const char* system_root;
+  uint32_t trust_device;
+  const char* device_folder;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
-        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL                                                           \
+        ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL     \
   }
 
 typedef struct arn_memory_plan {
@@ -268,6 +287,18 @@ ARN_API arn_status arn_session_create(const arn_model* model, const arn_session_
 ARN_API void arn_session_destroy(arn_session* session);
 
 ARN_API const char* arn_session_last_error(const arn_session* session);
+
+typedef struct arn_backend_info {
+  size_t struct_size;
+  uint32_t backend;
+  const char* name;
+  const char* device;
+  const char* reason;
+} arn_backend_info;
+#define ARN_BACKEND_INFO_INIT \
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL }
+
+ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);
 
 ARN_API arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids);
 
@@ -442,6 +473,16 @@ ARN_API arn_status arn_session_beam_search(arn_session* session, const arn_beam_
 ARN_API arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_ids,
                                     size_t capacity, size_t* out_count, float* out_score);
 
+enum {
+  ARN_ENERGY_NONE = 0,
+  ARN_ENERGY_RAPL = 1,
+  ARN_ENERGY_BOARD_COUNTER = 2,
+  ARN_ENERGY_BOARD_POWER = 3,
+  ARN_ENERGY_BATTERY_POWER = 4,
+  ARN_ENERGY_BATTERY_LEFT = 5
+};
+#define ARN_NO_TEMPERATURE INT32_MIN
+
 typedef struct arn_session_stats_data {
   size_t struct_size;
   uint64_t prefill_tokens;
@@ -453,15 +494,77 @@ typedef struct arn_session_stats_data {
   uint64_t kv_bytes_read_per_token;
   uint64_t kv_used_bytes;
   uint64_t constants_used_bytes, activations_used_bytes, io_used_bytes, kv_capacity_bytes;
+  double prefill_tokens_per_s, decode_tokens_per_s;
+  uint64_t weight_bytes_read;
+  uint64_t kv_bytes_read;
+  uint64_t paced_ns;
+  uint64_t cooled_ns;
+
+  uint64_t energy_uj;
+  uint64_t energy_ns;
+  uint64_t power_uw;
+  uint32_t energy_source;
+  uint32_t n_thermal_zones;
+  int32_t temperature_mc;
+  uint32_t hottest_zone;
+  float thermal_headroom;
+  uint32_t is_hot;
+  char energy_name[32];
 } arn_session_stats_data;
-#define ARN_SESSION_STATS_INIT \
-  { sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define ARN_SESSION_STATS_INIT                                                                     \
+  {                                                                                                \
+    sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {                                                      \
+      0                                                                                            \
+    }                                                                                              \
+  }
+
 ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);
 
 ARN_API arn_status arn_session_reset_stats(arn_session* session);
 
 ARN_API arn_status arn_program_dump(const arn_model* model, const arn_session_options* options,
                                     char* out_text, size_t capacity, size_t* out_bytes);
+
+enum { ARN_CPU_WORDS = 16 };
+
+typedef struct arn_cpu_cluster {
+  size_t struct_size;
+  uint64_t cpus[ARN_CPU_WORDS];
+  uint32_t n_cpus;
+  uint32_t capacity;
+  uint32_t max_khz;
+  uint32_t is_performance;
+} arn_cpu_cluster;
+#define ARN_CPU_CLUSTER_INIT \
+  { sizeof(arn_cpu_cluster), {0}, 0, 0, 0, 0 }
+
+ARN_API arn_status arn_cpu_cluster_at(const char* system_root, uint32_t index,
+                                      arn_cpu_cluster* out_cluster);
+
+typedef struct arn_session_cpus_data {
+  size_t struct_size;
+  uint64_t wanted[ARN_CPU_WORDS];
+  uint64_t applied[ARN_CPU_WORDS];
+  uint32_t n_threads;
+  uint32_t is_as_wanted;
+} arn_session_cpus_data;
+#define ARN_SESSION_CPUS_INIT \
+  { sizeof(arn_session_cpus_data), {0}, {0}, 0, 0 }
+ARN_API arn_status arn_session_cpus(const arn_session* session, arn_session_cpus_data* out_cpus);
+
+typedef struct arn_thermal_zone {
+  size_t struct_size;
+  int32_t millicelsius;
+  char name[24];
+} arn_thermal_zone;
+#define ARN_THERMAL_ZONE_INIT          \
+  {                                    \
+    sizeof(arn_thermal_zone), 0, { 0 } \
+  }
+
+ARN_API arn_status arn_session_thermal_zone(const arn_session* session, uint32_t index,
+                                            arn_thermal_zone* out_zone);
 
 typedef struct arn_chat arn_chat;
 
