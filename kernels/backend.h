@@ -20,6 +20,8 @@ struct BackendOptions {
   uint32_t n_prefill_threads = 1;
   // Of backends with devices to choose from: a number, or a part of a name; null: the best one.
   const char* device = nullptr;
+  // Of such a backend: a driver that computes on the CPU is no device, unless `device` names it.
+  bool passes_over_software = false;
   // What the threads stay on, the calling one while it is in a run; null: the system places them.
   // Read by load().
   const CpuMask* cpus = nullptr;

@@ -138,6 +138,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->memory = memory;
   DeviceChoice choice;
   choice.name = options.device;
+  choice.passes_over_software = options.passes_over_software;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
   if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping;
   const Status status = Build(s, choice, options.device_folder, plan, diag);

@@ -173,6 +173,10 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     if (is_number ? i != index : has_name && !Contains(name, choice.name)) continue;
     uint32_t family = 0;
     const char* missing = Missing(choice, found[i], &family);
+    if (choice.passes_over_software && !has_name &&
+        properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
+      missing = "it computes on the CPU, more slowly than the CPU's backend; name it to use it";
+    }
     if (missing != nullptr) {
       if (best == 0) {
         (void)diag->Fail(Status::kUnsupported, "Vulkan: %s cannot be used: %s", name, missing);

@@ -20,6 +20,7 @@ struct DriverAllocations {
 
 struct DeviceChoice {
   const char* name = nullptr;  // a number, or a part of the device's name; null: the first best
+  bool passes_over_software = false;  // unless it is named
   // What tests choose; users have the defaults.
   uint32_t avoid = 0;  // Avoid, whatever the device has, but for kAvoidDevice
   Span<const Quirk> quirks = KnownQuirks();

@@ -105,6 +105,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   if (has_spare) {
     const bool is_auto = read.backend == ARN_BACKEND_AUTO;
+    session.passes_over_software = is_auto;
     return PlanWithSpare(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session, out,
                          diag);
   }

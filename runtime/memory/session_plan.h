@@ -68,6 +68,7 @@ struct SessionOptions {
   const char* device = nullptr;         // of backends with devices (BackendOptions); read until the
                                         // session is created
   const char* device_folder = nullptr;  // likewise
+  bool passes_over_software = false;    // as in BackendOptions
   bool trusts_device = false;  // the device's results are not compared with the CPU's beforehand
   // Of a backend with a device: one without, which is loaded too and takes over when the device
   // fails. All that it needs lies in the session's block. Null: none.

@@ -22,6 +22,7 @@ Status Session::Load(const SessionPlan& wanted, Diag* diag) {
   BackendOptions options{wanted.options.n_threads, wanted.options.n_prefill_threads,
                          wanted.options.device};
   options.device_folder = wanted.options.device_folder;
+  options.passes_over_software = wanted.options.passes_over_software;
   if (wanted.keeps_cpus) options.cpus = &wanted.cpus;
   options.needs_cpus = wanted.keeps_cpus && wanted.options.cpus != CpuChoice::kAuto;
   const auto load = [&](const BackendPlan& plan, LoadedBackend* out) {

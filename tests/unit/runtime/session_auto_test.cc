@@ -24,6 +24,7 @@ arn_session_options Options(uint32_t backend) {
   options.backend = backend;
   options.n_threads = 1;
   options.context_tokens = 64;
+  options.device = "0";  // a driver in software has to be named
   return options;
 }
 
@@ -98,6 +99,27 @@ TEST_F(VulkanAutoTest, Auto_IsVulkanWhereItCanBeHad) {
   EXPECT_EQ(std::string(), info.reason);
   const SessionPtr cpu = NewSession(model_.get(), Options(ARN_BACKEND_CPU));
   EXPECT_EQ(Greedy(cpu.get(), SomeIds(9, kVocab), 5), Greedy(session.get(), SomeIds(9, kVocab), 5));
+}
+
+TEST_F(VulkanAutoTest, Auto_DriverInSoftware_IsPassedOverUnlessNamed) {
+  std::string reason;
+  const SessionPtr vulkan = OnVulkan(nullptr, &reason);
+  if (vulkan == nullptr) GTEST_SKIP() << reason;
+  if (std::strstr(Info(vulkan.get()).device, "llvmpipe") == nullptr) {
+    GTEST_SKIP() << "device 0 is " << Info(vulkan.get()).device << ", no driver in software";
+  }
+  arn_session_options options = Options(ARN_BACKEND_AUTO);
+  options.device = "llvmpipe";
+  const SessionPtr named = NewSession(model_.get(), options);
+  EXPECT_EQ(static_cast<uint32_t>(ARN_BACKEND_VULKAN), Info(named.get()).backend);
+  options.device = nullptr;
+  const SessionPtr session = NewSession(model_.get(), options);
+  const arn_backend_info info = Info(session.get());
+  if (info.backend == ARN_BACKEND_VULKAN) {
+    EXPECT_EQ(nullptr, std::strstr(info.device, "llvmpipe")) << "a GPU goes first";
+    return;
+  }
+  EXPECT_NE(nullptr, std::strstr(info.reason, "computes on the CPU")) << info.reason;
 }
 
 TEST_F(VulkanAutoTest, AutoPlan_HasRoomForTheCpuAndTheDevice) {

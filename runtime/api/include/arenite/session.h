@@ -33,7 +33,8 @@ enum {
  * the GPU. ARN_UNSUPPORTED, with the reason, where the model has something that it does not run,
  * where there is no driver, and in libraries built without it. When the device fails later, calls
  * end with ARN_DEVICE, ARN_DEVICE_LOST or ARN_OUT_OF_MEMORY from then on.
- * ARN_BACKEND_AUTO: Vulkan where it can be had, else the CPU. The CPU's part of the session is made
+ * ARN_BACKEND_AUTO: Vulkan where there is a GPU for it (a driver in software is passed over unless
+ * `device` names it), else the CPU. The CPU's part of the session is made
  * in any case: when the device fails in whatever call, the session goes on with the CPU and the
  * call with it, without an allocation. All tokens that the sequences have are computed again for
  * that, which takes the time of prefilling them. arn_session_backend tells what computes, and why.
