@@ -127,7 +127,7 @@ TEST_F(PlanTest, NoCache_AndShift_ArePlanned) {
 }
 
 TEST_F(PlanTest, Fit_IsTheLargestContextThatFits) {
-  for (const char* size : {"380K", "400000", "1M"}) {
+  for (const char* size : {"388K", "400000", "1M"}) {
     SCOPED_TRACE(size);
     const Json fits = Plan({"--fit", size, "--threads", "1"});
     const uint64_t bytes = fits["fit"];

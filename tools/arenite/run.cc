@@ -132,7 +132,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
       .Number(PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns));
   json.Key("load_ms").Number(outcome.load_ms);
   json.Key("backend").String(outcome.backend);
-  json.Key("device").String(outcome.device);
+  json.Key("backend_device").String(outcome.device);
   json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
