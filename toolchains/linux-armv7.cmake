@@ -3,6 +3,7 @@
 set(CMAKE_SYSTEM_PROCESSOR armv7-a)
 set(arn_triple arm-linux-gnueabihf)
 set(CMAKE_C_FLAGS_INIT "-march=armv7-a -mfpu=neon-vfpv4 -mfloat-abi=hard")
-set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
+# Without notes on what GCC 7 changed in the passing of arguments.
+set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT} -Wno-psabi")
 set(CMAKE_ASM_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
 include("${CMAKE_CURRENT_LIST_DIR}/linux_cross.cmake")
