@@ -235,6 +235,7 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
 // What a shift has dropped is known to no id that is left: the CPU goes on as one that prefills
 // what is there.
 TEST_P(FallBackTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
+  std::vector<std::byte> block;  // the session's, outlives it
   fault_plan = FaultPlan();
   const SessionPtr session = New(true, Options(GetParam()));
   const std::vector<int32_t> ids = SomeIds(64, kVocab);
@@ -245,7 +246,7 @@ TEST_P(FallBackTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
   const std::vector<int32_t> left = TokensOf(session.get());
   ASSERT_EQ(57u, left.size());  // 64 less a page, and one
   const std::vector<int32_t> found = Decode(session.get(), 6);
-  std::vector<std::byte> block = std::move(block_);
+  block = std::move(block_);
   const SessionPtr fresh = New(false, Options(GetParam()));
   EXPECT_EQ(Greedy(fresh.get(), left, 6), found);
 }
