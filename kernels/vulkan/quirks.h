@@ -1,5 +1,5 @@
 // What is known to be wrong with drivers: a table (quirks.cc), matched by the numbers that a device
-// gives of itself. What is not known shows in the test at load (runtime/session/device_test.cc).
+// gives of itself. What is not known shows in the test at load (runtime/session/device_check.cc).
 #pragma once
 
 #include <cstdint>
