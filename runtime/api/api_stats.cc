@@ -50,7 +50,6 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   const Session& s = *ToSession(session);
   const SessionPlan& plan = s.plan();
-  const auto region = [&](Region r) { return plan.region_bytes[static_cast<uint32_t>(r)]; };
   arn_session_stats_data out = ARN_SESSION_STATS_INIT;
   out.prefill_tokens = s.stats().prefill_tokens;
   out.prefill_ns = s.stats().prefill_ns;
@@ -60,10 +59,10 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.weight_bytes_per_token = s.WeightBytesPerToken();
   out.kv_bytes_read_per_token = s.KvBytesReadPerToken();
   out.kv_used_bytes = s.kv_used_bytes();
-  out.constants_used_bytes = region(Region::kConstants);
-  out.activations_used_bytes = region(Region::kActivations);
-  out.io_used_bytes = region(Region::kIo);
-  out.kv_capacity_bytes = region(Region::kKv);
+  out.constants_used_bytes = plan.RegionBytes(Region::kConstants);
+  out.activations_used_bytes = plan.RegionBytes(Region::kActivations);
+  out.io_used_bytes = plan.RegionBytes(Region::kIo);
+  out.kv_capacity_bytes = plan.RegionBytes(Region::kKv);
   out.prefill_tokens_per_s = PerSecond(out.prefill_tokens, out.prefill_ns);
   out.decode_tokens_per_s = PerSecond(out.decode_tokens, out.decode_ns);
   out.weight_bytes_read = s.stats().weight_bytes_read;
