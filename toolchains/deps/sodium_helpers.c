@@ -1,9 +1,6 @@
-/* What Ed25519 and SHA-512 of libsodium ask of its sodium/utils.c and randombytes.c. Those bring
- * guarded allocation, the system's random numbers and detection of the CPU into every program that
- * links them; signatures here are deterministic (RFC 8032) and need none of it. */
-#include <stdlib.h>
-
-#include "randombytes.h"
+/* What Ed25519 and SHA-512 of libsodium ask of its sodium/utils.c, which would bring guarded
+ * allocation, the system's random numbers and detection of the CPU into every program that links
+ * it. */
 #include "utils.h"
 
 void sodium_memzero(void* const memory, const size_t bytes) {
@@ -25,11 +22,4 @@ int sodium_is_zero(const unsigned char* bytes, const size_t count) {
   volatile unsigned char any = 0;
   for (size_t i = 0; i < count; ++i) any |= bytes[i];
   return any == 0;
-}
-
-/* Only keys without a seed would ask for random numbers, and all of ours have one. */
-void randombytes_buf(void* const buffer, const size_t bytes) {
-  (void)buffer;
-  (void)bytes;
-  abort();
 }
