@@ -6,9 +6,32 @@ import contextlib
 import ctypes
 import threading
 from collections.abc import Iterator
-from typing import Callable, Optional
+from types import TracebackType
+from typing import Callable, Optional, TypeVar
 
 from .errors import BadState, Status
+
+_Self = TypeVar("_Self", bound="Closing")
+
+
+class Closing:
+  """What is closed at the end of a `with`, or at the latest when nobody has it any more."""
+
+  _handle: Handle
+
+  def close(self) -> None:
+    raise NotImplementedError
+
+  def __enter__(self: _Self) -> _Self:
+    return self
+
+  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+               trace: Optional[TracebackType]) -> None:
+    self.close()
+
+  def __del__(self) -> None:
+    if hasattr(self, "_handle"):  # not one whose making failed
+      self.close()
 
 
 class Handle:

@@ -6,11 +6,10 @@ import ctypes
 import datetime
 import json
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any, Optional
 
 from . import _abi
-from ._handle import Handle
+from ._handle import Closing, Handle
 from .errors import ErrorText, Status, failure
 from .model import Model
 
@@ -19,7 +18,7 @@ def _json(value: Any) -> bytes:
   return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
-class Chat:
+class Chat(Closing):
   """Renders conversations. In one call at a time; several may share a model."""
 
   def __init__(self, model: Model, *, arena_bytes: int = 0, max_steps: int = 0) -> None:
@@ -43,17 +42,6 @@ class Chat:
 
   def close(self) -> None:
     self._handle.close()
-
-  def __enter__(self) -> Chat:
-    return self
-
-  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
-               trace: Optional[TracebackType]) -> None:
-    self.close()
-
-  def __del__(self) -> None:
-    if hasattr(self, "_handle"):
-      self.close()
 
   def render(self, messages: Sequence[Mapping[str, Any]], *,
              tools: Optional[Sequence[Mapping[str, Any]]] = None,

@@ -7,12 +7,11 @@ import ctypes
 import queue
 import threading
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _abi
 from ._convert import from_struct
-from ._handle import Handle
+from ._handle import Closing, Handle
 from .errors import Status, failure
 from .options import Finish, GenerateResult
 
@@ -61,7 +60,7 @@ class _Run:
     self.pieces.put((from_struct(GenerateResult, result), error))
 
 
-class Generation(Iterator[Piece]):
+class Generation(Closing, Iterator[Piece]):
   """The pieces of a text. The tokens are computed on a thread of their own, a little ahead of the
   reader; no other call on the session is possible until the last piece was read or close()."""
 
@@ -125,13 +124,6 @@ class Generation(Iterator[Piece]):
   def finish(self) -> Optional[Finish]:
     """Why it ended; None while it runs."""
     return None if self.result is None else self.result.finish
-
-  def __enter__(self) -> Generation:
-    return self
-
-  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
-               trace: Optional[TracebackType]) -> None:
-    self.close()
 
   def __del__(self) -> None:
     if hasattr(self, "_run"):

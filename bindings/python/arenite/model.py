@@ -5,12 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _abi
 from ._convert import from_struct, to_struct
-from ._handle import Handle
+from ._handle import Closing, Handle
 from ._library import library
 from .errors import AreniteError, ErrorText, Status, check_plain
 from .options import Hashes, KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions
@@ -34,7 +33,7 @@ def id_array(ids: Iterable[int]) -> Any:
   return (ctypes.c_int32 * len(values))(*values)
 
 
-class Model:
+class Model(Closing):
   """A bundle that is open. Several threads may use one.
 
   Closing a model that sessions or chats use takes effect when the last of these is closed.
@@ -122,17 +121,6 @@ class Model:
   def close(self) -> None:
     """Ends the model; what uses it still ends it when it is closed itself."""
     self._handle.close()
-
-  def __enter__(self) -> Model:
-    return self
-
-  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
-               trace: Optional[TracebackType]) -> None:
-    self.close()
-
-  def __del__(self) -> None:
-    if hasattr(self, "_handle"):
-      self.close()
 
   @property
   def info(self) -> ModelInfo:

@@ -8,12 +8,11 @@ import ctypes
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
 from typing import Any, Optional, Union
 
 from . import _abi
 from ._convert import from_struct, to_struct
-from ._handle import Handle
+from ._handle import Closing, Handle
 from .errors import ErrorText, Status, failure
 from .generation import Generation
 from .model import Model, Path, id_array, session_struct
@@ -22,7 +21,7 @@ from .options import Beam, BeamOptions, Sampling, SessionOptions, Stats, Verify
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of one
 
 
-class Session:
+class Session(Closing):
   """A session: KV cache, sampling, and the calls that run the model.
 
   In one call at a time, whatever thread makes it: a second one raises BadState. cancel() and
@@ -60,17 +59,6 @@ class Session:
     """Ends the call that runs on another thread, within one layer's time: it raises Cancelled.
     Without one the next call that runs the model ends so."""
     self._handle.signal(self._library.arn_session_cancel)
-
-  def __enter__(self) -> Session:
-    return self
-
-  def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
-               trace: Optional[TracebackType]) -> None:
-    self.close()
-
-  def __del__(self) -> None:
-    if hasattr(self, "_handle"):
-      self.close()
 
   def _check(self, session: int, status: int) -> None:
     if status != Status.OK:
