@@ -36,19 +36,25 @@ def main():
   if arguments.layout:
     arguments.layout.write_text(layout.make(), encoding="utf-8")
     return 0
-  stale = []
-  for name, text in written().items():
+  made, wrong = written(), []
+  for path in (headers.ROOT / java_structs.JAVA).glob("*.java"):
+    name = path.relative_to(headers.ROOT).as_posix()
+    if path.read_text(encoding="utf-8").startswith(java_structs.HEAD) and name not in made:
+      wrong.append(name)
+      if not arguments.check:
+        path.unlink()
+  for name, text in made.items():
     path = headers.ROOT / name
     if path.is_file() and path.read_text(encoding="utf-8") == text:
       continue
-    stale.append(name)
+    wrong.append(name)
     if not arguments.check:
       path.parent.mkdir(parents=True, exist_ok=True)
       path.write_text(text, encoding="utf-8")
-  for name in stale:
+  for name in wrong:
     print(f"{name}: " + ("is not what the headers say: run tools/c_api/generate.py."
-                         if arguments.check else "written."))
-  return 1 if arguments.check and stale else 0
+                         if arguments.check else "written." if name in made else "removed."))
+  return 1 if arguments.check and wrong else 0
 
 
 if __name__ == "__main__":

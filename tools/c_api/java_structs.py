@@ -22,7 +22,7 @@ _KINDS = {
     "bool": ("kBool", "boolean"), "u32": ("kInt", "int"), "i32": ("kSigned", "int"),
     "u64": ("kLong", "long"), "i64": ("kLong", "long"), "float": ("kFloat", "float"),
     "double": ("kDouble", "double"), "text": ("kText", "String"), "chars": ("kChars", "String"),
-    "ids": ("kIds", "int[]"),
+    "ids": ("kIds", "int[]"), "cpus": ("kCpus", "int[]"),
 }
 HEAD = "// Written by tools/c_api/generate.py from arenite.h: do not edit it.\n"
 
@@ -34,6 +34,8 @@ def _camel(name):
 
 def _in_java(text):
   """A comment with the names of enums as Java has them."""
+  for number, cls in views.NUMBERS.items():
+    text = re.sub(rf"\b{number}\b", f"{cls}.{number[4:]}", text)
   enums = views.enums(headers.declarations())
   for e in sorted(enums, key=lambda e: -len(e.prefix)):
     text = re.sub(rf"\b{e.prefix}\.\.\.", e.name, text)
@@ -50,7 +52,7 @@ def _javadoc(text, indent):
 
 
 def _value(field, constants):
-  if field.kind in ("text", "ids", "chars"):
+  if field.kind in ("text", "ids", "chars", "cpus"):
     return "null"
   if field.kind == "bool":
     return "true" if int(field.initial) else "false"
@@ -64,6 +66,8 @@ def _struct_class(struct, fields, constants):
   text = HEAD + "package org.arenite;\n\n"
   text += _javadoc(f"{what} The fields are those of {struct} in arenite.h.", "")
   text += f"public final class {name} {{\n"
+  for number in (n for n, cls in views.NUMBERS.items() if cls == name):
+    text += f"  public static final int {number[4:]} = {constants[number]};\n\n"
   for field in fields:
     kind = _KINDS[field.kind][1]
     if field.comment:

@@ -22,6 +22,7 @@ from . import _abi
 _TYPES = {
     "bool": "bool", "u32": "int", "i32": "int", "u64": "int", "i64": "int", "float": "float",
     "double": "float", "text": "str", "chars": "str", "ids": "tuple[int, ...]",
+    "cpus": "frozenset[int]",
 }
 
 
@@ -45,6 +46,7 @@ def make():
   for e in enums:
     text += f'\n\nclass {e.name}(enum.IntEnum):\n  """{e.prefix}..."""\n\n'
     text += "".join(f"  {name} = _abi.{e.prefix}{name}\n" for name in e.values)
+  text += "\n\n" + "".join(f"{number[4:]} = _abi.{number}\n" for number in views.NUMBERS)
   known = {e.name for e in enums}
   constants = headers.constants(found)
   for name, fields in views.structs():
@@ -73,5 +75,6 @@ def make():
         score: float
       ''')
   names = [e.name for e in enums] + [views.STRUCTS[name][0] for name, _ in views.structs()]
-  lines = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(names + ["Beam"])), 96)
+  names += ["Beam"] + [number[4:] for number in views.NUMBERS]
+  lines = textwrap.wrap(", ".join(f'"{name}"' for name in sorted(names)), 96)
   return text + "\n\n__all__ = [\n" + "".join(f"    {line}\n" for line in lines) + "]\n"

@@ -17,14 +17,22 @@ STRUCTS = {
     "arn_memory_plan": ("MemoryPlan", "The bytes that a session takes, by region.", False),
     "arn_kv_group_info": ("KvGroup", "A group of layers that share a pool of KV pages.", False),
     "arn_session_stats_data": ("Stats", "Counters of a session.", False),
+    "arn_backend_info": ("BackendInfo", "What computes a session's tokens.", False),
+    "arn_session_cpus_data": ("SessionCpus", "What a session's threads may run on.", False),
+    "arn_cpu_cluster": ("CpuCluster", "CPUs of one package that are alike.", False),
+    "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
+    "arn_kv_layer_info": ("KvLayer", "What can be read of a layer's keys and values.", False),
 }
+# Numbers with a name of their own, and the class of Java that has them.
+NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
 # What the enums are called whose prefix does not say it.
 _ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType"}
 _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans elsewhere
 # Numbers of C that say yes or no.
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
-    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device",
+    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "is_performance",
+    "is_as_wanted",
 }
 # Numbers of C that are of an enum: its class.
 _ENUM_FIELDS = {
@@ -44,7 +52,7 @@ class Enum:
 @dataclasses.dataclass
 class Field:
   name: str
-  kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids"
+  kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids", "cpus"
   initial: str  # as in the INIT macro
   comment: str
   enum: str  # the class, or ""
@@ -89,10 +97,13 @@ def fields(struct, initial):
     if v.name in counts:
       continue
     kind = "bool" if v.name in _YES_OR_NO else _KINDS[v.type]
-    if v.elements and kind != "chars":
+    if v.elements == "ARN_CPU_WORDS":
+      kind = "cpus"
+    elif v.elements and kind != "chars":
       raise ValueError(f"{struct.name}.{v.name}: an array that is not understood")
     comment = re.sub(r"^\.\.\. |,? \.\.\.$", "", v.comment)
-    made.append(Field(v.name, kind, word, comment, _ENUM_FIELDS.get(v.name, "")))
+    enum = _ENUM_FIELDS.get(v.name, "") if kind == "u32" else ""
+    made.append(Field(v.name, kind, word, comment, enum))
   return made
 
 

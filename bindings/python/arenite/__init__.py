@@ -10,6 +10,7 @@
 from . import options
 from ._library import version
 from .chat import Chat
+from .device import cpu_clusters
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
     OutOfMemory, TemplateError, Unsupported)
@@ -21,6 +22,6 @@ from .session import Session
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
     "ContextFull", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Session",
-    "TemplateError", "Unsupported", "version",
+    "TemplateError", "Unsupported", "cpu_clusters", "version",
 ]
 __all__ += options.__all__

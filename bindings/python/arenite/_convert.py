@@ -18,12 +18,16 @@ _RANGES: dict[Any, tuple[int, int]] = {
 
 
 def from_struct(cls: type[_T], struct: Any) -> _T:
-  """A dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple."""
+  """A dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple, a mask of
+  CPUs the set of their numbers."""
   values: dict[str, Any] = {}
   for field in dataclasses.fields(cls):
     value, kind = getattr(struct, field.name), str(field.type)
     if kind == "tuple[int, ...]":
       value = tuple(value[:getattr(struct, "n_" + field.name)])
+    elif kind == "frozenset[int]":
+      value = frozenset(64 * w + b for w, word in enumerate(value) for b in range(64)
+                        if word >> b & 1)
     elif kind == "str":
       value = (value or b"").decode("utf-8", "replace")
     elif kind == "bool":

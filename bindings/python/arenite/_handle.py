@@ -19,7 +19,7 @@ class Closing:
 
   _handle: Handle
 
-  def close(self) -> None:
+  def close(self) -> object:
     raise NotImplementedError
 
   def __enter__(self: _Self) -> _Self:

@@ -125,6 +125,9 @@ class Energy(enum.IntEnum):
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
+NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
+
+
 @dataclasses.dataclass(frozen=True)
 class ModelInfo:
   """What is in a bundle. arn_model_info."""
@@ -243,6 +246,16 @@ class KvGroup:
 
 
 @dataclasses.dataclass(frozen=True)
+class BackendInfo:
+  """What computes a session's tokens. arn_backend_info."""
+
+  backend: Backend
+  name: str
+  device: str
+  reason: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Sampling:
   """How tokens are chosen. A new one is greedy. arn_sampling."""
 
@@ -251,6 +264,16 @@ class Sampling:
   top_p: float = 1.0
   min_p: float = 0.0
   seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class KvLayer:
+  """What can be read of a layer's keys and values. arn_kv_layer_info."""
+
+  n_kv_heads: int
+  head_dim: int
+  kv_layer: int
+  first_position: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -311,6 +334,35 @@ class Stats:
 
 
 @dataclasses.dataclass(frozen=True)
+class CpuCluster:
+  """CPUs of one package that are alike. arn_cpu_cluster."""
+
+  cpus: frozenset[int]
+  n_cpus: int
+  capacity: int
+  max_khz: int
+  is_performance: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionCpus:
+  """What a session's threads may run on. arn_session_cpus_data."""
+
+  wanted: frozenset[int]
+  applied: frozenset[int]
+  n_threads: int
+  is_as_wanted: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ThermalZone:
+  """A thermal zone of the device. arn_thermal_zone."""
+
+  millicelsius: int
+  name: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Beam:
   """A sequence that a beam search found: its new tokens and its score."""
 
@@ -319,7 +371,8 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "Beam", "BeamOptions", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult",
-    "Hashes", "KvGroup", "KvType", "MemoryPlan", "ModelInfo", "Overflow", "Sampling",
-    "SessionOptions", "Stats", "Status", "Verify"
+    "Backend", "BackendInfo", "Beam", "BeamOptions", "CpuCluster", "Cpus", "EarlyStopping",
+    "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType", "MemoryPlan",
+    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Sampling", "SessionCpus", "SessionOptions", "Stats",
+    "Status", "ThermalZone", "Verify"
 ]

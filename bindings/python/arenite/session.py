@@ -8,7 +8,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional, TypeVar, Union
 
 from . import _abi
 from ._convert import from_struct, to_struct
@@ -16,8 +16,11 @@ from ._handle import Closing, Handle
 from .errors import ErrorText, Status, failure
 from .generation import Generation
 from .model import Model, Path, id_array, session_struct
-from .options import Beam, BeamOptions, Sampling, SessionOptions, Stats, Verify
+from .options import (
+    BackendInfo, Beam, BeamOptions, KvLayer, Sampling, SessionCpus, SessionOptions, Stats,
+    ThermalZone, Verify)
 
+_T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of one
 
 
@@ -260,13 +263,49 @@ class Session(Closing):
     self._call("arn_session_restore_memory", ctypes.c_char_p(data), len(data),
                ctypes.byref(options))
 
-  # ---- counters
+  # ---- looking at the cache
+
+  def kv_layer(self, layer: int) -> KvLayer:
+    """What read_kv() can read of a layer."""
+    return self._read(KvLayer, "arn_session_kv_layer", _abi.arn_kv_layer_info(), layer)
+
+  def read_kv(self, layer: int, first: int, n: int) -> tuple[array.array[float],
+                                                             array.array[float]]:
+    """Keys and values that a layer keeps of n tokens from position `first` on, each
+    [n_kv_heads, n, head_dim]; keys are turned by RoPE."""
+    info = self.kv_layer(layer)
+    read = tuple((ctypes.c_float * (info.n_kv_heads * n * info.head_dim))() for _ in "kv")
+    self._call("arn_session_read_kv", layer, first, n, *read)
+    keys, values = (array.array("f", bytes(floats)) for floats in read)
+    return keys, values
+
+  # ---- what it runs on, and counters
+
+  def _read(self, cls: type[_T], name: str, struct: Any, *arguments: Any) -> _T:
+    with self._handle.use() as session:
+      self._check(session, getattr(self._library, name)(session, *arguments,
+                                                        ctypes.byref(struct)))
+      return from_struct(cls, struct)
+
+  @property
+  def backend(self) -> BackendInfo:
+    """What computes its tokens, and why it is not the device that was asked for."""
+    return self._read(BackendInfo, "arn_session_backend", _abi.arn_backend_info())
+
+  @property
+  def cpus(self) -> SessionCpus:
+    """What its threads are to run on, and what the system lets them."""
+    return self._read(SessionCpus, "arn_session_cpus", _abi.arn_session_cpus_data())
+
+  @property
+  def thermal_zones(self) -> list[ThermalZone]:
+    """The thermal zones, read anew; none unless the session was created with sensors."""
+    return [self._read(ThermalZone, "arn_session_thermal_zone", _abi.arn_thermal_zone(), index)
+            for index in range(self.stats.n_thermal_zones)]
 
   @property
   def stats(self) -> Stats:
-    struct = _abi.arn_session_stats_data()
-    self._call("arn_session_stats", ctypes.byref(struct))
-    return from_struct(Stats, struct)
+    return self._read(Stats, "arn_session_stats", _abi.arn_session_stats_data())
 
   def reset_stats(self) -> None:
     """Sets the token and time counters to zero."""

@@ -1,4 +1,5 @@
 import java.io.File;
+import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.lang.reflect.Field;
 import java.nio.ByteBuffer;
@@ -14,6 +15,7 @@ import java.util.concurrent.CountDownLatch;
 import org.arenite.AreniteException;
 import org.arenite.Beam;
 import org.arenite.BeamOptions;
+import org.arenite.BundleReader;
 import org.arenite.Chat;
 import org.arenite.Finish;
 import org.arenite.GenerateOptions;
@@ -335,6 +337,40 @@ final class BindingTest {
       Tests.fails(Status.BAD_ARGUMENT, "4", () -> Model.open(fd, 4, data.length, 0, null));
       Tests.fails(Status.BAD_ARGUMENT, "negative", () -> Model.open(fd, -1, 0, 0, null));
     }
+  }
+
+  void testBundleThroughAReader() throws Exception {
+    byte[] data = Files.readAllBytes(Paths.get(bundle));
+    long[] next = {0};
+    BundleReader reader =
+        (offset, out) -> {
+          Tests.equal(next[0], offset);
+          System.arraycopy(data, (int) offset, out, 0, out.length);
+          next[0] += out.length;
+        };
+    try (Model read = Model.open(reader, data.length, Hashes.ALL, null);
+        Session session = read.session(exact())) {
+      Tests.equal((long) data.length, next[0]);
+      session.prefill(PROMPT);
+      Tests.equal(3, session.generate(atMost(3), piece -> true).nTokens);
+    }
+    IOException mine = new IOException("locked");
+    try {
+      Model.open(
+          (offset, out) -> {
+            throw mine;
+          },
+          data.length,
+          Hashes.ALL,
+          null);
+      throw new AssertionError("nothing was thrown");
+    } catch (IOException e) {
+      Tests.check(e == mine, "it is the reader's");
+    }
+    Tests.fails(
+        Status.BAD_ARGUMENT, "", () -> Model.open((offset, out) -> {}, 0, 0, null));
+    Tests.fails(
+        Status.BAD_ARGUMENT, "negative", () -> Model.open((offset, out) -> {}, -1, 0, null));
   }
 
   void testInfo() throws Exception {

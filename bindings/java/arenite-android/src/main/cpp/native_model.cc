@@ -27,6 +27,27 @@ struct ModelOptions {
   }
 };
 
+// Where the bytes of a bundle come from. The C API calls on the thread that called it.
+struct Reader {
+  JNIEnv* env;
+  jobject object;
+  jmethodID read;
+};
+
+// An exception of the reader stays pending, and reaches who opens the bundle.
+int ReadBundle(void* user, uint64_t offset, void* out, size_t bytes) {
+  const auto* reader = static_cast<const Reader*>(user);
+  JNIEnv* env = reader->env;
+  const auto n = static_cast<jsize>(bytes);  // at most 4 MiB
+  const jbyteArray array = env->NewByteArray(n);
+  if (array == nullptr) return 1;
+  env->CallVoidMethod(reader->object, reader->read, static_cast<jlong>(offset), array);
+  if (env->ExceptionCheck()) return 1;
+  env->GetByteArrayRegion(array, 0, n, static_cast<jbyte*>(out));
+  env->DeleteLocalRef(array);
+  return 0;
+}
+
 }  // namespace
 
 ARN_JNI(jint, version)(JNIEnv*, jclass) { return static_cast<jint>(arn_version()); }
@@ -56,6 +77,30 @@ ARN_JNI(jlong, openFd)
   error.Check(env,
               arn_model_open_fd(fd, static_cast<uint64_t>(offset), static_cast<uint64_t>(bytes),
                                 &options.c, error.text, sizeof error.text, &model));
+  return ToHandle(model);
+}
+
+ARN_JNI(jlong, openReader)
+(JNIEnv* env, jclass, jobject object, jlong bytes, jint verify_hashes, jbyteArray public_key) {
+  ModelOptions options;
+  if (!IsGiven(env, object, "the reader")) return 0;
+  if (!options.Read(env, verify_hashes, public_key)) return 0;
+  if (bytes < 0) {
+    Throw(env, ARN_BAD_ARGUMENT, "the length of the bundle is negative");
+    return 0;
+  }
+  const jclass type = env->GetObjectClass(object);
+  Reader from = {env, object, env->GetMethodID(type, "read", "(J[B)V")};
+  env->DeleteLocalRef(type);
+  if (from.read == nullptr) return 0;
+  arn_reader reader = ARN_READER_INIT;
+  reader.bytes = static_cast<uint64_t>(bytes);
+  reader.user = &from;
+  reader.read = ReadBundle;
+  Error error;
+  arn_model* model = nullptr;
+  error.Check(env,
+              arn_model_open_reader(&reader, &options.c, error.text, sizeof error.text, &model));
   return ToHandle(model);
 }
 

@@ -1,6 +1,5 @@
 // org.arenite.Native: sessions.
 #include "bindings/java/arenite-android/src/main/cpp/options.h"
-#include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
@@ -20,12 +19,6 @@ jint CallForId(JNIEnv* env, jlong session, NumberCall call) {
   int32_t id = 0;
   Check(env, ToSession(session), call(ToSession(session), &id));
   return id;
-}
-
-// Sequence numbers and positions: arguments of the C API have no signs.
-bool IsNumber(JNIEnv* env, jint value, const char* what) {
-  if (value < 0) Throw(env, ARN_BAD_ARGUMENT, what);
-  return value >= 0;
 }
 
 arn_restore_options RestoreOptions(jint verify) {
@@ -103,6 +96,18 @@ ARN_JNI(jfloatArray, logits)(JNIEnv* env, jclass, jlong session, jint vocab) {
     return nullptr;
   }
   return NewFloats(env, logits, static_cast<size_t>(vocab));
+}
+
+ARN_JNI(jfloatArray, prefillLogits)
+(JNIEnv* env, jclass, jlong session, jintArray ids, jint vocab) {
+  InInts in;
+  if (!in.Read(env, ids)) return nullptr;
+  const float* logits = nullptr;
+  if (!Check(env, ToSession(session),
+             arn_session_prefill_logits(ToSession(session), in.data(), in.size(), &logits))) {
+    return nullptr;
+  }
+  return NewFloats(env, logits, in.size() * static_cast<size_t>(vocab));
 }
 
 ARN_JNI(jintArray, tokens)(JNIEnv* env, jclass, jlong session) {
@@ -183,8 +188,7 @@ ARN_JNI(jintArray, decodeBatch)(JNIEnv* env, jclass, jlong session, jintArray se
   return NewInts(env, ids.data(), ids.size());
 }
 
-// ---- saving
-// --------------------------------------------------------------------------------------
+// ---- saving -------------------------------------------------------------------------------------
 
 ARN_JNI(void, save)(JNIEnv* env, jclass, jlong session, jbyteArray path) {
   InBytes name;
@@ -223,18 +227,4 @@ ARN_JNI(void, restoreBytes)(JNIEnv* env, jclass, jlong session, jbyteArray data,
   const arn_restore_options options = RestoreOptions(verify);
   Check(env, ToSession(session),
         arn_session_restore_memory(ToSession(session), bytes.data(), bytes.size(), &options));
-}
-
-// ---- counters
-// ------------------------------------------------------------------------------------
-
-ARN_JNI(void, stats)(JNIEnv* env, jclass, jlong session, jobject out) {
-  arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
-  if (Check(env, ToSession(session), arn_session_stats(ToSession(session), &stats))) {
-    WriteFields(env, &stats, kStatsFields, out);
-  }
-}
-
-ARN_JNI(void, resetStats)(JNIEnv* env, jclass, jlong session) {
-  Check(env, ToSession(session), arn_session_reset_stats(ToSession(session)));
 }

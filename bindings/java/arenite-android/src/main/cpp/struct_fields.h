@@ -202,6 +202,16 @@ inline constexpr Field kKvGroupFields[] = {
     {"isSource", FieldKind::kBool,
      offsetof(arn_kv_group_info, is_source), 0},
 };
+inline constexpr Field kBackendInfoFields[] = {
+    {"backend", FieldKind::kInt,
+     offsetof(arn_backend_info, backend), 0},
+    {"name", FieldKind::kText,
+     offsetof(arn_backend_info, name), 0},
+    {"device", FieldKind::kText,
+     offsetof(arn_backend_info, device), 0},
+    {"reason", FieldKind::kText,
+     offsetof(arn_backend_info, reason), 0},
+};
 inline constexpr Field kSamplingFields[] = {
     {"temperature", FieldKind::kFloat,
      offsetof(arn_sampling, temperature), 0},
@@ -213,6 +223,16 @@ inline constexpr Field kSamplingFields[] = {
      offsetof(arn_sampling, min_p), 0},
     {"seed", FieldKind::kLong,
      offsetof(arn_sampling, seed), 0},
+};
+inline constexpr Field kKvLayerFields[] = {
+    {"nKvHeads", FieldKind::kInt,
+     offsetof(arn_kv_layer_info, n_kv_heads), 0},
+    {"headDim", FieldKind::kInt,
+     offsetof(arn_kv_layer_info, head_dim), 0},
+    {"kvLayer", FieldKind::kInt,
+     offsetof(arn_kv_layer_info, kv_layer), 0},
+    {"firstPosition", FieldKind::kInt,
+     offsetof(arn_kv_layer_info, first_position), 0},
 };
 inline constexpr Field kGenerateResultFields[] = {
     {"nTokens", FieldKind::kInt,
@@ -297,6 +317,34 @@ inline constexpr Field kStatsFields[] = {
      offsetof(arn_session_stats_data, is_hot), 0},
     {"energyName", FieldKind::kChars,
      offsetof(arn_session_stats_data, energy_name), 0},
+};
+inline constexpr Field kCpuClusterFields[] = {
+    {"cpus", FieldKind::kCpus,
+     offsetof(arn_cpu_cluster, cpus), 0},
+    {"nCpus", FieldKind::kInt,
+     offsetof(arn_cpu_cluster, n_cpus), 0},
+    {"capacity", FieldKind::kInt,
+     offsetof(arn_cpu_cluster, capacity), 0},
+    {"maxKhz", FieldKind::kInt,
+     offsetof(arn_cpu_cluster, max_khz), 0},
+    {"isPerformance", FieldKind::kBool,
+     offsetof(arn_cpu_cluster, is_performance), 0},
+};
+inline constexpr Field kSessionCpusFields[] = {
+    {"wanted", FieldKind::kCpus,
+     offsetof(arn_session_cpus_data, wanted), 0},
+    {"applied", FieldKind::kCpus,
+     offsetof(arn_session_cpus_data, applied), 0},
+    {"nThreads", FieldKind::kInt,
+     offsetof(arn_session_cpus_data, n_threads), 0},
+    {"isAsWanted", FieldKind::kBool,
+     offsetof(arn_session_cpus_data, is_as_wanted), 0},
+};
+inline constexpr Field kThermalZoneFields[] = {
+    {"millicelsius", FieldKind::kSigned,
+     offsetof(arn_thermal_zone, millicelsius), 0},
+    {"name", FieldKind::kChars,
+     offsetof(arn_thermal_zone, name), 0},
 };
 // clang-format on
 

@@ -30,7 +30,8 @@ const char* Signature(FieldKind kind) {
     case FieldKind::kDouble: return "D";
     case FieldKind::kText:
     case FieldKind::kChars: return "Ljava/lang/String;";
-    case FieldKind::kIds: return "[I";
+    case FieldKind::kIds:
+    case FieldKind::kCpus: return "[I";
   }
   return "";
 }
@@ -92,6 +93,17 @@ bool WriteIds(JNIEnv* env, jobject object, jfieldID id, const void* ids, uint32_
   return true;
 }
 
+bool WriteCpus(JNIEnv* env, jobject object, jfieldID id, const void* mask) {
+  constexpr uint32_t kWordBits = 64;
+  int32_t cpus[ARN_CPU_WORDS * kWordBits];
+  uint32_t n = 0;
+  for (uint32_t cpu = 0; cpu < ARN_CPU_WORDS * kWordBits; ++cpu) {
+    const auto word = At<uint64_t>(mask, cpu / kWordBits * sizeof(uint64_t));
+    if ((word >> cpu % kWordBits & 1) != 0) cpus[n++] = static_cast<int32_t>(cpu);
+  }
+  return WriteIds(env, object, id, cpus, n);
+}
+
 }  // namespace
 
 bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
@@ -120,7 +132,8 @@ bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_field
         break;
       }
       case FieldKind::kChars:
-      case FieldKind::kIds: break;
+      case FieldKind::kIds:
+      case FieldKind::kCpus: break;
     }
   }
   env->DeleteLocalRef(type);
@@ -159,6 +172,9 @@ bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fi
       case FieldKind::kIds:
         good = WriteIds(env, object, id, At<const void*>(from, field.offset),
                         At<uint32_t>(from, field.count_offset));
+        break;
+      case FieldKind::kCpus:
+        good = WriteCpus(env, object, id, static_cast<const char*>(from) + field.offset);
         break;
     }
   }

@@ -20,6 +20,7 @@ enum class FieldKind : uint8_t {
   kText,    // NUL-terminated UTF-8, String
   kChars,   // the same inside the struct; only set in Java
   kIds,     // a pointer to 32-bit numbers and their count, int[]; only set in Java
+  kCpus,    // a mask of ARN_CPU_WORDS words, int[] of the CPUs' numbers; only set in Java
 };
 
 struct Field {

@@ -37,6 +37,11 @@ bool IsGiven(JNIEnv* env, jobject object, const char* what) {
   return false;
 }
 
+bool IsNumber(JNIEnv* env, jint value, const char* what) {
+  if (value < 0) Throw(env, ARN_BAD_ARGUMENT, what);
+  return value >= 0;
+}
+
 bool Check(JNIEnv* env, arn_status status) {
   if (status != ARN_OK) Throw(env, status, arn_status_name(status));
   return status == ARN_OK;

@@ -24,6 +24,9 @@ void ThrowOutOfMemory(JNIEnv* env);
 // False when the object is null, which the functions of JNI must not see; then an exception that
 // says so is pending.
 bool IsGiven(JNIEnv* env, jobject object, const char* what);
+// Numbers of sequences, layers, positions: arguments of the C API have no signs. False: an
+// exception that says `what` is pending.
+bool IsNumber(JNIEnv* env, jint value, const char* what);
 // True when the status is ARN_OK; else an exception with the status' name is pending.
 bool Check(JNIEnv* env, arn_status status);
 // The same with the session's own sentence.

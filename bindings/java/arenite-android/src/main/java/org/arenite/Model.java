@@ -52,6 +52,16 @@ public final class Model implements AutoCloseable {
     return new Model(Native.openFd(fd, offset, length, verifyHashes, publicKey));
   }
 
+  /**
+   * Reads a bundle of length bytes into memory through a function that decrypts it, say. An
+   * exception of the reader reaches the caller as it is, checked ones too.
+   */
+  public static Model open(
+      BundleReader reader, long length, int verifyHashes, byte[] publicKey)
+      throws java.io.IOException {
+    return new Model(Native.openReader(reader, length, verifyHashes, publicKey));
+  }
+
   /** The version of the library: major * 65536 + minor * 256 + patch. */
   public static int libraryVersion() {
     return Native.version();

@@ -29,6 +29,10 @@ final class Native {
   static native long openFd(
       int fd, long offset, long length, int verifyHashes, byte[] publicKey);
 
+  static native long openReader(
+      BundleReader reader, long length, int verifyHashes, byte[] publicKey)
+      throws java.io.IOException;
+
   static native void closeModel(long model);
 
   static native void modelInfo(long model, ModelInfo out);
@@ -67,6 +71,8 @@ final class Native {
 
   static native float[] logits(long session, int vocab);
 
+  static native float[] prefillLogits(long session, int[] ids, int vocab);
+
   static native int[] tokens(long session);
 
   static native int length(long session);
@@ -96,6 +102,18 @@ final class Native {
   static native void restore(long session, byte[] path, int verify);
 
   static native void restoreBytes(long session, byte[] data, int verify);
+
+  static native void kvLayer(long session, int layer, KvLayer out);
+
+  static native float[] readKv(long session, int layer, int first, int n, boolean keys);
+
+  static native void backend(long session, BackendInfo out);
+
+  static native void cpus(long session, SessionCpus out);
+
+  static native void thermalZone(long session, int index, ThermalZone out);
+
+  static native boolean cpuCluster(int index, CpuCluster out);
 
   static native void stats(long session, Stats out);
 

@@ -2,6 +2,8 @@ package org.arenite;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.LongConsumer;
+import java.util.function.LongFunction;
 
 /**
  * A session, which runs a model: KV cache, sampling, text.
@@ -65,15 +67,23 @@ public final class Session implements AutoCloseable {
     handle.signal();
   }
 
-  private long acquire() {
+  private <T> T get(LongFunction<T> call) {
     long session = handle.acquire();
     caller = Thread.currentThread();
-    return session;
+    try {
+      return call.apply(session);
+    } finally {
+      caller = null;
+      handle.release();
+    }
   }
 
-  private void release() {
-    caller = null;
-    handle.release();
+  private void run(LongConsumer call) {
+    get(
+        session -> {
+          call.accept(session);
+          return null;
+        });
   }
 
   // ---- text
@@ -85,12 +95,7 @@ public final class Session implements AutoCloseable {
 
   /** How tokens are chosen from now on. A new session is greedy; see {@link Model#sampling}. */
   public void setSampling(Sampling sampling) {
-    long session = acquire();
-    try {
-      Native.setSampling(session, sampling);
-    } finally {
-      release();
-    }
+    run(session -> Native.setSampling(session, sampling));
   }
 
   /** Makes the text that follows what was prefilled, and shows it piece by piece. */
@@ -106,19 +111,16 @@ public final class Session implements AutoCloseable {
       stops[i] = Native.utf8(options.stops[i]);
     }
     GenerateResult result = new GenerateResult();
-    long session = acquire();
-    try {
-      Native.generate(
-          session,
-          options.maxTokens,
-          options.ignoreEos,
-          stops,
-          options.extraEosIds,
-          listener,
-          result);
-    } finally {
-      release();
-    }
+    run(
+        session ->
+            Native.generate(
+                session,
+                options.maxTokens,
+                options.ignoreEos,
+                stops,
+                options.extraEosIds,
+                listener,
+                result));
     return result;
   }
 
@@ -126,12 +128,7 @@ public final class Session implements AutoCloseable {
 
   /** Appends tokens to the sequence and runs them. */
   public void prefill(int[] ids) {
-    long session = acquire();
-    try {
-      Native.prefill(session, ids);
-    } finally {
-      release();
-    }
+    run(session -> Native.prefill(session, ids));
   }
 
   /**
@@ -139,267 +136,202 @@ public final class Session implements AutoCloseable {
    * conversation goes on. Returns how many did not have to be computed.
    */
   public int follow(int[] ids) {
-    long session = acquire();
-    try {
-      return Native.follow(session, ids);
-    } finally {
-      release();
-    }
+    return get(session -> Native.follow(session, ids));
   }
 
   /** Starts the sequence after the beginning that came computed with the bundle. */
   public void usePrefix() {
-    long session = acquire();
-    try {
-      Native.usePrefix(session);
-    } finally {
-      release();
-    }
+    run(Native::usePrefix);
   }
 
   /** The source of the sequence, of models that have one of tokens. */
   public void encode(int[] ids) {
-    long session = acquire();
-    try {
-      Native.encodeIds(session, ids);
-    } finally {
-      release();
-    }
+    run(session -> Native.encodeIds(session, ids));
   }
 
   /** A source of features: frames of width numbers, one after the other. */
   public void encode(float[] features, int frames, int width) {
-    long session = acquire();
-    try {
-      Native.encodeFeatures(session, features, frames, width);
-    } finally {
-      release();
-    }
+    run(session -> Native.encodeFeatures(session, features, frames, width));
   }
 
   /** Chooses the next token, appends it and runs it. */
   public int decode() {
-    long session = acquire();
-    try {
-      return Native.decode(session);
-    } finally {
-      release();
-    }
+    return get(Native::decode);
   }
 
   /** Chooses the next token without running anything. */
   public int sample() {
-    long session = acquire();
-    try {
-      return Native.sample(session);
-    } finally {
-      release();
-    }
+    return get(Native::sample);
   }
 
   /** A copy of the logits after the last token, one for each of the vocabulary. */
   public float[] logits() {
-    long session = acquire();
-    try {
-      return Native.logits(session, vocab);
-    } finally {
-      release();
-    }
+    return get(session -> Native.logits(session, vocab));
+  }
+
+  /**
+   * {@link #prefill} of at most one chunk; returns the logits after each token, one row each. Needs
+   * allLogits.
+   */
+  public float[] prefillLogits(int[] ids) {
+    return get(session -> Native.prefillLogits(session, ids, vocab));
   }
 
   /** The tokens of the sequence. */
   public int[] tokens() {
-    long session = acquire();
-    try {
-      return Native.tokens(session);
-    } finally {
-      release();
-    }
+    return get(Native::tokens);
   }
 
   /** How many these are. */
   public int length() {
-    long session = acquire();
-    try {
-      return Native.length(session);
-    } finally {
-      release();
-    }
+    return get(Native::length);
   }
 
   /** Forgets the sequence. */
   public void reset() {
-    long session = acquire();
-    try {
-      Native.reset(session);
-    } finally {
-      release();
-    }
+    run(Native::reset);
   }
 
   /** Forgets the tokens from position on. */
   public void rewind(int position) {
-    long session = acquire();
-    try {
-      Native.rewind(session, position);
-    } finally {
-      release();
-    }
+    run(session -> Native.rewind(session, position));
   }
 
   /** The first position that {@link #rewind} can go to. */
   public int firstRewindPosition() {
-    long session = acquire();
-    try {
-      return Native.firstRewindPosition(session);
-    } finally {
-      release();
-    }
+    return get(Native::firstRewindPosition);
   }
 
   /** Gives the memory of unused KV pages back to the system, and returns how many bytes. */
   public long trim() {
-    long session = acquire();
-    try {
-      return Native.trim(session);
-    } finally {
-      release();
-    }
+    return get(Native::trim);
   }
 
   // ---- several sequences
 
   /** All other calls mean this sequence from now on. */
   public void select(int sequence) {
-    long session = acquire();
-    try {
-      Native.select(session, sequence);
-    } finally {
-      release();
-    }
+    run(session -> Native.select(session, sequence));
   }
 
   /** The sequence that calls mean. */
   public int selected() {
-    long session = acquire();
-    try {
-      return Native.selected(session);
-    } finally {
-      release();
-    }
+    return get(Native::selected);
   }
 
   /** Makes the empty sequence to a copy of from, which shares its pages. */
   public void fork(int from, int to) {
-    long session = acquire();
-    try {
-      Native.fork(session, from, to);
-    } finally {
-      release();
-    }
+    run(session -> Native.fork(session, from, to));
   }
 
   /** Appends ids[i] to sequences[i], all in one run. */
   public void step(int[] sequences, int[] ids) {
-    long session = acquire();
-    try {
-      Native.step(session, sequences, ids);
-    } finally {
-      release();
-    }
+    run(session -> Native.step(session, sequences, ids));
   }
 
   /** Chooses, appends and runs a token for each of these sequences, all in one run. */
   public int[] decodeBatch(int[] sequences) {
-    long session = acquire();
-    try {
-      return Native.decodeBatch(session, sequences);
-    } finally {
-      release();
-    }
+    return get(session -> Native.decodeBatch(session, sequences));
   }
 
   /** Searches on from the selected sequence; all that take part are empty afterwards. */
   public List<Beam> beamSearch(BeamOptions options) {
     int[] eos = options.extraEosIds == null ? new int[0] : options.extraEosIds;
-    List<Beam> beams = new ArrayList<>();
-    long session = acquire();
-    try {
-      int count = Native.beamSearch(session, options, eos);
-      float[] score = new float[1];
-      for (int i = 0; i < count; ++i) {
-        int[] ids = Native.beam(session, i, score);
-        beams.add(new Beam(ids, score[0]));
-      }
-    } finally {
-      release();
-    }
-    return beams;
+    return get(
+        session -> {
+          int count = Native.beamSearch(session, options, eos);
+          List<Beam> beams = new ArrayList<>();
+          float[] score = new float[1];
+          for (int i = 0; i < count; ++i) {
+            int[] ids = Native.beam(session, i, score);
+            beams.add(new Beam(ids, score[0]));
+          }
+          return beams;
+        });
   }
 
   // ---- saving
 
   /** Saves all sequences to a file, which is replaced when the new one is whole. */
   public void save(String path) {
-    long session = acquire();
-    try {
-      Native.save(session, Native.utf8(path));
-    } finally {
-      release();
-    }
+    run(session -> Native.save(session, Native.utf8(path)));
   }
 
   /** Saves all sequences to memory. */
   public byte[] saveBytes() {
-    long session = acquire();
-    try {
-      return Native.saveBytes(session);
-    } finally {
-      release();
-    }
+    return get(Native::saveBytes);
   }
 
   /** Replaces all sequences by saved ones; a file that does not fit changes nothing. */
   public void restore(String path, int verify) {
-    long session = acquire();
-    try {
-      Native.restore(session, Native.utf8(path), verify);
-    } finally {
-      release();
-    }
+    run(session -> Native.restore(session, Native.utf8(path), verify));
   }
 
   /** The same from what {@link #saveBytes} returned. */
   public void restoreBytes(byte[] data, int verify) {
-    long session = acquire();
-    try {
-      Native.restoreBytes(session, data, verify);
-    } finally {
-      release();
-    }
+    run(session -> Native.restoreBytes(session, data, verify));
   }
 
-  // ---- counters
+  // ---- looking at the cache
+
+  /** What {@link #keys} and {@link #values} can read of a layer. */
+  public KvLayer kvLayer(int layer) {
+    KvLayer info = new KvLayer();
+    run(session -> Native.kvLayer(session, layer, info));
+    return info;
+  }
+
+  /**
+   * The keys that a layer keeps of n tokens from position first on, [nKvHeads, n, headDim], turned
+   * by RoPE.
+   */
+  public float[] keys(int layer, int first, int n) {
+    return get(session -> Native.readKv(session, layer, first, n, true));
+  }
+
+  /** The values, likewise. */
+  public float[] values(int layer, int first, int n) {
+    return get(session -> Native.readKv(session, layer, first, n, false));
+  }
+
+  // ---- what it runs on, and counters
+
+  /** What computes its tokens, and why it is not the device that was asked for. */
+  public BackendInfo backend() {
+    BackendInfo info = new BackendInfo();
+    run(session -> Native.backend(session, info));
+    return info;
+  }
+
+  /** What its threads are to run on, and what the system lets them. */
+  public SessionCpus cpus() {
+    SessionCpus cpus = new SessionCpus();
+    run(session -> Native.cpus(session, cpus));
+    return cpus;
+  }
+
+  /** The thermal zones, read anew; none unless the session was made with sensors. */
+  public List<ThermalZone> thermalZones() {
+    int count = stats().nThermalZones;
+    List<ThermalZone> zones = new ArrayList<>();
+    for (int i = 0; i < count; ++i) {
+      int index = i;
+      ThermalZone zone = new ThermalZone();
+      run(session -> Native.thermalZone(session, index, zone));
+      zones.add(zone);
+    }
+    return zones;
+  }
 
   /** Counters since the session was made or {@link #resetStats}. */
   public Stats stats() {
     Stats stats = new Stats();
-    long session = acquire();
-    try {
-      Native.stats(session, stats);
-    } finally {
-      release();
-    }
+    run(session -> Native.stats(session, stats));
     return stats;
   }
 
   /** Sets the token and time counters to zero. */
   public void resetStats() {
-    long session = acquire();
-    try {
-      Native.resetStats(session);
-    } finally {
-      release();
-    }
+    run(Native::resetStats);
   }
 }

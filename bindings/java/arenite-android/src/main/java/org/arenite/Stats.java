@@ -3,6 +3,8 @@ package org.arenite;
 
 /** Counters of a session. The fields are those of arn_session_stats_data in arenite.h. */
 public final class Stats {
+  public static final int NO_TEMPERATURE = -2147483648;
+
   public long prefillTokens;
   /** with what was slept */
   public long prefillNs;
@@ -33,7 +35,7 @@ public final class Stats {
   /** the part of it that was for the heat */
   public long cooledNs;
   /**
-   * What follows needs sensors = 1; without, it is 0 and Status.NO_TEMPERATURE. It is read again
+   * What follows needs sensors = 1; without, it is 0 and Stats.NO_TEMPERATURE. It is read again
    * after 100 ms at the earliest. microjoules: of all that the source sees, whoever used it
    */
   public long energyUj;
@@ -48,7 +50,7 @@ public final class Stats {
   public int energySource;
   /** found at creation, see arn_session_thermal_zone */
   public int nThermalZones;
-  /** of the hottest that can be read, in thousandths of a degree, or Status.NO_TEMPERATURE */
+  /** of the hottest that can be read, in thousandths of a degree, or Stats.NO_TEMPERATURE */
   public int temperatureMc = -2147483648;
   /** its index */
   public int hottestZone;

@@ -1,0 +1,14 @@
+// Written by tools/c_api/generate.py from arenite.h: do not edit it.
+package org.arenite;
+
+/** What computes a session's tokens. The fields are those of arn_backend_info in arenite.h. */
+public final class BackendInfo {
+  /** Backend, not AUTO */
+  public int backend;
+  /** "cpu", "reference", "vulkan", "vulkan+cpu" */
+  public String name;
+  /** VULKAN, VULKAN_CPU: the device's name; else "" */
+  public String device;
+  /** AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
+  public String reason;
+}
