@@ -1,4 +1,4 @@
-/* What libsodium's keypair.c asks of its randombytes.c. Who makes keys links it, and nobody else. */
+/* What libsodium's keypair.c asks of its randombytes.c: for who makes keys, and nobody else. */
 #include <stdlib.h>
 
 #include "randombytes.h"

@@ -13,7 +13,8 @@ from .options import CpuCluster
 
 
 def cpu_clusters(system_root: str = "") -> list[CpuCluster]:
-  """The clusters with CPUs that this thread may use, the fastest first. system_root: before /sys."""
+  """The clusters with CPUs that this thread may use, the fastest first. system_root comes before
+  /sys."""
   found: list[CpuCluster] = []
   while True:
     struct, lib = _abi.arn_cpu_cluster(), library()
