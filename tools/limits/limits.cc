@@ -62,7 +62,7 @@ double Together(uint32_t n_threads, const Body& body) {
       .count();
 }
 
-double ReadSpeed(uint32_t n_threads) {
+double ReadSpeed(const Loops& loops, uint32_t n_threads) {
   std::vector<std::unique_ptr<Buffer>> buffers(n_threads);
   Together(n_threads, [&](uint32_t i) {
     buffers[i] = std::make_unique<Buffer>(n_threads == 1 ? kAlone : kShare);
@@ -70,7 +70,7 @@ double ReadSpeed(uint32_t n_threads) {
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     const double seconds = Together(
-        n_threads, [&](uint32_t i) { BestLoops().read(buffers[i]->data(), buffers[i]->size()); });
+        n_threads, [&](uint32_t i) { loops.read(buffers[i]->data(), buffers[i]->size()); });
     best = std::max(best, static_cast<double>(buffers[0]->size()) * n_threads / seconds);
   }
   return best;
@@ -94,13 +94,14 @@ double OpsPerSecond(const Loop& loop, uint32_t n_threads) {
 }  // namespace
 
 Limits Measure(uint32_t n_threads) {
+  const Loops loops = ChooseLoops();
   Limits limits;
   limits.n_threads = n_threads;
-  limits.read_bytes_per_s = ReadSpeed(n_threads);
-  limits.integer_ops_per_s = OpsPerSecond(BestLoops().integer, n_threads);
-  limits.float_ops_per_s = OpsPerSecond(BestLoops().floating, n_threads);
-  limits.integer_instruction = BestLoops().integer.instruction;
-  limits.float_instruction = BestLoops().floating.instruction;
+  limits.read_bytes_per_s = ReadSpeed(loops, n_threads);
+  limits.integer_ops_per_s = OpsPerSecond(loops.integer, n_threads);
+  limits.float_ops_per_s = OpsPerSecond(loops.floating, n_threads);
+  limits.integer_instruction = loops.integer.instruction;
+  limits.float_instruction = loops.floating.instruction;
   return limits;
 }
 

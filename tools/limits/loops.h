@@ -1,4 +1,4 @@
-// The innermost loops, one set for each instruction set. A machine's best is chosen once.
+// The innermost loops, one set for each instruction set.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,7 @@ struct Loops {
   void (*read)(const std::byte* data, size_t n);
 };
 
-const Loops& BestLoops();
+// The best of this CPU.
+Loops ChooseLoops();
 
 }  // namespace arn::limits

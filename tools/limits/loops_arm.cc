@@ -83,7 +83,9 @@ void ReadNeon(const std::byte* data, size_t n) {
   for (auto& s : sums) asm volatile("" : : "w"(s));
 }
 
-Loops Choose() {
+}  // namespace
+
+Loops ChooseLoops() {
   Loops loops = {
       {"smull, sadalp", 2.0 * kSums * 8, DotNeon}, {"fmla", 2.0 * kSums * 4, FmaNeon}, ReadNeon};
 #if defined(__aarch64__)
@@ -94,13 +96,6 @@ Loops Choose() {
     loops.integer = {"smmla", 2.0 * kSums * 32, DotI8mm};
   }
 #endif
-  return loops;
-}
-
-}  // namespace
-
-const Loops& BestLoops() {
-  static const Loops loops = Choose();
   return loops;
 }
 

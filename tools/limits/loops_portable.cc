@@ -50,11 +50,10 @@ void ReadWords(const std::byte* data, size_t n) {
 
 }  // namespace
 
-const Loops& BestLoops() {
-  static const Loops loops = {{"32-bit multiply, add", 2.0 * kSums, MultiplyIntegers},
-                              {"scalar fma", 2.0 * kSums, MultiplyFloats},
-                              ReadWords};
-  return loops;
+Loops ChooseLoops() {
+  return {{"32-bit multiply, add", 2.0 * kSums, MultiplyIntegers},
+          {"scalar fma", 2.0 * kSums, MultiplyFloats},
+          ReadWords};
 }
 
 }  // namespace arn::limits

@@ -4,7 +4,7 @@
 
 #include "tools/limits/loops.h"
 
-// Compiled for its instruction set whatever the rest is compiled for. BestLoops() asks the CPU.
+// Compiled for its instruction set whatever the rest is compiled for. ChooseLoops() asks the CPU.
 #define ARN_FOR(isa) __attribute__((target(isa)))
 
 namespace arn::limits {
@@ -153,7 +153,9 @@ bool HasAvxVnni() {
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 4)) != 0;
 }
 
-Loops Choose() {
+}  // namespace
+
+Loops ChooseLoops() {
   Loops loops = {{"pmaddwd xmm", OpsPerTurn(64, 8), DotSse2},
                  {"mulps, addps xmm", OpsPerTurn(128, 32), FmaSse2},
                  ReadSse2};
@@ -172,13 +174,6 @@ Loops Choose() {
       loops.integer = {"vpdpbusd zmm", OpsPerTurn(512, 8), DotAvx512};
     }
   }
-  return loops;
-}
-
-}  // namespace
-
-const Loops& BestLoops() {
-  static const Loops loops = Choose();
   return loops;
 }
 
