@@ -10,7 +10,7 @@ readonly bundle=build/fable-2m.arn
 step "1/4 dependencies"
 toolchains/get_deps.sh --install
 
-step "2/4 building (the first time takes a few minutes: XNNPACK alone is 260 files)"
+step "2/4 building (the first time takes a few minutes)"
 build_preset release arenite-convert arenite_tool
 
 step "3/4 converting models/fable/fable-2m, weights to int8"
