@@ -116,7 +116,8 @@ Status Build(State* state, const DeviceChoice& choice, const char* folder, const
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice]};
+  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
+                 plan.slices[kExpertsSlice]};
   ARN_TRY(CountProgram(*s.program, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
