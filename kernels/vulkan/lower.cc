@@ -85,8 +85,8 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kLogits: return LowerLogits(step);
     case Op::kRoute: return LowerRoute(step);
     case Op::kExperts: return LowerExperts(step);
-    case Op::kConv:
-    case Op::kScan: return Unsupported(step, "layers with a state run on the CPU only");
+    case Op::kConv: return LowerConv(step);
+    case Op::kScan: return LowerScan(step);
     case Op::kFeatures:
     case Op::kUnfold:
     case Op::kAddPositions: return Unsupported(step, "models with a source run on the CPU only");

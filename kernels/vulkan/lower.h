@@ -54,6 +54,8 @@ class Lowering {
   Status LowerRopeAngles(const Step& step);
   Status LowerRoute(const Step& step);
   Status LowerExperts(const Step& step);
+  Status LowerConv(const Step& step);
+  Status LowerScan(const Step& step);
   Status LowerEdits(uint32_t group);
 
   // What the products of one step have in common.
@@ -85,6 +87,7 @@ class Lowering {
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
   void BindKv(Dispatch* dispatch, const KvGroup& group) const;
+  void PutState(const Step& step, Dispatch* dispatch) const;
   Place PlaceOf(Slice slice) const;
   // Before the weights have places, all but where it lies.
   DeviceWeight WeightAt(WeightId id) const;

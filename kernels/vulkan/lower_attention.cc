@@ -133,6 +133,7 @@ Status Lowering::LowerAttention(const Step& step) {
 
 Status Lowering::LowerEdits(uint32_t g) {
   const KvGroup& group = program_.kv_groups[g];
+  if (group.state_floats != 0) return Status::kOk;  // a run writes a slot of its own
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);
   d.rows = GridRows::kEdits;

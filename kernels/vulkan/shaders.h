@@ -23,8 +23,10 @@ enum class Shader : uint8_t {
   kKvEdit,
   kRoute,
   kExperts,
+  kConv,
+  kScan,
 };
-inline constexpr uint32_t kShaderCount = 14;
+inline constexpr uint32_t kShaderCount = 16;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.
