@@ -87,9 +87,9 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kExperts: return LowerExperts(step);
     case Op::kConv: return LowerConv(step);
     case Op::kScan: return LowerScan(step);
-    case Op::kFeatures:
-    case Op::kUnfold:
-    case Op::kAddPositions: return Unsupported(step, "models with a source run on the CPU only");
+    case Op::kFeatures: return Status::kOk;  // the host puts them there
+    case Op::kUnfold: return LowerUnfold(step);
+    case Op::kAddPositions: return LowerAddPositions(step);
   }
   return Unsupported(step, "is not known");
 }

@@ -56,6 +56,9 @@ class Lowering {
   Status LowerExperts(const Step& step);
   Status LowerConv(const Step& step);
   Status LowerScan(const Step& step);
+  Status LowerUnfold(const Step& step);
+  Status LowerAddPositions(const Step& step);
+  Status CheckSourcePages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
 
   // What the products of one step have in common.

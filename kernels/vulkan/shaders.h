@@ -25,8 +25,10 @@ enum class Shader : uint8_t {
   kExperts,
   kConv,
   kScan,
+  kUnfold,
+  kAddPositions,
 };
-inline constexpr uint32_t kShaderCount = 16;
+inline constexpr uint32_t kShaderCount = 18;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.
