@@ -120,8 +120,19 @@ Status BringAll(const State& s, const RunArgs& args, Side side) {
   }
   for (const SequenceRows& rows : args.sequences) {
     for (uint32_t g = 0; g < s.program->kv_groups.size(); ++g) {
-      const uint32_t page_tokens = s.program->kv_groups[g].page_tokens;
+      const KvGroup& group = s.program->kv_groups[g];
+      const uint32_t page_tokens = group.page_tokens;
       const PageTable& table = rows.tables[g];
+      if (group.state_floats != 0) {
+        if (args.is_source) continue;
+        if (rows.first_position != 0) ARN_TRY(s.Bring(g, table.pages[0], side));
+        s.Changed(g, table.pages[table.n_pages - 1], side);
+        continue;
+      }
+      if (group.is_source && !args.is_source) {
+        ARN_TRY(s.Bring(g, table.pages[0], side));
+        continue;
+      }
       const uint32_t first_written = rows.first_position / page_tokens;
       const uint32_t last_written = (rows.first_position + rows.n_rows - 1) / page_tokens;
       for (uint32_t i = 0; i < table.n_pages && table.first_page + i <= last_written; ++i) {

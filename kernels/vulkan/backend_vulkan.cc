@@ -116,7 +116,8 @@ Status Build(State* state, const DeviceChoice& choice, const char* folder, const
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice]};
+  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
+                 plan.slices[kExpertsSlice]};
   ARN_TRY(CountProgram(*s.program, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
@@ -150,6 +151,18 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
+// The features of a source go straight to where their step has them.
+Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
+  if (features.empty()) return Status::kOk;
+  State& s = *state;
+  const Value& value = s.program->values[s.program->steps[0].out];
+  const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(features.data()),
+                                    features.size() * sizeof(float));
+  const Status status = s.transfer.Write(s.device, s.activations, value.slice.offset, bytes, diag);
+  s.is_lost = status != Status::kOk;
+  return status;
+}
+
 Status Run(void* state, const RunArgs& args, Diag* diag) {
   State& s = *static_cast<State*>(state);
   if (s.is_lost) {
@@ -162,6 +175,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
+  if (args.is_source) ARN_TRY(PutFeatures(&s, args.features, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, s.run_words(), diag));
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
   std::memcpy(s.memory.At(s.program->logits), s.logits.mapped,

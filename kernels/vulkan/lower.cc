@@ -83,13 +83,13 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kGatedAct:
     case Op::kAct: return LowerAct(step);
     case Op::kLogits: return LowerLogits(step);
-    case Op::kRoute:
-    case Op::kExperts: return Unsupported(step, "mixtures of experts run on the CPU only");
-    case Op::kConv:
-    case Op::kScan: return Unsupported(step, "layers with a state run on the CPU only");
-    case Op::kFeatures:
-    case Op::kUnfold:
-    case Op::kAddPositions: return Unsupported(step, "models with a source run on the CPU only");
+    case Op::kRoute: return LowerRoute(step);
+    case Op::kExperts: return LowerExperts(step);
+    case Op::kConv: return LowerConv(step);
+    case Op::kScan: return LowerScan(step);
+    case Op::kFeatures: return Status::kOk;  // the host puts them there
+    case Op::kUnfold: return LowerUnfold(step);
+    case Op::kAddPositions: return LowerAddPositions(step);
   }
   return Unsupported(step, "is not known");
 }
@@ -164,19 +164,26 @@ Status Lowering::LowerNorm(const Step& step) {
   return sink_->Add(d, diag_);
 }
 
+Status Lowering::AddActivation(const Step& step, Place in, Place out, uint32_t n,
+                               uint32_t row_factor) {
+  Dispatch d = Begin(Shader::kGatedAct, step);
+  d.row_factor = row_factor;
+  d.constants[1] = static_cast<uint32_t>(step.activation);
+  d.constants[2] = in.home == Home::kNone ? 0 : 1;
+  if (in.home != Home::kNone) Bind(&d, 1, in);
+  Bind(&d, 2, out);
+  PushWords push(&d);
+  push.Add(n);
+  push.Add(step.activation_limit);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
+  return sink_->Add(d, diag_);
+}
+
 Status Lowering::LowerAct(const Step& step) {
   const bool is_gated = step.op == Op::kGatedAct;
-  Dispatch d = Begin(Shader::kGatedAct, step);
-  d.constants[1] = static_cast<uint32_t>(step.activation);
-  d.constants[2] = is_gated ? 1 : 0;
-  if (is_gated) BindValue(&d, 1, step.in);
-  const ValueId out = is_gated ? step.out : step.in;
-  BindValue(&d, 2, out);
-  PushWords push(&d);
-  push.Add(Width(out));
-  push.Add(step.activation_limit);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(Width(out), kWidth));
-  return sink_->Add(d, diag_);
+  const Value& out = program_.values[is_gated ? step.out : step.in];
+  const Place in = is_gated ? PlaceOf(program_.values[step.in].slice) : Place();
+  return AddActivation(step, in, PlaceOf(out.slice), out.width, out.row_factor);
 }
 
 }  // namespace arn::vulkan

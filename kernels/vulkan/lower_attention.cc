@@ -60,6 +60,7 @@ Status Lowering::LowerQkvRope(const Step& step) {
   const AttentionKind kind =
       is_store ? WithoutQueries(program_.kinds[step.kind]) : program_.kinds[step.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
+  ARN_TRY(CheckSourcePages(step, group));
   const bool spans_heads = NormsSpanHeads(program_, step);
   if (spans_heads) {
     ARN_TRY(AddHeadNorm(step, step.q_norm, 0, kind.n_heads * kind.head_dim));
@@ -133,6 +134,8 @@ Status Lowering::LowerAttention(const Step& step) {
 
 Status Lowering::LowerEdits(uint32_t g) {
   const KvGroup& group = program_.kv_groups[g];
+  // Of states a run writes a slot of its own, and of sources the whole page.
+  if (group.state_floats != 0 || group.is_source) return Status::kOk;
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);
   d.rows = GridRows::kEdits;

@@ -1,6 +1,6 @@
 // Products: kLinear, and the norm and head of kLogits.
 #include "kernels/vulkan/device.h"
-#include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/product.h"
 #include "kernels/vulkan/push_words.h"
 #include "platform/base/arith.h"
 
@@ -9,28 +9,23 @@ namespace {
 
 constexpr uint32_t kTile = 32;          // of the kernels for many rows
 constexpr uint32_t kFewRowTile = 4;     // rows that share a reading of the weights
-constexpr uint32_t kOutTile = 4;        // outputs of a workgroup, few rows
 constexpr uint32_t kMaxGroups = 65535;  // of a grid, on every device
+
+}  // namespace
 
 bool IsInteger(const Weight& weight) {
   return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
 }
-
-}  // namespace
-
-struct Lowering::Product {
-  const Step* step = nullptr;
-  WeightId weight = kNoWeight;
-  Place in, out;
-  bool is_logits = false;
-  uint32_t first_row = 0, most_rows = UINT32_MAX;  // of logits
-};
 
 uint32_t Lowering::SliceRows(uint32_t row_bytes) {
   const auto rows = static_cast<uint32_t>(Min<uint64_t>(
       Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kOutTile));
   // Whole tiles, and of rows of 16 bytes a binding's alignment.
   return Max(rows / kTile * kTile, kTile);
+}
+
+uint32_t Lowering::QuantizedHeadWords(uint64_t rows) {
+  return static_cast<uint32_t>(AlignUp(2 * rows, kSliceAlign / sizeof(uint32_t)));
 }
 
 uint32_t Lowering::QuantizedWords(uint32_t cols) {
@@ -40,24 +35,23 @@ uint32_t Lowering::QuantizedWords(uint32_t cols) {
 Status Lowering::AddQuantize(const Product& product) {
   const Weight& weight = program_.weights[product.weight];
   Dispatch d = Begin(Shader::kQuantize, *product.step);
+  d.row_factor = product.row_factor;
   if (product.is_logits) {
     d.rows = GridRows::kLogits;
     d.first_row = product.first_row;
     d.most_rows = product.most_rows;
-    d.row_factor = 1;
   }
   Bind(&d, 1, product.in);
   Bind(&d, 5, PlaceOf(workspace_.quantized));
   PushWords push(&d);
   push.Add(weight.cols);
-  push.Add(static_cast<uint32_t>(AlignUp(2 * MaxRowsOf(program_, program_.values[product.step->in]),
-                                         kSliceAlign / sizeof(uint32_t))));
+  push.Add(QuantizedHeadWords(product.max_rows));
   push.Add(QuantizedWords(weight.cols));
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_out,
-                            uint32_t n_outs) {
+Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first_out,
+                             uint32_t n_outs) const {
   const Step& step = *product.step;
   const Weight& weight = program_.weights[product.weight];
   const DeviceWeight at = WeightAt(product.weight);
@@ -65,10 +59,14 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
   Dispatch d = Begin(is_tiled ? (is_integer ? Shader::kGemmInt : Shader::kGemmFloat)
                               : (is_integer ? Shader::kGemvInt : Shader::kGemvFloat),
                      step);
+  d.modes = BitOf(kernel);
+  d.row_factor = product.row_factor;
+  d.push[5] = product.row_factor;
   d.joins_previous = first_out != 0;
   d.constants[1] = static_cast<uint32_t>(weight.dtype);
-  d.constants[2] = step.accumulate ? 1 : 0;
+  d.constants[2] = product.accumulate ? 1 : 0;
   d.constants[3] = product.is_logits ? 1 : 0;
+  d.constants[8] = product.rows_an_input;
   d.row_tile = is_tiled ? kTile : kernel == Mode::kFew ? kFewRowTile : 1;
   if (!is_tiled) {
     const uint32_t lanes = traits_.subgroup_size;
@@ -79,17 +77,6 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
     d.constants[4] = d.row_tile;
     d.constants[5] = kOutTile;
     if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
-  }
-  if (product.is_logits) {
-    // Whether they are few is not a matter of the run's rows.
-    d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
-    d.first_row = product.first_row;
-    d.most_rows = product.most_rows;
-    d.row_factor = 1;
-    d.push[6] = 1 + product.first_row;
-    d.joins_previous = d.joins_previous || is_tiled;
-  } else {
-    d.modes = BitOf(kernel);
   }
   Bind(&d, 1, product.in);
   Bind(&d, 2, product.out);
@@ -104,8 +91,7 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
   push.Add(first_out);
   push.Add(n_outs);
   push.Add(weight.rows);
-  push.Add(static_cast<uint32_t>(
-      AlignUp(2 * MaxRowsOf(program_, program_.values[step.in]), kSliceAlign / sizeof(uint32_t))));
+  push.Add(QuantizedHeadWords(product.max_rows));
   push.Add(QuantizedWords(weight.cols));
   push.Add(at.blocks_words);
   push.Add(at.block_words);
@@ -113,6 +99,22 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
   push.Add(step.softcap);
   d.groups_x = static_cast<uint32_t>(CeilDiv(n_outs, is_tiled ? kTile : kOutTile));
   d.work = uint64_t{n_outs} * weight.cols;
+  return d;
+}
+
+Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_out,
+                            uint32_t n_outs) {
+  Dispatch d = ProductOf(product, kernel, first_out, n_outs);
+  if (product.is_logits) {
+    // Whether they are few is not a matter of the run's rows.
+    const bool is_tiled = kernel == Mode::kMany;
+    d.modes = kAllModes;
+    d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
+    d.first_row = product.first_row;
+    d.most_rows = product.most_rows;
+    d.push[6] = 1 + product.first_row;
+    d.joins_previous = d.joins_previous || is_tiled;
+  }
   return sink_->Add(d, diag_);
 }
 
@@ -135,6 +137,9 @@ Status Lowering::LowerLinear(const Step& step) {
   product.weight = step.weight;
   product.in = PlaceOf(program_.values[step.in].slice);
   product.out = PlaceOf(program_.values[step.out].slice);
+  product.max_rows = MaxRowsOf(program_, program_.values[step.in]);
+  product.row_factor = program_.values[step.out].row_factor;
+  product.accumulate = step.accumulate;
   return AddProducts(product);
 }
 
@@ -167,6 +172,7 @@ Status Lowering::LowerLogits(const Step& step) {
     product.weight = step.weight;
     product.in = PlaceOf(workspace_.normed);
     product.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
+    product.max_rows = MaxRowsOf(program_, program_.values[step.in]);
     product.is_logits = true;
     product.first_row = first;
     product.most_rows = n;

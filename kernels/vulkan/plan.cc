@@ -1,6 +1,8 @@
 #include "kernels/vulkan/plan.h"
 
 #include "kernels/check.h"
+#include "kernels/vulkan/expert_space.h"
+#include "kernels/vulkan/product.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -29,16 +31,25 @@ class Counter final : public DispatchSink {
   Counts& counts_;
 };
 
+// Bytes of so many rows as a product with integer weights takes them; 0 when they are not.
+uint64_t QuantizedRowBytes(const Weight& weight, uint64_t rows) {
+  if (!IsInteger(weight)) return 0;
+  const uint64_t words = rows * Lowering::QuantizedWords(weight.cols);
+  return (Lowering::QuantizedHeadWords(rows) + words) * sizeof(uint32_t);
+}
+
 // Bytes of the quantised rows that any product multiplies; 0 when none has integer weights.
 uint64_t QuantizedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
-    if (step.op != Op::kLinear && step.op != Op::kLogits) continue;
-    const Weight& weight = program.weights[step.weight];
-    if (weight.dtype != DType::kInt8 && weight.dtype != DType::kInt4) continue;
-    const uint64_t rows = MaxRowsOf(program, program.values[step.in]);
-    const uint64_t heads = AlignUp(2 * rows, kSliceAlign / sizeof(uint32_t));
-    bytes = Max(bytes, (heads + rows * Lowering::QuantizedWords(weight.cols)) * sizeof(uint32_t));
+    if (step.op == Op::kLinear || step.op == Op::kLogits) {
+      const uint64_t rows = MaxRowsOf(program, program.values[step.in]);
+      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight], rows));
+    }
+    for (uint32_t i = 0; step.op == Op::kExperts && i < 2u * step.n_experts; ++i) {
+      const uint64_t pairs = uint64_t{program.max_rows} * step.n_chosen;
+      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight + i], pairs));
+    }
   }
   return bytes;
 }
@@ -51,9 +62,9 @@ uint64_t NormedBytes(const Program& program) {
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }
 
-// Each value is bound as a whole.
-Status CheckBindings(const Program& program, uint64_t quantized, Diag* diag) {
-  uint64_t most = quantized;
+// Each value is bound as a whole, and so is each part of the workspace.
+Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
+  uint64_t most = workspace;
   for (const Value& value : program.values) most = Max(most, value.slice.bytes);
   if (most + Device::kBindingAlign <= Device::kMaxBindingBytes) return Status::kOk;
   return diag->Fail(Status::kUnsupported,
@@ -104,7 +115,8 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   RunWords words;
   ARN_TRY(words.Plan(program, diag));
   const uint64_t quantized = QuantizedBytes(program);
-  ARN_TRY(CheckBindings(program, quantized, diag));
+  const ExpertSpace experts = ExpertSpaceOf(program);
+  ARN_TRY(CheckBindings(program, Max(quantized, experts.most_bytes()), diag));
   const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
     ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
     return Status::kOk;
@@ -118,6 +130,7 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_TRY(add(kPipelinesSlice, Region::kConstants, counts.n_dispatches, sizeof(PipelineEntry)));
   ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized, 1));
   ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
+  ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
   plan->slices[kActivationsSlice] = {Region::kActivations, 0,
                                      layout->RegionBytes(Region::kActivations)};
   plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};

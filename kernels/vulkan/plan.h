@@ -18,6 +18,7 @@ enum : uint32_t {
   kNormedSlice,
   kActivationsSlice,  // the whole regions that lie on the device
   kKvSlice,
+  kExpertsSlice,
 };
 
 // Bytes of every buffer, which is what the device is asked for.

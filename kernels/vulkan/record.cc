@@ -34,6 +34,9 @@ class Recorder final : public DispatchSink {
   }
 
   Status Add(const Dispatch& dispatch, Diag*) override {
+    if (n_ == s_.grids.size()) {
+      return diag_->Fail(Status::kInternal, "Vulkan: more dispatches than planned");
+    }
     VkPipeline pipeline = VK_NULL_HANDLE;
     ARN_TRY(s_.pipelines.Find(s_.device, dispatch, &pipeline, diag_));
     ARN_TRY(BindSet(dispatch));

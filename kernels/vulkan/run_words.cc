@@ -11,7 +11,8 @@ namespace {
 
 // Pages of a sequence that a run may look at.
 uint32_t TablePagesOf(const Program& program, const KvGroup& group) {
-  if (group.is_source || group.state_floats != 0) return 2;
+  if (group.state_floats != 0) return 0;
+  if (group.is_source) return 2;
   return static_cast<uint32_t>(CeilDiv(program.max_context, group.page_tokens));
 }
 
@@ -93,12 +94,19 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
     }
     uint32_t* at = words + sequences + s * sequence_words;
     at[0] = sequence.source_rows;
+    at[1] = sequence.first_row;
+    at[2] = sequence.n_rows;
     at += kSequenceHead;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g, at += kGroupWords) {
       const KvGroup& group = program.kv_groups[g];
       const PageTable& table = sequence.tables[g];
+      if (group.state_floats != 0) {
+        at[2] = sequence.first_position == 0 ? UINT32_MAX : table.pages[0];
+        at[3] = args.is_source ? UINT32_MAX : table.pages[table.n_pages - 1];
+        continue;
+      }
       uint32_t n = Min(table.n_pages, TablePagesOf(program, group));
-      if (!group.is_source && group.state_floats == 0) {
+      if (!group.is_source) {
         const uint32_t last = (sequence.first_position + sequence.n_rows - 1) / group.page_tokens;
         n = Min(n, last + 1 - table.first_page);
       }

@@ -4,8 +4,9 @@
 //              sequences, words of a sequence, edits, layers, angles
 //   rows       from word 16 on: token, position, sequence, 0 of each
 //   logit rows the row of each
-//   sequences  its source's rows, 0, 0, 0; and of each group: where its table begins, the table's
-//              first page, 0, 0
+//   sequences  its source's rows, its first row, how many it has, 0; and of each group: where its
+//              table begins, the table's first page, 0, 0; or of states 0, 0, the slot before the
+//              rows (2^32 - 1: there is none), the slot after them
 //   tables     page numbers
 //   edits      page from, page to, positions that keys are turned back by, tokens, 0, 0, 0, 0
 //   layers     of all groups: where the angles of the layer's rope begin, and how many pairs it has

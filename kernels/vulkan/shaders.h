@@ -21,8 +21,14 @@ enum class Shader : uint8_t {
   kAttention,
   kGatedAct,
   kKvEdit,
+  kRoute,
+  kExperts,
+  kConv,
+  kScan,
+  kUnfold,
+  kAddPositions,
 };
-inline constexpr uint32_t kShaderCount = 12;
+inline constexpr uint32_t kShaderCount = 18;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.

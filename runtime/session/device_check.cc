@@ -49,10 +49,34 @@ Status Compare(const float* expected, const float* found, uint32_t n, const char
 
 }  // namespace
 
+// Of a model with a source, one of more rows than have a kernel of their own.
+Status Session::EncodeTestSource() {
+  const SourceSpec& source = model_.spec.source;
+  if (!source.exists()) return Status::kOk;
+  const uint32_t rows = Min(kRuns[0], plan_.options.source_rows);
+  const auto pattern = [](uint32_t i) { return i * 2654435761u; };
+  if (source.feature_width == 0) {
+    int32_t ids[kRuns[0]];
+    for (uint32_t i = 0; i < rows; ++i) {
+      ids[i] = static_cast<int32_t>(pattern(i) % plan_.program.vocab);
+    }
+    return EncodeIds({ids, rows});
+  }
+  const uint32_t n = 2 * rows * source.feature_width;
+  const Result<Span<std::byte>> pages = ReservePages(n * sizeof(float));
+  if (!pages.ok()) return diag_.Fail(pages.status(), "no memory to test the device");
+  auto* features = reinterpret_cast<float*>(pages.value().data());
+  for (uint32_t i = 0; i < n; ++i) features[i] = static_cast<float>(pattern(i) >> 16) / 65536.0f;
+  const Status status = EncodeFeatures({features, n}, 2 * rows, source.feature_width);
+  ReleasePages(pages.value());
+  return status;
+}
+
 // Calls see(run, logits) after each run.
 template <typename See>
 Status Session::RunTestTokens(const See& see) {
   Reset();
+  ARN_TRY(EncodeTestSource());
   for (uint32_t r = 0; r < kRunCount; ++r) {
     int32_t ids[kRuns[0]];
     const uint32_t n = Min(kRuns[r], cache_.capacity() - length());

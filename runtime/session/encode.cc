@@ -60,7 +60,14 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
+  Status status = in_use_->backend->run(in_use_->state, args, &diag_);
+  if (CanFallBack(status)) {
+    UseSpare(status);
+    for (uint32_t s = 0; s < sequences_.size(); ++s) {
+      if (s != selected_ && cache_.source_rows(s) != 0) return LoseSources();
+    }
+    status = in_use_->backend->run(in_use_->state, args, &diag_);
+  }
   if (status == Status::kOk) {
     profile_.EndRun(plan_.program, args);
     CountWork(args);

@@ -68,6 +68,7 @@ void Session::UseSpare(Status status) {
 
 Status Session::FallBack(Status failure) {
   UseSpare(failure);
+  if (model_.spec.source.exists()) return LoseSources();
   if (plan_.options.no_cache) return Status::kOk;
   const Status status = ComputeAnew();
   if (status == Status::kOk) return status;
@@ -76,6 +77,13 @@ Status Session::FallBack(Status failure) {
   const Diag inner = diag_;
   return diag_.Fail(Status::kDeviceLost, "%s; the tokens could not be computed anew: %s",
                     why_spare_.text(), inner.text());
+}
+
+Status Session::LoseSources() {
+  ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
+  cache_.ClearEdits();
+  return diag_.Fail(Status::kDeviceLost, "%s; sources are lost with it: encode them again",
+                    why_spare_.text());
 }
 
 // What a sequence has in common with an earlier one is computed once, and forked where they part:

@@ -209,6 +209,7 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
     status = RunBackend(whole.n_tokens, 1, logit_rows);
     if (CanFallBack(status)) {
       UseSpare(status);
+      if (model_.spec.source.exists()) return LoseSources();
       status = RunBackend(whole.n_tokens, 1, logit_rows);
     }
   }

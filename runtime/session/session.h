@@ -192,6 +192,7 @@ class Session {
   Status ComputeExpected(float* expected, Diag* diag);
   template <typename See>
   Status RunTestTokens(const See& see);
+  Status EncodeTestSource();
   void Unload();
   void InitSequences();
 
@@ -230,6 +231,8 @@ class Session {
   // The same, and it computes the tokens of all sequences; their logits stay. kDeviceLost, and all
   // are empty, when it cannot.
   Status FallBack(Status failure);
+  // kDeviceLost, and all sequences are empty: their sources cannot be computed anew.
+  Status LoseSources();
   Status ComputeAnew();
   Status ComputeUpTo(uint32_t sequence, uint32_t end);
   Status RunOne(uint32_t sequence, int32_t id);

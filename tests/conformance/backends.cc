@@ -72,11 +72,6 @@ void BackendTest::SetUp() {
   if (GetParam().simd_target != 0) hwy::SetSupportedTargetsForTest(GetParam().simd_target);
 }
 
-void HostBackendTest::SetUp() {
-  if (!GetParam().backend->kv_in_memory) GTEST_SKIP() << "this backend refuses these steps";
-  BackendTest::SetUp();
-}
-
 void BackendTest::TearDown() { hwy::SetSupportedTargetsForTest(0); }
 
 }  // namespace arn::conformance

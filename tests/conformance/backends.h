@@ -35,10 +35,4 @@ class BackendTest : public testing::TestWithParam<BackendCase> {
   void TearDown() override;
 };
 
-// Of steps that run in host memory alone: a backend with a device refuses them (docs/vulkan.md).
-class HostBackendTest : public BackendTest {
- protected:
-  void SetUp() override;
-};
-
 }  // namespace arn::conformance

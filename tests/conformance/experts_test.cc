@@ -8,12 +8,13 @@
 #include "cases.h"
 #include "expect_near.h"
 #include "kernels/route.h"
+#include "platform/base/arith.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
 namespace {
 
-class ExpertsTest : public HostBackendTest {};
+class ExpertsTest : public BackendTest {};
 
 TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   std::mt19937 rng(41);
@@ -61,9 +62,153 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   }
 }
 
+// Whatever the logits are.
+TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
+  const std::vector<std::vector<float>> rows = {{nan, nan, nan, nan, nan, nan},
+                                                {0, nan, 1, 2, nan, 3},
+                                                {inf, inf, -inf, -inf, 0, inf},
+                                                {-inf, -inf, -inf, -inf, -inf, -inf},
+                                                {1, 1, 1, 1, 1, 1}};
+  constexpr uint32_t kExperts = 6, kChosen = 3;
+  std::mt19937 rng(43);
+  for (const RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
+    ProgramBuilder builder(2, 5, 64);
+    Step step;
+    step.op = Op::kRoute;
+    step.in = builder.AddValue(kExperts);
+    step.out = builder.AddValue(2 * kChosen);
+    step.n_experts = kExperts;
+    step.n_chosen = kChosen;
+    step.route_score = score;
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    float* to = session.ValueData(step.in);
+    for (const auto& row : rows) to = std::copy(row.begin(), row.end(), to);
+    Batch batch(session.program(), {{0, 5}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    const float* routes = session.ValueData(step.out);
+    for (size_t row = 0; row < rows.size(); ++row, routes += 2 * kChosen) {
+      const std::set<float> ids(routes, routes + kChosen);
+      EXPECT_EQ(kChosen, ids.size()) << row;
+      for (const float id : ids) EXPECT_TRUE(id >= 0 && id < kExperts && id == std::floor(id));
+    }
+    // Among equals the lower id first.
+    const float* equal = session.ValueData(step.out) + (rows.size() - 1) * 2 * kChosen;
+    EXPECT_EQ((std::vector<float>{0, 1, 2}), std::vector<float>(equal, equal + kChosen));
+  }
+}
+
+// A step of experts with random weights, expert by expert of the types given, and what it makes.
+struct ExpertsCase {
+  static constexpr uint32_t kChosen = 2;
+
+  struct Widths {
+    uint32_t in, ffn, out;
+  };
+
+  ExpertsCase(const std::vector<DType>& types, const Widths& widths, uint32_t rows,
+              bool weighs_input, std::mt19937* rng)
+      : width(widths.in), ffn(widths.ffn), out_width(widths.out), builder(2, rows, 64) {
+    step.op = Op::kExperts;
+    step.accumulate = true;
+    step.n_experts = static_cast<uint16_t>(types.size());
+    step.n_chosen = kChosen;
+    step.weighs_input = weighs_input;
+    step.in = builder.AddValue(width);
+    step.out = builder.AddValue(out_width);
+    step.routes = builder.AddValue(2 * kChosen);
+    step.scratch = builder.AddValue(width);
+    builder.AddValue(2 * ffn);
+    builder.AddValue(ffn);
+    builder.AddValue(out_width);
+    for (const DType dtype : types) {
+      const bool has_bias = matrices.size() == 2;
+      matrices.push_back(RandomMatrix(dtype, 2 * ffn, width, has_bias, rng));
+      matrices.push_back(RandomMatrix(dtype, out_width, ffn, has_bias, rng));
+    }
+    for (size_t i = 0; i < matrices.size(); ++i) {
+      const WeightLayout layout = TargetLayout(PackTargets()[0], matrices[i].dtype);
+      const WeightId id = builder.AddMatrix(matrices[i], layout);
+      if (i == 0) step.weight = id;
+    }
+    builder.AddStep(step);
+  }
+
+  // Adds what the experts of each row make of x to `sums`.
+  void Add(const std::vector<float>& x, const std::vector<float>& routes,
+           std::vector<double>* sums) const {
+    for (size_t row = 0; row < x.size() / width; ++row) {
+      for (size_t i = 0; i < kChosen; ++i) {
+        const auto e = static_cast<size_t>(routes[row * 2 * kChosen + i]);
+        const auto weight = static_cast<double>(routes[(row * 2 + 1) * kChosen + i]);
+        const double in_weight = step.weighs_input ? weight : 1.0;
+        std::vector<double> in;
+        for (size_t c = 0; c < width; ++c) {
+          in.push_back(in_weight * static_cast<double>(x[row * width + c]));
+        }
+        const std::vector<double> gate_up = Product(matrices[2 * e], in);
+        std::vector<double> activated(ffn);
+        for (size_t c = 0; c < ffn; ++c) {
+          activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * gate_up[ffn + c];
+        }
+        const std::vector<double> out = Product(matrices[2 * e + 1], activated);
+        for (size_t c = 0; c < out_width; ++c) {
+          (*sums)[row * out_width + c] += (step.weighs_input ? 1.0 : weight) * out[c];
+        }
+      }
+    }
+  }
+
+  static std::vector<double> Product(const Matrix& m, const std::vector<double>& v) {
+    std::vector<double> y(m.rows);
+    for (size_t r = 0; r < m.rows; ++r) {
+      y[r] = m.bias.empty() ? 0.0 : static_cast<double>(m.bias[r]);
+      for (size_t c = 0; c < m.cols; ++c) y[r] += m.exact[r * m.cols + c] * v[c];
+    }
+    return y;
+  }
+
+  const uint32_t width, ffn, out_width;
+  ProgramBuilder builder;
+  Step step;
+  std::vector<Matrix> matrices;
+};
+
+// Runs of so many rows, each on a new input.
+void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector<uint32_t>& runs,
+                   double tolerance, std::mt19937* rng) {
+  Session session(backend.backend, &c->builder, backend.n_threads);
+  for (const uint32_t rows : runs) {
+    SCOPED_TRACE(testing::Message() << rows << " rows");
+    const auto x = RandomFloats(size_t{rows} * c->width, 1.0f, rng);
+    const auto before = RandomFloats(size_t{rows} * c->out_width, 1.0f, rng);
+    std::memcpy(session.ValueData(c->step.in), x.data(), x.size() * sizeof(float));
+    std::memcpy(session.ValueData(c->step.out), before.data(), before.size() * sizeof(float));
+    // The expert before the last gets no row, the first all but one or none.
+    const auto n = static_cast<float>(c->step.n_experts);
+    std::vector<float> routes;
+    for (uint32_t row = 0; row < rows; ++row) {
+      const float other = row % 3 == 0 ? 1 : row % 3 == 1 ? Min(2.0f, n - 1) : n - 1;
+      const bool is_first = row != 5 || n < 3;
+      routes.insert(routes.end(), {is_first ? 0.0f : 1.0f, is_first ? other : 2.0f,
+                                   0.1f + 0.02f * static_cast<float>(row), 0.3f});
+    }
+    std::memcpy(session.ValueData(c->step.routes), routes.data(), routes.size() * sizeof(float));
+    Batch batch(session.program(), {{0, rows}}, rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    std::vector<double> expected(before.begin(), before.end());
+    c->Add(x, routes, &expected);
+    ExpectNear(session.ValueData(c->step.out), expected, tolerance);
+  }
+}
+
+// Integer weights have their activations rounded to 8 bits, twice.
+constexpr double kIntegerTolerance = 2e-2;
+
+// Runs of one row, of few, of a tile and more.
 TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
   std::mt19937 rng(42);
-  constexpr uint32_t kExperts = 5, kChosen = 2, kWidth = 48, kFfn = 36, kRows = 9;
   for (const auto& [dtype, weighs_input] : {std::pair{DType::kF32, false},
                                             {DType::kF32, true},
                                             {DType::kF16, false},
@@ -71,101 +216,31 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
                                             {DType::kInt8, true},
                                             {DType::kInt4, false}}) {
     SCOPED_TRACE(DTypeName(dtype));
-    ProgramBuilder builder(2, kRows, 64);
-    Step step;
-    step.op = Op::kExperts;
-    step.accumulate = true;
-    step.n_experts = kExperts;
-    step.n_chosen = kChosen;
-    step.weighs_input = weighs_input;
-    step.in = builder.AddValue(kWidth);
-    step.out = builder.AddValue(kWidth);
-    step.routes = builder.AddValue(2 * kChosen);
-    step.scratch = builder.AddValue(kWidth);
-    builder.AddValue(2 * kFfn);
-    builder.AddValue(kFfn);
-    builder.AddValue(kWidth);
-    std::vector<Matrix> matrices;
-    const WeightLayout layout = TargetLayout(PackTargets()[0], dtype);
-    for (uint32_t e = 0; e < kExperts; ++e) {
-      matrices.push_back(RandomMatrix(dtype, 2 * kFfn, kWidth, e == 1, &rng));
-      matrices.push_back(RandomMatrix(dtype, kWidth, kFfn, e == 1, &rng));
-    }
-    for (size_t i = 0; i < matrices.size(); ++i) {
-      const WeightId id = builder.AddMatrix(matrices[i], layout);
-      if (i == 0) step.weight = id;
-    }
-    builder.AddStep(step);
-    Session session(GetParam().backend, &builder, GetParam().n_threads);
-    const auto x = RandomFloats(kRows * kWidth, 1.0f, &rng);
-    const auto before = RandomFloats(kRows * kWidth, 1.0f, &rng);
-    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
-    std::memcpy(session.ValueData(step.out), before.data(), before.size() * sizeof(float));
-    // Expert 3 gets no row, expert 0 all but one.
-    std::vector<float> routes;
-    for (uint32_t row = 0; row < kRows; ++row) {
-      const uint32_t other = row % 3 == 0 ? 1 : row % 3 == 1 ? 2 : 4;
-      const bool first = row != 5;
-      routes.insert(routes.end(), {first ? 0.0f : 1.0f, static_cast<float>(first ? other : 2),
-                                   0.1f + 0.05f * static_cast<float>(row), 0.3f});
-    }
-    std::memcpy(session.ValueData(step.routes), routes.data(), routes.size() * sizeof(float));
-    Batch batch(session.program(), {{0, kRows}}, &rng);
-    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-
-    const auto product = [](const Matrix& m, const std::vector<double>& v) {
-      std::vector<double> y(m.rows);
-      for (uint32_t r = 0; r < m.rows; ++r) {
-        y[r] = m.bias.empty() ? 0.0 : static_cast<double>(m.bias[r]);
-        for (uint32_t c = 0; c < m.cols; ++c) y[r] += m.exact[size_t{r} * m.cols + c] * v[c];
-      }
-      return y;
-    };
-    std::vector<double> expected(before.begin(), before.end());
-    for (uint32_t row = 0; row < kRows; ++row) {
-      for (uint32_t i = 0; i < kChosen; ++i) {
-        const auto e = static_cast<size_t>(routes[row * 4 + i]);
-        const auto weight = static_cast<double>(routes[row * 4 + kChosen + i]);
-        std::vector<double> in(x.begin() + row * kWidth, x.begin() + (row + 1) * kWidth);
-        for (double& v : in) v *= weighs_input ? weight : 1.0;
-        const std::vector<double> gate_up = product(matrices[2 * e], in);
-        std::vector<double> activated(kFfn);
-        for (uint32_t c = 0; c < kFfn; ++c) {
-          activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * gate_up[kFfn + c];
-        }
-        const std::vector<double> out = product(matrices[2 * e + 1], activated);
-        for (uint32_t c = 0; c < kWidth; ++c) {
-          expected[row * kWidth + c] += (weighs_input ? 1.0 : weight) * out[c];
-        }
-      }
-    }
-    // Integer weights have their activations rounded to 8 bits, twice.
+    ExpertsCase c(std::vector<DType>(5, dtype), {48, 36, 48}, 39, weighs_input, &rng);
     const bool is_integer = dtype == DType::kInt8 || dtype == DType::kInt4;
-    ExpectNear(session.ValueData(step.out), expected, is_integer ? 2e-2 : 2 * kTolerance);
+    ExpectFormula(GetParam(), &c, {1, 7, 39}, is_integer ? kIntegerTolerance : 2 * kTolerance,
+                  &rng);
   }
+}
+
+// Matrices that do not lie at the same distances, and wider than a tile, with columns of no kind of
+// quads.
+TEST_P(ExpertsTest, Experts_OfDifferentTypes_EqualTheFormula) {
+  std::mt19937 rng(44);
+  ExpertsCase c({DType::kF32, DType::kBf16, DType::kInt4, DType::kInt8, DType::kInt8, DType::kF32},
+                {77, 45, 70}, 17, false, &rng);
+  ExpectFormula(GetParam(), &c, {2, 17}, kIntegerTolerance, &rng);
+}
+
+// More outputs than a grid of the few rows' kernels has workgroups.
+TEST_P(ExpertsTest, Experts_MoreOutputsThanAGrid_EqualTheFormula) {
+  std::mt19937 rng(45);
+  ExpertsCase c(std::vector<DType>(2, DType::kF32), {3, 5, 262201}, 9, false, &rng);
+  ExpectFormula(GetParam(), &c, {1, 9}, 2 * kTolerance, &rng);
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ExpertsTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
-
-TEST(RouteTest, EqualAndDamagedLogits_GiveDifferentValidIds) {
-  std::vector<float> equal(6, 1.0f), routes(6);
-  Route({6, 3, true, RouteScore::kSoftmax}, equal.data(), routes.data());
-  EXPECT_EQ((std::vector<float>{0, 1, 2}), std::vector<float>(routes.begin(), routes.begin() + 3));
-  EXPECT_FLOAT_EQ(1.0f / 3, routes[3]);
-  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
-  for (std::vector<float> logits :
-       {std::vector<float>(6, nan), std::vector<float>{0, nan, 1, 2, nan, 3},
-        std::vector<float>{inf, inf, -inf, -inf, 0, inf}}) {
-    for (RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
-      std::vector<float> damaged = logits;
-      Route({6, 3, false, score}, damaged.data(), routes.data());
-      const std::set<float> ids(routes.begin(), routes.begin() + 3);
-      EXPECT_EQ(3u, ids.size());
-      for (float id : ids) EXPECT_TRUE(id >= 0 && id < 6);
-    }
-  }
-}
 
 }  // namespace
 }  // namespace arn::conformance

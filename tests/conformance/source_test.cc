@@ -63,7 +63,7 @@ RunArgs SourceRun(const std::vector<float>& features, const SequenceRows& sequen
   return args;
 }
 
-class SourceTest : public HostBackendTest {};
+class SourceTest : public BackendTest {};
 
 TEST_P(SourceTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
   std::mt19937 rng(61);

@@ -147,7 +147,7 @@ std::vector<double> ScanFormula(const ScanShape& shape, const ScanWeights& w, co
   return out;
 }
 
-class StateTest : public HostBackendTest {};
+class StateTest : public BackendTest {};
 
 // What the sequences of a run have before it: zeros, or what their first slot holds. Slots that
 // must not be read hold NaN.

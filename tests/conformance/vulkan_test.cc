@@ -140,23 +140,53 @@ TEST_F(VulkanTest, KvReadAndWrite_AnyBytes_AreThoseOfTheRegion) {
 }
 
 // Without a driver too.
-TEST(VulkanPlanTest, StepsThatItDoesNotRun_AreRefusedWithAReason) {
-  std::mt19937 rng(64);
-  ProgramBuilder builder(2, 4, 8);
-  Step step;
-  step.op = Op::kRoute;
-  step.in = builder.AddValue(8);
-  step.out = builder.AddValue(4);
-  step.n_experts = 8;
-  step.n_chosen = 2;
-  builder.AddStep(step);
-  Layout layout;
-  const Program program = builder.Build(&layout);
-  BackendPlan plan;
-  Diag diag;
-  EXPECT_EQ(VulkanBackend()->plan(program, BackendOptions(), &layout, &plan, &diag),
-            Status::kUnsupported);
-  EXPECT_NE(std::string(diag.text()).find("mixtures of experts"), std::string::npos);
+TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
+  const auto expect_refused = [](ProgramBuilder* builder, const char* reason) {
+    Layout layout;
+    const Program program = builder->Build(&layout);
+    BackendPlan plan;
+    Diag diag;
+    EXPECT_EQ(VulkanBackend()->plan(program, BackendOptions(), &layout, &plan, &diag),
+              Status::kUnsupported);
+    EXPECT_NE(std::string(diag.text()).find(reason), std::string::npos) << diag.text();
+  };
+  {
+    ProgramBuilder builder(2, 4, 1u << 20);
+    Step step;
+    step.op = Op::kRopeAngles;
+    step.rope = static_cast<uint16_t>(builder.AddRope(4, 1e-3f));
+    step.out = builder.AddValue(4);
+    builder.AddStep(step);
+    expect_refused(&builder, "an angle of 2^24 or more");
+  }
+  {
+    ProgramBuilder builder(2, 1u << 14, 1u << 14);
+    Step step;
+    step.op = Op::kAct;
+    step.in = builder.AddValue(2048);
+    builder.AddStep(step);
+    expect_refused(&builder, "does not fit a binding of 128 MiB");
+  }
+  {
+    std::mt19937 rng(64);
+    ProgramBuilder builder(2, 1u << 14, 1u << 14);
+    Step step;
+    step.op = Op::kExperts;
+    step.accumulate = true;
+    step.n_experts = step.n_chosen = 4;
+    step.in = builder.AddValue(2);
+    step.out = builder.AddValue(2);
+    step.routes = builder.AddValue(8);
+    step.scratch = builder.AddValue(2);
+    for (const uint32_t width : {4u, 2u, 2u}) builder.AddValue(width);
+    for (uint32_t e = 0; e < 4; ++e) {
+      const WeightId id = builder.AddMatrix(RandomMatrix(DType::kF32, 4, 2, false, &rng), {});
+      builder.AddMatrix(RandomMatrix(DType::kF32, 2, 2, false, &rng), {});
+      if (e == 0) step.weight = id;
+    }
+    builder.AddStep(step);
+    expect_refused(&builder, "more than 65535 rows");
+  }
 }
 
 TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {

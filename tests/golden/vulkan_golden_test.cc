@@ -1,31 +1,15 @@
 // The golden cases on the Vulkan backend: transformers' logits and greedy tokens with float weights
-// and a float cache, and with quantised ones what the CPU backend makes of them. Cases with
-// something that the backend refuses are skipped with its reason, and only those that are known.
+// and a float cache, and with quantised ones what the reference backend makes of them.
 #include <algorithm>
 #include <cmath>
 
 #include "tests/golden/golden_case.h"
+#include "tests/golden/vulkan_reason.h"
 
 namespace arn::test {
 namespace {
 
 constexpr double kTolerance = 2e-4;
-
-// What the backend does not run, by words of its reason.
-bool IsKnownRefusal(const std::string& reason) {
-  for (const char* part :
-       {"mixtures of experts run on the CPU", "layers with a state run on the CPU",
-        "models with a source run on the CPU"}) {
-    if (reason.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
-bool HasNoDriver(const std::string& reason) {
-  return reason.find("Vulkan: there is no loader") != std::string::npos ||
-         reason.find("Vulkan: no driver") != std::string::npos ||
-         reason.find("Vulkan: no device") != std::string::npos;
-}
 
 class VulkanGoldenTest : public testing::TestWithParam<std::string> {
  protected:
@@ -39,9 +23,7 @@ class VulkanGoldenTest : public testing::TestWithParam<std::string> {
     const arn_status status =
         arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &session);
     arn_session_destroy(session);
-    if (status == ARN_UNSUPPORTED && (HasNoDriver(error) || IsKnownRefusal(error))) {
-      GTEST_SKIP() << error;
-    }
+    if (status == ARN_UNSUPPORTED && HasNoVulkan(error)) GTEST_SKIP() << error;
     ASSERT_EQ(ARN_OK, status) << error;
   }
 

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kLinear and kLogits for few rows, float weights. A workgroup makes N_OUT outputs of N_ROW rows;
-// its invocations share the columns, 16 bytes of a weight's row at a time.
+// kLinear, kLogits and kExperts for few rows, float weights. A workgroup makes N_OUT outputs of
+// N_ROW rows; its invocations share the columns, 16 bytes of a weight's row at a time.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -13,13 +13,13 @@ layout(constant_id = 5) const uint N_OUT = 4;
 layout(constant_id = 6) const uint WHOLE = 0;  // cols is a multiple of 8
 
 vec4 x_at(uint m, uint c) {
-  uint at = push.in_at + m * push.cols + c;
+  uint at = push.in_at + input_row(m) * push.cols + c;
   if (WHOLE == 1) return x_quads[at / 4];
   return vec4(c < push.cols ? x[at] : 0.0, c + 1 < push.cols ? x[at + 1] : 0.0,
               c + 2 < push.cols ? x[at + 2] : 0.0, c + 3 < push.cols ? x[at + 3] : 0.0);
 }
 
-void main() {
+void multiply() {
   uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   uint per = per_quad(TYPE);
   float sums[N_ROW * N_OUT];
@@ -33,7 +33,7 @@ void main() {
     }
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
       uint out_row = min(first + n, push.n_outs - 1);
-      uvec4 w = weight_quads[push.weights_at / 4 + out_row * push.row_quads + q];
+      uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
       vec4 low, high;
       if (TYPE == kF32) {
         low = uintBitsToFloat(w);
@@ -54,4 +54,9 @@ void main() {
       if (gl_LocalInvocationIndex == 0 && is_there) put(first_row + m, first + n, sum);
     }
   }
+}
+
+void main() {
+  // The same for the whole workgroup, which has one row if there are experts.
+  if (N_CHOSEN == 0 || choose_expert(gl_WorkGroupID.y)) multiply();
 }

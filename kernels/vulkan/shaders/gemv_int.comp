@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kLinear and kLogits for few rows, int8 and int4 weights times rows quantised by quantize.comp.
-// Divided as in gemv_float.comp.
+// kLinear, kLogits and kExperts for few rows, int8 and int4 weights times rows quantised by
+// quantize.comp. Divided as in gemv_float.comp.
 #define ARN_INTEGERS
 #include "common.glsl"
 #include "push.glsl"
@@ -13,14 +13,14 @@ layout(constant_id = 4) const uint N_ROW = 1;
 layout(constant_id = 5) const uint N_OUT = 4;
 
 uvec4 x_at(uint m, uint quad) {
-  uint at = push.extra_at + push.values_at + m * push.x_words + 4 * quad;
+  uint at = push.extra_at + push.values_at + input_row(m) * push.x_words + 4 * quad;
   return quantized_quads[at / 4];
 }
 int dot16(uvec4 a, uvec4 b) {
   return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w);
 }
 
-void main() {
+void multiply() {
   uint first = gl_WorkGroupID.x * N_OUT, first_row = gl_WorkGroupID.y * N_ROW, rows = ARN_ROWS;
   int sums[N_ROW * N_OUT];
   float block_sums[N_ROW * N_OUT];
@@ -37,14 +37,13 @@ void main() {
     }
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
       uint out_row = min(first + n, push.n_outs - 1);
-      uvec4 w = weight_quads[push.weights_at / 4 + out_row * push.row_quads + q];
+      uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
       if (TYPE == kInt8) {
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) sums[m * N_OUT + n] += dot16(a[m], w);
       } else {
         uvec4 low = uvec4(low_halves(w.x), high_halves(w.x), low_halves(w.y), high_halves(w.y));
         uvec4 high = uvec4(low_halves(w.z), high_halves(w.z), low_halves(w.w), high_halves(w.w));
-        uint blocks = push.rows_at + push.blocks_at + (push.first_out + out_row) * push.block_words;
-        float scale = bf16_at(blocks, q);
+        float scale = block_scale(out_row, q);
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
           block_sums[m * N_OUT + n] += scale * float(dot16(a[m], low) + dot16(b[m], high));
         }
@@ -68,4 +67,9 @@ void main() {
       }
     }
   }
+}
+
+void main() {
+  // The same for the whole workgroup, which has one row if there are experts.
+  if (N_CHOSEN == 0 || choose_expert(gl_WorkGroupID.y)) multiply();
 }

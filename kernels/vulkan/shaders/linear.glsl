@@ -13,14 +13,53 @@ layout(push_constant) uniform Push {
   uint values_at, x_words;  // of the quantised rows: behind the heads, and words of each
   uint blocks_at, block_words;
   float factor, softcap;    // of logits
+  // Of experts: whose weights are bound, words from one's to the next one's, and where the list of
+  // the first begins, and how long each may be.
+  uint first_expert, n_experts, expert_words, lists_at, list_words;
 } push;
 
 layout(constant_id = 1) const uint TYPE = 0;
 layout(constant_id = 2) const uint ACCUMULATE = 0;
 layout(constant_id = 3) const uint IS_LOGITS = 0;
+// Of kExperts (kernels/vulkan/lower_experts.cc): a row of the output is a pair of a row of the run
+// and one of so many experts that it goes to; 0: there is one matrix.
+layout(constant_id = 7) const uint N_CHOSEN = 0;
+layout(constant_id = 8) const uint ROWS_AN_INPUT = 1;  // rows of the output that share one of the input
 
+// The expert that the workgroup multiplies by, among those that are bound.
+uint expert = 0;
+
+// Words of where rows go: of few rows the output of kRoute, of many the lists of experts.comp. They
+// are where the products of these weights have no other use for a binding.
+#ifdef ARN_INTEGERS
+layout(set = 0, binding = 1) readonly buffer Routes { uint routes[]; };
+uint route_word(uint i) { return routes[push.in_at + i]; }
+#else
+uint route_word(uint i) { return quantized[push.extra_at + i]; }
+#endif
+
+// Chooses the expert of a row of the output. False: its weights are not bound.
+bool choose_expert(uint m) {
+  const uint n = max(N_CHOSEN, 1);
+  uint id = uint(uintBitsToFloat(route_word(m / n * 2 * n + m % n)));
+  expert = id - push.first_expert;
+  return expert < push.n_experts;
+}
+// How many rows of the output are the expert's, and which.
+uint list_length() { return route_word(push.first_expert + expert); }
+uint listed_row(uint i) {
+  return route_word(push.lists_at + (push.first_expert + expert) * push.list_words + i);
+}
+
+uint input_row(uint m) { return m / ROWS_AN_INPUT; }
+uint weights_from() { return push.weights_at + expert * push.expert_words; }
 // Where the words that go with output n of the slice begin.
-uint row_head(uint n) { return push.rows_at + (push.first_out + n) * kRowHeadWords; }
+uint heads_from() { return push.rows_at + expert * push.expert_words; }
+uint row_head(uint n) { return heads_from() + (push.first_out + n) * kRowHeadWords; }
+// The scale of a block of int4.
+float block_scale(uint n, uint block) {
+  return bf16_at(heads_from() + push.blocks_at + (push.first_out + n) * push.block_words, block);
+}
 
 // `sum`: the product, without the bias, of row m and output n of the slice.
 void put(uint m, uint n, float sum) {
@@ -30,8 +69,10 @@ void put(uint m, uint n, float sum) {
   y[at] = ACCUMULATE == 1 ? y[at] + sum : sum;
 }
 
-int x_zero(uint m) { return int(quantized[push.extra_at + 2 * m]); }
-float x_scale(uint m) { return uintBitsToFloat(quantized[push.extra_at + 2 * m + 1]); }
+int x_zero(uint m) { return int(quantized[push.extra_at + 2 * input_row(m)]); }
+float x_scale(uint m) {
+  return uintBitsToFloat(quantized[push.extra_at + 2 * input_row(m) + 1]);
+}
 
 #ifdef ARN_INTEGERS
 #ifdef ARN_DOT

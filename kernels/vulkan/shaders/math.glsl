@@ -49,6 +49,20 @@ float erf_f32(float x) {
   return size < 1.0 ? x * small : x < 0.0 ? -erf : erf;
 }
 
+// log(1 + e^x) in the steps of kernels/cpu/simd/softplus-inl.h.
+const float kLog1p[9] = float[](7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1,
+    -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
+    3.3333331174e-1);
+
+float softplus_f32(float x) {
+  float y = exp_f32(-abs(x));
+  bool is_large = y > 0.41421356;
+  float f = is_large ? y * 0.5 - 0.5 : y, square = f * f, p = kLog1p[0];
+  [[unroll]] for (int i = 1; i < 9; ++i) p = p * f + kLog1p[i];
+  float log1p = (p * f * square - 0.5 * square) + f;
+  return max(x, 0.0) + (is_large ? log1p + 0.69314718055994531 : log1p);
+}
+
 // softcap * tanh(x / softcap), or x when softcap is 0.
 float softcapped(float x, float softcap) {
   return softcap == 0.0 ? x : softcap * tanh_f32(x / softcap);

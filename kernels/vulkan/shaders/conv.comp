@@ -1,0 +1,57 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kConv: an invocation a channel of a row. The last row of each sequence keeps the inputs that the
+// next run begins with.
+#include "common.glsl"
+#include "push.glsl"
+#include "kv.glsl"
+
+layout(constant_id = 1) const uint IS_GATED = 0;  // [b | c | x]: the input is b * x, c is a factor
+layout(constant_id = 2) const uint HAS_BIAS = 0;
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };
+layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint layer, group, state_at;
+  uint width, in_stride, taps, weight_stride;
+} push;
+#include "state.glsl"
+
+// Of a sequence whose rows begin at first_row: input i of its state and those rows after each other.
+float input_at(uint slot, uint first_row, uint i, uint c) {
+  const uint kept = push.taps - 1;
+  float value = 0.0;
+  if (i < kept) {
+    value = state_before(slot, i * push.width + c);
+  } else {
+    uint from = push.in_at + (first_row + i - kept) * push.in_stride;
+    value = x[from + push.in_stride - push.width + c];
+    if (IS_GATED == 1) value *= x[from + c];
+  }
+  return value;
+}
+
+void main() {
+  uint c = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  if (c < push.width) {
+    uint sequence = row_sequence(row), slot = slot_before(sequence);
+    uint first_row = run[sequence_at(sequence) + 1], n_rows = run[sequence_at(sequence) + 2];
+    uint t = row - first_row;
+    float sum = HAS_BIAS == 1 ? bias[push.rows_at + c] : 0.0;
+    for (uint k = 0; k < push.taps; ++k) {
+      precise float value = input_at(slot, first_row, t + k, c);
+      sum += weight[push.weights_at + k * push.weight_stride + c] * value;
+    }
+    if (IS_GATED == 1) sum *= x[push.in_at + row * push.in_stride + push.width + c];
+    y[push.out_at + row * push.width + c] = sum;
+    if (t + 1 == n_rows) {
+      for (uint k = 0; k + 1 < push.taps; ++k) {
+        put_state(slot_after(sequence), k * push.width + c,
+                  input_at(slot, first_row, n_rows + k, c));
+      }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// What kExperts does beside its products. A pair is a row and one of the experts that it goes to.
+#include "common.glsl"
+#include "push.glsl"
+
+const uint kWeigh = 0;  // the row of each pair times the expert's weight
+const uint kSum = 1;    // what the pairs of a row have become is added to it, times the weights
+const uint kList = 2;   // the pairs of each expert, in any order; gl_WorkGroupID.x is the expert
+layout(constant_id = 1) const uint PART = 0;
+layout(constant_id = 2) const uint IS_WEIGHED = 0;  // kSum: the weights are in the input already
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 2) buffer Lists { uint lists[]; };
+layout(set = 0, binding = 3) readonly buffer Routes { float routes[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint n, n_chosen;
+  uint lists_at, list_words;  // of kList: behind the lengths, and room for the pairs of an expert
+} push;
+
+shared uint n_listed;
+
+float weight_of(uint row, uint i) {
+  return routes[push.weights_at + (2 * row + 1) * push.n_chosen + i];
+}
+
+void main() {
+  uint lane = gl_LocalInvocationIndex, at = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  if (PART == kWeigh && at < push.n) {
+    uint from = row / push.n_chosen;
+    y[push.out_at + row * push.n + at] =
+        x[push.in_at + from * push.n + at] * weight_of(from, row % push.n_chosen);
+  }
+  if (PART == kSum && at < push.n) {
+    float sum = y[push.out_at + row * push.n + at];
+    for (uint i = 0; i < push.n_chosen; ++i) {
+      float part = x[push.in_at + (row * push.n_chosen + i) * push.n + at];
+      sum += IS_WEIGHED == 1 ? part : weight_of(row, i) * part;
+    }
+    y[push.out_at + row * push.n + at] = sum;
+  }
+  if (PART == kList) {
+    uint expert = gl_WorkGroupID.x, pairs = RUN_ROWS * push.n_chosen;
+    if (lane == 0) n_listed = 0;
+    barrier();
+    for (uint pair = lane; pair < pairs; pair += WIDTH) {
+      uint i = pair / push.n_chosen * 2 * push.n_chosen + pair % push.n_chosen;
+      if (uint(routes[push.weights_at + i]) == expert) {
+        uint place = atomicAdd(n_listed, 1);
+        if (place < push.list_words) {
+          lists[push.out_at + push.lists_at + expert * push.list_words + place] = pair;
+        }
+      }
+    }
+    barrier();
+    if (lane == 0) lists[push.out_at + expert] = min(n_listed, push.list_words);
+  }
+}

@@ -1,0 +1,63 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kScan, as kernels/reference/scan.cc: what passes by, and then what comes out of the states, added
+// to it. The former is an invocation a channel of a row; the latter an invocation a channel of a
+// sequence, which takes its rows one after the other and has the states in registers. Its
+// workgroups are those of the sequences' first rows.
+#include "common.glsl"
+#include "push.glsl"
+#include "math.glsl"
+#include "kv.glsl"
+
+layout(constant_id = 1) const uint PASSES_BY = 0;
+layout(constant_id = 2) const uint N_STATES = 1;
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };  // skip; rates
+layout(set = 0, binding = 4) readonly buffer TimeSteps { float time_steps[]; };
+layout(set = 0, binding = 5) readonly buffer Mix { float mixed[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint layer, group, state_at;
+  uint width, out_stride, weight_stride;
+} push;
+#include "state.glsl"
+
+uint out_of(uint row, uint c) {
+  return push.out_at + row * push.out_stride + push.out_stride - push.width + c;
+}
+
+void scan(uint sequence, uint first_row, uint c) {
+  float states[N_STATES], rates[N_STATES];
+  uint slot = slot_before(sequence);
+  for (uint n = 0; n < N_STATES; ++n) {
+    states[n] = state_before(slot, n * push.width + c);
+    rates[n] = weight[push.weights_at + n * push.weight_stride + c];
+  }
+  uint end = first_row + run[sequence_at(sequence) + 2];
+  for (uint row = first_row; row < end; ++row) {
+    float dt = softplus_f32(time_steps[push.rows_at + row * push.width + c]);
+    float dx = dt * x[push.in_at + row * push.width + c];
+    uint into = push.extra_at + row * 2 * N_STATES;
+    float sum = y[out_of(row, c)];
+    for (uint n = 0; n < N_STATES; ++n) {
+      states[n] = exp_f32(dt * rates[n]) * states[n] + dx * mixed[into + n];
+      sum += states[n] * mixed[into + N_STATES + n];
+    }
+    y[out_of(row, c)] = sum;
+  }
+  for (uint n = 0; n < N_STATES; ++n) put_state(slot_after(sequence), n * push.width + c, states[n]);
+}
+
+void main() {
+  uint c = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
+  if (c < push.width) {
+    if (PASSES_BY == 1) {
+      y[out_of(row, c)] = weight[push.weights_at + c] * x[push.in_at + row * push.width + c];
+    } else {
+      uint sequence = row_sequence(row), first_row = run[sequence_at(sequence) + 1];
+      if (row == first_row) scan(sequence, first_row, c);
+    }
+  }
+}

@@ -1,0 +1,24 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kUnfold: an element of a row with its neighbours, zeros where there are none. One invocation an
+// element.
+#include "common.glsl"
+#include "push.glsl"
+
+layout(set = 0, binding = 1) readonly buffer In { float x[]; };
+layout(set = 0, binding = 2) buffer Out { float y[]; };
+layout(push_constant) uniform Push {
+  ARN_PUSH_HEAD
+  uint width, taps, stride;
+} push;
+
+void main() {
+  uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, out_width = push.taps * push.width;
+  if (i < out_width) {
+    // Before the first row it wraps around, beyond the last.
+    uint from = row * push.stride + i / push.width - push.taps / 2;
+    bool exists = from < RUN_ROWS * push.row_factor * push.stride;
+    y[push.out_at + row * out_width + i] =
+        exists ? x[push.in_at + from * push.width + i % push.width] : 0.0;
+  }
+}

@@ -1,0 +1,133 @@
+// How experts are bound: what no test can hold the weights of.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/vulkan/device.h"
+#include "kernels/vulkan/lower.h"
+
+namespace arn::conformance {
+namespace {
+
+using vulkan::Device;
+using vulkan::DeviceWeight;
+using vulkan::Dispatch;
+
+class Collector final : public vulkan::DispatchSink {
+ public:
+  Status BeginStep(uint32_t) override { return Status::kOk; }
+  Status BeginEdits(uint32_t) override { return Status::kOk; }
+  Status Add(const Dispatch& dispatch, Diag*) override {
+    dispatches.push_back(dispatch);
+    return Status::kOk;
+  }
+  std::vector<Dispatch> dispatches;
+};
+
+// A step of experts whose weights have no bytes.
+struct BigExperts {
+  BigExperts(uint32_t n_experts, uint32_t width, uint32_t ffn, DType dtype) {
+    for (const uint32_t value_width : {width, width, 4u, width, 2 * ffn, ffn, width}) {
+      Value value;
+      value.width = value_width;
+      value.slice = {Region::kActivations, 0, uint64_t{kRows} * value_width * sizeof(float)};
+      values.push_back(value);
+    }
+    for (uint32_t e = 0; e < n_experts; ++e) {
+      for (const auto& [rows, cols] : {std::pair{2 * ffn, width}, {width, ffn}}) {
+        Weight weight;
+        weight.dtype = dtype;
+        weight.rows = rows;
+        weight.cols = cols;
+        weights.push_back(weight);
+      }
+    }
+    step.op = Op::kExperts;
+    step.accumulate = true;
+    step.n_experts = static_cast<uint16_t>(n_experts);
+    step.n_chosen = 2;
+    step.in = 0;
+    step.out = 1;
+    step.routes = 2;
+    step.scratch = 3;
+    step.weight = 0;
+    program.steps = {&step, 1};
+    program.values = {values.data(), values.size()};
+    program.weights = {weights.data(), weights.size()};
+    program.max_rows = kRows;
+    vulkan::WeightPlacer placer;
+    for (const Weight& weight : weights) placed.push_back(placer.Place(weight));
+  }
+
+  std::vector<Dispatch> Lower(bool is_placed) {
+    Collector collector;
+    Diag diag;
+    const vulkan::Workspace workspace;
+    Span<const DeviceWeight> places;
+    if (is_placed) places = {placed.data(), placed.size()};
+    vulkan::Lowering lowering(program, places, workspace, {});
+    EXPECT_EQ(Status::kOk, lowering.Run(&collector, &diag)) << diag.text();
+    return collector.dispatches;
+  }
+
+  static constexpr uint32_t kRows = 16;
+  std::vector<Value> values;
+  std::vector<Weight> weights;
+  std::vector<DeviceWeight> placed;
+  Step step;
+  Program program;
+};
+
+struct Shape {
+  uint32_t n_experts, width, ffn;
+  DType dtype;
+  bool has_blocks, has_slices;  // whether weights lie in several, and experts in parts
+};
+
+TEST(VulkanExpertsTest, EachExpert_IsBoundOnceByEachKernelWithinItsBlock) {
+  // Words of the push constants, behind the head (shaders/linear.glsl).
+  constexpr uint32_t kRowQuads = 8, kFirstOut = 9, kOuts = 10, kFirst = 18, kExperts = 19;
+  constexpr uint32_t kStride = 20;
+  for (const Shape& s : {Shape{24, 4096, 4064, DType::kInt8, true, false},
+                         {128, 2048, 768, DType::kInt4, false, false},
+                         {3, 4096, 20000, DType::kBf16, true, true},
+                         {7, 64, 36, DType::kF32, false, false}}) {
+    SCOPED_TRACE(testing::Message() << s.n_experts << " experts");
+    BigExperts experts(s.n_experts, s.width, s.ffn, s.dtype);
+    const std::vector<Dispatch> dispatches = experts.Lower(true);
+    EXPECT_EQ(dispatches.size(), experts.Lower(false).size()) << "planned otherwise";
+    EXPECT_EQ(s.has_blocks, experts.placed.back().block != 0);
+    // Outputs of each expert's two matrices, by the kernel of few rows and that of many.
+    std::vector<uint64_t> outs(size_t{s.n_experts} * 4);
+    bool has_slices = false;
+    for (const Dispatch& d : dispatches) {
+      if (d.places[2].home != vulkan::Home::kWeights) continue;
+      const bool is_many = d.modes == BitOf(vulkan::Mode::kMany);
+      const bool is_down = d.push[7] == s.ffn;
+      const uint32_t bytes_a_row = d.push[kRowQuads] * 16;
+      for (uint32_t i = 0; i < d.push[kExperts]; ++i) {
+        const uint32_t e = d.push[kFirst] + i;
+        const DeviceWeight& at = experts.placed[2 * e + (is_down ? 1 : 0)];
+        EXPECT_EQ(at.row_bytes, bytes_a_row);
+        EXPECT_EQ(at.block, d.places[2].block);
+        const uint64_t offset = uint64_t{i} * d.push[kStride] * sizeof(uint32_t);
+        EXPECT_EQ(at.values + uint64_t{d.push[kFirstOut]} * bytes_a_row,
+                  d.places[2].offset + d.push[2] * sizeof(uint32_t) + offset);
+        EXPECT_EQ(at.heads, d.places[3].offset + d.push[3] * sizeof(uint32_t) + offset);
+        outs[e * 4 + (is_down ? 2 : 0) + (is_many ? 1 : 0)] += d.push[kOuts];
+      }
+      const uint64_t last = uint64_t{d.push[kExperts] - 1} * d.push[kStride] * sizeof(uint32_t);
+      EXPECT_GE(d.places[2].bytes, last + uint64_t{d.push[kOuts]} * bytes_a_row);
+      EXPECT_LE(d.places[2].bytes, Device::kMaxBindingBytes);
+      EXPECT_LE(d.places[3].bytes, Device::kMaxBindingBytes);
+      has_slices = has_slices || d.push[kFirstOut] != 0;
+    }
+    EXPECT_EQ(s.has_slices, has_slices);
+    for (size_t i = 0; i < outs.size(); ++i) {
+      EXPECT_EQ(i % 4 < 2 ? 2 * s.ffn : s.width, outs[i]) << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace arn::conformance

@@ -1,0 +1,123 @@
+// Sessions of models whose layers keep a state, with the slots on a device: what forks, saves,
+// restores and cancels gives the same as in host memory.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/layer_shapes.h"
+#include "tests/support/logits_support.h"
+#include "tests/support/session_support.h"
+#include "tests/support/state_support.h"
+#include "tests/support/vulkan_faults.h"
+
+namespace arn::test {
+namespace {
+
+constexpr uint32_t kVocab = 61;
+constexpr uint32_t kBackends[] = {ARN_BACKEND_CPU, ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU};
+
+class VulkanStatesTest : public testing::TestWithParam<Shape> {
+ protected:
+  VulkanStatesTest() {
+    TinyBundle bundle;
+    bundle.vocab = kVocab;
+    bundle.layer_kinds = GetParam().layers;
+    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
+    model_ = OpenBytes(*bytes_);
+  }
+  void SetUp() override {
+    const std::string problem = NoVulkan();
+    if (!problem.empty()) GTEST_SKIP() << problem;
+  }
+  SessionPtr New(uint32_t backend, uint32_t sequences = 1) {
+    arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+    options.backend = backend;
+    options.kv_type = ARN_KV_F32;
+    options.n_threads = 1;
+    options.context_tokens = 96;
+    options.kv_page_tokens = 8;
+    options.prefill_chunk = 13;
+    options.max_sequences = sequences;
+    options.trust_device = 1;
+    return NewSession(model_.get(), options);
+  }
+  void Prefill(arn_session* session, uint32_t n) {
+    const std::vector<int32_t> ids = SomeIds(n, kVocab);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()))
+        << arn_session_last_error(session);
+  }
+
+  std::unique_ptr<BundleBytes> bytes_;
+  ModelPtr model_;
+};
+
+TEST_P(VulkanStatesTest, SavedOnOneBackend_RestoredOnTheOthers_GoesOn) {
+  for (const uint32_t backend : kBackends) {
+    SCOPED_TRACE(backend);
+    const SessionPtr saved = New(backend);
+    Prefill(saved.get(), 37);
+    Decode(saved.get(), 3);
+    const std::vector<uint8_t> state = Save(saved.get());
+    const std::vector<int32_t> expected = Decode(saved.get(), 10);
+    for (const uint32_t other : kBackends) {
+      if (other == backend) continue;
+      SCOPED_TRACE(other);
+      const SessionPtr restored = New(other);
+      Prefill(restored.get(), 9);
+      ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
+      EXPECT_EQ(state, Save(restored.get()));
+      EXPECT_EQ(expected, Decode(restored.get(), 10));
+    }
+  }
+}
+
+// Forks that share a slot part with prompts of several lengths, are stepped together and go on
+// alone.
+TEST_P(VulkanStatesTest, ForkedAndBatched_EachGoesOnAsOnTheCpu) {
+  std::vector<std::vector<int32_t>> tokens[3];
+  for (uint32_t b = 0; b < 3; ++b) {
+    const SessionPtr session = New(kBackends[b], 3);
+    Prefill(session.get(), 27);
+    for (const uint32_t to : {1u, 2u}) {
+      ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, to));
+      ASSERT_EQ(ARN_OK, arn_session_select(session.get(), to));
+      Prefill(session.get(), to + 2);
+    }
+    const uint32_t all[3] = {0, 1, 2};
+    for (uint32_t i = 0; i < 4; ++i) {
+      std::vector<int32_t> ids(3);
+      ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), all, 3, ids.data()))
+          << arn_session_last_error(session.get());
+      tokens[b].push_back(ids);
+    }
+    for (const uint32_t s : all) {
+      ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
+      tokens[b].push_back(Decode(session.get(), 5));
+    }
+  }
+  EXPECT_EQ(tokens[0], tokens[1]);
+  EXPECT_EQ(tokens[0], tokens[2]);
+}
+
+// A run that is cancelled may have written to the slot of the next state, not to that of the last.
+TEST_P(VulkanStatesTest, CancelledRun_LeavesTheState) {
+  for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
+    const SessionPtr session = New(backend), truth = New(backend);
+    Prefill(session.get(), 21);
+    Prefill(truth.get(), 21);
+    const std::vector<int32_t> others = SomeIds(5, 17);
+    arn_session_cancel(session.get());
+    ASSERT_EQ(ARN_CANCELLED, arn_session_prefill(session.get(), others.data(), others.size()));
+    Prefill(session.get(), 2);
+    Prefill(truth.get(), 2);
+    EXPECT_EQ(0.0, LogitDifference(session.get(), truth.get(), kVocab));
+    EXPECT_EQ(Decode(truth.get(), 5), Decode(session.get(), 5));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(States, VulkanStatesTest, testing::ValuesIn(StateShapes()), ShapeName);
+
+}  // namespace
+}  // namespace arn::test
