@@ -21,8 +21,9 @@ enum class Shader : uint8_t {
   kAttention,
   kGatedAct,
   kKvEdit,
+  kChoose,
 };
-inline constexpr uint32_t kShaderCount = 12;
+inline constexpr uint32_t kShaderCount = 13;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.
