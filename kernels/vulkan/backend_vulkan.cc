@@ -63,8 +63,10 @@ Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   s.traits.subgroup_size = s.device.subgroup_size();
-  s.traits.choice_width =
-      s.device.properties().limits.maxComputeWorkGroupInvocations >= 256 ? 256 : 128;
+  // Subgroups of a driver in software are small, and it goes from one to the next.
+  const bool is_wide = s.traits.subgroup_size >= 32 &&
+                       s.device.properties().limits.maxComputeWorkGroupInvocations >= 256;
+  s.traits.choice_width = is_wide ? 256 : 128;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 

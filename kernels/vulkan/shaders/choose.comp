@@ -132,33 +132,41 @@ uint walk(uint key, bool by_weight, uvec2 target, uint otherwise) {
   return found;
 }
 
-// Keeps the least number of logits, the best first and lower ids first among equals, that come to
-// `wanted`; all of them when they do not.
-void keep(uvec2 wanted, bool by_weight) {
-  uint key = 0;
-  uvec2 above = uvec2(0);
-  for (uint bit = 0x80000000u; bit != 0; bit >>= 1) {
-    uvec2 sum = sum_from(key | bit, by_weight);
-    if (is_less(sum, wanted)) {
-      above = sum;
+// Top-k and top-p each keep the least number of logits, the best first and lower ids first among
+// equals, that come to what is wanted; all of them when they do not. Then one is drawn of those
+// that are left. One loop for the three, so that what they share is compiled once.
+uint draw(uint best, uint unit) {
+  uint top_k = choice[kTopK], top_p = choice[kTopP], id = best;
+  for (uint rule = 0; rule < 3; ++rule) {
+    if ((rule == 0 && top_k == 0) || (rule == 1 && top_p == 0)) continue;
+    bool by_weight = rule != 0, is_draw = rule == 2;
+    if (is_draw) least = uintBitsToFloat(choice[kMinP]);
+    uvec2 wanted = uvec2(top_k, 0), above = uvec2(0);
+    uint key = 0;
+    // Pass 0 adds up all weights; the others find, bit by bit, the last of the keys that it takes.
+    for (uint pass = by_weight ? 0 : 1; pass < (is_draw ? 1 : 33); ++pass) {
+      uint bit = pass == 0 ? 0 : 0x80000000u >> (pass - 1);
+      uvec2 sum = sum_from(key | bit, by_weight);
+      if (pass == 0) {
+        wanted = part_of(sum, is_draw ? unit : top_p);
+        if (!is_draw && wanted == uvec2(0)) wanted = uvec2(1, 0);
+      } else if (is_less(sum, wanted)) {
+        above = sum;
+      } else {
+        key |= bit;
+      }
+    }
+    if (key == 0 && !is_draw) continue;
+    uvec2 target = is_draw ? wanted : minus(minus(wanted, above), uvec2(1, 0));
+    uint last = walk(key, by_weight, target, is_draw ? best : 0xffffffffu);
+    if (is_draw) {
+      id = last;
     } else {
-      key |= bit;
+      cut = key;
+      last_of_cut = last;
     }
   }
-  if (key == 0) return;
-  last_of_cut = walk(key, by_weight, minus(minus(wanted, above), uvec2(1, 0)), 0xffffffffu);
-  cut = key;
-}
-
-uint draw(uint best, uint unit) {
-  uint top_k = choice[kTopK], top_p = choice[kTopP];
-  // Top-k, then top-p: they differ in what a logit counts.
-  for (uint i = top_k != 0 ? 0 : 1; i < (top_p != 0 ? 2 : 1); ++i) {
-    uvec2 wanted = i == 0 ? uvec2(top_k, 0) : part_of(sum_from(0, true), top_p);
-    keep(is_less(uvec2(0), wanted) ? wanted : uvec2(1, 0), i == 1);
-  }
-  least = uintBitsToFloat(choice[kMinP]);
-  return walk(0, true, part_of(sum_from(0, true), unit), best);
+  return id;
 }
 
 void main() {
