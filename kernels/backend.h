@@ -1,6 +1,7 @@
 // A backend: six functions that run a Program. All six exist in every backend; what a backend
 // cannot do is refused in plan() with kUnsupported and its reason, never later. What fails later is
-// a device: kDevice, kDeviceLost or kOutOfMemory, and then every call but unload() fails.
+// a device: kDevice, kDeviceLost or kOutOfMemory, and then every call but unload() fails. Two more
+// are for backends whose logits lie on a device (docs/decisions/0011-choosing-on-the-device.md).
 #pragma once
 
 #include <atomic>
@@ -75,6 +76,8 @@ struct RunArgs {
   // The steps of the source run instead, on the one sequence's rows, which are its whole source:
   // tokens, or features [n_rows * row_factor, width] as the kFeatures step's value has them.
   bool is_source = false;
+  // Of a backend with read_logits, one sequence and kLastOfEach: the logits stay where they are.
+  bool leaves_logits = false;
   Span<const float> features;
   // Null but when a model is measured; a backend whose steps keep no such rows refuses it.
   const ProductObserver* observer = nullptr;
@@ -89,6 +92,40 @@ inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uin
                     const float* sums = nullptr) {
   if (args.observer != nullptr) args.observer->see(args.observer->user, weight, rows, n_rows, sums);
 }
+
+// How a token is chosen from logits, in this order (runtime/sampling/sampler.h).
+struct ChoiceRule {
+  float temperature = 0.0f;  // 0: the best one, the lowest id among equals
+  uint32_t top_k = 0;        // 0: off
+  float top_p = 1.0f;        // 1: off
+  float min_p = 0.0f;        // 0: off
+};
+
+// Steps of one sequence, each of which chooses a token from the logits of the one before, the first
+// from those of the last run or decode, and runs it.
+struct DecodeArgs {
+  static constexpr uint32_t kMaxSteps = 64, kMaxEnds = 16;
+
+  Span<const KvEdit> edits;  // done first of all
+  SequenceRows sequence;     // the first step's one row; the tables hold the pages of all steps
+  uint32_t n_steps = 0;      // 1 to kMaxSteps
+  ChoiceRule rule;
+  Span<const uint32_t> draws;  // [n_steps], uniform: of a step's draw the first 32 bits behind the
+                               // point; not read at temperature 0
+  Span<const int32_t> ends;    // a step that chooses one of these is the last, and does not run it
+  // Told of each token, in their order, as soon as it is known; steps behind it may be under way
+  // already. False: it is the last one, those behind it never were. Null: all of them are wanted.
+  bool (*see)(void* user, int32_t id) = nullptr;
+  void* user = nullptr;
+  // Looked at after each token that was seen and between submissions; non-zero ends the steps with
+  // kCancelled. May be null.
+  const std::atomic<uint32_t>* cancel = nullptr;
+};
+
+struct DecodeResult {
+  uint32_t n_seen = 0;  // tokens that `see` was told of, or would have been
+  bool ended = false;   // an end was chosen after them
+};
 
 struct Backend {
   const char* name;
@@ -122,6 +159,15 @@ struct Backend {
   // Reads back what the threads may run on now, the calling one as it was in the last run. Null:
   // the backend starts no threads and places none.
   void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;
+  // Chooses and runs tokens where the logits are. kOk: the tokens that were seen have run, and the
+  // logits are those of the last one (of none: those of before). kCancelled, or any other failure:
+  // those before the last one that was seen have. Null: only what is in host memory can be chosen
+  // from.
+  Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag) = nullptr;
+  // Copies f32 [vocab] to the host: the logits of a run that left them, or of decode(); inside
+  // DecodeArgs::see those that the token was chosen from. Null: run() has them all in
+  // Program::logits.
+  Status (*read_logits)(void* state, Span<float> to, Diag* diag) = nullptr;
 };
 
 }  // namespace arn

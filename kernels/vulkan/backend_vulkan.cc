@@ -58,10 +58,15 @@ Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
   for (Buffer& block : s.blocks) ARN_TRY(create(BufferUse::kDevice, block.bytes, &block));
   ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
   ARN_TRY(create(BufferUse::kDevice, plan.slices[kKvSlice].bytes, &s.kv));
-  ARN_TRY(create(BufferUse::kToHost, bytes.logits, &s.logits));
+  ARN_TRY(create(BufferUse::kResult, bytes.logits, &s.logits));
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
+  ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   s.traits.subgroup_size = s.device.subgroup_size();
+  // Subgroups of a driver in software are small, and it goes from one to the next.
+  const bool is_wide = s.traits.subgroup_size >= 32 &&
+                       s.device.properties().limits.maxComputeWorkGroupInvocations >= 256;
+  s.traits.choice_width = is_wide ? 256 : 128;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
 
@@ -100,7 +105,7 @@ void Unload(void* state) {
     }
     s.pipelines.Close(s.device);
     for (Buffer& block : s.blocks) DestroyBuffer(s.device, &block);
-    for (Buffer* buffer : {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words}) {
+    for (Buffer* buffer : {&s.activations, &s.kv, &s.logits, &s.run, &s.grid_words, &s.choice}) {
       DestroyBuffer(s.device, buffer);
     }
   }
@@ -163,6 +168,19 @@ Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   return status;
 }
 
+// Rows of logits from the given one on.
+Status ReadRows(State* s, uint32_t row, Span<float> to, Diag* diag) {
+  if (s->is_lost) {
+    return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s->device.name());
+  }
+  const uint64_t at = uint64_t{row} * s->program->vocab * sizeof(float);
+  const Status status =
+      s->transfer.Read(s->device, s->logits, at,
+                       {reinterpret_cast<std::byte*>(to.data()), to.size() * sizeof(float)}, diag);
+  s->is_lost = status != Status::kOk;
+  return status;
+}
+
 Status Run(void* state, const RunArgs& args, Diag* diag) {
   State& s = *static_cast<State*>(state);
   if (s.is_lost) {
@@ -176,11 +194,22 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   if (args.is_source) ARN_TRY(PutFeatures(&s, args.features, diag));
-  ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, s.run_words(), diag));
+  ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
+  s.logits_row = 0;
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
-  std::memcpy(s.memory.At(s.program->logits), s.logits.mapped,
-              uint64_t{n_logit_rows} * s.program->vocab * sizeof(float));
-  return Status::kOk;
+  if (args.leaves_logits || n_logit_rows == 0) return Status::kOk;
+  return ReadRows(&s, 0,
+                  {s.memory.As<float>(s.program->logits), size_t{n_logit_rows} * s.program->vocab},
+                  diag);
+}
+
+Status ReadLogits(void* state, Span<float> to, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (to.size() != s.program->vocab || s.program->max_logit_rows == 0) {
+    return diag->Fail(Status::kBadArgument, "Vulkan: %zu logits asked for, the vocabulary has %u",
+                      to.size(), s.program->vocab);
+  }
+  return ReadRows(&s, s.logits_row, to, diag);
 }
 
 // Not even what is mapped is read once the device has failed.
@@ -221,13 +250,20 @@ const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
 
+template <Restriction restriction>
+constexpr Backend MakeBackend() {
+  Backend b = {"vulkan", Plan, Load<restriction>, Run, KvRead, KvWrite, Unload};
+  b.device_name = DeviceName;
+  // What lesser devices compile is not worth keeping.
+  if (restriction != Restriction::kSharedMemory) b.trust = Trust;
+  b.decode = Decode;
+  b.read_logits = ReadLogits;
+  return b;
+}
 constexpr Backend kBackends[] = {
-    {"vulkan", Plan, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload, false, DeviceName,
-     Trust},
-    {"vulkan", Plan, Load<Restriction::kSharedMemory>, Run, KvRead, KvWrite, Unload, false,
-     DeviceName},
-    {"vulkan", Plan, Load<Restriction::kStaged>, Run, KvRead, KvWrite, Unload, false, DeviceName,
-     Trust},
+    MakeBackend<Restriction::kNone>(),
+    MakeBackend<Restriction::kSharedMemory>(),
+    MakeBackend<Restriction::kStaged>(),
 };
 
 }  // namespace
@@ -246,6 +282,15 @@ Status WriteActivations(void* state, Span<const std::byte> from) {
   State& s = *static_cast<State*>(state);
   Diag diag;
   return s.transfer.Write(s.device, s.activations, 0, from, &diag);
+}
+
+Status WriteLogits(void* state, Span<const float> row) {
+  State& s = *static_cast<State*>(state);
+  Diag diag;
+  s.logits_row = 0;
+  const Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(row.data()),
+                                    row.size() * sizeof(float));
+  return s.transfer.Write(s.device, s.logits, 0, bytes, &diag);
 }
 
 DriverMemory DriverMemoryOf(void* state) {

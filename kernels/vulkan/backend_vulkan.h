@@ -22,6 +22,8 @@ const Backend* RestrictedBackend(Restriction restriction);
 // Copies Region::kActivations, as it lies on the device.
 Status ReadActivations(void* state, Span<std::byte> to);
 Status WriteActivations(void* state, Span<const std::byte> from);
+// Makes f32 [vocab] the logits that the next token is chosen from.
+Status WriteLogits(void* state, Span<const float> row);
 
 // How often the driver has asked for host memory, and how many pieces it holds.
 struct DriverMemory {

@@ -18,12 +18,18 @@ uint32_t TypeWith(const Device& device, uint32_t allowed, VkMemoryPropertyFlags 
   return UINT32_MAX;
 }
 
+bool IsOnDevice(BufferUse use) { return use == BufferUse::kDevice || use == BufferUse::kResult; }
+
 // The best type for a use, by wishes in their order.
 uint32_t ChooseType(const Device& device, BufferUse use, uint32_t allowed) {
-  VkMemoryPropertyFlags wishes[3] = {};
+  VkMemoryPropertyFlags wishes[4] = {};
   uint32_t n = 0;
-  if (use == BufferUse::kDevice) {
-    if (device.is_unified()) wishes[n++] = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kHost;
+  if (IsOnDevice(use)) {
+    constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kHost;
+    if (device.is_unified() && use == BufferUse::kResult) {
+      wishes[n++] = kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    }
+    if (device.is_unified()) wishes[n++] = kShared;
     wishes[n++] = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     wishes[n++] = 0;
   } else {
@@ -71,7 +77,7 @@ Status CreateBuffer(const Device& device, BufferUse use, uint64_t bytes, Buffer*
   }
   ARN_VK(api, BindBufferMemory(device.handle(), out->handle, out->memory, 0), diag);
   const bool is_mapped =
-      use != BufferUse::kDevice ||
+      !IsOnDevice(use) ||
       (device.is_unified() && (device.memory().memoryTypes[type].propertyFlags & kHost) == kHost);
   if (!is_mapped) return Status::kOk;
   void* mapped = nullptr;

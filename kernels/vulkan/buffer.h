@@ -12,6 +12,7 @@ enum class BufferUse : uint8_t {
   kDevice,    // what shaders read and write; mapped where memory is unified
   kFromHost,  // written by the host, read by shaders and as arguments of dispatches; mapped
   kToHost,    // written by shaders, read by the host; mapped
+  kResult,    // of shaders, which the host reads when it wants to; mapped where memory is unified
   kStaging,   // copied from and to; mapped
 };
 

@@ -31,7 +31,12 @@ constexpr uint8_t BitOf(Mode mode) {
 }
 inline constexpr uint8_t kAllModes = 7;
 
-enum class Home : uint8_t { kNone, kActivations, kWeights, kLogits };
+// Steps of one token that may be under way while the host has not seen which token the first of
+// them runs, and the rows of logits that are kept so that any of them can be taken back: theirs,
+// and the one that the last token seen was chosen from.
+inline constexpr uint32_t kStepsAhead = 3, kKeptRows = kStepsAhead + 1;
+
+enum class Home : uint8_t { kNone, kActivations, kWeights, kLogits, kRun, kGrids, kChoice };
 // Bytes that a binding shows.
 struct Place {
   Home home = Home::kNone;
@@ -75,6 +80,8 @@ class DispatchSink {
   // The following dispatches are of this step, or of the edits of this group.
   virtual Status BeginStep(uint32_t step) = 0;
   virtual Status BeginEdits(uint32_t group) = 0;
+  // The following dispatch chooses a token. It comes behind those of all steps, which are so many.
+  virtual Status BeginChoice(uint32_t* n_dispatches) = 0;
   virtual Status Add(const Dispatch& dispatch, Diag* diag) = 0;
 
  protected:

@@ -63,6 +63,11 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
     ARN_TRY(sink->BeginStep(i));
     ARN_TRY(LowerStep(program_.steps[i]));
   }
+  if (HasChoice(program_)) {
+    uint32_t n_dispatches = 0;
+    ARN_TRY(sink->BeginChoice(&n_dispatches));
+    ARN_TRY(LowerChoice(n_dispatches));
+  }
   for (uint32_t g = 0; g < program_.kv_groups.size(); ++g) {
     ARN_TRY(sink->BeginEdits(g));
     ARN_TRY(LowerEdits(g));

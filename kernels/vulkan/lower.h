@@ -20,10 +20,14 @@ struct Workspace {
 
 // What of the device decides how the program is lowered, but not into how many dispatches.
 struct Traits {
-  uint32_t n_windows = 1;      // on the KV region
-  uint32_t window_shift = 31;  // words of a window, as a power of two
-  uint32_t subgroup_size = 0;  // 0: there are none
+  uint32_t n_windows = 1;       // on the KV region
+  uint32_t window_shift = 31;   // words of a window, as a power of two
+  uint32_t subgroup_size = 0;   // 0: there are none
+  uint32_t choice_width = 128;  // invocations that choose a token together
 };
+
+// Whether there are logits that a token can be chosen from.
+bool HasChoice(const Program& program);
 
 class Lowering {
  public:
@@ -60,6 +64,8 @@ class Lowering {
   Status LowerAddPositions(const Step& step);
   Status CheckSourcePages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
+  // n_dispatches: those of the steps.
+  Status LowerChoice(uint32_t n_dispatches);
 
   // What the products of one step have in common.
   struct Product;

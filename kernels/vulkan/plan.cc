@@ -1,6 +1,7 @@
 #include "kernels/vulkan/plan.h"
 
 #include "kernels/check.h"
+#include "kernels/vulkan/choice_words.h"
 #include "kernels/vulkan/expert_space.h"
 #include "kernels/vulkan/product.h"
 #include "platform/base/arith.h"
@@ -18,6 +19,11 @@ class Counter final : public DispatchSink {
   }
   Status BeginEdits(uint32_t) override {
     ++counts_.n_segments;
+    return Status::kOk;
+  }
+  Status BeginChoice(uint32_t* n_dispatches) override {
+    ++counts_.n_segments;
+    *n_dispatches = counts_.n_dispatches;
     return Status::kOk;
   }
   Status Add(const Dispatch&, Diag*) override {
@@ -91,7 +97,9 @@ Status CountProgram(const Program& program, Counts* counts, Diag* diag) {
 
 void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
                      BufferBytes* out) {
-  out->logits = uint64_t{program.max_logit_rows} * program.vocab * sizeof(float);
+  const uint32_t n_kept = HasChoice(program) ? kKeptRows : 0;
+  out->logits = uint64_t{program.max_logit_rows + n_kept} * program.vocab * sizeof(float);
+  out->choice = sizeof(ChoiceWords);
   out->run = words.n_words * sizeof(uint32_t);
   out->grids = counts.n_dispatches * sizeof(VkDispatchIndirectCommand);
   out->weights = counts.weight_bytes;
@@ -99,7 +107,7 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
 
 uint64_t BufferBytes::Total() const {
   uint64_t total = weights + Transfer::kStagingBytes;  // whole bindings each
-  for (const uint64_t bytes : {activations, kv, logits, run, grids}) {
+  for (const uint64_t bytes : {activations, kv, logits, run, grids, choice}) {
     total += Max<uint64_t>(AlignUp(bytes, Device::kBindingAlign), Device::kBindingAlign);
   }
   return total;

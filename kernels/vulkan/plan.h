@@ -23,7 +23,7 @@ enum : uint32_t {
 
 // Bytes of every buffer, which is what the device is asked for.
 struct BufferBytes {
-  uint64_t weights = 0, activations = 0, kv = 0, logits = 0, run = 0, grids = 0;
+  uint64_t weights = 0, activations = 0, kv = 0, logits = 0, run = 0, grids = 0, choice = 0;
   uint64_t Total() const;
 };
 // All but the regions'.

@@ -7,6 +7,10 @@
 namespace arn::vulkan {
 namespace {
 
+// What shaders read and write: grids too, which the choice of a token may take away.
+constexpr VkPipelineStageFlags kShaderStages =
+    VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+
 VkMemoryBarrier BetweenShaders() {
   VkMemoryBarrier barrier = {};
   barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
@@ -30,6 +34,13 @@ class Recorder final : public DispatchSink {
   Status BeginEdits(uint32_t) override {
     ARN_TRY(NextSegment());
     s_.segments[segment_].is_edit = true;
+    return Status::kOk;
+  }
+
+  Status BeginChoice(uint32_t* n_dispatches) override {
+    ARN_TRY(NextSegment());
+    s_.segments[segment_].is_choice = true;
+    *n_dispatches = n_;
     return Status::kOk;
   }
 
@@ -66,7 +77,7 @@ class Recorder final : public DispatchSink {
     for (const VkCommandBuffer commands : s_.segments[segment_].commands) {
       // The host may read what was written as soon as a fence says so.
       VkMemoryBarrier barrier = BetweenShaders();
-      barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+      barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
       api_.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                               VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
       ARN_VK(api_, EndCommandBuffer(commands), diag_);
@@ -87,12 +98,20 @@ class Recorder final : public DispatchSink {
     info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     info.commandBufferCount = kModeCount;
     ARN_VK(api_, AllocateCommandBuffers(s_.device.handle(), &info, segment.commands), diag_);
-    for (const VkCommandBuffer commands : segment.commands) {
+    for (uint32_t mode = 0; mode < kModeCount; ++mode) {
+      const VkCommandBuffer commands = segment.commands[mode];
       VkCommandBufferBeginInfo begin = {};
       begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+      // Steps of one token are submitted ahead: the same one several times.
+      if (mode == static_cast<uint32_t>(Mode::kOne)) {
+        begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+      }
       ARN_VK(api_, BeginCommandBuffer(commands, &begin), diag_);
       // Also orders this segment's first dispatch after the segments before it.
-      Barrier(commands);
+      VkMemoryBarrier barrier = BetweenShaders();
+      barrier.dstAccessMask |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+      api_.CmdPipelineBarrier(commands, kShaderStages, kShaderStages, 0, 1, &barrier, 0, nullptr, 0,
+                              nullptr);
     }
     return Status::kOk;
   }
@@ -145,6 +164,9 @@ class Recorder final : public DispatchSink {
       case Home::kActivations: buffer = &s_.activations; break;
       case Home::kWeights: buffer = &s_.blocks[place.block]; break;
       case Home::kLogits: buffer = &s_.logits; break;
+      case Home::kRun: buffer = &s_.run; break;
+      case Home::kGrids: buffer = &s_.grid_words; break;
+      case Home::kChoice: buffer = &s_.choice; break;
     }
     const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
     return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};

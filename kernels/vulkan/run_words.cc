@@ -72,7 +72,7 @@ void RunWords::WriteHeading(const Program& program, uint32_t* words) const {
 }
 
 Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows,
-                       uint32_t* words, Diag* diag) const {
+                       uint32_t n_ahead, uint32_t* words, Diag* diag) const {
   if (args.sequences.size() > max_sequences) {
     return diag->Fail(Status::kUnsupported, "Vulkan: a run of %zu sequences, there is room for %u",
                       args.sequences.size(), max_sequences);
@@ -107,7 +107,8 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
       }
       uint32_t n = Min(table.n_pages, TablePagesOf(program, group));
       if (!group.is_source) {
-        const uint32_t last = (sequence.first_position + sequence.n_rows - 1) / group.page_tokens;
+        const uint32_t last =
+            (sequence.first_position + sequence.n_rows + n_ahead - 1) / group.page_tokens;
         n = Min(n, last + 1 - table.first_page);
       }
       at[0] = next_table;

@@ -39,9 +39,9 @@ struct RunWords {
   // What stays the same for all runs.
   void WriteHeading(const Program& program, uint32_t* words) const;
   // `args` have passed CheckRun. kUnsupported when there are more sequences than logits can be
-  // asked for.
-  Status Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows, uint32_t* words,
-               Diag* diag) const;
+  // asked for. n_ahead: positions behind the run's last ones whose pages are written too.
+  Status Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows, uint32_t n_ahead,
+               uint32_t* words, Diag* diag) const;
 };
 
 }  // namespace arn::vulkan

@@ -21,6 +21,7 @@ enum class Shader : uint8_t {
   kAttention,
   kGatedAct,
   kKvEdit,
+  kChoose,
   kRoute,
   kExperts,
   kConv,
@@ -28,7 +29,7 @@ enum class Shader : uint8_t {
   kUnfold,
   kAddPositions,
 };
-inline constexpr uint32_t kShaderCount = 18;
+inline constexpr uint32_t kShaderCount = 19;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.

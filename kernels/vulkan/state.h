@@ -5,6 +5,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/vulkan/buffer.h"
+#include "kernels/vulkan/choice_words.h"
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
@@ -40,11 +41,12 @@ struct Segment {
   uint32_t first_dispatch = 0, n_dispatches = 0;
   uint64_t work[kModeCount] = {};  // multiplications for each row
   bool is_source = false;
-  bool is_edit = false;  // not a part of the program, but the edits of a group
+  bool is_edit = false;    // not a part of the program, but the edits of a group
+  bool is_choice = false;  // nor is this one, which chooses a token
   VkCommandBuffer commands[kModeCount] = {};
 };
 
-constexpr uint32_t kFlights = 2;  // submissions that may be under way
+constexpr uint32_t kFlights = kStepsAhead + 1;  // submissions that may be under way
 
 struct State {
   const Program* program = nullptr;
@@ -60,14 +62,18 @@ struct State {
   Span<GridOf> grids;
   Span<Segment> segments;
   Span<Buffer> blocks;  // of weights
-  Buffer activations, kv, logits, run, grid_words;
+  Buffer activations, kv, logits, run, grid_words, choice;
   Traits traits;
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
+  // Where the logits of the last token are, among the rows of the buffer: the first one, or one of
+  // those that were kept.
+  uint32_t logits_row = 0;
   bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
 
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }
+  ChoiceWords* choice_words() const { return reinterpret_cast<ChoiceWords*>(choice.mapped); }
 };
 
 // A new segment begins with each layer, and where the source's steps end.
@@ -85,5 +91,7 @@ Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag);
 Status ExecuteEdits(State* state, uint32_t group, uint32_t n_edits, Diag* diag);
 // Executes the steps; args have passed CheckRun and the run's words are written.
 Status Execute(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag);
+// As Backend::decode.
+Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag);
 
 }  // namespace arn::vulkan

@@ -25,11 +25,11 @@ class Transfer {
   // where they belong.
   std::byte* staging() const { return staging_.mapped; }
   Status Flush(const Device& device, const Buffer& to, uint64_t offset, uint64_t bytes, Diag* diag);
-
- private:
+  // On the device. Both may be one buffer, where what is read is not written.
   Status Copy(const Device& device, const Buffer& from, uint64_t from_offset, const Buffer& to,
               uint64_t to_offset, uint64_t bytes, Diag* diag);
 
+ private:
   Buffer staging_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkFence fence_ = VK_NULL_HANDLE;

@@ -181,7 +181,8 @@ arn_status arn_session_logits(const arn_session* session, const float** out_logi
   if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
   *out_logits = nullptr;
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(ToSession(session)->Logits(out_logits));
+  // They may still have to be brought from a device, which changes nothing that a caller sees.
+  return ToC(const_cast<Session*>(ToSession(session))->Logits(out_logits));
 }
 
 arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling) {

@@ -113,7 +113,7 @@ void KvCache::DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t 
   table.n_pages -= last - first;
 }
 
-void KvCache::ReleaseUnseen(uint32_t sequence, uint32_t g) {
+void KvCache::ReleaseUnseenOf(uint32_t sequence, uint32_t g) {
   const CacheGroup& group = groups_[g];
   PageTable& table = Table(sequence, g);
   const uint32_t first_page =
@@ -122,6 +122,10 @@ void KvCache::ReleaseUnseen(uint32_t sequence, uint32_t g) {
   const uint32_t unseen = Min(first_page - table.first_page, table.n_pages);
   DropPages(sequence, g, 0, unseen);
   table.first_page = first_page;
+}
+
+void KvCache::ReleaseUnseen(uint32_t sequence) {
+  for (uint32_t g = 0; g < n_groups_; ++g) ReleaseUnseenOf(sequence, g);
 }
 
 uint32_t KvCache::References(uint32_t g, uint32_t page) const {
@@ -173,6 +177,23 @@ void KvCache::SealOld(uint32_t g) {
   }
 }
 
+uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
+  const uint32_t length = lengths_[sequence];
+  uint32_t tokens = UINT32_MAX;
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const CacheGroup& group = groups_[g];
+    if (group.is_state) return 1;
+    if (group.n_sealed_pages == 0) continue;
+    // The reservation at this length seals what is old now; the next page is old once all its
+    // tokens are.
+    const uint64_t pages =
+        length < group.residual ? 0 : (length - group.residual) / group.page_tokens;
+    const uint64_t next = group.residual + (pages + 1) * group.page_tokens;
+    tokens = static_cast<uint32_t>(Min<uint64_t>(tokens, next - length));
+  }
+  return tokens;
+}
+
 // Whether the first of the new tokens goes into a page that may not be written to: another table
 // names it too, or it is sealed. *index is its place in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
@@ -191,7 +212,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
     if (growth.n_tokens > context_tokens_ - lengths_[growth.sequence]) return Status::kContextFull;
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    for (const Growth& growth : growths) ReleaseUnseen(growth.sequence, g);
+    for (const Growth& growth : growths) ReleaseUnseenOf(growth.sequence, g);
     SealOld(g);
   }
   const uint32_t edits_before = n_edits_;

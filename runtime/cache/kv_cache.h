@@ -71,6 +71,14 @@ class KvCache {
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
 
+  // How many tokens can be reserved at once, and any of them taken back by Cut(), with the result
+  // of reserving one at a time: those before the next page is sealed; one when there are states,
+  // which cannot be turned back.
+  uint32_t TokensBeforeSeal(uint32_t sequence) const;
+
+  // What Reserve() does first: pages that the next tokens do not see go back to the pool.
+  void ReleaseUnseen(uint32_t sequence);
+
   // Forgets a sequence and takes the pages of a new source of so many rows for it. Always fits: a
   // sequence has one.
   void TakeSource(uint32_t sequence, uint32_t rows);
@@ -154,7 +162,7 @@ class KvCache {
   uint32_t TakeLike(uint32_t g, uint32_t page) {
     return PoolOf(g, page).Take() | (page & kSealedPage);
   }
-  void ReleaseUnseen(uint32_t sequence, uint32_t g);
+  void ReleaseUnseenOf(uint32_t sequence, uint32_t g);
   // Pages of the sequence's table that are old enough to be sealed.
   uint32_t OldPages(uint32_t sequence, uint32_t g) const;
   void SealOld(uint32_t g);

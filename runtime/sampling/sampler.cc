@@ -60,6 +60,16 @@ void Sampler::Configure(const SamplingOptions& options) {
   random_.Seed(options.seed);
 }
 
+void Sampler::PeekDraws(Span<uint32_t> out) const {
+  Random random = random_;
+  for (uint32_t& draw : out) draw = static_cast<uint32_t>(random.NextUnit() * 0x1p32);
+}
+
+void Sampler::SkipDraws(uint32_t n) {
+  // Greedy choices draw nothing.
+  for (uint32_t i = 0; i < n && options_.temperature != 0.0f; ++i) random_.NextUnit();
+}
+
 // Leaves the k best in candidates_, in no particular order. A heap of the k best so far has the
 // worst of them on top, and its logit is the threshold below which a block's elements need no look.
 void Sampler::KeepTopK(const float* logits, uint32_t* n) {

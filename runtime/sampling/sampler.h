@@ -7,6 +7,7 @@
 #include "kernels/logits_ops.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
+#include "platform/base/span.h"
 #include "runtime/sampling/random.h"
 
 namespace arn {
@@ -37,6 +38,11 @@ class Sampler {
   void set_random_state(uint64_t state) { random_.set_state(state); }
   const SamplingOptions& options() const { return options_; }
   uint64_t random_state() const { return random_.state(); }
+
+  // Of the next numbers that Sample() would draw the first 32 bits behind the point.
+  void PeekDraws(Span<uint32_t> out) const;
+  // As if so many tokens had been sampled.
+  void SkipDraws(uint32_t n);
 
   // logits: f32 [vocab], unchanged. The same logits, options and draws give the same token on every
   // machine.

@@ -71,6 +71,7 @@ Status Session::BeamSteps(uint32_t num_beams, BeamResult* out) {
       logits[i] = LogitsOf(i);
     }
     ARN_TRY(StepBatch({sequences, n}, beams_.ids()));
+    ARN_TRY(FetchLogits());
     out->kv_peak_bytes = Max(out->kv_peak_bytes, kv_used_bytes());
   }
 }
@@ -99,6 +100,7 @@ Status Session::SearchBeams(const BeamRequest& request, BeamResult* out) {
                         cache_.length(s), options.num_beams, options.num_beams - 1);
     }
   }
+  ARN_TRY(FetchLogits());
   out->kv_peak_bytes = kv_used_bytes();
   beams_.Start(options);
   const Status status = BeamSteps(options.num_beams, out);

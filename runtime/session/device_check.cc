@@ -84,6 +84,7 @@ Status Session::RunTestTokens(const See& see) {
       ids[i] = static_cast<int32_t>((length() + i) * 2654435761u % plan_.program.vocab);
     }
     if (n > 0) ARN_TRY(Prefill({ids, n}));
+    ARN_TRY(FetchLogits());
     ARN_TRY(see(r, LogitsOf(selected_)));
   }
   return Status::kOk;

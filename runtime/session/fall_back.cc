@@ -67,10 +67,12 @@ void Session::UseSpare(Status status) {
 }
 
 Status Session::FallBack(Status failure) {
+  const bool lost_logits = logits_at_ == LogitsAt::kDevice && At(0).has_logits;
   UseSpare(failure);
+  logits_at_ = LogitsAt::kHost;
   if (model_.spec.source.exists()) return LoseSources();
   if (plan_.options.no_cache) return Status::kOk;
-  const Status status = ComputeAnew();
+  const Status status = ComputeAnew(lost_logits);
   if (status == Status::kOk) return status;
   ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
   cache_.ClearEdits();
@@ -89,7 +91,7 @@ Status Session::LoseSources() {
 // What a sequence has in common with an earlier one is computed once, and forked where they part:
 // so they share their pages as they did before, and all fit as they did. Of several that have as
 // much in common it is the first: that one was not forked behind the place where they part.
-Status Session::ComputeAnew() {
+Status Session::ComputeAnew(bool wants_logits) {
   const auto n = static_cast<uint32_t>(sequences_.size());
   for (uint32_t s = 0; s < n; ++s) {
     Sequence& sequence = At(s);
@@ -113,7 +115,8 @@ Status Session::ComputeAnew() {
       };
       for (uint32_t other = s + 1; other < n; ++other) end = Min(end, parts_at(other));
       const uint32_t before = cache_.length(s);
-      ARN_TRY(ComputeUpTo(s, end));
+      const bool is_last = wants_logits && end == At(s).length;
+      ARN_TRY(ComputeUpTo(s, end, is_last ? LogitRows::kLastOfEach : LogitRows::kNone));
       for (uint32_t other = s + 1; other < n; ++other) {
         const Sequence& o = At(other);
         if (o.shared_with == s && o.shared == end && o.shared > before) {
@@ -126,7 +129,7 @@ Status Session::ComputeAnew() {
 }
 
 // Cannot be cancelled: what follows can.
-Status Session::ComputeUpTo(uint32_t sequence, uint32_t end) {
+Status Session::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last) {
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
   auto* rows = memory_.As<SequenceRows>(plan_.rows);
   while (cache_.length(sequence) < end) {
@@ -140,7 +143,7 @@ Status Session::ComputeUpTo(uint32_t sequence, uint32_t end) {
     args.edits = cache_.edits();
     args.tokens = {tokens, growth.n_tokens};
     args.sequences = {rows, 1};
-    args.logit_rows = LogitRows::kNone;
+    args.logit_rows = first + growth.n_tokens == end ? of_last : LogitRows::kNone;
     status = in_use_->backend->run(in_use_->state, args, &diag_);
     cache_.ClearEdits();
     ARN_TRY(status);

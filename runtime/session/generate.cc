@@ -16,6 +16,41 @@ bool Session::IsEnd(int32_t id, const GenerateOptions& options) const {
   return false;
 }
 
+bool Session::CollectEnds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const {
+  *n = 0;
+  if (options.ignore_eos) return true;
+  if (model_.eos_ids.size() + options.extra_eos_ids.size() > out.size()) return false;
+  for (uint32_t eos : model_.eos_ids) out[(*n)++] = static_cast<int32_t>(eos);
+  for (int32_t eos : options.extra_eos_ids) out[(*n)++] = eos;
+  return true;
+}
+
+struct Session::Generation {
+  const GenerateOptions& options;
+  GenerateResult* out;
+  const Tokenizer* tokenizer;
+  StopFilter filter;
+  Tokenizer::DecodeState decode;
+};
+
+bool Session::Show(int32_t id, Generation* generation) {
+  const GenerateOptions& options = generation->options;
+  GenerateResult* out = generation->out;
+  StringView text;
+  if (generation->tokenizer != nullptr) {
+    StopFilter& filter = generation->filter;
+    const size_t bytes =
+        generation->tokenizer->DecodeToken(&generation->decode, id, true, filter.Space());
+    if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
+  }
+  if (options.callback != nullptr &&
+      options.callback(options.user, id, text.data, text.size) != 0 &&
+      out->finish == Finish::kNone) {
+    out->finish = Finish::kCallback;
+  }
+  return out->finish == Finish::kNone;
+}
+
 Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
   *out = GenerateResult();
   if (!At(selected_).has_logits) {
@@ -32,9 +67,15 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
     }
   }
   Timer timer(&stats_.decode_ns);
-  Tokenizer::DecodeState decode;
-  StopFilter filter(options.stops,
-                    {memory_.As<char>(plan_.text), static_cast<size_t>(plan_.text.bytes)});
+  Generation generation{options,
+                        out,
+                        tokenizer,
+                        StopFilter(options.stops, {memory_.As<char>(plan_.text),
+                                                   static_cast<size_t>(plan_.text.bytes)}),
+                        {}};
+  int32_t ends[DecodeArgs::kMaxEnds];
+  size_t n_ends = 0;
+  const bool ends_fit = CollectEnds(options, {ends, DecodeArgs::kMaxEnds}, &n_ends);
   while (out->finish == Finish::kNone) {
     if (options.max_tokens != 0 && out->n_tokens == options.max_tokens) {
       out->finish = Finish::kLength;
@@ -45,22 +86,25 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
       break;
     }
     ARN_TRY(MakeRoomForOne(selected_));
+    StepsOnDevice steps;
+    if (ends_fit) {
+      steps.wanted = options.max_tokens == 0 ? UINT32_MAX : options.max_tokens - out->n_tokens;
+      steps.ends = {ends, n_ends};
+      steps.generation = &generation;
+      const Status status = DecodeOnDevice(&steps);
+      out->n_tokens += steps.n_run;
+      if (status == Status::kCancelled) out->finish = Finish::kCancelled;
+      ARN_TRY(status);
+      if (steps.ended) out->finish = Finish::kEos;
+      if (steps.is_taken) continue;
+    }
     int32_t id = 0;
     ARN_TRY(Sample(&id));
     if (IsEnd(id, options)) {
       out->finish = Finish::kEos;
       break;
     }
-    StringView text;
-    if (tokenizer != nullptr) {
-      const size_t bytes = tokenizer->DecodeToken(&decode, id, true, filter.Space());
-      if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
-    }
-    if (options.callback != nullptr &&
-        options.callback(options.user, id, text.data, text.size) != 0 &&
-        out->finish == Finish::kNone) {
-      out->finish = Finish::kCallback;
-    }
+    Show(id, &generation);
     // The last token runs too: what is counted is in the sequence, and a caller can go on from it.
     const Status status = RunOne(selected_, id);
     if (status == Status::kCancelled) out->finish = Finish::kCancelled;
@@ -69,7 +113,8 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
   }
   if (tokenizer != nullptr && options.callback != nullptr && out->finish != Finish::kStop) {
     StringView rest;
-    const size_t bytes = tokenizer->DecodeFinish(&decode, filter.Space());
+    StopFilter& filter = generation.filter;
+    const size_t bytes = tokenizer->DecodeFinish(&generation.decode, filter.Space());
     if (filter.Add(bytes, true, &rest)) out->finish = Finish::kStop;
     if (rest.size > 0) options.callback(options.user, -1, rest.data, rest.size);
   }

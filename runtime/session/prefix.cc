@@ -95,6 +95,7 @@ Status Session::TakePrefix(const StateView& view) {
   std::memcpy(History(selected_), prefix.ids.data(), n_tokens * sizeof(int32_t));
   std::memcpy(LogitsOf(selected_), view.logits(), uint64_t{plan_.program.vocab} * sizeof(float));
   At(selected_).has_logits = true;
+  logits_at_ = LogitsAt::kHost;
   return Status::kOk;
 }
 

@@ -67,6 +67,7 @@ void Session::RestoreSequences(const StateView& view) {
   const std::byte* entries = view.entries();
   const std::byte* tokens = view.tokens();
   const std::byte* logits = view.logits();
+  logits_at_ = LogitsAt::kHost;
   const uint64_t logits_bytes = uint64_t{plan_.program.vocab} * sizeof(float);
   for (uint32_t s = 0; s < sequences_.size(); ++s) {
     Sequence& sequence = At(s);

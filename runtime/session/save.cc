@@ -134,6 +134,7 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
 Status Session::Save(const StateSink& sink) {
   ARN_TRY(CheckHasState("saved"));
   ARN_TRY(RunEdits());
+  if (At(selected_).has_logits) ARN_TRY(FetchLogits());
   const Status status = TrySave(sink);
   if (!CanFallBack(status)) return status;
   ARN_TRY(FallBack(status));

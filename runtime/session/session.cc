@@ -145,12 +145,16 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
+  // Of several sequences each keeps its own in host memory.
+  args.leaves_logits = in_use_->backend->read_logits != nullptr && sequences_.size() == 1 &&
+                       !plan_.options.no_cache && logit_rows == LogitRows::kLastOfEach;
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
   if (watch_.is_open()) watch_.Sample(MonotonicNs());
   if (status == Status::kOk) {
     profile_.EndRun(plan_.program, args);
     CountWork(args);
+    logits_at_ = args.leaves_logits ? LogitsAt::kDevice : LogitsAt::kHost;
   }
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
@@ -310,11 +314,22 @@ Status Session::PrefillLogits(Span<const int32_t> ids, const float** out_logits)
   return Status::kOk;
 }
 
-Status Session::Logits(const float** out_logits) const {
+Status Session::FetchLogits() {
+  if (logits_at_ != LogitsAt::kDevice) return Status::kOk;
+  const Status status =
+      in_use_->backend->read_logits(in_use_->state, {LogitsOf(0), plan_.program.vocab}, &diag_);
+  if (status == Status::kOk) logits_at_ = LogitsAt::kBoth;
+  // While steps are under way it is they who fall back.
+  if (is_decoding_ || !CanFallBack(status)) return status;
+  return FallBack(status);
+}
+
+Status Session::Logits(const float** out_logits) {
   *out_logits = nullptr;
   if (!sequences_[selected_].has_logits) {
     return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
   }
+  ARN_TRY(FetchLogits());
   *out_logits = LogitsOf(selected_);
   return Status::kOk;
 }
@@ -345,9 +360,13 @@ Status Session::Decode(int32_t* out_id) {
     return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
   }
   ARN_TRY(MakeRoomForOne(selected_));
-  int32_t id = 0;
-  ARN_TRY(Sample(&id));
-  ARN_TRY(RunOne(selected_, id));
+  StepsOnDevice steps;
+  ARN_TRY(DecodeOnDevice(&steps));
+  int32_t id = steps.last_id;
+  if (!steps.is_taken) {
+    ARN_TRY(Sample(&id));
+    ARN_TRY(RunOne(selected_, id));
+  }
   *out_id = id;
   return Status::kOk;
 }

@@ -116,7 +116,7 @@ class Session {
   Status EncodeFeatures(Span<const float> features, uint32_t n_frames, uint32_t width);
   Status Prefill(Span<const int32_t> ids);
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
-  Status Logits(const float** out_logits) const;
+  Status Logits(const float** out_logits);
   Status SetSampling(const SamplingOptions& options);
   Status Sample(int32_t* out_id);
   Status Decode(int32_t* out_id);
@@ -197,6 +197,19 @@ class Session {
   void InitSequences();
 
   using Part = SessionPart;
+  struct Generation;  // a Generate() that goes on
+  // Steps of the selected sequence that the device chooses and runs.
+  struct StepsOnDevice {
+    uint32_t wanted = 1;  // at most
+    Span<const int32_t> ends;
+    Generation* generation = nullptr;  // which is shown each token; may be null
+    bool is_taken = false;  // false: nothing has happened, the next token is the host's to choose
+    uint32_t n_run = 0;
+    bool ended = false;  // by one of `ends`
+    int32_t last_id = 0;
+  };
+  // Where a lone sequence's logits are.
+  enum class LogitsAt : uint8_t { kHost, kDevice, kBoth };
 
   Status CheckIds(Span<const int32_t> ids);
   // The sequences exist, and none is named twice.
@@ -233,14 +246,24 @@ class Session {
   Status FallBack(Status failure);
   // kDeviceLost, and all sequences are empty: their sources cannot be computed anew.
   Status LoseSources();
-  Status ComputeAnew();
-  Status ComputeUpTo(uint32_t sequence, uint32_t end);
+  // wants_logits: of each sequence's last token too.
+  Status ComputeAnew(bool wants_logits);
+  Status ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last);
   Status RunOne(uint32_t sequence, int32_t id);
   Status RunEdits();
   Status TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file, uint64_t* bytes);
   void Remember(const Part& part);
   Status Failed(Status status, uint32_t sequence);
   Status Full(uint32_t sequence);
+  // As many of the steps as go at once.
+  Status DecodeOnDevice(StepsOnDevice* steps);
+  bool CanChooseOnDevice() const;
+  // The token that the device ran last is in the sequence.
+  void CommitStep(StepsOnDevice* steps);
+  // Shows a token that was chosen to the caller; whether more are wanted.
+  bool Show(int32_t id, Generation* generation);
+  // The ids that end a generation; false when there are more than `out` has room for.
+  bool CollectEnds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
   Status CollectEnds(const BeamRequest& request, BeamOptions* options);
   Status BeamSteps(uint32_t num_beams, BeamResult* out);
   Status Reorder(Span<const uint32_t> parents);
@@ -274,7 +297,10 @@ class Session {
   int32_t* History(uint32_t sequence) const {
     return memory_.As<int32_t>(plan_.history) + uint64_t{sequence} * plan_.options.context_tokens;
   }
+  // In host memory: where they are, or are to be.
   float* LogitsOf(uint32_t sequence) const;
+  // Brings a lone sequence's logits there, when they were left on the device.
+  Status FetchLogits();
 
   const Model& model_;
   SessionPlan plan_;
@@ -287,6 +313,8 @@ class Session {
   Span<Sequence> sequences_;
   BeamSearch beams_;
   uint32_t selected_ = 0;
+  LogitsAt logits_at_ = LogitsAt::kHost;
+  bool is_decoding_ = false;  // steps are under way on the device
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
   // The last run whose weights were counted.

@@ -66,7 +66,7 @@ int64_t LiveAfter(void* state, int64_t expected) {
 }
 
 // The driver may ask for memory while it takes a submission, but it has to give it back.
-TEST_F(VulkanTest, Run_PrefillDecodeAndEdits_TheDriverKeepsNothing) {
+TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
   std::mt19937 rng(61);
   OneLayer layer(&rng);
   Session session(VulkanBackend(), &layer.builder, 1);
@@ -85,6 +85,17 @@ TEST_F(VulkanTest, Run_PrefillDecodeAndEdits_TheDriverKeepsNothing) {
     RunArgs args = batch.Args();
     args.edits = {&edit, 1};
     ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
+    EXPECT_EQ(LiveAfter(session.state(), before.n_live), before.n_live);
+  }
+  for (uint32_t i = 0; i < 5; ++i) {
+    batch.Advance({1});
+    DecodeArgs args;
+    args.sequence = batch.sequences[0];
+    args.n_steps = 1;
+    DecodeResult result;
+    Diag diag;
+    ASSERT_EQ(VulkanBackend()->decode(session.state(), args, &result, &diag), Status::kOk)
+        << diag.text();
     EXPECT_EQ(LiveAfter(session.state(), before.n_live), before.n_live);
   }
 }

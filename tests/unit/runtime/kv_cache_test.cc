@@ -498,5 +498,44 @@ TEST(KvCache_Window, TablePages_CoverWindowAndRunOnly) {
   EXPECT_EQ(1u, TablePages(group, 1000, 1));
 }
 
+// As many as go at once seal nothing in between, and the token behind them does.
+TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
+  Model model({{{8, 0, 0, 16}, {4, 20, 0, 10}, {8, 0, 0}}, 64, 4, 1, 0});
+  KvCache& cache = model.cache;
+  const Growth one{0, 1};
+  const Span<const Growth> growth(&one, 1);
+  uint32_t n_ends = 0;
+  while (cache.length(0) < 64) {
+    const uint32_t n = cache.TokensBeforeSeal(0);
+    ASSERT_GT(n, 0u);
+    for (uint32_t i = 0; i < n && cache.length(0) < 64; ++i) {
+      ASSERT_EQ(Status::kOk, cache.Reserve(growth));
+      // What the first of them seals is old at this length already.
+      const bool may_seal = i == 0 && n_ends > 0;
+      EXPECT_EQ(may_seal, !cache.edits().empty()) << cache.length(0) << ", " << i;
+      cache.ClearEdits();
+      cache.Commit(growth);
+    }
+    ++n_ends;
+  }
+  // Pages end at 24, 32, ... behind a residual of 16, and at 14, 18, ... behind one of 10.
+  EXPECT_EQ(19u, n_ends);
+}
+
+TEST(KvCache_TokensBeforeSeal, OfAState_IsOne) {
+  CacheGroup group = StateGroupOf(1);
+  Layout layout;
+  KvCachePlan plan;
+  ASSERT_EQ(Status::kOk, PlanKvCache({&group, 1}, 1, &layout, &plan));
+  std::vector<std::byte> bytes(layout.RegionBytes(Region::kConstants) + 64);
+  const auto base = reinterpret_cast<uintptr_t>(bytes.data());
+  Memory memory;
+  memory.region[static_cast<uint32_t>(Region::kConstants)] = {bytes.data() + (64 - base % 64) % 64,
+                                                              bytes.size() - 64};
+  KvCache cache;
+  cache.Init(plan, memory, 16);
+  EXPECT_EQ(1u, cache.TokensBeforeSeal(0));
+}
+
 }  // namespace
 }  // namespace arn

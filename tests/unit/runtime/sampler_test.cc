@@ -151,6 +151,30 @@ TEST_P(SamplerTest, NotANumber_NeverWinsAndNeverHangs) {
   }
 }
 
+// Whoever chooses elsewhere draws the same numbers, and gives back those that were not needed.
+TEST_P(SamplerTest, PeekedDraws_AreThoseOfTheSamplesThatFollow) {
+  // Of two equal logits the first one is chosen by the lower half of all draws.
+  const std::vector<float> logits = {1.0f, 1.0f};
+  for (const float temperature : {0.0f, 1.0f}) {
+    const SamplingOptions options = {temperature, 0, 1.0f, 0.0f, 9};
+    Use(2, options);
+    uint32_t draws[40];
+    sampler_.PeekDraws({draws, 40});
+    std::vector<uint64_t> states;
+    for (const uint32_t draw : draws) {
+      const int32_t expected = temperature == 0.0f ? 0 : static_cast<int32_t>(draw >> 31);
+      EXPECT_EQ(expected, sampler_.Sample(logits.data()));
+      states.push_back(sampler_.random_state());
+    }
+    sampler_.Configure(options);
+    sampler_.SkipDraws(0);
+    sampler_.SkipDraws(7);
+    EXPECT_EQ(states[6], sampler_.random_state());
+    sampler_.SkipDraws(33);
+    EXPECT_EQ(states[39], sampler_.random_state());
+  }
+}
+
 TEST(Sampling_Check, BadValues_AreNamed) {
   Diag diag;
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -276,6 +276,98 @@ TEST_P(FallBackTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
   }
 }
 
+// What a generation gave.
+struct Generated {
+  arn_status status = ARN_OK;
+  uint32_t n_tokens = 0, finish = 0;
+  std::vector<int32_t> ids, tokens, next;
+};
+
+int32_t Collect(void* user, int32_t id, const char*, size_t) {
+  static_cast<std::vector<int32_t>*>(user)->push_back(id);
+  return 0;
+}
+
+Generated Generate(arn_session* session, const arn_generate_options& wanted) {
+  Generated out;
+  arn_generate_options options = wanted;
+  options.callback = Collect;
+  options.user = &out.ids;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  out.status = arn_session_generate(session, &options, &result);
+  out.n_tokens = result.n_tokens;
+  out.finish = result.finish;
+  out.tokens = TokensOf(session);
+  out.next = Decode(session, 4);
+  return out;
+}
+
+// At each submission of a generation that runs ahead (a lone sequence's), and while the first of
+// them is asked for: what was shown stays, and the rest are the CPU's, drawn by the same numbers.
+TEST_P(FallBackTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
+  SessionOptions options = Options(GetParam());
+  options.max_sequences = 1;
+  options.prefill_chunk = 32;
+  const std::vector<int32_t> ids = SomeIds(11, kVocab);
+  for (const float temperature : {0.0f, 1.0f}) {
+    arn_sampling sampling = ARN_SAMPLING_INIT;
+    sampling.temperature = temperature;
+    sampling.seed = 3;
+    arn_generate_options wanted = ARN_GENERATE_OPTIONS_INIT;
+    wanted.max_tokens = 9;
+    wanted.ignore_eos = 1;
+    const auto begin = [&](arn_session* session) {
+      EXPECT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()));
+      EXPECT_EQ(ARN_OK, arn_session_set_sampling(session, &sampling));
+    };
+    fault_plan = FaultPlan();
+    const SessionPtr cpu = New(false, options);
+    begin(cpu.get());
+    const Generated expected = Generate(cpu.get(), wanted);
+    std::vector<std::byte> block = std::move(block_);  // the session's, outlives it
+    // A choice, nine steps, one of which ends the first chunk of a cache that seals.
+    for (uint32_t n = 0; n < 12; ++n) {
+      if (kIsSanitized && n % 4 != 1) continue;
+      SCOPED_TRACE(testing::Message() << "submission " << n << ", temperature " << temperature);
+      fault_plan = FaultPlan();
+      const SessionPtr session = New(true, options);
+      begin(session.get());
+      fault_plan.FailAt(static_cast<Fault>(n % kFaultCount), n);
+      const Generated found = Generate(session.get(), wanted);
+      EXPECT_EQ(ARN_OK, found.status) << arn_session_last_error(session.get());
+      EXPECT_EQ(expected.ids, found.ids);
+      EXPECT_EQ(expected.n_tokens, found.n_tokens);
+      EXPECT_EQ(expected.finish, found.finish);
+      EXPECT_EQ(expected.tokens, found.tokens);
+      EXPECT_EQ(expected.next, found.next);
+      EXPECT_TRUE(IsOnCpu(session.get()));
+    }
+    block_ = std::move(block);
+  }
+}
+
+// The logits were on the device: the CPU computes them again for whoever asks.
+TEST_P(FallBackTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
+  SessionOptions options = Options(GetParam());
+  options.max_sequences = 1;
+  const std::vector<int32_t> ids = SomeIds(11, kVocab);
+  std::vector<float> logits[2];
+  std::vector<int32_t> tokens[2];
+  for (const uint32_t on_device : {0u, 1u}) {
+    fault_plan = FaultPlan();
+    const SessionPtr session = New(on_device == 1, options);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
+    if (on_device == 1) fault_plan.FailAt(Fault::kSubmitLost, 0);
+    const float* row = nullptr;
+    ASSERT_EQ(ARN_OK, arn_session_logits(session.get(), &row));
+    logits[on_device].assign(row, row + kVocab);
+    EXPECT_TRUE(IsOnCpu(session.get()));
+    tokens[on_device] = Decode(session.get(), 5);
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+  EXPECT_EQ(tokens[0], tokens[1]);
+}
+
 // What does not depend on how pages are kept.
 using DeviceTestTest = FallBackTest;
 

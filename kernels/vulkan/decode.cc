@@ -1,0 +1,168 @@
+// Steps of one token that the device chooses itself. The first submission is a choice, each of the
+// others a step and the choice after it: so a token is known while the step that runs it computes,
+// and more steps wait behind that one. After an end token the device does nothing more. What ran
+// behind the last token that counts is taken back: keys and values behind it are seen by nobody,
+// and its logits have been kept.
+#include <cstring>
+
+#include "kernels/check.h"
+#include "kernels/vulkan/execution.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+class Decoding final : public Execution {
+ public:
+  Decoding(State* state, const DecodeArgs& args, DecodeResult* out, Diag* diag)
+      : Execution(state, 1, 1, false, diag), args_(args), out_(*out), n_(args.n_steps) {}
+
+  Status Run(const Segment& choice) {
+    choice_ = choice.commands[static_cast<uint32_t>(Mode::kOne)];
+    WriteGrids();
+    auto* grids = reinterpret_cast<VkDispatchIndirectCommand*>(s_.grid_words.mapped);
+    grids[choice.first_dispatch] = {1, 1, 1};
+    const Status status = Steps();
+    const Status waited = submissions_.WaitForAll();
+    return status != Status::kOk ? status : waited;
+  }
+
+  // Whether a step behind the last token's has written over its logits.
+  bool HasRunAhead() const { return !out_.ended && n_begun_ > out_.n_seen; }
+
+ private:
+  Status Steps() {
+    ARN_TRY(submissions_.Submit(&choice_, 1, 0));
+    choices_[0] = submissions_.n_made();
+    uint32_t n_run = 0;
+    while (!out_.ended && (n_run < n_ || out_.n_seen < n_)) {
+      if (n_run < n_ && n_run < out_.n_seen + kStepsAhead) {
+        n_begun_ = n_run + 1;
+        ARN_TRY(SubmitSteps(n_begun_ < n_ ? choice_ : VK_NULL_HANDLE, nullptr));
+        if (out_.ended) continue;  // seen in between
+        n_run = n_begun_;
+        choices_[n_run] = submissions_.n_made();
+      } else {
+        ARN_TRY(See());
+        if (IsCancelled() && !out_.ended) return Status::kCancelled;
+      }
+    }
+    return Status::kOk;
+  }
+
+  bool IsCancelled() const {
+    return args_.cancel != nullptr && args_.cancel->load(std::memory_order_relaxed) != 0;
+  }
+
+  // Cancelling ends the steps with the last token that was seen, which then counts as not run: it
+  // takes one to be seen.
+  Status BeforeSubmission() override {
+    if (!IsCancelled() || out_.ended) return Status::kOk;
+    if (out_.n_seen == 0) ARN_TRY(See());
+    return out_.ended ? Status::kOk : Status::kCancelled;
+  }
+
+  // The next token that was chosen.
+  Status See() {
+    const uint32_t step = out_.n_seen;
+    ARN_TRY(submissions_.WaitFor(choices_[step]));
+    const uint32_t id = s_.choice_words()->ids[step];
+    if (id != kNoChoice && (id & kIsEnd) != 0) {
+      out_.ended = true;
+      return Status::kOk;
+    }
+    if (id >= s_.program->vocab) {
+      return diag_->Fail(Status::kDevice, "Vulkan: %s chose token %u of %u", s_.device.name(), id,
+                         s_.program->vocab);
+    }
+    // What it was chosen from can be read while others compute.
+    s_.logits_row = s_.program->max_logit_rows + step % kKeptRows;
+    const bool goes_on = args_.see == nullptr || args_.see(args_.user, static_cast<int32_t>(id));
+    ++out_.n_seen;
+    if (!goes_on) n_ = out_.n_seen;
+    return Status::kOk;
+  }
+
+  const DecodeArgs& args_;
+  DecodeResult& out_;
+  uint32_t n_;            // steps that are wanted
+  uint32_t n_begun_ = 0;  // steps of which something was submitted
+  VkCommandBuffer choice_ = VK_NULL_HANDLE;
+  uint64_t choices_[DecodeArgs::kMaxSteps + 1] = {};  // the submission that each choice ends
+};
+
+void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* words) {
+  *words = ChoiceWords();
+  words->first_position = args.sequence.first_position;
+  words->n_ends = static_cast<uint32_t>(args.ends.size());
+  const ChoiceRule& rule = args.rule;
+  words->top_k = rule.top_k < program.vocab ? rule.top_k : 0;
+  words->inverse_temperature = rule.temperature == 0.0f ? 0.0f : 1.0f / rule.temperature;
+  if (rule.top_p < 1.0f) {
+    words->top_p = Max(static_cast<uint32_t>(static_cast<double>(rule.top_p) * 0x1p32), 1u);
+  }
+  words->min_p = rule.min_p;
+  for (size_t i = 0; i < args.draws.size(); ++i) words->draws[i] = args.draws[i];
+  for (size_t i = 0; i < args.ends.size(); ++i) {
+    words->ends[i] = static_cast<uint32_t>(args.ends[i]);
+  }
+  for (uint32_t& id : words->ids) id = kNoChoice;
+}
+
+Status CheckDecode(const Program& program, const DecodeArgs& args, Diag* diag) {
+  const bool has_draws = args.rule.temperature == 0.0f || args.draws.size() == args.n_steps;
+  if (!HasChoice(program) || args.n_steps == 0 || args.n_steps > DecodeArgs::kMaxSteps ||
+      args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_draws ||
+      args.draws.size() > DecodeArgs::kMaxSteps || args.ends.size() > DecodeArgs::kMaxEnds) {
+    return diag->Fail(Status::kBadArgument,
+                      "Vulkan: %u steps of %u rows, %zu draws, %zu ends, %u rows of logits",
+                      args.n_steps, args.sequence.n_rows, args.draws.size(), args.ends.size(),
+                      program.max_logit_rows);
+  }
+  // Of the last step all that holds of the others: its position and its pages.
+  const int32_t token = 0;
+  SequenceRows last = args.sequence;
+  last.first_position += args.n_steps - 1;
+  RunArgs run;
+  run.tokens = {&token, 1};
+  run.sequences = {&last, 1};
+  uint32_t n_logit_rows;
+  return CheckRun(program, run, &n_logit_rows, diag);
+}
+
+}  // namespace
+
+Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  const Program& program = *s.program;
+  *out = DecodeResult();
+  if (s.is_lost) {
+    return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
+  }
+  ARN_TRY(CheckDecode(program, args, diag));
+  ARN_TRY(ApplyEdits(&s, args.edits, diag));
+  const uint64_t row_bytes = uint64_t{program.vocab} * sizeof(float);
+  const auto bring_first = [&] {
+    const uint64_t at = s.logits_row * row_bytes;
+    s.logits_row = 0;
+    if (at == 0) return Status::kOk;
+    const Status status = s.transfer.Copy(s.device, s.logits, at, s.logits, 0, row_bytes, diag);
+    s.is_lost = status != Status::kOk;
+    return status;
+  };
+  ARN_TRY(bring_first());
+  const int32_t token = 0;  // the device writes another one in its place
+  RunArgs run;
+  run.tokens = {&token, 1};
+  run.sequences = {&args.sequence, 1};
+  ARN_TRY(s.words.Write(program, run, 1, args.n_steps - 1, s.run_words(), diag));
+  WriteChoice(program, args, s.choice_words());
+  const Segment* choice = s.segments.data();
+  while (!choice->is_choice) ++choice;
+  Decoding decoding(&s, args, out, diag);
+  const Status status = decoding.Run(*choice);
+  s.logits_row = decoding.HasRunAhead() ? program.max_logit_rows + out->n_seen % kKeptRows : 0;
+  return status;
+}
+
+}  // namespace arn::vulkan

@@ -1,0 +1,44 @@
+// Replays recorded steps: what runs and steps ahead have in common.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/vulkan/state.h"
+#include "kernels/vulkan/submissions.h"
+
+namespace arn::vulkan {
+
+class Execution {
+ public:
+  Execution(State* state, uint32_t rows, uint32_t logit_rows, bool is_source, Diag* diag)
+      : s_(*state),
+        submissions_(state, diag),
+        rows_(rows),
+        logit_rows_(logit_rows),
+        is_source_(is_source),
+        diag_(diag) {
+    mode_ = rows == 1 ? 0 : rows <= kFewRows ? 1 : 2;
+  }
+
+ protected:
+  ~Execution() = default;
+
+  // Called before each submission of steps. What it returns, when it is not kOk, ends them.
+  virtual Status BeforeSubmission() = 0;
+
+  bool IsPart(const Segment& segment) const {
+    return !segment.is_edit && !segment.is_choice && segment.is_source == is_source_;
+  }
+  void WriteGrids();
+  // All steps, and `then`, if it is not null, behind them. step_ns: as in RunArgs.
+  Status SubmitSteps(VkCommandBuffer then, uint64_t* step_ns);
+
+  State& s_;
+  Submissions submissions_;
+  const uint32_t rows_, logit_rows_;
+  const bool is_source_;
+  Diag* diag_;
+  uint32_t mode_ = 0;
+};
+
+}  // namespace arn::vulkan
