@@ -17,6 +17,7 @@ class Collector final : public vulkan::DispatchSink {
  public:
   Status BeginStep(uint32_t) override { return Status::kOk; }
   Status BeginEdits(uint32_t) override { return Status::kOk; }
+  Status BeginChoice(uint32_t*) override { return Status::kOk; }
   Status Add(const Dispatch& dispatch, Diag*) override {
     dispatches.push_back(dispatch);
     return Status::kOk;
