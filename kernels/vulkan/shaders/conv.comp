@@ -20,7 +20,7 @@ layout(push_constant) uniform Push {
 } push;
 #include "state.glsl"
 
-// Of a sequence whose rows begin at first_row: input i of its state and those rows after each other.
+// Of a sequence whose rows begin at first_row: input i of its state and its rows after each other.
 float input_at(uint slot, uint first_row, uint i, uint c) {
   const uint kept = push.taps - 1;
   float value = 0.0;

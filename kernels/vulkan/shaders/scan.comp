@@ -47,7 +47,8 @@ void scan(uint sequence, uint first_row, uint c) {
     }
     y[out_of(row, c)] = sum;
   }
-  for (uint n = 0; n < N_STATES; ++n) put_state(slot_after(sequence), n * push.width + c, states[n]);
+  uint to = slot_after(sequence);
+  for (uint n = 0; n < N_STATES; ++n) put_state(to, n * push.width + c, states[n]);
 }
 
 void main() {

@@ -148,12 +148,14 @@ TEST_F(VulkanAutoTest, Auto_NoSuchDevice_IsTheCpuWithTheReason) {
   EXPECT_EQ(3u, Greedy(session.get(), SomeIds(9, kVocab), 3).size());
 }
 
-TEST_F(VulkanAutoTest, Auto_ModelThatVulkanDoesNotRun_IsTheCpuWithTheReason) {
-  Open({{0, 0, -1, TinyMixer::kScan}, {}});
-  const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_AUTO));
+TEST_F(VulkanAutoTest, Auto_WhatVulkanDoesNotDo_IsTheCpuWithTheReason) {
+  const std::string file = (folder_ / "pages").string();
+  arn_session_options options = Options(ARN_BACKEND_AUTO);
+  options.kv_file = file.c_str();
+  const SessionPtr session = NewSession(model_.get(), options);
   const arn_backend_info info = Info(session.get());
   EXPECT_EQ(static_cast<uint32_t>(ARN_BACKEND_CPU), info.backend);
-  EXPECT_NE(std::string::npos, std::string(info.reason).find("layers with a state")) << info.reason;
+  EXPECT_NE(std::string::npos, std::string(info.reason).find("kv_file")) << info.reason;
 }
 
 TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsReplaced) {
