@@ -46,18 +46,12 @@ class VulkanAutoTest : public testing::Test {
         (std::string("auto_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    Open({});
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  void Open(const std::vector<TinyLayer>& layers) {
     TinyBundle bundle;
     bundle.vocab = kVocab;
-    bundle.layer_kinds = layers;
-    model_.reset();
     bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
     model_ = OpenBytes(*bytes_);
   }
+  void TearDown() override { fs::remove_all(folder_); }
 
   // On Vulkan; null, and the reason, when there is none.
   SessionPtr OnVulkan(const char* folder, std::string* reason) {
