@@ -27,7 +27,10 @@ const Kind kKinds[] = {
     {"full", ARN_KV_F32, {{}, {}}},
     {"window", ARN_KV_INT8, {{12}, {}, {12}}},
     {"sealed", ARN_KV_INT4, {{}, {20}}},
+    // A step a call: a state cannot be turned back.
+    {"states", ARN_KV_F32, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kScan}}},
 };
+constexpr uint32_t kStates = 3;
 
 arn_sampling Sampling(float temperature, uint64_t seed) {
   arn_sampling sampling = ARN_SAMPLING_INIT;
@@ -167,6 +170,12 @@ arn_generate_options AtMost(uint32_t n) {
   return options;
 }
 
+std::vector<float> LogitsOf(arn_session* session) {
+  const float* logits = nullptr;
+  EXPECT_EQ(ARN_OK, arn_session_logits(session, &logits)) << arn_session_last_error(session);
+  return std::vector<float>(logits, logits + kVocab);
+}
+
 TEST_P(AheadTest, Generated_AreWhatTheHostChooses) {
   const SessionPtr ahead = New(32), single = New(32), host = New(32);
   for (uint64_t seed = 0; seed < 6; ++seed) {
@@ -182,8 +191,11 @@ TEST_P(AheadTest, Generated_AreWhatTheHostChooses) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(host.get(), &id, 1));
     }
     EXPECT_EQ(ids, left.ids);
-    // The logits and the random numbers' state are in it.
-    EXPECT_TRUE(Save(single.get()) == Save(host.get()));
+    // The logits and the random numbers' state are in it. Slots of states may differ in bytes, not
+    // in what follows from them.
+    EXPECT_TRUE(GetParam() == kStates || Save(single.get()) == Save(host.get()));
+    EXPECT_EQ(Decode(single.get(), 5), Decode(host.get(), 5));
+    EXPECT_EQ(LogitsOf(single.get()), LogitsOf(host.get()));
   }
 }
 
@@ -223,6 +235,7 @@ TEST_P(AheadTest, StoppedAnywhere_TheSessionIsAsOneAtATime) {
 }
 
 TEST_P(AheadTest, ContextThatShifts_TheSessionIsAsOneAtATime) {
+  if (GetParam() == kStates) GTEST_SKIP() << "states cannot be shifted";
   const arn_sampling sampling = Sampling(1.0f, 5);
   Left left[2];
   for (const uint32_t i : {0u, 1u}) {
@@ -282,7 +295,7 @@ TEST_P(AheadTest, AfterAStop_LogitsAreFoundWhereverTheyAre) {
   EXPECT_EQ(ids[0], ids[1]);
 }
 
-INSTANTIATE_TEST_SUITE_P(VulkanKinds, AheadTest, testing::Values(0u, 1u, 2u),
+INSTANTIATE_TEST_SUITE_P(VulkanKinds, AheadTest, testing::Values(0u, 1u, 2u, kStates),
                          [](const auto& p) { return std::string(kKinds[p.param].name); });
 
 }  // namespace
