@@ -116,8 +116,9 @@ Status Build(State* state, const DeviceChoice& choice, const char* folder, const
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
-  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice]};
-  ARN_TRY(CountProgram(*s.program, &s.counts, diag));
+  s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
+                 plan.slices[kPartialsSlice]};
+  ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
@@ -129,6 +130,22 @@ Status Build(State* state, const DeviceChoice& choice, const char* folder, const
   return Record(state, Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]), diag);
 }
 
+// So short that the tests' short contexts have several.
+constexpr uint32_t kShortSegment = 32;
+
+template <Restriction restriction>
+Traits TraitsOf() {
+  Traits traits;
+  if (restriction == Restriction::kSharedMemory) traits.segment_positions = kShortSegment;
+  return traits;
+}
+
+template <Restriction restriction>
+Status Planned(const Program& program, const BackendOptions&, Layout* layout, BackendPlan* plan,
+               Diag* diag) {
+  return Plan(program, TraitsOf<restriction>(), layout, plan, diag);
+}
+
 template <Restriction restriction>
 Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
             const Memory& memory, void** state, Diag* diag) {
@@ -136,6 +153,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   auto* s = new (memory.At(plan.slices[kStateSlice])) State();
   s->program = &program;
   s->memory = memory;
+  s->traits = TraitsOf<restriction>();
   DeviceChoice choice;
   choice.name = options.device;
   choice.passes_over_software = options.passes_over_software;
@@ -208,12 +226,12 @@ const char* DeviceName(const void* state) {
 }
 
 constexpr Backend kBackends[] = {
-    {"vulkan", Plan, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload, false, DeviceName,
-     Trust},
-    {"vulkan", Plan, Load<Restriction::kSharedMemory>, Run, KvRead, KvWrite, Unload, false,
-     DeviceName},
-    {"vulkan", Plan, Load<Restriction::kStaged>, Run, KvRead, KvWrite, Unload, false, DeviceName,
-     Trust},
+    {"vulkan", Planned<Restriction::kNone>, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload,
+     false, DeviceName, Trust},
+    {"vulkan", Planned<Restriction::kSharedMemory>, Load<Restriction::kSharedMemory>, Run, KvRead,
+     KvWrite, Unload, false, DeviceName},
+    {"vulkan", Planned<Restriction::kStaged>, Load<Restriction::kStaged>, Run, KvRead, KvWrite,
+     Unload, false, DeviceName, Trust},
 };
 
 }  // namespace

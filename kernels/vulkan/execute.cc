@@ -14,7 +14,7 @@ constexpr uint32_t kMaxSegmentsAtOnce = 32;
 
 uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t logit_rows) {
   uint32_t n = rows * grid.row_factor;
-  if (grid.rows != GridRows::kRun) {
+  if (grid.rows != GridRows::kRun && grid.rows != GridRows::kShared) {
     n = logit_rows > grid.first_row ? Min(logit_rows - grid.first_row, grid.most_rows) : 0;
     const bool is_few = logit_rows <= kFewRows;
     if (grid.rows == GridRows::kFewLogits && !is_few) n = 0;
@@ -51,6 +51,17 @@ class Execution {
   }
 
  private:
+  VkDispatchIndirectCommand CommandOf(const GridOf& grid) const {
+    VkDispatchIndirectCommand command = {grid.groups_x, GroupsY(grid, rows_, logit_rows_),
+                                         grid.groups_z};
+    if (grid.segments.positions == 0) return command;
+    const uint32_t n_segments = CountSegments(grid.segments, args_);
+    const bool is_merge = grid.rows == GridRows::kShared;
+    if (is_merge && n_segments == 1) command.y = 0;
+    if (!is_merge) command.z = n_segments;
+    return command;
+  }
+
   bool IsPart(const Segment& segment) const {
     return !segment.is_edit && segment.is_source == args_.is_source;
   }
@@ -62,8 +73,7 @@ class Execution {
       for (uint32_t i = 0; i < segment.n_dispatches; ++i) {
         const GridOf& grid = s_.grids[segment.first_dispatch + i];
         if ((grid.modes >> mode_ & 1) == 0) continue;
-        commands[segment.first_dispatch + i] = {grid.groups_x, GroupsY(grid, rows_, logit_rows_),
-                                                grid.groups_z};
+        commands[segment.first_dispatch + i] = CommandOf(grid);
       }
     }
   }

@@ -15,13 +15,16 @@ namespace arn::vulkan {
 struct Workspace {
   Slice quantized;  // kActivations: zero point and scale of each row, then its values
   Slice normed;     // kActivations: what the head multiplies
+  Slice partials;   // kActivations: of attention that is shared out (segments.h)
 };
 
-// What of the device decides how the program is lowered, but not into how many dispatches.
+// What decides how the program is lowered: of the device, which makes no difference to how many
+// dispatches there are, and what tests choose.
 struct Traits {
   uint32_t n_windows = 1;      // on the KV region
   uint32_t window_shift = 31;  // words of a window, as a power of two
   uint32_t subgroup_size = 0;  // 0: there are none
+  uint32_t segment_positions = kAttentionSegment;
 };
 
 class Lowering {

@@ -32,6 +32,7 @@ struct GridOf {
   uint8_t modes = 0;
   uint32_t row_tile = 1, row_factor = 1, first_row = 0, most_rows = 0;
   uint32_t groups_x = 0, groups_z = 0;
+  Segments segments;
 };
 
 // Steps whose commands lie in one buffer for each mode.
