@@ -185,13 +185,14 @@ class Session {
           Span<std::byte> owned);
   // Of `wanted` what is read at load alone: the session's own copy has it no longer.
   Status Load(const SessionPlan& wanted, Diag* diag);
-  // kDevice when the device of the backend in use does not compute what the CPU does; where there
-  // is one in reserve, that one takes over instead.
+  // kDevice when the device of the backend in use does not compute what a CPU does; where there is
+  // one in reserve, that one takes over instead.
   Status TestDevice(Diag* diag);
-  Status CompareWithCpu(Diag* diag);
-  Status ComputeExpected(float* expected, Diag* diag);
+  struct TestTokens;
+  Status CompareWithExpected(Diag* diag);
+  Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
   template <typename See>
-  Status RunTestTokens(const See& see);
+  Status RunTestTokens(const TestTokens& test, const See& see);
   void Unload();
   void InitSequences();
 
