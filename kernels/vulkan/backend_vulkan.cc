@@ -48,7 +48,7 @@ Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* d
                     static_cast<unsigned long long>(kv_bytes));
 }
 
-Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
+Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Diag* diag) {
   State& s = *state;
   BufferBytes bytes;
   FillBufferBytes(*s.program, s.counts, s.words, &bytes);
@@ -57,7 +57,7 @@ Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
   };
   for (Buffer& block : s.blocks) ARN_TRY(create(BufferUse::kDevice, block.bytes, &block));
   ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
-  ARN_TRY(create(BufferUse::kDevice, plan.slices[kKvSlice].bytes, &s.kv));
+  ARN_TRY(create(kv_use, plan.slices[kKvSlice].bytes, &s.kv));
   ARN_TRY(create(BufferUse::kToHost, bytes.logits, &s.logits));
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
@@ -109,8 +109,8 @@ void Unload(void* state) {
   s.~State();
 }
 
-Status Build(State* state, const DeviceChoice& choice, const char* folder, const BackendPlan& plan,
-             Diag* diag) {
+Status Build(State* state, const DeviceChoice& choice, const BackendOptions& options,
+             const BackendPlan& plan, Diag* diag) {
   State& s = *state;
   s.weights = Array<DeviceWeight>(s.memory, plan.slices[kWeightsSlice]);
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
@@ -122,8 +122,9 @@ Status Build(State* state, const DeviceChoice& choice, const char* folder, const
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
-  ARN_TRY(s.kept.Open(folder, KeyOf(s.device), diag));
-  ARN_TRY(CreateBuffers(state, plan, diag));
+  ARN_TRY(s.kept.Open(options.device_folder, KeyOf(s.device), diag));
+  s.shares_kv = options.shares_kv;
+  ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
   ARN_TRY(Upload(state, diag));
@@ -159,7 +160,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   choice.passes_over_software = options.passes_over_software;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
   if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping;
-  const Status status = Build(s, choice, options.device_folder, plan, diag);
+  const Status status = Build(s, choice, options, plan, diag);
   if (status != Status::kOk) {
     Unload(s);
     return status;
@@ -225,13 +226,32 @@ const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
 
+Span<std::byte> KvMapping(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  if (!s.shares_kv || !s.kv.is_cached) return {};
+  return {s.kv.mapped, static_cast<size_t>(s.kv.bytes)};
+}
+
+template <Restriction restriction>
+constexpr Backend Restricted(void (*trust)(void* state)) {
+  return {"vulkan",
+          Planned<restriction>,
+          Load<restriction>,
+          Run,
+          KvRead,
+          KvWrite,
+          Unload,
+          false,
+          DeviceName,
+          trust,
+          nullptr,
+          KvMapping};
+}
+
 constexpr Backend kBackends[] = {
-    {"vulkan", Planned<Restriction::kNone>, Load<Restriction::kNone>, Run, KvRead, KvWrite, Unload,
-     false, DeviceName, Trust},
-    {"vulkan", Planned<Restriction::kSharedMemory>, Load<Restriction::kSharedMemory>, Run, KvRead,
-     KvWrite, Unload, false, DeviceName},
-    {"vulkan", Planned<Restriction::kStaged>, Load<Restriction::kStaged>, Run, KvRead, KvWrite,
-     Unload, false, DeviceName, Trust},
+    Restricted<Restriction::kNone>(Trust),
+    Restricted<Restriction::kSharedMemory>(nullptr),
+    Restricted<Restriction::kStaged>(Trust),
 };
 
 }  // namespace

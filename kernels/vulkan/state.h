@@ -66,6 +66,7 @@ struct State {
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
+  bool shares_kv = false;
   bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
 
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }

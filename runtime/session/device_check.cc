@@ -173,7 +173,7 @@ Status Session::TestDevice(Diag* diag) {
   if (status == Status::kOk || spare_.backend == nullptr) return status;
   if (in_use_ == &planned_) {
     why_spare_ = *diag;
-    in_use_ = &spare_;
+    TakeSpare();
   }
   diag->Clear();
   return Status::kOk;

@@ -226,6 +226,7 @@ class Session {
   void KeepLogits(Span<const Part> parts);
   // Whether a failure is a device's, and another backend can take over.
   bool CanFallBack(Status status) const;
+  void TakeSpare();
   // The backend in reserve takes over, for the reason that stands in diag_; its pages hold nothing.
   void UseSpare(Status failure);
   // The same, and it computes the tokens of all sequences; their logits stay. kDeviceLost, and all
