@@ -157,7 +157,7 @@ class Conversion {
     if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
     const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
     if (job) segments = WriteWeights(job->plan, &writer);
-    const auto close = [&](const PrefixIndex* prefix) {
+    const auto close = [&](const PrefixIndex* prefix, const SelfTestIndex* self_test) {
       flatbuffers::FlatBufferBuilder builder;
       Offset<fbs::Model> model;
       Offset<fbs::Tokenizer> tokenizer_table;
@@ -173,17 +173,17 @@ class Conversion {
       const Offset<fbs::Chat> chat_table = CreateChat(chat, chat_segments, &builder);
       Offset<fbs::Prefix> prefix_table;
       if (prefix != nullptr) prefix_table = BuildPrefix(*prefix, &builder);
-      fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder, producer, kPackVersion, target,
-                                                         model, tokenizer_table, generation,
-                                                         chat_source, prefix_table, chat_table));
+      Offset<fbs::SelfTest> self_test_table;
+      if (self_test != nullptr) self_test_table = BuildSelfTest(*self_test, &builder);
+      fbs::FinishBundleBuffer(
+          builder,
+          fbs::CreateBundle(builder, producer, kPackVersion, target, model, tokenizer_table,
+                            generation, chat_source, prefix_table, chat_table, self_test_table));
       writer.Close(builder);
       return Xxh64(builder.GetBufferPointer(), builder.GetSize());
     };
-    const uint64_t model_hash = close(nullptr);
-    if (options_.make_prefix) {
-      const PrefixIndex prefix = WritePrefix(model_hash, &writer);
-      close(&prefix);
-    }
+    const uint64_t model_hash = close(nullptr, nullptr);
+    AddComputed(model_hash, close, &writer);
     if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
     writer.Commit();
 
@@ -244,19 +244,32 @@ class Conversion {
     return &weight;
   }
 
-  // The prefix is computed by the bundle as it is without one.
-  PrefixIndex WritePrefix(uint64_t model_hash, BundleWriter* writer) {
+  // Prefix and self-test are computed by the bundle as it is without them.
+  template <typename Close>
+  void AddComputed(uint64_t model_hash, const Close& close, BundleWriter* writer) {
     fs::path name = options_.output;
     name += ".prefix-" + std::to_string(getpid());
     const TemporaryFile state(name);
     PrefixIndex prefix;
-    prefix.model_hash = model_hash;
-    prefix.ids = options_.make_prefix(writer->path(), state.path());
+    SelfTestIndex test;
+    prefix.model_hash = test.model_hash = model_hash;
+    if (options_.make_self_test && !options_.tokenizer_only) {
+      test.data = options_.make_self_test(writer->path());
+    }
+    if (options_.make_prefix) prefix.ids = options_.make_prefix(writer->path(), state.path());
+    const bool has_test = !test.data.ids.empty(), has_prefix = !prefix.ids.empty();
+    if (!has_test && !has_prefix) return;
     writer->Reopen();
-    writer->BeginSegment(fs::file_size(state.path()), kLargeSegmentAlign);
-    AppendFile(state.path(), writer);
-    prefix.state = writer->EndSegment();
-    return prefix;
+    if (has_test) {
+      const std::vector<int16_t>& logits = test.data.logits;
+      test.logits = writer->WriteSegment(logits.data(), logits.size() * sizeof(int16_t));
+    }
+    if (has_prefix) {
+      writer->BeginSegment(fs::file_size(state.path()), kLargeSegmentAlign);
+      AppendFile(state.path(), writer);
+      prefix.state = writer->EndSegment();
+    }
+    close(has_prefix ? &prefix : nullptr, has_test ? &test : nullptr);
   }
 
   void WarnOfTokensWithoutRow(uint32_t n_tokens, uint32_t vocab) {

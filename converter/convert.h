@@ -11,6 +11,7 @@
 
 #include "converter/quantize/compensate.h"
 #include "converter/tensor_plan.h"
+#include "converter/write/index.h"
 #include "converter/write/signing_key.h"
 
 namespace arn::convert {
@@ -20,6 +21,9 @@ namespace arn::convert {
 // because this library does not know the runtime.
 using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::path& bundle,
                                                        const std::filesystem::path& state)>;
+
+// Computes what devices are tested with, by `bundle`, which is whole; nothing: it gets none.
+using SelfTestMaker = std::function<SelfTestData(const std::filesystem::path& bundle)>;
 
 // Matrices in their integer types, by their names in the bundle, in any layout.
 using QuantizedMatrices = std::map<std::string, Weight>;
@@ -38,6 +42,7 @@ struct ConvertOptions {
   // quantised row by row. Null: none.
   const QuantizedMatrices* quantized = nullptr;
   PrefixMaker make_prefix;                  // empty: the bundle gets no prefix
+  SelfTestMaker make_self_test;             // empty: the bundle gets no self-test
   const SigningKey* signing_key = nullptr;  // null: the bundle is not signed
 };
 

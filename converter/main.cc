@@ -19,6 +19,7 @@
 #include "converter/kv_plan.h"
 #include "converter/prefix.h"
 #include "converter/progress.h"
+#include "converter/self_test.h"
 #include "converter/verify.h"
 #include "converter/write/temporary_file.h"
 
@@ -35,7 +36,8 @@ struct Arguments {
   double bits = 0;
   std::string prefix_file, prefix_kv = "int8", sign;
   uint32_t threads = 2;
-  bool tokenizer_only = false, no_chat_template = false, verify = false, quiet = false;
+  bool tokenizer_only = false, no_chat_template = false, no_self_test = false, verify = false,
+       quiet = false;
   std::optional<std::string> plan;
   std::string kv = "int8";  // with --plan, as the two below
   uint32_t context = 0;
@@ -105,6 +107,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
   ConvertOptions exact = converted;
   exact.output = reference;
   exact.make_prefix = nullptr;
+  exact.make_self_test = nullptr;
   exact.quantized = nullptr;
   exact.signing_key = nullptr;
   exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
@@ -183,6 +186,17 @@ void Run(const Arguments& arguments) {
     options.quantized = &calibrated.matrices();
     progress.Reset();
   }
+  if (!arguments.no_self_test) {
+    options.make_self_test = [&](const fs::path& bundle) {
+      progress.Clear();
+      try {
+        return MakeSelfTest(bundle, arguments.threads);
+      } catch (const ConvertError& error) {
+        std::fprintf(stderr, "arenite-convert: warning: no self-test: %s\n", error.what());
+        return SelfTestData();
+      }
+    };
+  }
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();
   if (!arguments.quiet) {
@@ -228,9 +242,10 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
     if (app.count("--output") == 0) throw CLI::RequiredError("--output");
     return;
   }
-  for (const char* name : {"DIR", "--output", "--weights", "--embedding", "--head", "--target",
-                           "--config", "--name", "--tokenizer-only", "--no-chat-template",
-                           "--verify", "--prefix-file", "--sign", "--calibrate"}) {
+  for (const char* name :
+       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
+        "--tokenizer-only", "--no-chat-template", "--no-self-test", "--verify", "--prefix-file",
+        "--sign", "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
@@ -296,6 +311,9 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_flag("--tokenizer-only", arguments->tokenizer_only, "Write the tokenizer and no weights");
+  app.add_flag("--no-self-test", arguments->no_self_test,
+               "Leave out what GPUs are tested with: some tokens and the logits that this CPU\n"
+               "makes of them");
   app.add_flag("--no-chat-template", arguments->no_chat_template,
                "Leave the checkpoint's chat template out");
   app.add_flag(

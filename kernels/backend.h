@@ -31,6 +31,13 @@ struct BackendOptions {
   // A folder in which such a backend keeps what makes the next load faster; null: none. Read by
   // load() alone.
   const char* device_folder = nullptr;
+  // Of a backend that is made of a device's and the CPU's: the state of the CPU's, which the caller
+  // has loaded for the same program and unloads after this one. Read by load() alone.
+  void* cpu_state = nullptr;
+  // Of such a backend: pages are copied even where the host sees the device's. For tests.
+  bool copies_kv = false;
+  // Of a backend with a device: the host computes on Region::kKv too, if it sees it.
+  bool shares_kv = false;
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
   }
@@ -39,8 +46,8 @@ struct BackendOptions {
 // What a backend's plan() placed. Made by plan(), handed back unchanged to load(); only the backend
 // knows what each slice is.
 struct BackendPlan {
-  // A backend that is made of two others places theirs and some of its own.
-  static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = 2 * kMaxPartSlices + 2;
+  // A backend that is made of two others places a part of theirs and some of its own.
+  static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = kMaxPartSlices + 2;
   Slice slices[kMaxSlices];
   uint64_t repacked_weight_bytes = 0;  // weights whose stored layout is not this CPU's
   uint64_t device_bytes = 0;  // buffers on a device, none of which lie in the session's block
@@ -168,6 +175,12 @@ struct Backend {
   // DecodeArgs::see those that the token was chosen from. Null: run() has them all in
   // Program::logits.
   Status (*read_logits)(void* state, Span<float> to, Diag* diag) = nullptr;
+  // Where the host sees the device's Region::kKv between two runs, cached and without flushing, as
+  // long as the state lives. Empty: nowhere, or options.shares_kv was not set. Null: the same.
+  Span<std::byte> (*kv_mapping)(const void* state) = nullptr;
+  // From the next run on Region::kKv lies there, 64-byte aligned and as large as in the layout.
+  // Null: it stays where load() was told.
+  void (*place_kv)(void* state, Span<std::byte> kv) = nullptr;
 };
 
 }  // namespace arn

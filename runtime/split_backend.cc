@@ -14,9 +14,9 @@ namespace {
 enum Side : uint32_t { kDevice, kHost };
 constexpr uint32_t kSides = 2;
 
-// A plan's slices: those of the device's backend, those of the host's, and these.
+// A plan's slices: those of the device's backend, and these.
 enum : uint32_t {
-  kStateSlice = kSides * BackendPlan::kMaxPartSlices,
+  kStateSlice = BackendPlan::kMaxPartSlices,
   kValidSlice,
   kSliceCount,
 };
@@ -34,6 +34,7 @@ struct State {
   void* sides[kSides] = {};
   // Of each page, group by group, open ones first: bit Side, where its contents are. None: nowhere.
   uint8_t* valid = nullptr;
+  bool shares_kv = false;  // both work on the device's, and nothing is copied
 
   uint8_t* ValidOf(uint32_t group, uint32_t page) const {
     uint32_t at = 0;
@@ -44,6 +45,7 @@ struct State {
 
   // Copies a page to `side` unless it is there, or nowhere.
   Status Bring(uint32_t group, uint32_t page, Side side) const {
+    if (shares_kv) return Status::kOk;
     uint8_t* valid_on = ValidOf(group, page);
     if (*valid_on == 0 || (*valid_on >> side & 1) != 0) return Status::kOk;
     const KvPages& pages = program->kv_groups[group].pages(KindOfPage(page));
@@ -63,16 +65,7 @@ struct State {
 
 Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
             BackendPlan* plan, Diag* diag) {
-  *plan = BackendPlan();
-  for (const Side side : {kDevice, kHost}) {
-    BackendPlan part;
-    ARN_TRY(BackendOf(side)->plan(program, options, layout, &part, diag));
-    for (uint32_t i = 0; i < BackendPlan::kMaxPartSlices; ++i) {
-      plan->slices[side * BackendPlan::kMaxPartSlices + i] = part.slices[i];
-    }
-    plan->repacked_weight_bytes += part.repacked_weight_bytes;
-    plan->device_bytes += part.device_bytes;
-  }
+  ARN_TRY(BackendOf(kDevice)->plan(program, options, layout, plan, diag));
   uint64_t n_pages = 0;
   for (const KvGroup& group : program.kv_groups) n_pages += PagesOf(group);
   ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
@@ -81,33 +74,36 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
 }
 
 void Unload(void* state) {
-  if (state == nullptr) return;
-  for (const Side side : {kDevice, kHost}) {
-    void* part = static_cast<State*>(state)->sides[side];
-    if (part != nullptr) BackendOf(side)->unload(part);
-  }
+  if (state != nullptr) BackendOf(kDevice)->unload(static_cast<State*>(state)->sides[kDevice]);
+}
+
+// The CPU goes over to the device's pages, where it sees them.
+void ShareKv(State* state) {
+  const Backend& device = *BackendOf(kDevice);
+  if (device.kv_mapping == nullptr) return;
+  const Span<std::byte> seen = device.kv_mapping(state->sides[kDevice]);
+  const size_t needed = state->memory.region[static_cast<uint32_t>(Region::kKv)].size();
+  if (seen.size() < needed || seen.empty()) return;
+  BackendOf(kHost)->place_kv(state->sides[kHost], {seen.data(), needed});
+  state->shares_kv = true;
 }
 
 Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
             const Memory& memory, void** out, Diag* diag) {
   *out = nullptr;
+  if (options.cpu_state == nullptr) {
+    return diag->Fail(Status::kInternal, "vulkan+cpu: there is no CPU to share the work with");
+  }
   auto* state = new (memory.At(plan.slices[kStateSlice])) State();
   state->program = &program;
   state->memory = memory;
   state->valid = memory.As<uint8_t>(plan.slices[kValidSlice]);
   std::memset(state->valid, 0, plan.slices[kValidSlice].bytes);
-  for (const Side side : {kDevice, kHost}) {
-    BackendPlan part;
-    for (uint32_t i = 0; i < BackendPlan::kMaxPartSlices; ++i) {
-      part.slices[i] = plan.slices[side * BackendPlan::kMaxPartSlices + i];
-    }
-    const Status status =
-        BackendOf(side)->load(program, options, part, memory, &state->sides[side], diag);
-    if (status != Status::kOk) {
-      Unload(state);
-      return status;
-    }
-  }
+  state->sides[kHost] = options.cpu_state;
+  BackendOptions of_device = options;
+  of_device.shares_kv = !options.copies_kv;
+  ARN_TRY(BackendOf(kDevice)->load(program, of_device, plan, memory, &state->sides[kDevice], diag));
+  if (of_device.shares_kv) ShareKv(state);
   *out = state;
   return Status::kOk;
 }
@@ -206,5 +202,9 @@ constexpr Backend kBackend = {"vulkan+cpu", Plan,   Load,  Run,        KvRead,
 }  // namespace
 
 const Backend* SplitBackend() { return &kBackend; }
+
+void* SplitDeviceOf(void* state) { return static_cast<State*>(state)->sides[kDevice]; }
+
+bool SplitSharesKv(const void* state) { return static_cast<const State*>(state)->shares_kv; }
 
 }  // namespace arn

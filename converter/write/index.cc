@@ -199,4 +199,11 @@ Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,
                            prefix.model_hash);
 }
 
+Offset<fbs::SelfTest> BuildSelfTest(const SelfTestIndex& test,
+                                    flatbuffers::FlatBufferBuilder* builder) {
+  return fbs::CreateSelfTest(
+      *builder, builder->CreateVector(test.data.ids), builder->CreateVector(test.data.run_tokens),
+      builder->CreateVector(test.data.scales), &test.logits, test.model_hash);
+}
+
 }  // namespace arn::convert

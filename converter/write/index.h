@@ -28,9 +28,24 @@ flatbuffers::Offset<fbs::Generation> BuildGeneration(const GenerationSpec& gener
 struct PrefixIndex {
   std::vector<int32_t> ids;
   fbs::Segment state;
-  uint64_t model_hash = 0;  // of the index without it
+  uint64_t model_hash = 0;  // of the index without it, and without a self-test
 };
 flatbuffers::Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,
                                              flatbuffers::FlatBufferBuilder* builder);
+
+// fbs::SelfTest, before it has a place.
+struct SelfTestData {
+  std::vector<int32_t> ids;  // empty: there is none
+  std::vector<uint32_t> run_tokens;
+  std::vector<float> scales;
+  std::vector<int16_t> logits;
+};
+struct SelfTestIndex {
+  SelfTestData data;
+  fbs::Segment logits;
+  uint64_t model_hash = 0;
+};
+flatbuffers::Offset<fbs::SelfTest> BuildSelfTest(const SelfTestIndex& test,
+                                                 flatbuffers::FlatBufferBuilder* builder);
 
 }  // namespace arn::convert

@@ -104,8 +104,12 @@ void ReadCpus(const void* state, ThreadCpus* out) {
   *out = static_cast<const State*>(state)->threads.ReadCpus();
 }
 
-constexpr Backend kBackend = {"cpu",  cpu::PlanCpu, Load,    Run,     KvRead,  KvWrite,
-                              Unload, true,         nullptr, nullptr, ReadCpus};
+void PlaceKv(void* state, Span<std::byte> kv) {
+  static_cast<State*>(state)->memory.region[static_cast<uint32_t>(Region::kKv)] = kv;
+}
+
+constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load,    Run,      KvRead,  KvWrite, Unload,
+                              true,  nullptr,      nullptr, ReadCpus, nullptr, PlaceKv};
 
 }  // namespace
 

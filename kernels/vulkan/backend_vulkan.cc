@@ -48,7 +48,7 @@ Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* d
                     static_cast<unsigned long long>(kv_bytes));
 }
 
-Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
+Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Diag* diag) {
   State& s = *state;
   BufferBytes bytes;
   FillBufferBytes(*s.program, s.counts, s.words, &bytes);
@@ -57,8 +57,8 @@ Status CreateBuffers(State* state, const BackendPlan& plan, Diag* diag) {
   };
   for (Buffer& block : s.blocks) ARN_TRY(create(BufferUse::kDevice, block.bytes, &block));
   ARN_TRY(create(BufferUse::kDevice, plan.slices[kActivationsSlice].bytes, &s.activations));
-  ARN_TRY(create(BufferUse::kDevice, plan.slices[kKvSlice].bytes, &s.kv));
-  ARN_TRY(create(BufferUse::kResult, bytes.logits, &s.logits));
+  ARN_TRY(create(kv_use, plan.slices[kKvSlice].bytes, &s.kv));
+  ARN_TRY(create(BufferUse::kShared, bytes.logits, &s.logits));
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
@@ -114,25 +114,42 @@ void Unload(void* state) {
   s.~State();
 }
 
-Status Build(State* state, const DeviceChoice& choice, const char* folder, const BackendPlan& plan,
-             Diag* diag) {
+Status Build(State* state, const DeviceChoice& choice, const BackendOptions& options,
+             const BackendPlan& plan, Diag* diag) {
   State& s = *state;
   s.weights = Array<DeviceWeight>(s.memory, plan.slices[kWeightsSlice]);
   s.grids = Array<GridOf>(s.memory, plan.slices[kGridsSlice]);
   s.segments = Array<Segment>(s.memory, plan.slices[kSegmentsSlice]);
   s.blocks = Array<Buffer>(s.memory, plan.slices[kBlocksSlice]);
   s.workspace = {plan.slices[kQuantizedSlice], plan.slices[kNormedSlice],
-                 plan.slices[kExpertsSlice]};
-  ARN_TRY(CountProgram(*s.program, &s.counts, diag));
+                 plan.slices[kExpertsSlice], plan.slices[kPartialsSlice]};
+  ARN_TRY(CountProgram(*s.program, s.traits, &s.counts, diag));
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
-  ARN_TRY(s.kept.Open(folder, KeyOf(s.device), diag));
-  ARN_TRY(CreateBuffers(state, plan, diag));
+  ARN_TRY(s.kept.Open(options.device_folder, KeyOf(s.device), diag));
+  s.shares_kv = options.shares_kv;
+  ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
   ARN_TRY(Upload(state, diag));
   return Record(state, Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]), diag);
+}
+
+// So short that the tests' short contexts have several.
+constexpr uint32_t kShortSegment = 32;
+
+template <Restriction restriction>
+Traits TraitsOf() {
+  Traits traits;
+  if (restriction == Restriction::kSharedMemory) traits.segment_positions = kShortSegment;
+  return traits;
+}
+
+template <Restriction restriction>
+Status Planned(const Program& program, const BackendOptions&, Layout* layout, BackendPlan* plan,
+               Diag* diag) {
+  return Plan(program, TraitsOf<restriction>(), layout, plan, diag);
 }
 
 template <Restriction restriction>
@@ -142,12 +159,13 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   auto* s = new (memory.At(plan.slices[kStateSlice])) State();
   s->program = &program;
   s->memory = memory;
+  s->traits = TraitsOf<restriction>();
   DeviceChoice choice;
   choice.name = options.device;
   choice.passes_over_software = options.passes_over_software;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
   if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping;
-  const Status status = Build(s, choice, options.device_folder, plan, diag);
+  const Status status = Build(s, choice, options, plan, diag);
   if (status != Status::kOk) {
     Unload(s);
     return status;
@@ -250,14 +268,21 @@ const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
 
+Span<std::byte> KvMapping(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  if (!s.shares_kv || !s.kv.is_cached) return {};
+  return {s.kv.mapped, static_cast<size_t>(s.kv.bytes)};
+}
+
 template <Restriction restriction>
 constexpr Backend MakeBackend() {
-  Backend b = {"vulkan", Plan, Load<restriction>, Run, KvRead, KvWrite, Unload};
+  Backend b = {"vulkan", Planned<restriction>, Load<restriction>, Run, KvRead, KvWrite, Unload};
   b.device_name = DeviceName;
   // What lesser devices compile is not worth keeping.
   if (restriction != Restriction::kSharedMemory) b.trust = Trust;
   b.decode = Decode;
   b.read_logits = ReadLogits;
+  b.kv_mapping = KvMapping;
   return b;
 }
 constexpr Backend kBackends[] = {

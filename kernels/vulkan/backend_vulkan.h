@@ -14,7 +14,8 @@ namespace vulkan {
 // The same backend held to what lesser devices have.
 enum class Restriction : uint8_t {
   kNone,
-  kSharedMemory,  // reductions without subgroup operations, no integer dot products
+  kSharedMemory,  // reductions without subgroup operations, no integer dot products;
+                  // and attention shared out in short segments
   kStaged,        // the host sees no device memory
 };
 const Backend* RestrictedBackend(Restriction restriction);

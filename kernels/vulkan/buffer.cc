@@ -18,18 +18,18 @@ uint32_t TypeWith(const Device& device, uint32_t allowed, VkMemoryPropertyFlags 
   return UINT32_MAX;
 }
 
-bool IsOnDevice(BufferUse use) { return use == BufferUse::kDevice || use == BufferUse::kResult; }
+bool IsOnDevice(BufferUse use) { return use == BufferUse::kDevice || use == BufferUse::kShared; }
 
 // The best type for a use, by wishes in their order.
 uint32_t ChooseType(const Device& device, BufferUse use, uint32_t allowed) {
   VkMemoryPropertyFlags wishes[4] = {};
   uint32_t n = 0;
   if (IsOnDevice(use)) {
-    constexpr VkMemoryPropertyFlags kShared = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kHost;
-    if (device.is_unified() && use == BufferUse::kResult) {
-      wishes[n++] = kShared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+    constexpr VkMemoryPropertyFlags kSeen = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | kHost;
+    if (device.is_unified() && use == BufferUse::kShared) {
+      wishes[n++] = kSeen | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
     }
-    if (device.is_unified()) wishes[n++] = kShared;
+    if (device.is_unified()) wishes[n++] = kSeen;
     wishes[n++] = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
     wishes[n++] = 0;
   } else {
@@ -76,13 +76,13 @@ Status CreateBuffer(const Device& device, BufferUse use, uint64_t bytes, Buffer*
                       device.name(), static_cast<unsigned long long>(needs.size), result);
   }
   ARN_VK(api, BindBufferMemory(device.handle(), out->handle, out->memory, 0), diag);
-  const bool is_mapped =
-      !IsOnDevice(use) ||
-      (device.is_unified() && (device.memory().memoryTypes[type].propertyFlags & kHost) == kHost);
+  const VkMemoryPropertyFlags flags = device.memory().memoryTypes[type].propertyFlags;
+  const bool is_mapped = !IsOnDevice(use) || (device.is_unified() && (flags & kHost) == kHost);
   if (!is_mapped) return Status::kOk;
   void* mapped = nullptr;
   ARN_VK(api, MapMemory(device.handle(), out->memory, 0, VK_WHOLE_SIZE, 0, &mapped), diag);
   out->mapped = static_cast<std::byte*>(mapped);
+  out->is_cached = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
   return Status::kOk;
 }
 

@@ -15,7 +15,13 @@ namespace {
 class Decoding final : public Execution {
  public:
   Decoding(State* state, const DecodeArgs& args, DecodeResult* out, Diag* diag)
-      : Execution(state, 1, 1, false, diag), args_(args), out_(*out), n_(args.n_steps) {}
+      : Execution(state, {&all_, 1}, 1, 1, false, diag),
+        args_(args),
+        out_(*out),
+        n_(args.n_steps),
+        all_(args.sequence) {
+    all_.n_rows = args.n_steps;
+  }
 
   Status Run(const Segment& choice) {
     choice_ = choice.commands[static_cast<uint32_t>(Mode::kOne)];
@@ -86,6 +92,7 @@ class Decoding final : public Execution {
   const DecodeArgs& args_;
   DecodeResult& out_;
   uint32_t n_;            // steps that are wanted
+  SequenceRows all_;      // their positions
   uint32_t n_begun_ = 0;  // steps of which something was submitted
   VkCommandBuffer choice_ = VK_NULL_HANDLE;
   uint64_t choices_[DecodeArgs::kMaxSteps + 1] = {};  // the submission that each choice ends

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/vulkan/segments.h"
 #include "kernels/vulkan/shaders.h"
 #include "platform/base/diag.h"
 #include "platform/base/status.h"
@@ -55,6 +56,7 @@ enum class GridRows : uint8_t {
   kFewLogits,   // the same when they are at most kFewRows, else none
   kManyLogits,  // the same when they are more, else none
   kEdits,       // the edits of a batch
+  kShared,      // those of kRun when its attention is shared out in segments, else none
 };
 
 struct Dispatch {
@@ -66,8 +68,9 @@ struct Dispatch {
   uint32_t row_factor = 1;
   uint32_t first_row = 0, most_rows = UINT32_MAX;
   uint32_t groups_x = 1;
-  uint32_t groups_z = 1;
-  Place places[5];  // bindings 1 to 5
+  uint32_t groups_z = 1;  // of attention: the segments
+  Segments segments;      // of attention
+  Place places[5];        // bindings 1 to 5
   uint32_t constants[kConstantCount] = {};
   uint32_t n_push = 0;
   uint32_t push[kMaxPushWords] = {};

@@ -8,7 +8,7 @@ namespace {
 
 uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t logit_rows) {
   uint32_t n = rows * grid.row_factor;
-  if (grid.rows != GridRows::kRun) {
+  if (grid.rows != GridRows::kRun && grid.rows != GridRows::kShared) {
     n = logit_rows > grid.first_row ? Min(logit_rows - grid.first_row, grid.most_rows) : 0;
     const bool is_few = logit_rows <= kFewRows;
     if (grid.rows == GridRows::kFewLogits && !is_few) n = 0;
@@ -20,7 +20,8 @@ uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t logit_rows) {
 class RunExecution final : public Execution {
  public:
   RunExecution(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag)
-      : Execution(state, RunRows(args), n_logit_rows, args.is_source, diag), args_(args) {}
+      : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_source, diag),
+        args_(args) {}
 
   Status Run() {
     WriteGrids();
@@ -48,8 +49,13 @@ void Execution::WriteGrids() {
     for (uint32_t i = 0; i < segment.n_dispatches; ++i) {
       const GridOf& grid = s_.grids[segment.first_dispatch + i];
       if ((grid.modes >> mode_ & 1) == 0) continue;
-      commands[segment.first_dispatch + i] = {grid.groups_x, GroupsY(grid, rows_, logit_rows_),
-                                              grid.groups_z};
+      VkDispatchIndirectCommand& command = commands[segment.first_dispatch + i];
+      command = {grid.groups_x, GroupsY(grid, rows_, logit_rows_), grid.groups_z};
+      if (grid.segments.positions == 0) continue;
+      const uint32_t n_segments = CountSegments(grid.segments, sequences_, rows_);
+      const bool is_merge = grid.rows == GridRows::kShared;
+      if (is_merge && n_segments == 1) command.y = 0;
+      if (!is_merge) command.z = n_segments;
     }
   }
 }

@@ -10,9 +10,12 @@ namespace arn::vulkan {
 
 class Execution {
  public:
-  Execution(State* state, uint32_t rows, uint32_t logit_rows, bool is_source, Diag* diag)
+  // sequences: the positions of all rows, those of later steps too; rows: of one step.
+  Execution(State* state, Span<const SequenceRows> sequences, uint32_t rows, uint32_t logit_rows,
+            bool is_source, Diag* diag)
       : s_(*state),
         submissions_(state, diag),
+        sequences_(sequences),
         rows_(rows),
         logit_rows_(logit_rows),
         is_source_(is_source),
@@ -35,6 +38,7 @@ class Execution {
 
   State& s_;
   Submissions submissions_;
+  const Span<const SequenceRows> sequences_;
   const uint32_t rows_, logit_rows_;
   const bool is_source_;
   Diag* diag_;

@@ -16,14 +16,17 @@ struct Workspace {
   Slice quantized;  // kActivations: zero point and scale of each row, then its values
   Slice normed;     // kActivations: what the head multiplies
   Slice experts;    // kActivations: what kExperts makes on the way (expert_space.h)
+  Slice partials;   // kActivations: of attention that is shared out (segments.h)
 };
 
-// What of the device decides how the program is lowered, but not into how many dispatches.
+// What decides how the program is lowered: of the device, which makes no difference to how many
+// dispatches there are, and what tests choose.
 struct Traits {
   uint32_t n_windows = 1;       // on the KV region
   uint32_t window_shift = 31;   // words of a window, as a power of two
   uint32_t subgroup_size = 0;   // 0: there are none
   uint32_t choice_width = 128;  // invocations that choose a token together
+  uint32_t segment_positions = kAttentionSegment;
 };
 
 // Whether there are logits that a token can be chosen from.

@@ -1,6 +1,4 @@
 // Attention and the KV pages.
-#include <bit>
-
 #include "kernels/vulkan/lower.h"
 #include "kernels/vulkan/push_words.h"
 #include "kernels/vulkan/run_words.h"
@@ -8,8 +6,6 @@
 
 namespace arn::vulkan {
 namespace {
-
-constexpr uint32_t kWidth = 64;
 
 uint32_t Words(uint64_t bytes) { return static_cast<uint32_t>(bytes / sizeof(uint32_t)); }
 
@@ -95,7 +91,7 @@ Status Lowering::LowerQkvRope(const Step& step) {
 Status Lowering::LowerAttention(const Step& step) {
   const bool is_self = step.op == Op::kSelfAttention;
   const AttentionKind& kind = program_.kinds[step.kind];
-  const uint32_t quads = static_cast<uint32_t>(CeilDiv(kind.head_dim, 4));
+  const AttentionLanes lanes = LanesOf(kind);
   Dispatch d = Begin(Shader::kAttention, step);
   if (is_self) {
     d.constants[kFirstKvConstant + 4] = kind.head_dim;
@@ -109,12 +105,16 @@ Status Lowering::LowerAttention(const Step& step) {
   d.constants[4] = is_self ? 1 : 0;
   d.constants[5] = step.sinks != kNoWeight ? 1 : 0;
   d.constants[6] = step.distance_bias != kNoWeight ? 1 : 0;
-  d.constants[7] = Min(kWidth, std::bit_ceil(quads));
-  d.constants[8] = static_cast<uint32_t>(CeilDiv(quads, d.constants[7]));
+  d.constants[0] = kAttentionWidth;
+  d.constants[7] = lanes.n_parts;
+  d.constants[8] = lanes.per_lane;
+  d.constants[9] = traits_.segment_positions;
+  d.segments = SegmentsOf(program_, step, traits_.segment_positions);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, step.sinks);
   BindVector(&d, 4, step.distance_bias);
+  if (d.segments.may_share()) Bind(&d, 5, PlaceOf(workspace_.partials));
   PushWords push(&d);
   push.Add(uint32_t{step.group_layer});
   push.Add(is_self ? 0 : kind.group);
@@ -123,12 +123,18 @@ Status Lowering::LowerAttention(const Step& step) {
   push.Add(kind.chunk);
   push.Add(kind.scale);
   push.Add(kind.softcap);
-  if (step.distance_bias != kNoWeight) {
-    push.Add(program_.weights[step.distance_bias].rows);
-    push.Add(WeightAt(step.distance_bias).row_bytes / static_cast<uint32_t>(sizeof(float)));
-  }
+  const bool has_bias = step.distance_bias != kNoWeight;
+  push.Add(has_bias ? program_.weights[step.distance_bias].rows : 0);
+  push.Add(has_bias ? Words(WeightAt(step.distance_bias).row_bytes) : 0);
+  push.Add(d.segments.most);
   d.groups_x = kind.n_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;
+  ARN_TRY(sink_->Add(d, diag_));
+  if (!d.segments.may_share()) return Status::kOk;
+  d.rows = GridRows::kShared;
+  d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
+  d.constants[10] = 1;
+  d.work = 0;
   return sink_->Add(d, diag_);
 }
 

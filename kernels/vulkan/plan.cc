@@ -68,6 +68,15 @@ uint64_t NormedBytes(const Program& program) {
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }
 
+// Of the step that keeps most.
+uint64_t PartialsBytes(const Program& program, const Traits& traits) {
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    bytes = Max(bytes, PartialBytes(program, step, traits.segment_positions));
+  }
+  return bytes;
+}
+
 // Each value is bound as a whole, and so is each part of the workspace.
 Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   uint64_t most = workspace;
@@ -81,11 +90,11 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
 
 }  // namespace
 
-Status CountProgram(const Program& program, Counts* counts, Diag* diag) {
+Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag) {
   *counts = Counts();
   Counter counter(program, counts);
   const Workspace nowhere = {};
-  Lowering lowering(program, {}, nowhere, {});
+  Lowering lowering(program, {}, nowhere, traits);
   ARN_TRY(lowering.Run(&counter, diag));
   WeightPlacer placer;
   for (const Weight& weight : program.weights) placer.Place(weight);
@@ -113,13 +122,12 @@ uint64_t BufferBytes::Total() const {
   return total;
 }
 
-Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
-            BackendPlan* plan, Diag* diag) {
-  (void)options;
+Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
+            Diag* diag) {
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
   Counts counts;
-  ARN_TRY(CountProgram(program, &counts, diag));
+  ARN_TRY(CountProgram(program, traits, &counts, diag));
   RunWords words;
   ARN_TRY(words.Plan(program, diag));
   const uint64_t quantized = QuantizedBytes(program);
@@ -139,6 +147,7 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized, 1));
   ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
   ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
+  ARN_TRY(add(kPartialsSlice, Region::kActivations, PartialsBytes(program, traits), 1));
   plan->slices[kActivationsSlice] = {Region::kActivations, 0,
                                      layout->RegionBytes(Region::kActivations)};
   plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};

@@ -16,6 +16,7 @@ enum : uint32_t {
   kPipelinesSlice,
   kQuantizedSlice,
   kNormedSlice,
+  kPartialsSlice,
   kActivationsSlice,  // the whole regions that lie on the device
   kKvSlice,
   kExpertsSlice,
@@ -30,10 +31,11 @@ struct BufferBytes {
 void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
                      BufferBytes* out);
 
-Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
-            BackendPlan* plan, Diag* diag);
+// traits: of those that make a difference (segment_positions).
+Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
+            Diag* diag);
 
 // kUnsupported when the program has something that this backend does not run.
-Status CountProgram(const Program& program, Counts* counts, Diag* diag);
+Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag);
 
 }  // namespace arn::vulkan

@@ -33,6 +33,7 @@ struct GridOf {
   uint8_t modes = 0;
   uint32_t row_tile = 1, row_factor = 1, first_row = 0, most_rows = 0;
   uint32_t groups_x = 0, groups_z = 0;
+  Segments segments;
 };
 
 // Steps whose commands lie in one buffer for each mode.
@@ -70,6 +71,7 @@ struct State {
   // Where the logits of the last token are, among the rows of the buffer: the first one, or one of
   // those that were kept.
   uint32_t logits_row = 0;
+  bool shares_kv = false;
   bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
 
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }

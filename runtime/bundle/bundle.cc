@@ -48,6 +48,9 @@ Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
     if (const fbs::Prefix* prefix = bundle.index->prefix()) {
       ARN_TRY(visit(prefix->state(), "prefix state"));
     }
+    if (const fbs::SelfTest* test = bundle.index->self_test()) {
+      ARN_TRY(visit(test->logits(), "self-test logits"));
+    }
   }
   if (parts != BundleParts::kWeights) {
     if (const fbs::Tokenizer* text = bundle.index->tokenizer()) {

@@ -49,7 +49,7 @@ struct Seal;  // seal.h
 enum class BundleParts : uint8_t {
   kAll,
   kTexts,    // tokenizer and chat templates
-  kWeights,  // tensors and the stored prefix
+  kWeights,  // tensors, the stored prefix and the self-test
 };
 // Reads those segments and compares their hashes; with a seal, what was signed with the blocks that
 // they lie in. kHashMismatch, and what CheckSegment gives.

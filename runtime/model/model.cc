@@ -33,6 +33,7 @@ Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
   BundleHeader header;
   std::memcpy(&header, bundle.file.data(), sizeof header);
   model->state_hash = header.index_hash;
+  if (!model->self_test.ids.empty()) model->state_hash = model->self_test.model_hash;
   const fbs::Prefix* prefix = bundle.index->prefix();
   if (prefix == nullptr) return Status::kOk;
   const fbs::Segment* state = prefix->state();
@@ -52,6 +53,9 @@ Status ReadPrefix(const Bundle& bundle, Model* model, Diag* diag) {
   if (state->offset() % kRegionAlign != 0) {
     return diag->Fail(Status::kBadBundle, "prefix state: offset %llu is not a multiple of %u",
                       static_cast<unsigned long long>(state->offset()), kRegionAlign);
+  }
+  if (!model->self_test.ids.empty() && model->state_hash != prefix->model_hash()) {
+    return diag->Fail(Status::kBadBundle, "prefix and self-test name different models");
   }
   model->state_hash = prefix->model_hash();
   model->prefix.ids = {prefix->ids()->data(), n};
@@ -93,6 +97,8 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   }
   ARN_TRY(ReadTemplates(bundle, arena, model, diag));
   ARN_TRY(CheckTokenIds(bundle, *model, diag));
+  ARN_TRY(
+      ReadSelfTest(bundle, model->spec.vocab, model->spec.max_context, &model->self_test, diag));
   ARN_TRY(ReadPrefix(bundle, model, diag));
   if (const fbs::Generation* generation = bundle.index->generation()) {
     if (generation->eos_ids() != nullptr) {

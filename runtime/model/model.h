@@ -12,6 +12,7 @@
 #include "runtime/chat/templates.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_spec.h"
+#include "runtime/model/self_test.h"
 #include "runtime/text/tokenizer.h"
 
 namespace arn {
@@ -60,7 +61,9 @@ struct Model {
   uint32_t lone_bos_id = 0;        // what bos_ids points to in bundles that have no list
   Span<const uint32_t> start_ids;  // what the tokens of a sequence with a source begin with
   StoredPrefix prefix;
-  // What saved states are tied to: the index hash, of a bundle with a prefix the one without it.
+  StoredTest self_test;
+  // What saved states are tied to: the index hash, of a bundle with a prefix or a self-test the one
+  // without them.
   uint64_t state_hash = 0;
   Seal seal;  // of no blocks: the bundle was opened without a key
   // Set once nothing is left to be checked of the weights; see CheckWeights.
@@ -69,8 +72,8 @@ struct Model {
 
 // Takes over what `source` has to give back, also on failure.
 Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** out, Diag* diag);
-// What HashCheck::kOnUse leaves for the first session: reads the weights and the stored prefix,
-// once. kHashMismatch. Threads may call it at once (then each of them may read).
+// What HashCheck::kOnUse leaves for the first session: reads the weights, the stored prefix and
+// the self-test, once. kHashMismatch. Threads may call it at once (then each of them may read).
 Status CheckWeights(const Model& model, Diag* diag);
 // Null is allowed.
 void CloseModel(Model* model);

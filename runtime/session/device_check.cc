@@ -1,6 +1,7 @@
-// Whether a device computes what the CPU computes. Drivers of phones do not always: before a
-// session is handed out, a few tokens of its own model go through both, in runs of every size that
-// has shaders of its own, several times on the device.
+// Whether a device computes what a CPU computes. Drivers of phones do not always: before a session
+// is handed out, a few tokens of its own model go through the device several times, in runs of
+// every size that has shaders of its own. What they come to is in the bundle; where it is not, the
+// CPU computes it.
 #include <cmath>
 #include <cstring>
 
@@ -13,10 +14,11 @@
 namespace arn {
 namespace {
 
-// Tokens of each run: many rows, one, few.
-constexpr uint32_t kRuns[] = {12, 1, 4};
-constexpr uint32_t kRunCount = 3;
 constexpr uint32_t kRepeats = 3;
+
+// Of bundles without a test: many rows, one, few. As the converter's (converter/self_test.cc).
+constexpr uint32_t kRunTokens[] = {12, 1, 4};
+constexpr uint32_t kTokens = 17;
 
 // How far logits may be from the CPU's: each, as a share of the largest, and in the mean, as a
 // share of theirs. An int8 value that rounds the other way sets off others in the layers above: 30
@@ -25,8 +27,9 @@ constexpr uint32_t kRepeats = 3;
 constexpr float kTolerance = 0.3f;
 constexpr double kMeanTolerance = 0.2;
 
-Status Compare(const float* expected, const float* found, uint32_t n, const char* device,
-               Diag* diag) {
+// `whose`: of the message.
+Status Compare(const float* expected, const char* whose, const float* found, uint32_t n,
+               const char* device, Diag* diag) {
   float largest = 0.0f;
   double sum = 0.0, differences = 0.0;
   for (uint32_t i = 0; i < n; ++i) {
@@ -38,13 +41,19 @@ Status Compare(const float* expected, const float* found, uint32_t n, const char
   for (uint32_t i = 0; i < n; ++i) {
     if (std::fabs(found[i] - expected[i]) <= kTolerance * largest) continue;
     return diag->Fail(Status::kDevice,
-                      "%s computes wrongly: the logit of token %u is %g, the CPU's is %g", device,
-                      i, static_cast<double>(found[i]), static_cast<double>(expected[i]));
+                      "%s computes wrongly: the logit of token %u is %g, the %s is %g", device, i,
+                      static_cast<double>(found[i]), whose, static_cast<double>(expected[i]));
   }
   if (differences <= kMeanTolerance * kMeanTolerance * sum) return Status::kOk;
   return diag->Fail(Status::kDevice,
-                    "%s computes wrongly: logits are off by %.0f %% of the CPU's in the mean",
-                    device, 100.0 * std::sqrt(differences / sum));
+                    "%s computes wrongly: logits are off by %.0f %% of the %s in the mean", device,
+                    100.0 * std::sqrt(differences / sum), whose);
+}
+
+// Whether the session is one of those that the bundle's test speaks of.
+bool Holds(const StoredTest& test, const SessionPlan& plan) {
+  return !test.ids.empty() && test.ids.size() <= plan.options.context_tokens &&
+         plan.long_ropes == 0 && plan.program.n_source_steps == 0;
 }
 
 }  // namespace
@@ -73,25 +82,30 @@ Status Session::EncodeTestSource() {
 }
 
 // Calls see(run, logits) after each run.
+// What a device is tested with.
+struct Session::TestTokens {
+  Span<const int32_t> ids;
+  Span<const uint32_t> runs;  // tokens of each
+};
+
+// Calls see(run, logits) after each run, as far as the context goes.
 template <typename See>
-Status Session::RunTestTokens(const See& see) {
+Status Session::RunTestTokens(const TestTokens& test, const See& see) {
   Reset();
   ARN_TRY(EncodeTestSource());
-  for (uint32_t r = 0; r < kRunCount; ++r) {
-    int32_t ids[kRuns[0]];
-    const uint32_t n = Min(kRuns[r], cache_.capacity() - length());
-    for (uint32_t i = 0; i < n; ++i) {
-      ids[i] = static_cast<int32_t>((length() + i) * 2654435761u % plan_.program.vocab);
-    }
-    if (n > 0) ARN_TRY(Prefill({ids, n}));
+  uint32_t at = 0;
+  for (uint32_t r = 0; r < test.runs.size(); ++r) {
+    const uint32_t n = Min(test.runs[r], cache_.capacity() - length());
+    if (n > 0) ARN_TRY(Prefill(test.ids.subspan(at, n)));
+    at += test.runs[r];
     ARN_TRY(FetchLogits());
     ARN_TRY(see(r, LogitsOf(selected_)));
   }
   return Status::kOk;
 }
 
-// Into expected: f32 [kRunCount, vocab].
-Status Session::ComputeExpected(float* expected, Diag* diag) {
+// Into expected: f32 [runs, vocab].
+Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* diag) {
   const auto keep = [&](uint32_t r, const float* logits) {
     const uint64_t vocab = plan_.program.vocab;
     std::memcpy(expected + r * vocab, logits, vocab * sizeof(float));
@@ -99,7 +113,7 @@ Status Session::ComputeExpected(float* expected, Diag* diag) {
   };
   if (spare_.backend != nullptr) {
     in_use_ = &spare_;
-    const Status status = RunTestTokens(keep);
+    const Status status = RunTestTokens(test, keep);
     in_use_ = &planned_;
     return status;
   }
@@ -129,27 +143,39 @@ Status Session::ComputeExpected(float* expected, Diag* diag) {
     ReleasePages(pages.value());
     return status;
   }
-  status = cpu->RunTestTokens(keep);
+  status = cpu->RunTestTokens(test, keep);
   *diag = cpu->diag_;
   Destroy(cpu);
   return status;
 }
 
-Status Session::CompareWithCpu(Diag* diag) {
-  const uint64_t vocab = plan_.program.vocab;
-  const Result<Span<std::byte>> pages = ReservePages(kRunCount * vocab * sizeof(float));
+Status Session::CompareWithExpected(Diag* diag) {
+  const uint32_t vocab = plan_.program.vocab;
+  const StoredTest& stored = model_.self_test;
+  const bool is_stored = Holds(stored, plan_);
+  int32_t ids[kTokens];
+  for (uint32_t i = 0; i < kTokens; ++i) ids[i] = static_cast<int32_t>(i * 2654435761u % vocab);
+  TestTokens test = {{ids, kTokens}, kRunTokens};
+  if (is_stored) test = {stored.ids, stored.run_tokens};
+  const Result<Span<std::byte>> pages =
+      ReservePages(uint64_t{test.runs.size()} * vocab * sizeof(float));
   if (!pages.ok()) return diag->Fail(pages.status(), "no memory to test the device");
   auto* expected = reinterpret_cast<float*>(pages.value().data());
-  Status status = ComputeExpected(expected, diag);
-  uint64_t first[kRunCount] = {};
+  Status status = Status::kOk;
+  if (!is_stored) status = ComputeExpected(test, expected, diag);
+  for (uint32_t r = 0; is_stored && r < test.runs.size(); ++r) {
+    stored.Logits(r, vocab, expected + size_t{r} * vocab);
+  }
+  const char* whose = is_stored ? "bundle's" : "CPU's";
+  uint64_t first[kMaxTestRuns] = {};
   for (uint32_t repeat = 0; repeat < kRepeats && status == Status::kOk; ++repeat) {
-    status = RunTestTokens([&](uint32_t r, const float* logits) {
+    status = RunTestTokens(test, [&](uint32_t r, const float* logits) {
       const uint64_t hash = Xxh64(logits, vocab * sizeof(float));
       if (repeat == 0) first[r] = hash;
       if (in_use_ == &planned_ && first[r] != hash) {
         return diag->Fail(Status::kDevice, "%s computes differently each time", device_name());
       }
-      return Compare(expected + r * vocab, logits, plan_.program.vocab, device_name(), diag);
+      return Compare(expected + size_t{r} * vocab, whose, logits, vocab, device_name(), diag);
     });
     if (status != Status::kOk && diag->text()[0] == '\0') *diag = diag_;
   }
@@ -161,7 +187,7 @@ Status Session::TestDevice(Diag* diag) {
   if (in_use_ != &planned_ || planned_.backend->kv_in_memory) return Status::kOk;
   Status status = Status::kOk;
   if (!plan_.options.trusts_device) {
-    status = CompareWithCpu(diag);
+    status = CompareWithExpected(diag);
     ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
     cache_.ClearEdits();
     diag_.Clear();
@@ -173,7 +199,7 @@ Status Session::TestDevice(Diag* diag) {
   if (status == Status::kOk || spare_.backend == nullptr) return status;
   if (in_use_ == &planned_) {
     why_spare_ = *diag;
-    in_use_ = &spare_;
+    TakeSpare();
   }
   diag->Clear();
   return Status::kOk;

@@ -31,12 +31,20 @@ Status Session::Load(const SessionPlan& wanted, Diag* diag) {
   planned_.backend = plan_.backend;
   spare_.backend = plan_.options.spare;
   if (spare_.backend != nullptr) ARN_TRY(load(plan_.spare_plan, &spare_));
+  options.cpu_state = spare_.state;
   const Status status = load(plan_.backend_plan, &planned_);
   if (status == Status::kOk || spare_.backend == nullptr) return status;
   why_spare_ = *diag;
   diag->Clear();
-  in_use_ = &spare_;
+  TakeSpare();
   return Status::kOk;
+}
+
+// Its pages lie in the session's own block from now on: it may have worked on the device's.
+void Session::TakeSpare() {
+  in_use_ = &spare_;
+  if (spare_.backend->place_kv == nullptr) return;
+  spare_.backend->place_kv(spare_.state, memory_.region[static_cast<uint32_t>(Region::kKv)]);
 }
 
 void Session::Unload() {
@@ -62,7 +70,7 @@ void Session::UseSpare(Status status) {
     (void)why_spare_.Fail(status, "%s: %s", planned_.backend->name, StatusName(status));
   }
   diag_.Clear();
-  in_use_ = &spare_;
+  TakeSpare();
   cache_.ClearEdits();
 }
 

@@ -185,13 +185,14 @@ class Session {
           Span<std::byte> owned);
   // Of `wanted` what is read at load alone: the session's own copy has it no longer.
   Status Load(const SessionPlan& wanted, Diag* diag);
-  // kDevice when the device of the backend in use does not compute what the CPU does; where there
-  // is one in reserve, that one takes over instead.
+  // kDevice when the device of the backend in use does not compute what a CPU does; where there is
+  // one in reserve, that one takes over instead.
   Status TestDevice(Diag* diag);
-  Status CompareWithCpu(Diag* diag);
-  Status ComputeExpected(float* expected, Diag* diag);
+  struct TestTokens;
+  Status CompareWithExpected(Diag* diag);
+  Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
   template <typename See>
-  Status RunTestTokens(const See& see);
+  Status RunTestTokens(const TestTokens& test, const See& see);
   Status EncodeTestSource();
   void Unload();
   void InitSequences();
@@ -239,6 +240,7 @@ class Session {
   void KeepLogits(Span<const Part> parts);
   // Whether a failure is a device's, and another backend can take over.
   bool CanFallBack(Status status) const;
+  void TakeSpare();
   // The backend in reserve takes over, for the reason that stands in diag_; its pages hold nothing.
   void UseSpare(Status failure);
   // The same, and it computes the tokens of all sequences; their logits stay. kDeviceLost, and all

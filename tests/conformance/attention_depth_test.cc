@@ -14,15 +14,25 @@ namespace arn::conformance {
 namespace {
 
 constexpr uint32_t kDepth = 1170;  // two segments of 512 and a part
-constexpr uint32_t kAfter = 3;     // tokens that the tests look at
+constexpr uint32_t kFew = 3;       // tokens that the tests look at
+constexpr uint32_t kAfter = 12;    // and as many as a device does not share the tokens of
+constexpr uint32_t kShort = 40;    // of a second sequence
 
 struct DepthShape {
   uint32_t n_heads, n_kv_heads, head_dim, window, page_tokens;
   bool has_sinks;
+  uint32_t chunk = 0;
+  float softcap = 0.0f;
+  uint32_t n_distances = 0;
 };
 constexpr DepthShape kShapes[] = {
-    {9, 3, 64, 0, 32, false}, {7, 1, 80, 0, 8, true},     {2, 1, 20, 600, 64, false},
-    {4, 4, 8, 0, 128, false}, {6, 2, 96, 1000, 16, true},
+    {9, 3, 64, 0, 32, false},
+    {7, 1, 80, 0, 8, true},
+    {2, 1, 20, 600, 64, false},
+    {4, 4, 8, 0, 128, false},
+    {6, 2, 96, 1000, 16, true},
+    {4, 2, 24, 0, 16, false, 800, 3.0f},
+    {2, 2, 16, 0, 32, false, 0, 0.0f, 700},
 };
 
 // One layer of attention without RoPE after kDepth tokens, whose keys and values are random.
@@ -35,6 +45,8 @@ class Deep {
     kind.n_kv_heads = shape.n_kv_heads;
     kind.head_dim = shape.head_dim;
     kind.window = shape.window;
+    kind.chunk = shape.chunk;
+    kind.softcap = shape.softcap;
     kind.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
     kind.rope = kNoRope;
     Step store, attention;
@@ -42,7 +54,7 @@ class Deep {
     store.op = Op::kQkvRope;
     store.in = in_ = builder_.AddValue(width_);
     store.kind = static_cast<uint16_t>(builder_.AddAttention(
-        kind, kv_type, 2, shape.page_tokens, (kDepth + kAfter) / shape.page_tokens + 1));
+        kind, kv_type, 2, shape.page_tokens, 2 * ((kDepth + kAfter) / shape.page_tokens + 1)));
     store.group_layer = kLayer;
     attention = store;
     attention.op = Op::kAttention;
@@ -51,12 +63,16 @@ class Deep {
       sinks_ = RandomFloats(shape.n_heads, 3.0f, &rng_);
       attention.sinks = builder_.AddVector(sinks_);
     }
+    if (shape.n_distances != 0) {
+      bias_ = RandomMatrix(DType::kF32, shape.n_distances, shape.n_heads, false, &rng_);
+      attention.distance_bias = builder_.AddMatrix(bias_, WeightLayout());
+    }
     builder_.AddStep(store);
     builder_.AddStep(attention);
     session_ = std::make_unique<Session>(backend.backend, &builder_, n_threads);
-    batch_ = std::make_unique<Batch>(session_->program(),
-                                     std::vector<Batch::Part>{{0, kDepth + kAfter}}, &rng_);
-    x_ = RandomFloats(size_t{kDepth + kAfter} * width_, 2.0f, &rng_);
+    batch_ = std::make_unique<Batch>(
+        session_->program(), std::vector<Batch::Part>{{0, kDepth + kAfter}, {0, kShort}}, &rng_);
+    x_ = RandomFloats(size_t{kDepth + kAfter + kShort} * width_, 2.0f, &rng_);
     for (uint32_t t = 0; t < kDepth; ++t) {
       for (uint32_t h = 0; h < shape.n_kv_heads; ++h) {
         const KvHeadPage page = PageAt(t, h);
@@ -70,17 +86,30 @@ class Deep {
     x_[size_t{position} * width_ + channel] = x;
   }
 
-  // Tokens [first, first + n); the outputs of them all.
-  std::vector<float> Run(uint32_t first, uint32_t n) {
-    SequenceRows rows = batch_->sequences[0];
-    rows.n_rows = n;
-    rows.first_position = first;
-    std::memcpy(session_->ValueData(in_), x_.data() + size_t{first} * width_,
-                size_t{n} * width_ * sizeof(float));
+  // Tokens [first, first + n) of a sequence.
+  struct Part {
+    uint32_t sequence, first, n;
+  };
+  std::vector<float> Run(uint32_t first, uint32_t n) { return Run({{0, first, n}}); }
+  // The outputs of them all.
+  std::vector<float> Run(const std::vector<Part>& parts) {
+    std::vector<SequenceRows> sequences;
+    uint32_t n = 0;
+    for (const Part& part : parts) {
+      SequenceRows rows = batch_->sequences[part.sequence];
+      rows.first_row = n;
+      rows.n_rows = part.n;
+      rows.first_position = part.first;
+      sequences.push_back(rows);
+      const size_t from = part.first + (part.sequence == 0 ? 0 : kDepth + kAfter);
+      std::memcpy(session_->ValueData(in_) + size_t{n} * width_, x_.data() + from * width_,
+                  size_t{part.n} * width_ * sizeof(float));
+      n += part.n;
+    }
     const std::vector<int32_t> tokens(n, 0);
     RunArgs args;
     args.tokens = {tokens.data(), n};
-    args.sequences = {&rows, 1};
+    args.sequences = {sequences.data(), sequences.size()};
     args.logit_rows = LogitRows::kNone;
     EXPECT_EQ(Status::kOk, session_->Run(args)) << session_->message();
     const float* out = session_->ValueData(out_);
@@ -90,8 +119,10 @@ class Deep {
   // softmax(q K^T) V of the token at `position`, in double.
   std::vector<double> Expected(uint32_t position) const {
     const uint32_t dim = shape_.head_dim, group = shape_.n_heads / shape_.n_kv_heads;
-    const uint32_t first =
+    uint32_t first =
         shape_.window == 0 || position < shape_.window ? 0 : position - shape_.window + 1;
+    if (shape_.chunk != 0) first = std::max(first, position / shape_.chunk * shape_.chunk);
+    const auto cap = static_cast<double>(shape_.softcap);
     std::vector<double> out(shape_.n_heads * dim, 0.0);
     for (uint32_t h = 0; h < shape_.n_heads; ++h) {
       const float* q = x_.data() + size_t{position} * width_ + h * dim;
@@ -102,7 +133,12 @@ class Deep {
         for (uint32_t i = 0; i < dim; ++i) {
           dot += static_cast<double>(q[i]) * Stored(true, t, h / group, i);
         }
-        scores.push_back(dot / std::sqrt(static_cast<double>(dim)));
+        dot /= std::sqrt(static_cast<double>(dim));
+        if (shape_.n_distances != 0) {
+          const uint32_t distance = std::min(position - t, shape_.n_distances - 1);
+          dot += bias_.exact[distance * shape_.n_heads + h];
+        }
+        scores.push_back(cap == 0.0 ? dot : cap * std::tanh(dot / cap));
         largest = std::fmax(largest, scores.back());
       }
       for (double& s : scores) total += s = std::exp(s - largest);
@@ -169,6 +205,7 @@ class Deep {
   uint32_t width_ = 0;
   ValueId in_ = kNoValue, out_ = kNoValue;
   std::vector<float> sinks_, x_;
+  Matrix bias_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<Batch> batch_;
 };
@@ -196,18 +233,25 @@ TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
       SCOPED_TRACE(testing::Message() << shape.n_heads << ":" << shape.n_kv_heads << " dim "
                                       << shape.head_dim << " " << DTypeName(kv_type));
       Deep one(shape, kv_type, GetParam(), 1);
-      const std::vector<float> chunk = one.Run(kDepth, kAfter);
+      const std::vector<float> chunk = one.Run(kDepth, kAfter), few = one.Run(kDepth, kFew);
+      ASSERT_EQ(0, std::memcmp(few.data(), chunk.data(), few.size() * sizeof(float)));
       // A device has no threads.
       std::unique_ptr<Deep> three;
       if (GetParam().backend->kv_in_memory) {
         three = std::make_unique<Deep>(shape, kv_type, GetParam(), 3);
       }
-      for (uint32_t i = 0; i < kAfter; ++i) {
+      for (uint32_t i = 0; i < kFew; ++i) {
         const std::vector<float> alone = (three ? *three : one).Run(kDepth + i, 1);
         ASSERT_EQ(0, std::memcmp(alone.data(), chunk.data() + i * alone.size(),
                                  alone.size() * sizeof(float)))
             << "token " << i;
       }
+      // With one that sees a single segment.
+      const std::vector<float> brief = one.Run({{1, 0, kShort}});
+      const std::vector<float> both = one.Run({{1, kShort - 1, 1}, {0, kDepth, 1}});
+      const size_t row = both.size() / 2;
+      ASSERT_EQ(0, std::memcmp(both.data(), &brief[brief.size() - row], row * sizeof(float)));
+      ASSERT_EQ(0, std::memcmp(&both[row], chunk.data(), row * sizeof(float)));
     }
   }
 }

@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "backends.h"
+#include "cases.h"
 #include "kernels/vulkan/device.h"
+#include "kernels/vulkan/segments.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -221,6 +223,80 @@ TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {
   EXPECT_EQ(nullptr, why);
   EXPECT_EQ(uint32_t{vulkan::kAvoidDevice}, avoided(8, 0, 0, &why));
   EXPECT_STREQ("c", why);
+}
+
+// Positions 0 to 767 lie in the segments 0 to 2 of 256.
+TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
+  ProgramBuilder builder(2, 64, 2000);
+  AttentionKind kind;
+  kind.n_heads = 2;
+  kind.n_kv_heads = 1;
+  kind.head_dim = 16;
+  Step step;
+  step.op = Op::kAttention;
+  const auto add = [&](uint32_t window, uint32_t chunk) {
+    kind.window = window;
+    kind.chunk = chunk;
+    return static_cast<uint16_t>(builder.AddAttention(kind, DType::kF32, 1, 8, 1));
+  };
+  const uint16_t all = add(0, 0), window = add(258, 0), chunk = add(0, 300), short_one = add(1, 0);
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  struct {
+    uint16_t kind;
+    std::vector<SequenceShape> rows;
+    uint32_t expected;
+  } const cases[] = {
+      {all, {{1, 255}}, 1},    {all, {{1, 256}}, 2},         {all, {{2, 510}}, 2},
+      {all, {{3, 510}}, 3},    {all, {{1, 3}, {1, 700}}, 3}, {all, {{8, 700}}, 3},
+      {all, {{9, 700}}, 1},    {all, {{64, 700}}, 1},        {window, {{1, 513}}, 2},
+      {window, {{1, 767}}, 2}, {window, {{1, 768}}, 3},      {chunk, {{1, 299}}, 2},
+      {chunk, {{1, 300}}, 1},  {chunk, {{1, 599}}, 2},       {short_one, {{1, 1024}}, 1},
+  };
+  for (const auto& c : cases) {
+    step.kind = c.kind;
+    const vulkan::Segments segments = vulkan::SegmentsOf(program, step, 256);
+    std::vector<SequenceRows> sequences;
+    uint32_t n_rows = 0;
+    for (const SequenceShape& rows : c.rows) {
+      SequenceRows s;
+      s.first_row = n_rows;
+      s.n_rows = rows.n_rows;
+      s.first_position = rows.n_before;
+      n_rows += rows.n_rows;
+      sequences.push_back(s);
+    }
+    const std::vector<int32_t> tokens(n_rows, 0);
+    RunArgs args;
+    args.tokens = {tokens.data(), tokens.size()};
+    args.sequences = {sequences.data(), sequences.size()};
+    EXPECT_EQ(c.expected, vulkan::CountSegments(segments, args))
+        << "kind " << c.kind << ", rows after " << c.rows[0].n_before;
+    EXPECT_LE(c.expected, segments.most);
+  }
+  step.kind = short_one;
+  EXPECT_FALSE(vulkan::SegmentsOf(program, step, 256).may_share());
+  EXPECT_EQ(0u, vulkan::PartialBytes(program, step, 256));
+}
+
+// What partial results of eight rows would take is held to what is worth it.
+TEST(VulkanSegmentsTest, SegmentsOf_AVeryLongContext_FewerRowsAreSharedOut) {
+  ProgramBuilder builder(2, 64, 1u << 18);
+  AttentionKind kind;
+  kind.n_heads = 24;
+  kind.n_kv_heads = 8;
+  kind.head_dim = 128;
+  Step step;
+  step.op = Op::kAttention;
+  step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 32, 1));
+  Layout layout;
+  const Program program = builder.Build(&layout);
+  const vulkan::Segments segments = vulkan::SegmentsOf(program, step, 256);
+  EXPECT_TRUE(segments.may_share());
+  EXPECT_EQ(1024u, segments.most);
+  EXPECT_EQ(2u, segments.max_rows);
+  // 24 heads, 1,024 segments, 65 quads of channels.
+  EXPECT_EQ(2u * 24 * 1024 * 65 * 16, vulkan::PartialBytes(program, step, 256));
 }
 
 TEST_F(VulkanTest, Device_WithQuirks_DoesWithoutOrIsRefused) {

@@ -31,6 +31,7 @@ bool LookAtModel(const arn_model* model, arn_model_info* info, std::string* prob
                std::strlen(info->producer) + std::strlen(info->target) +
                std::strlen(info->chat_template);
   for (uint32_t i = 0; i < info->n_eos_ids; ++i) sum += info->eos_ids[i];
+  if (info->self_test_tokens > info->max_context) *problem = "a self-test beyond the context";
   const uint32_t n_tensors = arn_model_tensor_count(model);
   for (uint32_t i = 0; i < n_tensors; ++i) {
     arn_tensor_info tensor = ARN_TENSOR_INFO_INIT;

@@ -5,7 +5,7 @@
 #include "runtime/bundle/bundle.h"
 #include "tests/fuzz/exercise.h"
 #include "tests/harness/bundles.h"
-#include "tests/support/prefix_support.h"
+#include "tests/support/self_test_support.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/support/tiny_checkpoint.h"
 
@@ -64,6 +64,11 @@ std::vector<uint8_t> MakePrefixBundle() {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.n_threads = 1;
   const BundleBytes bytes = MakeTinyBundle(WithPrefix(bundle, options, SomeIds(11, bundle.vocab)));
+  return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
+}
+
+std::vector<uint8_t> MakeSelfTestBundle() {
+  const BundleBytes bytes = MakeTinyBundle(WithSelfTest(TinyBundle()));
   return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
 }
 
@@ -155,6 +160,8 @@ TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {
   EXPECT_EQ(ARN_OK, arn_session_use_prefix(NewSession(model.get(), options).get()));
   ExpectFlipsAreSurvived(file);
 }
+
+TEST(FuzzFlips, BundleWithSelfTest_NeverCrashes) { ExpectFlipsAreSurvived(MakeSelfTestBundle()); }
 
 TEST(FuzzFlips, BundleWithTokenizer_NeverCrashes) {
   ARN_NEEDS_CONVERTER();

@@ -245,8 +245,11 @@ std::vector<uint8_t> Builder::Finish() {
     inv_freq.push_back(
         std::pow(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(o.head_dim)));
   }
+  std::vector<float> long_inv_freq;
+  for (const float f : inv_freq) long_inv_freq.push_back(f / 4);
   const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
-      fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq)});
+      fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq,
+                                o.short_context == 0 ? nullptr : &long_inv_freq, o.short_context)});
   if (shapes.empty()) KindOf(TinyLayer{});  // so that it is the layers that are missing
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
   for (const auto& [window, chunk, mixer] : kinds_) {
@@ -273,6 +276,17 @@ std::vector<uint8_t> Builder::Finish() {
     const fbs::Segment segment(offset, state.size(), Xxh64(state.data(), state.size()));
     prefix = fbs::CreatePrefixDirect(fbb_, &o.prefix.ids, &segment, o.prefix.model_hash);
   }
+  flatbuffers::Offset<fbs::SelfTest> self_test;
+  if (!o.self_test.run_tokens.empty()) {
+    const TinySelfTest& test = o.self_test;
+    const size_t offset = AlignUp(segments_.size(), kSliceAlign);
+    const size_t bytes = test.logits.size() * sizeof(int16_t);
+    segments_.resize(offset + bytes);
+    std::memcpy(segments_.data() + offset, test.logits.data(), bytes);
+    const fbs::Segment segment(offset, bytes, Xxh64(test.logits.data(), bytes));
+    self_test = fbs::CreateSelfTestDirect(fbb_, &test.ids, &test.run_tokens, &test.scales, &segment,
+                                          test.model_hash);
+  }
   flatbuffers::Offset<fbs::Chat> chat;
   if (!o.chat_program.empty()) {
     const size_t offset = AlignUp(segments_.size(), kSliceAlign);
@@ -288,9 +302,9 @@ std::vector<uint8_t> Builder::Finish() {
   }
   const std::vector<uint32_t> eos = {2};
   const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0);
-  fbs::FinishBundleBuffer(
-      fbb_, fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
-                              fbb_.CreateString(o.target), model, 0, generation, 0, prefix, chat));
+  fbs::FinishBundleBuffer(fbb_, fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
+                                                  fbb_.CreateString(o.target), model, 0, generation,
+                                                  0, prefix, chat, self_test));
 
   BundleHeader header = {};
   std::memcpy(header.magic, "ARENITE", 8);

@@ -27,6 +27,15 @@ struct TinyPrefix {
   uint64_t model_hash = 0;
 };
 
+// What a device is tested with.
+struct TinySelfTest {
+  std::vector<int32_t> ids;
+  std::vector<uint32_t> run_tokens;  // none: the bundle has no test
+  std::vector<float> scales;
+  std::vector<int16_t> logits;
+  uint64_t model_hash = 0;
+};
+
 struct TinyBundle {
   uint32_t layers = 2;
   uint32_t hidden = 32;
@@ -36,6 +45,7 @@ struct TinyBundle {
   uint32_t ffn = 48;
   uint32_t vocab = 61;
   uint32_t max_context = 256;
+  uint32_t short_context = 0;  // sessions with room for more have other angles; 0: none have
   uint32_t window = 0;
   std::vector<TinyLayer> layer_kinds;  // empty: `layers` layers with `window`
   bool qk_norm = false;
@@ -43,6 +53,7 @@ struct TinyBundle {
   const char* target = "portable";  // a PackTarget
   uint64_t seed = 1;
   TinyPrefix prefix;
+  TinySelfTest self_test;
   std::vector<uint8_t> chat_program;  // of the template "default"; empty: no templates
 };
 

@@ -33,6 +33,7 @@ struct FaultPlan {
   Fault fault = Fault::kSubmitLost;
   uint32_t submits_left = UINT32_MAX;  // that still succeed; then all fail
   uint32_t n_submits = 0;
+  void* state = nullptr;
   PFN_vkQueueSubmit submit = nullptr;
   PFN_vkWaitForFences wait = nullptr;
 
@@ -67,6 +68,7 @@ inline VkResult VKAPI_CALL FaultyWait(VkDevice device, uint32_t n, const VkFence
 // From now on the state's device fails as fault_plan says.
 inline void InstallFaults(void* state) {
   vulkan::Api* api = vulkan::ApiOf(state);
+  fault_plan.state = state;
   fault_plan.submit = api->QueueSubmit;
   fault_plan.wait = api->WaitForFences;
   api->QueueSubmit = FaultySubmit;

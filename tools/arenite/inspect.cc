@@ -71,6 +71,7 @@ void PrintInfo(const Model& model) {
   text += Format("tokenizer   %s\n", info.has_tokenizer != 0 ? "yes" : "none: token ids only");
   text += Format("chat        %s\n", info.chat_template_bytes != 0 ? "has a template" : "none");
   if (info.prefix_tokens != 0) text += Format("prefix      %u tokens\n", info.prefix_tokens);
+  if (info.self_test_tokens != 0) text += Format("self-test   %u tokens\n", info.self_test_tokens);
   text += Format("tokens      begin %s, end %s, padding %s\n",
                  IdsText(info.bos_ids, info.n_bos_ids).c_str(),
                  IdsText(info.eos_ids, info.n_eos_ids).c_str(), IdText(info.pad_id).c_str());
@@ -125,6 +126,7 @@ void PrintJson(const Model& model) {
   json.Key("file_bytes").Uint(info.file_bytes);
   json.Key("weight_bytes").Uint(info.weight_bytes);
   json.Key("prefix_tokens").Uint(info.prefix_tokens);
+  json.Key("self_test_tokens").Uint(info.self_test_tokens);
   json.Key("bos_id").Int(info.bos_id);
   json.Key("bos_ids").BeginArray();
   for (uint32_t i = 0; i < info.n_bos_ids; ++i) json.Uint(info.bos_ids[i]);

@@ -158,12 +158,13 @@ class arn_model_info(Struct):
       ("source_feature_width", c_uint32),
       ("n_start_ids", c_uint32),
       ("start_ids", POINTER(c_uint32)),
+      ("self_test_tokens", c_uint32),
   ]
 
 
 arn_model_info._initial_ = (
     sizeof(arn_model_info), None, None, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    None, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, None,
+    None, 0, 0, 0, 0, 0, 0, 0, None, 0, 0, 0, None, 0,
 )
 
 

@@ -159,6 +159,7 @@ class ModelInfo:
   source_rows: int
   source_feature_width: int
   start_ids: tuple[int, ...]
+  self_test_tokens: int
 
 
 @dataclasses.dataclass(frozen=True)

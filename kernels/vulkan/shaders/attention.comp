@@ -1,9 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kAttention and kSelfAttention. A workgroup takes one query head of one row. It goes through the
-// keys WIDTH at a time with a running maximum (Milakov and Gimelshein, "Online normalizer
+// kAttention and kSelfAttention. A workgroup takes one query head of one row, and all that it sees
+// or one segment of SEGMENT positions, which begins at a multiple of it (then the grid's z counts
+// the segments, and a second dispatch, with IS_MERGE, puts them together). It goes through the keys
+// of a segment WIDTH at a time with a running maximum (Milakov and Gimelshein, "Online normalizer
 // calculation for softmax", 2018): an invocation makes the score of one key, then all add up the
-// values, four channels each, in groups that take every n-th key.
+// values, four channels each, in groups that take every n-th key. Segments are merged in order by
+// either, so both make the same bits.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -17,16 +20,21 @@ layout(constant_id = 5) const uint HAS_SINKS = 0;
 layout(constant_id = 6) const uint HAS_BIAS = 0;
 layout(constant_id = 7) const uint N_PARTS = 16;  // lanes that share a key, 2^n
 layout(constant_id = 8) const uint PER_LANE = 1;  // ceil(ceil(HEAD_DIM / 4) / N_PARTS)
+layout(constant_id = 9) const uint SEGMENT = 256;
+layout(constant_id = 10) const uint IS_MERGE = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
 layout(set = 0, binding = 4) readonly buffer DistanceBias { float distance_bias[]; };
+// Of a row, a head and a segment: PER_LANE sums of each invocation, then (largest, total, 0, 0).
+layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint layer, group, in_stride, window, chunk;
   float scale, softcap;
   uint n_distances, bias_stride;
+  uint most_segments;  // of a row: what there is room for
 } push;
 
 const uint kDimQuads = (HEAD_DIM + 3) / 4;
@@ -50,34 +58,23 @@ float bias_of(uint position, uint key, uint head) {
   return distance_bias[push.rows_at + uint(row) * push.bias_stride + head];
 }
 
-void main() {
-  uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;
-  uint kv_head = head / (N_HEADS / N_KV_HEADS);
-  uint sequence = row_sequence(row), table = table_at(sequence, push.group);
-  uint position = IS_SELF == 1 ? row : row_position(row);
-  uint first = 0, end = position + 1;
-  if (IS_SELF == 1) {
-    end = ARN_ROWS;
-  } else if (SEES_SOURCE == 1) {
-    end = run[sequence_at(sequence)];
-  } else {
-    if (push.window != 0 && position >= push.window) first = position - push.window + 1;
-    if (push.chunk != 0) first = max(first, position - position % push.chunk);
-    first = max(first, run[table + 1] * PAGE_TOKENS);
-  }
-  uint from = push.in_at + row * push.in_stride + head * HEAD_DIM;
-  for (uint i = lane; i < kDimQuads; i += WIDTH) query[i] = row_elements(from, 4 * i);
-  barrier();
+// What a segment, and what the segments so far, come to: the largest score, the sum of e^(score -
+// largest), and the sums of values with these weights.
+#define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity
+float largest, total, merged_largest, merged_total;
+vec4 sums[PER_LANE], merged[PER_LANE];
 
+// What a workgroup works on.
+uint head, row, lane, kv_head, table, position;
+
+void gather(uint first, uint end) {
   uint my_part = lane % N_PARTS, my_group = lane / N_PARTS;
-  vec4 sums[PER_LANE];
+  largest = ARN_NONE;
+  total = 0.0;
   for (uint i = 0; i < PER_LANE; ++i) sums[i] = vec4(0.0);
-  const float kNone = uintBitsToFloat(0xff800000u);
-  float largest = HAS_SINKS == 1 ? sinks[push.weights_at + head] : kNone;
-  float total = HAS_SINKS == 1 ? 1.0 : 0.0;
   for (uint tile = first; tile < end; tile += WIDTH) {
     uint key = tile + lane;
-    float score = kNone, v_scale = 1.0;
+    float score = ARN_NONE, v_scale = 1.0;
     if (key < end) {
       float dot_product = 0.0;
       if (IS_SELF == 1) {
@@ -107,7 +104,7 @@ void main() {
     float before = largest;
     largest = max(largest, reduce_max(score));
     float weight = key < end ? exp_f32(score - largest) : 0.0;
-    float shrink = before == kNone ? 0.0 : exp_f32(before - largest);
+    float shrink = before == ARN_NONE ? 0.0 : exp_f32(before - largest);
     total = total * shrink + reduce_add(weight);
     weights[lane] = weight * v_scale;
     barrier();
@@ -130,18 +127,101 @@ void main() {
     }
     barrier();
   }
+}
+
+const uint kRecord = PER_LANE * WIDTH + 1;
+uint record_at(uint segment) {
+  return push.extra_at / 4 + ((row * N_HEADS + head) * push.most_segments + segment) * kRecord;
+}
+
+void store_partial(uint at) {
+  for (uint i = 0; i < PER_LANE; ++i) partials[at + i * WIDTH + lane] = sums[i];
+  if (lane == 0) partials[at + PER_LANE * WIDTH] = vec4(largest, total, 0.0, 0.0);
+}
+
+void load_partial(uint at) {
+  for (uint i = 0; i < PER_LANE; ++i) sums[i] = partials[at + i * WIDTH + lane];
+  vec4 rest = partials[at + PER_LANE * WIDTH];
+  largest = rest.x;
+  total = rest.y;
+}
+
+void merge() {
+  float before = merged_largest;
+  merged_largest = max(before, largest);
+  float old = before == ARN_NONE ? 0.0 : exp_f32(before - merged_largest);
+  float fresh = exp_f32(largest - merged_largest);
+  // Two pipelines do this: a compiler must not join the operations in one of them alone.
+  precise float both = merged_total * old + total * fresh;
+  merged_total = both;
+  for (uint i = 0; i < PER_LANE; ++i) {
+    precise vec4 sum = merged[i] * old + sums[i] * fresh;
+    merged[i] = sum;
+  }
+}
+
+void put_out() {
+  uint my_part = lane % N_PARTS, my_group = lane / N_PARTS;
   uint to = push.out_at + (row * N_HEADS + head) * HEAD_DIM;
   for (uint i = 0; i < PER_LANE; ++i) {
-    parts[lane] = sums[i];
+    parts[lane] = merged[i];
     barrier();
     for (uint other = kGroups / 2; other > 0; other /= 2) {
       if (my_group < other) parts[lane] += parts[lane + other * N_PARTS];
       barrier();
     }
     uint channel = 4 * (my_part + i * N_PARTS);
+    vec4 out_quad = parts[lane] / merged_total;
     for (uint j = 0; j < 4; ++j) {
-      if (my_group == 0 && channel + j < HEAD_DIM) y[to + channel + j] = parts[lane][j] / total;
+      if (my_group == 0 && channel + j < HEAD_DIM) y[to + channel + j] = out_quad[j];
     }
     barrier();
   }
+}
+
+void main() {
+  head = gl_WorkGroupID.x;
+  row = gl_WorkGroupID.y;
+  lane = gl_LocalInvocationIndex;
+  kv_head = head / (N_HEADS / N_KV_HEADS);
+  uint sequence = row_sequence(row);
+  table = table_at(sequence, push.group);
+  position = IS_SELF == 1 ? row : row_position(row);
+  uint first = 0, end = position + 1;
+  if (IS_SELF == 1) {
+    end = ARN_ROWS;
+  } else if (SEES_SOURCE == 1) {
+    end = run[sequence_at(sequence)];
+  } else {
+    if (push.window != 0 && position >= push.window) first = position - push.window + 1;
+    if (push.chunk != 0) first = max(first, position - position % push.chunk);
+    first = max(first, run[table + 1] * PAGE_TOKENS);
+  }
+  uint before = first / SEGMENT, n_segments = (end + SEGMENT - 1) / SEGMENT - before;
+  // Of the workgroups of a row that is not shared out, the first does it all.
+  bool is_shared = n_segments > 1 && gl_NumWorkGroups.z > 1;
+  uint my_segment = gl_WorkGroupID.z;
+  if (IS_MERGE == 1 ? n_segments <= 1 : my_segment >= (is_shared ? n_segments : 1)) return;
+  if (IS_MERGE == 0) {
+    uint from = push.in_at + row * push.in_stride + head * HEAD_DIM;
+    for (uint i = lane; i < kDimQuads; i += WIDTH) query[i] = row_elements(from, 4 * i);
+    barrier();
+  }
+  merged_largest = HAS_SINKS == 1 ? sinks[push.weights_at + head] : ARN_NONE;
+  merged_total = HAS_SINKS == 1 ? 1.0 : 0.0;
+  for (uint i = 0; i < PER_LANE; ++i) merged[i] = vec4(0.0);
+  for (uint i = is_shared ? my_segment : 0; i < n_segments; ++i) {
+    if (IS_MERGE == 1) {
+      load_partial(record_at(i));
+    } else {
+      uint at = (before + i) * SEGMENT;
+      gather(max(first, at), min(end, at + SEGMENT));
+    }
+    if (is_shared) {
+      store_partial(record_at(i));
+      return;
+    }
+    merge();
+  }
+  put_out();
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -105,6 +108,82 @@ TEST(Bundle_Segments, DamagedWeights_AreFoundWhenAskedFor) {
   EXPECT_EQ(ARN_OK, Open(bytes, &error)) << error;
   EXPECT_EQ(ARN_HASH_MISMATCH, Open(bytes, &error, true));
   EXPECT_NE(std::string::npos, error.find("layers.0.attention_norm")) << error;
+}
+
+TinyBundle WithSomeTest() {
+  TinyBundle bundle;
+  bundle.self_test = {{1, 2, 60}, {2, 1}, {0.5f, 0.0f}, {}, 7};
+  bundle.self_test.logits.assign(2 * bundle.vocab, 9);
+  return bundle;
+}
+
+TEST(SelfTest_Read, WhatDoesNotAgree_IsRefused) {
+  std::string error;
+  ASSERT_EQ(ARN_OK, Open(MakeTinyBundle(WithSomeTest()), &error, true)) << error;
+  using Change = void (*)(TinySelfTest*);
+  const Change changes[] = {
+      [](TinySelfTest* t) { t->ids[1] = 61; },
+      [](TinySelfTest* t) { t->ids[2] = -1; },
+      [](TinySelfTest* t) { t->ids.push_back(0); },
+      [](TinySelfTest* t) { t->ids.clear(); },
+      [](TinySelfTest* t) {
+        t->run_tokens = {3, 0};
+      },
+      [](TinySelfTest* t) {
+        t->run_tokens = {UINT32_MAX, 4};
+      },  // 3 in 32 bits
+      [](TinySelfTest* t) {
+        t->run_tokens = {1, 1, 1};
+      },
+      [](TinySelfTest* t) { t->scales = {1.0f}; },
+      [](TinySelfTest* t) { t->scales[0] = -1.0f; },
+      [](TinySelfTest* t) { t->scales[1] = HUGE_VALF; },
+      [](TinySelfTest* t) { t->scales[1] = std::nanf(""); },
+      [](TinySelfTest* t) { t->logits.pop_back(); },
+      [](TinySelfTest* t) { t->logits.push_back(1); },
+      [](TinySelfTest* t) {  // more runs than there may be, which agree
+        t->ids = {1, 2, 3, 4, 5};
+        t->run_tokens = {1, 1, 1, 1, 1};
+        t->scales.assign(5, 1.0f);
+        t->logits.assign(5 * 61, 1);
+      },
+      [](TinySelfTest* t) {  // more tokens
+        t->ids.assign(65, 1);
+        t->run_tokens = {64, 1};
+      },
+  };
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    TinyBundle bundle = WithSomeTest();
+    changes[i](&bundle.self_test);
+    EXPECT_EQ(ARN_BAD_BUNDLE, Open(MakeTinyBundle(bundle), &error)) << i;
+    EXPECT_NE(std::string::npos, error.find("self-test")) << error;
+  }
+  TinyBundle bundle = WithSomeTest();
+  bundle.max_context = 2;
+  EXPECT_EQ(ARN_BAD_BUNDLE, Open(MakeTinyBundle(bundle), &error));
+  // What states belong to is said twice.
+  bundle = WithSomeTest();
+  bundle.prefix = {{1}, {0}, 8};
+  EXPECT_EQ(ARN_BAD_BUNDLE, Open(MakeTinyBundle(bundle), &error));
+  bundle.prefix.model_hash = 7;
+  EXPECT_EQ(ARN_OK, Open(MakeTinyBundle(bundle), &error)) << error;
+}
+
+TEST(SelfTest_Read, DamagedLogits_AreFoundWhenAskedFor) {
+  // They lie behind the weights.
+  const TinyBundle bundle = WithSomeTest();
+  BundleBytes bytes = MakeTinyBundle(bundle);
+  const BundleHeader header = HeaderOf(bytes);
+  const std::vector<int16_t>& logits = bundle.self_test.logits;
+  uint8_t* end = bytes.data() + header.segments_offset + header.segments_bytes;
+  const auto* sought = reinterpret_cast<const uint8_t*>(logits.data());
+  uint8_t* found = std::find_end(bytes.data(), end, sought, sought + logits.size() * 2);
+  ASSERT_NE(end, found);
+  found[3] ^= 1;
+  std::string error;
+  EXPECT_EQ(ARN_OK, Open(bytes, &error)) << error;
+  EXPECT_EQ(ARN_HASH_MISMATCH, Open(bytes, &error, true));
+  EXPECT_NE(std::string::npos, error.find("self-test")) << error;
 }
 
 TEST(ModelSpec_Read, ImpossibleModels_AreRefusedByField) {

@@ -8,34 +8,24 @@
 
 #include "kernels/cpu/backend_cpu.h"
 #include "runtime/session/session.h"
+#include "tests/support/faulty_backends.h"
 #include "tests/support/session_support.h"
 #include "tests/support/state_support.h"
-#include "tests/support/vulkan_faults.h"
 
 namespace arn::test {
 namespace {
 
 constexpr uint32_t kVocab = 61;
 
-// With staging buffers, so that reading and writing pages are submissions too.
-Status LoadFaulty(const Program& program, const BackendOptions& options, const BackendPlan& plan,
-                  const Memory& memory, void** state, Diag* diag) {
-  const Backend* backend = vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
-  const Status status = backend->load(program, options, plan, memory, state, diag);
-  if (status == Status::kOk) InstallFaults(*state);
-  return status;
-}
+struct Device {
+  KvType kv;
+  const Backend* (*backend)();
+  uint32_t n_calls;  // of Play() that reach it
+  const char* name;
+};
 
-const Backend* FaultyBackend() {
-  static const Backend backend = [] {
-    Backend b = *vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
-    b.load = LoadFaulty;
-    return b;
-  }();
-  return &backend;
-}
-
-SessionOptions Options(KvType kv) {
+SessionOptions Options(const Device& device) {
+  const KvType kv = device.kv;
   SessionOptions options;
   options.k_type = options.v_type = kv;
   options.n_threads = 1;
@@ -95,7 +85,7 @@ struct Seen {
   std::vector<uint32_t> n_submits;  // up to its end
 };
 
-class FallBackTest : public testing::TestWithParam<KvType> {
+class FallBackTest : public testing::TestWithParam<Device> {
  protected:
   FallBackTest() {
     TinyBundle bundle;
@@ -137,7 +127,7 @@ class FallBackTest : public testing::TestWithParam<KvType> {
     SessionPtr session;
     std::string message;
     EXPECT_EQ(Status::kOk,
-              Create(on_device ? FaultyBackend() : CpuBackend(), options, &session, &message))
+              Create(on_device ? GetParam().backend() : CpuBackend(), options, &session, &message))
         << message;
     return session;
   }
@@ -227,14 +217,15 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
     ASSERT_EQ(ARN_OK, arn_session_backend(session.get(), &info));
     EXPECT_NE(std::string(), info.reason);
   }
-  // Prefilling and decoding three times, a batch, reading, saving, restoring, decoding, following,
-  // decoding.
-  EXPECT_EQ(10u, n_hit);
+  EXPECT_EQ(GetParam().n_calls, n_hit);
 }
+
+// Of runs with one token of each sequence, which a CPU that shares the work keeps to itself.
+using DeviceAloneTest = FallBackTest;
 
 // What a shift has dropped is known to no id that is left: the CPU goes on as one that prefills
 // what is there.
-TEST_P(FallBackTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
+TEST_P(DeviceAloneTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
   std::vector<std::byte> block;  // the session's, outlives it
   fault_plan = FaultPlan();
   const SessionPtr session = New(true, Options(GetParam()));
@@ -251,7 +242,7 @@ TEST_P(FallBackTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
   EXPECT_EQ(Greedy(fresh.get(), left, 6), found);
 }
 
-TEST_P(FallBackTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
+TEST_P(DeviceAloneTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
   std::vector<int32_t> expected;
   for (const uint32_t n : {0u, 2u, 4u}) {
     fault_plan = FaultPlan();
@@ -449,11 +440,26 @@ TEST_P(DeviceTestTest, DeviceThatFailsWhileItIsTested_IsReplacedByTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(VulkanKvTypes, FallBackTest, testing::Values(KvType::kF32, KvType::kInt4),
-                         [](const auto& p) { return KvTypeName(p.param); });
+// Prefilling and decoding three times, a batch, reading, saving, restoring, decoding, following,
+// decoding. Of two that share the work the device has what has several tokens: prefilling three
+// times, and following.
+constexpr Device kDevices[] = {
+    {KvType::kF32, FaultyBackend, 10, "f32"},
+    {KvType::kInt4, FaultyBackend, 10, "int4"},
+    {KvType::kF32, FaultySplitBackend<false>, 4, "SplitF32"},
+    {KvType::kInt4, FaultySplitBackend<false>, 4, "SplitInt4"},
+    {KvType::kInt4, FaultySplitBackend<true>, 4, "SplitCopiedInt4"},
+};
+constexpr Device kOfTest[] = {{KvType::kInt8, FaultyBackend, 10, "int8"}};
 
-INSTANTIATE_TEST_SUITE_P(VulkanKvTypes, DeviceTestTest, testing::Values(KvType::kInt8),
-                         [](const auto& p) { return KvTypeName(p.param); });
+INSTANTIATE_TEST_SUITE_P(VulkanDevices, FallBackTest, testing::ValuesIn(kDevices),
+                         [](const auto& p) { return p.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(VulkanDevices, DeviceAloneTest, testing::Values(kDevices[0], kDevices[1]),
+                         [](const auto& p) { return p.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(VulkanDevices, DeviceTestTest, testing::ValuesIn(kOfTest),
+                         [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace arn::test

@@ -105,11 +105,13 @@ typedef struct arn_model_info {
       source_feature_width; /* of each frame, two of which are a row; 0: the source is tokens */
   uint32_t n_start_ids;     /* what the tokens of such a sequence begin with */
   const uint32_t* start_ids;
+  uint32_t self_test_tokens; /* that a device is tested with, whose logits come with the bundle; 0:
+                                none, a CPU computes them (arn_session_options.trust_device) */
 } arn_model_info;
 #define ARN_MODEL_INFO_INIT                                                                      \
   {                                                                                              \
     sizeof(arn_model_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL                                           \
+        NULL, 0, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, 0                                        \
   }
 ARN_API arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info);
 

@@ -112,9 +112,10 @@ typedef struct arn_session_options {
   const char* system_root;    /* in which /sys lies, for a container that has it elsewhere; NULL:
                                  "". Read until the session is there */
   uint32_t trust_device; /* of a GPU. 0: arn_session_create lets it compute a few tokens, several
-                            times, and compares their logits with the CPU's; when it is wrong,
-                            ARN_DEVICE, or the CPU if that is in reserve. Memory for it is taken and
-                            given back. 1: not */
+                            times, and compares their logits with those that the bundle has of them
+                            or, without such, with the CPU's; when it is wrong, ARN_DEVICE, or the
+                            CPU if that is in reserve. Memory for it is taken and given back. 1:
+                            not */
   const char* device_folder; /* VULKAN, AUTO, VULKAN_CPU: a folder in which the driver's compiled
                                 pipelines are kept, for faster creation; what is damaged or of
                                 another device, driver or library is ignored and replaced. A driver

@@ -63,6 +63,8 @@ inline constexpr Field kModelInfoFields[] = {
      offsetof(arn_model_info, source_feature_width), 0},
     {"startIds", FieldKind::kIds,
      offsetof(arn_model_info, start_ids), offsetof(arn_model_info, n_start_ids)},
+    {"selfTestTokens", FieldKind::kInt,
+     offsetof(arn_model_info, self_test_tokens), 0},
 };
 inline constexpr Field kSessionOptionsFields[] = {
     {"backend", FieldKind::kInt,

@@ -50,4 +50,9 @@ public final class ModelInfo {
   /** of each frame, two of which are a row; 0: the source is tokens */
   public int sourceFeatureWidth;
   public int[] startIds;
+  /**
+   * that a device is tested with, whose logits come with the bundle; 0: none, a CPU computes them
+   * (arn_session_options.trust_device)
+   */
+  public int selfTestTokens;
 }

@@ -101,8 +101,9 @@ public final class SessionOptions {
   public String systemRoot;
   /**
    * of a GPU. 0: arn_session_create lets it compute a few tokens, several times, and compares
-   * their logits with the CPU's; when it is wrong, Status.DEVICE, or the CPU if that is in
-   * reserve. Memory for it is taken and given back. 1: not
+   * their logits with those that the bundle has of them or, without such, with the CPU's; when it
+   * is wrong, Status.DEVICE, or the CPU if that is in reserve. Memory for it is taken and given
+   * back. 1: not
    */
   public boolean trustDevice;
   /**
