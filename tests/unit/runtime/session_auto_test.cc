@@ -46,14 +46,13 @@ class VulkanAutoTest : public testing::Test {
         (std::string("auto_") + testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(folder_);
     fs::create_directories(folder_);
-    Open({});
+    TinyBundle bundle;
+    bundle.vocab = kVocab;
+    Open(bundle);
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  void Open(const std::vector<TinyLayer>& layers) {
-    TinyBundle bundle;
-    bundle.vocab = kVocab;
-    bundle.layer_kinds = layers;
+  void Open(const TinyBundle& bundle) {
     model_.reset();
     bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
     model_ = OpenBytes(*bytes_);
@@ -149,11 +148,20 @@ TEST_F(VulkanAutoTest, Auto_NoSuchDevice_IsTheCpuWithTheReason) {
 }
 
 TEST_F(VulkanAutoTest, Auto_ModelThatVulkanDoesNotRun_IsTheCpuWithTheReason) {
-  Open({{0, 0, -1, TinyMixer::kScan}, {}});
-  const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_AUTO));
+  TinyBundle wide;
+  wide.vocab = kVocab;
+  wide.layers = 1;
+  wide.ffn = 8300;
+  wide.max_context = 2048;
+  Open(wide);
+  arn_session_options options = Options(ARN_BACKEND_AUTO);
+  options.context_tokens = options.prefill_chunk = 2048;
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
   const arn_backend_info info = Info(session.get());
   EXPECT_EQ(static_cast<uint32_t>(ARN_BACKEND_CPU), info.backend);
-  EXPECT_NE(std::string::npos, std::string(info.reason).find("layers with a state")) << info.reason;
+  EXPECT_NE(std::string::npos, std::string(info.reason).find("a binding of 128 MiB"))
+      << info.reason;
 }
 
 TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsReplaced) {
