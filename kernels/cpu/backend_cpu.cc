@@ -108,8 +108,14 @@ void PlaceKv(void* state, Span<std::byte> kv) {
   static_cast<State*>(state)->memory.region[static_cast<uint32_t>(Region::kKv)] = kv;
 }
 
-constexpr Backend kBackend = {"cpu", cpu::PlanCpu, Load,    Run,      KvRead,  KvWrite, Unload,
-                              true,  nullptr,      nullptr, ReadCpus, nullptr, PlaceKv};
+constexpr Backend MakeBackend() {
+  Backend b = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload};
+  b.kv_in_memory = true;
+  b.read_cpus = ReadCpus;
+  b.place_kv = PlaceKv;
+  return b;
+}
+constexpr Backend kBackend = MakeBackend();
 
 }  // namespace
 

@@ -62,10 +62,10 @@ bool Holds(const StoredTest& test, const SessionPlan& plan) {
 Status Session::EncodeTestSource() {
   const SourceSpec& source = model_.spec.source;
   if (!source.exists()) return Status::kOk;
-  const uint32_t rows = Min(kRuns[0], plan_.options.source_rows);
+  const uint32_t rows = Min(kRunTokens[0], plan_.options.source_rows);
   const auto pattern = [](uint32_t i) { return i * 2654435761u; };
   if (source.feature_width == 0) {
-    int32_t ids[kRuns[0]];
+    int32_t ids[kRunTokens[0]];
     for (uint32_t i = 0; i < rows; ++i) {
       ids[i] = static_cast<int32_t>(pattern(i) % plan_.program.vocab);
     }
@@ -81,7 +81,6 @@ Status Session::EncodeTestSource() {
   return status;
 }
 
-// Calls see(run, logits) after each run.
 // What a device is tested with.
 struct Session::TestTokens {
   Span<const int32_t> ids;

@@ -266,14 +266,18 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
       n_rows += rows.n_rows;
       sequences.push_back(s);
     }
-    const std::vector<int32_t> tokens(n_rows, 0);
-    RunArgs args;
-    args.tokens = {tokens.data(), tokens.size()};
-    args.sequences = {sequences.data(), sequences.size()};
-    EXPECT_EQ(c.expected, vulkan::CountSegments(segments, args))
+    EXPECT_EQ(c.expected,
+              vulkan::CountSegments(segments, {sequences.data(), sequences.size()}, n_rows))
         << "kind " << c.kind << ", rows after " << c.rows[0].n_before;
     EXPECT_LE(c.expected, segments.most);
   }
+  // Steps of one row that follow each other: the one at 768 sees most, neither the first nor the
+  // last.
+  step.kind = window;
+  SequenceRows steps;
+  steps.n_rows = 64;
+  steps.first_position = 710;
+  EXPECT_EQ(3u, vulkan::CountSegments(vulkan::SegmentsOf(program, step, 256), {&steps, 1}, 1));
   step.kind = short_one;
   EXPECT_FALSE(vulkan::SegmentsOf(program, step, 256).may_share());
   EXPECT_EQ(0u, vulkan::PartialBytes(program, step, 256));
