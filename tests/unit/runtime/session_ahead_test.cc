@@ -250,6 +250,22 @@ TEST_P(AheadTest, ContextThatShifts_TheSessionIsAsOneAtATime) {
   ExpectEqual(left[0], left[1]);
 }
 
+// Attention to more than 256 positions is shared out in segments, and how many there are changes
+// while steps are under way.
+TEST_P(AheadTest, LongerThanASegment_AreWhatOneAtATimeGives) {
+  arn_session_options options = Options(32);
+  options.context_tokens = 320;
+  const SessionPtr ahead = NewSession(model_.get(), options);
+  const SessionPtr single = NewSession(model_.get(), options);
+  const std::vector<int32_t> prompt = SomeIds(245, kVocab);
+  for (arn_session* session : {ahead.get(), single.get()}) {
+    ASSERT_EQ(ARN_OK, arn_session_prefill(session, prompt.data(), prompt.size()));
+  }
+  const Left left = Generate(ahead.get(), AtMost(29), {});
+  EXPECT_EQ(Decode(single.get(), 29), left.ids);
+  EXPECT_EQ(LogitsOf(single.get()), left.logits);
+}
+
 // Cancelled before it begins: the first token has been chosen.
 TEST_P(AheadTest, CancelledBefore_TheSessionIsAsOneAtATime) {
   const arn_sampling sampling = Sampling(1.0f, 4);

@@ -295,7 +295,7 @@ Generated Generate(arn_session* session, const arn_generate_options& wanted) {
 
 // At each submission of a generation that runs ahead (a lone sequence's), and while the first of
 // them is asked for: what was shown stays, and the rest are the CPU's, drawn by the same numbers.
-TEST_P(FallBackTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
+TEST_P(DeviceAloneTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
   SessionOptions options = Options(GetParam());
   options.max_sequences = 1;
   options.prefill_chunk = 32;
@@ -338,7 +338,7 @@ TEST_P(FallBackTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
 }
 
 // The logits were on the device: the CPU computes them again for whoever asks.
-TEST_P(FallBackTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
+TEST_P(DeviceAloneTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
   SessionOptions options = Options(GetParam());
   options.max_sequences = 1;
   const std::vector<int32_t> ids = SomeIds(11, kVocab);
