@@ -1,6 +1,6 @@
 // Models that attend to a source: transformers' logits and tokens, and what a session does with
 // sources.
-#include "tests/golden/golden_case.h"
+#include "tests/golden/source_case.h"
 
 namespace arn::test {
 namespace {
@@ -17,33 +17,7 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-class SourceGoldenTest : public testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    ARN_NEEDS_CONVERTER();
-    golden_ = LoadGolden(std::string("source/") + GetParam());
-    ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "checkpoint",
-                              folder_ / "model.arn", {"--weights", "f32"}));
-    model_ = OpenModel(folder_ / "model.arn");
-    ASSERT_NE(nullptr, model_);
-  }
-
-  SessionPtr Encoded(const arn_session_options& options) const {
-    SessionPtr session = NewSession(model_.get(), options);
-    if (session != nullptr && !EncodeSource(golden_, session.get())) return nullptr;
-    return session;
-  }
-
-  // Greedy tokens after the prompt of the selected sequence.
-  std::vector<int32_t> Greedy(arn_session* session) const {
-    const auto n = static_cast<uint32_t>(golden_.greedy.size());
-    return GenerateGreedy(session, golden_.prompt, n, /*ignore_eos=*/true).ids;
-  }
-
-  TempFolder folder_;
-  GoldenCase golden_;
-  ModelPtr model_;
-};
+using SourceGoldenTest = SourceCaseTest;
 
 TEST_P(SourceGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();

@@ -2,7 +2,7 @@
 // tokens, and what a session does with sources.
 #include <cmath>
 
-#include "tests/golden/golden_case.h"
+#include "tests/golden/source_case.h"
 #include "tests/golden/vulkan_reason.h"
 
 namespace arn::test {
@@ -22,12 +22,11 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-class VulkanSourceTest : public testing::TestWithParam<const char*> {
+class VulkanSourceTest : public SourceCaseTest {
  protected:
   void SetUp() override {
-    ARN_NEEDS_CONVERTER();
-    golden_ = LoadGolden(std::string("source/") + GetParam());
-    Open("f32");
+    SourceCaseTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     arn_session* session = nullptr;
     char error[512] = "";
     const arn_session_options options = Options(ARN_BACKEND_VULKAN, 0);
@@ -37,29 +36,6 @@ class VulkanSourceTest : public testing::TestWithParam<const char*> {
     if (status == ARN_UNSUPPORTED && HasNoVulkan(error)) GTEST_SKIP() << error;
     ASSERT_EQ(ARN_OK, status) << error;
   }
-
-  void Open(const char* weights) {
-    ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "checkpoint",
-                              folder_ / "model.arn", {"--weights", weights}));
-    model_ = OpenModel(folder_ / "model.arn");
-    ASSERT_NE(nullptr, model_);
-  }
-
-  SessionPtr Encoded(const arn_session_options& options) const {
-    SessionPtr session = NewSession(model_.get(), options);
-    if (session != nullptr && !EncodeSource(golden_, session.get())) return nullptr;
-    return session;
-  }
-
-  // Greedy tokens after the prompt of the selected sequence.
-  std::vector<int32_t> Greedy(arn_session* session) const {
-    const auto n = static_cast<uint32_t>(golden_.greedy.size());
-    return GenerateGreedy(session, golden_.prompt, n, /*ignore_eos=*/true).ids;
-  }
-
-  TempFolder folder_;
-  GoldenCase golden_;
-  ModelPtr model_;
 };
 
 TEST_P(VulkanSourceTest, Prefill_GivesTheReferencesLogits) {

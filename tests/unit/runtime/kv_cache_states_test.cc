@@ -155,6 +155,12 @@ TEST(KvCache_States, Rewind_OnlyToTheLength) {
   EXPECT_EQ(0u, model.cache.pool(1).n_used());
 }
 
+// A state cannot be turned back.
+TEST(KvCache_States, TokensBeforeSeal_IsOne) {
+  const Model model(1);
+  EXPECT_EQ(1u, model.cache.TokensBeforeSeal(0));
+}
+
 TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {
   // A pool for one sequence that two share.
   const CacheGroup group = StateGroupOf(1);

@@ -522,20 +522,5 @@ TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
   EXPECT_EQ(19u, n_ends);
 }
 
-TEST(KvCache_TokensBeforeSeal, OfAState_IsOne) {
-  CacheGroup group = StateGroupOf(1);
-  Layout layout;
-  KvCachePlan plan;
-  ASSERT_EQ(Status::kOk, PlanKvCache({&group, 1}, 1, &layout, &plan));
-  std::vector<std::byte> bytes(layout.RegionBytes(Region::kConstants) + 64);
-  const auto base = reinterpret_cast<uintptr_t>(bytes.data());
-  Memory memory;
-  memory.region[static_cast<uint32_t>(Region::kConstants)] = {bytes.data() + (64 - base % 64) % 64,
-                                                              bytes.size() - 64};
-  KvCache cache;
-  cache.Init(plan, memory, 16);
-  EXPECT_EQ(1u, cache.TokensBeforeSeal(0));
-}
-
 }  // namespace
 }  // namespace arn

@@ -7,9 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/session_support.h"
 #include "tests/support/state_support.h"
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan_session.h"
 
 namespace arn::test {
 namespace {
@@ -88,21 +87,18 @@ void ExpectEqual(const Left& a, const Left& b) {
   EXPECT_EQ(a.weights_read, b.weights_read);
 }
 
-class AheadTest : public testing::TestWithParam<uint32_t> {
+TinyBundle Bundle(const Kind& kind) {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.max_context = 512;
+  bundle.layer_kinds = kind.layers;
+  bundle.layers = static_cast<uint32_t>(bundle.layer_kinds.size());
+  return bundle;
+}
+
+class AheadTest : public OnVulkan<testing::TestWithParam<uint32_t>> {
  protected:
-  AheadTest() {
-    TinyBundle bundle;
-    bundle.vocab = kVocab;
-    bundle.max_context = 512;
-    bundle.layer_kinds = kKinds[GetParam()].layers;
-    bundle.layers = static_cast<uint32_t>(bundle.layer_kinds.size());
-    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
-    model_ = OpenBytes(*bytes_);
-  }
-  void SetUp() override {
-    const std::string problem = NoVulkan();
-    if (!problem.empty()) GTEST_SKIP() << problem;
-  }
+  AheadTest() : OnVulkan(Bundle(kKinds[GetParam()])) {}
 
   // prefill_chunk bounds how many steps go at once: 1 is one at a time.
   arn_session_options Options(uint32_t at_once) const {
@@ -158,9 +154,6 @@ class AheadTest : public testing::TestWithParam<uint32_t> {
     }
     return left;
   }
-
-  std::unique_ptr<BundleBytes> bytes_;
-  ModelPtr model_;
 };
 
 arn_generate_options AtMost(uint32_t n) {

@@ -2,15 +2,13 @@
 // restores and cancels gives the same as in host memory.
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/support/layer_shapes.h"
 #include "tests/support/logits_support.h"
-#include "tests/support/session_support.h"
 #include "tests/support/state_support.h"
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan_session.h"
 
 namespace arn::test {
 namespace {
@@ -18,19 +16,16 @@ namespace {
 constexpr uint32_t kVocab = 61;
 constexpr uint32_t kBackends[] = {ARN_BACKEND_CPU, ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU};
 
-class VulkanStatesTest : public testing::TestWithParam<Shape> {
+TinyBundle Bundle(const Shape& shape) {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.layer_kinds = shape.layers;
+  return bundle;
+}
+
+class VulkanStatesTest : public OnVulkan<testing::TestWithParam<Shape>> {
  protected:
-  VulkanStatesTest() {
-    TinyBundle bundle;
-    bundle.vocab = kVocab;
-    bundle.layer_kinds = GetParam().layers;
-    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
-    model_ = OpenBytes(*bytes_);
-  }
-  void SetUp() override {
-    const std::string problem = NoVulkan();
-    if (!problem.empty()) GTEST_SKIP() << problem;
-  }
+  VulkanStatesTest() : OnVulkan(Bundle(GetParam())) {}
   SessionPtr New(uint32_t backend, uint32_t sequences = 1) {
     arn_session_options options = ARN_SESSION_OPTIONS_INIT;
     options.backend = backend;
@@ -43,14 +38,6 @@ class VulkanStatesTest : public testing::TestWithParam<Shape> {
     options.trust_device = 1;
     return NewSession(model_.get(), options);
   }
-  void Prefill(arn_session* session, uint32_t n) {
-    const std::vector<int32_t> ids = SomeIds(n, kVocab);
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()))
-        << arn_session_last_error(session);
-  }
-
-  std::unique_ptr<BundleBytes> bytes_;
-  ModelPtr model_;
 };
 
 TEST_P(VulkanStatesTest, SavedOnOneBackend_RestoredOnTheOthers_GoesOn) {

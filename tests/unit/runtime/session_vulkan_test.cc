@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "tests/support/layer_shapes.h"
-#include "tests/support/session_support.h"
 #include "tests/support/state_support.h"
-#include "tests/support/vulkan_faults.h"
+#include "tests/support/vulkan_session.h"
 
 namespace arn::test {
 namespace {
@@ -29,30 +28,19 @@ arn_session_options Options(uint32_t backend, uint32_t kv_type, uint32_t sequenc
   return options;
 }
 
-class VulkanSessionTest : public testing::TestWithParam<uint32_t> {
+TinyBundle Bundle() {
+  TinyBundle bundle;
+  bundle.vocab = kVocab;
+  bundle.max_context = 512;
+  return bundle;
+}
+
+class VulkanSessionTest : public OnVulkan<testing::TestWithParam<uint32_t>> {
  protected:
-  VulkanSessionTest() {
-    TinyBundle bundle;
-    bundle.vocab = kVocab;
-    bundle.max_context = 512;
-    bytes_ = std::make_unique<BundleBytes>(MakeTinyBundle(bundle));
-    model_ = OpenBytes(*bytes_);
-  }
-  void SetUp() override {
-    const std::string problem = NoVulkan();
-    if (!problem.empty()) GTEST_SKIP() << problem;
-  }
+  VulkanSessionTest() : OnVulkan(Bundle()) {}
   SessionPtr New(uint32_t backend, uint32_t sequences = 1) {
     return NewSession(model_.get(), Options(backend, GetParam(), sequences));
   }
-  void Prefill(arn_session* session, uint32_t n) {
-    const std::vector<int32_t> ids = SomeIds(n, kVocab);
-    ASSERT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()))
-        << arn_session_last_error(session);
-  }
-
-  std::unique_ptr<BundleBytes> bytes_;
-  ModelPtr model_;
 };
 
 TEST_P(VulkanSessionTest, SavedOnOneBackend_RestoredOnTheOther_GoesOn) {
