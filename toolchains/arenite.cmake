@@ -5,7 +5,7 @@
 #
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #   arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
-#   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
+#   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
 include_guard(GLOBAL)
 include(GoogleTest)
@@ -112,22 +112,39 @@ endfunction()
 
 # All that ThreadSanitizer is to run: its build need not make the rest.
 add_custom_target(arn_thread_tests)
-# And all that is run for each further architecture.
+# What is run for each further architecture, and what depends on the kernels that a CPU selects.
 add_custom_target(arn_portable_tests)
+add_custom_target(arn_kernel_tests)
 
-# arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>])
+# Under an emulator or a sanitizer a program takes longer to start than most of its cases to run.
+set(arn_whole_programs FALSE)
+if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE)
+  set(arn_whole_programs TRUE)
+endif()
+set(ARENITE_TEST_EXCLUDE "" CACHE STRING
+  "Cases that programs run as a whole leave out: patterns of GoogleTest, separated by colons")
+
+# arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #
-# A GoogleTest program; each of its cases becomes a test of ctest. Those with Vulkan in their names
-# run on lavapipe, if it is there, with the validation layer: any message of it fails them. The
-# cases are listed when ctest runs, not when the program is linked, so that a cross build needs its
-# emulator only then.
+# A GoogleTest program; each of its cases becomes a test of ctest. Where arn_whole_programs says so
+# the program is a test itself, or SHARDS of them that run side by side. Cases with Vulkan in their
+# names run on lavapipe, if it is there, with the validation layer: any message of it fails them.
 function(arn_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS;ARGS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE arn_host_flags arn_dep_gtest ${arg_LINK})
+  # A third of what -O2 takes to compile goes into code that runs once.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if("undefined" IN_LIST ARENITE_SANITIZE)
+    # So does half of a sanitized test's. What it checks is the code that it calls.
+    target_compile_options(${name} PRIVATE -fno-sanitize=undefined,float-cast-overflow)
+  endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${arenite_BINARY_DIR}/bin/tests")
   if("threads" IN_LIST arg_LABELS)
@@ -140,14 +157,54 @@ function(arn_add_test name)
   if("portable" IN_LIST arg_LABELS)
     add_dependencies(arn_portable_tests ${name})
   endif()
-  if(CMAKE_CROSSCOMPILING AND "any-cpu" IN_LIST arg_LABELS)
-    # Under an emulator a program takes longer to start than most of these cases to run.
-    math(EXPR timeout "10 * ${arg_TIMEOUT}")
-    add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} COST ${timeout}
-      LABELS "${arg_LABELS}")
-    return()
+  if(NOT "any-cpu" IN_LIST arg_LABELS)
+    add_dependencies(arn_kernel_tests ${name})
   endif()
+  if(arn_whole_programs)
+    arn_add_whole_program()
+  else()
+    arn_add_cases()
+  endif()
+endfunction()
+
+# The rest of arn_add_test(), in its scope: the program as a test, twice where some of its cases
+# need a driver's environment.
+macro(arn_add_whole_program)
+  set(filters "-${ARENITE_TEST_EXCLUDE}")
+  if(arn_vulkan_tests)
+    set(filters "-*Vulkan*:${ARENITE_TEST_EXCLUDE}" "*Vulkan*-${ARENITE_TEST_EXCLUDE}")
+  endif()
+  math(EXPR timeout "10 * ${arg_TIMEOUT}")
+  foreach(filter IN LISTS filters)
+    set(test_name ${name})
+    set(environment "")
+    if(filter MATCHES "^[*]Vulkan")
+      set(test_name ${name}.vulkan)
+      set(environment ${ARENITE_VULKAN_TEST_ENVIRONMENT})
+    endif()
+    set(filter_argument "--gtest_filter=${filter}")
+    if(filter STREQUAL "-")  # GTEST_FILTER in the environment may say more
+      set(filter_argument "")
+    endif()
+    foreach(shard RANGE 1 ${arg_SHARDS})
+      set(shard_name ${test_name})
+      if(arg_SHARDS GREATER 1)
+        string(APPEND shard_name ".${shard}")
+      endif()
+      math(EXPR index "${shard} - 1")
+      add_test(NAME ${shard_name} COMMAND ${name} ${filter_argument} ${arg_ARGS})
+      set_tests_properties(${shard_name} PROPERTIES
+        TIMEOUT ${timeout} COST ${timeout} LABELS "${arg_LABELS}"
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_SHARDS};GTEST_SHARD_INDEX=${index};${environment}"
+        FAIL_REGULAR_EXPRESSION "${arn_validation_messages}")
+    endforeach()
+  endforeach()
+endmacro()
+
+set(arn_validation_messages "Validation (Error|Warning|Performance)|VUID-|SYNC-HAZARD")
+
+# The rest of arn_add_test(), in its scope: each case a test.
+macro(arn_add_cases)
   # Its time limit is its cost too: what may take long starts first and does not end alone.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT})
@@ -159,12 +216,12 @@ foreach(test IN LISTS @name@_TESTS)
   if(test MATCHES "Vulkan")
     set_tests_properties("${test}" PROPERTIES
       ENVIRONMENT "@ARENITE_VULKAN_TEST_ENVIRONMENT@"
-      FAIL_REGULAR_EXPRESSION "Validation (Error|Warning|Performance)|VUID-|SYNC-HAZARD")
+      FAIL_REGULAR_EXPRESSION "@arn_validation_messages@")
   endif()
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")
-endfunction()
+endmacro()
 
 # arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>]): any command that exits 0 when
 # all is well.
