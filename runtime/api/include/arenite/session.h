@@ -221,9 +221,13 @@ typedef struct arn_backend_info {
   const char* name;   /* "cpu", "reference", "vulkan", "vulkan+cpu" */
   const char* device; /* VULKAN, VULKAN_CPU: the device's name; else "" */
   const char* reason; /* AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
+  /* VULKAN, VULKAN_CPU: for people to read: the kernels of products by type of weights, with one
+   * row, few and many, and whether they were "measured" when the session was created, "remembered"
+   * in device_folder, or are "fixed"; else "" */
+  const char* kernels;
 } arn_backend_info;
 #define ARN_BACKEND_INFO_INIT \
-  { sizeof(arn_backend_info), 0, NULL, NULL, NULL }
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL }
 /* The strings are the session's and stay as they are until its next call. */
 ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);
 
