@@ -161,7 +161,9 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
     ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.contents(Kept::kPipelines), diag));
   }
   ARN_TRY(ChooseProducts(state, diag));
-  return Record(state, diag);
+  ARN_TRY(Record(state, diag));
+  s.pipelines.DropModules(s.device);
+  return Status::kOk;
 }
 
 constexpr uint32_t kChosen = UINT32_MAX;

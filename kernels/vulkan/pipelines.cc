@@ -131,12 +131,8 @@ Status Pipelines::Find(const Device& device, const Dispatch& dispatch, VkPipelin
   return Status::kOk;
 }
 
-void Pipelines::Close(const Device& device) {
+void Pipelines::DropModules(const Device& device) {
   const Api& api = device.api();
-  for (uint32_t i = 0; i < n_; ++i) {
-    api.DestroyPipeline(device.handle(), entries_[i].pipeline, device.callbacks());
-  }
-  n_ = 0;
   for (auto& variants : modules_) {
     for (VkShaderModule& module : variants) {
       if (module != VK_NULL_HANDLE) {
@@ -145,6 +141,15 @@ void Pipelines::Close(const Device& device) {
       module = VK_NULL_HANDLE;
     }
   }
+}
+
+void Pipelines::Close(const Device& device) {
+  const Api& api = device.api();
+  for (uint32_t i = 0; i < n_; ++i) {
+    api.DestroyPipeline(device.handle(), entries_[i].pipeline, device.callbacks());
+  }
+  n_ = 0;
+  DropModules(device);
   if (cache_ != VK_NULL_HANDLE) {
     api.DestroyPipelineCache(device.handle(), cache_, device.callbacks());
   }

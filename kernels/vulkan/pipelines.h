@@ -29,6 +29,9 @@ class Pipelines {
   Status Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
               Diag* diag);
 
+  // Gives back what pipelines are made from, until another one is made.
+  void DropModules(const Device& device);
+
   VkDescriptorSetLayout set_layout() const { return set_layout_; }
   VkPipelineLayout layout() const { return layout_; }
   uint32_t size() const { return n_; }
