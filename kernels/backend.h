@@ -181,6 +181,9 @@ struct Backend {
   // From the next run on Region::kKv lies there, 64-byte aligned and as large as in the layout.
   // Null: it stays where load() was told.
   void (*place_kv)(void* state, Span<std::byte> kv) = nullptr;
+  // Which of several kernels for the same work a state runs, and how they were chosen, as text for
+  // people; it lives as long as the state. Null: there is nothing to choose.
+  const char* (*kernel_names)(const void* state) = nullptr;
 };
 
 }  // namespace arn

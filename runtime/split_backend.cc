@@ -196,8 +196,16 @@ const char* DeviceName(const void* state) {
 
 void Trust(void* state) { BackendOf(kDevice)->trust(static_cast<State*>(state)->sides[kDevice]); }
 
-constexpr Backend kBackend = {"vulkan+cpu", Plan,   Load,  Run,        KvRead,
-                              KvWrite,      Unload, false, DeviceName, Trust};
+const char* KernelNames(const void* state) {
+  return BackendOf(kDevice)->kernel_names(static_cast<const State*>(state)->sides[kDevice]);
+}
+
+constexpr Backend MakeBackend() {
+  Backend b = {"vulkan+cpu", Plan, Load, Run, KvRead, KvWrite, Unload, false, DeviceName, Trust};
+  b.kernel_names = KernelNames;
+  return b;
+}
+constexpr Backend kBackend = MakeBackend();
 
 }  // namespace
 

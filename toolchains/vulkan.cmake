@@ -2,9 +2,12 @@
 #
 #   ARENITE_VULKAN        ON when the backend is built
 #   arn_dep_vulkan        Vulkan's headers; nothing is linked
-#   arn_embed_shaders(<target> FOLDER <folder> SHADERS <name>... DOT <name>... INCLUDES <file>...)
+#   arn_embed_shaders(<target> FOLDER <folder> SHADERS <name>... DOT <name>... COOP <name>...
+#                     INCLUDES <file>...)
 #                         compiles <folder>/<name>.comp in its variants and gives the target
-#                         "<folder of the target>/embedded_shaders.inc" with their SPIR-V
+#                         "<folder of the target>/embedded_shaders.inc" with their SPIR-V; those of
+#                         COOP with subgroups only, and not at all where glslc does not know
+#                         cooperative matrices
 #   ARENITE_VULKAN_TEST_ENVIRONMENT
 #                         what a test needs to find lavapipe and the validation layer
 include_guard(GLOBAL)
@@ -41,8 +44,28 @@ target_include_directories(arn_dep_vulkan SYSTEM INTERFACE
 # The unpacked tools find their libraries beside them.
 set(arn_tool_environment "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tool_libraries}")
 
+# Asked anew when another glslc is named.
+if(NOT arn_coop_asked STREQUAL ARENITE_GLSLC)
+  set(probe "${arenite_BINARY_DIR}/probe_coop")
+  file(WRITE "${probe}.comp"
+    "#version 450\n#extension GL_KHR_cooperative_matrix : require\nvoid main() {}\n")
+  execute_process(COMMAND ${arn_tool_environment} "${ARENITE_GLSLC}" --target-env=vulkan1.1
+    -o "${probe}.spv" "${probe}.comp" RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result EQUAL 0)
+    set(has_coop ON)
+  else()
+    set(has_coop OFF)
+  endif()
+  set(arn_coop_asked "${ARENITE_GLSLC}" CACHE INTERNAL "The glslc that arn_has_coop is about")
+  set(arn_has_coop "${has_coop}" CACHE INTERNAL "Whether glslc knows GL_KHR_cooperative_matrix")
+endif()
+if(NOT arn_has_coop)
+  message(STATUS "Vulkan: products by cooperative matrices are left out: this glslc does not know "
+    "GL_KHR_cooperative_matrix")
+endif()
+
 function(arn_embed_shaders target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;INCLUDES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FOLDER" "SHADERS;DOT;COOP;INCLUDES")
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${arenite_SOURCE_DIR}"
     OUTPUT_VARIABLE folder)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
@@ -55,6 +78,10 @@ function(arn_embed_shaders target)
   foreach(shader IN LISTS arg_SHADERS)
     set(row "")
     foreach(variant plain subgroup plain_dot subgroup_dot)
+      if(shader IN_LIST arg_COOP AND NOT (arn_has_coop AND variant STREQUAL "subgroup"))
+        string(APPEND row "    {nullptr, 0},\n")
+        continue()
+      endif()
       if(variant MATCHES "dot" AND NOT shader IN_LIST arg_DOT)
         string(REPLACE "_dot" "" same "${variant}")
         string(APPEND row "    {k_${shader}_${same}, sizeof k_${shader}_${same} / 4},\n")

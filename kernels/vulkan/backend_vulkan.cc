@@ -2,9 +2,11 @@
 
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "kernels/check.h"
 #include "kernels/vulkan/plan.h"
+#include "kernels/vulkan/product_meter.h"
 #include "kernels/vulkan/state.h"
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
@@ -62,10 +64,15 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.run, &s.run));
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
-  s.traits.subgroup_size = s.device.subgroup_size();
+  const VkPhysicalDeviceLimits& limits = s.device.properties().limits;
+  s.traits.products.subgroup_size = s.device.subgroup_size();
+  s.traits.products.max_lanes =
+      Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  s.traits.products.has_dot = s.device.uses_dot();
+  s.traits.products.coop = s.device.coop();
   // Subgroups of a driver in software are small, and it goes from one to the next.
-  const bool is_wide = s.traits.subgroup_size >= 32 &&
-                       s.device.properties().limits.maxComputeWorkGroupInvocations >= 256;
+  const bool is_wide =
+      s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
   s.traits.choice_width = is_wide ? 256 : 128;
   return PlanWindows(s.kv.bytes, s.device, &s.traits, diag);
 }
@@ -114,6 +121,21 @@ void Unload(void* state) {
   s.~State();
 }
 
+// Measured where it can be remembered, else a session would take its time each time.
+Status ChooseProducts(State* state, Diag* diag) {
+  State& s = *state;
+  Tuning tuning = Tuning::kFixed;
+  if (s.kept.is_open() && !s.has_forced_products) {
+    s.tuned.Read(s.kept.contents(Kept::kTuning));
+    DeviceMeter meter(state);
+    ARN_TRY(meter.Open(diag));
+    ARN_TRY(TuneProducts(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
+                         diag));
+  }
+  DescribeProducts(*s.program, s.traits, tuning, s.products, sizeof s.products);
+  return Status::kOk;
+}
+
 Status Build(State* state, const DeviceChoice& choice, const BackendOptions& options,
              const BackendPlan& plan, Diag* diag) {
   State& s = *state;
@@ -133,8 +155,18 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
   ARN_TRY(Upload(state, diag));
-  return Record(state, Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]), diag);
+  const auto entries = Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]);
+  ARN_TRY(s.pipelines.Open(s.device, entries, diag));
+  if (s.kept.is_open()) {
+    ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.contents(Kept::kPipelines), diag));
+  }
+  ARN_TRY(ChooseProducts(state, diag));
+  ARN_TRY(Record(state, diag));
+  s.pipelines.DropModules(s.device);
+  return Status::kOk;
 }
+
+constexpr uint32_t kChosen = UINT32_MAX;
 
 // So short that the tests' short contexts have several.
 constexpr uint32_t kShortSegment = 32;
@@ -152,7 +184,8 @@ Status Planned(const Program& program, const BackendOptions&, Layout* layout, Ba
   return Plan(program, TraitsOf<restriction>(), layout, plan, diag);
 }
 
-template <Restriction restriction>
+// variant: of products, for all kinds of runs and weights; kChosen: as they were chosen.
+template <Restriction restriction, uint32_t variant = kChosen>
 Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
             const Memory& memory, void** state, Diag* diag) {
   *state = nullptr;
@@ -160,6 +193,10 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->program = &program;
   s->memory = memory;
   s->traits = TraitsOf<restriction>();
+  s->has_forced_products = variant != kChosen;
+  for (auto& of_mode : s->traits.choices.of) {
+    for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
+  }
   DeviceChoice choice;
   choice.name = options.device;
   choice.passes_over_software = options.passes_over_software;
@@ -260,13 +297,16 @@ void Trust(void* state) {
   if (!s.kept.is_open()) return;
   size_t bytes = 0;
   const Span<std::byte> pages = s.pipelines.Compiled(s.device, &bytes);
-  s.kept.KeepPipelines({pages.data(), bytes});
+  s.kept.Keep(Kept::kPipelines, {pages.data(), bytes});
   ReleasePages(pages);
+  s.kept.Keep(Kept::kTuning, s.tuned.Bytes());
 }
 
 const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
+
+const char* Products(const void* state) { return static_cast<const State*>(state)->products; }
 
 Span<std::byte> KvMapping(const void* state) {
   const State& s = *static_cast<const State*>(state);
@@ -274,10 +314,12 @@ Span<std::byte> KvMapping(const void* state) {
   return {s.kv.mapped, static_cast<size_t>(s.kv.bytes)};
 }
 
-template <Restriction restriction>
+template <Restriction restriction, uint32_t variant = kChosen>
 constexpr Backend MakeBackend() {
-  Backend b = {"vulkan", Planned<restriction>, Load<restriction>, Run, KvRead, KvWrite, Unload};
+  Backend b = {"vulkan", Planned<restriction>, Load<restriction, variant>, Run, KvRead, KvWrite,
+               Unload};
   b.device_name = DeviceName;
+  b.kernel_names = Products;
   // What lesser devices compile is not worth keeping.
   if (restriction != Restriction::kSharedMemory) b.trust = Trust;
   b.decode = Decode;
@@ -291,10 +333,22 @@ constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kStaged>(),
 };
 
+static_assert(kMostVariants == Max(kGemvVariants, kGemmVariants));
+
+template <uint32_t... variant>
+const Backend* Forced(uint32_t index, std::integer_sequence<uint32_t, variant...>) {
+  static constexpr Backend kForced[] = {MakeBackend<Restriction::kNone, variant>()...};
+  return &kForced[index];
+}
+
 }  // namespace
 
 const Backend* RestrictedBackend(Restriction restriction) {
   return &kBackends[static_cast<uint32_t>(restriction)];
+}
+
+const Backend* VariantBackend(uint32_t index) {
+  return Forced(index, std::make_integer_sequence<uint32_t, kMostVariants>());
 }
 
 Status ReadActivations(void* state, Span<std::byte> to) {

@@ -20,6 +20,11 @@ enum class Restriction : uint8_t {
 };
 const Backend* RestrictedBackend(Restriction restriction);
 
+// The same backend whose products all take the variants of an index (product_variants.h), as far as
+// the device has what they need; below kMostVariants.
+inline constexpr uint32_t kMostVariants = 7;
+const Backend* VariantBackend(uint32_t index);
+
 // Copies Region::kActivations, as it lies on the device.
 Status ReadActivations(void* state, Span<std::byte> to);
 Status WriteActivations(void* state, Span<const std::byte> from);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/vulkan/device_extensions.h"
 #include "platform/base/arith.h"
 #include "platform/os/dynamic_library.h"
 
@@ -113,8 +114,8 @@ Status Device::LoadInstance(Diag* diag) {
   return Status::kOk;
 }
 
-const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physical,
-                            uint32_t* family) {
+const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family,
+                            uint32_t* timestamp_bits) {
   VkPhysicalDeviceProperties2 properties = {};
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   api_.GetPhysicalDeviceProperties2(physical, &properties);
@@ -139,6 +140,7 @@ const char* Device::Missing(const DeviceChoice& choice, VkPhysicalDevice physica
     if ((families[*family].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) break;
   }
   if (*family >= n) return "it has no queue with VK_QUEUE_COMPUTE_BIT";
+  *timestamp_bits = families[*family].timestampValidBits;
   const char* why = nullptr;
   (void)AvoidedOn(choice.quirks, properties.properties, &why);
   return why;
@@ -171,8 +173,8 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     api_.GetPhysicalDeviceProperties2(found[i], &properties);
     const char* name = properties.properties.deviceName;
     if (is_number ? i != index : has_name && !Contains(name, choice.name)) continue;
-    uint32_t family = 0;
-    const char* missing = Missing(choice, found[i], &family);
+    uint32_t family = 0, timestamp_bits = 0;
+    const char* missing = Missing(choice, found[i], &family, &timestamp_bits);
     if (choice.passes_over_software && !has_name &&
         properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
       missing = "it computes on the CPU, more slowly than the CPU's backend; name it to use it";
@@ -188,6 +190,7 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     physical_ = found[i];
     properties_ = properties.properties;
     family_ = family;
+    timestamp_bits_ = timestamp_bits;
   }
   if (best != 0) {
     diag->Clear();
@@ -219,24 +222,8 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
                 (properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU ||
                  properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU);
 
-  VkExtensionProperties extensions[512];
-  uint32_t n = 512;
-  const VkResult listed =
-      api_.EnumerateDeviceExtensionProperties(physical_, nullptr, &n, extensions);
-  bool has_dot = false;
-  for (uint32_t i = 0; (listed == VK_SUCCESS || listed == VK_INCOMPLETE) && i < n; ++i) {
-    has_dot = has_dot || std::strcmp(extensions[i].extensionName,
-                                     VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME) == 0;
-  }
-  VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
-  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES;
-  if (has_dot && (avoid & kAvoidDot) == 0) {
-    VkPhysicalDeviceFeatures2 features = {};
-    features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    features.pNext = &dot;
-    api_.GetPhysicalDeviceFeatures2(physical_, &features);
-    uses_dot_ = dot.shaderIntegerDotProduct == VK_TRUE;
-  }
+  ExtensionList list;
+  ChooseExtensions(avoid, &list);
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue = {};
@@ -244,16 +231,13 @@ Status Device::Create(const DeviceChoice& choice, Diag* diag) {
   queue.queueFamilyIndex = family_;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  const char* const dot_name = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
   VkDeviceCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue;
-  if (uses_dot_) {
-    info.pNext = &dot;
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &dot_name;
-  }
+  info.pNext = list.features;
+  info.enabledExtensionCount = list.n;
+  info.ppEnabledExtensionNames = list.names;
   ARN_VK(api_, CreateDevice(physical_, &info, &callbacks_, &device_), diag);
   const char* missing = nullptr;
 #define ARN_VK_FIND(name) \

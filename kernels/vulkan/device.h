@@ -6,6 +6,7 @@
 
 #include "kernels/vulkan/quirks.h"
 #include "kernels/vulkan/vk_api.h"
+#include "kernels/vulkan/vk_coop.h"
 #include "platform/base/diag.h"
 #include "platform/base/result.h"
 #include "platform/base/status.h"
@@ -50,6 +51,10 @@ class Device {
   // Invocations of a subgroup; 0 when they are not used.
   uint32_t subgroup_size() const { return uses_subgroups_ ? subgroup_size_ : 0; }
   bool uses_dot() const { return uses_dot_; }
+  // Of cooperative matrices; none where they are not used.
+  CoopShape coop() const { return coop_; }
+  // Of the queue's timestamps; 0: it has none.
+  uint32_t timestamp_bits() const { return timestamp_bits_; }
   bool is_unified() const { return is_unified_; }
   uint64_t max_binding_bytes() const { return properties_.limits.maxStorageBufferRange; }
   const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
@@ -60,8 +65,13 @@ class Device {
   Status LoadInstance(Diag* diag);
   Status ChoosePhysical(const DeviceChoice& choice, Diag* diag);
   // Whether the device can run this backend; otherwise what is missing.
-  const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family);
+  const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family,
+                      uint32_t* timestamp_bits);
   Status Create(const DeviceChoice& choice, Diag* diag);
+  // Those that are there and not avoided (device_extensions.cc).
+  struct ExtensionList;
+  void ChooseExtensions(uint32_t avoid, ExtensionList* list);
+  CoopShape FindCoopShape() const;
 
   Api api_;
   void* library_ = nullptr;
@@ -69,9 +79,10 @@ class Device {
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  uint32_t family_ = 0;
+  uint32_t family_ = 0, timestamp_bits_ = 0;
   VkPhysicalDeviceProperties properties_ = {};
   VkPhysicalDeviceMemoryProperties memory_ = {};
+  CoopShape coop_;
   uint32_t subgroup_size_ = 0;
   bool uses_subgroups_ = false, uses_dot_ = false, is_unified_ = false;
   VkAllocationCallbacks callbacks_ = {};

@@ -62,6 +62,7 @@ enum class GridRows : uint8_t {
 struct Dispatch {
   Shader shader = Shader::kEmbed;
   uint8_t modes = kAllModes;
+  uint32_t avoid = 0;  // Avoid: of subgroups and dot products, which the shader does without
   bool joins_previous = false;  // does not read what the dispatch before it writes
   GridRows rows = GridRows::kRun;
   uint32_t row_tile = 1;

@@ -10,7 +10,10 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr char kMagic[8] = {'A', 'R', 'N', 'P', 'I', 'P', 'E', '1'};
+constexpr char kMagics[kKeptCount][9] = {"ARNPIPE1", "ARNTUNE1"};
+constexpr const char* kSuffixes[kKeptCount] = {".pipelines", ".tuning"};
+constexpr const char* kTesting = ".testing";
+constexpr size_t kMaxSuffix = 16;
 
 struct Header {
   char magic[8];
@@ -22,15 +25,25 @@ struct Header {
 uint64_t HashOf(const Header& header) { return Xxh64(&header, offsetof(Header, header_hash)); }
 
 // Whether a file is a header of this device and the bytes that it promises.
-bool IsWhole(Span<const std::byte> file, const DeviceKey& key) {
+bool IsWhole(Span<const std::byte> file, const char* magic, const DeviceKey& key) {
   Header header;
   if (file.size() < sizeof header) return false;
   std::memcpy(&header, file.data(), sizeof header);
-  return std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 &&
+  return std::memcmp(header.magic, magic, sizeof header.magic) == 0 &&
          header.header_hash == HashOf(header) && std::memcmp(&header.key, &key, sizeof key) == 0 &&
          header.bytes == file.size() - sizeof header &&
          header.hash == Xxh64(file.data() + sizeof header, file.size() - sizeof header);
 }
+
+// base: shorter than kMaxPathBytes by kMaxSuffix.
+struct KeptPath {
+  KeptPath(const char* base, const char* suffix) {
+    const size_t n = std::strlen(base);
+    std::memcpy(text, base, n);
+    std::memcpy(text + n, suffix, std::strlen(suffix) + 1);
+  }
+  char text[kMaxPathBytes];
+};
 
 }  // namespace
 
@@ -44,10 +57,10 @@ DeviceKey KeyOf(const Device& device) {
   std::memcpy(key.uuid, properties.pipelineCacheUUID, sizeof key.uuid);
   Xxh64Stream hash;
   for (uint32_t s = 0; s < kShaderCount; ++s) {
-    for (uint32_t variant = 0; variant < 4; ++variant) {
+    for (uint32_t variant = 0; variant < kShaderVariants; ++variant) {
       const Span<const uint32_t> words =
           SpirvOf(static_cast<Shader>(s), {(variant & 1) != 0, (variant & 2) != 0});
-      hash.Update(words.data(), words.size() * sizeof(uint32_t));
+      if (!words.empty()) hash.Update(words.data(), words.size() * sizeof(uint32_t));
     }
   }
   key.shaders = hash.Digest();
@@ -58,48 +71,51 @@ Status KeptFiles::Open(const char* folder, const DeviceKey& key, Diag* diag) {
   key_ = key;
   if (folder == nullptr) return Status::kOk;
   const uint64_t name = Xxh64(&key, sizeof key);
-  char testing[kMaxPathBytes];
-  std::snprintf(testing, sizeof testing, "%s/arenite-%016" PRIx64 ".testing", folder, name);
-  const int n =
-      std::snprintf(path_, sizeof path_, "%s/arenite-%016" PRIx64 ".pipelines", folder, name);
-  if (n < 0 || static_cast<size_t>(n) >= sizeof path_) {
+  const int n = std::snprintf(path_, sizeof path_, "%s/arenite-%016" PRIx64, folder, name);
+  if (n < 0 || static_cast<size_t>(n) + kMaxSuffix > sizeof path_) {
     path_[0] = '\0';
     return Status::kOk;
   }
-  if (MakeMarker(testing, &marker_) == Marking::kLeft) {
+  const KeptPath testing(path_, kTesting);
+  if (MakeMarker(testing.text, &marker_) == Marking::kLeft) {
     return diag->Fail(Status::kUnsupported,
                       "Vulkan: a process ended while it tested this driver; remove %s to try again",
-                      testing);
+                      testing.text);
   }
-  int fd = -1;
-  Diag inner;
-  if (OpenToMap(path_, &fd, &inner) != Status::kOk) return Status::kOk;
-  if (MapFd(fd, 0, 0, &file_, &inner) != Status::kOk) file_.bytes = {};
-  CloseMapped(fd);
-  is_whole_ = IsWhole(file_.bytes, key);
+  for (uint32_t i = 0; i < kKeptCount; ++i) {
+    int fd = -1;
+    Diag inner;
+    if (OpenToMap(KeptPath(path_, kSuffixes[i]).text, &fd, &inner) != Status::kOk) continue;
+    if (MapFd(fd, 0, 0, &files_[i], &inner) != Status::kOk) files_[i].bytes = {};
+    CloseMapped(fd);
+    is_whole_[i] = IsWhole(files_[i].bytes, kMagics[i], key);
+  }
   return Status::kOk;
 }
 
-Span<const std::byte> KeptFiles::pipelines() const {
-  if (!is_whole_) return {};
-  return file_.bytes.subspan(sizeof(Header), file_.bytes.size() - sizeof(Header));
+Span<const std::byte> KeptFiles::contents(Kept kind) const {
+  const auto i = static_cast<uint32_t>(kind);
+  if (!is_whole_[i]) return {};
+  const Span<const std::byte> file = files_[i].bytes;
+  return file.subspan(sizeof(Header), file.size() - sizeof(Header));
 }
 
-void KeptFiles::KeepPipelines(Span<const std::byte> data) {
-  const Span<const std::byte> old = pipelines();
+void KeptFiles::Keep(Kept kind, Span<const std::byte> data) {
+  const Span<const std::byte> old = contents(kind);
   if (!is_open() || data.empty() ||
       (old.size() == data.size() && std::memcmp(old.data(), data.data(), old.size()) == 0)) {
     return;
   }
+  const auto i = static_cast<uint32_t>(kind);
   Header header = {};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kMagics[i], sizeof header.magic);
   header.key = key_;
   header.bytes = data.size();
   header.hash = Xxh64(data.data(), data.size());
   header.header_hash = HashOf(header);
   Diag inner;
   ReplaceFile file;
-  if (BeginReplace(path_, &file, &inner) != Status::kOk) return;
+  if (BeginReplace(KeptPath(path_, kSuffixes[i]).text, &file, &inner) != Status::kOk) return;
   const Span<const std::byte> head(reinterpret_cast<const std::byte*>(&header), sizeof header);
   if (WriteReplace(&file, 0, head, &inner) == Status::kOk &&
       WriteReplace(&file, sizeof header, data, &inner) == Status::kOk) {
@@ -111,9 +127,11 @@ void KeptFiles::KeepPipelines(Span<const std::byte> data) {
 
 void KeptFiles::Close() {
   EndTest();
-  UnmapFile(&file_);
-  file_ = MappedFile();
-  is_whole_ = false;
+  for (uint32_t i = 0; i < kKeptCount; ++i) {
+    UnmapFile(&files_[i]);
+    files_[i] = MappedFile();
+    is_whole_[i] = false;
+  }
   path_[0] = '\0';
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/program.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
+#include "kernels/vulkan/product_variants.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 
@@ -22,9 +23,10 @@ struct Workspace {
 // What decides how the program is lowered: of the device, which makes no difference to how many
 // dispatches there are, and what tests choose.
 struct Traits {
-  uint32_t n_windows = 1;       // on the KV region
-  uint32_t window_shift = 31;   // words of a window, as a power of two
-  uint32_t subgroup_size = 0;   // 0: there are none
+  uint32_t n_windows = 1;      // on the KV region
+  uint32_t window_shift = 31;  // words of a window, as a power of two
+  ProductTraits products;
+  ProductChoices choices;       // those that are not usable are as the first
   uint32_t choice_width = 128;  // invocations that choose a token together
   uint32_t segment_positions = kAttentionSegment;
 };
@@ -76,6 +78,10 @@ class Lowering {
   Status AddProducts(const Product& product);
   Dispatch ProductOf(const Product& product, Mode kernel, uint32_t first_out,
                      uint32_t n_outs) const;
+  uint32_t VariantFor(Mode kernel, DType dtype) const;
+  // The constants and the grid of a product, as its variant has them.
+  void SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const;
+  void SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const;
   Status AddProduct(const Product& product, Mode kernel, uint32_t first_out, uint32_t n_outs);
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n);
   // [gate | up] -> n of their product; without an `in`, in place. Rows for each row of a run.

@@ -7,9 +7,10 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr uint32_t kTile = 32;          // of the kernels for many rows
+constexpr uint32_t kSliceTile = 32;     // slices of outputs are multiples of it
 constexpr uint32_t kFewRowTile = 4;     // rows that share a reading of the weights
 constexpr uint32_t kMaxGroups = 65535;  // of a grid, on every device
+constexpr uint32_t kSliceOuts = 4;      // of a group, in the longest slice
 
 }  // namespace
 
@@ -19,9 +20,9 @@ bool IsInteger(const Weight& weight) {
 
 uint32_t Lowering::SliceRows(uint32_t row_bytes) {
   const auto rows = static_cast<uint32_t>(Min<uint64_t>(
-      Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kOutTile));
+      Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kSliceOuts));
   // Whole tiles, and of rows of 16 bytes a binding's alignment.
-  return Max(rows / kTile * kTile, kTile);
+  return Max(rows / kSliceTile * kSliceTile, kSliceTile);
 }
 
 uint32_t Lowering::QuantizedHeadWords(uint64_t rows) {
@@ -50,6 +51,51 @@ Status Lowering::AddQuantize(const Product& product) {
   return sink_->Add(d, diag_);
 }
 
+uint32_t Lowering::VariantFor(Mode kernel, DType dtype) const {
+  const auto mode = static_cast<uint32_t>(kernel), type = static_cast<uint32_t>(dtype);
+  const uint32_t index = traits_.choices.of[mode][type];
+  return IsUsable(traits_.products, kernel, dtype, index) ? index : 0;
+}
+
+void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const {
+  const GemvVariant& v = GemvVariantOf(VariantFor(kernel, dtype));
+  const uint32_t one_subgroup = OneSubgroup(traits_.products);
+  d->avoid = v.avoid;
+  if (v.lanes != 0) {
+    d->constants[0] = v.lanes;
+  } else if (one_subgroup != 0) {
+    d->constants[0] = one_subgroup;
+    d->constants[kOneSubgroup] = 1;
+  }
+  uint32_t outs = v.outs;
+  while (CeilDiv(n_outs, outs) > kMaxGroups) outs *= 2;
+  d->constants[5] = outs;
+  d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, outs));
+}
+
+void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
+  const GemmVariant& v = GemmVariantOf(VariantFor(Mode::kMany, dtype));
+  d->avoid = v.avoid;
+  d->row_tile = v.tile_m;
+  d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, v.tile_n));
+  d->constants[9] = v.tile_m;
+  d->constants[10] = v.tile_n;
+  if (v.subgroups == 0) {
+    d->constants[0] = v.lanes;
+    d->constants[11] = v.lanes_n;
+    d->constants[12] = v.depth;
+    return;
+  }
+  d->shader = Shader::kGemmCoop;
+  d->avoid = kAvoidDot;  // there is none of them with dot products
+  const CoopShape& coop = traits_.products.coop;
+  d->constants[0] = v.subgroups * traits_.products.subgroup_size;
+  d->constants[13] = coop.m;
+  d->constants[14] = coop.n;
+  d->constants[15] = coop.k;
+  d->constants[16] = v.subgroups;
+}
+
 Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first_out,
                              uint32_t n_outs) const {
   const Step& step = *product.step;
@@ -67,16 +113,13 @@ Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first
   d.constants[2] = product.accumulate ? 1 : 0;
   d.constants[3] = product.is_logits ? 1 : 0;
   d.constants[8] = product.rows_an_input;
-  d.row_tile = is_tiled ? kTile : kernel == Mode::kFew ? kFewRowTile : 1;
-  if (!is_tiled) {
-    const uint32_t lanes = traits_.subgroup_size;
-    if (lanes >= 8 && lanes <= 128) {
-      d.constants[0] = lanes;
-      d.constants[kOneSubgroup] = 1;
-    }
+  if (is_tiled) {
+    SetTile(weight.dtype, n_outs, &d);
+  } else {
+    d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
     d.constants[4] = d.row_tile;
-    d.constants[5] = kOutTile;
     if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
+    SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   Bind(&d, 1, product.in);
   Bind(&d, 2, product.out);
@@ -97,7 +140,6 @@ Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first
   push.Add(at.block_words);
   push.Add(step.factor);
   push.Add(step.softcap);
-  d.groups_x = static_cast<uint32_t>(CeilDiv(n_outs, is_tiled ? kTile : kOutTile));
   d.work = uint64_t{n_outs} * weight.cols;
   return d;
 }
@@ -147,7 +189,8 @@ Status Lowering::LowerLinear(const Step& step) {
 Status Lowering::LowerLogits(const Step& step) {
   const uint32_t width = Width(step.in);
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
-  const auto most = static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kTile * kTile);
+  const auto most =
+      static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kSliceTile * kSliceTile);
   if (most == 0) return Unsupported(step, "32 rows of logits do not fit a binding of 128 MiB");
   for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
     const uint32_t n = Min(most, program_.max_logit_rows - first);

@@ -66,19 +66,21 @@ Span<std::byte> Pipelines::Compiled(const Device& device, size_t* bytes) const {
   return pages.value();
 }
 
-Status Pipelines::Make(const Device& device, const Dispatch& dispatch, VkPipeline* out,
+Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
                        Diag* diag) {
   const Api& api = device.api();
-  const auto index = static_cast<uint32_t>(dispatch.shader);
-  if (modules_[index] == VK_NULL_HANDLE) {
-    const ShaderVariant variant = {device.uses_subgroups(), device.uses_dot()};
+  const ShaderVariant variant = {
+      device.uses_subgroups() && (dispatch.avoid & kAvoidSubgroups) == 0,
+      device.uses_dot() && (dispatch.avoid & kAvoidDot) == 0,
+  };
+  VkShaderModule& module = modules_[static_cast<uint32_t>(dispatch.shader)][IndexOf(variant)];
+  if (module == VK_NULL_HANDLE) {
     const Span<const uint32_t> words = SpirvOf(dispatch.shader, variant);
     VkShaderModuleCreateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
     info.codeSize = words.size() * sizeof(uint32_t);
     info.pCode = words.data();
-    ARN_VK(api, CreateShaderModule(device.handle(), &info, device.callbacks(), &modules_[index]),
-           diag);
+    ARN_VK(api, CreateShaderModule(device.handle(), &info, device.callbacks(), &module), diag);
   }
   VkSpecializationMapEntry map[kConstantCount];
   for (uint32_t i = 0; i < kConstantCount; ++i) {
@@ -93,11 +95,16 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, VkPipelin
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = modules_[index];
+  // Matrices are a whole subgroup's.
+  if (dispatch.shader == Shader::kGemmCoop) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
+  info.stage.module = module;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
   info.layout = layout_;
-  ARN_VK(api, CreateComputePipelines(device.handle(), cache_, 1, &info, device.callbacks(), out),
+  const VkPipelineCache cache = kept ? cache_ : VK_NULL_HANDLE;
+  ARN_VK(api, CreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), out),
          diag);
   return Status::kOk;
 }
@@ -106,7 +113,7 @@ Status Pipelines::Find(const Device& device, const Dispatch& dispatch, VkPipelin
                        Diag* diag) {
   for (uint32_t i = 0; i < n_; ++i) {
     const PipelineEntry& e = entries_[i];
-    if (e.shader == dispatch.shader &&
+    if (e.shader == dispatch.shader && e.avoid == dispatch.avoid &&
         std::memcmp(e.constants, dispatch.constants, sizeof e.constants) == 0) {
       *out = e.pipeline;
       return Status::kOk;
@@ -115,12 +122,25 @@ Status Pipelines::Find(const Device& device, const Dispatch& dispatch, VkPipelin
   if (n_ == entries_.size())
     return diag->Fail(Status::kInternal, "Vulkan: more pipelines than planned");
   PipelineEntry& entry = entries_[n_];
-  ARN_TRY(Make(device, dispatch, &entry.pipeline, diag));
+  ARN_TRY(Make(device, dispatch, true, &entry.pipeline, diag));
   entry.shader = dispatch.shader;
+  entry.avoid = dispatch.avoid;
   std::memcpy(entry.constants, dispatch.constants, sizeof entry.constants);
   ++n_;
   *out = entry.pipeline;
   return Status::kOk;
+}
+
+void Pipelines::DropModules(const Device& device) {
+  const Api& api = device.api();
+  for (auto& variants : modules_) {
+    for (VkShaderModule& module : variants) {
+      if (module != VK_NULL_HANDLE) {
+        api.DestroyShaderModule(device.handle(), module, device.callbacks());
+      }
+      module = VK_NULL_HANDLE;
+    }
+  }
 }
 
 void Pipelines::Close(const Device& device) {
@@ -129,12 +149,7 @@ void Pipelines::Close(const Device& device) {
     api.DestroyPipeline(device.handle(), entries_[i].pipeline, device.callbacks());
   }
   n_ = 0;
-  for (VkShaderModule& module : modules_) {
-    if (module != VK_NULL_HANDLE) {
-      api.DestroyShaderModule(device.handle(), module, device.callbacks());
-    }
-    module = VK_NULL_HANDLE;
-  }
+  DropModules(device);
   if (cache_ != VK_NULL_HANDLE) {
     api.DestroyPipelineCache(device.handle(), cache_, device.callbacks());
   }

@@ -25,23 +25,29 @@ class Pipelines {
   // The pipeline of a dispatch, made when there is none like it.
   Status Find(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
 
+  // One that is the caller's to destroy; kept: the driver remembers what it compiled for it.
+  Status Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
+              Diag* diag);
+
+  // Gives back what pipelines are made from, until another one is made.
+  void DropModules(const Device& device);
+
   VkDescriptorSetLayout set_layout() const { return set_layout_; }
   VkPipelineLayout layout() const { return layout_; }
   uint32_t size() const { return n_; }
 
  private:
-  Status Make(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
-
   Span<PipelineEntry> entries_;
   uint32_t n_ = 0;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  VkShaderModule modules_[kShaderCount] = {};
+  VkShaderModule modules_[kShaderCount][kShaderVariants] = {};
   VkPipelineCache cache_ = VK_NULL_HANDLE;
 };
 
 struct PipelineEntry {
   Shader shader = Shader::kEmbed;
+  uint32_t avoid = 0;
   uint32_t constants[kConstantCount] = {};
   VkPipeline pipeline = VK_NULL_HANDLE;
 };

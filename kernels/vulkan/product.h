@@ -5,8 +5,6 @@
 
 namespace arn::vulkan {
 
-inline constexpr uint32_t kOutTile = 4;  // outputs of a workgroup, few rows
-
 struct Lowering::Product {
   const Step* step = nullptr;
   WeightId weight = kNoWeight;

@@ -15,6 +15,7 @@ enum Avoid : uint32_t {
   kAvoidDot = 2,        // no integer dot products
   kAvoidMapping = 4,    // staging buffers, even where memory is unified
   kAvoidDevice = 8,     // all of it
+  kAvoidCoop = 16,      // no cooperative matrices
 };
 
 struct Quirk {

@@ -19,6 +19,22 @@ VkMemoryBarrier BetweenShaders() {
   return barrier;
 }
 
+// Up to whole bindings' alignment, which every buffer has room for.
+VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
+  const Buffer* buffer = &s.run;
+  switch (place.home) {
+    case Home::kNone: return {s.run.handle, 0, s.run.bytes};
+    case Home::kActivations: buffer = &s.activations; break;
+    case Home::kWeights: buffer = &s.blocks[place.block]; break;
+    case Home::kLogits: buffer = &s.logits; break;
+    case Home::kRun: buffer = &s.run; break;
+    case Home::kGrids: buffer = &s.grid_words; break;
+    case Home::kChoice: buffer = &s.choice; break;
+  }
+  const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
+  return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};
+}
+
 class Recorder final : public DispatchSink {
  public:
   Recorder(State* state, Diag* diag) : s_(*state), api_(state->device.api()), diag_(diag) {}
@@ -137,40 +153,8 @@ class Recorder final : public DispatchSink {
     const VkDescriptorSetLayout layout = s_.pipelines.set_layout();
     info.pSetLayouts = &layout;
     ARN_VK(api_, AllocateDescriptorSets(s_.device.handle(), &info, &set_), diag_);
-    VkDescriptorBufferInfo buffers[kBindings];
-    buffers[0] = {s_.run.handle, 0, s_.run.bytes};
-    for (uint32_t i = 0; i < 5; ++i) buffers[1 + i] = Shown(dispatch.places[i]);
-    const uint64_t window = uint64_t{sizeof(uint32_t)} << s_.traits.window_shift;
-    for (uint32_t i = 0; i < kKvWindows; ++i) {
-      const uint64_t first = i < s_.traits.n_windows ? i * window : 0;
-      const uint64_t bytes =
-          s_.traits.n_windows == 1 ? s_.kv.bytes : Min(window, s_.kv.bytes - first);
-      buffers[6 + i] = {s_.kv.handle, first, bytes};
-    }
-    VkWriteDescriptorSet write = {};
-    write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-    write.dstSet = set_;
-    write.descriptorCount = kBindings;
-    write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    write.pBufferInfo = buffers;
-    api_.UpdateDescriptorSets(s_.device.handle(), 1, &write, 0, nullptr);
+    WriteSet(s_, dispatch, set_);
     return Status::kOk;
-  }
-
-  // Up to whole bindings' alignment, which every buffer has room for.
-  VkDescriptorBufferInfo Shown(const Place& place) const {
-    const Buffer* buffer = &s_.run;
-    switch (place.home) {
-      case Home::kNone: return {s_.run.handle, 0, s_.run.bytes};
-      case Home::kActivations: buffer = &s_.activations; break;
-      case Home::kWeights: buffer = &s_.blocks[place.block]; break;
-      case Home::kLogits: buffer = &s_.logits; break;
-      case Home::kRun: buffer = &s_.run; break;
-      case Home::kGrids: buffer = &s_.grid_words; break;
-      case Home::kChoice: buffer = &s_.choice; break;
-    }
-    const uint64_t bytes = AlignUp(Max<uint64_t>(place.bytes, 1), 16);
-    return {buffer->handle, place.offset, Min(bytes, buffer->bytes - place.offset)};
   }
 
   State& s_;
@@ -184,16 +168,33 @@ class Recorder final : public DispatchSink {
 
 }  // namespace
 
+void WriteSet(const State& s, const Dispatch& dispatch, VkDescriptorSet set) {
+  VkDescriptorBufferInfo buffers[kBindings];
+  buffers[0] = {s.run.handle, 0, s.run.bytes};
+  for (uint32_t i = 0; i < 5; ++i) buffers[1 + i] = Shown(s, dispatch.places[i]);
+  const uint64_t window = uint64_t{sizeof(uint32_t)} << s.traits.window_shift;
+  for (uint32_t i = 0; i < kKvWindows; ++i) {
+    const uint64_t first = i < s.traits.n_windows ? i * window : 0;
+    const uint64_t bytes = s.traits.n_windows == 1 ? s.kv.bytes : Min(window, s.kv.bytes - first);
+    buffers[6 + i] = {s.kv.handle, first, bytes};
+  }
+  VkWriteDescriptorSet write = {};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = set;
+  write.descriptorCount = kBindings;
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  write.pBufferInfo = buffers;
+  s.device.api().UpdateDescriptorSets(s.device.handle(), 1, &write, 0, nullptr);
+}
+
 bool BeginsSegment(const Program& program, uint32_t step) {
   return step == 0 || step == program.n_source_steps ||
          program.steps[step].layer != program.steps[step - 1].layer;
 }
 
-Status Record(State* state, Span<PipelineEntry> pipelines, Diag* diag) {
+Status Record(State* state, Diag* diag) {
   State& s = *state;
   const Api& api = s.device.api();
-  ARN_TRY(s.pipelines.Open(s.device, pipelines, diag));
-  if (s.kept.is_open()) ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.pipelines(), diag));
   VkDescriptorPoolSize size = {};
   size.type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   size.descriptorCount = s.counts.n_sets * kBindings;

@@ -51,6 +51,11 @@ Status RunWords::Plan(const Program& program, Diag* diag) {
   return Status::kOk;
 }
 
+void RunWords::WriteRows(uint32_t rows, uint32_t* words) {
+  words[0] = rows;
+  words[1] = 0;
+}
+
 void RunWords::WriteHeading(const Program& program, uint32_t* words) const {
   std::memset(words, 0, n_words * sizeof(uint32_t));
   words[4] = logit_rows;

@@ -38,6 +38,8 @@ struct RunWords {
   Status Plan(const Program& program, Diag* diag);
   // What stays the same for all runs.
   void WriteHeading(const Program& program, uint32_t* words) const;
+  // So many rows, of which nothing else is known.
+  static void WriteRows(uint32_t rows, uint32_t* words);
   // `args` have passed CheckRun. kUnsupported when there are more sequences than logits can be
   // asked for. n_ahead: positions behind the run's last ones whose pages are written too.
   Status Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows, uint32_t n_ahead,

@@ -17,8 +17,7 @@ static_assert(sizeof kSpirv / sizeof kSpirv[0] == kShaderCount);
 }  // namespace
 
 Span<const uint32_t> SpirvOf(Shader shader, ShaderVariant variant) {
-  const uint32_t index = (variant.uses_subgroups ? 1 : 0) + (variant.uses_dot ? 2 : 0);
-  const EmbeddedSpirv& spirv = kSpirv[static_cast<uint32_t>(shader)][index];
+  const EmbeddedSpirv& spirv = kSpirv[static_cast<uint32_t>(shader)][IndexOf(variant)];
   return {spirv.words, spirv.n};
 }
 

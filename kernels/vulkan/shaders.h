@@ -28,8 +28,9 @@ enum class Shader : uint8_t {
   kScan,
   kUnfold,
   kAddPositions,
+  kGemmCoop,  // with subgroups and without dot products; empty where glslc could not compile it
 };
-inline constexpr uint32_t kShaderCount = 19;
+inline constexpr uint32_t kShaderCount = 20;
 
 // How a shader was compiled: with subgroup operations or without, with integer dot products or
 // without. Shaders without integer products ignore the latter.
@@ -37,6 +38,10 @@ struct ShaderVariant {
   bool uses_subgroups = false;
   bool uses_dot = false;
 };
+inline constexpr uint32_t kShaderVariants = 4;
+constexpr uint32_t IndexOf(ShaderVariant variant) {
+  return (variant.uses_subgroups ? 1 : 0) + (variant.uses_dot ? 2 : 0);
+}
 Span<const uint32_t> SpirvOf(Shader shader, ShaderVariant variant);
 
 }  // namespace arn::vulkan

@@ -14,6 +14,7 @@
 #include "kernels/vulkan/pipelines.h"
 #include "kernels/vulkan/run_words.h"
 #include "kernels/vulkan/transfer.h"
+#include "kernels/vulkan/tune_products.h"
 
 namespace arn::vulkan {
 
@@ -65,12 +66,15 @@ struct State {
   Span<Buffer> blocks;  // of weights
   Buffer activations, kv, logits, run, grid_words, choice;
   Traits traits;
+  TuningRecord tuned;
+  char products[256] = "";  // DescribeProducts()
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
   // Where the logits of the last token are, among the rows of the buffer: the first one, or one of
   // those that were kept.
   uint32_t logits_row = 0;
+  bool has_forced_products = false;  // by a test: nothing is measured
   bool shares_kv = false;
   bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
 
@@ -81,8 +85,10 @@ struct State {
 // A new segment begins with each layer, and where the source's steps end.
 bool BeginsSegment(const Program& program, uint32_t step);
 
-// Makes pipelines, descriptor sets and command buffers of the program.
-Status Record(State* state, Span<PipelineEntry> pipelines, Diag* diag);
+// Makes pipelines, descriptor sets and command buffers of the program, as the traits have it.
+Status Record(State* state, Diag* diag);
+// What a dispatch shows goes into a set of the pipelines' layout.
+void WriteSet(const State& state, const Dispatch& dispatch, VkDescriptorSet set);
 // Brings the weights to the device.
 Status Upload(State* state, Diag* diag);
 

@@ -25,7 +25,9 @@ namespace arn::vulkan {
   X(EndCommandBuffer) X(ResetCommandBuffer) X(CmdBindPipeline) X(CmdBindDescriptorSets)        \
   X(CmdPushConstants) X(CmdDispatchIndirect) X(CmdPipelineBarrier) X(CmdCopyBuffer)            \
   X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) X(QueueSubmit)                \
-  X(DeviceWaitIdle) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)
+  X(DeviceWaitIdle) X(CreatePipelineCache) X(DestroyPipelineCache) X(GetPipelineCacheData)     \
+  X(CmdDispatch) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool)                   \
+  X(CmdWriteTimestamp) X(GetQueryPoolResults)
 // clang-format on
 
 struct Api {

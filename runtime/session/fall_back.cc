@@ -58,6 +58,11 @@ const char* Session::device_name() const {
   return name == nullptr ? "" : name(in_use_->state);
 }
 
+const char* Session::kernel_names() const {
+  const auto names = in_use_->backend->kernel_names;
+  return names == nullptr ? "" : names(in_use_->state);
+}
+
 bool Session::CanFallBack(Status status) const {
   const bool is_device =
       status == Status::kDevice || status == Status::kDeviceLost || status == Status::kOutOfMemory;

@@ -154,6 +154,7 @@ class Session {
   // What computes now, and why it is not what was planned; "" when it is.
   const Backend* backend() const { return in_use_->backend; }
   const char* device_name() const;
+  const char* kernel_names() const;
   const char* why_spare() const { return why_spare_.text(); }
 
   uint32_t selected() const { return selected_; }
@@ -190,6 +191,7 @@ class Session {
   Status TestDevice(Diag* diag);
   struct TestTokens;
   Status CompareWithExpected(Diag* diag);
+  Status CompareChoice(Diag* diag);
   Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
   template <typename See>
   Status RunTestTokens(const TestTokens& test, const See& see);

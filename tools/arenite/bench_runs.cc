@@ -81,12 +81,6 @@ void Bench::Begin(const std::vector<int32_t>& ids, size_t n) {
   session_.Check(arn_session_reset_stats(session_.get()));
 }
 
-void Bench::Decode(int32_t* out) {
-  const size_t n = sequences_.size();
-  session_.Check(n == 1 ? arn_session_decode(session_.get(), out)
-                        : arn_session_decode_batch(session_.get(), sequences_.data(), n, out));
-}
-
 void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile) {
   // Decoding needs a token to start from.
   const uint32_t before = what.is_prefill ? what.depth : std::max(what.depth, 1u);
@@ -110,16 +104,50 @@ void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* pr
   m->energy_ns += stats.energy_ns;
 }
 
+double Bench::BytesOfStep() const {
+  const arn_session_stats_data stats = session_.Stats();
+  // One step reads the weights once for all.
+  return static_cast<double>(stats.weight_bytes_per_token) /
+             static_cast<double>(sequences_.size()) +
+         static_cast<double>(stats.kv_bytes_read_per_token);
+}
+
 double Bench::DecodeAll(uint32_t n_tokens) {
-  const double n = static_cast<double>(sequences_.size());
+  if (sequences_.size() == 1) return GenerateAll(n_tokens);
   std::vector<int32_t> out(sequences_.size());
   double bytes = 0;
   for (uint32_t i = 0; i < n_tokens; ++i) {
-    Decode(out.data());
-    const arn_session_stats_data stats = session_.Stats();
-    // One step reads the weights once for all.
-    bytes += static_cast<double>(stats.weight_bytes_per_token) / n +
-             static_cast<double>(stats.kv_bytes_read_per_token);
+    session_.Check(
+        arn_session_decode_batch(session_.get(), sequences_.data(), sequences_.size(), out.data()));
+    bytes += BytesOfStep();
+  }
+  return bytes / n_tokens;
+}
+
+void Bench::Generate(uint32_t n_tokens) {
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = n_tokens;
+  options.ignore_eos = 1;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  session_.Check(arn_session_generate(session_.get(), &options, &result));
+  if (result.n_tokens == n_tokens) return;
+  throw Error(
+      Format("%u of %u tokens were generated: the context is full", result.n_tokens, n_tokens));
+}
+
+double Bench::GenerateAll(uint32_t n_tokens) {
+  // What a step reads is known of the last one of each piece; between two of these it grows evenly,
+  // but where a window begins.
+  constexpr uint32_t kPiece = 64;
+  Generate(1);
+  double last = BytesOfStep(), bytes = last;
+  for (uint32_t done = 1; done < n_tokens;) {
+    const uint32_t n = std::min(kPiece, n_tokens - done);
+    Generate(n);
+    const double before = last;
+    last = BytesOfStep();
+    bytes += (n * (before + last) + last - before) / 2;
+    done += n;
   }
   return bytes / n_tokens;
 }

@@ -53,9 +53,13 @@ class Bench {
   // Brings the first `n` sequences to the depth of `ids` and empties the others. What a sequence
   // has of them already stays where it can: at a depth of thousands that is most of the time.
   void Begin(const std::vector<int32_t>& ids, size_t n);
-  void Decode(int32_t* out);
-  // Returns the bytes that a token reads.
+  // Of the last step, for one of the sequences.
+  double BytesOfStep() const;
+  // Returns the bytes that a token reads. GenerateAll: of a lone sequence, as tokens are generated,
+  // so that a device that chooses them itself runs ahead.
   double DecodeAll(uint32_t n_tokens);
+  double GenerateAll(uint32_t n_tokens);
+  void Generate(uint32_t n_tokens);
   // Tokens/s are those of all sequences together.
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 

@@ -86,7 +86,8 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--device", arguments->device,
                   "Of a GPU: the device's number, or a part of its name [the best one]");
   app->add_option("--device-folder", arguments->device_folder,
-                  "Of a GPU: keep the driver's compiled pipelines in this folder")
+                  "Of a GPU: keep the driver's compiled pipelines in this folder, and which "
+                  "kernels are fast, which are measured once")
       ->check(CLI::ExistingDirectory);
   app->add_flag("--trust-device", arguments->trust_device,
                 "Do not compare a GPU with the CPU first");

@@ -49,7 +49,7 @@ struct Outcome {
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
-  std::string backend, device, why_not_device;  // what computed in the end
+  std::string backend, device, kernels, why_not_device;  // what computed in the end
 };
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
@@ -133,6 +133,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("load_ms").Number(outcome.load_ms);
   json.Key("backend").String(outcome.backend);
   json.Key("backend_device").String(outcome.device);
+  json.Key("backend_kernels").String(outcome.kernels);
   json.Key("why_not_device").String(outcome.why_not_device);
   json.Key("memory").BeginObject();
   WriteRegions(outcome.plan, &json);
@@ -157,6 +158,7 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
     std::fprintf(stderr, "backend   %s: %s%s\n", outcome.backend.c_str(), outcome.device.c_str(),
                  outcome.why_not_device.c_str());
   }
+  if (!outcome.kernels.empty()) std::fprintf(stderr, "kernels   %s\n", outcome.kernels.c_str());
   std::fprintf(stderr, "memory    %s\n",
                MemoryLine(outcome.plan, outcome.state.stats.kv_used_bytes).c_str());
   std::fprintf(stderr, "peak RSS  %s\n", HumanBytes(PeakRssBytes()).c_str());
@@ -213,6 +215,7 @@ int Run(const Arguments& arguments) {
   const arn_backend_info backend = session.Backend();
   outcome.backend = backend.name;
   outcome.device = backend.device;
+  outcome.kernels = backend.kernels;
   outcome.why_not_device = backend.reason;
 
   if (arguments.json) {

@@ -296,11 +296,12 @@ class arn_backend_info(Struct):
       ("name", c_char_p),
       ("device", c_char_p),
       ("reason", c_char_p),
+      ("kernels", c_char_p),
   ]
 
 
 arn_backend_info._initial_ = (
-    sizeof(arn_backend_info), 0, None, None, None,
+    sizeof(arn_backend_info), 0, None, None, None, None,
 )
 
 

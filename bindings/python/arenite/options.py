@@ -254,6 +254,7 @@ class BackendInfo:
   name: str
   device: str
   reason: str
+  kernels: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,71 +9,61 @@
 #include "weights.glsl"
 #include "linear.glsl"
 #include "tile_rows.glsl"
+#include "tile_lanes.glsl"
+#include "tile_words.glsl"
 
-const uint kDepth = 8, kPitch = kTile + 1;
-shared uint x_tile[kDepth * kPitch];
-shared uint w_tile[kDepth * kPitch];
-shared float scale_tile[kTile];
-
-// Word `word` of four columns of output n.
-uint w_at(uint n, uint word) {
-  uint base = weights_from() + n * push.row_quads * 4;
-  if (TYPE == kInt8) return weight_words[base + word];
-  uint both = weight_words[base + word / 2];
-  return (word & 1u) == 0u ? low_halves(both) : high_halves(both);
-}
+const uint X_PITCH = TILE_M + 1, W_PITCH = TILE_N + 1;
+shared uint x_tile[kDepth * X_PITCH];
+shared uint w_tile[kDepth * W_PITCH];
+shared float scale_tile[TILE_N];
 
 void main() {
   uint lane = gl_LocalInvocationIndex, rows = find_rows();
-  uint first = gl_WorkGroupID.x * kTile, first_row = gl_WorkGroupID.y * kTile;
+  uint first = gl_WorkGroupID.x * TILE_N, first_row = gl_WorkGroupID.y * TILE_M;
   uint words = first_row < rows ? push.x_words : 0;
-  uint my_n = lane % 8, my_m = lane / 8;
-  int sums[16];
-  float block_sums[16];
-  for (uint i = 0; i < 16; ++i) {
+  uint my_n = lane % LANES_N, my_m = lane / LANES_N;
+  int sums[PER_M * PER_N];
+  float block_sums[PER_M * PER_N];
+  for (uint i = 0; i < PER_M * PER_N; ++i) {
     sums[i] = 0;
     block_sums[i] = 0.0;
   }
   for (uint k = 0; k < words; k += kDepth) {
-    for (uint i = lane; i < kTile * kDepth; i += WIDTH) {
+    for (uint i = lane; i < TILE_M * kDepth; i += WIDTH) {
       uint word = i % kDepth, at = i / kDepth;
-      bool in_row = k + word < words;
-      bool has_x = in_row && first_row + at < rows, has_w = in_row && first + at < push.n_outs;
-      uint from = push.extra_at + push.values_at + k + word;
-      x_tile[word * kPitch + at] =
-          has_x ? quantized[from + input_row(row_of(first_row, at)) * push.x_words] : 0u;
-      w_tile[word * kPitch + at] = has_w ? w_at(first + at, k + word) : 0u;
+      x_tile[word * X_PITCH + at] = x_word(first_row, rows, at, k + word);
     }
-    if (TYPE == kInt4 && lane < kTile) {
-      uint n = min(first + lane, push.n_outs - 1);
-      scale_tile[lane] = block_scale(n, k / kDepth);
+    for (uint i = lane; i < TILE_N * kDepth; i += WIDTH) {
+      uint word = i % kDepth, at = i / kDepth;
+      w_tile[word * W_PITCH + at] = w_word(first, at, k + word);
+    }
+    for (uint i = lane; TYPE == kInt4 && i < TILE_N; i += WIDTH) {
+      scale_tile[i] = tile_scale(first, i, k);
     }
     barrier();
     for (uint c = 0; c < kDepth; ++c) {
-      uint a[4], b[4];
-      [[unroll]] for (uint i = 0; i < 4; ++i) {
-        a[i] = x_tile[c * kPitch + my_m + 8 * i];
-        b[i] = w_tile[c * kPitch + my_n + 8 * i];
-      }
-      [[unroll]] for (uint m = 0; m < 4; ++m) {
-        [[unroll]] for (uint n = 0; n < 4; ++n) sums[4 * m + n] += dot4(a[m], b[n]);
+      uint a[PER_M], b[PER_N];
+      [[unroll]] for (uint i = 0; i < PER_M; ++i) a[i] = x_tile[c * X_PITCH + my_m + LANES_M * i];
+      [[unroll]] for (uint i = 0; i < PER_N; ++i) b[i] = w_tile[c * W_PITCH + my_n + LANES_N * i];
+      [[unroll]] for (uint m = 0; m < PER_M; ++m) {
+        [[unroll]] for (uint n = 0; n < PER_N; ++n) sums[PER_N * m + n] += dot4(a[m], b[n]);
       }
     }
     if (TYPE == kInt4) {
-      [[unroll]] for (uint i = 0; i < 16; ++i) {
-        block_sums[i] += scale_tile[my_n + 8 * (i % 4)] * float(sums[i]);
+      [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
+        block_sums[i] += scale_tile[my_n + LANES_N * (i % PER_N)] * float(sums[i]);
         sums[i] = 0;
       }
     }
     barrier();
   }
-  [[unroll]] for (uint m = 0; m < 4; ++m) {
-    [[unroll]] for (uint n = 0; n < 4; ++n) {
-      uint at = my_m + 8 * m, to = first + my_n + 8 * n;
+  [[unroll]] for (uint m = 0; m < PER_M; ++m) {
+    [[unroll]] for (uint n = 0; n < PER_N; ++n) {
+      uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
       if (first_row + at < rows && to < push.n_outs) {
         uint row = row_of(first_row, at);
-        float sum = TYPE == kInt4 ? block_sums[4 * m + n]
-                                  : float(sums[4 * m + n] - zero_part(row, to));
+        float sum = TYPE == kInt4 ? block_sums[PER_N * m + n]
+                                  : float(sums[PER_N * m + n] - zero_part(row, to));
         put(row, to, scaled(row, to, sum));
       }
     }

@@ -1,7 +1,9 @@
 // The rows of a tile of a product of many rows: those that follow each other, or of experts those
-// that the expert gl_WorkGroupID.z has in its list.
-const uint kTile = 32;
-shared uint tile_rows[kTile];
+// that the expert gl_WorkGroupID.z has in its list. A tile is TILE_M rows and TILE_N outputs
+// (kernels/vulkan/product_variants.h).
+layout(constant_id = 9) const uint TILE_M = 32;
+layout(constant_id = 10) const uint TILE_N = 32;
+shared uint tile_rows[TILE_M];
 
 // Called once, by the whole workgroup. How many rows there are for it to look at.
 uint find_rows() {
@@ -9,8 +11,10 @@ uint find_rows() {
   if (N_CHOSEN != 0) {
     expert = gl_WorkGroupID.z;
     n = list_length();
-    uint lane = gl_LocalInvocationIndex, i = gl_WorkGroupID.y * kTile + lane;
-    if (lane < kTile && i < n) tile_rows[lane] = listed_row(i);
+    for (uint i = gl_LocalInvocationIndex; i < TILE_M; i += WIDTH) {
+      uint at = gl_WorkGroupID.y * TILE_M + i;
+      if (at < n) tile_rows[i] = listed_row(at);
+    }
     barrier();
   }
   return n;

@@ -77,6 +77,23 @@ const Backend* MistakenBackend() {
   return &backend;
 }
 
+// Chooses what no logit speaks for.
+Status DecodeMistaken(void*, const DecodeArgs& args, DecodeResult* out, Diag*) {
+  *out = DecodeResult();
+  if (args.see != nullptr) args.see(args.user, kWrong);
+  out->n_seen = 1;
+  return Status::kOk;
+}
+
+const Backend* MistakenChooser() {
+  static const Backend backend = [] {
+    Backend b = *FaultyBackend();
+    b.decode = DecodeMistaken;
+    return b;
+  }();
+  return &backend;
+}
+
 // What a session gave, call by call.
 struct Seen {
   std::vector<std::vector<int32_t>> tokens;
@@ -406,6 +423,22 @@ TEST_P(DeviceTestTest, DeviceThatComputesWrongly_IsRefusedOrReplacedByTheCpu) {
     EXPECT_NE(std::string::npos, std::string(info.reason).find(c.says)) << info.reason;
     EXPECT_EQ(0u, arn_session_length(session.get()));
   }
+}
+
+TEST_P(DeviceTestTest, DeviceThatChoosesWrongly_IsRefusedOrReplacedByTheCpu) {
+  fault_plan = FaultPlan();
+  SessionOptions options = Options(GetParam());
+  options.trusts_device = false;
+  options.max_sequences = 1;
+  options.spare = nullptr;
+  SessionPtr session;
+  std::string message;
+  EXPECT_EQ(Status::kDevice, Create(MistakenChooser(), options, &session, &message));
+  EXPECT_NE(std::string::npos, message.find("it chooses token 5, the best is ")) << message;
+  options.spare = CpuBackend();
+  ASSERT_EQ(Status::kOk, Create(MistakenChooser(), options, &session, &message)) << message;
+  EXPECT_TRUE(IsOnCpu(session.get()));
+  EXPECT_EQ(0u, arn_session_length(session.get()));
 }
 
 TEST_P(DeviceTestTest, DeviceThatComputesRightly_IsKept) {

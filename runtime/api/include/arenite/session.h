@@ -117,11 +117,13 @@ typedef struct arn_session_options {
                             CPU if that is in reserve. Memory for it is taken and given back. 1:
                             not */
   const char* device_folder; /* VULKAN, AUTO, VULKAN_CPU: a folder in which the driver's compiled
-                                pipelines are kept, for faster creation; what is damaged or of
-                                another device, driver or library is ignored and replaced. A driver
-                                that ends the process while it is tested leaves a file there by
-                                which it is refused from then on (ARN_UNSUPPORTED, with its name).
-                                NULL: none. Read until the session is there */
+                                pipelines are kept, for faster creation, and which kernels are fast
+                                on it: measured for 0.2 s, in one session or a few, when they are
+                                created. What is damaged or of another device, driver or library is
+                                ignored and replaced. A driver that ends the process while it is
+                                tested leaves a file there by which it is refused from then on
+                                (ARN_UNSUPPORTED, with its name). NULL: none. Read until the session
+                                is there */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
@@ -221,9 +223,13 @@ typedef struct arn_backend_info {
   const char* name;   /* "cpu", "reference", "vulkan", "vulkan+cpu" */
   const char* device; /* VULKAN, VULKAN_CPU: the device's name; else "" */
   const char* reason; /* AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
+  /* VULKAN, VULKAN_CPU: for people to read: the kernels of products by type of weights, with one
+   * row, few and many, and whether they were "measured" when the session was created, "remembered"
+   * in device_folder, or are "fixed"; else "" */
+  const char* kernels;
 } arn_backend_info;
 #define ARN_BACKEND_INFO_INIT \
-  { sizeof(arn_backend_info), 0, NULL, NULL, NULL }
+  { sizeof(arn_backend_info), 0, NULL, NULL, NULL, NULL }
 /* The strings are the session's and stay as they are until its next call. */
 ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info);
 

@@ -213,6 +213,8 @@ inline constexpr Field kBackendInfoFields[] = {
      offsetof(arn_backend_info, device), 0},
     {"reason", FieldKind::kText,
      offsetof(arn_backend_info, reason), 0},
+    {"kernels", FieldKind::kText,
+     offsetof(arn_backend_info, kernels), 0},
 };
 inline constexpr Field kSamplingFields[] = {
     {"temperature", FieldKind::kFloat,

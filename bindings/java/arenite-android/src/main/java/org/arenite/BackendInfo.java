@@ -11,4 +11,10 @@ public final class BackendInfo {
   public String device;
   /** AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
   public String reason;
+  /**
+   * VULKAN, VULKAN_CPU: for people to read: the kernels of products by type of weights, with one
+   * row, few and many, and whether they were "measured" when the session was created, "remembered"
+   * in device_folder, or are "fixed"; else ""
+   */
+  public String kernels;
 }

@@ -1,0 +1,21 @@
+// The extensions that a device is created with, and their features.
+#pragma once
+
+#include "kernels/vulkan/device.h"
+
+namespace arn::vulkan {
+
+struct Device::ExtensionList {
+  static constexpr uint32_t kMost = 5;
+  const char* names[kMost] = {};
+  uint32_t n = 0;
+  void* features = nullptr;  // the chain of those that are enabled
+
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model = {};
+  VkPhysicalDeviceShaderFloat16Int8Features int8 = {};
+  VkPhysicalDeviceSubgroupSizeControlFeatures subgroups = {};
+  CoopFeatures coop;
+};
+
+}  // namespace arn::vulkan

@@ -1,0 +1,22 @@
+// What tiles of integer products are made of: words of four columns. kDepth of them, a block of
+// int4, are multiplied at a time.
+const uint kDepth = 8;
+
+// Word `word` of row `at` of a tile of the input that begins with first_row; of the output first +
+// at. Zeros where there is none.
+uint x_word(uint first_row, uint rows, uint at, uint word) {
+  if (word >= push.x_words || first_row + at >= rows) return 0u;
+  uint from = push.extra_at + push.values_at + word;
+  return quantized[from + input_row(row_of(first_row, at)) * push.x_words];
+}
+uint w_word(uint first, uint at, uint word) {
+  if (word >= push.x_words || first + at >= push.n_outs) return 0u;
+  uint base = weights_from() + (first + at) * push.row_quads * 4;
+  if (TYPE == kInt8) return weight_words[base + word];
+  uint both = weight_words[base + word / 2];
+  return (word & 1u) == 0u ? low_halves(both) : high_halves(both);
+}
+// The scale of output first + at in the block that begins with a word.
+float tile_scale(uint first, uint at, uint word) {
+  return block_scale(min(first + at, push.n_outs - 1), word / kDepth);
+}

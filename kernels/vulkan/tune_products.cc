@@ -1,0 +1,233 @@
+#include "kernels/vulkan/tune_products.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+// A variant has to be so much faster than those before it, in percent of their time.
+constexpr uint64_t kClearlyFaster = 95;
+
+// The heaviest first.
+constexpr Mode kOrder[kModeCount] = {Mode::kOne, Mode::kMany, Mode::kFew};
+
+uint32_t RowsOf(const Program& program, Mode mode) {
+  switch (mode) {
+    case Mode::kOne: return 1;
+    case Mode::kFew: return program.max_rows > 1 ? Min(program.max_rows, kFewRows) : 0;
+    case Mode::kMany:
+      return program.max_rows > kFewRows ? Min(program.max_rows, kManyTimedRows) : 0;
+  }
+  return 0;
+}
+
+bool IsCounted(const Program& program, uint32_t step, DType dtype) {
+  return step >= program.n_source_steps && program.steps[step].op == Op::kLinear &&
+         program.weights[program.steps[step].weight].dtype == dtype;
+}
+
+// The shape that most multiplications are of. False: there is no product with such weights.
+bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
+  uint64_t most = 0;
+  for (uint32_t i = program.n_source_steps; i < program.steps.size(); ++i) {
+    if (!IsCounted(program, i, dtype)) continue;
+    const Weight& shape = program.weights[program.steps[i].weight];
+    uint64_t work = 0;
+    for (uint32_t j = i; j < program.steps.size(); ++j) {
+      if (!IsCounted(program, j, dtype)) continue;
+      const Weight& other = program.weights[program.steps[j].weight];
+      if (other.rows == shape.rows && other.cols == shape.cols) {
+        work += uint64_t{shape.rows} * shape.cols;
+      }
+    }
+    if (work <= most) continue;
+    most = work;
+    out->rows = shape.rows;
+    out->cols = shape.cols;
+  }
+  return most != 0;
+}
+
+// Dispatches of one shape that differ in nothing but their places.
+class ShapeCollector final : public DispatchSink {
+ public:
+  ShapeCollector(const Program& program, const TunedProduct& product, uint32_t rows)
+      : program_(program), product_(product), rows_(rows) {}
+
+  Status BeginStep(uint32_t step) override {
+    is_counted_ = IsCounted(program_, step, static_cast<DType>(product_.dtype)) &&
+                  HasShape(program_.weights[program_.steps[step].weight]);
+    return Status::kOk;
+  }
+  Status BeginEdits(uint32_t) override { return Ended(); }
+  Status BeginChoice(uint32_t*) override { return Ended(); }
+  Status Add(const Dispatch& d, Diag*) override {
+    const uint64_t work = d.work * rows_ * d.row_factor;
+    if (!is_counted_ || d.modes != BitOf(static_cast<Mode>(product_.mode)) || n_ == kMostTimed ||
+        (n_ != 0 && work_ + work > kMostTimedWork)) {
+      return Status::kOk;
+    }
+    if (n_ != 0 && (d.shader != found_[0].shader ||
+                    std::memcmp(d.constants, found_[0].constants, sizeof d.constants) != 0)) {
+      return Status::kOk;
+    }
+    found_[n_++] = d;
+    work_ += work;
+    return Status::kOk;
+  }
+  Span<const Dispatch> found() const { return {found_, n_}; }
+
+ private:
+  Status Ended() {
+    is_counted_ = false;
+    return Status::kOk;
+  }
+  bool HasShape(const Weight& weight) const {
+    return weight.rows == product_.rows && weight.cols == product_.cols;
+  }
+
+  const Program& program_;
+  const TunedProduct& product_;
+  const uint32_t rows_;
+  bool is_counted_ = false;
+  Dispatch found_[kMostTimed];
+  uint32_t n_ = 0;
+  uint64_t work_ = 0;
+};
+
+bool IsSame(const TunedProduct& a, const TunedProduct& b) {
+  return a.mode == b.mode && a.dtype == b.dtype && a.rows == b.rows && a.cols == b.cols;
+}
+
+// Its place in the record: as the first, when it is new.
+TunedProduct* Recall(const TunedProduct& product, TuningRecord* record) {
+  for (uint32_t i = 0; i < record->n; ++i) {
+    if (IsSame(record->products[i], product)) return &record->products[i];
+  }
+  record->n = Min(record->n + 1, TuningRecord::kMost);
+  for (uint32_t i = record->n - 1; i > 0; --i) record->products[i] = record->products[i - 1];
+  record->products[0] = product;
+  return record->products;
+}
+
+struct Tuner {
+  const Program& program;
+  Span<const DeviceWeight> weights;
+  const Workspace& workspace;
+  ProductMeter* meter;
+  Traits* traits;
+  Diag* diag;
+  uint64_t end = 0;  // of the budget
+  bool has_measured = false, is_unfinished = false;
+
+  Status Try(uint32_t rows, TunedProduct* product) {
+    const auto mode = static_cast<Mode>(product->mode);
+    const uint32_t index = product->n_tried;
+    if (IsUsable(traits->products, mode, static_cast<DType>(product->dtype), index)) {
+      Traits tried = *traits;
+      tried.choices.of[product->mode][product->dtype] = static_cast<uint8_t>(index);
+      ShapeCollector collector(program, *product, rows);
+      ARN_TRY(Lowering(program, weights, workspace, tried).Run(&collector, diag));
+      uint64_t ns = 0;
+      const Status status = collector.found().empty()
+                                ? Status::kUnsupported
+                                : meter->Measure(collector.found(), rows, &ns, diag);
+      if (status != Status::kOk && status != Status::kUnsupported) return status;
+      has_measured = true;
+      const bool is_better = product->best_ns == 0 || ns * 100 < product->best_ns * kClearlyFaster;
+      if (status == Status::kOk && is_better) {
+        product->best = index;
+        product->best_ns = Max<uint64_t>(ns, 1);
+      }
+    }
+    ++product->n_tried;
+    return Status::kOk;
+  }
+
+  Status Tune(uint32_t rows, TunedProduct* product) {
+    const uint32_t n = VariantCount(static_cast<Mode>(product->mode));
+    while (product->n_tried < n && meter->NowNs() < end) {
+      ARN_TRY(Try(rows, product));
+    }
+    is_unfinished = is_unfinished || product->n_tried < n;
+    traits->choices.of[product->mode][product->dtype] = static_cast<uint8_t>(product->best);
+    return Status::kOk;
+  }
+};
+
+}  // namespace
+
+const char* TuningName(Tuning tuning) {
+  switch (tuning) {
+    case Tuning::kFixed: return "fixed";
+    case Tuning::kRemembered: return "remembered";
+    case Tuning::kMeasured: return "measured";
+    case Tuning::kUnfinished: return "measured in part";
+  }
+  return "";
+}
+
+void TuningRecord::Read(Span<const std::byte> bytes) {
+  n = 0;
+  const size_t count = bytes.size() / sizeof(TunedProduct);
+  if (bytes.size() % sizeof(TunedProduct) != 0 || count > kMost) return;
+  std::memcpy(products, bytes.data(), bytes.size());
+  for (size_t i = 0; i < count; ++i) {
+    const TunedProduct& p = products[i];
+    if (p.mode >= kModeCount || p.dtype >= kDTypeCount) return;
+    const uint32_t n_variants = VariantCount(static_cast<Mode>(p.mode));
+    if (p.n_tried > n_variants || p.best >= n_variants) return;
+  }
+  n = static_cast<uint32_t>(count);
+}
+
+Status TuneProducts(const Program& program, Span<const DeviceWeight> weights,
+                    const Workspace& workspace, ProductMeter* meter, TuningRecord* record,
+                    Traits* traits, Tuning* tuning, Diag* diag) {
+  Tuner tuner = {program, weights, workspace, meter, traits, diag};
+  tuner.end = meter->NowNs() + kTuningBudgetNs;
+  for (const Mode mode : kOrder) {
+    const uint32_t rows = RowsOf(program, mode);
+    for (uint32_t dtype = 0; rows != 0 && dtype < kDTypeCount; ++dtype) {
+      TunedProduct product;
+      product.mode = static_cast<uint32_t>(mode);
+      product.dtype = dtype;
+      if (!FindHeaviest(program, static_cast<DType>(dtype), &product)) continue;
+      ARN_TRY(tuner.Tune(rows, Recall(product, record)));
+    }
+  }
+  *tuning = tuner.is_unfinished  ? Tuning::kUnfinished
+            : tuner.has_measured ? Tuning::kMeasured
+                                 : Tuning::kRemembered;
+  return Status::kOk;
+}
+
+void DescribeProducts(const Program& program, const Traits& traits, Tuning tuning, char* out,
+                      size_t bytes) {
+  size_t at = 0;
+  const auto add = [&](const char* before, const char* text) {
+    const int n = std::snprintf(out + at, bytes - at, "%s%s", before, text);
+    if (n > 0) at = Min(at + static_cast<size_t>(n), bytes - 1);
+  };
+  out[0] = '\0';
+  for (uint32_t dtype = 0; dtype < kDTypeCount; ++dtype) {
+    bool is_used = false;
+    for (const Weight& weight : program.weights) {
+      is_used = is_used || (!weight.is_vector && static_cast<uint32_t>(weight.dtype) == dtype);
+    }
+    if (!is_used) continue;
+    add(at == 0 ? "" : ", ", DTypeName(static_cast<DType>(dtype)));
+    for (uint32_t mode = 0; mode < kModeCount; ++mode) {
+      const uint32_t chosen = traits.choices.of[mode][dtype];
+      const auto m = static_cast<Mode>(mode);
+      const bool is_usable = IsUsable(traits.products, m, static_cast<DType>(dtype), chosen);
+      add(" ", VariantName(m, is_usable ? chosen : 0));
+    }
+  }
+  add("; ", TuningName(tuning));
+}
+
+}  // namespace arn::vulkan

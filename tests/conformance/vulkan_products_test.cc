@@ -1,0 +1,140 @@
+// Each variant of the Vulkan backend's products (kernels/vulkan/product_variants.h) against the
+// reference: one row, few and more than a tile, and through experts.
+#include "kernels/vulkan/product_variants.h"
+
+#include <cstring>
+#include <string>
+
+#include "backends.h"
+#include "cases.h"
+#include "expect_near.h"
+#include "kernels/reference/backend_reference.h"
+#include "kernels/vulkan/backend_vulkan.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+// Integer products round their input to 8 bits; those of experts do it twice.
+constexpr double kExpertTolerance = 2e-2;
+
+// Products of several types side by side, and experts, in one program.
+struct Products {
+  static constexpr uint32_t kMaxRows = 70, kExperts = 3, kChosen = 2, kWidth = 72, kFfn = 40;
+  static constexpr uint32_t kRows = 101, kCols = 460;
+  static constexpr uint32_t kLastOfFloatTiles = 3, kLastOfFloats = 5;
+
+  struct Case {
+    Step step;
+    double tolerance;
+  };
+
+  // Types whose kernels differ, as each shader takes a driver in software long to compile: f16 and
+  // bf16 take the tiles of f32, and the last variants have nothing new for floats.
+  explicit Products(uint32_t variant) : builder(2, kMaxRows, 128) {
+    std::mt19937 rng(91);
+    std::vector<DType> types = {DType::kInt8, DType::kInt4};
+    if (variant <= kLastOfFloats) types.insert(types.begin(), DType::kF32);
+    for (const DType dtype : types) {
+      Step step;
+      step.op = Op::kLinear;
+      step.in = builder.AddValue(kCols);
+      step.out = builder.AddValue(kRows);
+      const Matrix m = RandomMatrix(dtype, kRows, kCols, true, &rng);
+      step.weight = builder.AddMatrix(m, TargetLayouts(dtype)[0]);
+      step.accumulate = dtype == DType::kInt8;
+      builder.AddStep(step);
+      cases.push_back({step, dtype == DType::kInt4 ? 2 * kTolerance : kTolerance});
+    }
+    AddExperts(variant <= kLastOfFloatTiles ? DType::kF32 : DType::kInt8, &rng);
+  }
+
+  void AddExperts(DType dtype, std::mt19937* rng) {
+    Step step;
+    step.op = Op::kExperts;
+    step.accumulate = true;
+    step.n_experts = kExperts;
+    step.n_chosen = kChosen;
+    step.in = builder.AddValue(kWidth);
+    step.out = builder.AddValue(kWidth);
+    step.routes = builder.AddValue(2 * kChosen);
+    step.scratch = builder.AddValue(kWidth);
+    for (const uint32_t width : {2 * kFfn, kFfn, kWidth}) builder.AddValue(width);
+    for (uint32_t e = 0; e < kExperts; ++e) {
+      const WeightLayout layout = TargetLayouts(dtype)[0];
+      const WeightId up =
+          builder.AddMatrix(RandomMatrix(dtype, 2 * kFfn, kWidth, true, rng), layout);
+      builder.AddMatrix(RandomMatrix(dtype, kWidth, kFfn, false, rng), layout);
+      if (e == 0) step.weight = up;
+    }
+    builder.AddStep(step);
+    cases.push_back({step, dtype == DType::kF32 ? 2 * kTolerance : kExpertTolerance});
+  }
+
+  ProgramBuilder builder;
+  std::vector<Case> cases;
+};
+
+// The outputs of all cases, of the same inputs in each session.
+std::vector<std::vector<float>> Outputs(const Products& products, Session* session, uint32_t rows) {
+  std::mt19937 rng(92);
+  const Program& program = session->program();
+  const auto fill = [&](ValueId id) {
+    const auto x = RandomFloats(size_t{rows} * program.values[id].width, 1.0f, &rng);
+    std::memcpy(session->ValueData(id), x.data(), x.size() * sizeof(float));
+  };
+  for (const Products::Case& c : products.cases) {
+    fill(c.step.in);
+    fill(c.step.out);
+    if (c.step.op != Op::kExperts) continue;
+    float* routes = session->ValueData(c.step.routes);
+    for (uint32_t row = 0; row < rows; ++row, routes += 2 * Products::kChosen) {
+      routes[0] = row % 5 == 0 ? 1.0f : 0.0f;  // the first has more than a tile of the 70 rows
+      routes[1] = 2.0f;
+      routes[2] = 0.4f;
+      routes[3] = 0.7f;
+    }
+  }
+  Batch batch(program, {{0, rows}}, &rng);
+  EXPECT_EQ(session->Run(batch.Args()), Status::kOk) << session->message();
+  std::vector<std::vector<float>> outputs;
+  for (const Products::Case& c : products.cases) {
+    const float* out = session->ValueData(c.step.out);
+    outputs.emplace_back(out, out + size_t{rows} * program.values[c.step.out].width);
+  }
+  return outputs;
+}
+
+class VulkanProductsTest : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(VulkanProductsTest, Variant_EveryKindOfRun_IsTheReference) {
+  const Backend* backend = vulkan::VariantBackend(GetParam());
+  if (const char* problem = NoDevice(backend)) GTEST_SKIP() << problem;
+  Products products(GetParam()), same(GetParam());
+  Session reference(ReferenceBackend(), &products.builder, 1);
+  Session session(backend, &same.builder, 1);
+  const std::string used = backend->kernel_names(session.state());
+  RecordProperty("kernels", used);
+  for (const uint32_t rows : {1u, 6u, Products::kMaxRows}) {
+    const auto expected = Outputs(products, &reference, rows);
+    const auto found = Outputs(same, &session, rows);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      SCOPED_TRACE(testing::Message() << used << ": case " << i << ", " << rows << " rows");
+      ExpectNear(found[i].data(), expected[i], products.cases[i].tolerance);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// With the first of each every other test runs. AddressSanitizer sees the host's code alone, which
+// is the same for all.
+#ifdef __SANITIZE_ADDRESS__
+constexpr uint32_t kEnd = 2;
+#else
+constexpr uint32_t kEnd = vulkan::kMostVariants;
+#endif
+INSTANTIATE_TEST_SUITE_P(Variants, VulkanProductsTest, testing::Range(1u, kEnd),
+                         [](const auto& i) { return std::to_string(i.param); });
+
+}  // namespace
+}  // namespace arn::conformance

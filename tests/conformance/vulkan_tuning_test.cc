@@ -1,0 +1,356 @@
+// How variants of products are chosen by measuring, and what of it is remembered: with times and a
+// clock of the test's own.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <vector>
+
+#include "kernels/vulkan/kept_files.h"
+#include "kernels/vulkan/tune_products.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+using vulkan::Dispatch;
+using vulkan::Mode;
+using vulkan::Tuning;
+
+constexpr auto kInt8 = static_cast<uint32_t>(DType::kInt8);
+constexpr auto kF32 = static_cast<uint32_t>(DType::kF32);
+
+// Says what `time` says, and counts.
+class FakeMeter final : public vulkan::ProductMeter {
+ public:
+  Status Measure(Span<const Dispatch> dispatches, uint32_t rows, uint64_t* ns, Diag*) override {
+    ++n_measured;
+    now += cost;
+    for (const Dispatch& d : dispatches) {
+      EXPECT_EQ(0, std::memcmp(d.constants, dispatches[0].constants, sizeof d.constants));
+    }
+    most_at_once = std::max(most_at_once, dispatches.size());
+    last_rows = rows;
+    *ns = 1000;
+    return time ? time(dispatches[0], ns) : Status::kOk;
+  }
+  uint64_t NowNs() override { return now; }
+
+  std::function<Status(const Dispatch&, uint64_t*)> time;
+  uint64_t now = 5, cost = 0;
+  uint32_t n_measured = 0, last_rows = 0;
+  size_t most_at_once = 0;
+};
+
+// Products of two shapes; of 64 x 96 there is more to do.
+struct TwoShapes {
+  explicit TwoShapes(DType dtype, uint32_t max_rows = 300) : builder(2, max_rows, 512) {
+    std::mt19937 rng(93);
+    for (const auto& [rows, cols] : {std::pair{100u, 64u}, {64u, 96u}, {64u, 96u}}) {
+      Step step;
+      step.op = Op::kLinear;
+      step.in = builder.AddValue(cols);
+      step.out = builder.AddValue(rows);
+      step.weight = builder.AddMatrix(RandomMatrix(dtype, rows, cols, false, &rng), {});
+      builder.AddStep(step);
+    }
+    program = builder.Build(&layout);
+    traits.products.subgroup_size = 32;
+    traits.products.max_lanes = 1024;
+    traits.products.has_dot = true;
+    traits.products.coop = {16, 16, 16};
+  }
+
+  Status Tune(FakeMeter* meter, Diag* diag) {
+    const vulkan::Workspace workspace;
+    return vulkan::TuneProducts(program, {}, workspace, meter, &record, &traits, &tuning, diag);
+  }
+  void Tune(FakeMeter* meter) {
+    Diag diag;
+    ASSERT_EQ(Status::kOk, Tune(meter, &diag)) << diag.text();
+  }
+  uint32_t Choice(Mode mode, uint32_t dtype) const {
+    return traits.choices.of[static_cast<uint32_t>(mode)][dtype];
+  }
+
+  ProgramBuilder builder;
+  Layout layout;
+  Program program;
+  vulkan::Traits traits;
+  vulkan::TuningRecord record;
+  Tuning tuning = Tuning::kFixed;
+};
+
+TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
+  TwoShapes products(DType::kInt8);
+  FakeMeter meter;
+  meter.time = [](const Dispatch& d, uint64_t* ns) {
+    const bool is_tiled = d.row_tile >= 32;
+    if (is_tiled) {
+      *ns = d.shader == vulkan::Shader::kGemmCoop && d.row_tile == 64 ? 500 : 1000;
+    } else {
+      // Of one row 8 outputs are the fastest, of few rows shared memory.
+      *ns = d.row_tile == 1 ? (d.constants[5] == 8 ? 700 : 900)
+                            : ((d.avoid & vulkan::kAvoidSubgroups) != 0 ? 600 : 800);
+    }
+    return Status::kOk;
+  };
+  products.Tune(&meter);
+  EXPECT_EQ(Tuning::kMeasured, products.tuning);
+  // Each variant of each kind of run, once.
+  EXPECT_EQ(2 * vulkan::kGemvVariants + vulkan::kGemmVariants, meter.n_measured);
+  EXPECT_EQ(2u, meter.most_at_once);
+  EXPECT_STREQ("gemv-8", vulkan::VariantName(Mode::kOne, products.Choice(Mode::kOne, kInt8)));
+  EXPECT_STREQ("gemv-shared-64x4",
+               vulkan::VariantName(Mode::kFew, products.Choice(Mode::kFew, kInt8)));
+  EXPECT_STREQ("gemm-coop-64x64",
+               vulkan::VariantName(Mode::kMany, products.Choice(Mode::kMany, kInt8)));
+  ASSERT_EQ(3u, products.record.n);
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(64u, products.record.products[i].rows);
+    EXPECT_EQ(96u, products.record.products[i].cols);
+  }
+  char text[256];
+  vulkan::DescribeProducts(products.program, products.traits, products.tuning, text, sizeof text);
+  EXPECT_STREQ("int8 gemv-8 gemv-shared-64x4 gemm-coop-64x64; measured", text);
+
+  // A session after it, from the file's bytes.
+  TwoShapes later(DType::kInt8);
+  later.record.Read(products.record.Bytes());
+  FakeMeter none;
+  later.Tune(&none);
+  EXPECT_EQ(Tuning::kRemembered, later.tuning);
+  EXPECT_EQ(0u, none.n_measured);
+  EXPECT_EQ(
+      0, std::memcmp(&later.traits.choices, &products.traits.choices, sizeof later.traits.choices));
+}
+
+TEST(VulkanTuningTest, Tune_WhatIsHardlyFaster_IsNotTaken) {
+  TwoShapes products(DType::kInt8);
+  FakeMeter meter;
+  uint64_t next = 100000;
+  meter.time = [&](const Dispatch&, uint64_t* ns) {
+    *ns = next;
+    next -= next / 100;
+    return Status::kOk;
+  };
+  products.Tune(&meter);
+  // Each is 1 % faster than the one before: only what is 5 % faster than the best counts.
+  EXPECT_EQ(6u, products.Choice(Mode::kOne, kInt8));
+}
+
+TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNotMeasured) {
+  TwoShapes floats(DType::kF32);
+  FakeMeter meter;
+  meter.time = [](const Dispatch& d, uint64_t* ns) {
+    EXPECT_NE(vulkan::Shader::kGemmCoop, d.shader);
+    EXPECT_EQ(0u, d.avoid & vulkan::kAvoidDot);
+    *ns = 1000;
+    return Status::kOk;
+  };
+  floats.Tune(&meter);
+  // Without those that do without dot products, and with cooperative matrices.
+  EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + vulkan::kGemmVariants - 3, meter.n_measured);
+  EXPECT_EQ(0u, floats.Choice(Mode::kMany, kF32));
+
+  TwoShapes small(DType::kInt8);
+  small.traits.products = {};
+  FakeMeter least;
+  least.time = [](const Dispatch& d, uint64_t* ns) {
+    EXPECT_EQ(0u, d.avoid);
+    EXPECT_LE(d.constants[0], 128u);
+    *ns = 1000;
+    return Status::kOk;
+  };
+  small.Tune(&least);
+  // gemv: 4, 2 and 8 outputs, 128 lanes; gemm: all with at most 128 lanes.
+  EXPECT_EQ(2u * 4 + 3, least.n_measured);
+  // One row at a time: there is nothing but that to measure.
+  TwoShapes single(DType::kInt8, 1);
+  FakeMeter one;
+  single.Tune(&one);
+  EXPECT_EQ(vulkan::kGemvVariants, one.n_measured);
+  EXPECT_EQ(1u, one.last_rows);
+}
+
+TEST(VulkanTuningTest, Tune_BudgetEnds_TheRestIsMeasuredByLaterSessions) {
+  FakeMeter meter;
+  meter.cost = vulkan::kTuningBudgetNs / 4;
+  meter.time = [](const Dispatch& d, uint64_t* ns) {
+    *ns = d.constants[5] == 8 ? 100 : 1000;
+    return Status::kOk;
+  };
+  vulkan::TuningRecord record;
+  uint32_t n_sessions = 0;
+  for (Tuning tuning = Tuning::kUnfinished; tuning == Tuning::kUnfinished; ++n_sessions) {
+    TwoShapes products(DType::kInt8);
+    products.record = record;
+    meter.n_measured = 0;
+    products.Tune(&meter);
+    // Four take all of the time.
+    EXPECT_LE(meter.n_measured, 4u);
+    EXPECT_GE(meter.n_measured, 1u);
+    tuning = products.tuning;
+    record = products.record;
+    // What is known is used at once.
+    EXPECT_EQ(2u, products.Choice(Mode::kOne, kInt8));
+    ASSERT_LT(n_sessions, 10u);
+  }
+  EXPECT_EQ(6u, n_sessions);  // of 21 variants
+}
+
+TEST(VulkanTuningTest, Tune_OtherShapes_AreMeasuredAnewBesideTheOld) {
+  TwoShapes products(DType::kInt8);
+  FakeMeter meter;
+  products.Tune(&meter);
+  vulkan::TuningRecord record = products.record;
+  for (vulkan::TunedProduct& p : record.products) p.rows += 1;
+  TwoShapes later(DType::kInt8);
+  later.record = record;
+  FakeMeter again;
+  later.Tune(&again);
+  EXPECT_EQ(meter.n_measured, again.n_measured);
+  EXPECT_EQ(6u, later.record.n);
+  EXPECT_EQ(64u, later.record.products[0].rows);
+  EXPECT_EQ(65u, later.record.products[5].rows);
+
+  // No more than there is room for: the oldest go.
+  later.record.n = vulkan::TuningRecord::kMost;
+  later.record.products[0].rows = later.record.products[1].rows = later.record.products[2].rows =
+      66;
+  later.Tune(&again);
+  EXPECT_EQ(vulkan::TuningRecord::kMost, later.record.n);
+  EXPECT_EQ(64u, later.record.products[0].rows);
+  EXPECT_EQ(66u, later.record.products[3].rows);
+}
+
+TEST(VulkanTuningTest, Tune_VariantThatDoesNotCompile_IsPassedOver_DeviceThatFails_Fails) {
+  TwoShapes products(DType::kInt8);
+  FakeMeter meter;
+  meter.time = [](const Dispatch& d, uint64_t* ns) {
+    *ns = d.row_tile == 64 ? 1 : 1000;
+    return d.row_tile == 64 ? Status::kUnsupported : Status::kOk;
+  };
+  products.Tune(&meter);
+  EXPECT_EQ(0u, products.Choice(Mode::kMany, kInt8));
+  TwoShapes other(DType::kInt8);
+  meter.time = [](const Dispatch&, uint64_t*) { return Status::kDeviceLost; };
+  Diag diag;
+  EXPECT_EQ(Status::kDeviceLost, other.Tune(&meter, &diag));
+}
+
+TEST(VulkanTuningTest, Read_WhatMakesNoSense_IsNothing) {
+  vulkan::TuningRecord record, read;
+  record.n = 2;
+  record.products[0] = {0, kInt8, 8, 8, 3, 2, 10};
+  record.products[1] = {2, kInt8, 8, 8, 3, 2, 10};
+  read.Read(record.Bytes());
+  EXPECT_EQ(2u, read.n);
+  using Change = void (*)(vulkan::TunedProduct*);
+  const Change changes[] = {[](vulkan::TunedProduct* p) { p->mode = 3; },
+                            [](vulkan::TunedProduct* p) { p->dtype = kDTypeCount; },
+                            [](vulkan::TunedProduct* p) { p->best = vulkan::kGemmVariants; },
+                            [](vulkan::TunedProduct* p) { p->n_tried = 100; }};
+  for (const Change change : changes) {
+    vulkan::TuningRecord bad = record;
+    change(&bad.products[1]);
+    read.Read(bad.Bytes());
+    EXPECT_EQ(0u, read.n);
+  }
+  read.Read(record.Bytes().subspan(0, record.Bytes().size() - 1));
+  EXPECT_EQ(0u, read.n);
+}
+
+TEST(VulkanTuningTest, CoopShape_IsTheLargestThatTheShaderCanUse) {
+  using vulkan::CoopProperties;
+  const auto ints = [](uint32_t m, uint32_t n, uint32_t k) {
+    CoopProperties p;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.a = p.b = vulkan::kCoopInt8;
+    p.c = p.result = vulkan::kCoopInt32;
+    p.scope = vulkan::kCoopSubgroup;
+    return p;
+  };
+  const auto floats = [&](uint32_t m, uint32_t n) {
+    CoopProperties p = ints(m, n, 16);
+    p.a = p.b = 0;
+    p.c = p.result = vulkan::kCoopF32;
+    return p;
+  };
+  std::vector<CoopProperties> list = {ints(8, 8, 32), ints(16, 16, 32), ints(32, 8, 32),
+                                      floats(8, 8)};
+  const auto choose = [&] {
+    return vulkan::ChooseCoopShape(list.data(), static_cast<uint32_t>(list.size()));
+  };
+  // Sums of f32 have the size of one of them alone.
+  EXPECT_EQ(8u, choose().m);
+  list.push_back(floats(16, 16));
+  EXPECT_EQ(16u, choose().m);
+  list[1].saturates = VK_TRUE;
+  EXPECT_EQ(8u, choose().m);
+  list[0].scope = 2;
+  EXPECT_EQ(0u, choose().m);
+}
+
+class VulkanKeptFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) / "vulkan_kept";
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // What is kept of a device with such a number.
+  size_t KeptOf(uint32_t device) {
+    vulkan::KeptFiles kept;
+    Diag diag;
+    EXPECT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
+    const size_t n = kept.contents(vulkan::Kept::kTuning).size();
+    kept.Close();
+    return n;
+  }
+  void Keep(uint32_t device, size_t n) {
+    const std::vector<std::byte> bytes(n, std::byte{7});
+    vulkan::KeptFiles kept;
+    Diag diag;
+    ASSERT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
+    kept.Keep(vulkan::Kept::kTuning, {bytes.data(), bytes.size()});
+    kept.Close();
+  }
+  static vulkan::DeviceKey Key(uint32_t device) {
+    vulkan::DeviceKey key;
+    key.vendor = 1;
+    key.device = device;
+    return key;
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(VulkanKeptFilesTest, Tuning_IsOfOneDevice_AndWhatIsBrokenIsReplaced) {
+  Keep(1, 80);
+  EXPECT_EQ(80u, KeptOf(1));
+  EXPECT_EQ(0u, KeptOf(2));
+  const std::filesystem::path file = std::filesystem::directory_iterator(folder_)->path();
+  EXPECT_EQ(".tuning", file.extension());
+  Keep(2, 40);
+  EXPECT_EQ(40u, KeptOf(2));
+  EXPECT_EQ(80u, KeptOf(1));
+  std::filesystem::resize_file(file, 151);
+  EXPECT_EQ(0u, KeptOf(1));
+  Keep(1, 80);
+  EXPECT_EQ(80u, KeptOf(1));
+  {
+    std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
+    out.seekp(100);
+    out.put('x');
+  }
+  EXPECT_EQ(0u, KeptOf(1));
+}
+
+}  // namespace
+}  // namespace arn::conformance
