@@ -57,6 +57,20 @@ const QuantizedRow* Quantize(const State& state, const float* x, uint32_t rows, 
   return entries;
 }
 
+// For GemmKernel::row.
+void GemmRow(const GemmKernel& kernel, const GemmArgs& args, bool accumulate) {
+  TileArgs row = {};
+  row.a = args.a;
+  row.quantized = args.quantized;
+  row.rows = 1;
+  row.n = args.n;
+  row.k = args.k;
+  row.accumulate = accumulate;
+  row.panels = args.panels;
+  row.c = args.c;
+  kernel.row(row);
+}
+
 // c += the product, in pieces that fit on the stack. args.n columns that begin at a panel.
 void GemmAccumulate(const GemmKernel& kernel, DType dtype, const GemmArgs& args,
                     uint64_t panel_bytes) {
@@ -198,7 +212,9 @@ void PanelMatmul(const State& state, const Weight& weight, const std::byte* pane
         tile.panels = panels + begin * panel_bytes;
         tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
         tile.c = out + begin * nr;
-        if (accumulate) {
+        if (rows == 1 && kernel.row != nullptr) {
+          GemmRow(kernel, tile, accumulate);
+        } else if (accumulate) {
           GemmAccumulate(kernel, weight.dtype, tile, panel_bytes);
         } else {
           Gemm(kernel, weight.dtype, tile);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "platform/base/arith.h"
+#include "runtime/sampling/draw.h"
 
 namespace arn {
 namespace {
@@ -13,6 +14,9 @@ namespace {
 constexpr uint32_t kTopPBatch = 32;
 // Logits scanned at once while the top-k threshold rises.
 constexpr uint32_t kTopKBlock = 2048;
+// How far below the best logit the tokens are looked for that top_p keeps, in temperatures.
+constexpr float kHeadDepths[] = {2.0f, 4.0f, 6.0f, 8.0f, 11.0f, 15.0f, 20.0f};
+constexpr double kSurely = 1.0 + 1e-9;
 
 // Higher logit first, lower id first among equals: the one order that all selections use.
 struct Before {
@@ -22,6 +26,13 @@ struct Before {
     return a < b;
   }
 };
+
+// Below it a token's weight is surely less than min_p.
+float MinPThreshold(const SamplingOptions& options, float max) {
+  const double depth = std::log(static_cast<double>(options.min_p)) - 1e-3;
+  return static_cast<float>(static_cast<double>(max) +
+                            depth * static_cast<double>(options.temperature));
+}
 
 }  // namespace
 
@@ -72,7 +83,7 @@ void Sampler::SkipDraws(uint32_t n) {
 
 // Leaves the k best in candidates_, in no particular order. A heap of the k best so far has the
 // worst of them on top, and its logit is the threshold below which a block's elements need no look.
-void Sampler::KeepTopK(const float* logits, uint32_t* n) {
+uint32_t Sampler::KeepTopK(const float* logits) {
   const Before before{logits};
   const uint32_t k = Min(options_.top_k, vocab_);
   uint32_t* block = reinterpret_cast<uint32_t*>(weights_);  // free until the weights are computed
@@ -94,18 +105,73 @@ void Sampler::KeepTopK(const float* logits, uint32_t* n) {
     }
     if (count == k) threshold = logits[candidates_[0]];
   }
-  *n = count;
+  return count;
 }
 
-uint32_t Sampler::CollectCandidates(const float* logits) {
-  uint32_t n = 0;
-  if (options_.top_k > 0 && options_.top_k < vocab_) {
-    KeepTopK(logits, &n);
-  } else {
-    n = static_cast<uint32_t>(ops_->collect_at_least(
-        logits, vocab_, -std::numeric_limits<float>::infinity(), candidates_, vocab_));
+void Sampler::Weigh(const float* logits, float max, uint32_t first, uint32_t n, double* sum) {
+  for (uint32_t i = first; i < first + n; ++i) weights_[i] = logits[candidates_[i]];
+  *sum = ops_->exp_sum(weights_ + first, n, max, 1.0f / options_.temperature);
+}
+
+// A NaN weighs 0, so weights_[id] is that of every token.
+int32_t Sampler::DrawFromAll(const float* logits, float max, double unit) {
+  BlockSums blocks;
+  blocks.block = BlockSums::BlockOf(vocab_);
+  for (uint32_t first = 0, b = 0; first < vocab_; first += blocks.block, ++b) {
+    const uint32_t n = Min(blocks.block, vocab_ - first);
+    std::copy(logits + first, logits + first + n, weights_ + first);
+    blocks.sums[b] = ops_->exp_sum(weights_ + first, n, max, 1.0f / options_.temperature);
   }
-  return n;
+  uint32_t id;
+  if (!DrawByBlocks(weights_, vocab_, blocks, unit, &id)) id = DrawInOrder(weights_, vocab_, unit);
+  return static_cast<int32_t>(id);
+}
+
+// Of all tokens, the best that have more than top_p of the weight together, and perhaps more.
+uint32_t Sampler::CollectHead(const float* logits, float max, double* wanted) {
+  std::copy(logits, logits + vocab_, weights_);
+  *wanted = ops_->exp_sum(weights_, vocab_, max, 1.0f / options_.temperature) *
+            static_cast<double>(options_.top_p);
+  for (const float depth : kHeadDepths) {
+    const auto n = static_cast<uint32_t>(ops_->collect_at_least(
+        logits, vocab_, max - depth * options_.temperature, candidates_, vocab_));
+    double mass = 0.0;
+    for (uint32_t i = 0; i < n; ++i) mass += static_cast<double>(weights_[candidates_[i]]);
+    // More by what adding up in another order can make of it.
+    if (mass > *wanted * kSurely) return n;
+  }
+  return CollectAtLeast(logits, -std::numeric_limits<float>::infinity());
+}
+
+uint32_t Sampler::CollectAtLeast(const float* logits, float threshold) {
+  return static_cast<uint32_t>(
+      ops_->collect_at_least(logits, vocab_, threshold, candidates_, vocab_));
+}
+
+// Sorts out the best of n candidates, best last, until they hold the mass, and leaves them first.
+uint32_t Sampler::KeepTopP(const float* logits, float max, double wanted, uint32_t n) {
+  // pop_heap takes what its order puts last; here that is the best.
+  const Before before{logits};
+  const auto worse = [before](uint32_t a, uint32_t b) { return before(b, a); };
+  std::make_heap(candidates_, candidates_ + n, worse);
+  uint32_t kept = 0;
+  double mass = 0.0, sum;
+  while (kept < n && mass < wanted) {
+    const uint32_t batch = Min(kTopPBatch, n - kept);
+    for (uint32_t i = 0; i < batch; ++i) {
+      std::pop_heap(candidates_, candidates_ + (n - kept - i), worse);
+    }
+    Weigh(logits, max, n - kept - batch, batch, &sum);
+    uint32_t taken = 0;
+    while (taken < batch && mass < wanted) {
+      mass += static_cast<double>(weights_[n - kept - 1 - taken]);
+      ++taken;
+    }
+    kept += taken;
+  }
+  kept = Max(kept, 1u);
+  std::copy(candidates_ + (n - kept), candidates_ + n, candidates_);
+  return kept;
 }
 
 int32_t Sampler::Sample(const float* logits) {
@@ -113,61 +179,34 @@ int32_t Sampler::Sample(const float* logits) {
   if (options_.temperature == 0.0f) return static_cast<int32_t>(best);
   const double unit = random_.NextUnit();
   const float max = logits[best];
-  uint32_t n = CollectCandidates(logits);
-  // Nothing but NaN: there is no distribution to draw from.
-  if (n == 0 || !std::isfinite(max)) return static_cast<int32_t>(best);
+  // Nothing but NaN, or no distribution to draw from.
+  if (!std::isfinite(max)) return static_cast<int32_t>(best);
 
-  const float inverse_temperature = 1.0f / options_.temperature;
-  auto weigh = [&](uint32_t first, uint32_t count) {
-    for (uint32_t i = first; i < first + count; ++i) weights_[i] = logits[candidates_[i]];
-    return ops_->exp_sum(weights_ + first, count, max, inverse_temperature);
-  };
-  if (options_.top_p < 1.0f) {
-    // Weights of the whole distribution give the total; then its head is sorted out until it holds
-    // top_p of it.
-    const double wanted = weigh(0, n) * static_cast<double>(options_.top_p);
-    // pop_heap takes what its order puts last; here that is the best.
-    const Before before{logits};
-    const auto worse = [before](uint32_t a, uint32_t b) { return before(b, a); };
-    std::make_heap(candidates_, candidates_ + n, worse);
-    uint32_t kept = 0;
-    double mass = 0.0;
-    while (kept < n && mass < wanted) {
-      const uint32_t batch = Min(kTopPBatch, n - kept);
-      for (uint32_t i = 0; i < batch; ++i) {
-        std::pop_heap(candidates_, candidates_ + (n - kept - i), worse);
-      }
-      const uint32_t first = n - kept - batch;
-      weigh(first, batch);
-      uint32_t taken = 0;
-      while (taken < batch && mass < wanted) {
-        mass += static_cast<double>(weights_[n - kept - 1 - taken]);
-        ++taken;
-      }
-      kept += taken;
-    }
-    kept = Max(kept, 1u);
-    std::copy(candidates_ + (n - kept), candidates_ + n, candidates_);
-    n = kept;
+  const bool has_top_k = options_.top_k > 0 && options_.top_k < vocab_;
+  const bool has_top_p = options_.top_p < 1.0f;
+  double wanted = 0.0;
+  uint32_t n = 0;
+  if (has_top_k) {
+    n = KeepTopK(logits);
+    Weigh(logits, max, 0, n, &wanted);
+    wanted *= static_cast<double>(options_.top_p);
+  } else if (has_top_p) {
+    n = CollectHead(logits, max, &wanted);
+  } else if (options_.min_p > 0.0f) {
+    n = CollectAtLeast(logits, MinPThreshold(options_, max));
+  } else {
+    return DrawFromAll(logits, max, unit);
   }
+  if (has_top_p) n = KeepTopP(logits, max, wanted, n);
   // One order whatever the selection was, so that a seed's draw does not depend on heap internals.
-  std::sort(candidates_, candidates_ + n);
-  weigh(0, n);
-  double total = 0.0;
+  if (has_top_k || has_top_p) std::sort(candidates_, candidates_ + n);
+  double sum;
+  Weigh(logits, max, 0, n, &sum);
   for (uint32_t i = 0; i < n; ++i) {
     // The best has weight 1, so min-p compares with 1 * min_p.
     if (weights_[i] < options_.min_p) weights_[i] = 0.0f;
-    total += static_cast<double>(weights_[i]);
   }
-  double left = unit * total;
-  uint32_t chosen = best;
-  for (uint32_t i = 0; i < n; ++i) {
-    if (weights_[i] == 0.0f) continue;
-    chosen = candidates_[i];
-    left -= static_cast<double>(weights_[i]);
-    if (left < 0.0) break;
-  }
-  return static_cast<int32_t>(chosen);
+  return static_cast<int32_t>(candidates_[DrawInOrder(weights_, n, unit)]);
 }
 
 }  // namespace arn

@@ -49,9 +49,16 @@ class Sampler {
   int32_t Sample(const float* logits);
 
  private:
-  // Fills candidates_ with the ids that may be drawn and returns how many (at least 1).
-  uint32_t CollectCandidates(const float* logits);
-  void KeepTopK(const float* logits, uint32_t* n);
+  // weights_ of candidates [first, first + n), and their sum. max: the largest logit.
+  void Weigh(const float* logits, float max, uint32_t first, uint32_t n, double* sum);
+  int32_t DrawFromAll(const float* logits, float max, double unit);
+  // These fill candidates_ with ids that may be drawn and return how many (at least 1), of the last
+  // in no particular order. *wanted: the weight that top_p keeps.
+  uint32_t CollectAtLeast(const float* logits, float threshold);
+  uint32_t CollectHead(const float* logits, float max, double* wanted);
+  uint32_t KeepTopK(const float* logits);
+  // Of n candidates the best that hold the weight wanted.
+  uint32_t KeepTopP(const float* logits, float max, double wanted, uint32_t n);
 
   const LogitsOps* ops_ = nullptr;
   uint32_t* candidates_ = nullptr;

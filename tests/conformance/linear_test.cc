@@ -168,37 +168,61 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
 }
 
 #if HWY_ARCH_X86
+// One product by the CPU backend, with Highway held to `targets` (0: not held).
+std::vector<float> ProductOnTargets(int64_t targets, const Matrix& w, uint32_t rows,
+                                    const std::vector<float>& x, bool accumulate) {
+  hwy::SetSupportedTargetsForTest(targets);
+  std::mt19937 rng(1);
+  ProgramBuilder builder(2, rows, 64);
+  Step step;
+  step.op = Op::kLinear;
+  step.in = builder.AddValue(w.cols);
+  step.out = builder.AddValue(w.rows);
+  step.weight = builder.AddMatrix(w, {});
+  step.accumulate = accumulate;
+  builder.AddStep(step);
+  Session session(CpuBackend(), &builder, 1);
+  std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+  float* out = session.ValueData(step.out);
+  const size_t n = size_t{rows} * w.rows;
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(i % 7) - 3.0f;
+  Batch batch(session.program(), {{0, rows}}, &rng);
+  EXPECT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+  hwy::SetSupportedTargetsForTest(0);
+  return {out, out + n};
+}
+
 // Our int4 kernel adds up in the same order as XNNPACK's, which the CPU backend takes when Highway
 // is held to AVX-512 without dot products.
 TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
   if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
   const WeightLayout ours = NativeLayout(DType::kInt4);
+  hwy::SetSupportedTargetsForTest(HWY_AVX3);
+  EXPECT_FALSE(NativeLayout(DType::kInt4) == ours);
+  hwy::SetSupportedTargetsForTest(0);
   std::mt19937 rng(12);
   for (const MatrixShape& shape : kMatrixShapes) {
     const Matrix w = RandomMatrix(DType::kInt4, shape.rows, shape.cols, true, &rng);
     for (uint32_t rows : kRowCounts) {
       SCOPED_TRACE(Name(w, ours, rows));
       const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
-      std::vector<float> results[2];
-      for (int64_t target : {int64_t{0}, int64_t{HWY_AVX3}}) {
-        hwy::SetSupportedTargetsForTest(target);
-        EXPECT_EQ(NativeLayout(DType::kInt4) == ours, target == 0);
-        ProgramBuilder builder(2, rows, 64);
-        Step step;
-        step.op = Op::kLinear;
-        step.in = builder.AddValue(shape.cols);
-        step.out = builder.AddValue(shape.rows);
-        step.weight = builder.AddMatrix(w, {});
-        builder.AddStep(step);
-        Session session(CpuBackend(), &builder, 1);
-        std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
-        Batch batch(session.program(), {{0, rows}}, &rng);
-        ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-        const float* out = session.ValueData(step.out);
-        results[target == 0].assign(out, out + size_t{rows} * shape.rows);
-        hwy::SetSupportedTargetsForTest(0);
-      }
-      ExpectNear(results[0].data(), results[1], 3e-7);
+      ExpectNear(ProductOnTargets(0, w, rows, x, false).data(),
+                 ProductOnTargets(HWY_AVX3, w, rows, x, false), 3e-7);
+    }
+  }
+}
+
+// And our int8 kernel for one row gives the very bits of XNNPACK's.
+TEST(LinearKernelsTest, Linear_Int8RowOursAndXnnpacks_AreTheSameBits) {
+  if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
+  std::mt19937 rng(13);
+  for (const MatrixShape& shape : kMatrixShapes) {
+    const Matrix w = RandomMatrix(DType::kInt8, shape.rows, shape.cols, true, &rng);
+    for (const bool accumulate : {false, true}) {
+      SCOPED_TRACE(Name(w, NativeLayout(DType::kInt8), 1));
+      const auto x = RandomFloats(shape.cols, 1.0f, &rng);
+      EXPECT_EQ(ProductOnTargets(0, w, 1, x, accumulate),
+                ProductOnTargets(HWY_AVX3, w, 1, x, accumulate));
     }
   }
 }

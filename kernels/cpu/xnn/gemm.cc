@@ -41,8 +41,19 @@ bool Choose(const xnn_gemm_config* config, DType dtype, GemmKernel* out) {
   return out->many != nullptr;
 }
 
+bool ChooseInt8(GemmKernel* out) {
+  if (!Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, out)) return false;
+  const TileKernel row = ChooseInt8Row();
+  if (row.layout == out->layout) out->row = row.run;
+  return true;
+}
+
 GemmKernel Ours(const TileKernel& tile) {
-  return {tile.layout, tile.rows, nullptr, nullptr, tile.run};
+  GemmKernel kernel;
+  kernel.layout = tile.layout;
+  kernel.tile_rows = tile.rows;
+  kernel.tile = tile.run;
+  return kernel;
 }
 
 }  // namespace
@@ -66,8 +77,7 @@ bool InitGemmKernels(GemmKernels* out) {
       !Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4)) {
     return false;
   }
-  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) &&
-         Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8);
+  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) && ChooseInt8(&out->int8);
 }
 
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {

@@ -10,7 +10,10 @@
 #include <set>
 #include <vector>
 
+#include "kernels/exp_f32.h"
+#include "platform/base/arith.h"
 #include "runtime/backends.h"
+#include "runtime/sampling/draw.h"
 
 namespace arn {
 namespace {
@@ -120,6 +123,59 @@ TEST_P(SamplerTest, TopK_OfALargeVocabulary_IsTheRealTopK) {
   EXPECT_EQ(50u, drawn.size());
 }
 
+// The token that one draw gives by the definitions: every token weighed, all of them in order.
+int32_t ByDefinition(const std::vector<float>& logits, const SamplingOptions& o, double unit) {
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < logits.size(); ++i) {
+    if (!std::isnan(logits[i])) ids.push_back(i);
+  }
+  std::stable_sort(ids.begin(), ids.end(),
+                   [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+  if (o.top_k > 0 && o.top_k < ids.size()) ids.resize(o.top_k);
+  const float max = logits[ids[0]], inverse = 1.0f / o.temperature;
+  const auto weight = [&](uint32_t id) { return ExpF32((logits[id] - max) * inverse); };
+  double total = 0.0, mass = 0.0;
+  for (uint32_t id : ids) total += static_cast<double>(weight(id));
+  size_t kept = 0;
+  while (kept < ids.size() && (o.top_p == 1.0f || mass < total * static_cast<double>(o.top_p))) {
+    mass += static_cast<double>(weight(ids[kept++]));
+  }
+  ids.resize(kept);
+  std::sort(ids.begin(), ids.end());
+  std::vector<float> weights;
+  for (uint32_t id : ids) weights.push_back(weight(id) < o.min_p ? 0.0f : weight(id));
+  return static_cast<int32_t>(
+      ids[DrawInOrder(weights.data(), static_cast<uint32_t>(weights.size()), unit)]);
+}
+
+// What is left out because it cannot be chosen changes no choice: peaked and flat distributions,
+// and one with NaN, infinity and many equal logits.
+TEST_P(SamplerTest, Sample_OfALargeVocabulary_IsTheDefinitions) {
+  constexpr uint32_t kVocab = 10007;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float spread : {0.5f, 3.0f, 30.0f}) {
+    std::vector<float> logits(kVocab);
+    std::mt19937 random(9);
+    std::normal_distribution<float> normal(100.0f, spread);
+    for (float& x : logits) x = normal(random);
+    for (uint32_t i = 0; i < kVocab; i += 5) logits[i] = std::round(logits[i]);
+    logits[17] = std::numeric_limits<float>::quiet_NaN();
+    logits[18] = -infinity;
+    for (SamplingOptions options :
+         {SamplingOptions{1.0f, 0, 1.0f, 0.0f, 1}, SamplingOptions{0.7f, 0, 0.95f, 0.0f, 2},
+          SamplingOptions{1.5f, 0, 0.2f, 0.0f, 3}, SamplingOptions{0.8f, 0, 1.0f, 0.05f, 4},
+          SamplingOptions{1.0f, 0, 1.0f, 0.999f, 5}, SamplingOptions{0.8f, 0, 0.9f, 0.1f, 6},
+          SamplingOptions{0.8f, 40, 0.95f, 0.05f, 7}}) {
+      Use(kVocab, options);
+      Random draws(options.seed);
+      for (int i = 0; i < 40; ++i) {
+        ASSERT_EQ(ByDefinition(logits, options, draws.NextUnit()), sampler_.Sample(logits.data()))
+            << "draw " << i << " of seed " << options.seed << ", spread " << spread;
+      }
+    }
+  }
+}
+
 TEST_P(SamplerTest, SameSeed_GivesTheSameTokens) {
   std::vector<float> logits(1021);
   std::mt19937 random(11);
@@ -173,6 +229,47 @@ TEST_P(SamplerTest, PeekedDraws_AreThoseOfTheSamplesThatFollow) {
     sampler_.SkipDraws(33);
     EXPECT_EQ(states[39], sampler_.random_state());
   }
+}
+
+TEST(Sampling_Draw, ByBlocks_IsInOrderOrUndecided) {
+  std::mt19937 random(5);
+  for (const uint32_t n : {1u, 511u, 512u, 513u, 5000u, 200000u}) {
+    std::vector<float> weights(n);
+    for (float& w : weights) {
+      const float unit = static_cast<float>(random() % 1000) * 1e-3f;
+      w = random() % 3 == 0 ? 0.0f : unit * unit * unit * unit;
+    }
+    weights[n / 2] = 1.0f;
+    BlockSums blocks;
+    blocks.block = BlockSums::BlockOf(n);
+    ASSERT_LE(CeilDiv(n, blocks.block), BlockSums::kMaxBlocks);
+    for (uint32_t i = 0; i < n; ++i) {
+      if (i % blocks.block == 0) blocks.sums[i / blocks.block] = 0.0;
+      blocks.sums[i / blocks.block] += static_cast<double>(weights[i]);
+    }
+    Random draws(n);
+    for (int i = 0; i < 50; ++i) {
+      const double unit = draws.NextUnit();
+      uint32_t index = n;
+      ASSERT_TRUE(DrawByBlocks(weights.data(), n, blocks, unit, &index)) << n << " " << unit;
+      EXPECT_EQ(DrawInOrder(weights.data(), n, unit), index) << n << " " << unit;
+    }
+  }
+}
+
+TEST(Sampling_Draw, ByBlocks_OnABorder_IsUndecided) {
+  const std::vector<float> weights(4096, 1.0f);
+  BlockSums blocks;
+  blocks.block = 1024;
+  std::fill(blocks.sums, blocks.sums + 4, 1024.0);
+  uint32_t index = 7;
+  for (const double unit : {0.0, 0.25, 0.5, 0.5 + 1.0 / 4096, 0.5 - 1e-14, 0.5 + 1e-14}) {
+    EXPECT_FALSE(DrawByBlocks(weights.data(), 4096, blocks, unit, &index)) << unit;
+    EXPECT_EQ(7u, index);
+  }
+  EXPECT_EQ(2048u, DrawInOrder(weights.data(), 4096, 0.5));
+  EXPECT_TRUE(DrawByBlocks(weights.data(), 4096, blocks, 0.5 + 1e-9, &index));
+  EXPECT_EQ(2048u, index);
 }
 
 TEST(Sampling_Check, BadValues_AreNamed) {
