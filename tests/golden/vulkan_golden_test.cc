@@ -72,7 +72,8 @@ TEST_P(VulkanGoldenTest, FloatWeights_GiveTheReferencesLogitsAndTokens) {
     ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
     const auto max_tokens = static_cast<uint32_t>(golden_.greedy.size());
     EXPECT_EQ(golden_.greedy, GenerateGreedy(session.get(), golden_.prompt, max_tokens,
-                                             /*ignore_eos=*/true).ids);
+                                             /*ignore_eos=*/true)
+                                  .ids);
   }
 }
 
