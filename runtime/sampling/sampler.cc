@@ -15,7 +15,7 @@ constexpr uint32_t kTopPBatch = 32;
 // Logits scanned at once while the top-k threshold rises.
 constexpr uint32_t kTopKBlock = 2048;
 // How far below the best logit the tokens are looked for that top_p keeps, in temperatures.
-constexpr float kHeadDepths[] = {2.0f, 4.0f, 6.0f, 8.0f, 11.0f, 15.0f, 20.0f};
+constexpr float kHeadDepths[] = {4.0f, 10.0f, 20.0f};
 constexpr double kSurely = 1.0 + 1e-9;
 
 // Higher logit first, lower id first among equals: the one order that all selections use.

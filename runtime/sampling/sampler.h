@@ -52,8 +52,8 @@ class Sampler {
   // weights_ of candidates [first, first + n), and their sum. max: the largest logit.
   void Weigh(const float* logits, float max, uint32_t first, uint32_t n, double* sum);
   int32_t DrawFromAll(const float* logits, float max, double unit);
-  // These fill candidates_ with ids that may be drawn and return how many (at least 1), of the last
-  // in no particular order. *wanted: the weight that top_p keeps.
+  // These fill candidates_ with ids that may be drawn and return how many (at least 1): ascending,
+  // but KeepTopK's in no particular order. *wanted: the weight that top_p keeps.
   uint32_t CollectAtLeast(const float* logits, float threshold);
   uint32_t CollectHead(const float* logits, float max, double* wanted);
   uint32_t KeepTopK(const float* logits);

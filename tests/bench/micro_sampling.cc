@@ -6,9 +6,13 @@
 namespace arn::bench {
 namespace {
 
+// A few tokens hold most of the weight, as in a trained model.
 std::vector<float> Logits(uint32_t vocab) {
   std::mt19937 rng(1);
-  return conformance::RandomFloats(vocab, 4.0f, &rng);
+  std::normal_distribution<float> normal(0.0f, 3.0f);
+  std::vector<float> logits(vocab);
+  for (float& x : logits) x = normal(rng);
+  return logits;
 }
 
 void Argmax(benchmark::State& state, uint32_t vocab) {
@@ -51,10 +55,12 @@ void Sample(benchmark::State& state, uint32_t vocab, const SamplingOptions& opti
 }  // namespace
 
 void RegisterSampling() {
-  SamplingOptions greedy, top_k, top_p, all;
-  all.temperature = top_k.temperature = top_p.temperature = 0.8f;
+  SamplingOptions greedy, top_k, top_p, min_p, all, usual;
+  all.temperature = top_k.temperature = top_p.temperature = min_p.temperature = 0.8f;
   top_k.top_k = 40;
   top_p.top_p = 0.95f;
+  min_p.min_p = 0.05f;
+  usual = {0.8f, 40, 0.95f, 0.05f, 1};
   for (const uint32_t vocab : {49152u, 128256u}) {
     const auto add = [&](const char* name, auto run) {
       const std::string full = std::string("sampling/") + name + "/" + std::to_string(vocab);
@@ -66,6 +72,9 @@ void RegisterSampling() {
     add("temperature", [=](benchmark::State& state) { Sample(state, vocab, all); });
     add("top_k:40", [=](benchmark::State& state) { Sample(state, vocab, top_k); });
     add("top_p:0.95", [=](benchmark::State& state) { Sample(state, vocab, top_p); });
+    add("min_p:0.05", [=](benchmark::State& state) { Sample(state, vocab, min_p); });
+    add("top_k:40/top_p:0.95/min_p:0.05",
+        [=](benchmark::State& state) { Sample(state, vocab, usual); });
   }
 }
 
