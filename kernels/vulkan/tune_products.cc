@@ -173,7 +173,7 @@ const char* TuningName(Tuning tuning) {
 void TuningRecord::Read(Span<const std::byte> bytes) {
   n = 0;
   const size_t count = bytes.size() / sizeof(TunedProduct);
-  if (bytes.size() % sizeof(TunedProduct) != 0 || count > kMost) return;
+  if (count == 0 || bytes.size() % sizeof(TunedProduct) != 0 || count > kMost) return;
   std::memcpy(products, bytes.data(), bytes.size());
   for (size_t i = 0; i < count; ++i) {
     const TunedProduct& p = products[i];
