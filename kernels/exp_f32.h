@@ -1,5 +1,5 @@
 // e^x in f32, in steps that every SIMD unit and every compiler rounds alike: multiplications and
-// additions only, none fused. The vector version (kernels/cpu/simd/exp-inl.h) takes the same steps
+// additions only, none fused. VecExpF32 (kernels/cpu/simd/exp-inl.h) takes the same steps
 // with the same constants, so both give the same bits.
 //
 // e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r by the polynomial of Cephes' expf

@@ -57,22 +57,8 @@ const QuantizedRow* Quantize(const State& state, const float* x, uint32_t rows, 
   return entries;
 }
 
-// For GemmKernel::row.
-void GemmRow(const GemmKernel& kernel, const GemmArgs& args, bool accumulate) {
-  TileArgs row = {};
-  row.a = args.a;
-  row.quantized = args.quantized;
-  row.rows = 1;
-  row.n = args.n;
-  row.k = args.k;
-  row.accumulate = accumulate;
-  row.panels = args.panels;
-  row.c = args.c;
-  kernel.row(row);
-}
-
 // c += the product, in pieces that fit on the stack. args.n columns that begin at a panel.
-void GemmAccumulate(const GemmKernel& kernel, DType dtype, const GemmArgs& args,
+void GemmAccumulate(const State& state, const GemmKernel& kernel, DType dtype, const GemmArgs& args,
                     uint64_t panel_bytes) {
   float sums[kMaxTileRows * kSumColumns];
   const uint32_t nr = kernel.layout.nr;
@@ -92,7 +78,7 @@ void GemmAccumulate(const GemmKernel& kernel, DType dtype, const GemmArgs& args,
         float* c = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(args.c) +
                                             (row + r) * args.c_stride_bytes) +
                    column;
-        for (uint32_t i = 0; i < piece.n; ++i) c[i] += sums[r * piece.n + i];
+        state.simd.add_row(sums + r * piece.n, piece.n, c);
       }
     }
   }
@@ -127,15 +113,16 @@ const float* Interleave(const State& state, const float* x, const RowTiles& tile
   return out;
 }
 
-// The same for an int4 product; see TileArgs. `cols` has been padded to whole blocks.
+// The same for a product of integers; see TileArgs. `cols` has been padded to whole groups.
 void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
-                   uint32_t cols, uint64_t stride_bytes, QuantizedRow* entries, std::byte* values) {
+                   uint32_t cols, uint32_t group, uint64_t stride_bytes, QuantizedRow* entries,
+                   std::byte* values) {
   state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
     const uint32_t first = tiles.First(tile), height = tiles.First(tile + 1) - first;
     auto* to = reinterpret_cast<uint8_t*>(values + first * stride_bytes);
     for (uint32_t r = 0; r < height; ++r) {
-      entries[first + r] = state.simd.quantize_quads(x + uint64_t{first + r} * n, n, cols,
-                                                     height * 4, to + uint64_t{r} * 4);
+      entries[first + r] = state.simd.quantize_groups(x + uint64_t{first + r} * n, n, cols, group,
+                                                      height * group, to + uint64_t{r} * group);
     }
   });
 }
@@ -149,12 +136,14 @@ void TileMatmul(const State& state, const Weight& weight, const std::byte* panel
   const QuantizedRow* quantized = nullptr;
   const std::byte* a;
   uint64_t a_stride_bytes;
-  if (weight.dtype == DType::kInt4) {
-    k = static_cast<uint32_t>(AlignUp(weight.cols, kInt4BlockSize));
+  if (weight.dtype == DType::kInt4 || weight.dtype == DType::kInt8) {
+    const uint32_t group = kernel.layout.kr;
+    k = static_cast<uint32_t>(
+        AlignUp(weight.cols, weight.dtype == DType::kInt4 ? kInt4BlockSize : group));
     const QuantizedLayout layout = QuantizedRows(rows, weight.cols);
     auto* entries = reinterpret_cast<QuantizedRow*>(state.quantized);
     std::byte* values = state.quantized + layout.rows_offset;
-    QuantizeTiles(state, x, tiles, weight.cols, k, layout.stride_bytes, entries, values);
+    QuantizeTiles(state, x, tiles, weight.cols, k, group, layout.stride_bytes, entries, values);
     quantized = entries;
     a = values;
     a_stride_bytes = layout.stride_bytes;
@@ -212,10 +201,8 @@ void PanelMatmul(const State& state, const Weight& weight, const std::byte* pane
         tile.panels = panels + begin * panel_bytes;
         tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
         tile.c = out + begin * nr;
-        if (rows == 1 && kernel.row != nullptr) {
-          GemmRow(kernel, tile, accumulate);
-        } else if (accumulate) {
-          GemmAccumulate(kernel, weight.dtype, tile, panel_bytes);
+        if (accumulate) {
+          GemmAccumulate(state, kernel, weight.dtype, tile, panel_bytes);
         } else {
           Gemm(kernel, weight.dtype, tile);
         }

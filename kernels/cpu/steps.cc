@@ -29,7 +29,7 @@ class Runner {
         if (step.factor != 1.0f) state_.simd.softcap(out, weight.cols, step.factor, 0.0f);
         if (positions == nullptr) return;
         const float* at = positions + uint64_t{sequence.first_position + i} * weight.cols;
-        for (uint32_t c = 0; c < weight.cols; ++c) out[c] += at[c];
+        state_.simd.add_row(at, weight.cols, out);
       });
     }
   }

@@ -2,6 +2,7 @@
 // and that nothing stays behind.
 #include "kernels/vulkan/backend_vulkan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -67,6 +68,16 @@ int64_t LiveAfter(void* state, int64_t expected) {
   return live;
 }
 
+// What it holds when it has given back all that it will: the least of 200 ms.
+int64_t LiveAtRest(void* state) {
+  int64_t least = vulkan::DriverMemoryOf(state).n_live;
+  for (int i = 0; i < 200; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    least = std::min(least, vulkan::DriverMemoryOf(state).n_live);
+  }
+  return least;
+}
+
 // The driver may ask for memory while it takes a submission, but it has to give it back.
 TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
   std::mt19937 rng(61);
@@ -74,9 +85,9 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
   Session session(VulkanBackend(), &layer.builder, 1);
   Batch batch(session.program(), {{0, OneLayer::kRows}}, &rng);
   ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-  const vulkan::DriverMemory before = vulkan::DriverMemoryOf(session.state());
-  ASSERT_GT(before.n_calls, 0u);
-  ASSERT_GT(before.n_live, 0);
+  ASSERT_GT(vulkan::DriverMemoryOf(session.state()).n_calls, 0u);
+  const int64_t before = LiveAtRest(session.state());
+  ASSERT_GT(before, 0);
   for (uint32_t i = 0; i < 20; ++i) {
     batch.Advance({i % 5 == 0 ? 17u : i % 3 == 0 ? 4u : 1u});
     KvEdit edit;
@@ -87,7 +98,7 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
     RunArgs args = batch.Args();
     args.edits = {&edit, 1};
     ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
-    EXPECT_EQ(LiveAfter(session.state(), before.n_live), before.n_live);
+    EXPECT_EQ(LiveAfter(session.state(), before), before);
   }
   for (uint32_t i = 0; i < 5; ++i) {
     batch.Advance({1});
@@ -98,7 +109,7 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
     Diag diag;
     ASSERT_EQ(VulkanBackend()->decode(session.state(), args, &result, &diag), Status::kOk)
         << diag.text();
-    EXPECT_EQ(LiveAfter(session.state(), before.n_live), before.n_live);
+    EXPECT_EQ(LiveAfter(session.state(), before), before);
   }
 }
 

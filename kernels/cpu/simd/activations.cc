@@ -130,6 +130,19 @@ void Softcap(float* x, uint32_t n, float factor, float softcap) {
   }
 }
 
+void AddRow(const float* x, uint32_t n, float* out) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Add(hn::LoadU(d, out + i), hn::LoadU(d, x + i)), d, out + i);
+  }
+  if (i == n) return;
+  const size_t rest = n - i;
+  hn::StoreN(hn::Add(hn::LoadN(d, out + i, rest), hn::LoadN(d, x + i, rest)), d, out + i, rest);
+}
+
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -139,9 +152,11 @@ namespace arn::cpu {
 HWY_EXPORT(GatedAct);
 HWY_EXPORT(Act);
 HWY_EXPORT(Softcap);
+HWY_EXPORT(AddRow);
 GatedActFn ChooseGatedAct() { return HWY_DYNAMIC_POINTER(GatedAct); }
 ActFn ChooseAct() { return HWY_DYNAMIC_POINTER(Act); }
 SoftcapFn ChooseSoftcap() { return HWY_DYNAMIC_POINTER(Softcap); }
+AddRowFn ChooseAddRow() { return HWY_DYNAMIC_POINTER(AddRow); }
 
 }  // namespace arn::cpu
 #endif

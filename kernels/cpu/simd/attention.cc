@@ -29,6 +29,15 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// out[n] = x[n] * factor.
+HWY_INLINE void ScaleRow(const float* x, float factor, size_t n, float* out) {
+  const D d;
+  const V f = hn::Set(d, factor);
+  for (size_t i = 0; i < n; i += kLanes) {
+    hn::StoreN(hn::Mul(hn::LoadN(d, x + i, n - i), f), d, out + i, n - i);
+  }
+}
+
 // A record as it is before any token: a score that sinks takes its share of the softmax and adds
 // nothing.
 void StartRecord(const AttentionTile& tile, uint32_t head, float* record) {
@@ -43,8 +52,7 @@ void StoreRecord(const AttentionTile& tile, uint32_t query, float* record) {
   const uint32_t row = query / tile.n_heads, head = tile.first_head + query % tile.n_heads;
   const AttentionPartial from = PartialAt(record);
   const float inverse = 1.0f / *from.total;
-  float* to = tile.out + row * tile.out_stride + size_t{head} * dim;
-  for (size_t i = 0; i < dim; ++i) to[i] = from.sums[i] * inverse;
+  ScaleRow(from.sums, inverse, dim, tile.out + row * tile.out_stride + size_t{head} * dim);
 }
 
 class TileRunner {
@@ -101,11 +109,11 @@ class TileRunner {
     for (uint32_t q = 0; q < queries_; ++q) {
       const float* from = tile_.q + RowOf(q) * tile_.q_stride + size_t{HeadOf(q)} * dim_;
       float* to = s_.q + q * stride;
-      for (size_t i = 0; i < dim_; ++i) to[i] = from[i] * kind_.scale;
+      ScaleRow(from, kind_.scale, dim_, to);
       for (size_t i = dim_; i < stride; ++i) to[i] = 0.0f;
       if (tile_.dot == nullptr) continue;
       s_.q_factors[q] =
-          QuantizeQuery(to, dim_, s_.quads, s_.q_high + size_t{q} * s_.quads,
+          QuantizeQuery(to, stride, s_.q_high + size_t{q} * s_.quads,
                         s_.q_low + size_t{q} * s_.quads, s_.q_high_sums + q, s_.q_low_sums + q);
     }
   }

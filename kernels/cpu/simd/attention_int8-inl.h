@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "kernels/cpu/simd/attention_scratch.h"
@@ -90,38 +91,43 @@ inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
   for (; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
 }
 
-// x[n] as numbers of 16 bits in two planes of signed bytes, each padded with zeros to quads * 4;
-// x = returned factor * (256 * high + low). A query that is not finite has a factor of NaN, which
-// every score of it becomes.
-inline float QuantizeQuery(const float* x, size_t n, uint32_t quads, int32_t* high, int32_t* low,
+// Adding it leaves no bits behind the point, and the nearest integer in the lower bits.
+constexpr float kRoundToInteger = 12582912.0f;  // 1.5 * 2^23
+
+// x[stride] as numbers of 16 bits in two planes of `stride` signed bytes; x = returned factor *
+// (256 * high + low). stride is a multiple of kMaxLanes; x is zeros behind the head's channels. A
+// query that is not finite has a factor of NaN, which every score of it becomes.
+inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t* low,
                            int32_t* high_sum, int32_t* low_sum) {
   const D d;
   const hn::RebindToSigned<D> di;
-  const hn::Rebind<int8_t, D> di8;
+  const hn::Rebind<uint8_t, D> d8;
   constexpr float kLargest = 127 * 256 + 127;
-  auto largest = hn::Zero(d), zeros = hn::Zero(d);
-  for (size_t i = 0; i < n; i += kLanes) {
-    const V v = hn::LoadN(d, x + i, n - i);
-    largest = hn::Max(largest, hn::Abs(v));
-    zeros = hn::MulAdd(v, hn::Zero(d), zeros);  // NaN for what is not finite
+  // As integers, sizes are in order, and what is not finite is beyond all others.
+  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
+  auto largest = hn::Zero(di);
+  for (size_t i = 0; i < stride; i += kLanes) {
+    largest = hn::Max(largest, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), size_bits));
   }
-  const float max = hn::ReduceMax(d, largest), zero = hn::ReduceSum(d, zeros);
-  std::memset(high, 0, quads * sizeof(int32_t));
-  std::memset(low, 0, quads * sizeof(int32_t));
+  const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
+  std::memset(high, 0, stride);
+  std::memset(low, 0, stride);
   *high_sum = *low_sum = 0;
-  if (zero != 0.0f) return zero;
+  if (!(max < HUGE_VALF)) return std::nanf("");
   // Also when the quotient would not be finite.
   if (!(max > kLargest / 1e38f)) return 0.0f;
-  const auto factor = hn::Set(d, kLargest / max);
-  auto* high_bytes = reinterpret_cast<int8_t*>(high);
-  auto* low_bytes = reinterpret_cast<int8_t*>(low);
+  const auto factor = hn::Set(d, kLargest / max), round = hn::Set(d, kRoundToInteger);
+  auto* high_bytes = reinterpret_cast<uint8_t*>(high);
+  auto* low_bytes = reinterpret_cast<uint8_t*>(low);
   auto high_sums = hn::Zero(di), low_sums = hn::Zero(di);
-  for (size_t i = 0; i < n; i += kLanes) {
-    const auto q = hn::NearestInt(hn::Mul(hn::LoadN(d, x + i, n - i), factor));
+  for (size_t i = 0; i < stride; i += kLanes) {
+    const V rounded = hn::MulAdd(hn::LoadU(d, x + i), factor, round);
+    const auto q = hn::Sub(hn::BitCast(di, rounded), hn::BitCast(di, round));
     const auto h = hn::ShiftRight<8>(hn::Add(q, hn::Set(di, 128)));
     const auto l = hn::Sub(q, hn::ShiftLeft<8>(h));
-    hn::StoreN(hn::DemoteTo(di8, h), di8, high_bytes + i, n - i);
-    hn::StoreN(hn::DemoteTo(di8, l), di8, low_bytes + i, n - i);
+    const hn::RebindToUnsigned<D> du;
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, h)), d8, high_bytes + i);
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, l)), d8, low_bytes + i);
     high_sums = hn::Add(high_sums, h);
     low_sums = hn::Add(low_sums, l);
   }
@@ -135,20 +141,24 @@ inline float QuantizeQuery(const float* x, size_t n, uint32_t quads, int32_t* hi
 HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
                                  uint8_t* high, uint8_t* low) {
   const D d;
-  const hn::RebindToSigned<D> di;
-  const hn::Rebind<uint8_t, D> d8;
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::Repartition<uint8_t, D> d8;
   const float max = weights.Largest();
   const auto most = static_cast<float>(dot.weight_max);
   const bool nothing = !(max > most / 1e38f);
-  const V factor = hn::Set(d, nothing ? 0.0f : most / max);
-  const auto rounding = hn::Set(di, dot.weights_signed ? 128 : 0);
-  const auto byte = hn::Set(di, 255);
-  for (size_t i = 0; i < kDotTokens / kLanes; ++i) {
-    const auto q = hn::NearestInt(hn::Mul(weights.v[i], factor));
-    const auto h = hn::ShiftRight<8>(hn::Add(q, rounding));
-    hn::StoreU(hn::DemoteTo(d8, h), d8, high + i * kLanes);
+  const V factor = hn::Set(d, nothing ? 0.0f : most / max), round = hn::Set(d, kRoundToInteger);
+  const auto nearest = [&](V w) HWY_ATTR { return hn::BitCast(d16, hn::MulAdd(w, factor, round)); };
+  const auto rounding = hn::Set(d16, dot.weights_signed ? 128 : 0);
+  // Four vectors at a time: of 4 bytes each keeps two, and each plane one of those.
+  for (size_t i = 0; i < kDotTokens / kLanes; i += 4, high += 4 * kLanes, low += 4 * kLanes) {
+    const V* w = weights.v + i;
+    const auto a = hn::ConcatEven(d16, nearest(w[1]), nearest(w[0]));
+    const auto b = hn::ConcatEven(d16, nearest(w[3]), nearest(w[2]));
+    const auto upper_a = hn::BitCast(d8, hn::Add(a, rounding));
+    const auto upper_b = hn::BitCast(d8, hn::Add(b, rounding));
+    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, high);
     // The low byte is the same whether it is read as signed or not.
-    hn::StoreU(hn::DemoteTo(d8, hn::And(q, byte)), d8, low + i * kLanes);
+    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, low);
   }
   return nothing ? 0.0f : max / most;
 }

@@ -66,7 +66,7 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   const uint64_t queries = AttentionTileQueries(kind);
   AttentionScratch s;
   s.stride = AttentionStride(kind.head_dim);
-  s.quads = static_cast<uint32_t>(AlignUp(DotQuads(kind.head_dim), 4));
+  s.quads = s.stride / 4;
   uint64_t used = 0;
   auto take = [&](auto** out, uint64_t n) {
     using T = std::remove_reference_t<decltype(**out)>;

@@ -33,7 +33,7 @@ HWY_INLINE V VecErf(D d, V x) {
   const V y = hn::Mul(q, q);
   const V p = hn::IfThenElse(hn::Lt(size, hn::Set(d, 2.0f)), ErfPolynomial(d, kErfMiddle, y),
                              ErfPolynomial(d, kErfLarge, y));
-  const V large = hn::Sub(one, hn::Mul(hn::Mul(VecExp(d, hn::Neg(square)), q), p));
+  const V large = hn::Sub(one, hn::Mul(hn::Mul(VecExpF32(d, hn::Neg(square)), q), p));
   return hn::IfThenElse(hn::Lt(size, one), small, hn::CopySign(large, x));
 }
 

@@ -14,99 +14,93 @@
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
+#include "kernels/cpu/simd/panels-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
-constexpr uint32_t kTileRows = 13;
-constexpr size_t kColumns = 16;
-constexpr size_t kQuads = kInt4BlockSize / 4;
-constexpr size_t kBlockBytes = kColumns * (kInt4BlockSize / 2 + sizeof(uint16_t));
+struct Int4Kernel {
+  // A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
+  static constexpr uint32_t kRows = 13;
+  static constexpr uint32_t kColumns = 16;
+  static constexpr size_t kQuads = kInt4BlockSize / 4;
+  static constexpr size_t kBlockBytes = kColumns * (kInt4BlockSize / 2 + sizeof(uint16_t));
 
-// n <= kColumns columns of kRows rows.
-template <uint32_t kRows>
-void Panel(const TileArgs& args, const std::byte* panel, size_t n, float* c) {
-  const hn::FixedTag<float, kColumns> df;
-  const hn::RebindToSigned<decltype(df)> di32;
-  const hn::Rebind<uint16_t, decltype(df)> du16;
-  const hn::Repartition<uint8_t, decltype(df)> du8;
-  const hn::RebindToSigned<decltype(du8)> di8;
-  using VF = hn::Vec<decltype(df)>;
-  using VI = hn::Vec<decltype(di32)>;
-  const auto load = [&](const std::byte* from)
-                        HWY_ATTR { return hn::LoadU(df, reinterpret_cast<const float*>(from)); };
-  const uint8_t* a = static_cast<const uint8_t*>(args.a);
-  const std::byte* w = panel;
-  // Activations are 128 more than their zero points say.
-  const VF minus_sums = load(w);
-  w += kColumns * sizeof(float);
-  VF sums[kRows];
-  HWY_UNROLL(16)
-  for (uint32_t r = 0; r < kRows; ++r) {
-    const float zero_point = static_cast<float>(args.quantized[r].zero_point + 128);
-    sums[r] = hn::Mul(minus_sums, hn::Set(df, zero_point));
+  static uint64_t PanelBytes(uint32_t k) {
+    return 2 * kColumns * sizeof(float) + k / kInt4BlockSize * kBlockBytes;
   }
-  const auto mask = hn::Set(du8, 0xF0);
-  for (uint32_t k = 0; k < args.k; k += kInt4BlockSize, w += kBlockBytes) {
-    VI dots[kRows];
+
+  template <uint32_t kTileRows>
+  static void Panel(const TileArgs& args, const std::byte* panel, size_t n, float* c) {
+    const hn::FixedTag<float, kColumns> df;
+    const hn::RebindToSigned<decltype(df)> di32;
+    const hn::Rebind<uint16_t, decltype(df)> du16;
+    const hn::Repartition<uint8_t, decltype(df)> du8;
+    const hn::RebindToSigned<decltype(du8)> di8;
+    using VF = hn::Vec<decltype(df)>;
+    using VI = hn::Vec<decltype(di32)>;
+    const auto load = [&](const std::byte* from)
+                          HWY_ATTR { return hn::LoadU(df, reinterpret_cast<const float*>(from)); };
+    const uint8_t* a = static_cast<const uint8_t*>(args.a);
+    const std::byte* w = panel;
+    // Activations are 128 more than their zero points say.
+    const VF minus_sums = load(w);
+    w += kColumns * sizeof(float);
+    VF sums[kTileRows];
     HWY_UNROLL(16)
-    for (uint32_t r = 0; r < kRows; ++r) dots[r] = hn::Zero(di32);
-    HWY_UNROLL(4)
-    for (size_t pair = 0; pair < kQuads / 2; ++pair) {
-      const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(w) + pair * 4 * kColumns);
-      // Values times 16, signed.
-      const auto first = hn::And(hn::BitCast(du8, hn::ShiftLeft<4>(hn::BitCast(di32, both))), mask);
-      const auto second = hn::And(both, mask);
-      HWY_UNROLL(2)
-      for (size_t half = 0; half < 2; ++half) {
-        const auto values = hn::BitCast(di8, half == 0 ? first : second);
-        HWY_UNROLL(16)
-        for (uint32_t r = 0; r < kRows; ++r, a += 4) {
-          int32_t quad;
-          std::memcpy(&quad, a, sizeof quad);
-          dots[r] = hn::SumOfMulQuadAccumulate(di32, hn::BitCast(du8, hn::Set(di32, quad)), values,
-                                               dots[r]);
+    for (uint32_t r = 0; r < kTileRows; ++r) {
+      const float zero_point = static_cast<float>(args.quantized[r].zero_point + 128);
+      sums[r] = hn::Mul(minus_sums, hn::Set(df, zero_point));
+    }
+    const auto mask = hn::Set(du8, 0xF0);
+    for (uint32_t k = 0; k < args.k; k += kInt4BlockSize, w += kBlockBytes) {
+      VI dots[kTileRows];
+      HWY_UNROLL(16)
+      for (uint32_t r = 0; r < kTileRows; ++r) dots[r] = hn::Zero(di32);
+      HWY_UNROLL(4)
+      for (size_t pair = 0; pair < kQuads / 2; ++pair) {
+        const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(w) + pair * 4 * kColumns);
+        // Values times 16, signed.
+        const auto first =
+            hn::And(hn::BitCast(du8, hn::ShiftLeft<4>(hn::BitCast(di32, both))), mask);
+        const auto second = hn::And(both, mask);
+        HWY_UNROLL(2)
+        for (size_t half = 0; half < 2; ++half) {
+          const auto values = hn::BitCast(di8, half == 0 ? first : second);
+          HWY_UNROLL(16)
+          for (uint32_t r = 0; r < kTileRows; ++r, a += 4) {
+            int32_t quad;
+            std::memcpy(&quad, a, sizeof quad);
+            AddProducts(hn::BitCast(du8, hn::Set(di32, quad)), values, dots[r]);
+          }
         }
       }
+      const auto scale_bits =
+          hn::LoadU(du16, reinterpret_cast<const uint16_t*>(w + kColumns * (kInt4BlockSize / 2)));
+      const VF scales = hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(di32, scale_bits)));
+      HWY_UNROLL(16)
+      for (uint32_t r = 0; r < kTileRows; ++r) {
+        sums[r] = hn::MulAdd(hn::ConvertTo(df, dots[r]), scales, sums[r]);
+      }
     }
-    const auto scale_bits =
-        hn::LoadU(du16, reinterpret_cast<const uint16_t*>(w + kColumns * (kInt4BlockSize / 2)));
-    const VF scales = hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(di32, scale_bits)));
+    const VF bias = load(w);
     HWY_UNROLL(16)
-    for (uint32_t r = 0; r < kRows; ++r) {
-      sums[r] = hn::MulAdd(hn::ConvertTo(df, dots[r]), scales, sums[r]);
+    for (uint32_t r = 0; r < kTileRows; ++r, c += args.c_stride) {
+      VF y = hn::Add(hn::Mul(sums[r], hn::Set(df, args.quantized[r].scale)), bias);
+      if (args.accumulate) y = hn::Add(y, hn::LoadN(df, c, n));
+      hn::StoreN(y, df, c, n);
     }
   }
-  const VF bias = load(w);
-  HWY_UNROLL(16)
-  for (uint32_t r = 0; r < kRows; ++r, c += args.c_stride) {
-    VF y = hn::Add(hn::Mul(sums[r], hn::Set(df, args.quantized[r].scale)), bias);
-    if (args.accumulate) y = hn::Add(y, hn::LoadN(df, c, n));
-    hn::StoreN(y, df, c, n);
-  }
-}
+};
 
-template <uint32_t kRows>
-void Panels(const TileArgs& args) {
-  const uint64_t panel_bytes = 2 * kColumns * sizeof(float) + args.k / kInt4BlockSize * kBlockBytes;
-  const std::byte* panel = args.panels;
-  for (uint32_t column = 0; column < args.n; column += kColumns, panel += panel_bytes) {
-    Panel<kRows>(args, panel, HWY_MIN(kColumns, args.n - column), args.c + column);
-  }
+TileKernel Int4Tile() {
+  return {{WeightOrder::kPanels, Int4Kernel::kColumns, 4, 1, 2},
+          Int4Kernel::kRows,
+          RunTile<Int4Kernel>};
 }
-
-template <uint32_t kRows>
-void Choose(const TileArgs& args) {
-  if constexpr (kRows < kTileRows) {
-    if (args.rows > kRows) return Choose<kRows + 1>(args);
-  }
-  Panels<kRows>(args);
-}
-
-TileKernel Int4Tile() { return {{WeightOrder::kPanels, kColumns, 4, 1, 2}, kTileRows, Choose<1>}; }
 
 #else
 

@@ -12,8 +12,9 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->gated_act = ChooseGatedAct();
   out->act = ChooseAct();
   out->softcap = ChooseSoftcap();
+  out->add_row = ChooseAddRow();
   out->quantize_row = ChooseQuantizeRow();
-  out->quantize_quads = ChooseQuantizeQuads();
+  out->quantize_groups = ChooseQuantizeGroups();
   out->qkv_rope = ChooseQkvRope();
   out->attention = ChooseAttention();
   out->merge_attention = ChooseMergeAttention();

@@ -34,12 +34,15 @@ using ActFn = void (*)(float* x, uint32_t n, Activation activation);
 // x[n] = softcap * tanh(x * factor / softcap), or x * factor when softcap is 0.
 using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
+// out[n] += x[n].
+using AddRowFn = void (*)(const float* x, uint32_t n, float* out);
+
 // One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
-// The same integers plus 128, four columns in every `stride` bytes, up to column `padded`, a
-// multiple of 16.
-using QuantizeQuadsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
-                                         uint32_t stride, uint8_t* quads);
+// The same integers plus 128, a group of 4 or 8 columns in every `stride` bytes, up to column
+// `padded`, a multiple of the group. Columns behind n may have anything.
+using QuantizeGroupsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
+                                          uint32_t group, uint32_t stride, uint8_t* groups);
 
 // One token's q/k norm, RoPE (in place) and append to the pages.
 struct QkvRopeArgs {
@@ -141,8 +144,9 @@ struct SimdKernels {
   GatedActFn gated_act;
   ActFn act;
   SoftcapFn softcap;
+  AddRowFn add_row;
   QuantizeRowFn quantize_row;
-  QuantizeQuadsFn quantize_quads;
+  QuantizeGroupsFn quantize_groups;
   QkvRopeFn qkv_rope;
   AttentionFn attention;
   MergeAttentionFn merge_attention;
@@ -157,8 +161,9 @@ NormFn ChooseNorm();
 GatedActFn ChooseGatedAct();
 ActFn ChooseAct();
 SoftcapFn ChooseSoftcap();
+AddRowFn ChooseAddRow();
 QuantizeRowFn ChooseQuantizeRow();
-QuantizeQuadsFn ChooseQuantizeQuads();
+QuantizeGroupsFn ChooseQuantizeGroups();
 QkvRopeFn ChooseQkvRope();
 AttentionFn ChooseAttention();
 MergeAttentionFn ChooseMergeAttention();

@@ -81,7 +81,7 @@ double ExpSum(float* x, size_t n, float max, float inverse_temperature) {
   size_t i = 0;
   for (; i + 16 <= n; i += 16) {
     for (size_t j = 0; j < 16; j += lanes) {
-      const auto e = VecExp(d, hn::Mul(hn::Sub(hn::LoadU(d, x + i + j), shift), factor));
+      const auto e = VecExpF32(d, hn::Mul(hn::Sub(hn::LoadU(d, x + i + j), shift), factor));
       hn::StoreU(e, d, x + i + j);
     }
     AddAsDouble(x + i, sums);

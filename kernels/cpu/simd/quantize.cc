@@ -49,63 +49,93 @@ QuantizedRow FindParameters(const float* x, uint32_t n) {
   return ParametersOf(hn::ReduceMin(d, hn::Min(low, low2)), hn::ReduceMax(d, hn::Max(high, high2)));
 }
 
-// From floats to integers, a vector at a time.
+// From floats to integers. A float with this added has its nearest integer in its lower bits: 1.5 *
+// 2^23.
+constexpr float kRoundToInteger = 12582912.0f;
+
 struct Quantizer {
+  using D = hn::ScalableTag<float>;
+  using V = hn::Vec<D>;
+  using Bytes = hn::Vec<hn::Repartition<uint8_t, D>>;
+  static constexpr size_t kLanes = HWY_MAX_LANES_D(D);
+
   explicit HWY_INLINE Quantizer(const QuantizedRow& row)
       : multiplier(hn::Set(d, 1.0f / row.scale)),
         smallest(hn::Set(d, kQuantMin - static_cast<float>(row.zero_point))),
         largest(hn::Set(d, kQuantMax - static_cast<float>(row.zero_point))),
-        zero_point(hn::Set(di32, row.zero_point)) {}
+        zero_point(hn::Set(d8, static_cast<uint8_t>(row.zero_point))) {}
 
-  HWY_INLINE auto operator()(hn::Vec<hn::ScalableTag<float>> x) const {
-    const auto q = hn::Max(hn::Min(hn::Mul(x, multiplier), largest), smallest);
-    return hn::DemoteTo(di8, hn::Add(hn::NearestInt(q), zero_point));
+  // Four vectors that lie one after the other, as bytes in their order.
+  HWY_INLINE Bytes operator()(const float* x) const {
+    return Pack(Nearest(hn::LoadU(d, x)), Nearest(hn::LoadU(d, x + kLanes)),
+                Nearest(hn::LoadU(d, x + 2 * kLanes)), Nearest(hn::LoadU(d, x + 3 * kLanes)));
+  }
+  // The first n < 4 vectors' floats; the bytes behind them are those of zeros.
+  HWY_INLINE Bytes operator()(const float* x, size_t n) const {
+    const auto at = [&](size_t i) HWY_ATTR {
+      return Nearest(i < n ? hn::LoadN(d, x + i, n - i) : hn::Zero(d));
+    };
+    return Pack(at(0), at(kLanes), at(2 * kLanes), at(3 * kLanes));
   }
 
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<int32_t, hn::ScalableTag<float>> di32;
-  const hn::Rebind<int8_t, hn::ScalableTag<float>> di8;
-  const hn::Vec<hn::ScalableTag<float>> multiplier, smallest, largest;
-  const hn::Vec<hn::Rebind<int32_t, hn::ScalableTag<float>>> zero_point;
+  HWY_INLINE V Nearest(V x) const {
+    const V clamped = hn::Max(hn::Min(hn::Mul(x, multiplier), largest), smallest);
+    return hn::Add(clamped, hn::Set(d, kRoundToInteger));
+  }
+  HWY_INLINE Bytes Pack(V x0, V x1, V x2, V x3) const {
+    const auto low = hn::ConcatEven(d16, hn::BitCast(d16, x1), hn::BitCast(d16, x0));
+    const auto high = hn::ConcatEven(d16, hn::BitCast(d16, x3), hn::BitCast(d16, x2));
+    return hn::Add(hn::ConcatEven(d8, hn::BitCast(d8, high), hn::BitCast(d8, low)), zero_point);
+  }
+
+  const D d;
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::Repartition<uint8_t, D> d8;
+  const V multiplier, smallest, largest;
+  const Bytes zero_point;
 };
 
 QuantizedRow QuantizeRow(const float* x, uint32_t n, uint32_t padded, int8_t* values) {
+  constexpr size_t kStep = 4 * Quantizer::kLanes;
   const QuantizedRow row = FindParameters(x, n);
   const Quantizer quantize(row);
-  const auto d = quantize.d;
-  const auto di8 = quantize.di8;
-  const size_t lanes = hn::Lanes(d);
+  auto* to = reinterpret_cast<uint8_t*>(values);
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(quantize(hn::LoadU(d, x + i)), di8, values + i);
-  }
-  if (i < n) hn::StoreN(quantize(hn::LoadN(d, x + i, n - i)), di8, values + i, n - i);
+  for (; i + kStep <= n; i += kStep) hn::StoreU(quantize(x + i), quantize.d8, to + i);
+  if (i < n) hn::StoreN(quantize(x + i, n - i), quantize.d8, to + i, n - i);
   std::memset(values + n, 0, padded - n);
   return row;
 }
 
-QuantizedRow QuantizeQuads(const float* x, uint32_t n, uint32_t padded, uint32_t stride,
-                           uint8_t* quads) {
+template <size_t kGroup>
+QuantizedRow QuantizeGroupsOf(const float* x, uint32_t n, uint32_t padded, uint32_t stride,
+                              uint8_t* to) {
+  constexpr size_t kStep = 4 * Quantizer::kLanes;
   const QuantizedRow row = FindParameters(x, n);
   const Quantizer quantize(row);
-  const auto d = quantize.d;
-  const auto offset = hn::Set(quantize.di8, static_cast<int8_t>(-128));
-  const hn::Repartition<uint32_t, decltype(quantize.di8)> du32;
-  constexpr size_t kLanes = HWY_MAX_LANES_D(hn::ScalableTag<float>), kQuads = kLanes / 4;
-  uint8_t* to = quads;
-  for (size_t i = 0; i < n; i += kLanes) {
-    // What is past the end meets weights that are zero; whole vectors fit into `padded`.
-    const auto v = i + kLanes <= n ? hn::LoadU(d, x + i) : hn::LoadN(d, x + i, n - i);
-    uint32_t whole[kQuads];
-    hn::StoreU(hn::BitCast(du32, hn::Xor(quantize(v), offset)), du32, whole);
-    for (size_t q = 0; q < kQuads; ++q, to += stride) {
-      std::memcpy(to, whole + q, sizeof whole[q]);
+  const auto offset = hn::Set(quantize.d8, 128);
+  for (size_t i = 0; i < padded; i += kStep) {
+    const size_t left = i < n ? n - i : 0;
+    const auto v = hn::Xor(left >= kStep ? quantize(x + i) : quantize(x + i, left), offset);
+    if (stride == kGroup && i + kStep <= padded) {
+      hn::StoreU(v, quantize.d8, to);
+      to += kStep;
+      continue;
+    }
+    HWY_ALIGN uint8_t groups[kStep];
+    hn::Store(v, quantize.d8, groups);
+    const size_t end = HWY_MIN(kStep, padded - i);
+    for (size_t at = 0; at < end; at += kGroup, to += stride) {
+      std::memcpy(to, groups + at, kGroup);
     }
   }
-  for (const uint8_t* end = quads + uint64_t{padded} / 4 * stride; to < end; to += stride) {
-    std::memset(to, 0, sizeof(uint32_t));
-  }
   return row;
+}
+
+QuantizedRow QuantizeGroups(const float* x, uint32_t n, uint32_t padded, uint32_t group,
+                            uint32_t stride, uint8_t* groups) {
+  return group == 4 ? QuantizeGroupsOf<4>(x, n, padded, stride, groups)
+                    : QuantizeGroupsOf<8>(x, n, padded, stride, groups);
 }
 
 }  // namespace arn::cpu::HWY_NAMESPACE
@@ -115,8 +145,8 @@ HWY_AFTER_NAMESPACE();
 namespace arn::cpu {
 
 HWY_EXPORT(QuantizeRow);
-HWY_EXPORT(QuantizeQuads);
-QuantizeQuadsFn ChooseQuantizeQuads() { return HWY_DYNAMIC_POINTER(QuantizeQuads); }
+HWY_EXPORT(QuantizeGroups);
+QuantizeGroupsFn ChooseQuantizeGroups() { return HWY_DYNAMIC_POINTER(QuantizeGroups); }
 QuantizeRowFn ChooseQuantizeRow() { return HWY_DYNAMIC_POINTER(QuantizeRow); }
 
 }  // namespace arn::cpu

@@ -23,7 +23,7 @@ HWY_INLINE V VecTanh(D d, V x) {
   for (int i = 1; i < 5; ++i) p = hn::Add(hn::Mul(p, square), hn::Set(d, kTanhPolynomial[i]));
   const V small = hn::Add(hn::Mul(hn::Mul(p, square), x), x);
   const V two = hn::Set(d, 2.0f);
-  const V large = hn::Sub(one, hn::Div(two, hn::Add(VecExp(d, hn::Mul(two, size)), one)));
+  const V large = hn::Sub(one, hn::Div(two, hn::Add(VecExpF32(d, hn::Mul(two, size)), one)));
   const V y = hn::IfThenElse(hn::Lt(size, hn::Set(d, kTanhSmall)), small, hn::CopySign(large, x));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }

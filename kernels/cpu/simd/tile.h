@@ -19,9 +19,8 @@ struct QuantizedRow {
 
 // c[rows, n] (+)= a[rows, k] W^T + bias for n columns that begin at a panel.
 struct TileArgs {
-  // kF16, kBf16: f32 [k][rows]. kInt4: u8 [k / 4][rows][4], each 128 more than the integer that
-  // `quantized` speaks of; k is a multiple of kInt4BlockSize. kInt8: i8 [k], padded with zeros to a
-  // multiple of 8.
+  // kF16, kBf16: f32 [k][rows]. kInt4, kInt8: u8 [k / kr][rows][kr], each 128 more than the integer
+  // that `quantized` speaks of; k is a multiple of kInt4BlockSize (kInt4) or kr (kInt8).
   const void* a;
   const QuantizedRow* quantized;  // [rows]; null for floats
   uint32_t rows, n, k;
@@ -43,8 +42,6 @@ TileKernel ChooseF16Tile();
 TileKernel ChooseBf16Tile();
 // May be none.
 TileKernel ChooseInt4Tile();
-// One row, in the layout of XNNPACK's kernels, with the bits that its own kernel gives. May be
-// none.
-TileKernel ChooseInt8Row();
+TileKernel ChooseInt8Tile();
 
 }  // namespace arn::cpu

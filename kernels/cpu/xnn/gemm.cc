@@ -41,13 +41,6 @@ bool Choose(const xnn_gemm_config* config, DType dtype, GemmKernel* out) {
   return out->many != nullptr;
 }
 
-bool ChooseInt8(GemmKernel* out) {
-  if (!Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, out)) return false;
-  const TileKernel row = ChooseInt8Row();
-  if (row.layout == out->layout) out->row = row.run;
-  return true;
-}
-
 GemmKernel Ours(const TileKernel& tile) {
   GemmKernel kernel;
   kernel.layout = tile.layout;
@@ -73,11 +66,16 @@ bool InitGemmKernels(GemmKernels* out) {
   out->f16 = Ours(ChooseF16Tile());
   out->bf16 = Ours(ChooseBf16Tile());
   out->int4 = Ours(ChooseInt4Tile());
+  out->int8 = Ours(ChooseInt8Tile());
   if (out->int4.tile == nullptr &&
       !Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4)) {
     return false;
   }
-  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32) && ChooseInt8(&out->int8);
+  if (out->int8.tile == nullptr &&
+      !Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8)) {
+    return false;
+  }
+  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32);
 }
 
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {

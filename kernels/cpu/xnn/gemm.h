@@ -22,7 +22,6 @@ struct GemmKernel {
   uint32_t tile_rows = 0;   // rows that one call of `many`, or `tile`, takes
   void (*one)() = nullptr;  // XNNPACK's, for one row
   void (*many)() = nullptr;
-  TileFn row = nullptr;   // ours for one row of the same layout, in place of `one`; or null
   TileFn tile = nullptr;  // ours, where it is the better one; the others are null then
 };
 

@@ -1,0 +1,123 @@
+// int8 weights in panels of 16 columns by 8 values, times a tile of rows, with AVX-512 VNNI.
+//
+// The layout is that of XNNPACK's kernels, and the bits are theirs. For one row its kernel asks for
+// its weights 0.9 KB ahead, and keeps the CPU from asking further ahead by itself: without that the
+// weights come up to 1.4 times as fast (Zen 4). For many it makes unsigned bytes of its signed ones
+// once for each panel: here they come so. docs/decisions/0003-micro-kernels-not-operators.md.
+#include <cstring>
+
+#include "kernels/cpu/simd/targets_dot.h"
+#include "kernels/cpu/simd/tile.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/int8_tile.cc"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "kernels/cpu/simd/panels-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace arn::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct Int8Kernel {
+  // A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
+  static constexpr uint32_t kRows = 13;
+  static constexpr uint32_t kColumns = 16;
+  // Values of a column that lie together, and bytes of them in a panel.
+  static constexpr size_t kGroup = 8;
+  static constexpr size_t kGroupBytes = kColumns * kGroup;
+
+  using DI32 = hn::FixedTag<int32_t, 16>;
+  using VI = hn::Vec<DI32>;
+
+  static uint64_t PanelBytes(uint32_t k) {
+    return 3 * kColumns * sizeof(float) + uint64_t{k / kGroup} * kGroupBytes;
+  }
+
+  // One group of kTileRows rows. low and high: 8 columns each, of which one's sum has two lanes.
+  template <uint32_t kTileRows>
+  static HWY_INLINE void AddGroup(const uint8_t* a, const std::byte* w, VI (&low)[kTileRows],
+                                  VI (&high)[kTileRows]) {
+    const hn::Repartition<uint8_t, DI32> du8;
+    const hn::Repartition<int8_t, DI32> di8;
+    const hn::Repartition<int64_t, DI32> di64;
+    const auto* weights = reinterpret_cast<const int8_t*>(w);
+    const auto left = hn::LoadU(di8, weights), right = hn::LoadU(di8, weights + 64);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kTileRows; ++r) {
+      int64_t group;
+      std::memcpy(&group, a + r * kGroup, sizeof group);
+      const auto values = hn::BitCast(du8, hn::Set(di64, group));
+      AddProducts(values, left, low[r]);
+      AddProducts(values, right, high[r]);
+    }
+  }
+
+  template <uint32_t kTileRows>
+  static void Panel(const TileArgs& args, const std::byte* w, size_t n, float* c) {
+    const DI32 di32;
+    const hn::Rebind<float, DI32> df;
+    const auto* a = static_cast<const uint8_t*>(args.a);
+    const auto minus_sums = hn::LoadU(di32, reinterpret_cast<const int32_t*>(w));
+    w += kColumns * sizeof(int32_t);
+    const uint32_t groups = args.k / kGroup;
+    VI low[kTileRows], high[kTileRows];
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kTileRows; ++r) low[r] = high[r] = hn::Zero(di32);
+    uint32_t i = 0;
+    if constexpr (kTileRows == 1) {
+      // A sum of its own for every second group: an addition waits for the one before it.
+      VI odd_low[1] = {low[0]}, odd_high[1] = {high[0]};
+      for (; i + 2 <= groups; i += 2, a += 2 * kGroup, w += 2 * kGroupBytes) {
+        AddGroup(a, w, low, high);
+        AddGroup(a + kGroup, w + kGroupBytes, odd_low, odd_high);
+      }
+      low[0] = hn::Add(low[0], odd_low[0]);
+      high[0] = hn::Add(high[0], odd_high[0]);
+    }
+    for (; i < groups; ++i, a += kTileRows * kGroup, w += kGroupBytes) AddGroup(a, w, low, high);
+    const auto scales = hn::LoadU(df, reinterpret_cast<const float*>(w));
+    const auto bias = hn::LoadU(df, reinterpret_cast<const float*>(w) + kColumns);
+    HWY_UNROLL(16)
+    for (uint32_t r = 0; r < kTileRows; ++r, c += args.c_stride) {
+      const VI whole =
+          hn::Add(hn::ConcatEven(di32, high[r], low[r]), hn::ConcatOdd(di32, high[r], low[r]));
+      // Activations are 128 more than their zero points say.
+      const VI zero_point = hn::Set(di32, args.quantized[r].zero_point + 128);
+      const auto sum = hn::ConvertTo(df, hn::Add(whole, hn::Mul(minus_sums, zero_point)));
+      auto y = hn::MulAdd(hn::Mul(sum, hn::Set(df, args.quantized[r].scale)), scales, bias);
+      if (args.accumulate) y = hn::Add(hn::LoadN(df, c, n), y);
+      hn::StoreN(y, df, c, n);
+    }
+  }
+};
+
+TileKernel Int8Tile() {
+  return {{WeightOrder::kPanels, Int8Kernel::kColumns, Int8Kernel::kGroup, 1, 0},
+          Int8Kernel::kRows,
+          RunTile<Int8Kernel>};
+}
+
+#else
+
+TileKernel Int8Tile() { return {}; }
+
+#endif
+
+}  // namespace arn::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace arn::cpu {
+
+HWY_EXPORT(Int8Tile);
+TileKernel ChooseInt8Tile() {
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return HWY_DYNAMIC_DISPATCH(Int8Tile)();
+}
+
+}  // namespace arn::cpu
+#endif
