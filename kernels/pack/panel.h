@@ -37,13 +37,6 @@ struct PanelShape {
     const uint64_t at = chunk * kr;
     return (at & ~(run - 1)) + ((at + uint64_t{row} * kr) & (run - 1));
   }
-  // The inverse: where element (row, column) lies among a panel's values, in elements.
-  uint64_t ValueIndex(uint32_t row, uint64_t column) const {
-    const uint64_t run = uint64_t{kr} * sr;
-    const uint64_t begin = column & ~(run - 1);
-    const uint64_t chunk_in_run = ((column & (run - 1)) / kr + sr - row % sr) % sr;
-    return (begin + chunk_in_run * kr) * nr + uint64_t{row} * kr + column % kr;
-  }
 };
 
 // The caller has validated the combination with PackedBytes.

@@ -31,6 +31,20 @@ PanelRow FindPanelRow(const Weight& weight, uint32_t row) {
   return at;
 }
 
+// put(column, index) for the first `cols` columns of a panel's row and where they lie among its
+// values, chunk by chunk.
+template <typename Put>
+void ForEachIndex(const PanelShape& shape, uint32_t row, uint32_t cols, const Put& put) {
+  const uint64_t n_chunks = shape.k / shape.kr;
+  uint64_t index = uint64_t{row} * shape.kr;
+  for (uint64_t chunk = 0; chunk < n_chunks; ++chunk, index += uint64_t{shape.nr} * shape.kr) {
+    const uint64_t first = shape.ChunkColumn(chunk, row);
+    if (first >= cols) continue;
+    const uint64_t n = Min<uint64_t>(shape.kr, cols - first);
+    for (uint64_t i = 0; i < n; ++i) put(static_cast<uint32_t>(first + i), index + i);
+  }
+}
+
 // put(column, element) for the elements of a row of floats or of 16-bit types.
 template <typename T, typename Put>
 void ForEachElement(const Weight& weight, uint32_t row, const Put& put) {
@@ -41,9 +55,8 @@ void ForEachElement(const Weight& weight, uint32_t row, const Put& put) {
   }
   const PanelRow at = FindPanelRow(weight, row);
   const std::byte* values = at.panel + at.shape.values_offset;
-  for (uint32_t c = 0; c < weight.cols; ++c) {
-    put(c, Load<T>(values, at.shape.ValueIndex(at.row, c)));
-  }
+  ForEachIndex(at.shape, at.row, weight.cols,
+               [&](uint32_t c, uint64_t i) { put(c, Load<T>(values, i)); });
 }
 
 void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
@@ -58,29 +71,23 @@ void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
   }
 }
 
-// A kInt8 row in either order.
-struct Int8Row {
-  const std::byte* values;
-  PanelShape shape;  // of a panel, or of one that is a row wide
-  uint32_t row;
-  float scale;
-
-  int8_t operator[](uint32_t column) const {
-    return static_cast<int8_t>(values[shape.ValueIndex(row, column)]);
-  }
-};
-
-Int8Row FindInt8Row(const Weight& weight, uint32_t row) {
+// put(column, value) for the values of a kInt8 row in either order; returns its scale.
+template <typename Put>
+float ForEachInt8(const Weight& weight, uint32_t row, const Put& put) {
+  const auto value = [](const std::byte* values, uint64_t i) {
+    return static_cast<int8_t>(values[i]);
+  };
   if (IsRows(weight)) {
     const RowsBlobLayout blob = RowsBlob(weight.dtype, weight.rows, weight.cols);
-    PanelShape shape = {};
-    shape.nr = shape.kr = shape.sr = 1;
-    return {weight.data + row * blob.row_bytes, shape, 0,
-            Load<float>(weight.data + blob.scales_offset, row)};
+    const std::byte* values = weight.data + row * blob.row_bytes;
+    for (uint32_t c = 0; c < weight.cols; ++c) put(c, value(values, c));
+    return Load<float>(weight.data + blob.scales_offset, row);
   }
   const PanelRow at = FindPanelRow(weight, row);
-  return {at.panel + at.shape.values_offset, at.shape, at.row,
-          Load<float>(at.panel + at.shape.scales_offset, at.row)};
+  const std::byte* values = at.panel + at.shape.values_offset;
+  ForEachIndex(at.shape, at.row, weight.cols,
+               [&](uint32_t c, uint64_t i) { put(c, value(values, i)); });
+  return Load<float>(at.panel + at.shape.scales_offset, at.row);
 }
 
 // Block `block` of a kInt4 row: 32 values minus 8, and the scale.
@@ -119,9 +126,7 @@ void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out) {
 }
 
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale) {
-  const Int8Row from = FindInt8Row(weight, row);
-  for (uint32_t c = 0; c < weight.cols; ++c) out[c] = from[c];
-  *scale = from.scale;
+  *scale = ForEachInt8(weight, row, [&](uint32_t c, int8_t value) { out[c] = value; });
 }
 
 void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scales) {
@@ -137,8 +142,9 @@ void UnpackRowF32(const Weight& weight, uint32_t row, float* out) {
     case DType::kF16:
     case DType::kBf16: UnpackFloatRow(weight, row, out); return;
     case DType::kInt8: {
-      const Int8Row from = FindInt8Row(weight, row);
-      for (uint32_t c = 0; c < weight.cols; ++c) out[c] = static_cast<float>(from[c]) * from.scale;
+      const float scale = ForEachInt8(
+          weight, row, [&](uint32_t c, int8_t value) { out[c] = static_cast<float>(value); });
+      for (uint32_t c = 0; c < weight.cols; ++c) out[c] *= scale;
       return;
     }
     case DType::kInt4:
