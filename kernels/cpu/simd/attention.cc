@@ -136,7 +136,9 @@ class TileRunner {
         continue;
       }
       const uint32_t next = position + n;
-      const uint32_t n_next = next < end ? Int8Tokens(next, end) : 0;
+      // The tile that is asked for meanwhile may be the next segment's first, which the same thread
+      // mostly takes.
+      const uint32_t n_next = next < end_ ? Int8Tokens(next, end_) : 0;
       if (n_next != 0) {
         FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
       } else {
