@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "kernels/round.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -19,21 +20,20 @@ inline constexpr float kExpMax = 88.37f;     // n stays below 128
 inline constexpr float kExpLog2E = 1.44269504088896341f;
 inline constexpr float kExpLn2High = 0.693359375f;  // 10 bits: n * high is exact
 inline constexpr float kExpLn2Low = -2.12194440e-4f;
-inline constexpr float kExpRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
 inline constexpr float kExpPolynomial[6] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
                                             4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
 
 inline float ExpF32(float x) {
   if (!(x >= kExpMin)) return 0.0f;
   if (x > kExpMax) x = kExpMax;
-  const float shifted = x * kExpLog2E + kExpRound;
-  const float n = shifted - kExpRound;
+  const float shifted = x * kExpLog2E + kRoundToInteger;
+  const float n = shifted - kRoundToInteger;
   const float r = (x - n * kExpLn2High) - n * kExpLn2Low;
   float p = kExpPolynomial[0];
   for (int i = 1; i < 6; ++i) p = p * r + kExpPolynomial[i];
   p = (p * r) * r + r;
   p = p + 1.0f;
-  const uint32_t power = (BitsFromF32(shifted) - BitsFromF32(kExpRound) + 127u) << 23;
+  const uint32_t power = (BitsFromF32(shifted) - BitsFromF32(kRoundToInteger) + 127u) << 23;
   return p * F32FromBits(power);
 }
 

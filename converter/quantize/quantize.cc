@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/round.h"
 #include "kernels/weight.h"
 #include "platform/base/arith.h"
 
@@ -13,12 +14,10 @@ namespace {
 
 constexpr size_t kBlock = kInt4BlockSize;
 
-// Adding and taking away 1.5 * 2^23 rounds a float of small magnitude to the nearest even integer;
-// unlike std::nearbyint it needs no call and no instruction beyond SSE2. Works on vectors too.
-constexpr float kRoundBias = 12582912.0f;
+// Unlike std::nearbyint it needs no call and no instruction beyond SSE2. Works on vectors too.
 template <typename T>
 T RoundToInteger(T v) {
-  return (v + kRoundBias) - kRoundBias;
+  return (v + kRoundToInteger) - kRoundToInteger;
 }
 
 // Four floats, by the vector extension of GCC and Clang: the search below is most of the time that

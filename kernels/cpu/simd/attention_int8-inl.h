@@ -15,6 +15,7 @@
 #include "kernels/cpu/simd/kv_rows-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/kv_page.h"
+#include "kernels/round.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
@@ -90,9 +91,6 @@ inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
   }
   for (; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
 }
-
-// Adding it leaves no bits behind the point, and the nearest integer in the lower bits.
-constexpr float kRoundToInteger = 12582912.0f;  // 1.5 * 2^23
 
 // x[stride] as numbers of 16 bits in two planes of `stride` signed bytes; x = returned factor *
 // (256 * high + low). stride is a multiple of kMaxLanes; x is zeros behind the head's channels. A

@@ -20,7 +20,7 @@ HWY_INLINE V VecExpF32(D d, V x) {
   const hn::RebindToUnsigned<D> du;
   const auto normal = hn::Ge(x, hn::Set(d, kExpMin));  // false for NaN
   x = hn::Min(x, hn::Set(d, kExpMax));
-  const V round = hn::Set(d, kExpRound);
+  const V round = hn::Set(d, kRoundToInteger);
   const V shifted = hn::Add(hn::Mul(x, hn::Set(d, kExpLog2E)), round);
   const V n = hn::Sub(shifted, round);
   const V r =
@@ -45,7 +45,7 @@ HWY_INLINE V VecExp(D d, V x) {
   const hn::RebindToUnsigned<D> du;
   const auto normal = hn::Ge(x, hn::Set(d, kExpMin));  // false for NaN
   x = hn::Min(x, hn::Set(d, kExpMax));
-  const V round = hn::Set(d, kExpRound);
+  const V round = hn::Set(d, kRoundToInteger);
   const V shifted = hn::MulAdd(x, hn::Set(d, kExpLog2E), round);
   const V n = hn::Sub(shifted, round);
   const V r =

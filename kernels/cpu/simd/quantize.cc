@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
+#include "kernels/round.h"
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -49,10 +50,7 @@ QuantizedRow FindParameters(const float* x, uint32_t n) {
   return ParametersOf(hn::ReduceMin(d, hn::Min(low, low2)), hn::ReduceMax(d, hn::Max(high, high2)));
 }
 
-// From floats to integers. A float with this added has its nearest integer in its lower bits: 1.5 *
-// 2^23.
-constexpr float kRoundToInteger = 12582912.0f;
-
+// From floats to bytes.
 struct Quantizer {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
