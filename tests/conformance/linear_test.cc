@@ -212,17 +212,19 @@ TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
   }
 }
 
-// And our int8 kernel for one row gives the very bits of XNNPACK's.
-TEST(LinearKernelsTest, Linear_Int8RowOursAndXnnpacks_AreTheSameBits) {
+// And our int8 kernel gives the very bits of XNNPACK's, alone and in tiles of every height.
+TEST(LinearKernelsTest, Linear_Int8OursAndXnnpacks_AreTheSameBits) {
   if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
   std::mt19937 rng(13);
   for (const MatrixShape& shape : kMatrixShapes) {
     const Matrix w = RandomMatrix(DType::kInt8, shape.rows, shape.cols, true, &rng);
-    for (const bool accumulate : {false, true}) {
-      SCOPED_TRACE(Name(w, NativeLayout(DType::kInt8), 1));
-      const auto x = RandomFloats(shape.cols, 1.0f, &rng);
-      EXPECT_EQ(ProductOnTargets(0, w, 1, x, accumulate),
-                ProductOnTargets(HWY_AVX3, w, 1, x, accumulate));
+    for (uint32_t rows = 1; rows <= 14; ++rows) {
+      SCOPED_TRACE(Name(w, NativeLayout(DType::kInt8), rows));
+      const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+      for (const bool accumulate : {false, true}) {
+        EXPECT_EQ(ProductOnTargets(0, w, rows, x, accumulate),
+                  ProductOnTargets(HWY_AVX3, w, rows, x, accumulate));
+      }
     }
   }
 }

@@ -29,15 +29,6 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[n] = x[n] * factor.
-HWY_INLINE void ScaleRow(const float* x, float factor, size_t n, float* out) {
-  const D d;
-  const V f = hn::Set(d, factor);
-  for (size_t i = 0; i < n; i += kLanes) {
-    hn::StoreN(hn::Mul(hn::LoadN(d, x + i, n - i), f), d, out + i, n - i);
-  }
-}
-
 // A record as it is before any token: a score that sinks takes its share of the softmax and adds
 // nothing.
 void StartRecord(const AttentionTile& tile, uint32_t head, float* record) {

@@ -99,6 +99,7 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
                            int32_t* high_sum, int32_t* low_sum) {
   const D d;
   const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
   const hn::Rebind<uint8_t, D> d8;
   constexpr float kLargest = 127 * 256 + 127;
   // As integers, sizes are in order, and what is not finite is beyond all others.
@@ -108,12 +109,14 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
     largest = hn::Max(largest, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), size_bits));
   }
   const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
-  std::memset(high, 0, stride);
-  std::memset(low, 0, stride);
-  *high_sum = *low_sum = 0;
-  if (!(max < HUGE_VALF)) return std::nanf("");
-  // Also when the quotient would not be finite.
-  if (!(max > kLargest / 1e38f)) return 0.0f;
+  const bool is_finite = max < HUGE_VALF;
+  // Nothing, too, when the quotient would not be finite.
+  if (!is_finite || !(max > kLargest / 1e38f)) {
+    std::memset(high, 0, stride);
+    std::memset(low, 0, stride);
+    *high_sum = *low_sum = 0;
+    return is_finite ? 0.0f : std::nanf("");
+  }
   const auto factor = hn::Set(d, kLargest / max), round = hn::Set(d, kRoundToInteger);
   auto* high_bytes = reinterpret_cast<uint8_t*>(high);
   auto* low_bytes = reinterpret_cast<uint8_t*>(low);
@@ -123,7 +126,6 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
     const auto q = hn::Sub(hn::BitCast(di, rounded), hn::BitCast(di, round));
     const auto h = hn::ShiftRight<8>(hn::Add(q, hn::Set(di, 128)));
     const auto l = hn::Sub(q, hn::ShiftLeft<8>(h));
-    const hn::RebindToUnsigned<D> du;
     hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, h)), d8, high_bytes + i);
     hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, l)), d8, low_bytes + i);
     high_sums = hn::Add(high_sums, h);

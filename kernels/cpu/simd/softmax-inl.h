@@ -19,13 +19,15 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// x[n] *= factor, n a multiple of the lanes.
-HWY_INLINE void MulRow(float factor, size_t n, float* x) {
+// out[n] = x[n] * factor; out may be x.
+HWY_INLINE void ScaleRow(const float* x, float factor, size_t n, float* out) {
   const D d;
   const auto f = hn::Set(d, factor);
-  for (size_t i = 0; i < n; i += kLanes) {
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), f), d, x + i);
+  size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), f), d, out + i);
   }
+  if (i < n) hn::StoreN(hn::Mul(hn::LoadN(d, x + i, n - i), f), d, out + i, n - i);
 }
 
 // The scores of a tile's tokens, or their weights.
@@ -73,8 +75,8 @@ HWY_INLINE void Softmax(TileScores<kTokens>* scores, float* max, float* totals, 
   if (tile_max > *max) {
     const float correction = ExpF32(*max - tile_max);
     *max = tile_max;
-    MulRow(correction, kLanes, totals);
-    MulRow(correction, stride, sums);
+    ScaleRow(totals, correction, kLanes, totals);
+    ScaleRow(sums, correction, stride, sums);
   }
   const V shift = hn::Set(d, *max);
   V total = hn::LoadU(d, totals);
