@@ -8,9 +8,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/int8_dot.h"
-
-#define ARN_VNNI __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
-#define ARN_VNNI_INLINE ARN_VNNI __attribute__((always_inline)) inline
+#include "kernels/cpu/vnni.h"
 
 namespace arn::cpu::vnni {
 
@@ -23,12 +21,6 @@ ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim)
   const uint32_t left = dim - first;
   const __mmask64 there = left >= kVectorBytes ? ~__mmask64{0} : (__mmask64{1} << left) - 1;
   return _mm512_maskz_loadu_epi8(there, row + first);
-}
-
-// sum += the products of a's unsigned and b's signed bytes, four to a lane. GCC 12 copies the sum
-// around its own intrinsic of this instruction, which costs the loops a third of their speed.
-ARN_VNNI_INLINE void AddProducts(__m512i a, __m512i b, __m512i* sum) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 
 // Four bytes in all lanes.

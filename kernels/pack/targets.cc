@@ -1,8 +1,8 @@
 // What xnn_init_{f32,qd8_f32_qc8w,qd8_f32_qb4w}_gemm_config() choose on each kind of CPU, at the
 // pinned XNNPACK commit (src/configs/gemm-config.c), but for int4 on x86-avx512vnni: that is for
-// kernels/cpu/simd/int4_tile.cc. tests/conformance checks the row of the machine it runs on. CPUs
-// that pick other tiles (AVX-512 without VNNI, SSE) repack at load, and so does int4 on CPUs that
-// have VNNI but are older than Ice Lake and Zen 4, for which that kernel is not compiled.
+// kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the machine it runs on.
+// CPUs that pick other tiles (AVX-512 without VNNI, SSE) repack at load, and so does int4 on CPUs
+// that have VNNI but are older than Ice Lake and Zen 4, for which that kernel is not compiled.
 #include "kernels/pack/pack.h"
 
 namespace arn {

@@ -4,21 +4,22 @@
 // a block has to add up. Here it is 4 (kr = 4): a lane is a column, an activation quad goes to all
 // lanes, and a block ends with one conversion and one multiplication per 8 dot products. The
 // sums are taken in XNNPACK's order and rounded alike.
-#include <cstring>
+#if defined(ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
+#undef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
+#else
+#define ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
+#endif
 
-#include "kernels/cpu/simd/targets_dot.h"
-#include "kernels/cpu/simd/tile.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/simd/int4_tile.cc"
-#include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/simd/panels-inl.h"
+#include <cstring>
+
+#include "kernels/cpu/simd/tile.h"
+#include "kernels/cpu/vnni.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
-
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -26,6 +27,7 @@ struct Int4Kernel {
   // A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
   static constexpr uint32_t kRows = 13;
   static constexpr uint32_t kColumns = 16;
+  static constexpr WeightLayout kLayout = {WeightOrder::kPanels, kColumns, 4, 1, 2};
   static constexpr size_t kQuads = kInt4BlockSize / 4;
   static constexpr size_t kBlockBytes = kColumns * (kInt4BlockSize / 2 + sizeof(uint16_t));
 
@@ -74,7 +76,7 @@ struct Int4Kernel {
           for (uint32_t r = 0; r < kTileRows; ++r, a += 4) {
             int32_t quad;
             std::memcpy(&quad, a, sizeof quad);
-            AddProducts(hn::BitCast(du8, hn::Set(di32, quad)), values, dots[r]);
+            vnni::AddProducts(hn::BitCast(du8, hn::Set(di32, quad)).raw, values.raw, &dots[r].raw);
           }
         }
       }
@@ -96,29 +98,8 @@ struct Int4Kernel {
   }
 };
 
-TileKernel Int4Tile() {
-  return {{WeightOrder::kPanels, Int4Kernel::kColumns, 4, 1, 2},
-          Int4Kernel::kRows,
-          RunTile<Int4Kernel>};
-}
-
-#else
-
-TileKernel Int4Tile() { return {}; }
-
 #endif
-
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace arn::cpu {
-
-HWY_EXPORT(Int4Tile);
-TileKernel ChooseInt4Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return HWY_DYNAMIC_DISPATCH(Int4Tile)();
-}
-
-}  // namespace arn::cpu
-#endif
+#endif  // per-target include guard

@@ -4,21 +4,22 @@
 // its weights 0.9 KB ahead, and keeps the CPU from asking further ahead by itself: without that the
 // weights come up to 1.4 times as fast (Zen 4). For many it makes unsigned bytes of its signed ones
 // once for each panel: here they come so. docs/decisions/0003-micro-kernels-not-operators.md.
-#include <cstring>
+#if defined(ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_
+#undef ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_
+#else
+#define ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_
+#endif
 
-#include "kernels/cpu/simd/targets_dot.h"
-#include "kernels/cpu/simd/tile.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/cpu/simd/int8_tile.cc"
-#include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/simd/panels-inl.h"
+#include <cstring>
+
+#include "kernels/cpu/simd/tile.h"
+#include "kernels/cpu/vnni.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
-
 #if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -29,6 +30,7 @@ struct Int8Kernel {
   // Values of a column that lie together, and bytes of them in a panel.
   static constexpr size_t kGroup = 8;
   static constexpr size_t kGroupBytes = kColumns * kGroup;
+  static constexpr WeightLayout kLayout = {WeightOrder::kPanels, kColumns, kGroup, 1, 0};
 
   using DI32 = hn::FixedTag<int32_t, 16>;
   using VI = hn::Vec<DI32>;
@@ -51,8 +53,8 @@ struct Int8Kernel {
       int64_t group;
       std::memcpy(&group, a + r * kGroup, sizeof group);
       const auto values = hn::BitCast(du8, hn::Set(di64, group));
-      AddProducts(values, left, low[r]);
-      AddProducts(values, right, high[r]);
+      vnni::AddProducts(values.raw, left.raw, &low[r].raw);
+      vnni::AddProducts(values.raw, right.raw, &high[r].raw);
     }
   }
 
@@ -95,29 +97,8 @@ struct Int8Kernel {
   }
 };
 
-TileKernel Int8Tile() {
-  return {{WeightOrder::kPanels, Int8Kernel::kColumns, Int8Kernel::kGroup, 1, 0},
-          Int8Kernel::kRows,
-          RunTile<Int8Kernel>};
-}
-
-#else
-
-TileKernel Int8Tile() { return {}; }
-
 #endif
-
 }  // namespace arn::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
-#if HWY_ONCE
-namespace arn::cpu {
-
-HWY_EXPORT(Int8Tile);
-TileKernel ChooseInt8Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return HWY_DYNAMIC_DISPATCH(Int8Tile)();
-}
-
-}  // namespace arn::cpu
-#endif
+#endif  // per-target include guard
