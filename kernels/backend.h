@@ -1,7 +1,8 @@
 // A backend: six functions that run a Program. All six exist in every backend; what a backend
 // cannot do is refused in plan() with kUnsupported and its reason, never later. What fails later is
 // a device: kDevice, kDeviceLost or kOutOfMemory, and then every call but unload() fails. Two more
-// are for backends whose logits lie on a device (docs/decisions/0011-choosing-on-the-device.md).
+// are for backends that leave logits where they are, or keep none
+// (docs/decisions/0011-choosing-on-the-device.md, 0007-threads-that-claim.md).
 #pragma once
 
 #include <atomic>
@@ -85,6 +86,9 @@ struct RunArgs {
   bool is_source = false;
   // Of a backend with read_logits, one sequence and kLastOfEach: the logits stay where they are.
   bool leaves_logits = false;
+  // Of a backend with finds_best, and with leaves_logits: where the id of the largest logit goes,
+  // the lowest among equals. Null: it is not wanted.
+  int32_t* best_id = nullptr;
   Span<const float> features;
   // Null but when a model is measured; a backend whose steps keep no such rows refuses it.
   const ProductObserver* observer = nullptr;
@@ -171,6 +175,9 @@ struct Backend {
   // those before the last one that was seen have. Null: only what is in host memory can be chosen
   // from.
   Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag) = nullptr;
+  // run() finds RunArgs::best_id while it computes the logits, and may then not keep them:
+  // read_logits() computes them again.
+  bool finds_best = false;
   // Copies f32 [vocab] to the host: the logits of a run that left them, or of decode(); inside
   // DecodeArgs::see those that the token was chosen from. Null: run() has them all in
   // Program::logits.

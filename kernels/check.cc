@@ -374,6 +374,10 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     return diag->Fail(Status::kBadArgument, "%u rows of logits; there is room for %u", wanted,
                       program.max_logit_rows);
   }
+  if (args.best_id != nullptr && wanted != 1) {
+    return diag->Fail(Status::kBadArgument, "the best id of %u rows of logits; of one there is one",
+                      wanted);
+  }
   *n_logit_rows = wanted;
   return Status::kOk;
 }

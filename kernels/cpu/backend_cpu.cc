@@ -88,6 +88,18 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return Status::kOk;
 }
 
+Status ReadLogits(void* state, Span<float> to, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (to.size() != s.program->vocab) {
+    return diag->Fail(Status::kBadArgument, "room for %zu logits, there are %u", to.size(),
+                      s.program->vocab);
+  }
+  s.threads.Use(s.options.n_threads);
+  const cpu::Threads::Placed placed(s.threads);
+  cpu::ReadLogits(s, to.data());
+  return Status::kOk;
+}
+
 Status KvRead(void* state, Slice from, Span<std::byte> to) {
   return KvReadHost(static_cast<const State*>(state)->memory, from, to);
 }
@@ -111,6 +123,8 @@ void PlaceKv(void* state, Span<std::byte> kv) {
 constexpr Backend MakeBackend() {
   Backend b = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload};
   b.kv_in_memory = true;
+  b.finds_best = true;
+  b.read_logits = ReadLogits;
   b.read_cpus = ReadCpus;
   b.place_kv = PlaceKv;
   return b;

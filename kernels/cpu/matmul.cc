@@ -4,6 +4,11 @@
 // all rows pass over them, so the weights come from memory once per run however many rows there
 // are; that is what XNNPACK's own operators do not do at the pinned commit. Threads share the
 // tiles; no sum is ever split, so the cut does not show in the result.
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/cpu/backend_cpu.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/state.h"
 #include "kernels/pack/pack.h"
@@ -20,6 +25,8 @@ constexpr uint64_t kTilesPerThread = 5;
 constexpr uint64_t kMinTileBytes = 16 * 1024;
 // Columns that an accumulating product computes at a time, on the stack.
 constexpr uint32_t kSumColumns = 256;
+// The same of one of which only the best column is wanted.
+constexpr uint32_t kBestColumns = 1024;
 // Activations that are worth a thread of their own.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
@@ -41,47 +48,16 @@ size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
 
 // Rows of x to int8. Micro-kernels compute a whole tile: rows that do not exist alias the last one,
 // but take the entries behind it, so those repeat it too.
-const QuantizedRow* Quantize(const State& state, const float* x, uint32_t rows, uint32_t cols,
-                             const QuantizedLayout& layout) {
-  auto* entries = reinterpret_cast<QuantizedRow*>(state.quantized);
-  auto* values = reinterpret_cast<int8_t*>(state.quantized + layout.rows_offset);
+void Quantize(const State& state, const float* x, uint32_t rows, uint32_t cols,
+              uint64_t stride_bytes, QuantizedRow* entries, std::byte* values) {
   const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / cols);
   state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
     for (size_t r = begin; r < end; ++r) {
-      entries[r] =
-          state.simd.quantize_row(x + r * cols, cols, static_cast<uint32_t>(layout.stride_bytes),
-                                  values + r * layout.stride_bytes);
+      entries[r] = state.simd.quantize_row(x + r * cols, cols, static_cast<uint32_t>(stride_bytes),
+                                           reinterpret_cast<int8_t*>(values + r * stride_bytes));
     }
   });
   for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entries[rows + i] = entries[rows - 1];
-  return entries;
-}
-
-// c += the product, in pieces that fit on the stack. args.n columns that begin at a panel.
-void GemmAccumulate(const State& state, const GemmKernel& kernel, DType dtype, const GemmArgs& args,
-                    uint64_t panel_bytes) {
-  float sums[kMaxTileRows * kSumColumns];
-  const uint32_t nr = kernel.layout.nr;
-  const uint32_t step = Max(nr, kSumColumns / nr * nr);
-  for (uint32_t row = 0; row < args.rows; row += kernel.tile_rows) {
-    for (uint32_t column = 0; column < args.n; column += step) {
-      GemmArgs piece = args;
-      piece.rows = Min(kernel.tile_rows, args.rows - row);
-      piece.n = Min(step, args.n - column);
-      piece.a = static_cast<const std::byte*>(args.a) + row * args.a_stride_bytes;
-      if (args.quantized != nullptr) piece.quantized = args.quantized + row;
-      piece.panels = args.panels + column / nr * panel_bytes;
-      piece.c = sums;
-      piece.c_stride_bytes = piece.n * sizeof(float);
-      Gemm(kernel, dtype, piece);
-      for (uint32_t r = 0; r < piece.rows; ++r) {
-        float* c = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(args.c) +
-                                            (row + r) * args.c_stride_bytes) +
-                   column;
-        state.simd.add_row(sums + r * piece.n, piece.n, c);
-      }
-    }
-  }
 }
 
 // Kernels of our own. They take a tile of rows, interleaved; rows are shared out evenly, so that no
@@ -127,86 +103,147 @@ void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, ui
   });
 }
 
-void TileMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
-                uint32_t rows, bool accumulate, float* out) {
-  const GemmKernel& kernel = *state.gemm.For(weight.dtype);
-  const uint32_t nr = kernel.layout.nr;
-  const RowTiles tiles(rows, kernel.tile_rows);
-  uint32_t k = weight.cols;
-  const QuantizedRow* quantized = nullptr;
-  const std::byte* a;
-  uint64_t a_stride_bytes;
-  if (weight.dtype == DType::kInt4 || weight.dtype == DType::kInt8) {
-    const uint32_t group = kernel.layout.kr;
-    k = static_cast<uint32_t>(
-        AlignUp(weight.cols, weight.dtype == DType::kInt4 ? kInt4BlockSize : group));
-    const QuantizedLayout layout = QuantizedRows(rows, weight.cols);
-    auto* entries = reinterpret_cast<QuantizedRow*>(state.quantized);
-    std::byte* values = state.quantized + layout.rows_offset;
-    QuantizeTiles(state, x, tiles, weight.cols, k, group, layout.stride_bytes, entries, values);
-    quantized = entries;
-    a = values;
-    a_stride_bytes = layout.stride_bytes;
-  } else {
-    a = reinterpret_cast<const std::byte*>(Interleave(state, x, tiles, rows, weight.cols));
-    a_stride_bytes = uint64_t{weight.cols} * sizeof(float);
-  }
-  uint64_t panel_bytes = 0;
-  (void)PackedBytes(weight.dtype, kernel.layout, nr, weight.cols, &panel_bytes);
-  const uint64_t n_panels = CeilDiv(weight.rows, nr);
-  state.threads.ForTiles(
-      n_panels, TilePanels(state, n_panels, panel_bytes), [&](size_t begin, size_t end) {
-        TileArgs tile = {};
-        tile.k = k;
-        tile.accumulate = accumulate;
-        tile.panels = panels + begin * panel_bytes;
-        tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
-        tile.c_stride = weight.rows;
-        for (uint32_t t = 0; t < tiles.count(); ++t) {
-          const uint32_t first = tiles.First(t);
-          tile.rows = tiles.First(t + 1) - first;
-          tile.a = a + first * a_stride_bytes;
-          tile.quantized = quantized == nullptr ? nullptr : quantized + first;
-          tile.c = out + uint64_t{first} * weight.rows + begin * nr;
-          kernel.tile(tile);
-        }
-      });
-}
+bool IsInteger(DType dtype) { return dtype == DType::kInt4 || dtype == DType::kInt8; }
 
-void PanelMatmul(const State& state, const Weight& weight, const std::byte* panels, const float* x,
-                 uint32_t rows, bool accumulate, float* out) {
-  const GemmKernel& kernel = *state.gemm.For(weight.dtype);
-  const uint32_t nr = kernel.layout.nr;
-  GemmArgs args = {};
-  args.rows = rows;
-  args.k = weight.cols;
-  args.a = x;
-  args.a_stride_bytes = weight.cols * sizeof(float);
-  if (weight.dtype != DType::kF32) {
-    const QuantizedLayout layout = QuantizedRows(rows, weight.cols);
-    args.quantized = Quantize(state, x, rows, weight.cols, layout);
-    args.a = state.quantized + layout.rows_offset;
-    args.a_stride_bytes = layout.stride_bytes;
-    if (weight.dtype == DType::kInt4) {
-      args.k = static_cast<uint32_t>(AlignUp(weight.cols, kInt4BlockSize));
+// x W^T + bias, the rows of x as the kernel reads them.
+class Product {
+ public:
+  Product(const State& state, WeightId id, const float* x, uint32_t rows)
+      : state_(state),
+        weight_(state.program->weights[id]),
+        kernel_(*state.gemm.For(weight_.dtype)),
+        panels_(state.matrices[id]),
+        tiles_(rows, kernel_.tile_rows),
+        rows_(rows),
+        k_(weight_.cols) {
+    (void)PackedBytes(weight_.dtype, kernel_.layout, nr(), weight_.cols, &panel_bytes_);
+    if (IsInteger(weight_.dtype)) {
+      TakeIntegers(x);
+    } else {
+      a_ = reinterpret_cast<const std::byte*>(
+          kernel_.tile == nullptr ? x : Interleave(state, x, tiles_, rows, weight_.cols));
+      a_stride_bytes_ = weight_.cols * sizeof(float);
     }
   }
-  args.c_stride_bytes = weight.rows * sizeof(float);
-  uint64_t panel_bytes = 0;
-  (void)PackedBytes(weight.dtype, kernel.layout, nr, weight.cols, &panel_bytes);
-  const uint64_t n_panels = CeilDiv(weight.rows, nr);
-  state.threads.ForTiles(
-      n_panels, TilePanels(state, n_panels, panel_bytes), [&](size_t begin, size_t end) {
-        GemmArgs tile = args;
-        tile.panels = panels + begin * panel_bytes;
-        tile.n = static_cast<uint32_t>(Min<uint64_t>(end * nr, weight.rows) - begin * nr);
-        tile.c = out + begin * nr;
-        if (accumulate) {
-          GemmAccumulate(state, kernel, weight.dtype, tile, panel_bytes);
-        } else {
-          Gemm(kernel, weight.dtype, tile);
+
+  uint32_t nr() const { return kernel_.layout.nr; }
+
+  // body(begin, end): panels [begin, end), in parallel.
+  template <typename Body>
+  void ForPanels(const Body& body) const {
+    const uint64_t n = CeilDiv(weight_.rows, nr());
+    state_.threads.ForTiles(n, TilePanels(state_, n, panel_bytes_), body);
+  }
+  // Columns of panels [begin, end).
+  uint32_t Columns(size_t begin, size_t end) const {
+    return static_cast<uint32_t>(Min<uint64_t>(end * nr(), weight_.rows) - begin * nr());
+  }
+
+  // c[rows, Columns(begin, end)] (+)= the product; c_stride in elements.
+  void Multiply(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+    if (kernel_.tile != nullptr) return MultiplyTiles(begin, end, accumulate, c, c_stride);
+    if (accumulate) return AddPanels(begin, end, c, c_stride);
+    MultiplyPanels(0, rows_, begin, end, c, c_stride);
+  }
+
+ private:
+  void TakeIntegers(const float* x) {
+    const QuantizedLayout layout = QuantizedRows(rows_, weight_.cols);
+    auto* entries = reinterpret_cast<QuantizedRow*>(state_.quantized);
+    std::byte* values = state_.quantized + layout.rows_offset;
+    const uint32_t group = kernel_.tile == nullptr ? 1 : kernel_.layout.kr;
+    k_ = static_cast<uint32_t>(
+        AlignUp(weight_.cols, weight_.dtype == DType::kInt4 ? kInt4BlockSize : group));
+    if (kernel_.tile == nullptr) {
+      Quantize(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values);
+    } else {
+      QuantizeTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, entries,
+                    values);
+    }
+    quantized_ = entries;
+    a_ = values;
+    a_stride_bytes_ = layout.stride_bytes;
+  }
+
+  const QuantizedRow* QuantizedAt(uint32_t row) const {
+    return quantized_ == nullptr ? nullptr : quantized_ + row;
+  }
+
+  // Kernels of our own.
+  void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+    TileArgs tile = {};
+    tile.k = k_;
+    tile.accumulate = accumulate;
+    tile.panels = panels_ + begin * panel_bytes_;
+    tile.n = Columns(begin, end);
+    tile.c_stride = c_stride;
+    for (uint32_t t = 0; t < tiles_.count(); ++t) {
+      const uint32_t first = tiles_.First(t);
+      tile.rows = tiles_.First(t + 1) - first;
+      tile.a = a_ + first * a_stride_bytes_;
+      tile.quantized = QuantizedAt(first);
+      tile.c = c + first * c_stride;
+      kernel_.tile(tile);
+    }
+  }
+
+  // XNNPACK's, of n rows.
+  void MultiplyPanels(uint32_t row, uint32_t n, size_t begin, size_t end, float* c,
+                      size_t c_stride) const {
+    GemmArgs args = {};
+    args.rows = n;
+    args.n = Columns(begin, end);
+    args.k = k_;
+    args.a = a_ + row * a_stride_bytes_;
+    args.a_stride_bytes = a_stride_bytes_;
+    args.quantized = QuantizedAt(row);
+    args.panels = panels_ + begin * panel_bytes_;
+    args.c = c;
+    args.c_stride_bytes = c_stride * sizeof(float);
+    Gemm(kernel_, weight_.dtype, args);
+  }
+
+  // They do not add to what is there: in pieces that fit on the stack.
+  void AddPanels(size_t begin, size_t end, float* c, size_t c_stride) const {
+    float sums[kMaxTileRows * kSumColumns];
+    const size_t step = Max<size_t>(1, kSumColumns / nr());
+    for (uint32_t row = 0; row < rows_; row += kernel_.tile_rows) {
+      const uint32_t n_rows = Min(kernel_.tile_rows, rows_ - row);
+      for (size_t panel = begin; panel < end; panel += step) {
+        const size_t last = Min(panel + step, end);
+        const uint32_t n = Columns(panel, last);
+        MultiplyPanels(row, n_rows, panel, last, sums, n);
+        float* to = c + row * c_stride + (panel - begin) * nr();
+        for (uint32_t r = 0; r < n_rows; ++r) {
+          state_.simd.add_row(sums + size_t{r} * n, n, to + r * c_stride);
         }
-      });
+      }
+    }
+  }
+
+  const State& state_;
+  const Weight& weight_;
+  const GemmKernel& kernel_;
+  const std::byte* panels_;
+  uint64_t panel_bytes_ = 0;
+  const RowTiles tiles_;
+  const uint32_t rows_;
+  uint32_t k_;
+  const std::byte* a_ = nullptr;
+  uint64_t a_stride_bytes_ = 0;
+  const QuantizedRow* quantized_ = nullptr;
+};
+
+// The better of two columns has the larger rank: the larger value, and of equals the first. No
+// number has rank 0.
+uint64_t Rank(float value, uint32_t column) {
+  if (std::isnan(value)) return 0;
+  value += 0.0f;  // -0 is 0
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  constexpr uint32_t kSign = 1u << 31;
+  const uint32_t ordered = (bits & kSign) != 0 ? ~bits : bits | kSign;
+  return uint64_t{ordered} << 32 | (UINT32_MAX - column);
 }
 
 }  // namespace
@@ -227,12 +264,36 @@ void AskAhead(const State& state, Span<const Step> steps) {
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,
             float* out) {
   if (rows == 0) return;
-  const Weight& weight = state.program->weights[id];
-  if (state.gemm.For(weight.dtype)->tile != nullptr) {
-    TileMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
-  } else {
-    PanelMatmul(state, weight, state.matrices[id], x, rows, accumulate, out);
-  }
+  const Product product(state, id, x, rows);
+  const uint32_t width = state.program->weights[id].rows;
+  product.ForPanels([&](size_t begin, size_t end) {
+    product.Multiply(begin, end, accumulate, out + begin * product.nr(), width);
+  });
+}
+
+uint32_t BestColumn(const State& state, WeightId id, const float* x, float factor, float softcap) {
+  const Product product(state, id, x, 1);
+  const LogitsOps& ops = *CpuLogitsOps();
+  const bool is_scaled = factor != 1.0f || softcap != 0.0f;
+  const size_t step = Max<size_t>(1, kBestColumns / product.nr());
+  std::atomic<uint64_t> best{0};
+  product.ForPanels([&](size_t begin, size_t end) {
+    float values[kBestColumns];
+    uint64_t found = 0;
+    for (size_t panel = begin; panel < end; panel += step) {
+      const size_t last = Min(panel + step, end);
+      const uint32_t n = product.Columns(panel, last);
+      product.Multiply(panel, last, /*accumulate=*/false, values, n);
+      if (is_scaled) state.simd.softcap(values, n, factor, softcap);
+      const uint32_t at = ops.argmax(values, n);
+      found = Max(found, Rank(values[at], static_cast<uint32_t>(panel * product.nr()) + at));
+    }
+    uint64_t seen = best.load(std::memory_order_relaxed);
+    while (found > seen && !best.compare_exchange_weak(seen, found, std::memory_order_relaxed)) {
+    }
+  });
+  const uint64_t rank = best.load(std::memory_order_relaxed);
+  return rank == 0 ? 0 : UINT32_MAX - static_cast<uint32_t>(rank);
 }
 
 }  // namespace arn::cpu

@@ -20,7 +20,7 @@ struct State {
   SimdKernels simd;
   const std::byte** matrices = nullptr;  // [weights]: in the layout of their kernel
   std::byte* quantized = nullptr;        // QuantizedRows of the product at work
-  float* normed = nullptr;               // [max_logit_rows, hidden]
+  float* normed = nullptr;               // [max_logit_rows, hidden]: of the last run with logits
   std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
   uint64_t thread_scratch_bytes = 0;
   float* partials = nullptr;  // [partial_floats]: of the segments of an attention step
@@ -30,6 +30,12 @@ struct State {
 // out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out);
+
+// The column of x[weight.cols] W^T + bias with the largest value, the lowest of equals, where each
+// is scaled and capped as a head's are (Step::factor, softcap); 0 when all are NaN. No column is
+// kept.
+uint32_t BestColumn(const State& state, WeightId weight, const float* x, float factor,
+                    float softcap);
 
 // The threads that have nothing to do ask for the weights that the first product among `steps`
 // reads.
@@ -48,5 +54,9 @@ void RunSourceStep(const State& state, const Step& step, const RunArgs& args);
 
 // One step over all rows of a run; args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);
+
+// logits: f32 [vocab], of the row whose best id was all that the last run with logits was asked
+// for.
+void ReadLogits(const State& state, float* logits);
 
 }  // namespace arn::cpu

@@ -148,8 +148,17 @@ class Runner {
       state_.simd.norm(norm, Row(step.in, row), width, state_.normed + uint64_t{n} * width);
       ++n;
     });
-    auto* logits = state_.memory.As<float>(program_.logits);
     Observe(args_, step.weight, state_.normed, n);
+    if (args_.best_id != nullptr) {
+      *args_.best_id = static_cast<int32_t>(
+          BestColumn(state_, step.weight, state_.normed, step.factor, step.softcap));
+    } else {
+      Head(step, n, state_.memory.As<float>(program_.logits));
+    }
+  }
+
+  // Of n rows that have been normalised.
+  void Head(const Step& step, uint32_t n, float* logits) const {
     Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false, logits);
     if (step.factor == 1.0f && step.softcap == 0.0f) return;
     ForRange(n, program_.vocab, [&](uint32_t i) {
@@ -202,6 +211,13 @@ class Runner {
 };
 
 }  // namespace
+
+void ReadLogits(const State& state, float* logits) {
+  const Runner runner(state, RunArgs());
+  for (const Step& step : state.program->steps) {
+    if (step.op == Op::kLogits) runner.Head(step, 1, logits);
+  }
+}
 
 void RunStep(const State& state, const Step& step, const RunArgs& args) {
   const Runner runner(state, args);

@@ -79,9 +79,7 @@ Status Session::BeamSteps(uint32_t num_beams, BeamResult* out) {
 Status Session::SearchBeams(const BeamRequest& request, BeamResult* out) {
   *out = BeamResult();
   beams_.Forget();
-  if (!At(selected_).has_logits) {
-    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  }
+  if (!At(selected_).has_logits) return NoLogits();
   BeamOptions options = request.options;
   // The last token of a sequence is never run.
   const uint32_t room = cache_.capacity() - length() + 1;

@@ -73,7 +73,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
     auto& s = *static_cast<Seer*>(user);
     if (s.n_seen++ != 0) s.session->CommitStep(s.steps);
     s.steps->last_id = id;
-    s.session->logits_at_ = LogitsAt::kDevice;
+    s.session->logits_at_ = LogitsAt::kBackend;
     return s.steps->generation == nullptr || s.session->Show(id, s.steps->generation);
   };
   DecodeResult result;
@@ -86,7 +86,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   cache_.ClearEdits();
   if (status == Status::kOk && result.n_seen != 0) {
     CommitStep(steps);
-    logits_at_ = LogitsAt::kDevice;
+    logits_at_ = LogitsAt::kBackend;
   }
   cache_.Cut(selected_, length());  // what steps that never were have reserved
   if (status == Status::kOk) return status;

@@ -80,7 +80,7 @@ void Session::UseSpare(Status status) {
 }
 
 Status Session::FallBack(Status failure) {
-  const bool lost_logits = logits_at_ == LogitsAt::kDevice && At(0).has_logits;
+  const bool lost_logits = logits_at_ == LogitsAt::kBackend && At(0).has_logits;
   UseSpare(failure);
   logits_at_ = LogitsAt::kHost;
   if (model_.spec.source.exists()) return LoseSources();

@@ -53,9 +53,7 @@ bool Session::Show(int32_t id, Generation* generation) {
 
 Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
   *out = GenerateResult();
-  if (!At(selected_).has_logits) {
-    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  }
+  if (!At(selected_).has_logits) return NoLogits();
   const Tokenizer* tokenizer = model_.tokenizer;
   if (tokenizer == nullptr && !options.stops.empty()) {
     return diag_.Fail(Status::kUnsupported, "stop strings need a tokenizer, the bundle has none");

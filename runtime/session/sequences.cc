@@ -148,10 +148,7 @@ Status Session::DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_id
     }
     ARN_TRY(MakeRoomForOne(sequence));
   }
-  ARN_TRY(FetchLogits());
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    out_ids[i] = At(sequences[i]).sampler.Sample(LogitsOf(sequences[i]));
-  }
+  for (size_t i = 0; i < sequences.size(); ++i) ARN_TRY(Choose(sequences[i], &out_ids[i]));
   return StepBatch(sequences, Span<const int32_t>(out_ids.data(), out_ids.size()));
 }
 

@@ -136,6 +136,23 @@ void Session::ObserveProducts(ProductSeen seen, void* user) {
   };
 }
 
+// Of several sequences each keeps its own in host memory. Where the best id is all that the next
+// step needs, the backend finds it, but a program that has asked for logits is not made to compute
+// them twice a step; nor is one that asks for those of a prompt.
+void Session::ChooseLogits(RunArgs* args) {
+  const Backend& backend = *in_use_->backend;
+  best_id_ = kNotFound;
+  if (backend.read_logits == nullptr || sequences_.size() != 1 || plan_.options.no_cache ||
+      args->logit_rows != LogitRows::kLastOfEach) {
+    return;
+  }
+  const bool is_greedy = At(0).sampler.options().temperature == 0.0f;
+  if (backend.finds_best && is_greedy && !wants_logits_ && args->tokens.size() == 1) {
+    args->best_id = &best_id_;
+  }
+  args->leaves_logits = !backend.finds_best || args->best_id != nullptr;
+}
+
 Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
   RunArgs args;
   args.edits = cache_.edits();
@@ -145,16 +162,14 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  // Of several sequences each keeps its own in host memory.
-  args.leaves_logits = in_use_->backend->read_logits != nullptr && sequences_.size() == 1 &&
-                       !plan_.options.no_cache && logit_rows == LogitRows::kLastOfEach;
+  ChooseLogits(&args);
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
   if (watch_.is_open()) watch_.Sample(MonotonicNs());
   if (status == Status::kOk) {
     profile_.EndRun(plan_.program, args);
     CountWork(args);
-    logits_at_ = args.leaves_logits ? LogitsAt::kDevice : LogitsAt::kHost;
+    logits_at_ = args.leaves_logits ? LogitsAt::kBackend : LogitsAt::kHost;
   }
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
@@ -315,7 +330,8 @@ Status Session::PrefillLogits(Span<const int32_t> ids, const float** out_logits)
 }
 
 Status Session::FetchLogits() {
-  if (logits_at_ != LogitsAt::kDevice) return Status::kOk;
+  if (logits_at_ != LogitsAt::kBackend) return Status::kOk;
+  if (best_id_ != kNotFound) wants_logits_ = true;
   const Status status =
       in_use_->backend->read_logits(in_use_->state, {LogitsOf(0), plan_.program.vocab}, &diag_);
   if (status == Status::kOk) logits_at_ = LogitsAt::kBoth;
@@ -324,11 +340,13 @@ Status Session::FetchLogits() {
   return FallBack(status);
 }
 
+Status Session::NoLogits() {
+  return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
+}
+
 Status Session::Logits(const float** out_logits) {
   *out_logits = nullptr;
-  if (!sequences_[selected_].has_logits) {
-    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  }
+  if (!sequences_[selected_].has_logits) return NoLogits();
   ARN_TRY(FetchLogits());
   *out_logits = LogitsOf(selected_);
   return Status::kOk;
@@ -340,11 +358,21 @@ Status Session::SetSampling(const SamplingOptions& options) {
   return Status::kOk;
 }
 
-Status Session::Sample(int32_t* out_id) {
-  const float* logits = nullptr;
-  ARN_TRY(Logits(&logits));
-  *out_id = At(selected_).sampler.Sample(logits);
+Status Session::Choose(uint32_t sequence, int32_t* out_id) {
+  Sampler& sampler = At(sequence).sampler;
+  if (logits_at_ == LogitsAt::kBackend && best_id_ != kNotFound &&
+      sampler.options().temperature == 0.0f) {
+    *out_id = best_id_;
+    return Status::kOk;
+  }
+  ARN_TRY(FetchLogits());
+  *out_id = sampler.Sample(LogitsOf(sequence));
   return Status::kOk;
+}
+
+Status Session::Sample(int32_t* out_id) {
+  if (!At(selected_).has_logits) return NoLogits();
+  return Choose(selected_, out_id);
 }
 
 Status Session::RunOne(uint32_t sequence, int32_t id) {
@@ -356,9 +384,7 @@ Status Session::RunOne(uint32_t sequence, int32_t id) {
 
 Status Session::Decode(int32_t* out_id) {
   Timer timer(&stats_.decode_ns);
-  if (!At(selected_).has_logits) {
-    return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-  }
+  if (!At(selected_).has_logits) return NoLogits();
   ARN_TRY(MakeRoomForOne(selected_));
   StepsOnDevice steps;
   ARN_TRY(DecodeOnDevice(&steps));

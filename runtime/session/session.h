@@ -211,8 +211,8 @@ class Session {
     bool ended = false;  // by one of `ends`
     int32_t last_id = 0;
   };
-  // Where a lone sequence's logits are.
-  enum class LogitsAt : uint8_t { kHost, kDevice, kBoth };
+  // Where a lone sequence's logits are; kBackend: where read_logits() brings them from.
+  enum class LogitsAt : uint8_t { kHost, kBackend, kBoth };
 
   Status CheckIds(Span<const int32_t> ids);
   // The sequences exist, and none is named twice.
@@ -235,6 +235,8 @@ class Session {
   Status TryWithCache(Span<const Part> parts, LogitRows logit_rows);
   Status RunWithoutCache(const Part& part, LogitRows logit_rows);
   Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
+  // What the run keeps of a lone sequence's logits.
+  void ChooseLogits(RunArgs* args);
   void CountWork(const RunArgs& args);
   Status OpenWatch(const SessionOptions& options, Diag* diag);
   // Sleeps where the session holds itself back.
@@ -297,14 +299,19 @@ class Session {
   Status RestorePages(const StateView& view, int fd, uint64_t file_offset);
   void RestoreSequences(const StateView& view);
 
+  static constexpr int32_t kNotFound = -1;
+
   Sequence& At(uint32_t sequence) { return sequences_[sequence]; }
   int32_t* History(uint32_t sequence) const {
     return memory_.As<int32_t>(plan_.history) + uint64_t{sequence} * plan_.options.context_tokens;
   }
   // In host memory: where they are, or are to be.
   float* LogitsOf(uint32_t sequence) const;
-  // Brings a lone sequence's logits there, when they were left on the device.
+  // Brings a lone sequence's logits there, when they were left with the backend.
   Status FetchLogits();
+  Status NoLogits();
+  // A token from the logits of a sequence that has some.
+  Status Choose(uint32_t sequence, int32_t* out_id);
 
   const Model& model_;
   SessionPlan plan_;
@@ -318,7 +325,9 @@ class Session {
   BeamSearch beams_;
   uint32_t selected_ = 0;
   LogitsAt logits_at_ = LogitsAt::kHost;
-  bool is_decoding_ = false;  // steps are under way on the device
+  int32_t best_id_ = kNotFound;  // of the logits, when the last run has found it
+  bool wants_logits_ = false;    // they were asked for where a run had found the best id alone
+  bool is_decoding_ = false;     // steps are under way on the device
   std::atomic<uint32_t> cancel_{0};
   SessionStats stats_;
   // The last run whose weights were counted.

@@ -254,7 +254,8 @@ ARN_API arn_status arn_session_prefill(arn_session* session, const int32_t* ids,
 ARN_API arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids,
                                               size_t n_ids, const float** out_logits);
 /* Logits after the last token: f32 [vocab], owned by the session, valid until its next call. The
- * sampler leaves them as they are. */
+ * sampler leaves them as they are. Greedy decoding keeps none: the first call that asks for them
+ * after a token may take as long as the model's head does, and those after it do not. */
 ARN_API arn_status arn_session_logits(const arn_session* session, const float** out_logits);
 
 typedef struct arn_sampling {

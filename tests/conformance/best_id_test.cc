@@ -1,0 +1,142 @@
+// RunArgs::best_id: what a head finds without keeping its logits against the logits of a run that
+// keeps them.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backends.h"
+#include "cases.h"
+#include "kernels/reference/backend_reference.h"
+#include "program_builder.h"
+
+namespace arn::conformance {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Head {
+  Head(const Matrix& w, const WeightLayout& layout, const std::vector<float>& norm, float factor,
+       float softcap)
+      : builder(w.rows, /*max_rows=*/2, /*max_context=*/64) {
+    Step step;
+    step.op = Op::kLogits;
+    in = step.in = builder.AddValue(w.cols);
+    step.weight = builder.AddMatrix(w, layout);
+    step.norm = builder.AddVector(norm);
+    step.epsilon = 1e-5f;
+    step.factor = factor;
+    step.softcap = softcap;
+    builder.AddStep(step);
+  }
+  ProgramBuilder builder;
+  ValueId in;
+};
+
+class BestIdTest : public BackendTest {};
+
+std::vector<BackendCase> ThoseThatFindIt() {
+  std::vector<BackendCase> cases;
+  for (const BackendCase& c : AllBackends()) {
+    if (c.backend->finds_best) cases.push_back(c);
+  }
+  return cases;
+}
+
+// Both ways to one row's logits.
+void ExpectTheSame(const Backend* backend, const std::vector<float>& x, ValueId in,
+                   Session* session, std::mt19937* rng) {
+  const uint32_t vocab = session->program().vocab;
+  std::memcpy(session->ValueData(in), x.data(), x.size() * sizeof(float));
+  Batch batch(session->program(), {{0, 1}}, rng);
+  ASSERT_EQ(session->Run(batch.Args()), Status::kOk) << session->message();
+  const std::vector<float> logits(session->Logits(), session->Logits() + vocab);
+
+  RunArgs args = batch.Args();
+  int32_t best_id = -1;
+  args.best_id = &best_id;
+  args.leaves_logits = true;
+  ASSERT_EQ(session->Run(args), Status::kOk) << session->message();
+  EXPECT_EQ(best_id, static_cast<int32_t>(ReferenceLogitsOps()->argmax(logits.data(), vocab)));
+  std::vector<float> again(vocab, -1.0f);
+  Diag diag;
+  ASSERT_EQ(backend->read_logits(session->state(), {again.data(), again.size()}, &diag),
+            Status::kOk);
+  EXPECT_EQ(0, std::memcmp(again.data(), logits.data(), vocab * sizeof(float)));
+}
+
+TEST_P(BestIdTest, EveryTypeLayoutAndShape_IsTheLargestLogits) {
+  std::mt19937 rng(23);
+  const Backend* backend = GetParam().backend;
+  std::vector<MatrixShape> shapes(std::begin(kMatrixShapes), std::end(kMatrixShapes));
+  shapes.push_back({9001, 24});  // several pieces for each thread
+  for (DType dtype : kWeightTypes) {
+    for (const MatrixShape& shape : shapes) {
+      for (const WeightLayout& layout : TargetLayouts(dtype)) {
+        const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);
+        const bool is_capped = shape.rows % 3 == 1;
+        Head head(w, layout, RandomFloats(shape.cols, 1.0f, &rng), is_capped ? 0.5f : 1.0f,
+                  is_capped ? 3.0f : 0.0f);
+        Session session(backend, &head.builder, GetParam().n_threads);
+        SCOPED_TRACE(testing::Message() << DTypeName(dtype) << " nr " << int{layout.nr} << ", "
+                                        << shape.rows << " x " << shape.cols);
+        for (int i = 0; i < 3; ++i) {
+          ExpectTheSame(backend, RandomFloats(shape.cols, 2.0f, &rng), head.in, &session, &rng);
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Nothing but the bias is left of a row that the norm makes zero.
+TEST_P(BestIdTest, TiesZerosAndNan_AreTheLowestIdOfTheLargest) {
+  std::mt19937 rng(29);
+  constexpr uint32_t kVocab = 4099, kWidth = 8;
+  const std::vector<std::vector<std::pair<uint32_t, float>>> others = {
+      {},
+      {{4098, 1.0f}},
+      {{4000, 1.0f}, {1500, 1.0f}, {1499, 1.0f}},
+      {{0, -0.0f}, {1, 0.0f}},
+      {{7, kNan}, {2000, 3.0f}},
+      {{3000, kInf}, {4000, kInf}},
+  };
+  for (float rest : {0.0f, -0.0f, -1.0f, -kInf, kNan}) {
+    for (const auto& set : others) {
+      Matrix w = RandomMatrix(DType::kF32, kVocab, kWidth, /*with_bias=*/true, &rng);
+      w.bias.assign(kVocab, rest);
+      for (const auto& [id, value] : set) w.bias[id] = value;
+      Head head(w, {}, std::vector<float>(kWidth, 0.0f), 1.0f, 0.0f);
+      Session session(GetParam().backend, &head.builder, GetParam().n_threads);
+      SCOPED_TRACE(testing::Message() << rest << ", " << set.size() << " others");
+      ExpectTheSame(GetParam().backend, RandomFloats(kWidth, 1.0f, &rng), head.in, &session, &rng);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(BestIdTest, NotOneRow_IsRefused) {
+  std::mt19937 rng(31);
+  const Matrix w = RandomMatrix(DType::kF32, 5, 8, false, &rng);
+  Head head(w, {}, std::vector<float>(8, 1.0f), 1.0f, 0.0f);
+  Session session(GetParam().backend, &head.builder, GetParam().n_threads);
+  Batch batch(session.program(), {{0, 2}}, &rng);
+  for (LogitRows rows : {LogitRows::kNone, LogitRows::kAll}) {
+    RunArgs args = batch.Args();
+    int32_t best_id = -1;
+    args.best_id = &best_id;
+    args.logit_rows = rows;
+    EXPECT_EQ(Status::kBadArgument, session.Run(args));
+    EXPECT_EQ(-1, best_id);
+  }
+  std::vector<float> few(4);
+  Diag diag;
+  EXPECT_EQ(Status::kBadArgument,
+            GetParam().backend->read_logits(session.state(), {few.data(), few.size()}, &diag));
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, BestIdTest, testing::ValuesIn(ThoseThatFindIt()),
+                         [](const auto& i) { return i.param.name; });
+
+}  // namespace
+}  // namespace arn::conformance
