@@ -21,8 +21,10 @@ namespace arn::cpu {
 inline constexpr uint32_t kDotTokens = 64;
 inline constexpr uint32_t kDotBlock = 16;
 
-// 32767 * 255 * kDotRowDim stays below 2^31: scores of whole 16-bit queries are i32.
+// What is multiplied without a copy of the tile: 32767 * 255 * kDotRowDim stays below 2^31, so
+// scores of whole 16-bit queries are i32.
 inline constexpr uint32_t kDotRowDim = 256;
+inline constexpr uint32_t kDotRowQueries = 8;
 
 constexpr uint32_t DotQuads(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, 4)); }
 // Channels of a tile of values: whole vectors of 16 lanes.
@@ -36,6 +38,12 @@ constexpr uint64_t DotValueBytes(uint32_t head_dim) {
   return uint64_t{kDotTokens} * DotValueWidth(head_dim);
 }
 
+// Bytes of a query that was spread for score_rows: of each 16 channels the high bytes four times,
+// then the low ones.
+constexpr uint64_t DotSpreadBytes(uint32_t head_dim) {
+  return uint64_t{2} * 4 * DotValueWidth(head_dim);
+}
+
 // n queries: of query i the quads at [i * stride, + DotQuads(head_dim)), zeros behind head_dim.
 // Their numbers are signed: high and low both in [-128, 127].
 struct DotQueries {
@@ -45,6 +53,7 @@ struct DotQueries {
   const int32_t* low_sums;
   size_t stride;
   uint32_t n;
+  int8_t* spread;  // [n, DotSpreadBytes]: of score_rows alone
 };
 
 // Weights of n queries for the tokens of a tile, one byte each, kDotTokens from query to query;
@@ -69,13 +78,14 @@ struct Int8Dot {
   // is at least DotValueWidth(head_dim), and channels behind head_dim may become anything finite.
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
                      uint32_t head_dim, size_t stride, float* sums);
-  // The same for at most max_row_queries queries and a head_dim of at most kDotRowDim, from the
-  // rows themselves, which are there for whole blocks. Null: not worth it on this CPU.
+  // The same for at most kDotRowQueries queries and a head_dim of at most kDotRowDim, from the rows
+  // themselves, which are there for whole blocks, and from queries that were spread. Null: not
+  // worth it on this CPU.
+  void (*spread_queries)(const DotQueries& queries, uint32_t head_dim);
   void (*score_rows)(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
                      uint32_t head_dim, float* out);
   void (*add_value_rows)(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
                          uint32_t head_dim, size_t stride, float* sums);
-  uint32_t max_row_queries;
   // The largest weight, and whether its bytes are signed as those of queries.
   int32_t weight_max;
   bool weights_signed;

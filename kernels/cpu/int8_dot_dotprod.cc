@@ -197,7 +197,7 @@ ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uin
 
 // The most that two signed bytes hold: 127 * 256 + 127.
 constexpr Int8Dot kDotprod = {PackKeys, PackValues, Scores, AddValues, nullptr,
-                              nullptr,  0,          32639,  true};
+                              nullptr,  nullptr,    32639,  true};
 
 }  // namespace
 

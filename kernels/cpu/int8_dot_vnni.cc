@@ -212,8 +212,8 @@ ARN_VNNI void AddValues(const DotWeights& weights, const uint8_t* values, uint32
 }
 
 // 65535 * 127 * kDotTokens stays below 2^31.
-constexpr Int8Dot kVnni = {PackKeys,     PackValues, Scores, AddValues, ScoreRows,
-                           AddValueRows, 8,          65535,  false};
+constexpr Int8Dot kVnni = {PackKeys,  PackValues,   Scores, AddValues, SpreadQueries,
+                           ScoreRows, AddValueRows, 65535,  false};
 
 }  // namespace
 

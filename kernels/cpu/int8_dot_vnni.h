@@ -30,7 +30,8 @@ ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
   return _mm512_set1_epi32(quad);
 }
 
-// Int8Dot's score_rows and add_value_rows.
+// Int8Dot's spread_queries, score_rows and add_value_rows.
+void SpreadQueries(const DotQueries& queries, uint32_t dim);
 void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
                uint32_t dim, float* out);
 void AddValueRows(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,

@@ -6,6 +6,9 @@
 namespace arn::cpu::vnni {
 namespace {
 
+// The 128-bit parts of a vector.
+constexpr uint32_t kParts = 4, kPartChannels = 16;
+
 // The 128-bit parts of four vectors change places: part i of vector j becomes part j of vector i.
 template <typename Vector>
 ARN_VNNI_INLINE void TransposeParts(Vector (&r)[4]) {
@@ -25,79 +28,100 @@ ARN_VNNI_INLINE __m512i LoadGroup(const int8_t* row, uint32_t channel, uint32_t 
   return kWhole ? _mm512_loadu_si512(row + channel) : LoadRow(row, channel, dim);
 }
 
-// The sums over channels [channel, channel + 64) of eight tokens.
-template <uint32_t kQueries, bool kWhole>
-ARN_VNNI_INLINE void AddGroup(const int32_t* queries_high, const int32_t* queries_low,
-                              size_t stride, const int8_t* const* rows, uint32_t channel,
-                              uint32_t dim, __m512i (&high)[2][kQueries],
-                              __m512i (&low)[2][kQueries]) {
-  constexpr uint32_t kPartChannels = 16;
-  const __m512i bias = _mm512_set1_epi8(static_cast<char>(kKeyBias));
-  __m512i k[2][4];
-  for (uint32_t j = 0; j < 2; ++j) {
-    for (uint32_t p = 0; p < 4; ++p) {
-      k[j][p] = _mm512_xor_si512(LoadGroup<kWhole>(rows[j + 4 * p], channel, dim), bias);
-    }
-    TransposeParts(k[j]);
-  }
-  for (uint32_t p = 0; p < 4; ++p) {
-    const uint32_t at = channel + p * kPartChannels;
-    if (!kWhole && at >= dim) break;
+ARN_VNNI_INLINE void SpreadPart(const int32_t* quads, int8_t* out) {
+  const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quads));
+  _mm512_storeu_si512(out, _mm512_broadcast_i32x4(part));
+}
+
+// sums[j][q] += the products of plane kPlane of queries and the channels from `channel` on of eight
+// tokens, whose vectors k[j][p] have part p of four tokens each.
+template <uint32_t kPlane, uint32_t kQueries>
+ARN_VNNI_INLINE void AddPlane(const __m512i (&k)[2][kParts], const int8_t* spread,
+                              size_t query_bytes, uint32_t n_parts, __m512i (&sums)[2][kQueries]) {
+  for (uint32_t p = 0; p < kParts && p < n_parts; ++p) {
     for (uint32_t q = 0; q < kQueries; ++q) {
-      const size_t from = q * stride + at / 4;
-      const __m512i h = _mm512_broadcast_i32x4(
-          _mm_loadu_si128(reinterpret_cast<const __m128i*>(queries_high + from)));
-      const __m512i l = _mm512_broadcast_i32x4(
-          _mm_loadu_si128(reinterpret_cast<const __m128i*>(queries_low + from)));
-      for (uint32_t j = 0; j < 2; ++j) {
-        AddProducts(k[j][p], h, &high[j][q]);
-        AddProducts(k[j][p], l, &low[j][q]);
-      }
+      const __m512i x =
+          _mm512_loadu_si512(spread + q * query_bytes + (2 * p + kPlane) * kVectorBytes);
+      for (uint32_t j = 0; j < 2; ++j) AddProducts(k[j][p], x, &sums[j][q]);
     }
   }
 }
 
+// The sums over channels [channel, channel + 64) of eight tokens. The low bytes are added to what
+// the high ones made, times 256: that takes half the sums, and all of them stay in registers.
+template <uint32_t kQueries, bool kWhole>
+ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const int8_t* const* rows,
+                              uint32_t channel, uint32_t dim, __m512i (&sums)[2][kQueries]) {
+  const __m512i bias = _mm512_set1_epi8(static_cast<char>(kKeyBias));
+  __m512i k[2][kParts];
+  for (uint32_t j = 0; j < 2; ++j) {
+    for (uint32_t p = 0; p < kParts; ++p) {
+      k[j][p] = _mm512_xor_si512(LoadGroup<kWhole>(rows[j + 4 * p], channel, dim), bias);
+    }
+    TransposeParts(k[j]);
+  }
+  const uint32_t n_parts =
+      kWhole ? kParts : static_cast<uint32_t>(CeilDiv(dim - channel, kPartChannels));
+  spread += 2 * kVectorBytes * (channel / kPartChannels);
+  // Or GCC loads all of it before the first group, and has no registers for it.
+  asm("" : "+r"(spread));
+  __m512i high[2][kQueries] = {};
+  AddPlane<0>(k, spread, query_bytes, n_parts, high);
+  for (uint32_t j = 0; j < 2; ++j) {
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      sums[j][q] = _mm512_add_epi32(sums[j][q], _mm512_slli_epi32(high[j][q], 8));
+    }
+  }
+  AddPlane<1>(k, spread, query_bytes, n_parts, sums);
+}
+
 // 16 tokens and kQueries queries. A vector has 16 channels of four tokens, so that one query's
-// sums of a token end in the four lanes of a part; tokens i, i + 4, i + 8 and i + 12 make sums[i],
-// which leaves the tokens in order when lanes are added.
-template <uint32_t kQueries>
+// sums of a token end in the four lanes of a part; those of tokens i, i + 4, i + 8 and i + 12 are
+// in one vector, which leaves the tokens in order when lanes are added.
+template <uint32_t kQueries, bool kOneGroup>
 ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
                                 const int8_t* const* rows, uint32_t dim, float* out) {
-  const int32_t* queries_high = queries.high + query * queries.stride;
-  const int32_t* queries_low = queries.low + query * queries.stride;
-  __m512i sums[4][kQueries];
-  for (uint32_t i = 0; i < 4; i += 2) {
-    __m512i high[2][kQueries], low[2][kQueries];
-    for (uint32_t j = 0; j < 2; ++j) {
-      for (uint32_t q = 0; q < kQueries; ++q) high[j][q] = low[j][q] = _mm512_setzero_si512();
-    }
+  const size_t query_bytes = DotSpreadBytes(dim);
+  const int8_t* spread = queries.spread + query * query_bytes;
+  __m512i pairs[2][kQueries];
+  for (uint32_t i = 0; i < 2; ++i) {
+    __m512i sums[2][kQueries] = {};
     uint32_t channel = 0;
-    for (; channel + kVectorBytes <= dim; channel += kVectorBytes) {
-      AddGroup<kQueries, true>(queries_high, queries_low, queries.stride, rows + i, channel, dim,
-                               high, low);
-    }
-    if (channel < dim) {
-      AddGroup<kQueries, false>(queries_high, queries_low, queries.stride, rows + i, channel, dim,
-                                high, low);
-    }
-    for (uint32_t j = 0; j < 2; ++j) {
-      for (uint32_t q = 0; q < kQueries; ++q) {
-        sums[i + j][q] = _mm512_add_epi32(_mm512_slli_epi32(high[j][q], 8), low[j][q]);
+    do {
+      if (kOneGroup || channel + kVectorBytes <= dim) {
+        AddGroup<kQueries, true>(spread, query_bytes, rows + 2 * i, channel, dim, sums);
+      } else {
+        AddGroup<kQueries, false>(spread, query_bytes, rows + 2 * i, channel, dim, sums);
       }
+      channel += kVectorBytes;
+    } while (!kOneGroup && channel < dim);
+    for (uint32_t q = 0; q < kQueries; ++q) {
+      pairs[i][q] = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0][q], sums[1][q]),
+                                     _mm512_unpackhi_epi32(sums[0][q], sums[1][q]));
     }
   }
   for (uint32_t q = 0; q < kQueries; ++q) {
-    const __m512i a = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[0][q], sums[1][q]),
-                                       _mm512_unpackhi_epi32(sums[0][q], sums[1][q]));
-    const __m512i b = _mm512_add_epi32(_mm512_unpacklo_epi32(sums[2][q], sums[3][q]),
-                                       _mm512_unpackhi_epi32(sums[2][q], sums[3][q]));
-    const __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    const __m512i sum = _mm512_add_epi32(_mm512_unpacklo_epi64(pairs[0][q], pairs[1][q]),
+                                         _mm512_unpackhi_epi64(pairs[0][q], pairs[1][q]));
     const uint32_t of_bias = static_cast<uint32_t>(kKeyBias) *
                              (static_cast<uint32_t>(queries.high_sums[query + q]) * 256 +
                               static_cast<uint32_t>(queries.low_sums[query + q]));
     _mm512_storeu_ps(out + size_t{query + q} * kDotTokens,
                      _mm512_cvtepi32_ps(
                          _mm512_sub_epi32(sum, _mm512_set1_epi32(static_cast<int32_t>(of_bias)))));
+  }
+}
+
+template <uint32_t kQueries>
+ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query,
+                                 const int8_t* const* rows, uint32_t n_blocks, uint32_t dim,
+                                 float* out) {
+  for (uint32_t block = 0; block < n_blocks; ++block, rows += kDotBlock, out += kDotBlock) {
+    if (dim == kVectorBytes) {
+      ScoreBlock<kQueries, true>(queries, query, rows, dim, out);
+    } else {
+      ScoreBlock<kQueries, false>(queries, query, rows, dim, out);
+    }
   }
 }
 
@@ -180,17 +204,27 @@ ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query,
 
 }  // namespace
 
+ARN_VNNI void SpreadQueries(const DotQueries& queries, uint32_t dim) {
+  int8_t* out = queries.spread;
+  for (uint32_t q = 0; q < queries.n; ++q) {
+    const size_t first = q * queries.stride;
+    for (size_t i = first; i < first + DotQuads(dim); i += kPartChannels / 4) {
+      SpreadPart(queries.high + i, out);
+      SpreadPart(queries.low + i, out + kVectorBytes);
+      out += 2 * kVectorBytes;
+    }
+  }
+}
+
 ARN_VNNI void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
                         uint32_t dim, float* out) {
-  for (uint32_t block = 0; block < n_blocks; ++block, rows += kDotBlock, out += kDotBlock) {
-    uint32_t q = 0;
-    for (; q + 4 <= queries.n; q += 4) ScoreBlock<4>(queries, q, rows, dim, out);
-    switch (queries.n - q) {
-      case 3: ScoreBlock<3>(queries, q, rows, dim, out); break;
-      case 2: ScoreBlock<2>(queries, q, rows, dim, out); break;
-      case 1: ScoreBlock<1>(queries, q, rows, dim, out); break;
-      default: break;
-    }
+  uint32_t q = 0;
+  for (; q + 4 <= queries.n; q += 4) ScoreBlocks<4>(queries, q, rows, n_blocks, dim, out);
+  switch (queries.n - q) {
+    case 3: return ScoreBlocks<3>(queries, q, rows, n_blocks, dim, out);
+    case 2: return ScoreBlocks<2>(queries, q, rows, n_blocks, dim, out);
+    case 1: return ScoreBlocks<1>(queries, q, rows, n_blocks, dim, out);
+    default: return;
   }
 }
 

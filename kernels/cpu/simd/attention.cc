@@ -57,7 +57,9 @@ class TileRunner {
         end_(AttentionEnd(tile)),
         record_floats_(PartialFloats(tile.kind->head_dim)),
         s_(PlaceScratch(*tile.kind, tile.scratch, nullptr)),
-        queries_(tile.n_rows * tile.n_heads) {}
+        queries_(tile.n_rows * tile.n_heads),
+        takes_rows_(tile.dot != nullptr && tile.dot->score_rows != nullptr &&
+                    queries_ <= kDotRowQueries && dim_ <= kDotRowDim) {}
 
   void Run() {
     LoadQueries();
@@ -107,6 +109,22 @@ class TileRunner {
           QuantizeQuery(to, stride, s_.q_high + size_t{q} * s_.quads,
                         s_.q_low + size_t{q} * s_.quads, s_.q_high_sums + q, s_.q_low_sums + q);
     }
+    if (takes_rows_) tile_.dot->spread_queries(Queries({0, queries_}), kind_.head_dim);
+  }
+
+  // Queries of a tile.
+  struct Range {
+    uint32_t begin, end;
+  };
+  DotQueries Queries(Range range) const {
+    const size_t first = range.begin;
+    return {s_.q_high + first * s_.quads,
+            s_.q_low + first * s_.quads,
+            s_.q_high_sums + first,
+            s_.q_low_sums + first,
+            s_.quads,
+            range.end - range.begin,
+            s_.spread + first * DotSpreadBytes(kind_.head_dim)};
   }
 
   void RunSegment(uint32_t segment) {
@@ -202,22 +220,16 @@ class TileRunner {
     Int8Scales scales;
     LoadScales(rows, &scales);
     const size_t first = seen.begin;
-    const DotQueries queries = {s_.q_high + first * s_.quads,
-                                s_.q_low + first * s_.quads,
-                                s_.q_high_sums + first,
-                                s_.q_low_sums + first,
-                                s_.quads,
-                                n_seen};
-    const bool from_rows = n_seen <= dot.max_row_queries && dim <= kDotRowDim;
+    const DotQueries queries = Queries(seen);
     for (uint32_t t = 0; t < rows.n; t += kDotBlock) {
-      PrefetchRows(next, t, dim);
-      if (from_rows) {
+      PrefetchBlock(next, t, dim);
+      if (takes_rows_) {
         dot.score_rows(queries, rows.k + t, 1, dim, s_.scores + first * kDotTokens + t);
       } else {
         dot.pack_keys(rows.k + t, kDotBlock, dim, s_.keys + size_t{t} * 4 * DotQuads(dim));
       }
     }
-    if (!from_rows) {
+    if (!takes_rows_) {
       dot.scores(queries, s_.keys, static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock)), dim,
                  s_.scores + first * kDotTokens);
     }
@@ -233,6 +245,11 @@ class TileRunner {
       for (size_t i = 0; i < tile.kVectors; ++i) {
         tile.v[i] = hn::Mul(tile.v[i], hn::LoadU(d, scales.v + i * kLanes));
       }
+      tile.Store(scores);
+    }
+    for (uint32_t q = seen.begin; q < seen.end; ++q) {
+      TileScores<kDotTokens> tile;
+      tile.Load(s_.scores + size_t{q} * kDotTokens);
       s_.w_factors[q] = QuantizeWeights(dot, tile, s_.w_high + size_t{q} * kDotTokens,
                                         s_.w_low + size_t{q} * kDotTokens);
     }
@@ -240,17 +257,13 @@ class TileRunner {
                                 s_.w_factors + first, n_seen};
     float* sums = s_.sums + first * s_.stride;
     const uint32_t n_quads = DotQuads(rows.n);
-    if (from_rows) return dot.add_value_rows(weights, rows.v, n_quads, dim, s_.stride, sums);
+    if (takes_rows_) return dot.add_value_rows(weights, rows.v, n_quads, dim, s_.stride, sums);
     dot.pack_values(rows.v, rows.n, dim, s_.values);
     dot.add_values(weights, s_.values, n_quads, dim, s_.stride, sums);
   }
 
-  // Queries of a tile.
-  struct Range {
-    uint32_t begin, end;
-  };
-  // Those that see any of the positions [position, position + n): rows that are not before all of
-  // them and whose window has not passed them.
+  // The queries that see any of the positions [position, position + n): rows that are not before
+  // all of them and whose window has not passed them.
   Range SeenBy(uint32_t position, uint32_t n) const {
     if (sees_all_) return {0, queries_};
     uint32_t begin = position <= tile_.first_position ? 0 : position - tile_.first_position;
@@ -322,6 +335,7 @@ class TileRunner {
   const uint32_t record_floats_;
   const AttentionScratch s_;
   const uint32_t queries_;
+  const bool takes_rows_;  // as they lie, instead of copies in the order of the dot products
 };
 
 void Attention(const AttentionTile& tile) { TileRunner(tile).Run(); }

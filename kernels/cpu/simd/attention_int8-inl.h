@@ -46,12 +46,18 @@ HWY_INLINE void PrefetchBytes(const void* from, size_t bytes) {
   }
 }
 
+// Asks for n rows, which follow one another where they are in one page.
+HWY_INLINE void PrefetchRows(const int8_t* const* rows, uint32_t n, size_t dim) {
+  if (rows[n - 1] == rows[0] + (n - 1) * dim) return PrefetchBytes(rows[0], n * dim);
+  for (uint32_t t = 0; t < n; ++t) PrefetchBytes(rows[t], dim);
+}
+
 // Asks for a block's rows, which are to be there when the tile before has been worked on.
-HWY_INLINE void PrefetchRows(const Int8Rows& rows, uint32_t first, size_t dim) {
-  for (uint32_t t = first; t < Min(rows.n, first + kDotBlock); ++t) {
-    PrefetchBytes(rows.k[t], dim);
-    PrefetchBytes(rows.v[t], dim);
-  }
+HWY_INLINE void PrefetchBlock(const Int8Rows& rows, uint32_t first, size_t dim) {
+  if (first >= rows.n) return;
+  const uint32_t n = Min(rows.n - first, kDotBlock);
+  PrefetchRows(rows.k + first, n, dim);
+  PrefetchRows(rows.v + first, n, dim);
 }
 
 // Positions [position, position + n) of at most kDotTokens, all in open int8 pages.

@@ -54,7 +54,8 @@ struct AttentionScratch {
   int32_t* q_high_sums;
   int32_t* q_low_sums;
   float* q_factors;
-  uint8_t* keys;
+  uint8_t* keys;   // packed
+  int8_t* spread;  // queries, where keys are multiplied unpacked: then in the same place
   uint8_t* values;
   uint8_t* w_high;  // [queries, kDotTokens]
   uint8_t* w_low;
@@ -86,7 +87,8 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   take(&s.q_high_sums, queries);
   take(&s.q_low_sums, queries);
   take(&s.q_factors, queries);
-  take(&s.keys, DotKeyBytes(kind.head_dim));
+  take(&s.keys, Max(DotKeyBytes(kind.head_dim), kDotRowQueries * DotSpreadBytes(kind.head_dim)));
+  s.spread = reinterpret_cast<int8_t*>(s.keys);
   take(&s.values, DotValueBytes(kind.head_dim));
   take(&s.w_high, queries * kDotTokens);
   take(&s.w_low, queries * kDotTokens);
