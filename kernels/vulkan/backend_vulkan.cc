@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/check.h"
+#include "kernels/vulkan/commands.h"
 #include "kernels/vulkan/plan.h"
 #include "kernels/vulkan/product_meter.h"
 #include "kernels/vulkan/state.h"
@@ -80,11 +81,7 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
 Status CreateCommands(State* state, Diag* diag) {
   State& s = *state;
   const Api& api = s.device.api();
-  VkCommandPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = s.device.queue_family();
-  ARN_VK(api, CreateCommandPool(s.device.handle(), &pool, s.device.callbacks(), &s.pool), diag);
+  ARN_TRY(CreateCommandPool(s.device, &s.pool, diag));
   VkFenceCreateInfo fence = {};
   fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
   for (VkFence& f : s.fences) {

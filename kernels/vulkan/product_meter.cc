@@ -1,5 +1,6 @@
 #include "kernels/vulkan/product_meter.h"
 
+#include "kernels/vulkan/commands.h"
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 
@@ -14,17 +15,8 @@ constexpr uint32_t kTimedRuns = 2;
 Status DeviceMeter::Open(Diag* diag) {
   const Device& device = s_.device;
   const Api& api = device.api();
-  VkCommandPoolCreateInfo pool = {};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = device.queue_family();
-  ARN_VK(api, CreateCommandPool(device.handle(), &pool, device.callbacks(), &pool_), diag);
-  VkCommandBufferAllocateInfo buffer = {};
-  buffer.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  buffer.commandPool = pool_;
-  buffer.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  buffer.commandBufferCount = 1;
-  ARN_VK(api, AllocateCommandBuffers(device.handle(), &buffer, &commands_), diag);
+  ARN_TRY(CreateCommandPool(device, &pool_, diag));
+  ARN_TRY(AllocateCommands(device, pool_, 1, &commands_, diag));
 
   const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kMostTimed * kBindings};
   VkDescriptorPoolCreateInfo sets = {};

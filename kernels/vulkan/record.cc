@@ -1,6 +1,7 @@
 // Pipelines, descriptor sets and command buffers: everything that a run replays.
 #include <cstring>
 
+#include "kernels/vulkan/commands.h"
 #include "kernels/vulkan/state.h"
 #include "platform/base/arith.h"
 
@@ -109,12 +110,7 @@ class Recorder final : public DispatchSink {
     has_segment_ = true;
     Segment& segment = s_.segments[segment_];
     segment.first_dispatch = n_;
-    VkCommandBufferAllocateInfo info = {};
-    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-    info.commandPool = s_.pool;
-    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-    info.commandBufferCount = kModeCount;
-    ARN_VK(api_, AllocateCommandBuffers(s_.device.handle(), &info, segment.commands), diag_);
+    ARN_TRY(AllocateCommands(s_.device, s_.pool, kModeCount, segment.commands, diag_));
     for (uint32_t mode = 0; mode < kModeCount; ++mode) {
       const VkCommandBuffer commands = segment.commands[mode];
       VkCommandBufferBeginInfo begin = {};

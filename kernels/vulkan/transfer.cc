@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "kernels/vulkan/commands.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -25,12 +26,7 @@ Status WaitForFence(const Device& device, VkFence fence, Diag* diag) {
 Status Transfer::Open(const Device& device, VkCommandPool pool, Diag* diag) {
   const Api& api = device.api();
   ARN_TRY(CreateBuffer(device, BufferUse::kStaging, kStagingBytes, &staging_, diag));
-  VkCommandBufferAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = pool;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  ARN_VK(api, AllocateCommandBuffers(device.handle(), &info, &commands_), diag);
+  ARN_TRY(AllocateCommands(device, pool, 1, &commands_, diag));
   VkFenceCreateInfo fence = {};
   fence.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
   ARN_VK(api, CreateFence(device.handle(), &fence, device.callbacks(), &fence_), diag);

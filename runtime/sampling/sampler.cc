@@ -188,8 +188,10 @@ int32_t Sampler::Sample(const float* logits) {
   uint32_t n = 0;
   if (has_top_k) {
     n = KeepTopK(logits);
-    Weigh(logits, max, 0, n, &wanted);
-    wanted *= static_cast<double>(options_.top_p);
+    if (has_top_p) {
+      Weigh(logits, max, 0, n, &wanted);
+      wanted *= static_cast<double>(options_.top_p);
+    }
   } else if (has_top_p) {
     n = CollectHead(logits, max, &wanted);
   } else if (options_.min_p > 0.0f) {

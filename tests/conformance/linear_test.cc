@@ -60,6 +60,22 @@ std::vector<double> Product(const Matrix& w, const std::vector<float>& x, uint32
   return y;
 }
 
+// A program of one kLinear.
+struct Linear {
+  Linear(const Matrix& w, const WeightLayout& layout, uint32_t max_rows, bool accumulate = false)
+      : builder(/*vocab=*/2, max_rows, /*max_context=*/64) {
+    Step step;
+    step.op = Op::kLinear;
+    step.in = in = builder.AddValue(w.cols);
+    step.out = out = builder.AddValue(w.rows);
+    step.weight = builder.AddMatrix(w, layout);
+    step.accumulate = accumulate;
+    builder.AddStep(step);
+  }
+  ProgramBuilder builder;
+  ValueId in, out;
+};
+
 std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
   return std::string(DTypeName(w.dtype)) + " nr " + std::to_string(l.nr) + " kr " +
          std::to_string(l.kr) + " sr " + std::to_string(l.sr) + ", " + std::to_string(rows) +
@@ -86,29 +102,23 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
     for (const MatrixShape& shape : kMatrixShapes) {
       for (const WeightLayout& layout : LayoutsFor(GetParam(), dtype, shape)) {
         const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, shape.rows % 2 == 1, &rng);
-        ProgramBuilder builder(/*vocab=*/2, /*max_rows=*/33, /*max_context=*/64);
-        Step step;
-        step.op = Op::kLinear;
-        step.in = builder.AddValue(shape.cols);
-        step.out = builder.AddValue(shape.rows);
-        step.weight = builder.AddMatrix(w, layout);
-        step.accumulate = shape.cols % 3 == 1;
-        builder.AddStep(step);
-        Session session(GetParam().backend, &builder, GetParam().n_threads);
+        const bool accumulate = shape.cols % 3 == 1;
+        Linear linear(w, layout, /*max_rows=*/33, accumulate);
+        Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
         for (uint32_t rows : kRowCounts) {
           SCOPED_TRACE(Name(w, layout, rows));
           const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
           const auto before = RandomFloats(size_t{rows} * shape.rows, 1.0f, &rng);
-          std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
-          std::memcpy(session.ValueData(step.out), before.data(), before.size() * sizeof(float));
+          std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
+          std::memcpy(session.ValueData(linear.out), before.data(), before.size() * sizeof(float));
           Batch batch(session.program(), {{0, rows}}, &rng);
           ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
           std::vector<double> expected = Product(w, x, rows);
-          for (size_t i = 0; step.accumulate && i < expected.size(); ++i) {
+          for (size_t i = 0; accumulate && i < expected.size(); ++i) {
             expected[i] += static_cast<double>(before[i]);
           }
           // Int4 adds up its blocks, 40 of them at most, in f32.
-          ExpectNear(session.ValueData(step.out), expected,
+          ExpectNear(session.ValueData(linear.out), expected,
                      w.dtype == DType::kInt4 ? 2 * kTolerance : kTolerance);
           if (HasFatalFailure()) return;
         }
@@ -128,23 +138,17 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
     for (const MatrixShape& shape : kMatrixShapes) {
       SCOPED_TRACE(Name(Matrix{dtype, shape.rows, shape.cols, {}, {}, {}, {}}, {}, kRows));
       const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
-      ProgramBuilder builder(2, kRows, 64);
-      Step step;
-      step.op = Op::kLinear;
-      step.in = builder.AddValue(shape.cols);
-      step.out = builder.AddValue(shape.rows);
-      step.weight = builder.AddMatrix(w, {});
-      builder.AddStep(step);
-      Session session(GetParam().backend, &builder, GetParam().n_threads);
+      Linear linear(w, {}, kRows);
+      Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
       const auto x = RandomFloats(size_t{kRows} * shape.cols, 1.0f, &rng);
-      const float* const out = session.ValueData(step.out);
-      std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+      const float* const out = session.ValueData(linear.out);
+      std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
       Batch together(session.program(), {{0, kRows}}, &rng);
       ASSERT_EQ(session.Run(together.Args()), Status::kOk);
       const std::vector<float> among(out, out + size_t{kRows} * shape.rows);
       std::vector<float> alone;
       for (uint32_t m = 0; m < kRows; ++m) {
-        std::memcpy(session.ValueData(step.in), x.data() + m * shape.cols,
+        std::memcpy(session.ValueData(linear.in), x.data() + m * shape.cols,
                     shape.cols * sizeof(float));
         Batch one(session.program(), {{0, 1}}, &rng);
         ASSERT_EQ(session.Run(one.Args()), Status::kOk);
@@ -173,17 +177,10 @@ std::vector<float> ProductOnTargets(int64_t targets, const Matrix& w, uint32_t r
                                     const std::vector<float>& x, bool accumulate) {
   hwy::SetSupportedTargetsForTest(targets);
   std::mt19937 rng(1);
-  ProgramBuilder builder(2, rows, 64);
-  Step step;
-  step.op = Op::kLinear;
-  step.in = builder.AddValue(w.cols);
-  step.out = builder.AddValue(w.rows);
-  step.weight = builder.AddMatrix(w, {});
-  step.accumulate = accumulate;
-  builder.AddStep(step);
-  Session session(CpuBackend(), &builder, 1);
-  std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
-  float* out = session.ValueData(step.out);
+  Linear linear(w, {}, rows, accumulate);
+  Session session(CpuBackend(), &linear.builder, 1);
+  std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
+  float* out = session.ValueData(linear.out);
   const size_t n = size_t{rows} * w.rows;
   for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(i % 7) - 3.0f;
   Batch batch(session.program(), {{0, rows}}, &rng);
@@ -235,14 +232,8 @@ TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
   constexpr uint32_t kCols = 172, kOut = 40, kRows = 5;
   for (DType dtype : kWeightTypes) {
     const Matrix w = RandomMatrix(dtype, kOut, kCols, true, &rng);
-    ProgramBuilder builder(2, kRows, 64);
-    Step step;
-    step.op = Op::kLinear;
-    step.in = builder.AddValue(kCols);
-    step.out = builder.AddValue(kOut);
-    step.weight = builder.AddMatrix(w, {});
-    builder.AddStep(step);
-    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    Linear linear(w, {}, kRows);
+    Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
     std::vector<float> x(kRows * kCols, 0.0f);  // row 0: zeros
     for (uint32_t c = 0; c < kCols; ++c) {
       x[kCols + c] = 3.0f + 0.01f * static_cast<float>(c);  // all positive
@@ -250,14 +241,14 @@ TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
       x[3 * kCols + c] = c == 17 ? 1e4f : 0.001f;           // one outlier
       x[4 * kCols + c] = c % 2 == 0 ? 1e-20f : -1e-20f;
     }
-    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
     Batch batch(session.program(), {{0, kRows}}, &rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
     const std::vector<double> expected = Product(w, x, kRows);
     for (uint32_t m = 0; m < kRows; ++m) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " row " + std::to_string(m));
       ExpectNear(
-          session.ValueData(step.out) + m * kOut,
+          session.ValueData(linear.out) + m * kOut,
           std::vector<double>(expected.begin() + m * kOut, expected.begin() + (m + 1) * kOut),
           kTolerance);
     }
