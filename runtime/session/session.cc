@@ -139,7 +139,7 @@ void Session::ObserveProducts(ProductSeen seen, void* user) {
 // Of several sequences each keeps its own in host memory. Where the best id is all that the next
 // step needs, the backend finds it, but a program that has asked for logits is not made to compute
 // them twice a step; nor is one that asks for those of a prompt.
-void Session::ChooseLogits(RunArgs* args) {
+void Session::AskForLogits(RunArgs* args) {
   const Backend& backend = *in_use_->backend;
   best_id_ = kNotFound;
   if (backend.read_logits == nullptr || sequences_.size() != 1 || plan_.options.no_cache ||
@@ -162,7 +162,7 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  ChooseLogits(&args);
+  AskForLogits(&args);
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
   if (watch_.is_open()) watch_.Sample(MonotonicNs());

@@ -236,7 +236,7 @@ class Session {
   Status RunWithoutCache(const Part& part, LogitRows logit_rows);
   Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
   // What the run keeps of a lone sequence's logits.
-  void ChooseLogits(RunArgs* args);
+  void AskForLogits(RunArgs* args);
   void CountWork(const RunArgs& args);
   Status OpenWatch(const SessionOptions& options, Diag* diag);
   // Sleeps where the session holds itself back.
