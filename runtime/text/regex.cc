@@ -1,5 +1,6 @@
 #include "runtime/text/regex.h"
 
+#include <cstdio>
 #include <cstring>
 
 #include "pcre2.h"
@@ -18,6 +19,18 @@ void* TakeFromArena(size_t bytes, void* arena) {
   return block.ok() ? block.value() : nullptr;
 }
 void KeepInArena(void*, void*) {}
+
+// What PCRE2 says of an error. Its texts are 8 KB: a small library has the number alone.
+struct Reason {
+  explicit Reason(int error) {
+#if defined(ARN_SMALL_CODE)
+    std::snprintf(text, sizeof text, "error %d of PCRE2", error);
+#else
+    pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(text), sizeof text);
+#endif
+  }
+  char text[128] = {};
+};
 
 }  // namespace
 
@@ -43,11 +56,9 @@ Status Regex::Compile(StringView pattern, const char* what, Arena* arena, Diag* 
                     PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_START_OPTIMIZE,
                     &error, &offset, context);
   if (code == nullptr) {
-    PCRE2_UCHAR reason[128] = {0};
-    pcre2_get_error_message(error, reason, sizeof reason);
     return diag->Fail(Status::kBadBundle,
                       "%s: the regular expression cannot be used: %s (byte %zu)", what,
-                      reinterpret_cast<const char*>(reason), offset);
+                      Reason(error).text, offset);
   }
   code_ = code;
   arena->Rewind(memory_mark + own.used_bytes());
@@ -112,10 +123,8 @@ Status RegexMatcher::Find(const Regex& regex, StringView subject, size_t start, 
         rc == PCRE2_ERROR_NOMEMORY || rc == PCRE2_ERROR_MATCHLIMIT || rc == PCRE2_ERROR_HEAPLIMIT
             ? Status::kUnsupported
             : Status::kInternal;
-    PCRE2_UCHAR reason[128] = {0};
-    pcre2_get_error_message(rc, reason, sizeof reason);
     return diag->Fail(status, "splitting a text of %zu bytes at byte %zu: %s", subject.size, start,
-                      reinterpret_cast<const char*>(reason));
+                      Reason(rc).text);
   }
   const PCRE2_SIZE* const range = pcre2_get_ovector_pointer(data_);
   *found = true;

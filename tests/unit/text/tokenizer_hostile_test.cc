@@ -269,7 +269,8 @@ TEST_F(BadUnigramTables, TrieAndTextsDisagree_EncodeFailsOrWorks) {
 
 TEST_F(BadTables, BrokenRegex_Refused) {
   tables_.pre_tokenizers[0].regex = "(a";
-  ExpectError("pre_tokenizers[0]: the regular expression");
+  ExpectError(
+      "pre_tokenizers[0]: the regular expression cannot be used: missing closing parenthesis");
 }
 
 TEST_F(BadTables, HugeRegex_Refused) {
