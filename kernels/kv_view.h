@@ -46,6 +46,10 @@ struct KvPages {
   Slice pool;  // n_pages * page_bytes in Region::kKv
 };
 
+// Kernels are fast where page_tokens is a multiple of this, as it is in what a session plans: so
+// many rows of a kv head follow one another, and begin at a multiple of it.
+inline constexpr uint32_t kKvStrip = 8;
+
 // Tokens "in a page" of a group of states: more than any sequence has.
 inline constexpr uint32_t kStatePageTokens = 1u << 31;
 
@@ -55,7 +59,7 @@ struct KvGroup {
   uint32_t n_layers = 0;
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
-  uint32_t page_tokens = 0;  // a power of two; of a source: as many as it has at most
+  uint32_t page_tokens = 0;  // a power of two; of a source: room for as many as it has at most
   bool is_source = false;    // a page is the source of a sequence, of kinds with sees_source
   KvPages open;
   uint32_t sealed_k_bits = 0;  // 4 or 2; 0: as in an open page

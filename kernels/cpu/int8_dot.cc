@@ -3,8 +3,11 @@
 namespace arn::cpu {
 
 const Int8Dot* ChooseInt8Dot() {
-  const Int8Dot* vnni = Int8DotVnni();
-  return vnni != nullptr ? vnni : Int8DotDotprod();
+  for (const auto choose : {Int8DotVnni, Int8DotSve, Int8DotI8mm, Int8DotDotprod}) {
+    const Int8Dot* dot = choose();
+    if (dot != nullptr) return dot;
+  }
+  return nullptr;
 }
 
 }  // namespace arn::cpu

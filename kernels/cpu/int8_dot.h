@@ -1,11 +1,11 @@
 // Products of int8 keys and values with queries and weights of 16 bits, for CPUs that add up four
-// products of bytes at once (AVX512-VNNI, NEON dotprod). A 16-bit number is two bytes, so a product
-// with it is two products of bytes: x = 256 * high + low. Queries and weights keep 15 or 16 bits,
-// and what reaches the softmax differs from f32 arithmetic over the same cache by its rounding
-// alone.
+// or eight products of bytes at once (AVX512-VNNI, NEON dotprod and i8mm, SVE with i8mm). A 16-bit
+// number is two bytes, so a product with it is two products of bytes: x = 256 * high + low. Queries
+// and weights keep 15 or 16 bits, and what reaches the softmax differs from f32 arithmetic over the
+// same cache by its rounding alone.
 //
-// The instructions take four bytes that lie together, one such quad a lane. A tile of tokens is
-// therefore copied into one of two orders first, which all queries of a task then use:
+// The instructions take four (eight) bytes that lie together. A tile of tokens is therefore copied
+// into one of two orders first, which all queries of a task then use. Of four:
 //   keys    [blocks of 16 tokens][quads of channels][16 tokens][4 channels]
 //   values  [quads of tokens][channels][4 tokens]
 #pragma once
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/kv_view.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {
@@ -26,13 +27,20 @@ inline constexpr uint32_t kDotBlock = 16;
 inline constexpr uint32_t kDotRowDim = 256;
 inline constexpr uint32_t kDotRowQueries = 8;
 
+// Token t's row of head_dim values, where `strips` has those of kKvStrip tokens each: t / kKvStrip
+// is the strip, in which rows follow one another.
+inline const int8_t* DotRow(const int8_t* const* strips, uint32_t t, size_t head_dim) {
+  return strips[t / kKvStrip] + t % kKvStrip * head_dim;
+}
+
 constexpr uint32_t DotQuads(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, 4)); }
 // Channels of a tile of values: whole vectors of 16 lanes.
 constexpr uint32_t DotValueWidth(uint32_t head_dim) {
   return static_cast<uint32_t>(AlignUp(head_dim, kDotBlock));
 }
+// What packed tiles take at most.
 constexpr uint64_t DotKeyBytes(uint32_t head_dim) {
-  return uint64_t{kDotTokens} * 4 * DotQuads(head_dim);
+  return uint64_t{kDotTokens} * AlignUp(head_dim, 8);
 }
 constexpr uint64_t DotValueBytes(uint32_t head_dim) {
   return uint64_t{kDotTokens} * DotValueWidth(head_dim);
@@ -66,10 +74,12 @@ struct DotWeights {
 };
 
 struct Int8Dot {
-  // rows[t]: the head_dim values of token t of n <= kDotTokens. Behind the last token a block of
-  // keys, or a quad of values, repeats it.
-  void (*pack_keys)(const int8_t* const* rows, uint32_t n, uint32_t head_dim, uint8_t* out);
-  void (*pack_values)(const int8_t* const* rows, uint32_t n, uint32_t head_dim, uint8_t* out);
+  // The rows of n <= kDotTokens tokens (DotRow), which are there for whole blocks: behind the last
+  // token they may hold anything.
+  void (*pack_keys)(const int8_t* const* strips, uint32_t n_blocks, uint32_t head_dim,
+                    uint8_t* out);
+  void (*pack_values)(const int8_t* const* strips, uint32_t n_quads, uint32_t head_dim,
+                      uint8_t* out);
   // out[query * kDotTokens + token]: the sums of products, rounded to f32, of all tokens of the
   // first n_blocks blocks.
   void (*scores)(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
@@ -79,21 +89,27 @@ struct Int8Dot {
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
                      uint32_t head_dim, size_t stride, float* sums);
   // The same for at most kDotRowQueries queries and a head_dim of at most kDotRowDim, from the rows
-  // themselves, which are there for whole blocks, and from queries that were spread. Null: not
-  // worth it on this CPU.
+  // themselves and from queries that were spread. Null: not worth it on this CPU.
   void (*spread_queries)(const DotQueries& queries, uint32_t head_dim);
-  void (*score_rows)(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+  void (*score_rows)(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                      uint32_t head_dim, float* out);
-  void (*add_value_rows)(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+  void (*add_value_rows)(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                          uint32_t head_dim, size_t stride, float* sums);
   // The largest weight, and whether its bytes are signed as those of queries.
   int32_t weight_max;
   bool weights_signed;
+  // Bytes of a row that are multiplied at once; packed keys have a multiple of it.
+  uint32_t unit;
+
+  size_t KeyBlockBytes(uint32_t head_dim) const { return kDotBlock * AlignUp(head_dim, unit); }
 };
 
 // Null when the CPU has no such instructions.
 const Int8Dot* ChooseInt8Dot();
-const Int8Dot* Int8DotVnni();     // null: not compiled for x86-64, or not there
-const Int8Dot* Int8DotDotprod();  // null: not compiled for ARMv8, or not there
+// Each null when it is not compiled for this architecture, or the CPU has no such instructions.
+const Int8Dot* Int8DotVnni();
+const Int8Dot* Int8DotDotprod();
+const Int8Dot* Int8DotI8mm();
+const Int8Dot* Int8DotSve();  // vectors of 256 bits
 
 }  // namespace arn::cpu

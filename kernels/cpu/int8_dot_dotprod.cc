@@ -6,6 +6,8 @@
 #include <arm_neon.h>
 #include <cpuinfo.h>
 
+#include "kernels/cpu/int8_dot_neon.h"
+
 #define ARN_DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
 #define ARN_DOTPROD_INLINE ARN_DOTPROD __attribute__((always_inline)) inline
 
@@ -16,13 +18,6 @@ constexpr uint32_t kLanes = 4;         // i32 or f32 of a vector
 constexpr uint32_t kVectorBytes = 16;  // and its bytes
 constexpr uint32_t kBlockBytes = 4 * kDotBlock;
 constexpr uint32_t kVectors = kDotBlock / kLanes;  // of a block
-
-ARN_DOTPROD_INLINE int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
-  if (dim - first >= kVectorBytes) return vld1q_s8(row + first);
-  int8_t padded[kVectorBytes] = {};
-  __builtin_memcpy(padded, row + first, dim - first);
-  return vld1q_s8(padded);
-}
 
 // Four tokens and four quads of channels change places.
 ARN_DOTPROD_INLINE void Transpose(int32x4_t (&r)[4]) {
@@ -36,15 +31,16 @@ ARN_DOTPROD_INLINE void Transpose(int32x4_t (&r)[4]) {
   r[3] = vreinterpretq_s32_s64(vtrn2q_s64(b, d));
 }
 
-ARN_DOTPROD void PackKeys(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
+ARN_DOTPROD void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32_t dim,
+                          uint8_t* out) {
   const uint32_t quads = DotQuads(dim);
-  for (uint32_t first = 0; first < n; first += kDotBlock, out += size_t{quads} * kBlockBytes) {
+  for (uint32_t block = 0; block < n_blocks; ++block, out += size_t{quads} * kBlockBytes) {
     for (uint32_t token = 0; token < kDotBlock; token += kLanes) {
       for (uint32_t quad = 0; quad < quads; quad += kLanes) {
         int32x4_t r[4];
         for (uint32_t i = 0; i < kLanes; ++i) {
-          const uint32_t t = first + token + i;
-          r[i] = vreinterpretq_s32_s8(LoadRow(rows[t < n ? t : n - 1], 4 * quad, dim));
+          const int8_t* row = DotRow(strips, block * kDotBlock + token + i, dim);
+          r[i] = vreinterpretq_s32_s8(LoadRow(row, 4 * quad, dim));
         }
         Transpose(r);
         for (uint32_t i = 0; i < kLanes && quad + i < quads; ++i) {
@@ -55,12 +51,13 @@ ARN_DOTPROD void PackKeys(const int8_t* const* rows, uint32_t n, uint32_t dim, u
   }
 }
 
-ARN_DOTPROD void PackValues(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
-  for (uint32_t first = 0; first < n; first += 4) {
+ARN_DOTPROD void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim,
+                            uint8_t* out) {
+  for (uint32_t quad = 0; quad < n_quads; ++quad) {
     for (uint32_t channel = 0; channel < dim; channel += kVectorBytes, out += kBlockBytes) {
       int8x16x4_t r;
       for (uint32_t i = 0; i < 4; ++i) {
-        r.val[i] = LoadRow(rows[first + i < n ? first + i : n - 1], channel, dim);
+        r.val[i] = LoadRow(DotRow(strips, quad * 4 + i, dim), channel, dim);
       }
       vst4q_s8(reinterpret_cast<int8_t*>(out), r);
     }
@@ -197,7 +194,7 @@ ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uin
 
 // The most that two signed bytes hold: 127 * 256 + 127.
 constexpr Int8Dot kDotprod = {PackKeys, PackValues, Scores, AddValues, nullptr,
-                              nullptr,  nullptr,    32639,  true};
+                              nullptr,  nullptr,    32639,  true,      4};
 
 }  // namespace
 

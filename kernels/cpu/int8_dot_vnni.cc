@@ -35,14 +35,14 @@ ARN_VNNI_INLINE void Transpose(__m512i (&r)[16]) {
   }
 }
 
-ARN_VNNI void PackKeys(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
+ARN_VNNI void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32_t dim, uint8_t* out) {
   const uint32_t quads = DotQuads(dim);
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(kKeyBias));
-  for (uint32_t first = 0; first < n; first += kDotBlock) {
+  for (uint32_t block = 0; block < n_blocks; ++block) {
     for (uint32_t quad = 0; quad < quads; quad += kLanes) {
       __m512i r[16];
       for (uint32_t i = 0; i < kDotBlock; ++i) {
-        const int8_t* row = rows[first + i < n ? first + i : n - 1];
+        const int8_t* row = DotRow(strips, block * kDotBlock + i, dim);
         r[i] = _mm512_xor_si512(LoadRow(row, 4 * quad, dim), bias);
       }
       Transpose(r);
@@ -58,15 +58,16 @@ ARN_VNNI void PackKeys(const int8_t* const* rows, uint32_t n, uint32_t dim, uint
   }
 }
 
-ARN_VNNI void PackValues(const int8_t* const* rows, uint32_t n, uint32_t dim, uint8_t* out) {
+ARN_VNNI void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim,
+                         uint8_t* out) {
   // Interleaving works inside 128-bit parts; with the parts' dwords exchanged first, what comes out
   // lies in order.
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-  for (uint32_t first = 0; first < n; first += 4) {
+  for (uint32_t quad = 0; quad < n_quads; ++quad) {
     for (uint32_t channel = 0; channel < dim; channel += kVectorBytes) {
       __m512i r[4];
       for (uint32_t i = 0; i < 4; ++i) {
-        const int8_t* row = rows[first + i < n ? first + i : n - 1];
+        const int8_t* row = DotRow(strips, quad * 4 + i, dim);
         r[i] = _mm512_permutexvar_epi32(order, LoadRow(row, channel, dim));
       }
       const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]);
@@ -213,7 +214,7 @@ ARN_VNNI void AddValues(const DotWeights& weights, const uint8_t* values, uint32
 
 // 65535 * 127 * kDotTokens stays below 2^31.
 constexpr Int8Dot kVnni = {PackKeys,  PackValues,   Scores, AddValues, SpreadQueries,
-                           ScoreRows, AddValueRows, 65535,  false};
+                           ScoreRows, AddValueRows, 65535,  false,     4};
 
 }  // namespace
 

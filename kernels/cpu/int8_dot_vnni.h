@@ -32,9 +32,9 @@ ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
 
 // Int8Dot's spread_queries, score_rows and add_value_rows.
 void SpreadQueries(const DotQueries& queries, uint32_t dim);
-void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                uint32_t dim, float* out);
-void AddValueRows(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                   uint32_t dim, size_t stride, float* sums);
 
 }  // namespace arn::cpu::vnni

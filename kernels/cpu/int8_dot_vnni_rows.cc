@@ -47,16 +47,19 @@ ARN_VNNI_INLINE void AddPlane(const __m512i (&k)[2][kParts], const int8_t* sprea
   }
 }
 
-// The sums over channels [channel, channel + 64) of eight tokens. The low bytes are added to what
+// The sums over channels [channel, channel + 64) of eight tokens: `first`, its neighbour, and every
+// fourth after either. The low bytes are added to what
 // the high ones made, times 256: that takes half the sums, and all of them stay in registers.
 template <uint32_t kQueries, bool kWhole>
-ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const int8_t* const* rows,
-                              uint32_t channel, uint32_t dim, __m512i (&sums)[2][kQueries]) {
+ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const int8_t* const* strips,
+                              uint32_t first, uint32_t channel, uint32_t dim,
+                              __m512i (&sums)[2][kQueries]) {
   const __m512i bias = _mm512_set1_epi8(static_cast<char>(kKeyBias));
   __m512i k[2][kParts];
   for (uint32_t j = 0; j < 2; ++j) {
     for (uint32_t p = 0; p < kParts; ++p) {
-      k[j][p] = _mm512_xor_si512(LoadGroup<kWhole>(rows[j + 4 * p], channel, dim), bias);
+      k[j][p] = _mm512_xor_si512(
+          LoadGroup<kWhole>(DotRow(strips, first + j + 4 * p, dim), channel, dim), bias);
     }
     TransposeParts(k[j]);
   }
@@ -80,7 +83,8 @@ ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const in
 // in one vector, which leaves the tokens in order when lanes are added.
 template <uint32_t kQueries, bool kOneGroup>
 ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
-                                const int8_t* const* rows, uint32_t dim, float* out) {
+                                const int8_t* const* strips, uint32_t dim, float* out) {
+  if (kOneGroup) dim = kVectorBytes;
   const size_t query_bytes = DotSpreadBytes(dim);
   const int8_t* spread = queries.spread + query * query_bytes;
   __m512i pairs[2][kQueries];
@@ -89,9 +93,9 @@ ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
     uint32_t channel = 0;
     do {
       if (kOneGroup || channel + kVectorBytes <= dim) {
-        AddGroup<kQueries, true>(spread, query_bytes, rows + 2 * i, channel, dim, sums);
+        AddGroup<kQueries, true>(spread, query_bytes, strips, 2 * i, channel, dim, sums);
       } else {
-        AddGroup<kQueries, false>(spread, query_bytes, rows + 2 * i, channel, dim, sums);
+        AddGroup<kQueries, false>(spread, query_bytes, strips, 2 * i, channel, dim, sums);
       }
       channel += kVectorBytes;
     } while (!kOneGroup && channel < dim);
@@ -114,13 +118,14 @@ ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
 
 template <uint32_t kQueries>
 ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query,
-                                 const int8_t* const* rows, uint32_t n_blocks, uint32_t dim,
+                                 const int8_t* const* strips, uint32_t n_blocks, uint32_t dim,
                                  float* out) {
-  for (uint32_t block = 0; block < n_blocks; ++block, rows += kDotBlock, out += kDotBlock) {
+  for (uint32_t block = 0; block < n_blocks;
+       ++block, strips += kDotBlock / kKvStrip, out += kDotBlock) {
     if (dim == kVectorBytes) {
-      ScoreBlock<kQueries, true>(queries, query, rows, dim, out);
+      ScoreBlock<kQueries, true>(queries, query, strips, dim, out);
     } else {
-      ScoreBlock<kQueries, false>(queries, query, rows, dim, out);
+      ScoreBlock<kQueries, false>(queries, query, strips, dim, out);
     }
   }
 }
@@ -128,9 +133,9 @@ ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query,
 // Vectors [first, first + kVectors) of the four that a group of 64 channels has: of each part of
 // 16 channels, vector m has the quads of tokens of channels 4 m to 4 m + 3.
 template <uint32_t kQueries, uint32_t kFirst, uint32_t kVectors, bool kWhole>
-ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query, const int8_t* const* rows,
-                              uint32_t n_quads, uint32_t channel, uint32_t dim,
-                              __m512 (&out)[kQueries][4]) {
+ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query,
+                              const int8_t* const* strips, uint32_t n_quads, uint32_t channel,
+                              uint32_t dim, __m512 (&out)[kQueries][4]) {
   __m512i high[kQueries][kVectors], low[kQueries][kVectors];
   for (uint32_t q = 0; q < kQueries; ++q) {
     for (uint32_t m = 0; m < kVectors; ++m) high[q][m] = low[q][m] = _mm512_setzero_si512();
@@ -139,7 +144,8 @@ ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query, const i
   const uint8_t* from_low = weights.low + size_t{query} * kDotTokens;
   for (uint32_t i = 0; i < n_quads; ++i) {
     __m512i r[4];
-    for (uint32_t t = 0; t < 4; ++t) r[t] = LoadGroup<kWhole>(rows[4 * i + t], channel, dim);
+    for (uint32_t t = 0; t < 4; ++t)
+      r[t] = LoadGroup<kWhole>(DotRow(strips, 4 * i + t, dim), channel, dim);
     __m512i v[kVectors];
     for (uint32_t m = 0; m < kVectors; m += 2) {
       const bool upper = kFirst + m >= 2;
@@ -168,15 +174,15 @@ ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query, const i
 // Channels [channel, channel + 64), or as many of them as there are.
 template <uint32_t kQueries, bool kWhole>
 ARN_VNNI_INLINE void AddChannels(const DotWeights& weights, uint32_t query,
-                                 const int8_t* const* rows, uint32_t n_quads, uint32_t channel,
+                                 const int8_t* const* strips, uint32_t n_quads, uint32_t channel,
                                  uint32_t dim, size_t stride, float* sums) {
   __m512 sum[kQueries][4];
   // As many sums as stay in registers.
   if constexpr (kQueries <= 2) {
-    SumQuads<kQueries, 0, 4, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
+    SumQuads<kQueries, 0, 4, kWhole>(weights, query, strips, n_quads, channel, dim, sum);
   } else {
-    SumQuads<kQueries, 0, 2, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
-    SumQuads<kQueries, 2, 2, kWhole>(weights, query, rows, n_quads, channel, dim, sum);
+    SumQuads<kQueries, 0, 2, kWhole>(weights, query, strips, n_quads, channel, dim, sum);
+    SumQuads<kQueries, 2, 2, kWhole>(weights, query, strips, n_quads, channel, dim, sum);
   }
   for (uint32_t q = 0; q < kQueries; ++q) {
     TransposeParts(sum[q]);
@@ -191,14 +197,14 @@ ARN_VNNI_INLINE void AddChannels(const DotWeights& weights, uint32_t query,
 
 template <uint32_t kQueries>
 ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query,
-                                const int8_t* const* rows, uint32_t n_quads, uint32_t dim,
+                                const int8_t* const* strips, uint32_t n_quads, uint32_t dim,
                                 size_t stride, float* sums) {
   uint32_t channel = 0;
   for (; channel + kVectorBytes <= dim; channel += kVectorBytes) {
-    AddChannels<kQueries, true>(weights, query, rows, n_quads, channel, dim, stride, sums);
+    AddChannels<kQueries, true>(weights, query, strips, n_quads, channel, dim, stride, sums);
   }
   if (channel < dim) {
-    AddChannels<kQueries, false>(weights, query, rows, n_quads, channel, dim, stride, sums);
+    AddChannels<kQueries, false>(weights, query, strips, n_quads, channel, dim, stride, sums);
   }
 }
 
@@ -216,26 +222,26 @@ ARN_VNNI void SpreadQueries(const DotQueries& queries, uint32_t dim) {
   }
 }
 
-ARN_VNNI void ScoreRows(const DotQueries& queries, const int8_t* const* rows, uint32_t n_blocks,
+ARN_VNNI void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                         uint32_t dim, float* out) {
   uint32_t q = 0;
-  for (; q + 4 <= queries.n; q += 4) ScoreBlocks<4>(queries, q, rows, n_blocks, dim, out);
+  for (; q + 4 <= queries.n; q += 4) ScoreBlocks<4>(queries, q, strips, n_blocks, dim, out);
   switch (queries.n - q) {
-    case 3: return ScoreBlocks<3>(queries, q, rows, n_blocks, dim, out);
-    case 2: return ScoreBlocks<2>(queries, q, rows, n_blocks, dim, out);
-    case 1: return ScoreBlocks<1>(queries, q, rows, n_blocks, dim, out);
+    case 3: return ScoreBlocks<3>(queries, q, strips, n_blocks, dim, out);
+    case 2: return ScoreBlocks<2>(queries, q, strips, n_blocks, dim, out);
+    case 1: return ScoreBlocks<1>(queries, q, strips, n_blocks, dim, out);
     default: return;
   }
 }
 
-ARN_VNNI void AddValueRows(const DotWeights& weights, const int8_t* const* rows, uint32_t n_quads,
+ARN_VNNI void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                            uint32_t dim, size_t stride, float* sums) {
   uint32_t q = 0;
-  for (; q + 4 <= weights.n; q += 4) AddQueries<4>(weights, q, rows, n_quads, dim, stride, sums);
+  for (; q + 4 <= weights.n; q += 4) AddQueries<4>(weights, q, strips, n_quads, dim, stride, sums);
   switch (weights.n - q) {
-    case 3: return AddQueries<3>(weights, q, rows, n_quads, dim, stride, sums);
-    case 2: return AddQueries<2>(weights, q, rows, n_quads, dim, stride, sums);
-    case 1: return AddQueries<1>(weights, q, rows, n_quads, dim, stride, sums);
+    case 3: return AddQueries<3>(weights, q, strips, n_quads, dim, stride, sums);
+    case 2: return AddQueries<2>(weights, q, strips, n_quads, dim, stride, sums);
+    case 1: return AddQueries<1>(weights, q, strips, n_quads, dim, stride, sums);
     default: return;
   }
 }

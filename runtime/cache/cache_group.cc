@@ -51,7 +51,7 @@ CacheGroup StateGroupOf(uint32_t n_sequences) {
 CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows) {
   CacheGroup group;
   group.is_source = true;
-  group.page_tokens = source_rows;
+  group.page_tokens = static_cast<uint32_t>(AlignUp(source_rows, kKvStrip));
   group.table_pages = 1;
   group.n_pages = n_sequences;
   return group;

@@ -38,7 +38,7 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, ui
 // A group of slots: for each sequence the one with its state and the one that a run writes.
 CacheGroup StateGroupOf(uint32_t n_sequences);
 
-// A group of sources: one page for each sequence.
+// A group of sources: one page for each sequence, with room for source_rows rows at least.
 CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows);
 
 // Pages that a table has once n_tokens are reserved after `length`.

@@ -202,7 +202,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
     if (group.is_source) {
       groups[g] = SourceGroupOf(options.max_sequences, options.source_rows);
       KvOptions kv = PageOptions(options, groups[g]);
-      kv.page_tokens = options.source_rows;
+      kv.page_tokens = groups[g].page_tokens;
       ARN_TRY(PlanSourceGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
                               &plan->kv_groups[g], diag));
       continue;

@@ -89,6 +89,7 @@ inline constexpr uint32_t kDefaultKvResidual = 128;
 inline constexpr uint32_t kDefaultKvGroupSize = 32;
 inline constexpr uint32_t kMaxPrefillChunk = 4096;
 inline constexpr uint32_t kMinKvPageTokens = 8;
+static_assert(kMinKvPageTokens % kKvStrip == 0);
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
 inline constexpr uint32_t kMaxSequences = 1024;
 // Bytes of stop strings that a session can hold back.

@@ -22,6 +22,7 @@ MULTIPLY = re.compile(r"^(sdot|udot|usdot|smmla|fmla|fmlal|bfmmla|bfdot|smlal2?|
 BRANCH = re.compile(r"^(b\.\w+|cbn?z|tbn?z)$")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s+([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)\s*(.*)$")
+SVE_BYTES = {"ld1b": 32, "ld1rqb": 16}  # the vectors that int8_dot_sve.cc is for
 REGISTER_BYTES = {"q": 16, "d": 8, "s": 4, "x": 8, "w": 4, "h": 2, "b": 1}
 
 
@@ -46,6 +47,8 @@ def functions(binary, wanted, objdump):
 
 
 def loaded_bytes(mnemonic, operands):
+    if mnemonic in SVE_BYTES:
+        return SVE_BYTES[mnemonic]
     if not re.match(r"ld(p|r|ur|1r?)$", mnemonic):
         return 0
     vectors = re.match(r"\{(.*)\}", operands)
@@ -81,9 +84,9 @@ def inner_loop(body):
 def cycles(loop, cpu, mca):
     lines = [f"{mnemonic} {operands}" for _, mnemonic, operands in loop
              if not BRANCH.match(mnemonic)]
-    source = "\n".join([".arch_extension dotprod", ".arch_extension i8mm", *lines]) + "\n"
+    source = "\n".join([*(f".arch_extension {e}" for e in ("dotprod", "i8mm", "sve")), *lines]) + "\n"
     done = subprocess.run(
-        [mca, "-march=aarch64", f"-mcpu={cpu}", "-mattr=+dotprod,+i8mm,+bf16,+fp16fml",
+        [mca, "-march=aarch64", f"-mcpu={cpu}", "-mattr=+dotprod,+i8mm,+bf16,+fp16fml,+sve",
          "-iterations=100"], input=source, capture_output=True, text=True, check=False)
     total = re.search(r"Total Cycles:\s+(\d+)", done.stdout)
     if not total:

@@ -30,7 +30,7 @@ INSTRUCTION = re.compile(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)")
 # Manual's encodings: mask, value.
 ENCODED = {
     "sdot": ((0xFFE0FC00, 0x4E809400), (0xFFC0F400, 0x4F80E000)),
-    "smmla": ((0xFFE0FC00, 0x4E80A400),),
+    "smmla": ((0xFFE0FC00, 0x4E80A400), (0xFFE0FC00, 0x45009800)),  # of NEON, and of SVE
     "usdot": ((0xFFE0FC00, 0x4E809C00), (0xFFC0F400, 0x4F80F000)),
     "bfmmla": ((0xFFE0FC00, 0x6E40EC00),),
 }

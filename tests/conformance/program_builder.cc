@@ -194,7 +194,8 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
 
 uint32_t ProgramBuilder::AddSourceAttention(const AttentionKind& kind, DType kv_dtype,
                                             uint32_t n_layers, uint32_t n_pages) {
-  const uint32_t id = AddAttention(kind, kv_dtype, n_layers, max_source_rows_, n_pages);
+  const auto page_tokens = static_cast<uint32_t>(AlignUp(max_source_rows_, kKvStrip));
+  const uint32_t id = AddAttention(kind, kv_dtype, n_layers, page_tokens, n_pages);
   kinds_[id].sees_source = true;
   kinds_[id].rope = kNoRope;
   groups_[kinds_[id].group].is_source = true;

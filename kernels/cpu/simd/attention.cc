@@ -59,7 +59,8 @@ class TileRunner {
         s_(PlaceScratch(*tile.kind, tile.scratch, nullptr)),
         queries_(tile.n_rows * tile.n_heads),
         takes_rows_(tile.dot != nullptr && tile.dot->score_rows != nullptr &&
-                    queries_ <= kDotRowQueries && dim_ <= kDotRowDim) {}
+                    queries_ <= kDotRowQueries && dim_ <= kDotRowDim),
+        pages_(tile) {}
 
   void Run() {
     LoadQueries();
@@ -135,41 +136,21 @@ class TileRunner {
     const uint32_t end = Min(end_, (segment + 1) * kAttentionSegment);
     Int8Rows rows[2];
     uint32_t current = 0;
-    uint32_t n = Int8Tokens(position, end);
-    if (n != 0) FindInt8Rows(tile_, position, n, &rows[current]);
+    pages_.Find(position, end, &rows[current]);
     while (position < end) {
+      const uint32_t n = rows[current].n;
       if (n == 0) {
         position += RunFloats(position, end);
-        n = position < end ? Int8Tokens(position, end) : 0;
-        if (n != 0) FindInt8Rows(tile_, position, n, &rows[current]);
+        pages_.Find(position, end, &rows[current]);
         continue;
       }
-      const uint32_t next = position + n;
       // The tile that is asked for meanwhile may be the next segment's first, which the same thread
       // mostly takes.
-      const uint32_t n_next = next < end_ ? Int8Tokens(next, end_) : 0;
-      if (n_next != 0) {
-        FindInt8Rows(tile_, next, n_next, &rows[1 - current]);
-      } else {
-        rows[1 - current].n = 0;
-      }
+      pages_.Find(position + n, end_, &rows[1 - current]);
       RunInt8(position, rows[current], rows[1 - current]);
       current = 1 - current;
-      position = next;
-      n = n_next;
+      position += n;
     }
-  }
-
-  // How many tokens from `position` on make a tile of int8; 0: none.
-  uint32_t Int8Tokens(uint32_t position, uint32_t end) const {
-    if (tile_.dot == nullptr) return 0;
-    const KvGroup& group = *tile_.group;
-    const uint32_t most = Min(end, position - position % kDotTokens + kDotTokens);
-    uint32_t to = position;
-    while (to < most && (KvPageOf(group, *tile_.table, to) & kSealedPage) == 0) {
-      to = Min(most, to - to % group.page_tokens + group.page_tokens);
-    }
-    return to - position;
   }
 
   // A tile of floats that begins at `position`; returns its tokens.
@@ -224,9 +205,10 @@ class TileRunner {
     for (uint32_t t = 0; t < rows.n; t += kDotBlock) {
       PrefetchBlock(next, t, dim);
       if (takes_rows_) {
-        dot.score_rows(queries, rows.k + t, 1, dim, s_.scores + first * kDotTokens + t);
+        dot.score_rows(queries, rows.k + t / kKvStrip, 1, dim, s_.scores + first * kDotTokens + t);
       } else {
-        dot.pack_keys(rows.k + t, kDotBlock, dim, s_.keys + size_t{t} * 4 * DotQuads(dim));
+        dot.pack_keys(rows.k + t / kKvStrip, 1, dim,
+                      s_.keys + t / kDotBlock * dot.KeyBlockBytes(dim));
       }
     }
     if (!takes_rows_) {
@@ -258,7 +240,7 @@ class TileRunner {
     float* sums = s_.sums + first * s_.stride;
     const uint32_t n_quads = DotQuads(rows.n);
     if (takes_rows_) return dot.add_value_rows(weights, rows.v, n_quads, dim, s_.stride, sums);
-    dot.pack_values(rows.v, rows.n, dim, s_.values);
+    dot.pack_values(rows.v, n_quads, dim, s_.values);
     dot.add_values(weights, s_.values, n_quads, dim, s_.stride, sums);
   }
 
@@ -336,6 +318,7 @@ class TileRunner {
   const AttentionScratch s_;
   const uint32_t queries_;
   const bool takes_rows_;  // as they lie, instead of copies in the order of the dot products
+  const Int8Pages pages_;
 };
 
 void Attention(const AttentionTile& tile) { TileRunner(tile).Run(); }

@@ -21,20 +21,16 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Where the rows of a tile lie, which may be in several pages.
+// Where the rows of a tile lie, which may be in several pages: in strips (DotRow), and the scales
+// of a strip's tokens, one after another. The last strip is there once more where a block lacks
+// one.
 struct Int8Rows {
-  // Tokens of one page.
-  struct Part {
-    const float* k_scales;
-    const float* v_scales;
-    uint32_t n;
-  };
-  uint32_t n = 0;
-  uint32_t n_parts = 0;
-  Part parts[kDotTokens];
-  // [n], and the last once more for each token that a block lacks.
-  const int8_t* k[kDotTokens];
-  const int8_t* v[kDotTokens];
+  static constexpr uint32_t kStrips = kDotTokens / kKvStrip;
+  uint32_t n = 0;  // tokens
+  const int8_t* k[kStrips];
+  const int8_t* v[kStrips];
+  const float* k_scales[kStrips];
+  const float* v_scales[kStrips];
 };
 
 // Into the second cache, which can wait for more lines at once than the first. Inlined, or GCC
@@ -46,43 +42,70 @@ HWY_INLINE void PrefetchBytes(const void* from, size_t bytes) {
   }
 }
 
-// Asks for n rows, which follow one another where they are in one page.
-HWY_INLINE void PrefetchRows(const int8_t* const* rows, uint32_t n, size_t dim) {
-  if (rows[n - 1] == rows[0] + (n - 1) * dim) return PrefetchBytes(rows[0], n * dim);
-  for (uint32_t t = 0; t < n; ++t) PrefetchBytes(rows[t], dim);
-}
-
 // Asks for a block's rows, which are to be there when the tile before has been worked on.
 HWY_INLINE void PrefetchBlock(const Int8Rows& rows, uint32_t first, size_t dim) {
-  if (first >= rows.n) return;
-  const uint32_t n = Min(rows.n - first, kDotBlock);
-  PrefetchRows(rows.k + first, n, dim);
-  PrefetchRows(rows.v + first, n, dim);
+  const uint32_t end = Min(rows.n, first + kDotBlock);
+  for (uint32_t t = first; t < end; t += kKvStrip) {
+    const size_t bytes = Min(end - t, kKvStrip) * dim;
+    PrefetchBytes(rows.k[t / kKvStrip], bytes);
+    PrefetchBytes(rows.v[t / kKvStrip], bytes);
+  }
 }
 
-// Positions [position, position + n) of at most kDotTokens, all in open int8 pages.
-inline void FindInt8Rows(const AttentionTile& tile, uint32_t position, uint32_t n, Int8Rows* out) {
-  const KvGroup& group = *tile.group;
-  const size_t dim = group.head_dim;
-  out->n = n;
-  out->n_parts = 0;
-  for (uint32_t t = 0; t < n;) {
-    const uint32_t at = position + t, slot = at % group.page_tokens;
-    const uint32_t count = Min(n - t, group.page_tokens - slot);
-    const KvHeadPage page = KvPageAt(group, tile.pools, KvPageOf(group, *tile.table, at),
-                                     tile.group_layer, tile.kv_head);
-    const Int8Rows::Part part = {static_cast<const float*>(page.k.scales) + slot,
-                                 static_cast<const float*>(page.v.scales) + slot, count};
-    const auto* k = reinterpret_cast<const int8_t*>(page.k.values) + slot * dim;
-    const auto* v = reinterpret_cast<const int8_t*>(page.v.values) + slot * dim;
-    PrefetchBytes(part.k_scales, count * sizeof(float));
-    PrefetchBytes(part.v_scales, count * sizeof(float));
-    out->parts[out->n_parts++] = part;
-    for (uint32_t end = t + count; t < end; ++t, k += dim, v += dim) out->k[t] = k, out->v[t] = v;
+// The open int8 pages that a task reads.
+class Int8Pages {
+ public:
+  // Pages of whole strips, or no tile of int8 is ever found.
+  explicit Int8Pages(const AttentionTile& tile) {
+    if (tile.dot == nullptr || tile.group->page_tokens % kKvStrip != 0) return;
+    group_ = tile.group;
+    table_ = tile.table;
+    first_ = KvPageAt(*tile.group, tile.pools, 0, tile.group_layer, tile.kv_head);
   }
-  for (uint32_t t = n; t % kDotBlock != 0; ++t)
-    out->k[t] = out->k[n - 1], out->v[t] = out->v[n - 1];
-}
+
+  // The tile that begins at `position` and ends at its own end, at `end`, or where a page is
+  // sealed; no tokens where that is at once.
+  HWY_INLINE void Find(uint32_t position, uint32_t end, Int8Rows* out) const {
+    out->n = 0;
+    if (group_ == nullptr || position >= end) return;
+    const uint32_t page_tokens = group_->page_tokens;
+    const size_t dim = group_->head_dim;
+    const uint32_t* page = table_->pages + (position / page_tokens - table_->first_page);
+    uint32_t slot = position % page_tokens, strip = 0;
+    end = Min(end, position - position % kDotTokens + kDotTokens);
+    for (uint32_t at = position; at < end && (*page & kSealedPage) == 0; ++page, slot = 0) {
+      const uint32_t n = Min(end - at, page_tokens - slot);
+      const uint64_t bytes = *page * group_->open.page_bytes;
+      const auto* k = reinterpret_cast<const int8_t*>(first_.k.values + bytes) + slot * dim;
+      const auto* v = reinterpret_cast<const int8_t*>(first_.v.values + bytes) + slot * dim;
+      const float* k_scales = ScalesAt(first_.k, bytes) + slot;
+      const float* v_scales = ScalesAt(first_.v, bytes) + slot;
+      PrefetchBytes(k_scales, n * sizeof(float));
+      PrefetchBytes(v_scales, n * sizeof(float));
+      for (uint32_t t = 0; t < n; t += kKvStrip, ++strip) {
+        out->k[strip] = k + t * dim;
+        out->v[strip] = v + t * dim;
+        out->k_scales[strip] = k_scales + t;
+        out->v_scales[strip] = v_scales + t;
+      }
+      at += n;
+      out->n = at - position;
+    }
+    for (; strip % (kDotBlock / kKvStrip) != 0; ++strip) {
+      out->k[strip] = out->k[strip - 1];
+      out->v[strip] = out->v[strip - 1];
+    }
+  }
+
+ private:
+  static const float* ScalesAt(const KvHeadBlock& block, uint64_t bytes) {
+    return reinterpret_cast<const float*>(static_cast<const std::byte*>(block.scales) + bytes);
+  }
+
+  const KvGroup* group_ = nullptr;
+  const PageTable* table_ = nullptr;
+  KvHeadPage first_;
+};
 
 // The scales of a tile's tokens, zeros behind the last.
 struct Int8Scales {
@@ -90,12 +113,12 @@ struct Int8Scales {
   float v[kDotTokens];
 };
 inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
-  uint32_t t = 0;
-  for (uint32_t i = 0; i < rows.n_parts; t += rows.parts[i++].n) {
-    std::memcpy(out->k + t, rows.parts[i].k_scales, rows.parts[i].n * sizeof(float));
-    std::memcpy(out->v + t, rows.parts[i].v_scales, rows.parts[i].n * sizeof(float));
+  // Of whole strips: a copy of known size is an instruction or two.
+  for (uint32_t t = 0; t < rows.n; t += kKvStrip) {
+    std::memcpy(out->k + t, rows.k_scales[t / kKvStrip], kKvStrip * sizeof(float));
+    std::memcpy(out->v + t, rows.v_scales[t / kKvStrip], kKvStrip * sizeof(float));
   }
-  for (; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
+  for (uint32_t t = rows.n; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
 }
 
 // x[stride] as numbers of 16 bits in two planes of `stride` signed bytes; x = returned factor *
