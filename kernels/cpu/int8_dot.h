@@ -46,8 +46,8 @@ constexpr uint64_t DotValueBytes(uint32_t head_dim) {
   return uint64_t{kDotTokens} * DotValueWidth(head_dim);
 }
 
-// Bytes of a query that was spread for score_rows: of each 16 channels the high bytes four times,
-// then the low ones.
+// Room for a query that was spread for score_rows. VNNI takes all of it: of each 16 channels the
+// high bytes four times, then the low ones.
 constexpr uint64_t DotSpreadBytes(uint32_t head_dim) {
   return uint64_t{2} * 4 * DotValueWidth(head_dim);
 }
@@ -89,7 +89,8 @@ struct Int8Dot {
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
                      uint32_t head_dim, size_t stride, float* sums);
   // The same for at most kDotRowQueries queries and a head_dim of at most kDotRowDim, from the rows
-  // themselves and from queries that were spread. Null: not worth it on this CPU.
+  // themselves and from queries that were spread (a null spread_queries: from queries as they are).
+  // Null: only copies are multiplied.
   void (*spread_queries)(const DotQueries& queries, uint32_t head_dim);
   void (*score_rows)(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                      uint32_t head_dim, float* out);
@@ -98,7 +99,7 @@ struct Int8Dot {
   // The largest weight, and whether its bytes are signed as those of queries.
   int32_t weight_max;
   bool weights_signed;
-  // Bytes of a row that are multiplied at once; packed keys have a multiple of it.
+  // Bytes of a row that are multiplied at once; a row of packed keys is a multiple of it.
   uint32_t unit;
 
   size_t KeyBlockBytes(uint32_t head_dim) const { return kDotBlock * AlignUp(head_dim, unit); }

@@ -1,21 +1,13 @@
-// Int8Dot with the dot products of ARMv8.2 (sdot). All bytes are signed.
-#include "kernels/cpu/int8_dot.h"
+// Int8Dot with the dot products of ARMv8.2 (sdot): packed tiles. All bytes are signed.
+#include "kernels/cpu/int8_dot_dotprod.h"
 
-// Clang before version 16 has these instructions in files that are compiled for them only.
-#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
-#include <arm_neon.h>
+#if defined(ARN_HAS_DOTPROD)
 #include <cpuinfo.h>
-
-#include "kernels/cpu/int8_dot_neon.h"
-
-#define ARN_DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
-#define ARN_DOTPROD_INLINE ARN_DOTPROD __attribute__((always_inline)) inline
 
 namespace arn::cpu {
 namespace {
+using namespace dotprod;
 
-constexpr uint32_t kLanes = 4;         // i32 or f32 of a vector
-constexpr uint32_t kVectorBytes = 16;  // and its bytes
 constexpr uint32_t kBlockBytes = 4 * kDotBlock;
 constexpr uint32_t kVectors = kDotBlock / kLanes;  // of a block
 
@@ -40,7 +32,7 @@ ARN_DOTPROD void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32
         int32x4_t r[4];
         for (uint32_t i = 0; i < kLanes; ++i) {
           const int8_t* row = DotRow(strips, block * kDotBlock + token + i, dim);
-          r[i] = vreinterpretq_s32_s8(LoadRow(row, 4 * quad, dim));
+          r[i] = vreinterpretq_s32_s8(LoadRow<false>(row, 4 * quad, dim));
         }
         Transpose(r);
         for (uint32_t i = 0; i < kLanes && quad + i < quads; ++i) {
@@ -57,7 +49,7 @@ ARN_DOTPROD void PackValues(const int8_t* const* strips, uint32_t n_quads, uint3
     for (uint32_t channel = 0; channel < dim; channel += kVectorBytes, out += kBlockBytes) {
       int8x16x4_t r;
       for (uint32_t i = 0; i < 4; ++i) {
-        r.val[i] = LoadRow(DotRow(strips, quad * 4 + i, dim), channel, dim);
+        r.val[i] = LoadRow<false>(DotRow(strips, quad * 4 + i, dim), channel, dim);
       }
       vst4q_s8(reinterpret_cast<int8_t*>(out), r);
     }
@@ -193,8 +185,14 @@ ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uin
 }
 
 // The most that two signed bytes hold: 127 * 256 + 127.
-constexpr Int8Dot kDotprod = {PackKeys, PackValues, Scores, AddValues, nullptr,
-                              nullptr,  nullptr,    32639,  true,      4};
+#if defined(ARN_SMALL_CODE)
+constexpr auto kScoreRows = nullptr, kAddValueRows = nullptr;
+#else
+constexpr auto kScoreRows = ScoreRows;
+constexpr auto kAddValueRows = AddValueRows;
+#endif
+constexpr Int8Dot kDotprod = {PackKeys,   PackValues,    Scores, AddValues, nullptr,
+                              kScoreRows, kAddValueRows, 32639,  true,      4};
 
 }  // namespace
 

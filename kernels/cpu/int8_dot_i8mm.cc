@@ -5,42 +5,11 @@
 #if defined(ARN_HAS_MMLA)
 #include <cpuinfo.h>
 
-#include "kernels/cpu/int8_dot_neon.h"
-
-#define ARN_I8MM __attribute__((target("arch=armv8.2-a+i8mm")))
-#define ARN_I8MM_INLINE ARN_I8MM __attribute__((always_inline)) inline
-
 namespace arn::cpu {
 namespace mmla {
 namespace {
 
 constexpr uint32_t kLanes = 4;  // i32 or f32 of a vector
-
-int8x16_t FirstHalves(int8x16_t a, int8x16_t b) {
-  return vreinterpretq_s8_s64(vzip1q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
-}
-int8x16_t SecondHalves(int8x16_t a, int8x16_t b) {
-  return vreinterpretq_s8_s64(vzip2q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
-}
-
-// Channels [first, first + 8) of eight tokens become four pairs of channels.
-void PackEight(const int8_t* rows, uint32_t first, uint32_t dim, uint8_t* out) {
-  int16x8_t two[4];  // of each channel two tokens
-  for (uint32_t i = 0; i < 4; ++i) {
-    const int8_t* row = rows + size_t{2 * i} * dim;
-    two[i] =
-        vreinterpretq_s16_s8(vzip1q_s8(LoadRow(row, first, dim), LoadRow(row + dim, first, dim)));
-  }
-  int32x4_t four[2][2];  // of four channels each, four tokens
-  for (uint32_t i = 0; i < 2; ++i) {
-    four[i][0] = vreinterpretq_s32_s16(vzip1q_s16(two[2 * i], two[2 * i + 1]));
-    four[i][1] = vreinterpretq_s32_s16(vzip2q_s16(two[2 * i], two[2 * i + 1]));
-  }
-  for (uint32_t i = 0; i < 2; ++i, out += 2 * kPairBytes) {
-    vst1q_u8(out, vreinterpretq_u8_s32(vzip1q_s32(four[0][i], four[1][i])));
-    vst1q_u8(out + kPairBytes, vreinterpretq_u8_s32(vzip2q_s32(four[0][i], four[1][i])));
-  }
-}
 
 template <uint32_t kQueries>
 struct Sums {
@@ -57,25 +26,15 @@ struct Sums {
       }
     }
   }
-  // Of four tokens or channels: the sums with high bytes, and those with low ones.
-  ARN_I8MM_INLINE int32x4_t High(uint32_t q, uint32_t four) const {
-    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(of[q][2 * four]),
-                                            vreinterpretq_s64_s32(of[q][2 * four + 1])));
-  }
-  ARN_I8MM_INLINE int32x4_t Low(uint32_t q, uint32_t four) const {
-    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(of[q][2 * four]),
-                                            vreinterpretq_s64_s32(of[q][2 * four + 1])));
-  }
 };
 
 template <uint32_t kQueries>
 ARN_I8MM_INLINE void ScoreBlock(const Planes& planes, const Steps& steps, float* out) {
   Sums<kQueries> sums;
   sums.Add(planes, steps);
-  for (uint32_t q = 0; q < kQueries; ++q) {
-    for (uint32_t i = 0; i < kDotBlock / kLanes; ++i) {
-      const float32x4_t high = vcvtq_f32_s32(sums.High(q, i)), low = vcvtq_f32_s32(sums.Low(q, i));
-      vst1q_f32(out + size_t{q} * kDotTokens + i * kLanes, vfmaq_n_f32(low, high, 256.0f));
+  for (uint32_t q = 0; q < kQueries; ++q, out += kDotTokens) {
+    for (uint32_t p = 0; p < kPairs; p += 2) {
+      StoreScores(sums.of[q][p], sums.of[q][p + 1], out + p / 2 * kLanes);
     }
   }
 }
@@ -85,11 +44,9 @@ ARN_I8MM_INLINE void AddBlock(const Planes& planes, const Steps& steps, const fl
                               size_t stride, float* out) {
   Sums<kQueries> sums;
   sums.Add(planes, steps);
-  for (uint32_t q = 0; q < kQueries; ++q) {
-    for (uint32_t i = 0; i < kDotBlock / kLanes; ++i) {
-      float* to = out + q * stride + i * kLanes;
-      const int32x4_t sum = vaddq_s32(vshlq_n_s32(sums.High(q, i), 8), sums.Low(q, i));
-      vst1q_f32(to, vfmaq_n_f32(vld1q_f32(to), vcvtq_f32_s32(sum), factors[q]));
+  for (uint32_t q = 0; q < kQueries; ++q, out += stride) {
+    for (uint32_t p = 0; p < kPairs; p += 2) {
+      AddSums(sums.of[q][p], sums.of[q][p + 1], factors[q], out + p / 2 * kLanes);
     }
   }
 }
@@ -108,31 +65,49 @@ struct Neon {
 
 constexpr Int8Dot kI8mm = Table<Neon>();
 
+// Channels [first, first + 16) of a block, or as many as there are; returns where they end.
+template <bool kWhole>
+uint8_t* PackChannels(const int8_t* const* strips, uint32_t first, uint32_t dim, uint8_t* out) {
+  const bool has_second = kWhole || dim > first + kEight;
+  for (uint32_t p = 0; p < kPairs; ++p) {
+    const int8x16_t a = LoadRow<kWhole>(DotRow(strips, 2 * p, dim), first, dim);
+    const int8x16_t b = LoadRow<kWhole>(DotRow(strips, 2 * p + 1, dim), first, dim);
+    uint8_t* pair = out + p * kPairBytes;
+    vst1q_u8(pair, vreinterpretq_u8_s8(FirstHalves(a, b)));
+    if (has_second) vst1q_u8(pair + kStepBytes, vreinterpretq_u8_s8(SecondHalves(a, b)));
+  }
+  return out + (has_second ? 2 : 1) * kStepBytes;
+}
+
+template <bool kWhole>
+void PackEight(const int8_t* strip, uint32_t first, uint32_t dim, uint8_t* out) {
+  int8x16_t pairs[4];
+  PairChannels<kWhole>(strip, first, dim, pairs);
+  for (uint32_t i = 0; i < 4; ++i) vst1q_u8(out + i * kPairBytes, vreinterpretq_u8_s8(pairs[i]));
+}
+
 }  // namespace
 
 void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32_t dim, uint8_t* out) {
-  for (uint32_t block = 0; block < n_blocks; ++block) {
-    for (uint32_t first = 0; first < dim; first += kPairBytes, out += kStepBytes) {
-      const bool has_second = dim > first + kEight;
-      for (uint32_t p = 0; p < kPairs; ++p) {
-        const uint32_t token = block * kDotBlock + 2 * p;
-        const int8x16_t a = LoadRow(DotRow(strips, token, dim), first, dim);
-        const int8x16_t b = LoadRow(DotRow(strips, token + 1, dim), first, dim);
-        uint8_t* pair = out + p * kPairBytes;
-        vst1q_u8(pair, vreinterpretq_u8_s8(FirstHalves(a, b)));
-        if (has_second) vst1q_u8(pair + kStepBytes, vreinterpretq_u8_s8(SecondHalves(a, b)));
-      }
-      if (has_second) out += kStepBytes;
+  for (uint32_t block = 0; block < n_blocks; ++block, strips += kDotBlock / kKvStrip) {
+    uint32_t first = 0;
+    for (; first + kPairBytes <= dim; first += kPairBytes) {
+      out = PackChannels<true>(strips, first, dim, out);
     }
+    if (first < dim) out = PackChannels<false>(strips, first, dim, out);
   }
 }
 
 void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim, uint8_t* out) {
   static_assert(kKvStrip == kEight, "a strip's tokens are an eight");
   const uint32_t width = DotValueWidth(dim);
-  for (uint32_t strip = 0; strip < Eights(4 * n_quads); ++strip) {
-    for (uint32_t first = 0; first < width; first += kEight, out += kEight * kEight) {
-      PackEight(strips[strip], first, dim, out);
+  for (uint32_t i = 0; i < Eights(4 * n_quads); ++i) {
+    for (uint32_t first = 0; first < width; first += kEight, out += 4 * kPairBytes) {
+      if (first + kEight <= dim) {
+        PackEight<true>(strips[i], first, dim, out);
+      } else {
+        PackEight<false>(strips[i], first, dim, out);
+      }
     }
   }
 }

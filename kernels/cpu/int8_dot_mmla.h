@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot_neon.h"
 
 // Clang before version 16 has these instructions in files that are compiled for them only. The
 // smallest library goes without.
@@ -22,6 +23,9 @@
 #include "kernels/program.h"
 #include "platform/base/arith.h"
 
+#define ARN_I8MM __attribute__((target("arch=armv8.2-a+i8mm")))
+#define ARN_I8MM_INLINE ARN_I8MM __attribute__((always_inline)) inline
+
 namespace arn::cpu::mmla {
 
 constexpr uint32_t kEight = 8;
@@ -35,23 +39,74 @@ constexpr int32_t kWeightMax = 32639;
 
 constexpr uint32_t Eights(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, kEight)); }
 
-// Int8Dot's pack_keys and pack_values.
+// Int8Dot's functions of these names, for all CPUs that have smmla.
 void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32_t dim, uint8_t* out);
 void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim, uint8_t* out);
+void SpreadQueries(const DotQueries& queries, uint32_t dim);
+void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+               uint32_t dim, float* out);
+void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                  uint32_t dim, size_t stride, float* sums);
 
-// Of each query the eights of its planes, in pairs: high, low.
+// The eights of a query's planes (or of its weights') in pairs: high, low.
+inline void PairPlanes(const void* high, const void* low, uint32_t eights, int8_t* out) {
+  const auto* h = static_cast<const int8_t*>(high);
+  const auto* l = static_cast<const int8_t*>(low);
+  for (uint32_t i = 0; i < eights; ++i) {
+    const int8x16_t pair = vcombine_s8(vld1_s8(h + i * kEight), vld1_s8(l + i * kEight));
+    vst1q_s8(out + i * kPairBytes, pair);
+  }
+}
 struct Planes {
   alignas(kPairBytes) int8_t bytes[kSharing][2 * kMaxHeadDim];
-
-  void Set(uint32_t query, const void* high, const void* low, uint32_t eights) {
-    const auto* h = static_cast<const int8_t*>(high);
-    const auto* l = static_cast<const int8_t*>(low);
-    for (uint32_t i = 0; i < eights; ++i) {
-      const int8x16_t pair = vcombine_s8(vld1_s8(h + i * kEight), vld1_s8(l + i * kEight));
-      vst1q_s8(bytes[query] + i * kPairBytes, pair);
-    }
-  }
 };
+
+ARN_NEON_INLINE int8x16_t FirstHalves(int8x16_t a, int8x16_t b) {
+  return vreinterpretq_s8_s64(vzip1q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
+}
+ARN_NEON_INLINE int8x16_t SecondHalves(int8x16_t a, int8x16_t b) {
+  return vreinterpretq_s8_s64(vzip2q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
+}
+
+// Channels [first, first + 8) of the eight tokens of a strip as pairs of channels.
+template <bool kWhole>
+ARN_NEON_INLINE void PairChannels(const int8_t* strip, uint32_t first, uint32_t dim,
+                                  int8x16_t (&pairs)[4]) {
+  int16x8_t two[4];  // of each channel two tokens
+  for (uint32_t i = 0; i < 4; ++i) {
+    const int8_t* row = strip + size_t{2 * i} * dim;
+    const int8x16_t even = LoadRow<kWhole, kEight>(row, first, dim);
+    const int8x16_t odd = LoadRow<kWhole, kEight>(row + dim, first, dim);
+    two[i] = vreinterpretq_s16_s8(vzip1q_s8(even, odd));
+  }
+  int32x4_t four[2][2];  // of four channels each, four tokens
+  for (uint32_t i = 0; i < 2; ++i) {
+    four[i][0] = vreinterpretq_s32_s16(vzip1q_s16(two[2 * i], two[2 * i + 1]));
+    four[i][1] = vreinterpretq_s32_s16(vzip2q_s16(two[2 * i], two[2 * i + 1]));
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    pairs[2 * i] = vreinterpretq_s8_s32(vzip1q_s32(four[0][i], four[1][i]));
+    pairs[2 * i + 1] = vreinterpretq_s8_s32(vzip2q_s32(four[0][i], four[1][i]));
+  }
+}
+
+// A sum of two pairs: of one, times the high and times the low bytes; and of the next.
+ARN_NEON_INLINE int32x4_t Highs(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+ARN_NEON_INLINE int32x4_t Lows(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+
+// The scores of four tokens, whose sums a and b are of two each.
+ARN_NEON_INLINE void StoreScores(int32x4_t a, int32x4_t b, float* out) {
+  vst1q_f32(out, vfmaq_n_f32(vcvtq_f32_s32(Lows(a, b)), vcvtq_f32_s32(Highs(a, b)), 256.0f));
+}
+// out += factor * the sums of four channels.
+ARN_NEON_INLINE void AddSums(int32x4_t a, int32x4_t b, float factor, float* out) {
+  const int32x4_t sum = vaddq_s32(vshlq_n_s32(Highs(a, b), 8), Lows(a, b));
+  vst1q_f32(out, vfmaq_n_f32(vld1q_f32(out), vcvtq_f32_s32(sum), factor));
+}
 
 // Steps [n], `stride` bytes from one to the next.
 struct Steps {
@@ -74,7 +129,7 @@ void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks, u
     const uint32_t n = Min(queries.n - q, kSharing);
     for (uint32_t i = 0; i < n; ++i) {
       const size_t at = (q + i) * queries.stride;
-      planes.Set(i, queries.high + at, queries.low + at, eights);
+      PairPlanes(queries.high + at, queries.low + at, eights, planes.bytes[i]);
     }
     for (uint32_t block = 0; block < n_blocks; ++block) {
       const Steps steps = {keys + size_t{block} * eights * kStepBytes, kStepBytes, eights};
@@ -92,7 +147,7 @@ void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quad
     const uint32_t n = Min(weights.n - q, kSharing);
     for (uint32_t i = 0; i < n; ++i) {
       const size_t at = (q + i) * kDotTokens;
-      planes.Set(i, weights.high + at, weights.low + at, eights);
+      PairPlanes(weights.high + at, weights.low + at, eights, planes.bytes[i]);
     }
     for (uint32_t channel = 0; channel < width; channel += kDotBlock) {
       const Steps steps = {values + channel * kEight, size_t{width} * kEight, eights};
@@ -103,8 +158,9 @@ void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quad
 
 template <typename Kernel>
 constexpr Int8Dot Table() {
-  return {PackKeys,   PackValues, Scores<Kernel>, AddValues<Kernel>, nullptr, nullptr, nullptr,
-          kWeightMax, true,       kEight};
+  return {PackKeys,      PackValues, Scores<Kernel>, AddValues<Kernel>,
+          SpreadQueries, ScoreRows,  AddValueRows,   kWeightMax,
+          true,          kEight};
 }
 
 }  // namespace arn::cpu::mmla

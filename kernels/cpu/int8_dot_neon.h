@@ -6,13 +6,19 @@
 
 #include <cstdint>
 
+#define ARN_NEON_INLINE __attribute__((always_inline)) inline
+
 namespace arn::cpu {
 
-// Channels [first, first + 16) of a row, zeros behind the last.
-inline int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
-  int8_t padded[sizeof(int8x16_t)] = {};
-  if (dim >= first + sizeof padded) return vld1q_s8(row + first);
-  if (dim > first) __builtin_memcpy(padded, row + first, dim - first);
+// kChannels (8 or 16) channels of a row from `first` on, zeros behind the row's last and behind
+// kChannels. kWhole: all of them are there.
+template <bool kWhole, uint32_t kChannels = 16>
+ARN_NEON_INLINE int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
+  if constexpr (kWhole && kChannels == 16) return vld1q_s8(row + first);
+  if constexpr (kWhole) return vcombine_s8(vld1_s8(row + first), vdup_n_s8(0));
+  int8_t padded[16] = {};
+  const uint32_t left = first < dim ? dim - first : 0;
+  __builtin_memcpy(padded, row + first, left < kChannels ? left : kChannels);
   return vld1q_s8(padded);
 }
 

@@ -84,7 +84,8 @@ def inner_loop(body):
 def cycles(loop, cpu, mca):
     lines = [f"{mnemonic} {operands}" for _, mnemonic, operands in loop
              if not BRANCH.match(mnemonic)]
-    source = "\n".join([*(f".arch_extension {e}" for e in ("dotprod", "i8mm", "sve")), *lines]) + "\n"
+    extensions = [f".arch_extension {name}" for name in ("dotprod", "i8mm", "sve")]
+    source = "\n".join([*extensions, *lines]) + "\n"
     done = subprocess.run(
         [mca, "-march=aarch64", f"-mcpu={cpu}", "-mattr=+dotprod,+i8mm,+bf16,+fp16fml,+sve",
          "-iterations=100"], input=source, capture_output=True, text=True, check=False)

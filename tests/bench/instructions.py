@@ -127,6 +127,7 @@ def main():
     parser.add_argument("--emulator", default="qemu-aarch64-static")
     parser.add_argument("--cpus", nargs="+", default=["cortex-a76", "max"])
     parser.add_argument("--test", nargs="+", choices=TESTS, default=list(TESTS))
+    parser.add_argument("--depth", type=int, default=0, help="tokens before those that are counted")
     args = parser.parse_args()
     for path in (args.arenite, args.bundle):
         if not os.path.exists(path):
@@ -136,6 +137,7 @@ def main():
     for cpu in args.cpus:
         for test in args.test:
             short, long, tokens = TESTS[test]
+            short, long = ([*test_args, "-d", str(args.depth)] for test_args in (short, long))
             a, a_kinds = run(args.arenite, args.bundle, cpu, args.emulator, short)
             b, b_kinds = run(args.arenite, args.bundle, cpu, args.emulator, long)
             per_token = (b - a) / tokens / RUNS_OF_A_CASE
@@ -143,7 +145,7 @@ def main():
                     for name in DOT_PRODUCTS}
             share = sum(dots.values()) / per_token
             what = ", ".join(f"{name} {n / 1e6:.2f} M" for name, n in dots.items() if n > 1e4)
-            print(f"| {cpu} | {test} | {per_token / 1e6:.1f} M | {share:.0%} | {what or '-'} |",
+            print(f"| {cpu} | {test} | {per_token / 1e6:.2f} M | {share:.0%} | {what or '-'} |",
                   flush=True)
 
 

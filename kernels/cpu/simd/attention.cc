@@ -110,7 +110,9 @@ class TileRunner {
           QuantizeQuery(to, stride, s_.q_high + size_t{q} * s_.quads,
                         s_.q_low + size_t{q} * s_.quads, s_.q_high_sums + q, s_.q_low_sums + q);
     }
-    if (takes_rows_) tile_.dot->spread_queries(Queries({0, queries_}), kind_.head_dim);
+    if (takes_rows_ && tile_.dot->spread_queries != nullptr) {
+      tile_.dot->spread_queries(Queries({0, queries_}), kind_.head_dim);
+    }
   }
 
   // Queries of a tile.

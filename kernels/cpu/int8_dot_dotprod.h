@@ -1,0 +1,26 @@
+// What the files of Int8Dot with sdot share.
+#pragma once
+
+#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot_neon.h"
+
+// Clang before version 16 has these instructions in files that are compiled for them only.
+#if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
+#define ARN_HAS_DOTPROD
+
+#define ARN_DOTPROD __attribute__((target("arch=armv8.2-a+dotprod")))
+#define ARN_DOTPROD_INLINE ARN_DOTPROD __attribute__((always_inline)) inline
+
+namespace arn::cpu::dotprod {
+
+constexpr uint32_t kLanes = 4;         // i32 or f32 of a vector
+constexpr uint32_t kVectorBytes = 16;  // and its bytes
+
+// Int8Dot's functions of these names.
+void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+               uint32_t dim, float* out);
+void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                  uint32_t dim, size_t stride, float* sums);
+
+}  // namespace arn::cpu::dotprod
+#endif
