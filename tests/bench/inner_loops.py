@@ -22,7 +22,7 @@ MULTIPLY = re.compile(r"^(sdot|udot|usdot|smmla|fmla|fmlal|bfmmla|bfdot|smlal2?|
 BRANCH = re.compile(r"^(b\.\w+|cbn?z|tbn?z)$")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s+([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)\s*(.*)$")
-SVE_BYTES = {"ld1b": 32, "ld1rqb": 16}  # the vectors that int8_dot_sve.cc is for
+SVE_BYTES = {"ld1b": 32, "ld1rqb": 16}  # the vectors that kernels/cpu/int8_dot/sve.cc is for
 REGISTER_BYTES = {"q": 16, "d": 8, "s": 4, "x": 8, "w": 4, "h": 2, "b": 1}
 
 

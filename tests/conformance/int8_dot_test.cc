@@ -1,6 +1,6 @@
 // Each way that the CPU has to multiply int8 keys and values, against sums in 64 bits. Attention
 // takes the first of them; here all are held, so that a CPU with the newest tests the older ones.
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 
 #include <gtest/gtest.h>
 

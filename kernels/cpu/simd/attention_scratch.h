@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"

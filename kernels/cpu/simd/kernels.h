@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/xnn/gemm.h"
 #include "kernels/kv_page.h"
 #include "kernels/logits_ops.h"

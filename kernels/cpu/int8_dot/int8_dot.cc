@@ -1,4 +1,4 @@
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 
 namespace arn::cpu {
 

@@ -1,5 +1,5 @@
 // Int8Dot with sdot: tiles that few queries see, multiplied without a copy in between.
-#include "kernels/cpu/int8_dot_dotprod.h"
+#include "kernels/cpu/int8_dot/dotprod.h"
 
 #if defined(ARN_HAS_DOTPROD) && !defined(ARN_SMALL_CODE)
 

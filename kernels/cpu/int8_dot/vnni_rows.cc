@@ -1,5 +1,5 @@
 // Int8Dot with AVX512-VNNI: tiles that few queries see, multiplied without a copy in between.
-#include "kernels/cpu/int8_dot_vnni.h"
+#include "kernels/cpu/int8_dot/vnni.h"
 
 #if defined(__x86_64__)
 

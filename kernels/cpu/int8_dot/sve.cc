@@ -1,6 +1,6 @@
 // Int8Dot with SVE's products of matrices of bytes, for vectors of 256 bits: Neoverse V1 has them.
 // CPUs whose vectors have 128 (phones, Neoverse N2 and V2) do as much with NEON's.
-#include "kernels/cpu/int8_dot_mmla.h"
+#include "kernels/cpu/int8_dot/mmla.h"
 
 // No Android CPU has such vectors, and Clang before version 18 no functions of its own for SVE.
 #if defined(ARN_HAS_MMLA) && !defined(__ANDROID__) && (!defined(__clang__) || __clang_major__ >= 18)

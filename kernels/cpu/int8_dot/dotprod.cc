@@ -1,5 +1,5 @@
 // Int8Dot with the dot products of ARMv8.2 (sdot): packed tiles. All bytes are signed.
-#include "kernels/cpu/int8_dot_dotprod.h"
+#include "kernels/cpu/int8_dot/dotprod.h"
 
 #if defined(ARN_HAS_DOTPROD)
 #include <cpuinfo.h>

@@ -1,8 +1,8 @@
 // What the files of Int8Dot with sdot share.
 #pragma once
 
-#include "kernels/cpu/int8_dot.h"
-#include "kernels/cpu/int8_dot_neon.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
+#include "kernels/cpu/int8_dot/neon.h"
 
 // Clang before version 16 has these instructions in files that are compiled for them only.
 #if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)

@@ -1,5 +1,5 @@
 // Int8Dot with smmla: tiles that few queries see, multiplied without a copy in between.
-#include "kernels/cpu/int8_dot_mmla.h"
+#include "kernels/cpu/int8_dot/mmla.h"
 
 #if defined(ARN_HAS_MMLA)
 

@@ -6,8 +6,8 @@
 //   values  [eights of tokens][eights of channels][4 pairs of channels][2][8 tokens]
 #pragma once
 
-#include "kernels/cpu/int8_dot.h"
-#include "kernels/cpu/int8_dot_neon.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
+#include "kernels/cpu/int8_dot/neon.h"
 
 // Clang before version 16 has these instructions in files that are compiled for them only. The
 // smallest library goes without.

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/vnni.h"
 
 namespace arn::cpu::vnni {

@@ -1,5 +1,5 @@
 // Int8Dot with AVX512-VNNI: packed tiles.
-#include "kernels/cpu/int8_dot_vnni.h"
+#include "kernels/cpu/int8_dot/vnni.h"
 
 #if defined(__x86_64__)
 #include <hwy/targets.h>
@@ -225,7 +225,7 @@ const Int8Dot* Int8DotVnni() {
 }  // namespace arn::cpu
 
 #else
-#include "kernels/cpu/int8_dot.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
 
 namespace arn::cpu {
 const Int8Dot* Int8DotVnni() { return nullptr; }

@@ -1,6 +1,6 @@
 // Int8Dot with NEON's products of matrices of bytes (smmla, ARMv8.6 and many CPUs before it), and
 // the order of tiles that SVE's use, too.
-#include "kernels/cpu/int8_dot_mmla.h"
+#include "kernels/cpu/int8_dot/mmla.h"
 
 #if defined(ARN_HAS_MMLA)
 #include <cpuinfo.h>
