@@ -121,8 +121,8 @@ ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query, cons
 }
 
 template <uint32_t kQueries>
-ARN_VNNI_INLINE void ScoreQueries(const DotQueries& queries, uint32_t query, const uint8_t* keys,
-                                  uint32_t n_blocks, uint32_t quads, float* out) {
+ARN_VNNI void ScoreQueries(const DotQueries& queries, uint32_t query, const uint8_t* keys,
+                           uint32_t n_blocks, uint32_t quads, float* out) {
   constexpr uint32_t kBlocks = kQueries <= 2 ? 4 : 2;
   uint32_t block = 0;
   auto at = [&](uint32_t b) { return keys + size_t{b} * quads * kVectorBytes; };
@@ -134,16 +134,12 @@ ARN_VNNI_INLINE void ScoreQueries(const DotQueries& queries, uint32_t query, con
   }
 }
 
-ARN_VNNI void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
-                     uint32_t dim, float* out) {
-  const uint32_t quads = DotQuads(dim);
-  uint32_t q = 0;
-  for (; q + 4 <= queries.n; q += 4) ScoreQueries<4>(queries, q, keys, n_blocks, quads, out);
-  switch (queries.n - q) {
-    case 3: return ScoreQueries<3>(queries, q, keys, n_blocks, quads, out);
-    case 2: return ScoreQueries<2>(queries, q, keys, n_blocks, quads, out);
-    case 1: return ScoreQueries<1>(queries, q, keys, n_blocks, quads, out);
-    default: return;
+void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks, uint32_t dim,
+            float* out) {
+  constexpr decltype(&ScoreQueries<1>) kScore[] = {ScoreQueries<1>, ScoreQueries<2>,
+                                                   ScoreQueries<3>, ScoreQueries<4>};
+  for (uint32_t q = 0; q < queries.n; q += 4) {
+    kScore[Min(queries.n - q, 4u) - 1](queries, q, keys, n_blocks, DotQuads(dim), out);
   }
 }
 
@@ -182,8 +178,8 @@ ARN_VNNI_INLINE void AddVectors(const DotWeights& weights, uint32_t query, const
 }
 
 template <uint32_t kQueries>
-ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query, const uint8_t* values,
-                                uint32_t n_quads, uint32_t dim, size_t stride, float* sums) {
+ARN_VNNI void AddQueries(const DotWeights& weights, uint32_t query, const uint8_t* values,
+                         uint32_t n_quads, uint32_t dim, size_t stride, float* sums) {
   constexpr uint32_t kVectors = kQueries <= 2 ? 4 : 2;
   const uint32_t width = DotValueWidth(dim);
   const size_t quad_bytes = size_t{width} * 4;
@@ -198,17 +194,12 @@ ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query, const
   }
 }
 
-ARN_VNNI void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
-                        uint32_t dim, size_t stride, float* sums) {
-  uint32_t q = 0;
-  for (; q + 4 <= weights.n; q += 4) {
-    AddQueries<4>(weights, q, values, n_quads, dim, stride, sums);
-  }
-  switch (weights.n - q) {
-    case 3: return AddQueries<3>(weights, q, values, n_quads, dim, stride, sums);
-    case 2: return AddQueries<2>(weights, q, values, n_quads, dim, stride, sums);
-    case 1: return AddQueries<1>(weights, q, values, n_quads, dim, stride, sums);
-    default: return;
+void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads, uint32_t dim,
+               size_t stride, float* sums) {
+  constexpr decltype(&AddQueries<1>) kAdd[] = {AddQueries<1>, AddQueries<2>, AddQueries<3>,
+                                               AddQueries<4>};
+  for (uint32_t q = 0; q < weights.n; q += 4) {
+    kAdd[Min(weights.n - q, 4u) - 1](weights, q, values, n_quads, dim, stride, sums);
   }
 }
 

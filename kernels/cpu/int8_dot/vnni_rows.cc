@@ -117,9 +117,8 @@ ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
 }
 
 template <uint32_t kQueries>
-ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query,
-                                 const int8_t* const* strips, uint32_t n_blocks, uint32_t dim,
-                                 float* out) {
+ARN_VNNI void ScoreBlocks(const DotQueries& queries, uint32_t query, const int8_t* const* strips,
+                          uint32_t n_blocks, uint32_t dim, float* out) {
   for (uint32_t block = 0; block < n_blocks;
        ++block, strips += kDotBlock / kKvStrip, out += kDotBlock) {
     if (dim == kVectorBytes) {
@@ -196,9 +195,8 @@ ARN_VNNI_INLINE void AddChannels(const DotWeights& weights, uint32_t query,
 }
 
 template <uint32_t kQueries>
-ARN_VNNI_INLINE void AddQueries(const DotWeights& weights, uint32_t query,
-                                const int8_t* const* strips, uint32_t n_quads, uint32_t dim,
-                                size_t stride, float* sums) {
+ARN_VNNI void AddQueries(const DotWeights& weights, uint32_t query, const int8_t* const* strips,
+                         uint32_t n_quads, uint32_t dim, size_t stride, float* sums) {
   uint32_t channel = 0;
   for (; channel + kVectorBytes <= dim; channel += kVectorBytes) {
     AddChannels<kQueries, true>(weights, query, strips, n_quads, channel, dim, stride, sums);
@@ -222,27 +220,21 @@ ARN_VNNI void SpreadQueries(const DotQueries& queries, uint32_t dim) {
   }
 }
 
-ARN_VNNI void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
-                        uint32_t dim, float* out) {
-  uint32_t q = 0;
-  for (; q + 4 <= queries.n; q += 4) ScoreBlocks<4>(queries, q, strips, n_blocks, dim, out);
-  switch (queries.n - q) {
-    case 3: return ScoreBlocks<3>(queries, q, strips, n_blocks, dim, out);
-    case 2: return ScoreBlocks<2>(queries, q, strips, n_blocks, dim, out);
-    case 1: return ScoreBlocks<1>(queries, q, strips, n_blocks, dim, out);
-    default: return;
+void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+               uint32_t dim, float* out) {
+  constexpr decltype(&ScoreBlocks<1>) kScore[] = {ScoreBlocks<1>, ScoreBlocks<2>, ScoreBlocks<3>,
+                                                  ScoreBlocks<4>};
+  for (uint32_t q = 0; q < queries.n; q += 4) {
+    kScore[Min(queries.n - q, 4u) - 1](queries, q, strips, n_blocks, dim, out);
   }
 }
 
-ARN_VNNI void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
-                           uint32_t dim, size_t stride, float* sums) {
-  uint32_t q = 0;
-  for (; q + 4 <= weights.n; q += 4) AddQueries<4>(weights, q, strips, n_quads, dim, stride, sums);
-  switch (weights.n - q) {
-    case 3: return AddQueries<3>(weights, q, strips, n_quads, dim, stride, sums);
-    case 2: return AddQueries<2>(weights, q, strips, n_quads, dim, stride, sums);
-    case 1: return AddQueries<1>(weights, q, strips, n_quads, dim, stride, sums);
-    default: return;
+void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                  uint32_t dim, size_t stride, float* sums) {
+  constexpr decltype(&AddQueries<1>) kAdd[] = {AddQueries<1>, AddQueries<2>, AddQueries<3>,
+                                               AddQueries<4>};
+  for (uint32_t q = 0; q < weights.n; q += 4) {
+    kAdd[Min(weights.n - q, 4u) - 1](weights, q, strips, n_quads, dim, stride, sums);
   }
 }
 
