@@ -67,21 +67,38 @@ ARN_DOTPROD_INLINE int32x4_t Dot(int32x4_t sum, int8x16_t b, int32x4_t quads, ui
   }
 }
 
-// Sums over quads of a block of 16 lanes: += bytes of `blocks` (block_step apart) times the quads
-// of each query, two planes of them.
+// Sums over the quads of 16 tokens (or channels): their bytes times the quads of each query, two
+// planes of them.
 template <uint32_t kQueries>
 struct Sums {
-  int32x4_t high[kQueries][kVectors], low[kQueries][kVectors];
+  int32x4_t high[kQueries][kVectors] = {}, low[kQueries][kVectors] = {};
 
-  ARN_DOTPROD_INLINE void Clear() {
-    for (uint32_t q = 0; q < kQueries; ++q) {
-      for (uint32_t v = 0; v < kVectors; ++v) high[q][v] = low[q][v] = vdupq_n_s32(0);
+  // n quads, quad_bytes from one to the next. Of query q the planes are at + q * stride, padded to
+  // whole vectors; the quads behind the last are not there.
+  ARN_DOTPROD_INLINE void Add(const uint8_t* quads, size_t quad_bytes, uint32_t n,
+                              const uint8_t* high_plane, const uint8_t* low_plane, size_t stride) {
+    for (uint32_t i = 0; i < n; i += kLanes, quads += kLanes * quad_bytes) {
+      int32x4_t h[kQueries], l[kQueries];
+      for (uint32_t q = 0; q < kQueries; ++q) {
+        h[q] = vreinterpretq_s32_u8(vld1q_u8(high_plane + q * stride + 4 * i));
+        l[q] = vreinterpretq_s32_u8(vld1q_u8(low_plane + q * stride + 4 * i));
+      }
+      if (i + kLanes <= n) {
+        AddQuad(quads, h, l, 0);
+        AddQuad(quads + quad_bytes, h, l, 1);
+        AddQuad(quads + 2 * quad_bytes, h, l, 2);
+        AddQuad(quads + 3 * quad_bytes, h, l, 3);
+      } else {
+        for (uint32_t j = 0; i + j < n; ++j) AddQuad(quads + j * quad_bytes, h, l, j);
+      }
     }
   }
-  ARN_DOTPROD_INLINE void Add(const uint8_t* block, const int32x4_t (&h)[kQueries],
-                              const int32x4_t (&l)[kQueries], uint32_t lane) {
+
+ private:
+  ARN_DOTPROD_INLINE void AddQuad(const uint8_t* quad, const int32x4_t (&h)[kQueries],
+                                  const int32x4_t (&l)[kQueries], uint32_t lane) {
     for (uint32_t v = 0; v < kVectors; ++v) {
-      const int8x16_t b = vreinterpretq_s8_u8(vld1q_u8(block + v * kVectorBytes));
+      const int8x16_t b = vreinterpretq_s8_u8(vld1q_u8(quad + v * kVectorBytes));
       for (uint32_t q = 0; q < kQueries; ++q) {
         high[q][v] = Dot(high[q][v], b, h[q], lane);
         low[q][v] = Dot(low[q][v], b, l[q], lane);
@@ -93,32 +110,14 @@ struct Sums {
 template <uint32_t kQueries>
 ARN_DOTPROD_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query, const uint8_t* keys,
                                    uint32_t quads, float* out) {
+  const size_t at = query * queries.stride;
   Sums<kQueries> sums;
-  sums.Clear();
-  const int32_t* high = queries.high + query * queries.stride;
-  const int32_t* low = queries.low + query * queries.stride;
-  // The queries' rows are padded to whole vectors.
-  for (uint32_t i = 0; i < quads; i += kLanes) {
-    int32x4_t h[kQueries], l[kQueries];
-    for (uint32_t q = 0; q < kQueries; ++q) {
-      h[q] = vld1q_s32(high + q * queries.stride + i);
-      l[q] = vld1q_s32(low + q * queries.stride + i);
-    }
-    const uint8_t* block = keys + size_t{i} * kBlockBytes;
-    if (i + kLanes <= quads) {
-      sums.Add(block, h, l, 0);
-      sums.Add(block + kBlockBytes, h, l, 1);
-      sums.Add(block + 2 * kBlockBytes, h, l, 2);
-      sums.Add(block + 3 * kBlockBytes, h, l, 3);
-    } else {
-      for (uint32_t j = 0; i + j < quads; ++j) sums.Add(block + j * kBlockBytes, h, l, j);
-    }
-  }
+  sums.Add(keys, kBlockBytes, quads, reinterpret_cast<const uint8_t*>(queries.high + at),
+           reinterpret_cast<const uint8_t*>(queries.low + at), 4 * queries.stride);
   for (uint32_t q = 0; q < kQueries; ++q) {
+    float* scores = out + size_t{query + q} * kDotTokens;
     for (uint32_t v = 0; v < kVectors; ++v) {
-      const float32x4_t sum =
-          vfmaq_n_f32(vcvtq_f32_s32(sums.low[q][v]), vcvtq_f32_s32(sums.high[q][v]), 256.0f);
-      vst1q_f32(out + size_t{query + q} * kDotTokens + v * kLanes, sum);
+      StoreScores(sums.high[q][v], sums.low[q][v], scores + v * kLanes);
     }
   }
 }
@@ -138,33 +137,13 @@ ARN_DOTPROD void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t
 template <uint32_t kQueries>
 ARN_DOTPROD_INLINE void AddBlock(const DotWeights& weights, uint32_t query, const uint8_t* values,
                                  size_t quad_bytes, uint32_t n_quads, size_t stride, float* to) {
+  const size_t at = size_t{query} * kDotTokens;
   Sums<kQueries> sums;
-  sums.Clear();
-  const uint8_t* high = weights.high + size_t{query} * kDotTokens;
-  const uint8_t* low = weights.low + size_t{query} * kDotTokens;
-  // A block of weights is padded with zeros, but the values behind the last quad are not there.
-  for (uint32_t i = 0; i < n_quads; i += kLanes) {
-    int32x4_t h[kQueries], l[kQueries];
-    for (uint32_t q = 0; q < kQueries; ++q) {
-      h[q] = vreinterpretq_s32_u8(vld1q_u8(high + q * kDotTokens + 4 * i));
-      l[q] = vreinterpretq_s32_u8(vld1q_u8(low + q * kDotTokens + 4 * i));
-    }
-    const uint8_t* block = values + i * quad_bytes;
-    if (i + kLanes <= n_quads) {
-      sums.Add(block, h, l, 0);
-      sums.Add(block + quad_bytes, h, l, 1);
-      sums.Add(block + 2 * quad_bytes, h, l, 2);
-      sums.Add(block + 3 * quad_bytes, h, l, 3);
-    } else {
-      for (uint32_t j = 0; i + j < n_quads; ++j) sums.Add(block + j * quad_bytes, h, l, j);
-    }
-  }
+  sums.Add(values, quad_bytes, n_quads, weights.high + at, weights.low + at, kDotTokens);
   for (uint32_t q = 0; q < kQueries; ++q) {
     float* row = to + (query + q) * stride;
     for (uint32_t v = 0; v < kVectors; ++v) {
-      const int32x4_t sum = vaddq_s32(vshlq_n_s32(sums.high[q][v], 8), sums.low[q][v]);
-      vst1q_f32(row + v * kLanes, vfmaq_n_f32(vld1q_f32(row + v * kLanes), vcvtq_f32_s32(sum),
-                                              weights.factors[query + q]));
+      AddSums(sums.high[q][v], sums.low[q][v], weights.factors[query + q], row + v * kLanes);
     }
   }
 }
@@ -184,15 +163,14 @@ ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uin
   }
 }
 
-// The most that two signed bytes hold: 127 * 256 + 127.
 #if defined(ARN_SMALL_CODE)
 constexpr auto kScoreRows = nullptr, kAddValueRows = nullptr;
 #else
 constexpr auto kScoreRows = ScoreRows;
 constexpr auto kAddValueRows = AddValueRows;
 #endif
-constexpr Int8Dot kDotprod = {PackKeys,   PackValues,    Scores, AddValues, nullptr,
-                              kScoreRows, kAddValueRows, 32639,  true,      4};
+constexpr Int8Dot kDotprod = {PackKeys,   PackValues,    Scores,         AddValues, nullptr,
+                              kScoreRows, kAddValueRows, kNeonWeightMax, true,      4};
 
 }  // namespace
 

@@ -34,8 +34,8 @@ ARN_DOTPROD_INLINE void AddProducts(const DotQueries& queries, uint32_t query, c
   }
 }
 
-ARN_DOTPROD_INLINE float32x4_t AddLanes(const int32x4_t (&sums)[kTokens]) {
-  return vcvtq_f32_s32(vpaddq_s32(vpaddq_s32(sums[0], sums[1]), vpaddq_s32(sums[2], sums[3])));
+ARN_DOTPROD_INLINE int32x4_t AddLanes(const int32x4_t (&sums)[kTokens]) {
+  return vpaddq_s32(vpaddq_s32(sums[0], sums[1]), vpaddq_s32(sums[2], sums[3]));
 }
 
 template <uint32_t kQueries>
@@ -51,8 +51,7 @@ ARN_DOTPROD void ScoreTokens(const DotQueries& queries, uint32_t query, const in
     }
     if (first < dim) AddProducts<kQueries, false>(queries, query, rows, first, dim, &sums);
     for (uint32_t q = 0; q < kQueries; ++q) {
-      vst1q_f32(out + q * kDotTokens + t,
-                vfmaq_n_f32(AddLanes(sums[q][1]), AddLanes(sums[q][0]), 256.0f));
+      StoreScores(AddLanes(sums[q][0]), AddLanes(sums[q][1]), out + q * kDotTokens + t);
     }
   }
 }
@@ -114,9 +113,8 @@ ARN_DOTPROD void AddChannels(const DotWeights& weights, uint32_t query, const in
   }
   for (uint32_t q = 0; q < kQueries; ++q) {
     float* to = out + (query + q) * stride + first;
-    for (uint32_t i = 0; i < 2; ++i, to += kLanes) {
-      const int32x4_t sum = vaddq_s32(vshlq_n_s32(sums[q][0][i], 8), sums[q][1][i]);
-      vst1q_f32(to, vfmaq_n_f32(vld1q_f32(to), vcvtq_f32_s32(sum), weights.factors[query + q]));
+    for (uint32_t i = 0; i < 2; ++i) {
+      AddSums(sums[q][0][i], sums[q][1][i], weights.factors[query + q], to + i * kLanes);
     }
   }
 }

@@ -34,7 +34,7 @@ ARN_I8MM_INLINE void ScoreBlock(const Planes& planes, const Steps& steps, float*
   sums.Add(planes, steps);
   for (uint32_t q = 0; q < kQueries; ++q, out += kDotTokens) {
     for (uint32_t p = 0; p < kPairs; p += 2) {
-      StoreScores(sums.of[q][p], sums.of[q][p + 1], out + p / 2 * kLanes);
+      StorePairs(sums.of[q][p], sums.of[q][p + 1], out + p / 2 * kLanes);
     }
   }
 }
@@ -46,7 +46,7 @@ ARN_I8MM_INLINE void AddBlock(const Planes& planes, const Steps& steps, const fl
   sums.Add(planes, steps);
   for (uint32_t q = 0; q < kQueries; ++q, out += stride) {
     for (uint32_t p = 0; p < kPairs; p += 2) {
-      AddSums(sums.of[q][p], sums.of[q][p + 1], factors[q], out + p / 2 * kLanes);
+      AddPairs(sums.of[q][p], sums.of[q][p + 1], factors[q], out + p / 2 * kLanes);
     }
   }
 }

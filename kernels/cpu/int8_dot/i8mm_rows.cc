@@ -48,8 +48,8 @@ ARN_I8MM void ScoreStrips(const int8_t* spread, size_t query_bytes, const int8_t
     }
     for (uint32_t q = 0; q < kQueries; ++q) {
       float* scores = out + q * kDotTokens;
-      StoreScores(sums[q][0], sums[q][1], scores);
-      StoreScores(sums[q][2], sums[q][3], scores + kLanes);
+      StorePairs(sums[q][0], sums[q][1], scores);
+      StorePairs(sums[q][2], sums[q][3], scores + kLanes);
     }
   }
 }
@@ -71,8 +71,8 @@ ARN_I8MM void AddEight(const int8_t* weights, const float* factors, const int8_t
     }
   }
   for (uint32_t q = 0; q < kQueries; ++q, out += stride) {
-    AddSums(sums[q][0], sums[q][1], factors[q], out);
-    AddSums(sums[q][2], sums[q][3], factors[q], out + kLanes);
+    AddPairs(sums[q][0], sums[q][1], factors[q], out);
+    AddPairs(sums[q][2], sums[q][3], factors[q], out + kLanes);
   }
 }
 

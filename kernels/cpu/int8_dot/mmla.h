@@ -34,8 +34,6 @@ constexpr uint32_t kPairs = kDotBlock / 2;
 constexpr uint32_t kStepBytes = kPairs * kPairBytes;
 // Queries that share what is loaded of a tile.
 constexpr uint32_t kSharing = 2;
-// The largest weight that two signed bytes hold: 127 * 256 + 127.
-constexpr int32_t kWeightMax = 32639;
 
 constexpr uint32_t Eights(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, kEight)); }
 
@@ -98,14 +96,12 @@ ARN_NEON_INLINE int32x4_t Lows(int32x4_t a, int32x4_t b) {
   return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
 }
 
-// The scores of four tokens, whose sums a and b are of two each.
-ARN_NEON_INLINE void StoreScores(int32x4_t a, int32x4_t b, float* out) {
-  vst1q_f32(out, vfmaq_n_f32(vcvtq_f32_s32(Lows(a, b)), vcvtq_f32_s32(Highs(a, b)), 256.0f));
+// The scores of four tokens, and the sums of four channels, whose sums a and b are of two each.
+ARN_NEON_INLINE void StorePairs(int32x4_t a, int32x4_t b, float* out) {
+  StoreScores(Highs(a, b), Lows(a, b), out);
 }
-// out += factor * the sums of four channels.
-ARN_NEON_INLINE void AddSums(int32x4_t a, int32x4_t b, float factor, float* out) {
-  const int32x4_t sum = vaddq_s32(vshlq_n_s32(Highs(a, b), 8), Lows(a, b));
-  vst1q_f32(out, vfmaq_n_f32(vld1q_f32(out), vcvtq_f32_s32(sum), factor));
+ARN_NEON_INLINE void AddPairs(int32x4_t a, int32x4_t b, float factor, float* out) {
+  AddSums(Highs(a, b), Lows(a, b), factor, out);
 }
 
 // Steps [n], `stride` bytes from one to the next.
@@ -159,7 +155,7 @@ void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quad
 template <typename Kernel>
 constexpr Int8Dot Table() {
   return {PackKeys,      PackValues, Scores<Kernel>, AddValues<Kernel>,
-          SpreadQueries, ScoreRows,  AddValueRows,   kWeightMax,
+          SpreadQueries, ScoreRows,  AddValueRows,   kNeonWeightMax,
           true,          kEight};
 }
 

@@ -10,6 +10,20 @@
 
 namespace arn::cpu {
 
+// The largest weight that two signed bytes hold.
+inline constexpr int32_t kNeonWeightMax = 127 * 256 + 127;
+
+// The scores of four tokens, from the sums of products with high and with low bytes.
+ARN_NEON_INLINE void StoreScores(int32x4_t high, int32x4_t low, float* out) {
+  vst1q_f32(out, vfmaq_n_f32(vcvtq_f32_s32(low), vcvtq_f32_s32(high), 256.0f));
+}
+
+// out += factor * the sums of four channels.
+ARN_NEON_INLINE void AddSums(int32x4_t high, int32x4_t low, float factor, float* out) {
+  const int32x4_t sum = vaddq_s32(vshlq_n_s32(high, 8), low);
+  vst1q_f32(out, vfmaq_n_f32(vld1q_f32(out), vcvtq_f32_s32(sum), factor));
+}
+
 // kChannels (8 or 16) channels of a row from `first` on, zeros behind the row's last and behind
 // kChannels. kWhole: all of them are there.
 template <bool kWhole, uint32_t kChannels = 16>

@@ -48,8 +48,8 @@ ARN_VNNI_INLINE void AddPlane(const __m512i (&k)[2][kParts], const int8_t* sprea
 }
 
 // The sums over channels [channel, channel + 64) of eight tokens: `first`, its neighbour, and every
-// fourth after either. The low bytes are added to what
-// the high ones made, times 256: that takes half the sums, and all of them stay in registers.
+// fourth after either. The low bytes are added to what the high ones made, times 256: that takes
+// half the sums, and all of them stay in registers.
 template <uint32_t kQueries, bool kWhole>
 ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const int8_t* const* strips,
                               uint32_t first, uint32_t channel, uint32_t dim,
@@ -143,8 +143,9 @@ ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query,
   const uint8_t* from_low = weights.low + size_t{query} * kDotTokens;
   for (uint32_t i = 0; i < n_quads; ++i) {
     __m512i r[4];
-    for (uint32_t t = 0; t < 4; ++t)
+    for (uint32_t t = 0; t < 4; ++t) {
       r[t] = LoadGroup<kWhole>(DotRow(strips, 4 * i + t, dim), channel, dim);
+    }
     __m512i v[kVectors];
     for (uint32_t m = 0; m < kVectors; m += 2) {
       const bool upper = kFirst + m >= 2;
