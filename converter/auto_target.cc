@@ -8,7 +8,7 @@
 namespace arn::convert {
 namespace {
 
-// Best first.
+// Sorted, best first.
 struct Candidate {
   const char* target;
   bool is_supported;

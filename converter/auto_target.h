@@ -1,12 +1,12 @@
-// --target auto: the packed layout that suits the machine on which the converter runs.
+// --target auto: chooses the packed weight layout for the CPU that runs the converter.
 #pragma once
 
 #include "kernels/pack/pack.h"
 
 namespace arn::convert {
 
-// Never null: "portable" when nothing better is known. A bundle packed for one CPU works on every
-// other; there its matrices are packed anew when they are loaded.
+// Never returns null: falls back to "portable". A bundle packed for one CPU runs on every other;
+// its matrices are repacked at load.
 const PackTarget* AutoTarget();
 
 }  // namespace arn::convert

@@ -12,7 +12,6 @@
 
 #include "converter/auto_target.h"
 #include "converter/error.h"
-#include "converter/hf/json_file.h"
 #include "converter/quantize/input_moments.h"
 #include "converter/runner.h"
 #include "converter/write/temporary_file.h"
@@ -48,7 +47,7 @@ void ForEachChunk(const CalibrationText& text, const Visit& visit) {
   }
 }
 
-// The logits of a chunk, [n, vocab].
+// Returns the logits of a chunk, [n, vocab].
 const float* RunChunk(const Runner& runner, const int32_t* ids, uint32_t n, bool starts_window) {
   if (starts_window) runner.Check(arn_session_reset(runner.session()));
   const float* logits = nullptr;
@@ -68,7 +67,7 @@ std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_
   return data;
 }
 
-// What the rows of the head are in a run of some tokens.
+// Records the inputs of the output head's matmul during a run.
 struct HeadRows {
   std::vector<float> values;
 
@@ -102,7 +101,7 @@ class Calibrator {
     }
     for (const StoredMatrix& stored : result.matrices) {
       const DType dtype = stored.weight.dtype;
-      // What is looked up, too, is to stay as near to the weights as it can.
+      // Leaves out the embedding: as a lookup table it stays as close to its weights as possible.
       if (dtype != DType::kInt8 && dtype != DType::kInt4) continue;
       if (stored.name != "embedding") stored_.emplace(stored.name, stored);
     }
@@ -125,7 +124,8 @@ class Calibrator {
  private:
   uint32_t Threads() const { return std::max(1u, options_.convert.n_threads); }
 
-  // A window's exact rows are of use when they are of the same tokens: of all.
+  // Pairs a window with its exact rows only if both hold all tokens of the window; otherwise the
+  // rows may belong to different tokens.
   InputMoments MomentsOf(const Product& product) const {
     InputMoments moments(product.width);
     const std::vector<ProductRows>& exact = product.rows.front();
@@ -140,7 +140,7 @@ class Calibrator {
     return moments;
   }
 
-  // Of all tokens, by the model that is quantised but for its head.
+  // Reads all tokens through the model, quantised except for its head.
   InputMoments MomentsOfHead() {
     const uint32_t hidden = reference_.info().hidden;
     InputMoments moments(hidden);
@@ -161,7 +161,7 @@ class Calibrator {
     return moments;
   }
 
-  // The matrix in the bundle becomes what it is to be.
+  // Overwrites the matrix in the bundle with the quantised one.
   void Quantize(const std::string& name, const InputMoments& moments) {
     const StoredMatrix& stored = stored_.at(name);
     if (moments.n_rows() != 0 && result_.matrices_.count(name) == 0) {
@@ -183,31 +183,75 @@ class Calibrator {
   std::shared_ptr<std::byte> data_;
   std::optional<MatrixPacker> packer_;
   std::vector<std::string> experts_;
-  std::map<std::string, StoredMatrix> stored_;  // those to be quantised
+  std::map<std::string, StoredMatrix> stored_;  // matrices to quantise
   bool is_exchanged_ =
-      false;  // whether the bundle is run, its matrices becoming the quantised ones
+      false;  // true if the quantised bundle runs too, each matrix replaced once it is quantised
   uint64_t n_done_ = 0;
   CalibratedMatrices result_;
 };
 
-CalibrationText ReadCalibrationText(const std::filesystem::path& file,
-                                    const std::filesystem::path& bundle, uint32_t max_tokens) {
+CalibrationText ReadCalibrationText(const NamedText& named, const std::filesystem::path& bundle,
+                                    uint32_t max_tokens) {
   const Runner runner(bundle, kPurpose);
   if (runner.info().has_tokenizer == 0) {
-    Fail("%s: the checkpoint has no tokenizer to read it with", file.c_str());
+    Fail("%s: the checkpoint has no tokenizer to read it with", named.file.c_str());
   }
   if (runner.info().source_rows != 0) {
     Fail("%s: the model attends to a source, which a text does not give: it cannot be calibrated",
-         file.c_str());
+         named.file.c_str());
   }
   CalibrationText text;
-  text.ids = runner.Tokenize(ReadTextFile(file));
+  text.ids = runner.Tokenize(named.text);
   if (text.ids.size() < 2) {
-    Fail("%s: the text has %zu tokens; calibration takes at least 2", file.c_str(),
+    Fail("%s: the text has %zu tokens; calibration takes at least 2", named.file.c_str(),
          text.ids.size());
   }
   if (text.ids.size() > max_tokens) text.ids.resize(max_tokens);
   text.window = std::min(kWindow, runner.info().max_context);
+  return text;
+}
+
+CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tokens,
+                             uint32_t n_threads) {
+  constexpr uint32_t kOwnWindow = 128;
+  Runner runner(bundle, kPurpose);
+  const arn_model_info& info = runner.info();
+  if (info.source_rows != 0) {
+    Fail("%s: the model attends to a source, of which it writes no text", bundle.c_str());
+  }
+  CalibrationText text;
+  text.window = std::min(kOwnWindow, info.max_context);
+  const uint32_t n = std::max(n_tokens / text.window, 1u);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.kv_type = ARN_KV_F32;
+  options.context_tokens = text.window;
+  options.max_sequences = n;
+  options.n_threads = n_threads;
+  runner.Start(options);
+  arn_session* session = runner.session();
+  std::vector<uint32_t> sequences(n);
+  std::vector<int32_t> drawn(n);
+  text.ids.resize(size_t{n} * text.window);
+  const auto put = [&](uint32_t at) {
+    for (uint32_t s = 0; s < n; ++s) text.ids[size_t{s} * text.window + at] = drawn[s];
+  };
+  for (uint32_t s = 0; s < n; ++s) {
+    sequences[s] = s;
+    arn_sampling sampling = ARN_SAMPLING_INIT;
+    sampling.temperature = 1.0f;
+    sampling.seed = s + 1;
+    runner.Check(arn_session_select(session, s));
+    runner.Check(arn_session_set_sampling(session, &sampling));
+    drawn[s] = info.bos_id >= 0
+                   ? info.bos_id
+                   : static_cast<int32_t>(uint64_t{info.vocab} * (2 * s + 1) / (2 * n));
+  }
+  put(0);
+  runner.Check(arn_session_step(session, sequences.data(), drawn.data(), n));
+  for (uint32_t at = 1; at < text.window; ++at) {
+    runner.Check(arn_session_decode_batch(session, sequences.data(), n, drawn.data()));
+    put(at);
+  }
   return text;
 }
 

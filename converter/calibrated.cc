@@ -1,20 +1,9 @@
 #include "converter/calibrated.h"
 
-#include <unistd.h>
-
 #include "converter/auto_target.h"
 #include "converter/write/temporary_file.h"
 
 namespace arn::convert {
-namespace {
-
-std::filesystem::path Beside(const std::filesystem::path& output, const char* what) {
-  std::filesystem::path path = output;
-  path += std::string(".") + what + "-" + std::to_string(getpid());
-  return path;
-}
-
-}  // namespace
 
 CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions* convert,
                                 const LabelledProgress& on_progress) {
@@ -24,10 +13,10 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
   };
   const std::vector<MatrixInfo> matrices = ListMatrices(*convert);
   std::vector<PrecisionUnit> units = ListUnits(matrices);
-  // Refused before the work is done.
+  // Fails before any work is done if `bits` is too low.
   if (options.bits != 0) (void)ChooseInt8(matrices, units, options.bits);
 
-  const TemporaryFile reference(Beside(convert->output, "calibrate"));
+  const TemporaryFile reference(TemporaryName(convert->output, "calibrate"));
   ConvertOptions exact = *convert;
   exact.output = reference.path();
   exact.quantized = nullptr;
@@ -39,14 +28,26 @@ CalibratedMatrices CalibrateFor(const CalibratedOptions& options, ConvertOptions
   events.on_progress = on_progress;
   Convert(exact, events);
 
+  if (!options.text) {
+    const QuantizedMatrices none;
+    SensitivityOptions sensitivity;
+    sensitivity.convert = *convert;
+    sensitivity.convert.quantized = &none;
+    sensitivity.reference = reference.path();
+    sensitivity.temporary = TemporaryName(convert->output, "measure");
+    sensitivity.text = WriteOwnText(reference.path(), kSensitivityTokens, convert->n_threads);
+    MeasureSensitivities(sensitivity, labelled("measure"), &units);
+    convert->formats.exceptions = ChooseInt8(matrices, units, options.bits);
+    return {};
+  }
   CalibrateOptions calibrate;
   calibrate.convert = *convert;
   calibrate.reference = reference.path();
-  calibrate.temporary = Beside(convert->output, "measure");
-  calibrate.text = ReadCalibrationText(options.text, reference.path(), options.max_tokens);
+  calibrate.temporary = TemporaryName(convert->output, "measure");
+  calibrate.text = ReadCalibrationText(*options.text, reference.path(), options.max_tokens);
   if (options.bits == 0) return Calibrate(calibrate, labelled("calibrate"));
 
-  // What one matrix in int4 costs is measured where the others are not.
+  // Measures the cost of one int4 matrix with all others unquantised.
   calibrate.in_order = false;
   const CalibratedMatrices alone = Calibrate(calibrate, labelled("calibrate"));
   SensitivityOptions sensitivity;

@@ -9,7 +9,7 @@
 namespace arn::convert {
 namespace {
 
-// Bookkeeping, training, and generation defaults that are read from elsewhere.
+// Metadata, training parameters, and generation defaults that are read elsewhere.
 constexpr const char* kHarmless[] = {
     // identity and files
     "_name_or_path",
@@ -29,9 +29,12 @@ constexpr const char* kHarmless[] = {
     "id2label",
     "label2id",
     "num_labels",
+    "_num_labels",
     "problem_type",
     "model_max_length",
-    // how the tensors were stored, or are computed by others
+    "max_sequence_length",
+    "keys_to_ignore_at_inference",
+    // how the tensors were stored, or caching and output switches
     "dtype",
     "torch_dtype",
     "use_cache",
@@ -41,8 +44,15 @@ constexpr const char* kHarmless[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
     "attn_implementation",
+    "_attn_implementation_internal",
     "_flash_attn_2_enabled",
     "use_flash_attn",
+    "use_flash_attention",
+    "attention_softmax_in_fp32",
+    "scale_attention_softmax_in_fp32",
+    "experts_implementation",
+    "_experts_implementation",
+    "_experts_implementation_internal",
     "output_attentions",
     "output_hidden_states",
     "return_dict",
@@ -84,13 +94,26 @@ constexpr const char* kHarmless[] = {
     "block_out_init_scale",
     "block_use_xavier_init",
     "conv_use_xavier_init",
-    // other names for what transformers takes from elsewhere, or other ways to the same numbers
+    // aliases of keys that transformers reads elsewhere, or alternative ways to the same numbers
+    "_sliding_window_pattern",  // redundant with layer_types
+    "hidden_act",               // redundant with hidden_activation
     "d_model",
     "d_inner",
     "block_dim",
     "block_norm_eps",
     "conv_dim",
     "conv_dim_out",
+    "num_heads",
+    "block_use_swiglu",
+    "use_pos_enc",
+    "n_layer",
+    "pad_vocab_size_multiple",
+    "rms_norm",
+    "mlp_type",
+    "experts_per_token",
+    "initial_context_length",
+    "full_attn_mod",
+    "interpolate_factor",
     "residual_in_fp32",
     "fused_add_norm",
     "use_mambapy",
@@ -113,11 +136,13 @@ constexpr const char* kHarmless[] = {
     "median_filter_width",
     "use_weighted_layer_sum",
     "classifier_proj_size",
-    "scale_embedding",  // read, but applied to nothing
+    "scale_embedding",  // transformers reads it but applies it to nothing
     "is_gated_act",
     "dense_act_fn",
     "gradient_checkpointing",
-    // tokens and generation: generation_config.json and the token ids are read where they are used
+    "neftune_noise_alpha",
+    // tokens and generation: generation_config.json and the token ids are read at their point of
+    // use
     "bos_token_id",
     "eos_token_id",
     "pad_token_id",
@@ -153,12 +178,14 @@ constexpr const char* kHarmless[] = {
     "is_decoder",
     "cross_attention_hidden_size",
     "max_new_tokens",
-    // counts only with use_sliding_window, which is judged by itself
+    "forced_decoder_ids",
+    "output_past",
+    // effective only with use_sliding_window, which is checked separately
     "max_window_layers",
 };
 
-// Keys that change the computation where an architecture honours them. `off` is the value that does
-// not, besides null, false, 0 and empty.
+// Keys that change the computation on architectures that honour them. `off`: the value, besides
+// null, false, 0 and empty, that switches the key off.
 struct Significant {
   const char* key;
   const char* off;
@@ -206,6 +233,9 @@ constexpr Significant kSignificant[] = {
     {"no_rope_layer_interval", ""},
     {"use_mrope", ""},
     {"attn_temperature_tuning", ""},
+    {"scale_attn_weights", "true"},
+    {"swiglu_limit", ""},
+    {"lm_head_bias", ""},
     {"num_experts", ""},
     {"num_local_experts", ""},
     {"num_experts_per_tok", ""},
@@ -225,7 +255,7 @@ constexpr Significant kSignificant[] = {
     {"vision_config", ""},
 };
 
-// What the families of this converter read.
+// Keys that the converter's families read.
 constexpr const char* kRead[] = {
     "vocab_size",
     "hidden_size",
@@ -265,7 +295,6 @@ constexpr const char* kRead[] = {
     "rotary_emb_base",
     "rope_local_base_freq",
     "sliding_window_pattern",
-    "_sliding_window_pattern",
     "no_rope_layers",
     "no_rope_layer_interval",
     "query_pre_attn_scalar",
@@ -319,29 +348,48 @@ bool IsOff(const nlohmann::json& value, const Significant& row) {
   return SaysNothing(value) || (row.off[0] != '\0' && value == nlohmann::json::parse(row.off));
 }
 
+// Comma-separated, as the command line takes them.
+std::string Joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
+}
+
 }  // namespace
 
-void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json,
-                           const char* architecture, std::vector<std::string>* warnings) {
-  std::vector<std::string> unknown;
+void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, const Family& family,
+                           const std::vector<std::string>& ignored,
+                           std::vector<std::string>* warnings) {
+  const auto is_ignored = [&](const std::string& key) {
+    return std::find(ignored.begin(), ignored.end(), key) != ignored.end() ||
+           std::any_of(std::begin(family.ignored_keys), std::end(family.ignored_keys),
+                       [&](const char* entry) { return entry != nullptr && key == entry; });
+  };
+  std::vector<std::string> unknown, without_effect;
   for (const std::string& key : config->Unread()) {
     const nlohmann::json& value = json[key];
     const auto row = std::find_if(std::begin(kSignificant), std::end(kSignificant),
                                   [&](const Significant& s) { return key == s.key; });
-    if (row != std::end(kSignificant)) {
-      if (!IsOff(value, *row)) {
-        Fail("%s: %s is %s, which is not understood for %s", config->label().c_str(), key.c_str(),
-             Shown(value).c_str(), architecture);
-      }
+    const bool is_significant = row != std::end(kSignificant);
+    if (is_significant ? IsOff(value, *row) : SaysNothing(value) || Contains(kHarmless, key)) {
       continue;
     }
-    if (Contains(kHarmless, key) || SaysNothing(value)) continue;
-    unknown.push_back(key);
+    if (is_ignored(key)) {
+      without_effect.push_back(key + " " + Shown(value));
+    } else if (is_significant) {
+      Fail("%s: %s is %s, which is not understood for %s", config->label().c_str(), key.c_str(),
+           Shown(value).c_str(), family.architecture);
+    } else {
+      unknown.push_back(key);
+    }
   }
-  if (!unknown.empty()) {
-    warnings->push_back(config->label() +
-                        ": keys that are not known and were ignored: " + JoinNames(unknown, 20));
+  if (!without_effect.empty()) {
+    warnings->push_back(config->label() + ": without effect on " + family.architecture + ": " +
+                        JoinNames(without_effect, 20));
   }
+  if (unknown.empty()) return;
+  Fail("%s: not known: %s (if the model computes the same without: --ignore-config-keys %s)",
+       config->label().c_str(), JoinNames(unknown, 20).c_str(), Joined(unknown).c_str());
 }
 
 std::vector<std::string> KeysThatNobodyKnows(const nlohmann::json& json) {

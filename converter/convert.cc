@@ -1,7 +1,5 @@
 #include "converter/convert.h"
 
-#include <unistd.h>
-
 #include <fstream>
 #include <optional>
 #include <set>
@@ -15,6 +13,7 @@
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"
 #include "converter/hf/json_file.h"
+#include "converter/text_tower.h"
 #include "converter/write/bundle_writer.h"
 #include "converter/write/chat_section.h"
 #include "converter/write/index.h"
@@ -48,7 +47,7 @@ uint64_t CountElements(const TensorPlan& plan) {
   return total;
 }
 
-// Each tensor of the checkpoint once, in however many parts it is taken.
+// Counts each tensor of the checkpoint once, however many parts use it.
 uint64_t CountParameters(const TensorPlan& plan) {
   std::set<const Checkpoint::Entry*> sources;
   for (const PlannedTensor& tensor : plan.tensors) {
@@ -95,7 +94,7 @@ std::vector<StoredMatrix> Stored(const TensorPlan& plan,
   return list;
 }
 
-// Ids that no config gives come from tokenizer_config.json.
+// Takes ids that no config gives from tokenizer_config.json.
 void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, GenerationSpec* generation) {
   const auto is_id = [vocab](int32_t id) { return id >= 0 && static_cast<uint32_t>(id) < vocab; };
   if (generation->eos_ids.empty() && is_id(tokenizer.eos_id)) {
@@ -125,14 +124,24 @@ class Conversion {
     if (!is_gguf_ && !fs::is_directory(options_.folder)) {
       Fail("%s: not a folder, nor a GGUF file", options_.folder.c_str());
     }
+    if (options_.folder.extension() == ".safetensors") {
+      Fail("%s: give the folder of the checkpoint, in which config.json is, too",
+           options_.folder.c_str());
+    }
     if (is_gguf_ && !options_.config.empty()) {
       Fail("%s: a GGUF file has its own config", options_.config.c_str());
     }
+    if (!is_gguf_ && options_.window) {
+      Fail("%s: --window is for GGUF files, a folder's config.json says it",
+           options_.folder.c_str());
+    }
     std::optional<WeightsJob> job;
     if (!options_.tokenizer_only) job.emplace(PlanWeights());
-    const std::optional<TokenizerTables> tokenizer =
-        is_gguf_ ? ReadGgufTokenizer(options_.folder, &warnings_)
-                 : LoadTokenizer(options_.folder, &warnings_);
+    std::optional<TokenizerTables> tokenizer;
+    if (!options_.no_tokenizer) {
+      tokenizer = is_gguf_ ? ReadGgufTokenizer(options_.folder, &warnings_)
+                           : LoadTokenizer(options_.folder, &warnings_);
+    }
     ChatTemplates chat;
     if (!options_.no_chat_template) {
       chat = is_gguf_ ? ReadGgufChatTemplates(options_.folder) : ReadChatTemplates(options_.folder);
@@ -185,6 +194,10 @@ class Conversion {
     const uint64_t model_hash = close(nullptr, nullptr);
     AddComputed(model_hash, close, &writer);
     if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
+    if (options_.check) {
+      writer.Flush();
+      options_.check(writer.path());
+    }
     writer.Commit();
 
     ConvertResult result;
@@ -199,18 +212,20 @@ class Conversion {
 
   WeightsJob PlanWeights() {
     if (is_gguf_) {
-      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_);
+      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window);
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
               std::move(plan)};
     }
     const fs::path path =
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
-    const nlohmann::json config = LoadJson(path);
-    DecoderSpec spec = ReadDecoderSpec(config, path.string(), &warnings_);
+    const TextTower tower = FindTextTower(LoadJson(path), path.string());
+    DecoderSpec spec =
+        ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys);
     GenerationSpec generation =
-        ReadGeneration(options_.folder, config, path.string(), spec.vocab, &warnings_);
+        ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);
+    KeepTextTower(tower, *spec.names, spec.vocab, &checkpoint, &warnings_);
     TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
     return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
   }
@@ -244,12 +259,10 @@ class Conversion {
     return &weight;
   }
 
-  // Prefix and self-test are computed by the bundle as it is without them.
+  // Computes prefix and self-test with the bundle written so far, which has neither.
   template <typename Close>
   void AddComputed(uint64_t model_hash, const Close& close, BundleWriter* writer) {
-    fs::path name = options_.output;
-    name += ".prefix-" + std::to_string(getpid());
-    const TemporaryFile state(name);
+    const TemporaryFile state(TemporaryName(options_.output, "prefix"));
     PrefixIndex prefix;
     SelfTestIndex test;
     prefix.model_hash = test.model_hash = model_hash;
@@ -296,6 +309,10 @@ class Conversion {
 
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
   return Conversion(options, {}).Matrices();
+}
+
+uint32_t ReadMaxContext(const ConvertOptions& options) {
+  return Conversion(options, {}).PlanWeights().spec.max_context;
 }
 
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events) {

@@ -1,4 +1,4 @@
-// From a checkpoint folder to a bundle.
+// Converts a checkpoint folder into a bundle.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,37 +17,47 @@
 
 namespace arn::convert {
 
-// Runs the tokens of a prompt's beginning through `bundle`, which is whole, saves the session to
-// the file `state`, and returns the tokens. Throws ConvertError. A function of the caller's,
-// because this library does not know the runtime.
+// Runs the tokens of a prompt prefix through `bundle`, which is complete, saves the session to the
+// file `state`, and returns the tokens. Throws ConvertError. Supplied by the caller because this
+// library does not depend on the runtime.
 using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::path& bundle,
                                                        const std::filesystem::path& state)>;
 
-// Computes what devices are tested with, by `bundle`, which is whole; nothing: it gets none.
+// Computes the reference logits of the device self-test with `bundle`, which is complete. Returns
+// no ids if the bundle gets no self-test.
 using SelfTestMaker = std::function<SelfTestData(const std::filesystem::path& bundle)>;
 
-// Matrices in their integer types, by their names in the bundle, in any layout.
+// Throws ConvertError if `bundle`, which is complete, must be rejected before it gets its final
+// name.
+using BundleCheck = std::function<void(const std::filesystem::path& bundle)>;
+
+// Maps a bundle's tensor names to quantised matrices, in any layout.
 using QuantizedMatrices = std::map<std::string, Weight>;
 
 struct ConvertOptions {
-  // With config.json, *.safetensors, tokenizer.json ...; or a GGUF file.
+  // Folder with config.json, *.safetensors, tokenizer.json ...; or a GGUF file.
   std::filesystem::path folder;
   std::filesystem::path output;
-  std::filesystem::path config;  // instead of config.json of the folder; empty: that
-  std::string source_name;       // recorded in the bundle; empty: the folder's name
+  std::filesystem::path config;  // replaces the folder's config.json; empty: the folder's
+  std::vector<std::string> ignored_config_keys;  // keys of config.json to accept; others are
+                                                 // refused
+  // Sliding window of all layers, for GGUF files that do not store one; 0: none.
+  std::optional<uint32_t> window;
+  std::string source_name;  // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
-  bool no_chat_template = false;  // the bundle gets none
+  bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
+  bool no_chat_template = false;  // writes no chat template
   uint32_t n_threads = 2;
-  // Matrices that are quantised already, of the types that the formats give them. The others are
+  // Matrices that are quantised already, in the types that the formats require. All others are
   // quantised row by row. Null: none.
   const QuantizedMatrices* quantized = nullptr;
-  PrefixMaker make_prefix;                  // empty: the bundle gets no prefix
-  SelfTestMaker make_self_test;             // empty: the bundle gets no self-test
-  const SigningKey* signing_key = nullptr;  // null: the bundle is not signed
+  PrefixMaker make_prefix;                  // empty: writes no prefix
+  SelfTestMaker make_self_test;             // empty: writes no self-test
+  BundleCheck check;                        // empty: does not read the bundle back
+  const SigningKey* signing_key = nullptr;  // null: does not sign the bundle
 };
 
-// A matrix of the bundle.
 struct MatrixInfo {
   std::string name;
   DType dtype = DType::kF32;
@@ -55,7 +66,7 @@ struct MatrixInfo {
   bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
 };
 
-// Where a matrix lies in the file. weight.data is null.
+// Position of a matrix in the file. weight.data is null.
 struct StoredMatrix {
   std::string name;
   Weight weight;
@@ -69,22 +80,24 @@ struct ConvertResult {
   bool has_tokenizer = false;
 };
 
-// What a conversion tells while it runs. Both may be empty; on_progress may throw ConvertError to
-// end it.
+// Callbacks of a conversion. Both may be empty; on_progress may throw ConvertError to abort.
 struct ConvertEvents {
   std::function<void(const std::string& sentence)> on_warning;
-  // `tensor`: the one at work; elements of `total` that are done.
+  // `tensor`: the current one; done and total: elements.
   std::function<void(const std::string& tensor, uint64_t done, uint64_t total)> on_progress;
 };
 
-// What Convert() will write, the embedding and the head among them, in the order of the bundle.
+// Lists the matrices that Convert() will write, embedding and head included, in bundle order.
 // Throws ConvertError.
 std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
 
-// Writes options.output, or throws ConvertError and leaves nothing behind.
+// Returns the longest context the model was trained for. Throws ConvertError.
+uint32_t ReadMaxContext(const ConvertOptions& options);
+
+// Writes options.output. On failure throws ConvertError and leaves no files behind.
 ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);
 
-// Matrices of what Convert() would write, made one by one.
+// Packs single matrices as Convert() would write them.
 class MatrixPacker {
  public:
   // Throws ConvertError.
@@ -93,8 +106,8 @@ class MatrixPacker {
   MatrixPacker(const MatrixPacker&) = delete;
   MatrixPacker& operator=(const MatrixPacker&) = delete;
 
-  // The bytes of an int8 or int4 matrix in the file, quantised by its inputs (PackMatrix). Throws
-  // ConvertError, so when the inputs have another number of columns.
+  // Returns the file bytes of an int8 or int4 matrix, quantised by its inputs (PackMatrix). Throws
+  // ConvertError, also if `inputs` has a different number of columns.
   std::vector<std::byte> Pack(const std::string& name, const InputModel& inputs,
                               uint32_t n_threads) const;
 

@@ -1,5 +1,4 @@
-// What a checkpoint's config says, in the terms of the bundle: no family name decides anything
-// after this.
+// Architecture of a model as the bundle stores it. After this no code branches on a family's name.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +13,33 @@ struct RopeSpec {
   uint32_t rotary_dim = 0;
   float amplitude = 1.0f;
   std::vector<float> inv_freq;       // [rotary_dim / 2], scaling applied
-  std::vector<float> long_inv_freq;  // of sessions with more than short_context tokens; empty: none
+  std::vector<float> long_inv_freq;  // for sessions with more than short_context tokens; empty:
+                                     // none
   uint32_t short_context = 0;
 
   bool operator==(const RopeSpec&) const = default;
 };
 
-// As fbs::Mixer.
+// Same values as fbs::Mixer.
 enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
 
-// What a layer has instead of attention; the fields of fbs::LayerKind, and its biases.
+// Replaces attention in a layer: the fields of fbs::LayerKind, and the biases.
 struct MixerSpec {
   Mixer mixer = Mixer::kAttention;
   uint32_t width = 0;  // channels
   uint32_t taps = 0;   // inputs of the convolution
   uint32_t states = 0;
   uint32_t rank = 0;
-  bool has_bias = false;  // of the first and the last matrix
+  bool has_bias = false;  // of the first and last matrix
   bool has_conv_bias = false;
 
   bool has_state() const { return mixer != Mixer::kAttention; }
-  // f32 elements that a layer keeps of a sequence.
+  // Returns the f32 elements of recurrent state per layer and sequence.
   uint64_t state_floats() const { return has_state() ? (taps - uint64_t{1} + states) * width : 0; }
   bool operator==(const MixerSpec&) const = default;
 };
 
-// The fields of fbs::LayerKind, and where biases are expected among the tensors.
+// Fields of fbs::LayerKind, and which tensors have a bias.
 struct LayerKindSpec {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;
@@ -60,10 +60,10 @@ struct LayerKindSpec {
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
   bool has_router_bias = false;
-  bool has_k_bias = true;  // when q and v have one
+  bool has_k_bias = true;  // if q and v have one
   bool attends_to_source = false;
   bool has_distance_bias = false;
-  uint32_t n_experts = 0;  // 0: none; else ffn_dim is that of each
+  uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
   RouteScore route_score = RouteScore::kSoftmax;
@@ -78,16 +78,16 @@ struct LayerKindSpec {
   bool operator==(const LayerKindSpec&) const = default;
 };
 
-// The names of a family's tensors without ".weight" and ".bias"; {} stands for the layer's number.
-// Null: the family has no such tensor.
+// Tensor names of a family without ".weight" and ".bias"; {} stands for the layer number. Null: the
+// family has no such tensor.
 struct TensorNames {
-  const char* prefix;  // of all but the head; checkpoints of the bare decoder leave it out
+  const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* embedding;
   const char* positions = nullptr;
   const char* final_norm;
   const char* head;
   const char* attention_norm = nullptr;
-  const char* qkv = nullptr;  // q, k and v in one tensor; else each in its own
+  const char* qkv = nullptr;  // q, k and v fused in one tensor; else separate
   const char* q = nullptr;
   const char* k = nullptr;
   const char* v = nullptr;
@@ -96,12 +96,12 @@ struct TensorNames {
   const char* attention_out = nullptr;
   const char* attention_post_norm = nullptr;
   const char* ffn_norm = nullptr;
-  const char* gate_up = nullptr;  // gate and up in one tensor; else each in its own
+  const char* gate_up = nullptr;  // gate and up fused in one tensor; else separate
   const char* gate = nullptr;
   const char* up = nullptr;
   const char* down = nullptr;
   const char* ffn_post_norm = nullptr;
-  // Of layers with experts; the second {} stands for the expert's number.
+  // Layers with experts; the second {} stands for the expert number.
   const char* router = nullptr;
   const char* expert_gate = nullptr;
   const char* expert_up = nullptr;
@@ -109,49 +109,50 @@ struct TensorNames {
   // Or all experts of a layer in one tensor [experts, inputs, outputs], named without ".weight".
   const char* stacked_gate_up = nullptr;
   const char* stacked_down = nullptr;
-  const char* shared_gate = nullptr;  // of what all tokens go through
+  const char* shared_gate = nullptr;  // shared expert, which every token passes through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
   const char* sinks = nullptr;          // without ".weight"
-  const char* plain_up = nullptr;       // up of layers without a gate, when it has another name
-  const char* distance_bias = nullptr;  // [buckets, heads], of the first layer, for all
-  // Of layers that attend to a source.
+  const char* plain_up = nullptr;       // up of layers without a gate, if its name differs
+  const char* distance_bias = nullptr;  // relative position bias [buckets, heads] of the first
+                                        // layer, shared by all
+  // Layers with cross-attention.
   const char* cross_norm = nullptr;
   const char* cross_q = nullptr;
   const char* cross_k = nullptr;
   const char* cross_v = nullptr;
   const char* cross_out = nullptr;
-  const char* conv1 = nullptr;  // of a source's features: [outputs, inputs, 3]
+  const char* conv1 = nullptr;  // convolutions over the encoder's features: [outputs, inputs, 3]
   const char* conv2 = nullptr;
-  // Further names under which checkpoints have the embedding.
+  // Other names of the embedding in checkpoints.
   const char* embedding_copies[2] = {};
-  // Of layers with another mixer than attention. scan_rates and scan_skip are whole names.
+  // Layers with a mixer other than attention. scan_rates and scan_skip are complete names.
   const char* mixer_in = nullptr;
   const char* conv = nullptr;
-  const char* scan_inputs = nullptr;  // what time steps, B and C are made of
+  const char* scan_inputs = nullptr;  // projection to the time steps (dt), B and C
   const char* scan_steps = nullptr;
   const char* scan_rates = nullptr;  // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;
 };
 
-// How the rows of a tensor of q, k and v follow each other.
+// Row order of a fused q, k and v tensor.
 enum class QkvOrder : uint8_t {
-  kBlocks,  // all of q, all of k, all of v
+  kBlocks,  // all of q, then all of k, then all of v
   kByHead,  // q, k and v of each head
 };
 
-// Raffel et al., 2020: distances fall into buckets, wider ones the farther they are.
+// Relative position buckets (Raffel et al., 2020): the larger the distance, the wider the bucket.
 struct DistanceBuckets {
-  uint32_t n_buckets = 0;  // 0: attention has no bias by distance
+  uint32_t n_buckets = 0;  // 0: no relative position bias
   uint32_t max_distance = 0;
 
   bool operator==(const DistanceBuckets&) const = default;
 };
 
-// The fields of fbs::Source.
+// Fields of fbs::Source.
 struct SourceSpec {
-  uint32_t max_rows = 0;  // 0: there is none
+  uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
   Activation conv_activation = Activation::kGelu;
   const TensorNames* names = nullptr;
@@ -165,11 +166,12 @@ struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
   QkvOrder qkv_order = QkvOrder::kBlocks;
-  bool is_transposed = false;       // matrices of layers are stored [inputs, outputs]
-  bool rotates_neighbours = false;  // rotated pairs of q and k are (0, 1), (2, 3), ...
-  bool gate_up_alternate = false;   // stacked: gate and up row by row in turn
-  float norm_offset = 0.0f;         // what is missing from stored RMSNorm weights
-  float residual_factor = 1.0f;     // of what each block adds; goes into its last matrix
+  bool is_transposed = false;       // layer matrices are stored [inputs, outputs]
+  bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
+  bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
+  bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
+  float norm_offset = 0.0f;         // added to stored RMSNorm weights
+  float residual_factor = 1.0f;     // scales what each block adds; folded into its last matrix
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;
@@ -181,7 +183,7 @@ struct DecoderSpec {
   bool tied = false;
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
-  std::vector<uint32_t> layer_kinds;  // per layer, an index into kinds
+  std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
   DistanceBuckets distance_buckets;
   SourceSpec source;
 

@@ -1,4 +1,4 @@
-// The tensors of what a decoder attends to beside its own tokens.
+// Tensors of the encoder and of cross-attention.
 #include <algorithm>
 #include <cmath>
 
@@ -8,10 +8,10 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kTaps = 3;  // inputs of a convolution
+constexpr uint32_t kTaps = 3;  // kernel size of a convolution
 
-// _relative_position_bucket of transformers' modeling_t5.py, in f32 as there: for keys `distance`
-// behind the query, or before it when both_ways.
+// _relative_position_bucket of transformers' modeling_t5.py, in f32 as there. `distance`: from the
+// query back to the key; negative for keys after the query, only if both_ways.
 uint32_t BucketOf(int64_t distance, const DistanceBuckets& spec, bool both_ways) {
   uint32_t n = spec.n_buckets, first = 0;
   int64_t d = distance;
@@ -42,7 +42,7 @@ uint32_t Planner::AddDistanceBias(const char* name, const char* base, uint32_t n
   for (int64_t d = both_ways ? -last : 0; d <= last; ++d) {
     const uint32_t bucket = BucketOf(d, buckets, both_ways);
     if (!parts.empty() && parts.back().first_row == bucket) {
-      ++parts.back().rows;  // block_stride is 0: the same row again
+      ++parts.back().rows;  // block_stride is 0: repeats the same row
       continue;
     }
     part.first_row = bucket;

@@ -1,5 +1,5 @@
-// How the converter reports what it cannot do: one sentence that names the file, the field, what
-// was expected and what was found. main() prints it and exits with 1.
+// Error reporting of the converter: one sentence that names the file, the field, the expected and
+// the actual value. main() prints it and exits with 1.
 #pragma once
 
 #include <stdexcept>
@@ -15,10 +15,10 @@ class ConvertError : public std::runtime_error {
 // Throws a ConvertError with a printf-style message.
 [[noreturn]] void Fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// A printf-style string.
+// Returns a printf-style string.
 std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// "a, b, c and 7 more": at most `limit` of the names.
+// Returns "a, b, c and 7 more": at most `limit` of the names.
 template <typename Names>
 std::string JoinNames(const Names& names, size_t limit = 8) {
   std::string text;

@@ -1,18 +1,21 @@
 // Experts come stored one by one, or all of a layer stacked in one tensor of [experts, inputs,
-// outputs].
+// outputs]; in families that have both, transformers also stores [experts, outputs, inputs].
 #include "converter/error.h"
 #include "converter/planner.h"
 
 namespace arn::convert {
 
-// The router stays f32: its rounding decides between experts.
+// Keeps the router in f32: rounding would change which experts a token goes to.
 void Planner::AddExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   layer->router = AddMatrix(
       OwnName(i, "router"), DType::kF32, true,
       {Part(LayerName(names.router, i), kind.n_experts, spec_.hidden, kind.has_router_bias)},
       spec_.hidden);
-  if (names.stacked_gate_up != nullptr) {
+  const bool is_stacked =
+      names.stacked_gate_up != nullptr &&
+      (names.expert_gate == nullptr || sources_.Has(LayerName(names.stacked_gate_up, i)));
+  if (is_stacked) {
     AddStackedExperts(i, kind, layer);
   } else {
     AddStoredExperts(i, kind, layer);
@@ -42,17 +45,19 @@ void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTenso
 void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim, n = kind.n_experts;
-  // The part that expert e has of the tensor of all.
+  // One expert's part of the stacked tensor.
   struct Stack {
     const Checkpoint::Entry* weight;
     const Checkpoint::Entry* bias;
     uint32_t rows, cols;
+    bool is_transposed;
 
     SourcePart Of(uint32_t e) const {
       SourcePart part;
       part.weight = weight;
       part.bias = bias;
-      part.rows = part.transposed_rows = rows;
+      part.rows = rows;
+      part.transposed_rows = is_transposed ? rows : 0;
       part.first_element = uint64_t{e} * rows * cols;
       part.first_bias = uint64_t{e} * rows;
       return part;
@@ -60,9 +65,11 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   };
   const auto take = [&](const char* pattern, uint32_t rows, uint32_t cols) {
     const std::string name = LayerName(pattern, i);
-    return Stack{sources_.Take(name, {n, cols, rows}),
-                 kind.has_mlp_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows,
-                 cols};
+    const std::vector<uint64_t> by_rows = {n, rows, cols}, by_cols = {n, cols, rows};
+    const bool is_transposed = names.expert_gate == nullptr || !sources_.Has(name, by_rows);
+    return Stack{sources_.Take(name, is_transposed ? by_cols : by_rows),
+                 kind.has_mlp_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows, cols,
+                 is_transposed};
   };
   const Stack gate_up = take(names.stacked_gate_up, 2 * ffn, hidden);
   const Stack down = take(names.stacked_down, hidden, ffn);
@@ -87,7 +94,7 @@ void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTens
   }
 }
 
-// What every token goes through beside its experts.
+// Adds the shared expert, which every token passes through.
 void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
   const TensorNames& names = *spec_.names;
   const uint32_t hidden = spec_.hidden, ffn = kind.shared_ffn_dim;

@@ -16,9 +16,9 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds what a damaged config can cost
+constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds the cost of a damaged config
 
-// The row of a config, null when there is none. *wanted: the name that was looked for.
+// Returns the table row of a config, or null. *wanted: the name looked up.
 const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
   const nlohmann::json* architectures = config->Find("architectures");
   const std::string model_type = config->String("model_type").value_or("");
@@ -30,8 +30,10 @@ const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
     *wanted = (*architectures)[0].get<std::string>();
   }
   for (const Family& family : Families()) {
-    if (architectures != nullptr ? *wanted == family.architecture
-                                 : model_type == family.model_type) {
+    const bool has_older = family.older_architecture != nullptr;
+    if (architectures == nullptr ? model_type == family.model_type
+                                 : *wanted == family.architecture ||
+                                       (has_older && *wanted == family.older_architecture)) {
       return &family;
     }
   }
@@ -69,25 +71,32 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
   return n_layers;
 }
 
-// n_heads, n_kv_heads and head_dim; the rest stays as it is.
+// Reads n_heads, n_kv_heads and head_dim; leaves the other fields at their defaults.
 LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
   LayerKindSpec kind;
   kind.n_heads = config->RequiredCount(family.keys.heads);
-  kind.n_kv_heads =
-      config->Count("num_key_value_heads")
-          .value_or(family.default_kv_heads != 0 ? family.default_kv_heads : kind.n_heads);
+  kind.n_kv_heads = kind.n_heads;
+  if (family.has_kv_heads) {
+    // An explicit null means as many as heads, not the class's default.
+    const bool has_default = family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
+    kind.n_kv_heads = config->Count("num_key_value_heads")
+                          .value_or(has_default ? family.default_kv_heads : kind.n_heads);
+  }
   if (kind.n_heads % kind.n_kv_heads != 0) {
     Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
          family.keys.heads, kind.n_heads, kind.n_kv_heads);
   }
-  std::optional<uint32_t> head_dim = config->Count(family.keys.head_dim);
-  if (!head_dim && family.default_head_dim != 0) head_dim = family.default_head_dim;
+  std::optional<uint32_t> head_dim;
+  const char* dim_key = family.keys.head_dim;
+  if (dim_key != nullptr) head_dim = config->Count(dim_key);
+  const bool is_null = dim_key != nullptr && config->IsNull(dim_key);
+  if (!head_dim && !is_null && family.default_head_dim != 0) head_dim = family.default_head_dim;
   if (!head_dim && hidden % kind.n_heads != 0) {
     Fail("%s: head_dim is absent, and %s %u is not a multiple of %s %u", config->label().c_str(),
          family.keys.hidden, hidden, family.keys.heads, kind.n_heads);
   }
   kind.head_dim = head_dim.value_or(hidden / kind.n_heads);
-  // Bounds that keep heads * head_dim far from overflow; real models stay far below.
+  // Keeps heads * head_dim far from overflow; real models stay far below.
   if (kind.n_heads > 65536 || kind.head_dim > 65536) {
     Fail("%s: %u heads of %u elements are too many", config->label().c_str(), kind.n_heads,
          kind.head_dim);
@@ -95,8 +104,8 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
   return kind;
 }
 
-// The name in a config to the function: transformers' ACT2FN (activations.py).
-// feed_forward_proj: an activation, behind "gated-" when there is a gate (transformers' T5Config).
+// feed_forward_proj: an activation, prefixed with "gated-" if there is a gate (transformers'
+// T5Config).
 bool IsGatedProj(const Family& family, ConfigReader* config) {
   return config->String("feed_forward_proj").value_or(family.activation).rfind("gated-", 0) == 0;
 }
@@ -108,24 +117,39 @@ std::string FeedForwardActivation(const Family& family, ConfigReader* config) {
   return name;
 }
 
+// Maps the config's name to the activation, as transformers' ACT2FN (activations.py).
 Activation ReadActivation(const Family& family, ConfigReader* config) {
   struct Row {
     const char* name;
     Activation activation;
   };
   constexpr Row kRows[] = {
-      {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
-      {"gelu", Activation::kGelu},          {"gelu_python", Activation::kGelu},
-      {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"gelu_fast", Activation::kGeluTanh}, {"relu", Activation::kRelu},
+      {"silu", Activation::kSilu},
+      {"swish", Activation::kSilu},
+      {"gelu", Activation::kGelu},
+      {"gelu_python", Activation::kGelu},
+      {"gelu_new", Activation::kGeluTanh},
+      {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_accurate", Activation::kGeluTanh},
+      {"gelu_python_tanh", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},
+      {"relu2", Activation::kReluSquared},
+      {"quick_gelu", Activation::kQuickGelu},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"mish", Activation::kMish},
   };
-  std::string name = config->String(family.keys.activation).value_or(family.activation);
+  std::string name = family.activation;
+  if (const char* key = family.keys.activation) name = config->String(key).value_or(name);
   if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
   for (const Row& row : kRows) {
     if (name == row.name) return row.activation;
   }
-  config->Wrong(family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
-                "silu, relu, gelu, gelu_new or gelu_pytorch_tanh");
+  config->Wrong(
+      family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
+      "silu, gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, relu2, tanh, sigmoid or "
+      "mish");
 }
 
 float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_dim) {
@@ -143,7 +167,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
   return static_cast<float>(scale);
 }
 
-// A cap that is absent is the family's default, one that is null is off.
+// An absent cap means the family's default; null means off.
 float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
                   double fallback) {
   const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
@@ -151,7 +175,8 @@ float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* 
   return static_cast<float>(cap);
 }
 
-// As transformers' Lfm2MLP: two thirds of what the config says, times a factor, in whole blocks.
+// As transformers' Lfm2MLP: two thirds of the given width, times a factor, rounded up to whole
+// blocks.
 uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
   const std::optional<uint32_t> block = config->Count("block_ff_dim");
   const uint64_t given = block ? *block : config->RequiredCount(family.keys.ffn);
@@ -178,22 +203,21 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   LayerKindSpec kind;
   if (family.mixer != MixerRule::kScan) kind = ReadHeads(family, config, hidden);
   kind.attention_scale = AttentionScale(family, config, kind.head_dim);
-  if (family.has_softcaps) {
+  if (family.caps_attention) {
     kind.softcap =
         ReadSoftcap(json, config, "attn_logit_softcapping", family.default_attention_softcap);
   }
   kind.ffn_dim = ReadFfnDim(family, config, hidden);
   kind.norm = family.norm;
-  const double epsilon = config->Number(family.keys.epsilon).value_or(family.default_epsilon);
+  double epsilon = family.default_epsilon;
+  if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
   if (epsilon < 0) config->Wrong(family.keys.epsilon, "a number of at least 0");
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
-  if (family.clamps_swiglu) {
+  if (family.swiglu_limit != 0) {
     if (kind.activation != Activation::kSilu) config->Wrong(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
-    const double limit = config->Number("swiglu_limit").value_or(7.0);
-    if (!(limit > 0)) config->Wrong("swiglu_limit", "a positive number");
-    kind.activation_limit = static_cast<float>(limit);
+    kind.activation_limit = family.swiglu_limit;
   }
   kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
   kind.has_k_bias = family.has_k_bias;
@@ -208,11 +232,15 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   return kind;
 }
 
-// The kind of layers with experts, from that of layers without.
+// Derives the layer type with experts from the one without.
 LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
-  // Both names are in use for one family.
   const std::optional<uint32_t> local = config->Count("num_local_experts");
-  const std::optional<uint32_t> count = config->Count("num_experts");
+  const std::optional<uint32_t> count =
+      family.reads_num_experts ? config->Count("num_experts") : std::nullopt;
+  if (local && count && *local != *count) {
+    Fail("%s: num_local_experts is %u and num_experts %u: expected one of them, or the same",
+         config->label().c_str(), *local, *count);
+  }
   kind.n_experts = count ? *count : local.value_or(family.default_experts);
   kind.n_experts_used = config->Count("num_experts_per_tok").value_or(family.default_experts_used);
   if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {
@@ -230,7 +258,7 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
   return kind;
 }
 
-// q and k of layers that rotate, and of those that do not.
+// Sets the QK norm of layers with RoPE and the query temperature of layers without.
 void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
   const bool rotates = kind->rope != kNoRope;
   if (family.qk_norm == QkNorm::kPlainOfRotated) {
@@ -245,17 +273,17 @@ void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind
   kind->query_temperature_step = step;
 }
 
-// Factors that belong to the model and not to a layer.
+// Reads factors of the whole model, not of a layer.
 void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
                  DecoderSpec* spec) {
   if (family.scales_embedding) {
     spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
   }
-  if (family.has_softcaps) {
+  if (family.caps_logits) {
     spec->logits_softcap =
         ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
   }
-  // What a tied head meant is a key of its own in later configs.
+  // Later configs have a key of their own for the scaling of a tied head.
   if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
     spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
   }
@@ -270,7 +298,7 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   spec->logits_factor = static_cast<float>(1.0 / factor("logits_scaling"));
 }
 
-// The distances of attention's bias, for the decoder and its source.
+// Reads the relative position buckets, shared by decoder and encoder.
 DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) {
   DistanceBuckets buckets;
   if (!family.has_distance_buckets) return buckets;
@@ -278,7 +306,7 @@ DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) 
   constexpr const char* kDistance = "relative_attention_max_distance";
   buckets.n_buckets = config->Count(kBuckets).value_or(32);
   buckets.max_distance = config->Count(kDistance).value_or(128);
-  // Half of the buckets are for one side of a source, and half of those for one distance each.
+  // The encoder uses half of the buckets per direction; half of those hold one distance each.
   if (buckets.n_buckets % 4 != 0 || buckets.n_buckets > 65536) {
     config->Wrong(kBuckets, "a multiple of 4");
   }
@@ -288,13 +316,13 @@ DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) 
   return buckets;
 }
 
-// What the decoder attends to beside its own tokens.
+// Reads the encoder's spec.
 SourceSpec ReadSource(const Family& family, ConfigReader* config, const nlohmann::json& json,
                       const LayerKindSpec& decoder_kind, uint32_t hidden) {
   SourceSpec source;
   if (family.source == nullptr) return source;
   config->MarkRead("is_encoder_decoder");
-  config->MarkRead("n_positions");  // of no effect where distances decide
+  config->MarkRead("n_positions");  // no effect with relative positions
   Family own = family;
   own.names = family.source->names;
   own.keys = family.source->keys;
@@ -316,12 +344,12 @@ SourceSpec ReadSource(const Family& family, ConfigReader* config, const nlohmann
   return source;
 }
 
-// GPT-2's switches for attention as nobody publishes it.
+// Refuses GPT-2's attention switches that no published model uses.
 void RefuseOddAttention(ConfigReader* config) {
   if (!config->Bool("scale_attn_weights", true)) config->Wrong("scale_attn_weights", "true");
 }
 
-// The rope of each layer, kNoRope for none; fills spec->ropes.
+// Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
 std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
                                 const std::vector<uint32_t>& windows, uint32_t head_dim,
                                 DecoderSpec* spec, std::vector<std::string>* warnings) {
@@ -334,8 +362,12 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
   query.theta = family.default_theta;
   query.has_partial_rotary = family.has_partial_rotary;
   query.partial_rotary = family.default_partial_rotary;
+  query.has_rotary_keys = family.has_rotary_keys;
   query.local_theta = family.default_local_theta;
   query.is_by_window = family.rope == RopeRule::kByWindow;
+  query.default_yarn = family.default_yarn;
+  query.has_longrope_only = family.has_longrope_only;
+  query.default_original = family.default_original_context;
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
@@ -350,7 +382,8 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
 }  // namespace
 
 DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label,
-                            std::vector<std::string>* warnings) {
+                            std::vector<std::string>* warnings,
+                            const std::vector<std::string>& ignored_keys) {
   ConfigReader config(json, label);
   const Family& family = FindFamily(&config, json);
 
@@ -385,7 +418,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const std::vector<MixerSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
   const LayerKindSpec sparse =
-      family.has_experts ? WithExperts(family, &config, kind) : LayerKindSpec();
+      family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
   for (uint32_t i = 0; i < n_layers; ++i) {
     kind = has_experts[i] ? sparse : dense;
     kind.window = windows[i];
@@ -398,7 +431,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
   }
 
-  CheckUnreadConfigKeys(&config, json, family.architecture, warnings);
+  CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
   return spec;
 }
 

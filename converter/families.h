@@ -1,5 +1,5 @@
-// Configs to specs, by the rows of converter/family_table.cc: with that table the only place of the
-// project that knows families; everything after it reads a DecoderSpec.
+// Reads configs into specs, by the rows of converter/family_table.cc. No code after this depends on
+// the model family: it reads a DecoderSpec.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,16 @@
 
 namespace arn::convert {
 
-// From the contents of config.json to a spec. `label` names the file in errors. What is odd but
-// harmless is added to `warnings`, a sentence each. Throws ConvertError for an unknown architecture
-// and for every value that would change the computation and is not understood.
+// Reads the contents of config.json. `label` names the file in errors. Adds a sentence to
+// `warnings` for each odd but harmless setting. Throws ConvertError for an unknown architecture,
+// and for a key that is unknown or that changes the computation in an unsupported way, unless
+// `ignored_keys` has it.
 DecoderSpec ReadDecoderSpec(const nlohmann::json& config, const std::string& label,
-                            std::vector<std::string>* warnings);
+                            std::vector<std::string>* warnings,
+                            const std::vector<std::string>& ignored_keys = {});
 
-// n_heads, n_kv_heads, head_dim, window and mixer of each layer, and nothing else of the config:
-// for plans of memory. nullopt when the config is of no family that can be converted. Throws
-// ConvertError.
+// Reads n_heads, n_kv_heads, head_dim, window and mixer of each layer and nothing else, for memory
+// plans. Returns nullopt for families that cannot be converted. Throws ConvertError.
 std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& config,
                                                          const std::string& label);
 

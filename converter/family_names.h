@@ -1,5 +1,4 @@
-// Which tensors each family has, under the names of its checkpoints: what the rows of
-// family_table.cc choose from.
+// Tensor names of each family in its checkpoints, for the rows of family_table.cc.
 #pragma once
 
 #include "converter/decoder_spec.h"
@@ -102,6 +101,8 @@ constexpr TensorNames WithExperts() {
   names.expert_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
   names.expert_up = "model.layers.{}.mlp.experts.{}.up_proj";
   names.expert_down = "model.layers.{}.mlp.experts.{}.down_proj";
+  names.stacked_gate_up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.mlp.experts.down_proj";
   return names;
 }
 inline constexpr TensorNames kExpertNames = WithExperts();
@@ -175,8 +176,8 @@ constexpr TensorNames WithShortConvolutions() {
 }
 inline constexpr TensorNames kShortConvolutionNames = WithShortConvolutions();
 
-// Families without positions are not bound to a context; sessions are, by their memory. This is
-// the longest that the runtime takes.
+// For families without position embeddings: the context is limited only by session memory. The
+// longest that the runtime accepts.
 constexpr uint32_t kAnyContext = 1u << 24;
 
 inline constexpr TensorNames kT5DecoderNames = {

@@ -9,11 +9,12 @@
 #include "converter/families.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "converter/text_tower.h"
 
 namespace arn::convert {
 namespace {
 
-// One layer; no kv heads: it keeps no keys and values.
+// One layer; n_kv_heads 0: it has no keys and values.
 struct Layer {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
@@ -21,7 +22,7 @@ struct Layer {
   uint32_t chunk = 0;
 };
 
-// The same thing under the names that families have for it, the commonest first.
+// Aliases of one key across families, the most common first.
 using Names = std::initializer_list<const char*>;
 constexpr Names kLayerCount = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
 constexpr Names kHeads = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
@@ -30,12 +31,12 @@ constexpr Names kHidden = {"hidden_size", "n_embd", "d_model"};
 constexpr Names kHeadDim = {"head_dim", "attention_head_dim"};
 constexpr Names kMaxContext = {"max_position_embeddings", "n_positions", "max_seq_len"};
 
-// Bounds far above any model, and far below what overflows.
+// Far above any model, and low enough that products do not overflow.
 constexpr uint32_t kMaxLayers = 4096;
 constexpr uint32_t kMaxHeads = 65536;
 
-// Where a config says nothing of which layers slide, its configuration class does: each pattern-th
-// layer sees everything, the others have the window.
+// Defaults of configuration classes for configs without layer_types: each pattern-th layer has full
+// attention, the others the window.
 struct SlidingDefaults {
   const char* model_type;
   uint32_t pattern;
@@ -44,10 +45,10 @@ struct SlidingDefaults {
 constexpr SlidingDefaults kSlidingDefaults[] = {
     {"gemma2", 2, 4096}, {"gemma3_text", 6, 4096}, {"cohere2", 4, 4096}};
 
-// Layers of these kinds carry a state of fixed size instead of keys and values.
+// Layer types with a fixed-size recurrent state instead of keys and values.
 constexpr const char* kWithoutKv[] = {"linear_attention", "mamba", "conv", "recurrent"};
 
-// The first of `names` that the config has, null when it has none.
+// Returns the first of `names` that the config has, or null.
 const char* Present(ConfigReader* config, Names names) {
   for (const char* name : names) {
     if (config->Has(name)) return name;
@@ -71,11 +72,11 @@ uint32_t RequiredCountOf(ConfigReader* config, Names names, uint32_t most) {
        JoinNames(std::vector<std::string>(names.begin() + 1, names.end())).c_str(), most);
 }
 
-// Heads and their dimension, the same in all layers.
+// Reads heads and head dimension, the same for all layers.
 Layer ReadShape(ConfigReader* config) {
   Layer layer;
   const uint32_t heads = RequiredCountOf(config, kHeads, kMaxHeads);
-  // multi_query with a count of its own: the count is written and means nothing.
+  // multi_query overrides the number of kv heads, even if the config has one.
   const bool is_single =
       config->Bool("multi_query", false) && !config->Bool("new_decoder_architecture", false);
   layer.n_kv_heads = is_single ? 1 : CountOf(config, kKvHeads, kMaxHeads).value_or(heads);
@@ -96,7 +97,7 @@ Layer ReadShape(ConfigReader* config) {
   return layer;
 }
 
-// Window and chunk of each layer as layer_types names them; no kv heads where there is no KV.
+// Sets window and chunk of each layer from layer_types; n_kv_heads 0 for layers without KV.
 void ApplyLayerTypes(const nlohmann::json& types, ConfigReader* config, uint32_t window,
                      std::vector<Layer>* layers) {
   if (!types.is_array() || types.size() != layers->size()) {
@@ -130,8 +131,8 @@ void ApplyLayerTypes(const nlohmann::json& types, ConfigReader* config, uint32_t
   }
 }
 
-// Chunks where layers without rope see everything: no_rope_layers[i] is 0 for those; an absent or
-// empty list means each no_rope_layer_interval-th.
+// Sets chunks; layers without RoPE have full attention. no_rope_layers[i] is 0 for those; an absent
+// or empty list means each no_rope_layer_interval-th.
 void ApplyChunks(ConfigReader* config, uint32_t chunk, std::vector<Layer>* layers) {
   const std::vector<int64_t> with_rope = config->IntOrList("no_rope_layers");
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(4);
@@ -151,7 +152,7 @@ void ApplyWindows(const nlohmann::json& json, ConfigReader* config, std::vector<
       std::find_if(std::begin(kSlidingDefaults), std::end(kSlidingDefaults),
                    [&](const SlidingDefaults& row) { return model_type == row.model_type; });
   const bool has_defaults = defaults != std::end(kSlidingDefaults);
-  // Absent is not null: null turns a default off.
+  // Absent differs from null: null turns a default off.
   uint32_t window = has_defaults && !json.contains("sliding_window")
                         ? defaults->window
                         : config->Count("sliding_window").value_or(0);
@@ -180,7 +181,7 @@ void ApplyWindows(const nlohmann::json& json, ConfigReader* config, std::vector<
   }
 }
 
-// A family that no table knows, by the keys that most of them share.
+// Reads a family that is in no table, by the most common keys.
 std::vector<Layer> ReadLayers(const nlohmann::json& json, ConfigReader* config,
                               std::vector<std::string>* notes) {
   if (config->Bool("is_encoder_decoder", false)) {
@@ -224,10 +225,16 @@ void AddToGroups(const Layer& layer, std::vector<KvGeometryGroup>* groups) {
 }  // namespace
 
 KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) {
+  const TextTower tower = FindTextTower(json, label);
+  if (!tower.wrapper.empty()) {
+    KvGeometry text = ReadKvGeometry(tower.config, tower.label);
+    text.model = tower.wrapper;
+    return text;
+  }
   ConfigReader config(json, label);
   KvGeometry geometry;
   geometry.model = ModelName(&config);
-  // A model of text and images keeps its decoder's config inside.
+  // Multimodal models nest their decoder's config.
   const nlohmann::json* inner = config.Find("text_config");
   if (inner != nullptr && Present(&config, kLayerCount) == nullptr) {
     KvGeometry text = ReadKvGeometry(*inner, label + ": text_config");

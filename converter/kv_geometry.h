@@ -1,5 +1,4 @@
-// What a config says about keys and values, and nothing else of it: for plans of memory, of models
-// too that cannot be converted.
+// KV cache geometry of a config, for memory plans; also for models that cannot be converted.
 #pragma once
 
 #include <cstdint>
@@ -10,25 +9,24 @@
 
 namespace arn::convert {
 
-// Layers whose keys and values have one shape and that see the same positions.
+// Layers with the same KV shape and the same visible positions.
 struct KvGeometryGroup {
-  uint32_t n_layers = 0;  // with keys and values of their own
+  uint32_t n_layers = 0;  // counts only layers that store keys and values
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;  // tokens a query sees, itself included; 0: all
-  uint32_t chunk = 0;   // a query sees none before its chunk of so many positions; 0: no chunks
+  uint32_t chunk = 0;   // a query sees only its own chunk of this many positions; 0: no chunks
 };
 
 struct KvGeometry {
   std::string model;                    // the first of architectures, else model_type, else ""
   uint32_t max_context = 0;             // tokens; 0: the config does not say
   std::vector<KvGeometryGroup> groups;  // in the order of their first layers
-  std::vector<std::string> notes;       // what was taken for granted, a sentence each
+  std::vector<std::string> notes;       // assumptions, a sentence each
 };
 
-// From the contents of config.json. `label` names the file in errors. Throws ConvertError, which
-// names the file, the key and the value, for what is missing, is wrong, or keeps its keys and
-// values in a way that is not known here.
+// Reads the contents of config.json. `label` names the file in errors. Throws ConvertError with
+// file, key and value for a missing or wrong key and for an unknown KV layout.
 KvGeometry ReadKvGeometry(const nlohmann::json& config, const std::string& label);
 
 }  // namespace arn::convert

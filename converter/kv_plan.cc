@@ -12,8 +12,7 @@
 namespace arn::convert {
 namespace {
 
-// What a session takes when its options leave it open; the test of this file holds the whole plan
-// against a session's.
+// A session's defaults; the test of this file compares the whole plan with a session's.
 constexpr uint32_t kPageTokens = 32;
 constexpr uint32_t kPrefillChunk = 128;
 constexpr uint32_t kDefaultContext = 4096;
@@ -26,7 +25,7 @@ uint64_t Product(std::initializer_list<uint64_t> factors) {
   return product;
 }
 
-// Tokens before a run's first row that this row sees; nothing when it sees all of them.
+// Returns the tokens before a run's first row that this row sees; `all` if unlimited.
 uint64_t TokensBehind(const KvGeometryGroup& group, uint64_t all) {
   uint64_t behind = all;
   if (group.window != 0) behind = std::min<uint64_t>(behind, group.window - 1);
@@ -34,7 +33,7 @@ uint64_t TokensBehind(const KvGeometryGroup& group, uint64_t all) {
   return behind;
 }
 
-// The layout of kernels/kv_view.h.
+// Layout of kernels/kv_view.h.
 uint64_t PageBytes(const KvGeometryGroup& group, DType dtype) {
   const uint64_t rows = Product({group.n_kv_heads, kPageTokens});
   const uint64_t block = AlignUp(Product({rows, group.head_dim, ElementBytes(dtype)}), kSliceAlign);
@@ -52,7 +51,7 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   group.keys_values_bytes = Product({heads, geometry.head_dim, ElementBytes(plan.dtype)});
   if (plan.dtype == DType::kInt8) group.scale_bytes = Product({heads, sizeof(float)});
   const uint64_t all_pages = CeilDiv(plan.context, uint64_t{plan.page_tokens});
-  // An interval of n tokens, wherever it begins, meets at most ceil((n - 1) / page) + 1 pages.
+  // An interval of n tokens at any offset spans at most ceil((n - 1) / page) + 1 pages.
   const uint64_t interval = behind + plan.prefill_chunk;
   group.pages = std::min(all_pages, CeilDiv(interval - 1, uint64_t{plan.page_tokens}) + 1);
   group.page_bytes = PageBytes(geometry, plan.dtype);
@@ -133,7 +132,7 @@ std::string Json(const std::string& config, const KvGeometry& geometry, const Kv
   json["scales"] = plan.scale_bytes;
   json["reserved"] = plan.reserved_bytes;
   json["notes"] = geometry.notes;
-  // Names that are not UTF-8 become U+FFFD: the text is always valid JSON.
+  // Replaces invalid UTF-8 in names by U+FFFD, so that the output is always valid JSON.
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

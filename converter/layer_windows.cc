@@ -18,8 +18,8 @@ uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohman
   return config->Count("sliding_window").value_or(0);
 }
 
-// attention_types: [[["global", "local"], 6], ...], each list of names so many times.
-// attention_layers is the same written out, and is what newer configs have beside it.
+// attention_types: [[["global", "local"], 6], ...], each list of names with its repeat count.
+// attention_layers is the same written out, and takes precedence: newer configs have both.
 std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
   constexpr const char* kExpected = "lists of \"global\" and \"local\" with how often they repeat";
   std::vector<bool> local;
@@ -52,7 +52,8 @@ std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
   return local;
 }
 
-// The layers' windows by the family's rule alone. *window: that of the layers that have one.
+// Returns the layers' windows by the family's rule alone. *window: the window of layers that have
+// one.
 std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
                                     const nlohmann::json& json, uint32_t n_layers,
                                     uint32_t* window) {
@@ -65,13 +66,18 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
       *window = SlidingWindow(family, config, json);
       std::fill(windows.begin(), windows.end(), *window);
       break;
+    case WindowRule::kEveryIfUsed:
     case WindowRule::kFromLayer:
     case WindowRule::kLayerTypes: {
       const bool is_used = config->Bool("use_sliding_window", false);
-      // Read either way: without use_sliding_window its value is written, and means nothing.
+      // Always read it: without use_sliding_window the key is present but has no effect.
       *window = SlidingWindow(family, config, json);
       if (!is_used) *window = 0;
       if (family.window == WindowRule::kLayerTypes) break;
+      if (family.window == WindowRule::kEveryIfUsed) {
+        std::fill(windows.begin(), windows.end(), *window);
+        break;
+      }
       const int64_t first = config->Int("max_window_layers").value_or(kDefaultWindowFrom);
       for (uint32_t i = 0; i < n_layers; ++i) windows[i] = i >= first ? *window : 0;
       break;
@@ -84,9 +90,10 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
     }
     case WindowRule::kPattern: {
       *window = SlidingWindow(family, config, json);
-      const uint32_t own =
-          config->Count("_sliding_window_pattern").value_or(family.default_pattern);
-      const uint32_t pattern = config->Count("sliding_window_pattern").value_or(own);
+      uint32_t pattern = family.default_pattern;
+      if (family.has_pattern_key) {
+        pattern = config->Count("sliding_window_pattern").value_or(pattern);
+      }
       for (uint32_t i = 0; i < n_layers; ++i) windows[i] = (i + 1) % pattern != 0 ? *window : 0;
       break;
     }
@@ -100,7 +107,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers) {
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
-  // In these families layer_types says something else.
+  // layer_types has another meaning in these families.
   if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
     return windows;
   }
@@ -126,8 +133,9 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
            config->label().c_str(), i);
     }
     const uint32_t wanted = slides ? window : 0;
-    const bool is_free =
-        family.window != WindowRule::kNone && family.window != WindowRule::kEveryLayer;
+    const bool is_free = family.window != WindowRule::kNone &&
+                         family.window != WindowRule::kEveryLayer &&
+                         family.window != WindowRule::kEveryIfUsed;
     if (!is_free && wanted != windows[i]) {
       Fail("%s: layer_types[%u] is %s, which %s does not have", config->label().c_str(), i,
            Shown(type).c_str(), family.architecture);
@@ -163,26 +171,30 @@ std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
 }
 
 std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers) {
-  std::vector<bool> has_experts(n_layers, family.has_experts);
-  if (!family.has_experts) return has_experts;
-  const std::vector<int64_t> sparse = config->IntOrList("moe_layers");
-  const auto layer_at = [&](const char* key, int64_t layer) {
-    if (layer < 0 || layer >= n_layers) {
-      config->Wrong(key, Format("numbers of the %u layers", n_layers).c_str());
-    }
-    return static_cast<size_t>(layer);
+  std::vector<bool> has_experts(n_layers, family.experts != ExpertRule::kNone);
+  const auto each = [&](uint32_t step) {
+    for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = (i + 1) % step == 0;
   };
-  // Read either way: it is written beside the list.
-  const std::optional<uint32_t> every = config->Count("interleave_moe_layer_step");
-  if (!sparse.empty()) {
-    has_experts.assign(n_layers, false);
-    for (const int64_t layer : sparse) has_experts[layer_at("moe_layers", layer)] = true;
-    return has_experts;
-  }
-  const uint32_t step = every ? *every : config->Count("decoder_sparse_step").value_or(1);
-  for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = (i + 1) % step == 0;
-  for (const int64_t layer : config->IntOrList("mlp_only_layers")) {
-    has_experts[layer_at("mlp_only_layers", layer)] = false;
+  const auto set = [&](const char* key, bool value) {
+    for (const int64_t layer : config->IntOrList(key)) {
+      if (layer < 0 || layer >= n_layers) {
+        config->Wrong(key, Format("numbers of the %u layers", n_layers).c_str());
+      }
+      has_experts[static_cast<size_t>(layer)] = value;
+    }
+  };
+  switch (family.experts) {
+    case ExpertRule::kNone:
+    case ExpertRule::kEveryLayer: break;
+    case ExpertRule::kSparseStep:
+      each(config->Count("decoder_sparse_step").value_or(1));
+      set("mlp_only_layers", false);
+      break;
+    case ExpertRule::kListed:
+      each(config->Count("interleave_moe_layer_step").value_or(1));  // present beside the list
+      if (config->Has("moe_layers")) has_experts.assign(n_layers, false);
+      set("moe_layers", true);
+      break;
   }
   return has_experts;
 }

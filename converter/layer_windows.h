@@ -1,5 +1,4 @@
-// What differs between the layers of a config: which positions they see, which of them rotate,
-// which have experts.
+// Settings of a config that differ per layer: visible positions, RoPE and experts.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +10,19 @@
 
 namespace arn::convert {
 
-// Window of each layer, 0 for full attention. Throws ConvertError when layer_types and the family's
-// rule contradict each other.
+// Returns the window of each layer, 0 for full attention. Throws ConvertError if layer_types
+// contradicts the family's rule.
 std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers);
 
-// Chunk of each layer, 0 for none. Throws ConvertError when layer_types names something else.
+// Returns the chunk of each layer, 0 for none. Throws ConvertError if layer_types has another name.
 std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
                                   const nlohmann::json& json, uint32_t n_layers);
 
-// Whether each layer's feed-forward part is experts.
+// True for each layer with an expert (MoE) feed-forward block.
 std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers);
 
-// Whether each layer has rotary positions.
+// True for each layer with RoPE.
 std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers);
 
 }  // namespace arn::convert

@@ -20,8 +20,8 @@ namespace {
 
 class Lockstep;
 
-// One window of one bundle, on a thread of its own. Everything but `runner` is guarded by the
-// mutex of `all`.
+// Runs one window of one bundle on its own thread. All fields but `runner` are guarded by the mutex
+// of `all`.
 struct Worker {
   Worker(Lockstep* owner, const Runner& bundle) : all(owner), runner(bundle.Another()) {}
 
@@ -31,7 +31,7 @@ struct Worker {
   std::condition_variable turn;
   bool may_run = false, is_done = false;
   std::exception_ptr error;
-  // The product at which it waits; "" when at none.
+  // The matmul that it waits at; "" if none.
   std::string tensor;
   ProductRows product;
   size_t width = 0, out_width = 0;
@@ -85,7 +85,7 @@ class Lockstep {
       });
       const Product product = Next();
       if (product.tensor.empty()) return;
-      on_product(product);  // nobody else runs
+      on_product(product);  // all workers are blocked
       ForEach([&](Worker& worker, size_t) {
         if (worker.tensor == product.tensor) Release(&worker);
       });
@@ -138,14 +138,14 @@ class Lockstep {
     TakeTurn(worker, &lock);
   }
 
-  // From here on the mutex is held.
+  // REQUIRES for all methods below: mutex_ is held.
 
   void Release(Worker* worker) {
     worker->tensor.clear();
     ready_.push_back(worker);
   }
 
-  // Those that may go on do, as many as there are threads for.
+  // Starts ready workers, up to the number of threads.
   void Schedule() {
     while (n_running_ < n_threads_ && !ready_.empty()) {
       Worker* next = ready_.front();
@@ -167,8 +167,8 @@ class Lockstep {
     if (n_running_ == 0) all_wait_.notify_one();
   }
 
-  // The first in order of the products at which anybody waits. They differ only where a window has
-  // no rows for an expert and went on.
+  // Returns the first pending matmul in model order. Pending matmuls differ only where a window has
+  // no rows for an expert and skips it.
   Product Next() {
     const Worker* first = nullptr;
     ForEach([&](Worker& worker, size_t) {

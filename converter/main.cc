@@ -1,6 +1,5 @@
-// arenite-convert: the command line.
+// arenite-convert: command line.
 #include <signal.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "converter/auto_target.h"
+#include "converter/before.h"
 #include "converter/calibrated.h"
 #include "converter/convert.h"
 #include "converter/error.h"
@@ -19,6 +19,7 @@
 #include "converter/kv_plan.h"
 #include "converter/prefix.h"
 #include "converter/progress.h"
+#include "converter/read_back.h"
 #include "converter/self_test.h"
 #include "converter/verify.h"
 #include "converter/write/temporary_file.h"
@@ -31,14 +32,16 @@ namespace fs = std::filesystem;
 struct Arguments {
   std::string folder, output, config, name, target = "auto", verify_text;
   std::string weights = "int8", embedding, head;
+  std::vector<std::string> ignored_config_keys;
   std::string calibrate;
   uint32_t calibrate_tokens = 16384;
   double bits = 0;
   std::string prefix_file, prefix_kv = "int8", sign;
   uint32_t threads = 2;
-  bool tokenizer_only = false, no_chat_template = false, no_self_test = false, verify = false,
-       quiet = false;
+  bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_self_test = false,
+       verify = false, quiet = false;
   std::optional<std::string> plan;
+  std::optional<uint32_t> window;
   std::string kv = "int8";  // with --plan, as the two below
   uint32_t context = 0;
   bool json = false;
@@ -48,11 +51,11 @@ std::atomic<bool> interrupted{false};
 void OnSignal(int) { interrupted.store(true, std::memory_order_relaxed); }
 
 void HandleSignals() {
-  // A file size limit then gives an error of write(), which is reported as a full disk is.
+  // Turns the file size limit into a write() error, reported as a full disk is.
   signal(SIGXFSZ, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
-  action.sa_flags = SA_RESETHAND;  // the second Ctrl-C ends at once
+  action.sa_flags = SA_RESETHAND;  // the second Ctrl-C kills the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
@@ -66,7 +69,7 @@ const std::map<std::string, DType>& FormatNames() {
   return names;
 }
 
-// Embedding and head lose more by int4 than they save: they stay at int8 unless asked for.
+// Keeps embedding and head in int8 by default: int4 costs them more accuracy than it saves size.
 Formats ChooseFormats(const Arguments& arguments) {
   Formats formats;
   formats.weights = FormatNames().at(arguments.weights);
@@ -95,19 +98,19 @@ ConvertEvents Events(Progress* progress, bool with_warnings) {
   return events;
 }
 
-void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Progress* progress) {
+void RunVerify(const Arguments& arguments, const ConvertOptions& converted, const std::string& text,
+               Progress* progress) {
   VerifyOptions options;
   options.bundle = converted.output;
-  if (!arguments.verify_text.empty()) options.text = ReadTextFile(arguments.verify_text);
-  fs::path reference = converted.output;
-  reference += ".verify-" + std::to_string(getpid());
-  const TemporaryFile temporary(reference);
+  options.text = text;
+  const TemporaryFile temporary(TemporaryName(converted.output, "verify"));
   options.reference = temporary.path();
 
   ConvertOptions exact = converted;
-  exact.output = reference;
+  exact.output = temporary.path();
   exact.make_prefix = nullptr;
   exact.make_self_test = nullptr;
+  exact.check = nullptr;
   exact.quantized = nullptr;
   exact.signing_key = nullptr;
   exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
@@ -129,7 +132,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, Prog
               100 * (result.perplexity / result.reference_perplexity - 1));
 }
 
-// What --bits made of the matrices.
+// Prints the types that --bits chose.
 void ShowBits(const ConvertOptions& options) {
   const std::map<std::string, DType>& exceptions = options.formats.exceptions;
   if (exceptions.empty()) return;
@@ -155,21 +158,38 @@ void Run(const Arguments& arguments) {
   options.output = arguments.output;
   options.config = arguments.config;
   options.source_name = arguments.name;
+  options.window = arguments.window;
+  options.ignored_config_keys = arguments.ignored_config_keys;
   options.formats = ChooseFormats(arguments);
   options.tokenizer_only = arguments.tokenizer_only;
+  options.no_tokenizer = arguments.no_tokenizer;
   options.no_chat_template = arguments.no_chat_template;
   options.n_threads = arguments.threads;
 
-  // Read first: a key that is none is found out before the work.
+  // Reads the key first, so that a bad key fails before the conversion.
   std::optional<SigningKey> signing_key;
   if (!arguments.sign.empty()) {
     signing_key = SigningKey::Read(arguments.sign);
     options.signing_key = &*signing_key;
   }
 
+  NamedText verify_text, prefix_text;
+  std::optional<NamedText> calibration_text;
+  std::vector<TextToRun> texts;
+  if (!arguments.verify_text.empty()) verify_text = ReadNamedText(arguments.verify_text);
+  if (!arguments.prefix_file.empty()) {
+    prefix_text = ReadNamedText(arguments.prefix_file);
+    texts.push_back({&prefix_text, 1, true});
+  }
+  if (!arguments.calibrate.empty()) {
+    calibration_text = ReadNamedText(arguments.calibrate);
+    texts.push_back({&*calibration_text, 2, false});
+  }
+  CheckBefore(options, texts);
+
   Progress progress(arguments.quiet);
   if (!arguments.prefix_file.empty()) {
-    const PrefixOptions prefix{arguments.prefix_file, arguments.prefix_kv, arguments.threads};
+    const PrefixOptions prefix{prefix_text, arguments.prefix_kv, arguments.threads};
     options.make_prefix = [prefix, &progress](const fs::path& bundle, const fs::path& state) {
       progress.Reset();
       return MakePrefix(prefix, bundle, state, [&progress](uint64_t done, uint64_t total) {
@@ -179,9 +199,8 @@ void Run(const Arguments& arguments) {
     };
   }
   CalibratedMatrices calibrated;
-  if (!arguments.calibrate.empty()) {
-    const CalibratedOptions calibrate{arguments.calibrate, arguments.calibrate_tokens,
-                                      arguments.bits};
+  if (!arguments.calibrate.empty() || arguments.bits != 0) {
+    const CalibratedOptions calibrate{calibration_text, arguments.calibrate_tokens, arguments.bits};
     calibrated = CalibrateFor(calibrate, &options, Events(&progress, false).on_progress);
     options.quantized = &calibrated.matrices();
     progress.Reset();
@@ -189,14 +208,15 @@ void Run(const Arguments& arguments) {
   if (!arguments.no_self_test) {
     options.make_self_test = [&](const fs::path& bundle) {
       progress.Clear();
+      ReadBack(bundle, arguments.output);  // reports a refused bundle as such
       try {
         return MakeSelfTest(bundle, arguments.threads);
       } catch (const ConvertError& error) {
-        std::fprintf(stderr, "arenite-convert: warning: no self-test: %s\n", error.what());
-        return SelfTestData();
+        Fail("%s (--no-self-test writes the bundle without one)", error.what());
       }
     };
   }
+  options.check = [&](const fs::path& bundle) { ReadBack(bundle, arguments.output); };
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();
   if (!arguments.quiet) {
@@ -213,10 +233,10 @@ void Run(const Arguments& arguments) {
       std::fprintf(stderr, "signed, public key %s\n", signing_key->PublicHex().c_str());
     }
   }
-  if (arguments.verify) RunVerify(arguments, options, &progress);
+  if (arguments.verify) RunVerify(arguments, options, verify_text.text, &progress);
 }
 
-// --plan and what belongs to it.
+// Adds --plan and its options.
 void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
       "plan",
@@ -235,7 +255,7 @@ void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   group->add_flag("--json", arguments->json, "One JSON object, in bytes")->needs(plan);
 }
 
-// --plan stands alone; a conversion needs its two ends.
+// Checks the mode: --plan takes no conversion options; a conversion needs input and output.
 void CheckMode(const CLI::App& app, const Arguments& arguments) {
   if (!arguments.plan) {
     if (app.count("DIR") == 0) throw CLI::RequiredError("DIR");
@@ -244,13 +264,13 @@ void CheckMode(const CLI::App& app, const Arguments& arguments) {
   }
   for (const char* name :
        {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
-        "--tokenizer-only", "--no-chat-template", "--no-self-test", "--verify", "--prefix-file",
-        "--sign", "--calibrate"}) {
+        "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
+        "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
     if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
   }
 }
 
-// Returns the exit code when the program is to end here.
+// Returns the exit code if the program must end after parsing.
 std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   CLI::App app{
       "Converts a Hugging Face checkpoint folder, or a GGUF file, into one Arenite bundle.\n"
@@ -280,7 +300,16 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->check(CLI::IsMember(targets))
       ->capture_default_str();
   app.add_option("--config", arguments->config, "A file to read in place of DIR/config.json");
+  app.add_option(
+         "--window", arguments->window,
+         "Of a GGUF file that does not say it: tokens of every layer's sliding window, 0 for "
+         "none")
+      ->check(CLI::Range(0u, 2147483647u));
   app.add_option("--name", arguments->name, "Name recorded in the bundle (the folder's)");
+  app.add_option("--ignore-config-keys", arguments->ignored_config_keys,
+                 "Keys of config.json that would be refused because they are not known, A,B,...: "
+                 "only right when the model computes the same without them")
+      ->delimiter(',');
   CLI::Option* prefix =
       app.add_option("--prefix-file", arguments->prefix_file,
                      "Text that prompts begin with: its keys and values are computed now and "
@@ -304,13 +333,16 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
       ->needs(calibrate);
   app.add_option("--bits", arguments->bits,
                  "With --weights int4: the bits that a weight takes on average, scales included; "
-                 "the matrices that lose most by int4 stay int8 as far as that allows")
-      ->check(CLI::Range(4.0, 8.5))
-      ->needs(calibrate);
+                 "the matrices that lose most by int4 stay int8 as far as that allows, measured on "
+                 "the text of --calibrate or, without one, on what the model writes itself")
+      ->check(CLI::Range(4.0, 8.5));
   app.add_option("--threads", arguments->threads, "Threads that quantise")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_flag("--tokenizer-only", arguments->tokenizer_only, "Write the tokenizer and no weights");
+  app.add_flag("--no-tokenizer", arguments->no_tokenizer,
+               "Leave the checkpoint's tokenizer out: the bundle works with token ids only")
+      ->excludes("--tokenizer-only");
   app.add_flag("--no-self-test", arguments->no_self_test,
                "Leave out what GPUs are tested with: some tokens and the logits that this CPU\n"
                "makes of them");
@@ -339,6 +371,9 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
         arguments->weights != "int4") {
       throw CLI::ValidationError("--calibrate", "needs --weights int8 or int4, which it serves");
     }
+    if (arguments->bits != 0 && arguments->tokenizer_only) {
+      throw CLI::ValidationError("--bits", "needs weights, --tokenizer-only writes none");
+    }
     if (arguments->bits != 0 && arguments->weights != "int4") {
       throw CLI::ValidationError("--bits", "needs --weights int4");
     }
@@ -355,10 +390,10 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
 }
 
 int Main(int argc, char** argv) {
-  Arguments arguments;
-  if (const std::optional<int> code = Parse(argc, argv, &arguments)) return *code;
-  HandleSignals();
   try {
+    Arguments arguments;
+    if (const std::optional<int> code = Parse(argc, argv, &arguments)) return *code;
+    HandleSignals();
     Run(arguments);
     return 0;
   } catch (const std::bad_alloc&) {

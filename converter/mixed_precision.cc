@@ -12,9 +12,9 @@
 namespace arn::convert {
 namespace {
 
-// Logits of the reference that are kept, at most.
+// Limit of the reference logits kept in memory.
 constexpr uint64_t kLogitBytes = 256u << 20;
-// Steps in which the bits that --bits leaves to spend are counted.
+// Resolution of the bit budget of --bits.
 constexpr size_t kShares = 1u << 15;
 
 double BitsOf(const MatrixInfo& matrix, DType dtype) {
@@ -32,14 +32,14 @@ double BitsOf(const MatrixInfo& matrix, DType dtype) {
 
 double ElementsOf(const MatrixInfo& matrix) { return 1.0 * matrix.rows * matrix.cols; }
 
-// "layers.3.experts.5.down" belongs to "layers.3.experts", any other matrix to itself.
+// Returns the unit: "layers.3.experts" for "layers.3.experts.5.down", the matrix itself otherwise.
 std::string UnitName(const std::string& matrix) {
   constexpr const char* kExperts = ".experts.";
   const size_t at = matrix.find(kExperts);
   return at == std::string::npos ? matrix : matrix.substr(0, at + std::string(kExperts).size() - 1);
 }
 
-// Mean KL divergence of bundles from one reference, whose logits are kept.
+// Computes the mean KL divergence of bundles from one reference, whose logits it keeps.
 class Judge {
  public:
   explicit Judge(const SensitivityOptions& options) : options_(options), text_(options.text) {
@@ -54,7 +54,7 @@ class Judge {
             });
   }
 
-  // Of the checkpoint in int8 but for some matrices.
+  // Measures the checkpoint in int8 with the given matrices in int4.
   double Measure(const std::vector<std::string>& int4) const {
     QuantizedMatrices quantized;
     ConvertOptions convert = options_.convert;
@@ -112,7 +112,7 @@ std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices) {
 std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
                                         const std::vector<PrecisionUnit>& units, double bits) {
   double elements = 0;
-  std::map<std::string, double> more;  // bits that a unit takes more in int8
+  std::map<std::string, double> more;  // extra bits of a unit in int8
   for (const MatrixInfo& matrix : matrices) {
     elements += ElementsOf(matrix);
     more[UnitName(matrix.name)] += BitsOf(matrix, DType::kInt8) - BitsOf(matrix, matrix.dtype);
@@ -121,14 +121,14 @@ std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
   if (bits < least) {
     Fail("--bits %g: with all layers in int4 a weight takes %.3f bits already", bits, least);
   }
-  // The knapsack problem, by dynamic programming over shares of what there is to spend. Sizes are
-  // rounded up, so that never more is spent.
+  // Knapsack problem, by dynamic programming over shares of the bit budget. Sizes are rounded up,
+  // so that the result never exceeds the budget.
   const double share = (bits - least) * elements / kShares;
-  std::vector<double> most(kShares + 1, 0.0);  // by the shares there are
+  std::vector<double> most(kShares + 1, 0.0);  // by budget in shares
   std::vector<std::vector<bool>> takes;        // [units, kShares + 1]
   std::vector<size_t> sizes;
   for (const PrecisionUnit& unit : units) {
-    // Of few columns int8 may take less: that is free.
+    // With few columns int8 may take fewer bits: costs nothing.
     const double size = more[unit.name] > 0 ? std::ceil(more[unit.name] / share) : 0;
     sizes.push_back(size <= kShares ? static_cast<size_t>(size) : kShares + 1);
     takes.emplace_back(kShares + 1, false);

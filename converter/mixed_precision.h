@@ -1,4 +1,4 @@
-// --bits: which matrices of an int4 bundle are better kept in int8.
+// --bits: chooses which matrices of an int4 bundle stay in int8.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,36 @@
 
 namespace arn::convert {
 
-// Bits that the values and scales of matrices take, a weight: int4 4.5 (blocks of 32 with a bf16
-// scale), int8 8 and an f32 scale a row. The zeros that fill up a row count.
+// Returns the bits per weight, values and scales: int4 4.5 (blocks of 32 with a bf16 scale), int8 8
+// plus an f32 scale per row. Counts the zero padding of rows.
 double BitsPerWeight(const std::vector<MatrixInfo>& matrices);
 
-// Matrices that change their type together: one, or all experts of a layer.
+// Matrices that change type together: one, or all experts of a layer.
 struct PrecisionUnit {
   std::string name;
   std::vector<std::string> matrices;
-  double sensitivity = 0;  // KL divergence, in nats a token, that int4 adds where all else is int8
+  double sensitivity = 0;  // KL divergence, in nats per token, that int4 adds with all else in int8
 };
 
-// The units to keep in int8: those whose sensitivities add up to most while BitsPerWeight stays at
-// or below `bits`. `matrices`: with all units in int4. Returns Formats::exceptions. Throws
-// ConvertError when `bits` is less than all in int4 take.
+// Chooses the units to keep in int8: the largest total sensitivity with BitsPerWeight at or below
+// `bits`. `matrices`: with all units in int4. Returns Formats::exceptions. Throws ConvertError if
+// `bits` is less than all-int4 takes.
 std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
                                         const std::vector<PrecisionUnit>& units, double bits);
 
-// The units of the matrices that belong to layers.
+// Returns the units of the layers' matrices.
 std::vector<PrecisionUnit> ListUnits(const std::vector<MatrixInfo>& matrices);
 
 struct SensitivityOptions {
-  ConvertOptions convert;           // of the int4 bundle, with its quantised matrices; output and
-                                    // exceptions are not read
+  ConvertOptions convert;           // of the int4 bundle, with its quantised matrices; ignores
+                                    // output and exceptions
   std::filesystem::path reference;  // the same checkpoint in f32
-  std::filesystem::path temporary;  // a name for bundles that are made and removed
-  CalibrationText text;             // its first tokens are run, at most kSensitivityTokens
+  std::filesystem::path temporary;  // name for temporary bundles
+  CalibrationText text;             // runs the first kSensitivityTokens tokens at most
 };
 inline constexpr uint32_t kSensitivityTokens = 2048;
 
-// Fills in the sensitivities. Converts and runs the model once for each unit.
+// Sets the sensitivities. Converts and runs the model once per unit.
 void MeasureSensitivities(const SensitivityOptions& options, const RunProgress& on_progress,
                           std::vector<PrecisionUnit>* units);
 

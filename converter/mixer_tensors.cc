@@ -1,5 +1,5 @@
-// The tensors of layers that have another mixer than attention. What decays, what is convolved and
-// what is added to the time steps stays f32.
+// Tensors of layers with a mixer other than attention. Decay rates, convolution weights and the
+// bias of the time steps (dt) stay f32.
 #include <initializer_list>
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace arn::convert {
 namespace {
 
-// Rows of a part: first and how many.
+// Splits a part into row ranges: first row and count.
 std::vector<SourcePart> Split(const SourcePart& whole,
                               std::initializer_list<std::pair<uint32_t, uint32_t>> ranges) {
   std::vector<SourcePart> parts;
@@ -22,7 +22,7 @@ std::vector<SourcePart> Split(const SourcePart& whole,
 
 }  // namespace
 
-// f32 [rows, channels] of what is stored as [channels, rows]: the kernels go along the channels.
+// Adds f32 [rows, channels] stored as [channels, rows]: the kernels vectorise over channels.
 uint32_t Planner::AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                                const std::vector<uint64_t>& shape, bool is_negative_log) {
   SourcePart part;
@@ -41,7 +41,7 @@ void Planner::AddMixer(uint32_t i, const MixerSpec& mixer, LayerTensors* layer) 
   const bool is_scan = mixer.mixer == Mixer::kScan;
   const SourcePart in =
       Part(LayerName(names.mixer_in, i), (is_scan ? 2 : 3) * width, hidden, mixer.has_bias);
-  // x and its gate are stored, the gate comes first here.
+  // The checkpoint stores x, then its gate; the bundle stores the gate first.
   layer->mixer_in = matrix(
       "mixer_in", is_scan ? Split(in, {{width, width}, {0, width}}) : std::vector{in}, hidden);
   const std::string conv = LayerName(names.conv, i);
@@ -58,7 +58,7 @@ void Planner::AddMixer(uint32_t i, const MixerSpec& mixer, LayerTensors* layer) 
   layer->scan_steps =
       matrix("scan_steps", {Part(LayerName(names.scan_steps, i), width, rank, true)}, rank);
   layer->scan_rates = AddByChannel(OwnName(i, "scan_rates"), LayerName(names.scan_rates, i), states,
-                                   {width, states}, true);
+                                   {width, states}, spec_.rates_are_logs);
   layer->scan_skip = AddVector(OwnName(i, "scan_skip"), LayerName(names.scan_skip, i), width, 0.0f);
 }
 

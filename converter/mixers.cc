@@ -9,7 +9,7 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kMostChannels = (1u << 20) / 3;  // of the runtime
+constexpr uint32_t kMostChannels = (1u << 20) / 3;  // the runtime's limit
 
 // transformers/models/mamba/configuration_mamba.py
 MixerSpec ReadScan(ConfigReader* config, uint32_t hidden) {
@@ -39,7 +39,7 @@ MixerSpec ReadConv(ConfigReader* config, uint32_t hidden) {
   return mixer;
 }
 
-// layer_types, or full_attn_idxs: the layers with attention, all when it is absent too.
+// Reads layer_types, or full_attn_idxs: the layers with attention; all if both are absent.
 std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
   const nlohmann::json* types = config->Find("layer_types");
   const nlohmann::json* attention = config->Find("full_attn_idxs");

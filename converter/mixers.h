@@ -1,4 +1,4 @@
-// Which layers mix their tokens by something else than attention, and how.
+// Layers with a mixer other than attention.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace arn::convert {
 
-// The mixer of each of n_layers layers, by the family's rule.
+// Returns the mixer of each of n_layers layers, by the family's rule.
 std::vector<MixerSpec> LayerMixers(const Family& family, ConfigReader* config, uint32_t n_layers,
                                    uint32_t hidden);
 
-// What a layer's kind says about attention is taken away: it has the mixer instead.
+// Clears the attention fields of a layer type and sets the mixer.
 LayerKindSpec WithMixer(LayerKindSpec kind, const MixerSpec& mixer);
 
 }  // namespace arn::convert

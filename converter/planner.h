@@ -1,5 +1,5 @@
-// The planner behind MakeTensorPlan: takes tensors from a checkpoint and puts them together into
-// those of the bundle.
+// Implementation of MakeTensorPlan: takes tensors from a checkpoint and combines them into the
+// bundle's tensors.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace arn::convert {
 
-// "model.layers.{}.mlp" and 3 give "model.layers.3.mlp".
+// Returns "model.layers.3.mlp" for "model.layers.{}.mlp" and 3.
 std::string LayerName(const char* pattern, uint32_t layer);
-// "layers.3.qkv": the bundle's own names.
+// Returns the bundle's own name, such as "layers.3.qkv".
 std::string OwnName(uint32_t layer, const char* name);
 inline std::string WeightName(const std::string& base) { return base + ".weight"; }
 
@@ -25,7 +25,7 @@ class Planner {
   TensorPlan Make();
 
  private:
-  // Which layer's tensors are taken, under which names, and what the bundle calls them.
+  // The current layer, the names of its tensors in the checkpoint, and its prefix in the bundle.
   struct LayerScope {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
@@ -46,36 +46,37 @@ class Planner {
   std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
   std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
-  // mixer_tensors.cc: what a layer has instead of q, k and v.
+  // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const MixerSpec& mixer, LayerTensors* out);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
 
-  // expert_tensors.cc: a layer's router and experts, and what is beside them.
+  // expert_tensors.cc: router, experts and shared expert of a layer.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddSharedExpert(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
 
-  // All rows of one matrix of a layer.
+  // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
-  // A matrix whose result is added to the residual stream.
+  // Takes a matrix whose result is added to the residual stream.
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
 
-  // encoder_tensors.cc: what a decoder attends to beside its own tokens.
+  // encoder_tensors.cc: encoder and cross-attention.
   void AddSource();
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
-  // A bias by distance, its buckets spread out; both_ways: the middle row is of distance 0.
+  // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
+  // middle row is distance 0.
   uint32_t AddDistanceBias(const char* name, const char* base, uint32_t n_heads, bool both_ways);
 
-  // Each adds a tensor to the plan and returns its index.
+  // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
                      float offset);
   uint32_t AddOnes(const std::string& name, uint32_t count);
   uint32_t AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
                      std::vector<SourcePart> parts, uint32_t cols);
-  // *bias is set for NormKind::kLayer.
+  // Sets *bias for NormKind::kLayer.
   void AddNorm(const std::string& name, const std::string& source, NormKind kind, uint32_t count,
                uint32_t* weight, uint32_t* bias);
 

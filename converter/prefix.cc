@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "converter/error.h"
-#include "converter/hf/json_file.h"
 #include "converter/runner.h"
 
 namespace arn::convert {
 namespace {
 
-// As the library's default, so that a prompt that is prefilled whole gets the same chunks.
+// The library's default, so that a fully prefilled prompt gets the same chunks.
 constexpr uint32_t kChunk = 128;
 constexpr uint32_t kLeastContext = 4096;
 
 }  // namespace
 
-// By ARN_KV_...
+// Indexed by ARN_KV_...
 const std::vector<std::string>& PrefixKvNames() {
   static_assert(ARN_KV_F32 == 0 && ARN_KV_F16 == 1 && ARN_KV_INT8 == 2 && ARN_KV_INT4 == 3 &&
                 ARN_KV_INT2 == 4);
@@ -29,14 +28,14 @@ std::vector<int32_t> MakePrefix(
     const std::function<void(uint64_t done, uint64_t total)>& progress) {
   Runner runner(bundle, "compute the prefix");
   if (runner.info().has_tokenizer == 0) {
-    Fail("%s: the checkpoint has no tokenizer to read it with", options.text.c_str());
+    Fail("%s: the checkpoint has no tokenizer to read it with", options.text.file.c_str());
   }
-  const std::vector<int32_t> ids = runner.Tokenize(ReadTextFile(options.text));
+  const std::vector<int32_t> ids = runner.Tokenize(options.text.text);
   const uint32_t max_context = runner.info().max_context;
-  if (ids.empty()) Fail("%s: the text has no tokens", options.text.c_str());
+  if (ids.empty()) Fail("%s: the text has no tokens", options.text.file.c_str());
   if (ids.size() >= max_context) {
     Fail("%s: the text has %zu tokens, which leaves no room in the model's context of %u",
-         options.text.c_str(), ids.size(), max_context);
+         options.text.file.c_str(), ids.size(), max_context);
   }
   const auto n = static_cast<uint32_t>(ids.size());
   const std::vector<std::string>& names = PrefixKvNames();

@@ -1,4 +1,4 @@
-// --prefix-file: the beginning that prompts have in common, run through the bundle it is for.
+// --prefix-file: runs a common prompt prefix through the bundle.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "converter/hf/json_file.h"
+
 namespace arn::convert {
 
 struct PrefixOptions {
-  std::filesystem::path text;  // its bytes as they are, tokenised by the bundle as a prompt is
-  std::string kv = "int8";     // one of PrefixKvNames(): how the session keeps keys and values
-  uint32_t n_threads = 0;      // 0: the library's default
+  NamedText text;           // tokenised by the bundle like a prompt
+  std::string kv = "int8";  // one of PrefixKvNames(): the session's KV cache type
+  uint32_t n_threads = 0;   // 0: the library's default
 };
 
-// "f32", "f16", "int8", "int4", "int2".
+// Returns "f32", "f16", "int8", "int4", "int2".
 const std::vector<std::string>& PrefixKvNames();
 
-// Prefills the text in a session of `bundle` and saves that to the file `state`. Returns its
-// tokens. Throws ConvertError with the library's own sentence when it cannot be done, and for a
-// text of no tokens or of as many as the model's context.
+// Prefills the text in a session of `bundle` and saves the session to the file `state`. Returns its
+// tokens. Throws ConvertError with the library's own sentence on failure, and for a text of no
+// tokens or of at least the model's context.
 std::vector<int32_t> MakePrefix(const PrefixOptions& options, const std::filesystem::path& bundle,
                                 const std::filesystem::path& state,
                                 const std::function<void(uint64_t done, uint64_t total)>& progress);

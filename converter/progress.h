@@ -1,4 +1,4 @@
-// What the converter shows on stderr while it works.
+// Shows progress on stderr.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace arn::convert {
 
-// On a terminal one line that is redrawn; elsewhere a plain line for every tenth of the work.
-// Nothing when quiet.
+// On a terminal: one line, redrawn; elsewhere: a plain line for every tenth of the work. Nothing if
+// quiet.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -15,11 +15,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `label`: what is being worked on.
+  // `label`: name of the current work.
   void Update(const std::string& label, uint64_t done, uint64_t total);
-  // Removes the line, so that something else can be printed. It comes back with the next Update.
+  // Removes the line, so that other output can be printed. The next Update redraws it.
   void Clear();
-  // Starts over, for the next piece of work.
+  // Restarts at zero for the next stage.
   void Reset();
 
  private:

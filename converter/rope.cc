@@ -20,9 +20,8 @@ struct RopeInput {
   ConfigReader* parameters = nullptr;
 };
 
-// theta ^ (2i / dim) as torch computes it: exponent and result are float32. The power is taken in
-// double precision and rounded, so it is within one unit of the last place of any correct float32
-// pow.
+// Computes theta ^ (2i / dim) as torch does: exponent and result are float32. The power is computed
+// in double and rounded, so it is within one ulp of any correct float32 pow.
 std::vector<float> PositionFrequencies(double theta, uint32_t dim) {
   std::vector<float> frequencies(dim / 2);
   for (uint32_t i = 0; i < dim / 2; ++i) {
@@ -45,7 +44,7 @@ double Required(ConfigReader* parameters, const char* key) {
   return *value;
 }
 
-// standardize_rope_params: the top-level key has priority, then the object's, then
+// standardize_rope_params: the top-level key takes precedence, then the object's, then
 // max_position_embeddings.
 double OriginalContext(const RopeInput& in) {
   const std::optional<double> own = in.parameters->Number("original_max_position_embeddings");
@@ -56,6 +55,13 @@ double OriginalContext(const RopeInput& in) {
 }
 
 RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in), {}, 0}; }
+
+// _compute_dynamic_ntk_parameters. Up to max_position_embeddings tokens the base is theta; the
+// factor only matters beyond, which no session reaches.
+RopeSpec Dynamic(const RopeInput& in) {
+  Required(in.parameters, "factor");
+  return Default(in);
+}
 
 // _compute_linear_scaling_rope_parameters
 RopeSpec Linear(const RopeInput& in) {
@@ -70,8 +76,8 @@ RopeSpec Llama3(const RopeInput& in) {
   const float factor = static_cast<float>(Required(in.parameters, "factor"));
   const double low_factor = Required(in.parameters, "low_freq_factor");
   const double high_factor = Required(in.parameters, "high_freq_factor");
-  if (high_factor <= low_factor) {
-    in.parameters->Wrong("high_freq_factor", "a number above low_freq_factor");
+  if (high_factor < low_factor) {
+    in.parameters->Wrong("high_freq_factor", "a number not below low_freq_factor");
   }
   const double context = OriginalContext(in);
   const float low_wavelength = static_cast<float>(context / low_factor);
@@ -80,11 +86,12 @@ RopeSpec Llama3(const RopeInput& in) {
   for (float& f : rope.inv_freq) {
     const float wavelength = (1.0f / f) * static_cast<float>(2 * kPi);
     const float scaled = wavelength > low_wavelength ? f / factor : f;
+    // Empty, except for one wavelength, if both factors are equal.
+    const bool is_medium = !(wavelength < high_wavelength) && !(wavelength > low_wavelength);
     const float smooth =
         ((1.0f / wavelength) * static_cast<float>(context) - static_cast<float>(low_factor)) /
         static_cast<float>(high_factor - low_factor);
     const float smoothed = (1.0f - smooth) * scaled / factor + smooth * scaled;
-    const bool is_medium = !(wavelength < high_wavelength) && !(wavelength > low_wavelength);
     f = is_medium ? smoothed : scaled;
   }
   return rope;
@@ -94,7 +101,7 @@ double YarnScale(double factor, double mscale) {
   return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
 }
 
-// The dimension whose frequency turns `rotations` times over the original context.
+// Returns the dimension whose frequency makes `rotations` turns over the original context.
 double YarnDimension(double rotations, const RopeInput& in, double context) {
   return in.dim * std::log(context / (rotations * 2 * kPi)) / (2 * std::log(in.theta));
 }
@@ -106,7 +113,7 @@ RopeSpec Yarn(const RopeInput& in) {
   const double context = OriginalContext(in);
   const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
   if (factor <= 0) in.parameters->Wrong("factor", "a positive number");
-  // "or": a value of zero counts as absent, as in Python.
+  // "or": zero counts as absent, as in Python.
   const double fast = in.parameters->Number("beta_fast").value_or(0);
   const double slow = in.parameters->Number("beta_slow").value_or(0);
   const double mscale = in.parameters->Number("mscale").value_or(0);
@@ -142,7 +149,7 @@ RopeSpec Yarn(const RopeInput& in) {
   return rope;
 }
 
-// One frequency's factor each: 1 / (factor * frequency).
+// Divides each frequency by its own factor: 1 / (factor * frequency).
 std::vector<float> ByFactors(const RopeInput& in, const char* key) {
   const nlohmann::json* list = in.parameters->Find(key);
   const std::string expected = Format("a list of %u positive numbers", in.dim / 2);
@@ -160,9 +167,9 @@ std::vector<float> ByFactors(const RopeInput& in, const char* key) {
   return table;
 }
 
-// _compute_longrope_parameters (https://arxiv.org/abs/2402.13753). transformers takes the long
-// factors as soon as a sequence passes the original context, also for keys that it has not rotated
-// with them; here a session decides once, by how many tokens it has room for.
+// _compute_longrope_parameters (https://arxiv.org/abs/2402.13753). transformers switches to the
+// long factors once a sequence passes the original context, even for keys rotated with the short
+// ones; here the session decides once, by its context size.
 RopeSpec LongRopes(const RopeInput& in) {
   const double context = OriginalContext(in);
   const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
@@ -177,11 +184,11 @@ struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
 };
-constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear},      {"llama3", Llama3},
-                               {"yarn", Yarn},       {"longrope", LongRopes}, {"su", LongRopes}};
+constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear}, {"dynamic", Dynamic},
+                               {"llama3", Llama3},   {"yarn", Yarn},     {"longrope", LongRopes},
+                               {"su", LongRopes}};
 
-// Keys that some known type reads; without effect on the others, where transformers ignores them
-// too.
+// Keys that some known type reads. Ignored for the other types, as in transformers.
 constexpr const char* kKnownKeys[] = {
     "factor",    "low_freq_factor",  "high_freq_factor", "original_max_position_embeddings",
     "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
@@ -205,15 +212,15 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
   }
 }
 
-// The elements of a head that are rotated.
+// Returns how many elements of a head are rotated.
 uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
   const std::optional<double> own = parameters->Number("partial_rotary_factor");
   const std::optional<double> outer = config->Number("partial_rotary_factor");
   const std::optional<double> percent =
-      query.has_partial_rotary ? config->Number("rotary_pct") : std::nullopt;
-  const double fraction = own.value_or(outer.value_or(percent.value_or(query.partial_rotary)));
+      query.has_rotary_keys ? config->Number("rotary_pct") : std::nullopt;
+  const double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
   ConfigReader* where = own ? parameters : config;
-  const char* key = own || outer ? "partial_rotary_factor" : "rotary_pct";
+  const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
   if (!query.has_partial_rotary && fraction != 1.0) {
     where->Wrong(key, "1 (this architecture rotates whole heads)");
   }
@@ -226,22 +233,40 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
   return dim;
 }
 
-// The object that holds the parameters for this kind of layers; empty when there is none. *key: its
-// name.
+nlohmann::json DefaultParameters(const RopeQuery& query) {
+  if (query.default_yarn == nullptr) return nlohmann::json::object();
+  const YarnDefaults& yarn = *query.default_yarn;
+  return {
+      {"rope_type", "yarn"},         {"factor", yarn.factor},
+      {"beta_fast", yarn.beta_fast}, {"beta_slow", yarn.beta_slow},
+      {"truncate", false},           {"original_max_position_embeddings", yarn.original_context}};
+}
+
+// Returns the object with the parameters for this layer type; the family's defaults if there is
+// none. *key: its name.
 nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
-  // rope_scaling, when it says anything, has precedence over rope_parameters.
+  // A non-empty rope_scaling takes precedence over rope_parameters.
   const nlohmann::json* scaling = config->Find("rope_scaling");
   const nlohmann::json* parameters = config->Find("rope_parameters");
   const bool use_scaling = scaling != nullptr && !(scaling->is_object() && scaling->empty());
   *key = use_scaling ? "rope_scaling" : "rope_parameters";
   const nlohmann::json* object = use_scaling ? scaling : parameters;
-  if (object == nullptr) return nlohmann::json::object();
+  if (object == nullptr) return DefaultParameters(query);
+  // Families with a separate rope for windowed layers accept the older object only if the newer is
+  // absent and it has rope_type, and the newer one only with a key per layer type.
+  const bool is_flat = !object->is_object() || (!object->contains("full_attention") &&
+                                                !object->contains("sliding_attention"));
+  const bool is_older = use_scaling && parameters == nullptr && object->contains("rope_type");
+  if (query.is_by_window && is_flat && !is_older && !(object->is_object() && object->empty())) {
+    config->Wrong(use_scaling ? "rope_scaling" : "rope_parameters",
+                  use_scaling ? "a rope_type, and no rope_parameters" : "parameters by layer type");
+  }
   const char* type = query.has_window ? "sliding_attention" : "full_attention";
   if (query.is_by_window && object->is_object() && object->contains(type)) {
     *key += std::string(": ") + type;
     return (*object)[type];
   }
-  // The older keys: what scales, scales full attention only.
+  // The older keys: scaling applies to full attention only.
   if (query.has_window && use_scaling) return nlohmann::json::object();
   for (const auto& [name, value] : object->items()) {
     if (value.is_object()) {
@@ -267,19 +292,26 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   in.dim = RotaryDim(config, &reader, query);
   in.max_context = query.max_context;
   in.top_level_original = config->Number("original_max_position_embeddings");
+  if (!in.top_level_original && query.default_original != 0) {
+    in.top_level_original = query.default_original;
+  }
   in.parameters = &reader;
-  // rotary_emb_base is what older configs of one family call it.
-  const std::optional<double> base = config->Number("rotary_emb_base");
+  const std::optional<double> base =
+      query.has_rotary_keys ? config->Number("rotary_emb_base") : std::nullopt;
   const std::optional<double> global = config->Number("rope_theta");
   const std::optional<double> local =
       query.is_by_window ? config->Number("rope_local_base_freq") : std::nullopt;
-  const std::optional<double> outer_theta = query.has_window ? local : global ? global : base;
+  const std::optional<double> outer_theta = query.has_window ? local : base ? base : global;
   const std::optional<double> own_theta = reader.Number("rope_theta");
   in.theta =
       own_theta.value_or(outer_theta.value_or(query.has_window ? query.local_theta : query.theta));
   if (in.theta <= 0) (own_theta ? &reader : config)->Wrong("rope_theta", "a positive number");
   const std::optional<std::string> old_type = reader.String("type");
-  const std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
+  std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
+  if (query.has_longrope_only && type == "yarn") type = "longrope";
+  if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
+    reader.Wrong("rope_type", "default or longrope");
+  }
 
   for (const RopeType& row : kTypes) {
     if (type != row.name) continue;
@@ -290,8 +322,10 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     }
     return rope;
   }
-  Fail("%s: type \"%s\" is not supported (supported: default, linear, llama3, yarn, longrope)",
-       reader.label().c_str(), type.c_str());
+  Fail(
+      "%s: type \"%s\" is not supported (supported: default, linear, dynamic, llama3, yarn, "
+      "longrope)",
+      reader.label().c_str(), type.c_str());
 }
 
 }  // namespace arn::convert

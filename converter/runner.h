@@ -1,4 +1,4 @@
-// A bundle that was just written, run by the library that will run it later.
+// Runs a bundle that was just written, with the runtime library.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -16,22 +16,22 @@ namespace arn::convert {
 class Runner {
  public:
   Runner(std::filesystem::path bundle, std::string purpose);
-  // A bundle in memory, 64-byte aligned, which outlives the runner; `name` is for errors.
+  // Opens a bundle in memory, 64-byte aligned. It must outlive the runner. `name` is for errors.
   Runner(std::filesystem::path name, const std::byte* data, uint64_t bytes, std::string purpose);
-  // Of the same model, which is not opened again; without a session.
+  // Returns a runner that shares the open model and has no session.
   Runner Another() const;
 
   const arn_model_info& info() const { return info_; }
-  // With the special tokens that a prompt gets.
+  // Adds the special tokens of a prompt.
   std::vector<int32_t> Tokenize(const std::string& text) const;
   void Start(const arn_session_options& options);
   arn_memory_plan Plan(const arn_session_options& options) const;
   arn_session* session() const { return session_.get(); }
-  // Throws unless `status`, of a call on the session, is ARN_OK.
+  // Throws unless `status`, returned by a call on the session, is ARN_OK.
   void Check(arn_status status) const;
 
  private:
-  // Not opened yet.
+  // Leaves the model unopened.
   Runner(std::filesystem::path path, std::string purpose, std::nullptr_t);
   void SetModel(arn_status status, arn_model* model, const char* error);
   struct DestroySession {

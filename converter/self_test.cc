@@ -9,12 +9,12 @@
 namespace arn::convert {
 namespace {
 
-// Many rows, one, few: the sizes of runs that have GPU kernels of their own. Tokens and runs are
-// those that the library takes for bundles without a test (runtime/session/device_check.cc).
+// Many rows, one, few: run sizes with different GPU kernels. Same tokens and runs as the library
+// uses for bundles without a test (runtime/session/device_check.cc).
 constexpr uint32_t kRunTokens[] = {12, 1, 4};
 constexpr uint32_t kTokens = 17;
 
-// Adds a row, as numbers of 16 bits; false when one of them is not finite.
+// Appends a row as 16-bit integers; returns false if a logit is not finite.
 bool AddLogits(const float* logits, uint32_t vocab, SelfTestData* out) {
   float largest = 0.0f;
   for (uint32_t i = 0; i < vocab; ++i) {

@@ -1,4 +1,5 @@
-// The few tokens that a device is tested with when a session is created, run by the CPU.
+// Computes the self-test of a bundle: a few tokens, run by the CPU, that a device is checked
+// against at session creation.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@
 
 namespace arn::convert {
 
-// Runs them through `bundle`, with an f32 cache. Nothing (no ids) for models that attend to a
-// source, for which tokens alone say nothing, for those with a context of fewer tokens, and when
-// a logit is not a finite number. Throws ConvertError when the bundle cannot be run here.
+// Runs the tokens through `bundle`, with an f32 KV cache. Returns no ids for encoder-decoder models
+// (tokens alone do not exercise them), for models with a shorter context than the test, and if a
+// logit is not finite. Throws ConvertError if the bundle cannot run here.
 SelfTestData MakeSelfTest(const std::filesystem::path& bundle, uint32_t n_threads);
 
 }  // namespace arn::convert

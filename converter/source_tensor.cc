@@ -4,7 +4,7 @@ namespace arn::convert {
 
 uint64_t SourceTensor::elements() const {
   uint64_t count = 1;
-  for (const uint64_t d : shape) count *= d;  // checked against overflow when the header was read
+  for (const uint64_t d : shape) count *= d;  // overflow was checked when the header was read
   return count;
 }
 

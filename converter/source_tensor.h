@@ -1,4 +1,4 @@
-// A tensor of a checkpoint as it lies in a file, whatever the file's format.
+// A tensor of a checkpoint as stored in its file, for any file format.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 namespace arn::convert {
 
 struct SourceTensor {
-  std::string name;   // as the file says it
-  std::string dtype;  // as the file says it: "F32", "BF16", "Q8_0", ...
+  std::string name;   // as in the file
+  std::string dtype;  // as in the file: "F32", "BF16", "Q8_0", ...
   std::vector<uint64_t> shape;
-  uint64_t offset = 0;  // in the file
+  uint64_t offset = 0;  // bytes from the start of the file
   uint64_t bytes = 0;
 
   uint64_t elements() const;
 };
 
-// "[64, 32]"
+// Returns a text such as "[64, 32]".
 std::string ShapeText(const std::vector<uint64_t>& shape);
 
 // An open file of tensors.
@@ -27,10 +27,10 @@ class TensorFile {
  public:
   virtual ~TensorFile() = default;
   virtual const std::filesystem::path& path() const = 0;
-  // "F32, F16 or BF16": the types of this format that can be converted, for messages.
+  // Returns the convertible types of this format for messages: "F32, F16 or BF16".
   virtual const char* readable_types() const = 0;
-  // Copies `bytes` bytes of the file from `offset` on; the range is one of a tensor. Safe from
-  // several threads. Throws ConvertError.
+  // Copies `bytes` bytes from `offset` of the file. REQUIRES: the range lies within a tensor.
+  // Thread-safe. Throws ConvertError.
   virtual void Read(uint64_t offset, void* out, size_t bytes) const = 0;
 };
 

@@ -16,8 +16,8 @@ SourcePart Whole(const Checkpoint::Entry* entry, uint32_t rows) {
   return part;
 }
 
-// Rows of heads whose rotated pairs are neighbours, (0, 1), (2, 3), ..., as rows of heads whose
-// pairs are half of the rotated part apart. q.k stays the same, because both have the same order.
+// Reorders rows of heads from RoPE pairs (0, 1), (2, 3), ... to pairs half of the rotated part
+// apart. Leaves q.k unchanged, because both get the same order.
 void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_dim,
                       uint32_t rotary_dim, std::vector<SourcePart>* parts) {
   for (uint32_t h = 0; h < n_heads; ++h) {
@@ -62,8 +62,8 @@ TensorPlan Planner::Make() {
   const Checkpoint::Entry* embedding = EmbeddingSource();
   const Checkpoint::Entry* head = HeadSource(embedding);
   const bool is_shared = head == embedding && formats_.embedding == formats_.head;
-  // A table that is only looked up stays row by row; one that is multiplied with too gets the
-  // kernel's layout.
+  // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
+  // layout.
   plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
                               {Whole(embedding, spec_.vocab)}, spec_.hidden);
   if (names.positions != nullptr) {
@@ -93,7 +93,7 @@ TensorPlan Planner::Make() {
   return std::move(plan_);
 }
 
-// A tied pair may be stored under either name.
+// Finds a tied pair under either name.
 const Checkpoint::Entry* Planner::EmbeddingSource() {
   const std::string name = WeightName(spec_.names->embedding);
   const std::string head = WeightName(spec_.names->head);
@@ -101,8 +101,8 @@ const Checkpoint::Entry* Planner::EmbeddingSource() {
   return sources_.Take(is_under_head ? head : name, {spec_.vocab, spec_.hidden});
 }
 
-// As transformers' tie_weights(): a tied head whose own tensor is there too is tied only if both
-// are equal.
+// As transformers' tie_weights(): a tied head stored as its own tensor is tied only if both are
+// equal.
 const Checkpoint::Entry* Planner::HeadSource(const Checkpoint::Entry* embedding) {
   const std::string name = WeightName(spec_.names->head);
   if (spec_.tied && !sources_.Has(name)) return embedding;

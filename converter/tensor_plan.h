@@ -1,5 +1,5 @@
-// Which tensors a bundle holds, and from which tensors of the checkpoint each is made. Everything
-// about names, shapes and types is checked here, before a byte is written.
+// Plans the tensors of a bundle and the checkpoint tensors that each is made of. Checks all names,
+// shapes and types before a byte is written.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct Formats {
   DType embedding = DType::kInt8;
   DType head = DType::kInt8;
   const PackTarget* target = nullptr;
-  // Matrices of the layers that have another type than `weights`, by their names in the bundle.
+  // Layer matrices with another type than `weights`, by their names in the bundle.
   std::map<std::string, DType> exceptions = {};
 };
 
-// Rows of a matrix that come from one tensor of the checkpoint. Row r is the source's row
-// first_row + r / block_rows * block_stride + r % block_rows.
+// Rows of a matrix that come from one tensor of the checkpoint. Row r is the tensor's row first_row
+// + r / block_rows * block_stride + r % block_rows.
 struct SourcePart {
   const Checkpoint::Entry* weight = nullptr;
   const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [source rows] or null
@@ -33,18 +33,18 @@ struct SourcePart {
   uint32_t first_row = 0;
   uint32_t block_rows = 0;  // consecutive rows; 0: all
   uint32_t block_stride = 0;
-  uint32_t transposed_rows = 0;  // not 0: the source is [cols, so many rows]
-  uint64_t first_element = 0;    // where the matrix begins in a source that holds several
+  uint32_t transposed_rows = 0;  // not 0: the tensor is [cols, transposed_rows]
+  uint64_t first_element = 0;    // start of the matrix in a tensor that holds several
   uint64_t first_bias = 0;
-  // Not 0: a row of the source is [cols / taps, taps], and becomes [taps, cols / taps].
+  // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;
   float factor = 1.0f;           // of weights and biases
-  bool is_negative_log = false;  // the values wanted are -e^x, of weights
+  bool is_negative_log = false;  // stores -e^x of the weights
 
   uint32_t SourceRow(uint32_t row) const {
     return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
   }
-  // Rows from `row` on that follow each other in the source.
+  // Returns the number of contiguous source rows from `row` on.
   uint32_t RunLength(uint32_t row) const {
     return block_rows == 0 ? rows - row : block_rows - row % block_rows;
   }
@@ -61,7 +61,7 @@ struct PlannedTensor {
   std::vector<SourcePart> parts;
 
   bool has_bias() const;
-  // Of the source elements: a measure of the work to do.
+  // Returns the number of elements, as a measure of the work.
   uint64_t elements() const { return static_cast<uint64_t>(rows) * cols; }
 };
 
@@ -92,7 +92,7 @@ struct LayerTensors {
   uint32_t cross_q = kNoTensor;
   uint32_t cross_kv = kNoTensor;
   uint32_t cross_out = kNoTensor;
-  // Of layers with another mixer than attention.
+  // Layers with a mixer other than attention.
   uint32_t mixer_in = kNoTensor;
   uint32_t conv = kNoTensor;
   uint32_t conv_bias = kNoTensor;
@@ -104,9 +104,9 @@ struct LayerTensors {
 };
 
 struct TensorPlan {
-  std::vector<PlannedTensor> tensors;  // in the order in which they are written
+  std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;
-  // Of the source, when there is one.
+  // Encoder, if any.
   std::vector<LayerTensors> source_layers;
   uint32_t conv1 = kNoTensor;
   uint32_t conv2 = kNoTensor;
@@ -117,11 +117,11 @@ struct TensorPlan {
   uint32_t positions = kNoTensor;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
-  uint32_t head = kNoTensor;  // the same as embedding when tied and of one format
+  uint32_t head = kNoTensor;  // same as embedding if tied and of one format
 };
 
-// Throws ConvertError naming the tensors that are missing, that the spec does not account for, or
-// that have another shape or type than expected. `checkpoint` must outlive the plan.
+// Throws ConvertError with the names of missing tensors, of tensors that the spec does not use, or
+// of tensors with an unexpected shape or type. `checkpoint` must outlive the plan.
 TensorPlan MakeTensorPlan(const DecoderSpec& spec, const Checkpoint& checkpoint,
                           const Formats& formats, std::vector<std::string>* warnings);
 

@@ -7,9 +7,10 @@
 namespace arn::convert {
 namespace {
 
-// What checkpoints carry beside their parameters: tables that are computed from the config.
+// True for tables that are computed from the config and that checkpoints carry beside their
+// parameters.
 bool IsDerived(const std::string& name) {
-  // The last one: a tensor of some published checkpoints that no computation has.
+  // The last one: a tensor of some published checkpoints that no computation uses.
   constexpr const char* kSuffixes[] = {
       ".rotary_emb.inv_freq",   ".attn.bias",
       ".attn.masked_bias",      ".attention.bias",
@@ -57,7 +58,7 @@ void TensorSources::AllowCopy(const std::string& name, const Checkpoint::Entry* 
   if (copy == original || SameValues(*copy, *original)) used_.insert(name);
 }
 
-// One sentence for all that is absent is worth more than the first of a hundred.
+// Lists all missing tensors in one error, not just the first.
 void TensorSources::FailMissing(const std::string& only, const std::string& hint) const {
   if (missing_.empty()) return;
   const bool is_only = missing_.size() == 1 && missing_[0] == only;

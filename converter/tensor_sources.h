@@ -1,6 +1,5 @@
-// The tensors of a checkpoint as a plan takes them: found under the names that they may have,
-// checked for shape and type, and counted, so that what is missing and what is left over can be
-// told.
+// Looks up the tensors of a checkpoint under their possible names, checks shape and type, and
+// tracks use, so that missing and left-over tensors can be reported.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +13,30 @@ namespace arn::convert {
 
 class TensorSources {
  public:
-  // prefix: of all tensors but the head; a checkpoint may leave it out. All outlive this.
+  // prefix: of all tensors but the head; a checkpoint may omit it. All arguments must outlive this.
   TensorSources(const Checkpoint& checkpoint, const char* prefix, const std::string& architecture)
       : checkpoint_(checkpoint), prefix_(prefix), architecture_(architecture) {}
 
-  // The tensor, checked and counted as used; null, and noted, when it is not there. Throws
-  // ConvertError when its shape or type is another.
+  // Returns the tensor and marks it as used; returns null and records the name if it is missing.
+  // Throws ConvertError if its shape or type differs.
   const Checkpoint::Entry* Take(const std::string& name, const std::vector<uint64_t>& shape);
   bool Has(const std::string& name) const { return checkpoint_.Find(StoredName(name)) != nullptr; }
+  bool Has(const std::string& name, const std::vector<uint64_t>& shape) const {
+    return Has(name) && checkpoint_.Find(StoredName(name))->tensor->shape == shape;
+  }
 
-  // Counts a tensor as used that may be there too as a copy of another; one that differs is left
-  // over.
+  // Marks a tensor that may be stored as a copy of `original` as used. One that differs stays
+  // unused.
   void AllowCopy(const std::string& name, const Checkpoint::Entry* original);
 
-  // Throws ConvertError naming all tensors that were not there. hint is put behind the name when
-  // `only` is the one.
+  // Throws ConvertError with the names of all missing tensors. Adds `hint` after the name if only
+  // `only` is missing.
   void FailMissing(const std::string& only, const std::string& hint) const;
-  // Throws ConvertError naming all tensors that nobody took.
+  // Throws ConvertError with the names of all unused tensors.
   void RefuseExtra() const;
 
  private:
-  // The name under which the checkpoint has it: with the prefix or without.
+  // Returns the checkpoint's name, with or without the prefix.
   std::string StoredName(const std::string& name) const;
 
   const Checkpoint& checkpoint_;
@@ -44,7 +46,7 @@ class TensorSources {
   std::vector<std::string> missing_;
 };
 
-// Whether two tensors have the same shape and values.
+// True if two tensors have the same shape and values.
 bool SameValues(const Checkpoint::Entry& a, const Checkpoint::Entry& b);
 
 }  // namespace arn::convert

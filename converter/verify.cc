@@ -11,7 +11,7 @@
 namespace arn::convert {
 namespace {
 
-// Made for this purpose: prose, numbers, a list, code.
+// Written for this purpose: prose, numbers, a list, code.
 constexpr const char* kDefaultText =
     "The harbour was quiet when the ferry came in. Two fishermen were mending a net on the quay, "
     "and a girl with a "
@@ -43,7 +43,7 @@ void Start(Runner* runner, uint32_t n_tokens, uint32_t n_threads) {
   runner->Start(options);
 }
 
-// Logits of every one of at most kChunk tokens: [n, vocab].
+// Returns the logits of all n tokens, n at most kChunk: [n, vocab].
 const float* Logits(const Runner& runner, const int32_t* ids, uint32_t n) {
   const float* logits = nullptr;
   runner.Check(arn_session_prefill_logits(runner.session(), ids, n, &logits));
@@ -68,7 +68,7 @@ struct Sums {
   double reference_nll = 0;
 };
 
-// One position. `next`: the token that follows, or -1 at the end.
+// Adds one position. `next`: the following token, or -1 at the end.
 void AddPosition(const float* logits, const float* reference, uint32_t vocab, int32_t next,
                  Sums* sums) {
   for (uint32_t i = 0; i < vocab; ++i) {

@@ -1,4 +1,4 @@
-// --verify: how far the written bundle is from the unquantised weights.
+// --verify: measures the error of a written bundle against the unquantised weights.
 #pragma once
 
 #include <cstdint>
@@ -9,26 +9,26 @@
 namespace arn::convert {
 
 struct VerifyOptions {
-  std::filesystem::path bundle;     // the one to judge
+  std::filesystem::path bundle;     // the bundle to verify
   std::filesystem::path reference;  // the same checkpoint in f32
-  // Text to run, tokenised by the bundle; empty: a built-in English text. A bundle without a
-  // tokenizer runs pseudo-random ids instead, the same ones every time.
+  // Text to run, tokenised by the bundle; empty: a built-in English text. Without a tokenizer, runs
+  // pseudo-random ids instead, the same every time.
   std::string text;
-  uint32_t max_tokens = 512;  // a longer text is cut
+  uint32_t max_tokens = 512;  // truncates longer texts
   uint32_t n_threads = 0;     // 0: the library's default
 };
 
-// Both bundles teacher-forced over the same tokens, KV in f32.
+// Results with both bundles teacher-forced over the same tokens, with an f32 KV cache.
 struct VerifyResult {
   uint32_t n_tokens = 0;
   double max_logit_error = 0;  // max |logit - reference logit| over all positions and tokens
   double mean_kl = 0;          // KL(reference || bundle) in nats, mean over positions
-  double top1_agreement = 0;   // share of positions with the same most likely token, 0..1
+  double top1_agreement = 0;   // share of positions with the same argmax, 0..1
   double perplexity = 0;       // of the tokens after the first
   double reference_perplexity = 0;
 };
 
-// Throws ConvertError with the library's own sentence when a bundle cannot be run.
+// Throws ConvertError with the library's own sentence if a bundle cannot run.
 VerifyResult Verify(const VerifyOptions& options,
                     const std::function<void(uint64_t done, uint64_t total)>& on_progress);
 

@@ -53,7 +53,7 @@ class Checker {
            group.sealed.n_pages < kSealedPage;
   }
 
-  // Whether pages of so many tokens can hold what the kind sees.
+  // True if pages of this many tokens can hold the positions the kind attends to.
   static bool PagesFit(const AttentionKind& kind, const KvGroup& group) {
     if (kind.sees_source != group.is_source) return false;
     if (group.is_source) return group.page_tokens != 0 && group.sealed.n_pages == 0;
@@ -287,7 +287,7 @@ class Checker {
   uint32_t index_ = 0;
 };
 
-// The pages that rows [first_position, end) of a sequence will read or write in `group`.
+// Checks the pages of `group` that rows [first_position, end) of a sequence read or write.
 Status CheckTable(const Program& program, uint32_t group_index, const PageTable& table,
                   uint32_t first_position, uint32_t end, Diag* diag) {
   const KvGroup& group = program.kv_groups[group_index];

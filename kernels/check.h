@@ -1,5 +1,5 @@
-// What every backend demands of a Program and of a run. Programs come from bundles, so the checks
-// are complete: a backend that has passed them indexes without looking.
+// Validation of a Program and of a run, common to all backends. Programs come from bundles, so the
+// checks are complete: a backend indexes without further bounds checks once they pass.
 #pragma once
 
 #include "kernels/backend.h"
@@ -7,21 +7,22 @@
 
 namespace arn {
 
-// Every id in range, every shape fits its neighbours, every KV group fits its pages. kUnsupported
-// or kBadArgument with the step's number and what was expected. Does not read Weight::data.
+// Checks that every id is in range, every shape fits its neighbours and every KV group fits its
+// pages. Does not read Weight::data. Returns kUnsupported or kBadArgument with the step's index and
+// the expected value.
 Status CheckProgram(const Program& program, Diag* diag);
 
-// Rows, tokens, positions and page tables of one run. `n_logit_rows` receives how many rows of
-// logits were asked for.
+// Checks the rows, tokens, positions and page tables of one run. `n_logit_rows` receives the number
+// of logit rows requested.
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag);
 
-// Rows of a run: its tokens, or those of the source.
+// Returns the number of rows of a run: its tokens, or its encoder rows.
 inline uint32_t RunRows(const RunArgs& args) {
   if (!args.is_source) return static_cast<uint32_t>(args.tokens.size());
   return args.sequences.empty() ? 0 : args.sequences[0].n_rows;
 }
 
-// Calls visit(row) for each row of a run that wants logits, in order.
+// Calls visit(row) for each row of a run that needs logits, in order.
 template <typename Visit>
 void ForEachLogitRow(const RunArgs& args, Visit visit) {
   if (args.logit_rows == LogitRows::kNone) return;

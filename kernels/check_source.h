@@ -1,4 +1,4 @@
-// The part of check.h that is about the source of a sequence.
+// The encoder and cross-attention checks of check.h.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace arn {
 
-// A step of one of the ops kFeatures to kStoreKv.
+// Checks a step of one of the ops kFeatures to kStoreKv.
 Status CheckSourceStep(const Program& program, const Step& step, uint32_t index, Diag* diag);
 
-// That steps of the source and others name no values of each other, and that rows fit.
+// Checks that encoder steps and decoder steps share no values, and that row counts match.
 Status CheckSourceValues(const Program& program, const Step& step, uint32_t index, Diag* diag);
 
-// The page of the source of one sequence of a run.
+// Checks the encoder page of one sequence of a run.
 Status CheckSourceTable(const Program& program, uint32_t group, const SequenceRows& sequence,
                         Diag* diag);
 
-// A run with is_source.
+// Checks a run with is_source.
 Status CheckSourceRun(const Program& program, const RunArgs& args, Diag* diag);
 
 }  // namespace arn

@@ -36,7 +36,7 @@ class Checker : StepCheck {
   }
 
  private:
-  // The step's weight: f32 rows, at most `most` of them, of at most 2^20 columns.
+  // Checks the step's weight: f32 rows, at most `most` of them, with at most 2^20 columns.
   Status Rows(const char* what, uint32_t most, const Weight** out) {
     if (step_.weight >= program_.weights.size()) return Bad("weight", step_.weight, 0);
     const Weight& weight = program_.weights[step_.weight];

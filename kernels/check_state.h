@@ -1,4 +1,4 @@
-// The parts of CheckProgram and CheckRun that are about layers with a state of a fixed size.
+// The checks of CheckProgram and CheckRun for layers with a fixed-size state.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace arn {
 
-// A step of kConv or kScan: its values, weights and place in its group's slots. `index`: its number
-// in the program, for the message.
+// Checks a kConv or kScan step: its values, its weights and its offset in the group's slots.
+// `index`: the step's index in the program, for the error message.
 Status CheckStateStep(const Program& program, const Step& step, uint32_t index, Diag* diag);
 
-// The table of a sequence's rows in a group of states: PageTable in kernels/kv_view.h.
+// Checks a sequence's table in a group of states (PageTable in kernels/kv_view.h).
 Status CheckStateTable(const Program& program, uint32_t group, const SequenceRows& rows,
                        Diag* diag);
 

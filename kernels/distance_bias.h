@@ -1,18 +1,17 @@
-// What is added to attention scores by how far a key is from the query: the same code for every
-// backend in host memory.
+// Relative position bias of attention scores, shared by the backends that run on the host.
 #pragma once
 
 #include <cstdint>
 
 namespace arn {
 
-// Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
-// Transformer", 2020, section 2.1, with the buckets already spread out to distances.
+// The bias of Raffel et al., "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
+// Transformer", 2020, section 2.1, with the buckets already expanded to one row per distance.
 struct DistanceBias {
   const float* rows;     // [n_distances, n_heads]
   uint32_t n_distances;  // at least 1
   uint32_t n_heads;
-  bool both_ways;  // the middle row is of distance 0; else the first
+  bool both_ways;  // bidirectional: distance 0 is the middle row; else the first
 
   float Of(uint32_t query, uint32_t key, uint32_t head) const {
     const int64_t origin = both_ways ? (n_distances - 1) / 2 : 0;

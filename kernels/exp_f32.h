@@ -1,11 +1,11 @@
-// e^x in f32, in steps that every SIMD unit and every compiler rounds alike: multiplications and
-// additions only, none fused. VecExpF32 (kernels/cpu/simd/exp-inl.h) takes the same steps
-// with the same constants, so both give the same bits.
+// e^x in f32 with steps that round identically on every SIMD unit and compiler: multiplications and
+// additions only, none fused. VecExpF32 (kernels/cpu/simd/exp-inl.h) uses the same steps and
+// constants, so results are bit-identical.
 //
 // e^x = 2^n e^r with n = round(x / ln 2) and |r| <= ln 2 / 2; e^r by the polynomial of Cephes' expf
-// (Moshier, https://www.netlib.org/cephes/). The relative error is below 2^-22 (tested). Below
-// kExpMin the result is 0 (no subnormal results), above kExpMax that of kExpMax. NaN gives 0:
-// callers that may meet it look for it themselves.
+// (Moshier, https://www.netlib.org/cephes/). Relative error below 2^-22 (tested). Returns 0 below
+// kExpMin (no subnormal results), e^kExpMax above kExpMax, and 0 for NaN: callers must check for
+// NaN themselves.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace arn {
 
 inline constexpr float kExpMin = -87.3365f;  // 2^-126 = e^-87.33654...
-inline constexpr float kExpMax = 88.37f;     // n stays below 128
+inline constexpr float kExpMax = 88.37f;     // keeps n below 128
 inline constexpr float kExpLog2E = 1.44269504088896341f;
 inline constexpr float kExpLn2High = 0.693359375f;  // 10 bits: n * high is exact
 inline constexpr float kExpLn2Low = -2.12194440e-4f;

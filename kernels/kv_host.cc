@@ -10,14 +10,13 @@
 namespace arn {
 namespace {
 
-// How the keys of one layer are turned: cos and sin of the angle of each pair. Identity when
-// `half` is 0.
+// Un-rotation of one layer's keys: cos and sin of each pair's angle. Identity if `half` is 0.
 struct Turn {
   uint32_t half = 0;
   float cos[kMaxHeadDim / 2], sin[kMaxHeadDim / 2];
 
-  // A key rotated for position p becomes that of position p - tokens: rotations add up, so the
-  // amplitude that is in the key already stays as it is.
+  // Turns a key rotated for position p into one for p - tokens. Rotations add up, so the amplitude
+  // already in the key is kept.
   void Set(uint32_t tokens, const RopeKind& rope) {
     half = tokens == 0 ? 0 : rope.rotary_dim / 2;
     for (uint32_t i = 0; i < half; ++i) {
@@ -35,8 +34,8 @@ struct Turn {
   }
 };
 
-// Moves K or V of one head from one page to another, which may have another format or be the same
-// page.
+// Copies K or V of one head from one page to another, which may have a different format or be the
+// same page.
 class HeadCopy {
  public:
   HeadCopy(const KvGroup& group, bool keys, const KvHeadBlock& from, const KvHeadBlock& to,
@@ -70,8 +69,8 @@ class HeadCopy {
     if (keys_) turn_.Apply(row_);
   }
 
-  // The ranges of a group of tokens are written before its rows, so what is read from the same page
-  // afterwards is read with the old ones.
+  // Reads each row before its group's new ranges are written, or with a copy of the old ones: an
+  // edit in place must decode with the old ranges.
   void Seal() {
     for (uint32_t first = 0; first < n_tokens_; first += group_.group_size) {
       const uint32_t end = Min(first + group_.group_size, n_tokens_);
@@ -94,7 +93,7 @@ class HeadCopy {
     }
     uint16_t* pairs = static_cast<uint16_t*>(to_.scales) +
                       uint64_t{2} * (first / group_.group_size) * group_.head_dim;
-    // When a page is turned in place its old ranges are still needed.
+    // Un-rotation in place still needs the old ranges.
     uint16_t old[2 * kMaxHeadDim];
     const size_t bytes = group_.head_dim * 2 * sizeof(uint16_t);
     std::memcpy(old, pairs, bytes);

@@ -1,4 +1,4 @@
-// What a backend whose KV pages lie in host memory does with them outside its steps.
+// KV edits and KV access for backends whose KV pages are in host memory.
 #pragma once
 
 #include "kernels/program.h"
@@ -8,13 +8,13 @@
 
 namespace arn {
 
-// Carries the edits out, in their order. kInternal, with nothing done, when one names a group or a
+// Applies the edits in order. Returns kInternal, with nothing applied, if an edit names a group or
 // page that does not exist.
 Status ApplyKvEdits(const Program& program, const Memory& memory, Span<const KvEdit> edits,
                     Diag* diag);
 
-// Backend::kv_read and Backend::kv_write. kBadArgument when the slice is not of Region::kKv or not
-// of the span's size.
+// Backend::kv_read and Backend::kv_write. Return kBadArgument if the slice is not in Region::kKv or
+// differs from the span in size.
 Status KvReadHost(const Memory& memory, Slice from, Span<std::byte> to);
 Status KvWriteHost(const Memory& memory, Slice to, Span<const std::byte> from);
 

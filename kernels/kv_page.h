@@ -1,4 +1,4 @@
-// Addresses inside the KV pages (kernels/kv_view.h has the layout).
+// Addresses inside the KV pages (layout: kernels/kv_view.h).
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace arn {
 
-// Where a group's pools lie in memory.
+// Base addresses of a group's pools.
 struct KvPools {
   std::byte* open = nullptr;
   std::byte* sealed = nullptr;
@@ -23,7 +23,7 @@ inline KvPools KvPoolsOf(const KvGroup& group, const Memory& memory) {
 struct KvHeadBlock {
   std::byte* values = nullptr;
   void* scales = nullptr;    // f32 for kInt8, f16 pairs for 4 and 2 bits, else null
-  DType type = DType::kF32;  // when bits is 0
+  DType type = DType::kF32;  // valid if bits is 0
   uint32_t bits = 0;
 };
 struct KvHeadPage {
@@ -36,7 +36,7 @@ constexpr uint32_t KvRowBytes(uint32_t head_dim, uint32_t bits) {
 constexpr uint32_t KvGroupsOf(uint32_t n, uint32_t group_size) {
   return static_cast<uint32_t>(CeilDiv(n, group_size));
 }
-// Bytes of a block's values and scales, of one kv head. `keys`: K, else V.
+// Bytes of the values and of the scales of one kv head's block. `keys`: K, else V.
 inline uint64_t KvValueBytes(const KvGroup& group, DType type, uint32_t bits) {
   const uint64_t row =
       bits == 0 ? group.head_dim * ElementBytes(type) : KvRowBytes(group.head_dim, bits);
@@ -50,22 +50,23 @@ inline uint64_t KvScaleBytes(const KvGroup& group, bool keys, DType type, uint32
   return pairs * 2 * sizeof(uint16_t);
 }
 
-// Where K or V of one kv head lies in one layer's part of a page, in bytes from the start of the
+// Offsets of K or V of one kv head in one layer's part of a page, in bytes from the start of the
 // page's pool.
 struct KvHeadPlace {
   uint64_t values = 0;
   uint64_t scales = 0;
-  uint64_t scale_bytes = 0;  // 0: there are no scales
-  DType type = DType::kF32;  // when bits is 0
+  uint64_t scale_bytes = 0;  // 0: no scales
+  DType type = DType::kF32;  // valid if bits is 0
   uint32_t bits = 0;
 };
 
-// The part of `page` (with or without kSealedPage) that belongs to one layer and kv head.
+// Returns the part of `page` that belongs to one layer and kv head. kSealedPage may be set in
+// `page`.
 inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uint32_t group_layer,
                              uint32_t kv_head) {
   const bool sealed = (page & kSealedPage) != 0;
   const KvPages& pages = sealed ? group.sealed : group.open;
-  const uint64_t layer = (page & ~kSealedPage) * pages.page_bytes + group_layer * pages.layer_bytes;
+  const uint64_t layer = pages.At(page & ~kSealedPage, group_layer);
   KvHeadPlace out;
   out.type = keys ? group.k_type : group.v_type;
   if (sealed) out.bits = keys ? group.sealed_k_bits : group.sealed_v_bits;
@@ -77,7 +78,7 @@ inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uin
   return out;
 }
 
-// The same in memory.
+// KvPlaceAt as addresses.
 inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t page,
                            uint32_t group_layer, uint32_t kv_head) {
   std::byte* pool = (page & kSealedPage) != 0 ? pools.sealed : pools.open;
@@ -89,19 +90,21 @@ inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t 
   return {block(true), block(false)};
 }
 
-// The page that holds `position`. The caller guarantees that the table has it.
+// Returns the page that holds `position`. REQUIRES: the table covers it.
 inline uint32_t KvPageOf(const KvGroup& group, const PageTable& table, uint32_t position) {
   return table.pages[position / group.page_tokens - table.first_page];
 }
 
-// The first position that a query at `position` may see; window and chunk as in AttentionKind.
+// Returns the first position the mask allows a query at `position` to see; window and chunk as in
+// AttentionKind.
 inline uint32_t FirstVisible(uint32_t position, uint32_t window, uint32_t chunk) {
   const uint32_t in_window = window == 0 || position < window ? 0 : position - window + 1;
   const uint32_t in_chunk = chunk == 0 ? 0 : position - position % chunk;
   return in_window > in_chunk ? in_window : in_chunk;
 }
 
-// The first position that a query at `position` sees of a sequence.
+// Returns the first position of the sequence that a query at `position` attends to: FirstVisible,
+// limited to the pages the table still has.
 inline uint32_t FirstSeen(uint32_t position, const AttentionKind& kind, const KvGroup& group,
                           const PageTable& table) {
   const uint32_t visible = FirstVisible(position, kind.window, kind.chunk);

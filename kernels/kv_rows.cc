@@ -6,14 +6,15 @@
 namespace arn {
 namespace {
 
-// q rounded to a whole number within [low, high]; low for NaN, which pages of a damaged state hold.
+// Rounds q and clamps it to [low, high]. NaN gives low: the pages of a damaged saved state may
+// contain it.
 float Rounded(float q, float low, float high) {
   return std::nearbyintf(Min(q > low ? q : low, high));
 }
 
 void StoreInt8(const float* x, uint32_t n, std::byte* out, float* scale) {
   float largest = 0.0f;
-  for (uint32_t i = 0; i < n; ++i) largest = Max(std::fabs(x[i]), largest);  // not NaN
+  for (uint32_t i = 0; i < n; ++i) largest = Max(std::fabs(x[i]), largest);  // skips NaN
   *scale = largest / 127.0f;
   for (uint32_t i = 0; i < n; ++i) {
     const float q = *scale == 0.0f ? 0.0f : x[i] / *scale;
@@ -21,7 +22,7 @@ void StoreInt8(const float* x, uint32_t n, std::byte* out, float* scale) {
   }
 }
 
-// The pair that element i of a sealed slot is stored with.
+// The (scale, least) pair of element i of a quantised slot.
 const uint16_t* PairOf(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
                        uint32_t i) {
   const auto* pairs = static_cast<const uint16_t*>(block.scales);
@@ -59,7 +60,7 @@ void StoreKvRow(const float* x, const KvGroup& group, uint32_t slot, const KvHea
       return;
     case DType::kInt8: StoreInt8(x, n, out, static_cast<float*>(block.scales) + slot); return;
     case DType::kBf16:
-    case DType::kInt4: return;  // CheckProgram refuses them
+    case DType::kInt4: return;  // rejected by CheckProgram
   }
 }
 
@@ -84,7 +85,7 @@ void LoadKvRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32
       return;
     }
     case DType::kBf16:
-    case DType::kInt4: return;  // CheckProgram refuses them
+    case DType::kInt4: return;  // rejected by CheckProgram
   }
 }
 
@@ -92,7 +93,7 @@ KvRange RangeOf(float low, float high, uint32_t bits) {
   const auto steps = static_cast<float>((1u << bits) - 1);
   KvRange range;
   range.least = F16FromF32(low);
-  // From the rounded `least`, so that the largest value is reached all the same.
+  // Uses the rounded `least`, so that the steps still reach the largest value.
   range.scale = F16FromF32((high - F32FromF16(range.least)) / steps);
   return range;
 }

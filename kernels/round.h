@@ -1,10 +1,10 @@
-// Rounding a float by an addition.
+// Rounds a float to an integer by addition.
 #pragma once
 
 namespace arn {
 
-// Added to a float of [-2^22, 2^22] it leaves the nearest integer (even, of two) in the lower bits;
-// taken away again, that integer as a float. 1.5 * 2^23.
+// 1.5 * 2^23. Added to a float in [-2^22, 2^22], leaves the nearest integer (ties to even) in the
+// low mantissa bits. Subtracted again, gives that integer as a float.
 inline constexpr float kRoundToInteger = 12582912.0f;
 
 }  // namespace arn

@@ -1,4 +1,4 @@
-// Which experts a token goes to: the same code for every backend in host memory.
+// Top-k expert routing, shared by the backends that run on the host.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace arn {
 struct RouteArgs {
   uint32_t n_experts = 0;
   uint32_t n_chosen = 0;     // <= n_experts
-  bool renormalise = false;  // the chosen scores are divided by their sum
+  bool renormalise = false;  // divides the chosen scores by their sum (norm_topk_prob)
   RouteScore score = RouteScore::kSoftmax;
 };
-RouteArgs RouteOf(const Step& step);  // of a kRoute step
+RouteArgs RouteOf(const Step& step);  // REQUIRES: a kRoute step
 
-// The n_chosen experts with the largest of logits [n_experts], the lower id first among equals, and
+// Selects the n_chosen experts with the largest logits, the lower id first on ties, and computes
 // their scores (Shazeer et al., "Outrageously Large Neural Networks", 2017; Jiang et al., 2024,
-// arXiv:2401.04088). routes [2 * n_chosen]: ids, the largest first, then the scores. logits is
-// overwritten. Ids are valid whatever the logits are.
+// arXiv:2401.04088). logits: [n_experts], overwritten. routes: [2 * n_chosen], the ids in
+// descending order of logit, then their scores. The ids are in range for any logits, NaN included.
 void Route(const RouteArgs& args, float* logits, float* routes);
 
 }  // namespace arn

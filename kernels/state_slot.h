@@ -1,4 +1,4 @@
-// Addresses inside the slots of a group of states (kernels/kv_view.h).
+// Addresses inside the slots of a group of states (layout: kernels/kv_view.h).
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace arn {
 
-// A part of one layer's state.
+// Part of one layer's state.
 struct StateSlot {
-  const float* from = nullptr;  // before the run's first row of the sequence; null: all zeros
-  float* to = nullptr;          // after its last row; another slot than `from`
+  const float* from = nullptr;  // before the sequence's first row of the run; null: all zeros
+  float* to = nullptr;          // after its last row; never the same slot as `from`
 };
 
 inline StateSlot StateSlotOf(const Program& program, const Memory& memory, const Step& step,
@@ -20,9 +20,8 @@ inline StateSlot StateSlotOf(const Program& program, const Memory& memory, const
   const KvGroup& group = program.kv_groups[step.group];
   const PageTable& table = sequence.tables[step.group];
   const auto at = [&](uint32_t page) {
-    std::byte* slot = memory.At(group.open.pool) + page * group.open.page_bytes;
-    return reinterpret_cast<float*>(slot + step.group_layer * group.open.layer_bytes) +
-           step.state_offset;
+    std::byte* slot = memory.At(group.open.pool) + group.open.At(page, step.group_layer);
+    return reinterpret_cast<float*>(slot) + step.state_offset;
   };
   StateSlot out;
   if (sequence.first_position != 0) out.from = at(table.pages[0]);

@@ -1,4 +1,4 @@
-// What the checks of a program's steps share: how they speak of a step.
+// Base class of the step checks: error messages and value lookups.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ class StepCheck {
   Status Equals(const char* what, uint64_t found, uint64_t expected) {
     return found == expected ? Status::kOk : Bad(what, found, expected);
   }
-  // `problem`: "... are not f32 rows".
+  // `problem` is a predicate, e.g. "are not f32 rows".
   Status Unsupported(const char* what, const char* problem) {
     return diag_->Fail(Status::kUnsupported, "program step %u (%s, layer %u): %s %s", index_,
                        OpName(step_.op), step_.layer, what, problem);
   }
-  // 0 when there is no such value.
+  // Returns 0 if the value does not exist.
   uint32_t Width(ValueId id) const {
     return id < program_.values.size() ? program_.values[id].width : 0;
   }

@@ -1,5 +1,5 @@
-// Takes the times that RunArgs::step_ns asks for: one reading of the clock a step, none when
-// nothing is asked for.
+// Measures step times for RunArgs::step_ns. Reads the clock once per step, and never if step_ns is
+// null.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace arn {
 
 class StepClock {
  public:
-  // ns: of the run's first step, or null.
+  // ns: counter of the run's first step, or null.
   explicit StepClock(uint64_t* ns) : ns_(ns), last_(ns == nullptr ? 0 : MonotonicNs()) {}
 
-  // The step that ran since the beginning, or since the last Next(), has ended.
+  // Call at the end of each step: adds the time since construction or the previous Next().
   void Next() {
     if (ns_ == nullptr) return;
     const uint64_t now = MonotonicNs();

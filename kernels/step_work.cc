@@ -13,7 +13,7 @@ void AddOps(uint64_t ops, DType type, StepWork* work) {
   (IsInteger(type) ? work->integer_ops : work->float_ops) += ops;
 }
 
-// Rows of the matrix that the step makes, or works on in place.
+// Returns the rows of the step's output, or of the value it works on in place.
 uint64_t RowsOf(const Program& program, const Step& step, const RunArgs& args) {
   const ValueId shape = step.out != kNoValue ? step.out : step.in;
   return uint64_t{RunRows(args)} * (shape == kNoValue ? 1 : program.values[shape].row_factor);
@@ -27,7 +27,7 @@ void AddProduct(const Weight& weight, uint64_t rows, StepWork* work) {
   AddOps(2 * rows * weight.rows * weight.cols, weight.dtype, work);
 }
 
-// Sequences with a state to go on from.
+// Returns the number of sequences that continue from a state.
 uint64_t SequencesUnderWay(const RunArgs& args) {
   uint64_t n = 0;
   for (const SequenceRows& s : args.sequences) n += s.first_position != 0 ? 1 : 0;
@@ -45,7 +45,7 @@ uint64_t TokenBytes(const KvGroup& group, const KvPages& pages, uint64_t n) {
   return n * pages.layer_bytes / group.page_tokens;
 }
 
-// Bytes of positions [first, end), each page as it is kept.
+// Bytes of positions [first, end), each page in its stored format.
 uint64_t BytesOfPositions(const KvGroup& group, const PageTable& table, uint32_t first,
                           uint32_t end) {
   uint64_t bytes = 0;
@@ -57,7 +57,7 @@ uint64_t BytesOfPositions(const KvGroup& group, const PageTable& table, uint32_t
   return bytes;
 }
 
-// Pairs of a query and a key that it sees; a multiply-add for each element of both q.k and p.v.
+// `pairs`: (query, visible key) pairs, with one multiply-add per element for q.k and one for p.v.
 void AddAttention(const AttentionKind& kind, DType type, uint64_t pairs, StepWork* work) {
   AddOps(4 * pairs * kind.n_heads * kind.head_dim, type, work);
 }
@@ -79,7 +79,7 @@ void AddPagedAttention(const Program& program, const AttentionKind& kind, const 
       pairs += position + 1 - FirstSeen(position, kind, group, table);
     }
     AddAttention(kind, group.k_type, pairs, work);
-    // No later row sees further back than the first.
+    // The first row sees furthest back.
     work->kv_bytes += BytesOfPositions(
         group, table, FirstSeen(s.first_position, kind, group, table), s.first_position + s.n_rows);
   }
@@ -126,7 +126,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       break;
     }
     case Op::kExperts: {
-      // Of all experts the two matrices have the same shapes.
+      // The two matrices have the same shapes in all experts.
       const uint64_t chosen = rows * step.n_chosen;
       const uint64_t used = Min<uint64_t>(step.n_experts, chosen);
       for (const Weight* w : {weight, weight + 1}) {
@@ -147,7 +147,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       break;
     }
     case Op::kScan: {
-      // h = decay * h + x * mix; y += h * mix.
+      // h = decay * h + x * B; y += h * C.
       const uint64_t states = uint64_t{weight->rows} * weight->cols;
       work.weight_bytes += weight->bytes;
       work.kv_bytes += SequencesUnderWay(args) * states * sizeof(float);

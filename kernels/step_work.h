@@ -1,5 +1,5 @@
-// What a step has to do on a run, whatever backend does it: the bytes that it cannot help reading
-// and the arithmetic that it is defined by. What measures speed holds times against it.
+// The minimum work of a step in a run, independent of the backend: bytes that must be read and
+// arithmetic operations. Benchmarks compare measured times with it (roofline).
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace arn {
 
-// Activations are not counted: they stay in caches. A multiplication and the addition of its result
-// are two operations; what is done to each element once (norms, activations, RoPE, softmax) is not
-// counted either.
+// Activations are not counted: they stay in caches. A multiply-add is two operations. Elementwise
+// work (norms, activations, RoPE, softmax) is not counted.
 struct StepWork {
-  uint64_t weight_bytes = 0;  // each weight once a run, and of a table only the rows looked up
-  uint64_t kv_bytes = 0;      // each key, value and state once for every sequence that sees it
-  uint64_t integer_ops = 0;   // products with int8 and int4 weights; attention to int8, int4, int2
-  uint64_t float_ops = 0;     // all other products
+  uint64_t weight_bytes = 0;  // each weight once per run; of an embedding table, only the rows
+                              // looked up
+  uint64_t kv_bytes = 0;      // each key, value and state once per sequence that reads it
+  uint64_t integer_ops = 0;   // matmuls with int8 and int4 weights; attention over int8, int4, int2
+  uint64_t float_ops = 0;     // all other matmuls
 };
 StepWork& operator+=(StepWork& sum, const StepWork& work);
 
-// `step` is one of StepsOf(program, args.is_source), and args have passed CheckRun. Which experts a
-// run uses is only known while it runs: kExperts counts the most that it can be, every chosen
-// expert another one as long as there are others.
+// `step` is one of StepsOf(program, args.is_source). REQUIRES: args have passed CheckRun. The
+// experts used are known only at run time, so kExperts counts the upper bound: every chosen expert
+// is a different one, up to n_experts.
 StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args);
 
 }  // namespace arn

@@ -1,6 +1,6 @@
-// tanh in f32, in the steps that the vector version (kernels/cpu/simd/tanh-inl.h) takes too. Below
-// kTanhSmall the polynomial of Cephes' tanhf (Moshier, https://www.netlib.org/cephes/), above it 1
-// - 2 / (e^2x + 1). The relative error is below 2^-21 (tested). NaN stays.
+// tanh in f32, with the same steps as the vector version (kernels/cpu/simd/tanh-inl.h). Below
+// kTanhSmall: the polynomial of Cephes' tanhf (Moshier, https://www.netlib.org/cephes/). Above: 1 -
+// 2 / (e^2x + 1). Relative error below 2^-21 (tested). NaN stays NaN.
 #pragma once
 
 #include <cmath>

@@ -29,7 +29,7 @@ const LogitsOps* FindLogitsOps(BackendId id) {
   switch (id) {
     case BackendId::kCpu: return CpuLogitsOps();
     case BackendId::kReference: return ReferenceLogitsOps();
-    case BackendId::kVulkan:  // logits come to the host
+    case BackendId::kVulkan:  // samplers read logits on the host
     case BackendId::kAuto:
     case BackendId::kVulkanCpu: return CpuLogitsOps();
   }

@@ -1,4 +1,4 @@
-// The backends of this build, by number. backends.cc is the one file that names concrete ones.
+// Backends of this build by number. Only backends.cc names concrete backends.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace arn {
 
-// The numbers of the C API (ARN_BACKEND_...). Append only.
+// Same numbers as in the C API (ARN_BACKEND_...). Append only.
 enum class BackendId : uint32_t {
   kCpu = 0,
   kReference = 1,
   kVulkan = 2,
-  kAuto = 3,  // no backend of its own: Vulkan with the CPU in reserve, or the CPU
+  kAuto = 3,  // not a backend itself: Vulkan with the CPU as fallback, or the CPU
   kVulkanCpu = 4,
 };
 
-// Null when there is none of that number in this build.
+// Returns null if this build has no such backend.
 const Backend* FindBackend(BackendId id);
-// What samplers use beside a backend.
+// Returns the vector operations that samplers use with a backend.
 const LogitsOps* FindLogitsOps(BackendId id);
 
 }  // namespace arn

@@ -14,7 +14,7 @@ namespace {
 enum Side : uint32_t { kDevice, kHost };
 constexpr uint32_t kSides = 2;
 
-// A plan's slices: those of the device's backend, and these.
+// Slices of the plan after those of the device backend.
 enum : uint32_t {
   kStateSlice = BackendPlan::kMaxPartSlices,
   kValidSlice,
@@ -32,9 +32,10 @@ struct State {
   const Program* program = nullptr;
   Memory memory;
   void* sides[kSides] = {};
-  // Of each page, group by group, open ones first: bit Side, where its contents are. None: nowhere.
+  // Per page, group by group, active pages first: bit Side is set if that side has the contents. 0:
+  // neither side has.
   uint8_t* valid = nullptr;
-  bool shares_kv = false;  // both work on the device's, and nothing is copied
+  bool shares_kv = false;  // both use the device's pages; nothing is copied
 
   uint8_t* ValidOf(uint32_t group, uint32_t page) const {
     uint32_t at = 0;
@@ -43,7 +44,7 @@ struct State {
     return valid + at + ((page & kSealedPage) != 0 ? n_open + (page & ~kSealedPage) : page);
   }
 
-  // Copies a page to `side` unless it is there, or nowhere.
+  // Copies a page to `side` unless it is there already or exists nowhere.
   Status Bring(uint32_t group, uint32_t page, Side side) const {
     if (shares_kv) return Status::kOk;
     uint8_t* valid_on = ValidOf(group, page);
@@ -77,7 +78,7 @@ void Unload(void* state) {
   if (state != nullptr) BackendOf(kDevice)->unload(static_cast<State*>(state)->sides[kDevice]);
 }
 
-// The CPU goes over to the device's pages, where it sees them.
+// Lets the CPU use the device's pages if the host can map them.
 void ShareKv(State* state) {
   const Backend& device = *BackendOf(kDevice);
   if (device.kv_mapping == nullptr) return;
@@ -108,7 +109,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
-// What the run reads is brought to its side; what it writes is nowhere else then.
+// Copies the pages that the run reads to `side` and invalidates the other copy of those it writes.
 Status BringAll(const State& s, const RunArgs& args, Side side) {
   for (const KvEdit& edit : args.edits) {
     ARN_TRY(s.Bring(edit.group, edit.from, side));
@@ -147,8 +148,8 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return BackendOf(side)->run(s.sides[side], args, diag);
 }
 
-// Calls see(group, page, whether all of it) for each page that a slice of the region touches.
-// Between pools lies nothing.
+// Calls see(group, page, is_whole) for each page that overlaps the slice. There are no gaps between
+// pools.
 template <typename See>
 Status ForEachPage(const Program& program, const Slice& slice, const See& see) {
   const uint64_t end = slice.offset + slice.bytes;

@@ -1,18 +1,18 @@
-// "vulkan+cpu": prompts are computed on the GPU, which multiplies faster, and tokens one by one on
-// the CPU, which often reads as fast and answers sooner. Where the host sees the device's pages,
-// both work on these. Elsewhere each has all of its own; one goes from the one to the other when it
-// is needed there and was changed here.
+// Backend "vulkan+cpu": prompts run on the GPU, which multiplies faster; single tokens run on the
+// CPU, which often reads memory as fast and has less latency. If the host can map the device's
+// pages, both use the same pages. Otherwise each has its own copy, and a page is copied when one
+// side needs it and the other has changed it.
 #pragma once
 
 #include "kernels/backend.h"
 
 namespace arn {
 
-// Of a build with the Vulkan backend. The CPU's part is its caller's: planned and loaded before it,
-// and given to load() as BackendOptions::cpu_state.
+// REQUIRES: a build with the Vulkan backend. The caller plans and loads the CPU backend first and
+// passes its state to load() as BackendOptions::cpu_state.
 const Backend* SplitBackend();
 
-// For tests: the device's part of a state, and whether both work on the same pages.
+// For tests: the device's state, and whether both sides use the same pages.
 void* SplitDeviceOf(void* state);
 bool SplitSharesKv(const void* state);
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Whether Arenite builds for Android: with an NDK by building it, without one as far as headers go.
+# Checks that Arenite builds for Android: with an NDK by building it, without one as far as headers
+# allow.
 set -euo pipefail
 
 usage() {
@@ -13,8 +14,10 @@ android-arm64, android-armv7 and android-x86_64. The linker checks all symbols a
 With BIONIC_DIR, a checkout of AOSP's platform/bionic: compiles all of platform, kernels and
 runtime, what they use, and bindings/java's native part where it is there, by clang 14 against
 bionic's headers for arm64 and armv7, and looks up every undefined symbol in bionic's lists of what
-API 24 has. The C++ headers are LLVM's libc++ (Debian: libc++-14-dev), or those of ARN_LIBCXX. This
-shows that the sources are portable; there is nothing to link or run.
+API 24 has. The C++ headers are LLVM's libc++, or those of ARN_LIBCXX; android/log.h is liblog's, or
+that of ARN_LIBLOG, a folder with android/log.h. Those that are not installed are unpacked from
+Debian's packages (toolchains/get_deps.sh --android). This shows that the sources are portable;
+there is nothing to link or run.
 
 ARN_API names another API level, ARN_ABIS fewer ABIs ("arm64", "armv7", "x86_64").
 USAGE
@@ -33,7 +36,7 @@ check_with_ndk() {
   done
 }
 
-# Compiles the native part of bindings/java, with the JDK's jni.h. Prints the object files.
+# Compiles the native part of bindings/java with the JDK's jni.h. Prints the object files.
 java_objects() {
   local build=$1 file out jdk
   [[ -d bindings/java ]] || return 0
@@ -41,7 +44,7 @@ java_objects() {
   [[ -f $jdk/include/jni.h ]] || die "bindings/java: jni.h is not in JAVA_HOME ($jdk/include)."
   while read -r file; do
     out="$build/$(basename "$file").o"
-    # As runtime/api is compiled.
+    # With the same flags as runtime/api.
     $(sed -nE 's/^ *"command": "(.*) -o .*api_model\.cc\.o.*/\1/p' \
       "$build/compile_commands.json") \
       -isystem "$jdk/include" -isystem "$jdk/include/linux" -I runtime/api/include \
@@ -50,18 +53,43 @@ java_objects() {
   done < <(find bindings/java -name '*.cc' -o -name '*.c' | sort)
 }
 
+# Prints the first folder that contains the file; nothing if none does.
+folder_with() {
+  local file=$1 folder
+  shift
+  for folder in "$@"; do
+    [[ ! -f $folder/$file ]] || { printf '%s\n' "$folder"; return; }
+  done
+}
+
+readonly cxx_headers=usr/lib/llvm-14/include/c++/v1 log_headers=usr/include/android
+find_headers() {
+  libcxx=${ARN_LIBCXX:-$(folder_with vector /$cxx_headers .deps/android-headers/$cxx_headers)}
+  liblog=${ARN_LIBLOG:-$(folder_with android/log.h /$log_headers \
+    .deps/android-headers/$log_headers)}
+}
+
 check_with_bionic() {
-  local libcxx=${ARN_LIBCXX:-/usr/lib/llvm-14/include/c++/v1} abi target arch build archives file
+  local libcxx liblog abi target arch build archives file
   for file in libc/include/stdio.h libc/libc.map.txt libm/libm.map.txt libdl/libdl.map.txt; do
     [[ -f $BIONIC_DIR/$file ]] || die "BIONIC_DIR: $BIONIC_DIR/$file is not there."
   done
-  [[ -f $libcxx/vector ]] || die "libc++'s headers are not in $libcxx: install libc++-14-dev, or" \
-    "name their folder by ARN_LIBCXX."
+  find_headers
+  if [[ -z $libcxx || -z $liblog ]]; then
+    toolchains/get_deps.sh --android
+    find_headers
+  fi
+  [[ -f $libcxx/vector ]] || die "libc++'s headers are not in '$libcxx': install" \
+    "libc++-14-dev, or name their folder by ARN_LIBCXX."
+  [[ -f $liblog/android/log.h ]] || die "android/log.h is not in '$liblog': install" \
+    "android-liblog-dev, or name its folder by ARN_LIBLOG."
+  libcxx=$(realpath "$libcxx")
   command -v clang++-14 >/dev/null ||
     die "clang 14 is missing: toolchains/get_deps.sh --install-fuzz."
   local shim="$PWD/build/android-check/shim"
   mkdir -p "$shim/android"
   printf '#define __NDK_MAJOR__ 27\n#define __NDK_MINOR__ 0\n' >"$shim/android/ndk-version.h"
+  cp "$liblog/android/log.h" "$shim/android/log.h"
   for abi in ${ARN_ABIS:-arm64 armv7}; do
     case $abi in
       arm64) target="aarch64-linux-android$api" arch=arm64 ;;

@@ -1,10 +1,11 @@
-"""Which symbols of some archives Android does not have at an API level.
+"""Lists the symbols that archives need and Android lacks at an API level.
 
   android_symbols.py --bionic DIR --api 24 --arch arm64|arm --nm NM ARCHIVE...
 
 Reads what bionic exports from its version scripts (libc/libc.map.txt, libm/libm.map.txt,
-libdl/libdl.map.txt under DIR) and prints, one a line, what the archives need and neither they nor
-bionic at that level, nor the C++ runtime, nor the compiler have. Exit 1 when there is anything.
+libdl/libdl.map.txt under DIR). Prints, one per line, the symbols that the archives need and that
+are defined neither by them nor by bionic at that level, liblog, the C++ runtime or the compiler.
+Exits with 1 if there are any.
 """
 
 import argparse
@@ -13,11 +14,14 @@ import re
 import subprocess
 import sys
 
+# In the NDK's liblog, not in bionic; cpuinfo links it. Present since API 3.
+LIBLOG = {"__android_log_assert", "__android_log_print", "__android_log_vprint",
+          "__android_log_write"}
 MAPS = ("libc/libc.map.txt", "libm/libm.map.txt", "libdl/libdl.map.txt")
 CODENAMES = {"M": 23, "N": 24, "O": 26, "P": 28, "Q": 29, "R": 30, "S": 31, "T": 33, "U": 34,
              "V": 35}
-# In the NDK these come with libc++_static, libunwind and compiler-rt, not with the system. The C++
-# runtime is asked for by mangled name: its inline namespace is another in the NDK.
+# In the NDK these come from libc++_static, libunwind and compiler-rt, not from the system. C++
+# runtime symbols are matched by mangled prefix, because the NDK's inline namespace differs.
 RUNTIME = re.compile(r"^(_ZN?K?S[tabdios]|_ZNK?St|_ZTVN10__cxxabiv|_ZT[ISV]S|_Zn[wa]|_Zd[la]|"
                      r"__cxa_|__gxx_|_Unwind_|__dynamic_cast$|"
                      r"__aeabi_|__aarch64_(cas|swp|ld|have)|_GLOBAL_OFFSET_TABLE_$|__stack_chk_|"
@@ -30,7 +34,7 @@ def level(text):
 
 
 def is_there(tags, api, arch):
-  """Whether what has these tags of a version script is there, at a level, on an architecture."""
+  """True if a version script entry with these tags exists at an API level on an architecture."""
   tags = tags.split()
   if any(tag in ("platform-only", "apex", "systemapi", "llndk-only", "future") for tag in tags):
     return False
@@ -48,7 +52,7 @@ def is_there(tags, api, arch):
 
 
 def exported(map_text, api, arch):
-  """The symbols that a version script shows to apps."""
+  """Returns the symbols that a version script exports to apps."""
   names, version_is_there, is_global = set(), False, False
   for line in map_text.split("\n"):
     code, _, tags = line.partition("#")
@@ -75,7 +79,7 @@ def symbols(nm, archives, switch):
 
 
 def missing(needed, defined, names):
-  return sorted(s for s in needed - defined - names if not RUNTIME.match(s))
+  return sorted(s for s in needed - defined - names - LIBLOG if not RUNTIME.match(s))
 
 
 def main():

@@ -1,7 +1,7 @@
-# What every CMakeLists.txt of the project builds upon: two sets of flags and four functions.
+# Shared by every CMakeLists.txt of the project: two sets of flags and four functions.
 #
-#   arn_flags        platform, kernels, runtime, tools: code that goes to a device
-#   arn_host_flags   converter and tests: the same warnings, but exceptions are allowed
+#   arn_flags        platform, kernels, runtime, tools: code that runs on devices
+#   arn_host_flags   converter and tests: the same warnings, with exceptions enabled
 #
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #   arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
@@ -15,17 +15,19 @@ if(ARENITE_WERROR)
   list(APPEND arn_warnings -Werror)
 endif()
 if(ARENITE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # At -O1 g++-12 loses track of std::optional's flag and takes the value for uninitialised.
+  # At -O1, g++-12 warns falsely that the value of a std::optional is uninitialised.
   list(APPEND arn_warnings -Wno-maybe-uninitialized)
 endif()
 
 add_library(arn_host_flags INTERFACE)
 target_compile_features(arn_host_flags INTERFACE cxx_std_20)
-target_compile_options(arn_host_flags INTERFACE ${arn_warnings}
-  -ffp-contract=off  # a*b+c rounds alike everywhere; kernels say MulAdd for one rounding
+target_compile_options(arn_host_flags INTERFACE ${arn_warnings} ${arn_hardening_compile}
+  -ffp-contract=off  # a*b+c rounds identically everywhere; kernels use MulAdd for a fused operation
   "-fmacro-prefix-map=${arenite_SOURCE_DIR}/=")
+target_link_options(arn_host_flags INTERFACE ${arn_hardening_link})
 if(CMAKE_SIZEOF_VOID_P EQUAL 4)
-  target_compile_definitions(arn_host_flags INTERFACE _FILE_OFFSET_BITS=64)  # files beyond 2 GiB
+  target_compile_definitions(arn_host_flags INTERFACE _FILE_OFFSET_BITS=64)  # files larger than 2
+                                                                             # GiB
 endif()
 
 add_library(arn_flags INTERFACE)
@@ -35,19 +37,19 @@ target_compile_options(arn_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fvisibility-inlines-hidden>
   -fvisibility=hidden -ffunction-sections -fdata-sections)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ARENITE_SANITIZE)
-  # Inline variables as ordinary symbols: unique ones cannot be made local (toolchains/package), and
-  # keep a library from being unloaded.
+  # Makes inline variables ordinary symbols: unique symbols cannot be made local
+  # (toolchains/package), and prevent a library from being unloaded.
   target_compile_options(arn_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-gnu-unique>)
 endif()
 target_link_options(arn_flags INTERFACE LINKER:--gc-sections)
 
 # arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #
-# Lets those who link <target> write #include "<folder>/header.h", and nothing more: the include
-# path leads to a folder of the build tree that holds only a symbolic link to <folder> (given from
-# the top of the source tree), or, with HEADERS, links to just those headers. The source tree itself
-# is on nobody's include path. So a layer sees what it links, an include that points up does not
-# compile, and a backend's own headers do not reach the runtime:
+# Lets targets that link <target> write #include "<folder>/header.h", and nothing else. The include
+# path is a folder of the build tree with only a symbolic link to <folder> (relative to the top of
+# the source tree) or, with HEADERS, links to those headers. The source tree itself is on no include
+# path. A layer therefore sees only what it links: an upward include does not compile, and a
+# backend's private headers are not visible to the runtime:
 #
 #   arn_export_headers(arn_platform platform)
 #   arn_export_headers(arn_kernels kernels HEADERS ops.h program.h backend.h)
@@ -85,8 +87,8 @@ endfunction()
 
 # arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
 #
-# An INTERFACE target that gives #include "<folder of the schema>/<schema>_generated.h". OBJECT_API
-# adds the classes that own their contents; only the converter wants them.
+# Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h".
+# OBJECT_API also generates the owning classes; only the converter uses them.
 function(arn_flatbuffers_generate target schema)
   cmake_parse_arguments(PARSE_ARGV 2 arg "OBJECT_API" "" "")
   cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
@@ -110,13 +112,28 @@ function(arn_flatbuffers_generate target schema)
   target_link_libraries(${target} INTERFACE arn_dep_flatbuffers)
 endfunction()
 
-# All that ThreadSanitizer is to run: its build need not make the rest.
+# Compile options of the sources of all test programs.
+function(arn_test_options target)
+  # With -O2, a third of the compile time would go into code that runs once.
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(ARENITE_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
+  if("undefined" IN_LIST ARENITE_SANITIZE)
+    # Half of the compile time would go into instrumenting code that runs once. The code under test
+    # is still instrumented.
+    target_compile_options(${target} PRIVATE -fno-sanitize=undefined,float-cast-overflow)
+  endif()
+endfunction()
+
+# Everything ThreadSanitizer runs, so that its build can skip the rest.
 add_custom_target(arn_thread_tests)
-# What is run for each further architecture, and what depends on the kernels that a CPU selects.
+# Tests to run for every additional architecture, and tests that depend on the kernels selected for
+# the CPU.
 add_custom_target(arn_portable_tests)
 add_custom_target(arn_kernel_tests)
 
-# Under an emulator or a sanitizer a program takes longer to start than most of its cases to run.
+# Under an emulator or a sanitizer, starting a program takes longer than most of its cases.
 set(arn_whole_programs FALSE)
 if(CMAKE_CROSSCOMPILING OR ARENITE_SANITIZE)
   set(arn_whole_programs TRUE)
@@ -126,9 +143,9 @@ set(ARENITE_TEST_EXCLUDE "" CACHE STRING
 
 # arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #
-# A GoogleTest program; each of its cases becomes a test of ctest. Where arn_whole_programs says so
-# the program is a test itself, or SHARDS of them that run side by side. Cases with Vulkan in their
-# names run on lavapipe, if it is there, with the validation layer: any message of it fails them.
+# Adds a GoogleTest program with one ctest test per case. With arn_whole_programs, the program is a
+# single test, or SHARDS tests that run in parallel. Cases with Vulkan in their names run on
+# lavapipe, if available, with the validation layer; any of its messages fails them.
 function(arn_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;SHARDS" "SOURCES;LINK;LABELS;ARGS")
   if(NOT arg_TIMEOUT)
@@ -139,11 +156,10 @@ function(arn_add_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE arn_host_flags arn_dep_gtest ${arg_LINK})
-  # A third of what -O2 takes to compile goes into code that runs once.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  if("undefined" IN_LIST ARENITE_SANITIZE)
-    # So does half of a sanitized test's. What it checks is the code that it calls.
-    target_compile_options(${name} PRIVATE -fno-sanitize=undefined,float-cast-overflow)
+  arn_test_options(${name})
+  if(TARGET arn_gtest_headers AND NOT arg_SOURCES MATCHES "[.]c(;|$)")  # the precompiled header is
+                                                                        # C++ only
+    target_precompile_headers(${name} REUSE_FROM arn_gtest_headers)
   endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${arenite_BINARY_DIR}/bin/tests")
@@ -167,8 +183,8 @@ function(arn_add_test name)
   endif()
 endfunction()
 
-# The rest of arn_add_test(), in its scope: the program as a test, twice where some of its cases
-# need a driver's environment.
+# Second half of arn_add_test(), in its scope: adds the program as one test, or as two if some of
+# its cases need the driver's environment.
 macro(arn_add_whole_program)
   set(filters "-${ARENITE_TEST_EXCLUDE}")
   if(arn_vulkan_tests)
@@ -183,7 +199,7 @@ macro(arn_add_whole_program)
       set(environment ${ARENITE_VULKAN_TEST_ENVIRONMENT})
     endif()
     set(filter_argument "--gtest_filter=${filter}")
-    if(filter STREQUAL "-")  # GTEST_FILTER in the environment may say more
+    if(filter STREQUAL "-")  # leave GTEST_FILTER of the environment in effect
       set(filter_argument "")
     endif()
     foreach(shard RANGE 1 ${arg_SHARDS})
@@ -203,12 +219,12 @@ endmacro()
 
 set(arn_validation_messages "Validation (Error|Warning|Performance)|VUID-|SYNC-HAZARD")
 
-# The rest of arn_add_test(), in its scope: each case a test.
+# Second half of arn_add_test(), in its scope: adds each case as a test.
 macro(arn_add_cases)
-  # Its time limit is its cost too: what may take long starts first and does not end alone.
+  # COST is the time limit, so that slow tests start first and do not run alone at the end.
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
     EXTRA_ARGS ${arg_ARGS} PROPERTIES TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT})
-  # A file of its own for the labels: gtest_discover_tests() loses all but the first.
+  # Sets the labels in a separate file: gtest_discover_tests() keeps only the first label.
   set(labels "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
   file(CONFIGURE OUTPUT "${labels}" @ONLY CONTENT [[
 foreach(test IN LISTS @name@_TESTS)
@@ -223,8 +239,8 @@ endforeach()
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${labels}")
 endmacro()
 
-# arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>]): any command that exits 0 when
-# all is well.
+# arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>]): adds a command that exits with
+# 0 on success.
 function(arn_add_script_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "COMMAND;LABELS")
   if(NOT arg_TIMEOUT)

@@ -1,10 +1,11 @@
-# Android without an NDK, for toolchains/android_check.sh: objects and archives by this machine's
-# clang against a checkout of bionic. Nothing can be linked: there is no libc++ for Android here.
+# Android without an NDK, for toolchains/android_check.sh: compiles objects and archives with the
+# host's clang against a checkout of bionic. Cannot link: there is no libc++ for Android.
 #   BIONIC_DIR    bionic's folder, with libc/include
-#   ARN_LIBCXX    a folder with libc++'s headers
+#   ARN_LIBCXX    folder of libc++'s headers
 #   ARN_TARGET    aarch64-linux-android24, armv7a-linux-androideabi24
+#   ARN_SHIM      folder of headers an NDK adds: android/ndk-version.h, android/log.h
 set(CMAKE_SYSTEM_NAME Android)
-set(CMAKE_SYSTEM_VERSION 1)  # leaves CMake's own search for an NDK out
+set(CMAKE_SYSTEM_VERSION 1)  # disables CMake's own search for an NDK
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES BIONIC_DIR ARN_LIBCXX ARN_TARGET ARN_SHIM)
 
@@ -26,11 +27,12 @@ foreach(folder libc/include libc/kernel/uapi/${arn_kernel_headers} libc/kernel/u
     libc/kernel/android/uapi)
   string(APPEND arn_flags " -isystem ${BIONIC_DIR}/${folder}")
 endforeach()
+string(APPEND arn_flags " -isystem ${ARN_SHIM}")
 set(CMAKE_C_FLAGS_INIT "-nostdlibinc ${arn_flags}")
 set(CMAKE_ASM_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")
-# libc++'s headers ask the NDK for its version.
+# libc++'s headers include the NDK version header.
 set(CMAKE_CXX_FLAGS_INIT
-  "-nostdlibinc -nostdinc++ -isystem ${ARN_LIBCXX} -isystem ${ARN_SHIM} ${arn_flags}")
+  "-nostdlibinc -nostdinc++ -isystem ${ARN_LIBCXX} ${arn_flags}")
 set(CMAKE_FIND_ROOT_PATH "${BIONIC_DIR}")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all C and C++ of the project, or the files given, in place. The test lint.format looks.
+# Formats all C and C++ files of the project, or the given files, in place. Test lint.format checks.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

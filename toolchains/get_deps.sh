@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
-# Puts the pinned third-party sources of deps.lock into .deps/ and builds the host's flatc there.
-# Running it again is cheap: what is there already, with the right checksum, is left alone.
+# Fetches the pinned third-party sources of deps.lock into .deps/ and builds the host's flatc there.
+# Skips everything that is already present with the right checksum.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--install-fuzz]
-                              [--install-bindings] [--from DIR]
+                              [--install-bindings] [--android] [--from DIR]
 
   --install        first install missing Debian packages for the native build (needs root or sudo)
   --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
-  --install-lint   the same for clang-format
+  --install-lint   the same for clang-format, and for clang, which compiles programs that use the
+                   library in the tests
   --install-fuzz   the same for clang, which brings libFuzzer
   --install-bindings
                    the same for what tests the bindings: a JDK and mypy
+  --android        unpack the headers that toolchains/android_check.sh needs beside bionic's, unless
+                   they are installed: libc++'s and liblog's
   --from DIR       look for the archives of deps.lock in DIR before going to the network
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
-Vulkan's headers, glslc and spirv-val, which build its shaders, and lavapipe, the loader and the
-validation layer, which test them, are unpacked from Debian's packages into .deps/vulkan-tools,
+glslc and spirv-val, which build Vulkan's shaders, and lavapipe, the loader and the validation
+layer, which test them, are unpacked from Debian's packages into .deps/vulkan-tools,
 unless they are installed. Where there are no such packages they have to be installed: without glslc
 the Vulkan backend is left out.
 
@@ -36,6 +39,7 @@ readonly downloads="$deps/downloads"
 
 archives_dir="${ARENITE_ARCHIVES:-}"
 packages=()
+for_android=0
 
 say() { printf '[deps] %s\n' "$*"; }
 die() { printf '[deps] error: %s\n' "$*" >&2; exit 1; }
@@ -50,11 +54,13 @@ while (($#)); do
         packages+=("g++-12-$triple" "gcc-12-$triple")
       done ;;
     --install-lint)
-      packages+=(clang-format-14) ;;
+      packages+=(clang-format-14 clang-14) ;;
     --install-fuzz)
       packages+=(clang-14 libclang-rt-14-dev) ;;
     --install-bindings)
       packages+=(openjdk-17-jdk-headless mypy) ;;
+    --android)
+      for_android=1 ;;
     --from)
       shift
       archives_dir="${1:-}"
@@ -82,7 +88,7 @@ install_packages() {
   say "Debian packages: installing ${missing[*]}"
   local log="$deps/install.log"
   mkdir -p "$deps"
-  # A source of somebody else's that cannot be read need not stop us.
+  # An unreadable third-party apt source must not stop us.
   "${sudo[@]}" apt-get update -qq >"$log" 2>&1 </dev/null || true
   if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
@@ -95,16 +101,16 @@ install_packages() {
 
 readonly apt_dir="$deps/apt"
 
-# An index past its date is as good as a new one (a mirror may be frozen, a board's clock wrong):
-# what is fetched has to have the sha256 of deps.lock.
+# Accepts expired indices (a frozen mirror, a board with a wrong clock): the files fetched must
+# match the sha256 of deps.lock.
 private_apt() {
   apt-get -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$apt_dir/sources" \
     -o Dir::State::Lists="$apt_dir/lists" -o Dir::Cache="$apt_dir/cache" \
     -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false -o APT::Sandbox::User=root "$@"
 }
 
-# Writes a private sources file for all of Debian's suites, on the mirror that this machine uses
-# already. Fails if it has none. The machine's own apt configuration and lists are not touched.
+# Writes a private sources file for all Debian suites on the mirror configured on this machine.
+# Fails if there is none. Does not touch the machine's own apt configuration and lists.
 write_apt_sources() {
   local file uri='' signed=''
   for file in /etc/apt/sources.list.d/*.sources; do
@@ -128,7 +134,7 @@ write_apt_sources() {
   fi
   [[ -n $uri && -r $signed ]] || return 1
   mkdir -p "$apt_dir/sources" "$apt_dir/lists/partial" "$apt_dir/cache/archives/partial"
-  # testing: it keeps a version for a while after sid has moved on.
+  # testing keeps a version for a while after sid has moved on.
   printf '%s\n' "Types: deb-src" "URIs: $uri" "Suites: bookworm trixie testing sid" \
     "Components: main" "Signed-By: $signed" "" \
     "Types: deb" "URIs: $uri" "Suites: $(. /etc/os-release && printf '%s' "$VERSION_CODENAME")" \
@@ -143,8 +149,7 @@ prepare_apt() {
   [[ -x /usr/lib/apt/apt-helper ]] || return 1
   write_apt_sources || return 1
   say "reading the index of Debian's sources"
-  # A suite that this mirror lacks is an error to apt, but not to us as long as another one has the
-  # file.
+  # apt fails if the mirror lacks a suite; that is harmless as long as another suite has the file.
   private_apt update >"$apt_dir/update.log" 2>&1 || true
   apt_state=ready
 }
@@ -169,7 +174,8 @@ fetch_from_debian() {
 
 sha256_of() { sha256sum "$1" | cut -d' ' -f1; }
 
-# unpack ARCHIVE FOLDER: drops the archive's top folder if it has exactly one.
+# unpack ARCHIVE FOLDER [INNER]: drops the archive's top folder if it has exactly one. With INNER,
+# keeps only that subfolder.
 unpack() {
   local tmp="$2.tmp" inner
   rm -rf "$tmp"
@@ -178,14 +184,14 @@ unpack() {
   inner=("$tmp"/*)
   rm -rf "$2"
   if ((${#inner[@]} == 1)) && [[ -d ${inner[0]} ]]; then
-    mv "${inner[0]}" "$2"
+    mv "${inner[0]}${3:+/$3}" "$2"
     rm -rf "$tmp"
   else
     mv "$tmp" "$2"
   fi
 }
 
-# clone REPOSITORY REF FOLDER: one commit, without its history.
+# clone REPOSITORY REF FOLDER: fetches one commit, without history.
 clone() {
   local tmp="$3.tmp"
   command -v git >/dev/null || return 1
@@ -202,7 +208,8 @@ clone() {
 }
 
 get() {
-  local name=$1 version=$2 sha=$3 package=$4 archive=$5 repository=$6 ref=$7
+  local name=$1 version=$2 sha=$3 package=$4 archive=${5%%:*} inner='' repository=$6 ref=$7
+  [[ $5 != *:* ]] || inner=${5#*:}
   local folder="$deps/$name" file="$downloads/$archive" from=''
 
   if [[ -f $folder/.arenite-stamp && $(<"$folder/.arenite-stamp") == "$sha" ]]; then
@@ -222,7 +229,7 @@ get() {
   fi
 
   if [[ -n $from ]]; then
-    unpack "$file" "$folder"
+    unpack "$file" "$folder" "$inner"
   elif clone "$repository" "$ref" "$folder"; then
     from="$repository"
   else
@@ -233,8 +240,8 @@ get() {
   say "$name $version: from $from"
 }
 
-# The schema compiler runs on the host in native and in cross builds alike, so it is built once here
-# and not once per build tree. Unoptimised: a schema takes it milliseconds either way.
+# The schema compiler runs on the host in native and cross builds alike, so it is built once here,
+# not once per build tree. Unoptimised: a schema takes milliseconds either way.
 build_flatc() {
   local stamp="$deps/host/flatc.stamp" want log="$deps/host/flatc.log" compiler
   want=$(<"$deps/flatbuffers/.arenite-stamp")
@@ -261,17 +268,17 @@ build_flatc() {
   printf '%s\n' "$want" >"$stamp"
 }
 
-# ---- programs for Vulkan, from Debian's packages -------------------------------------------------
+# ---- programs and headers from Debian packages, not installed ------------------------------------
 
-readonly vulkan_packages=(glslc spirv-tools libvulkan-dev libvulkan1 mesa-vulkan-drivers
+readonly vulkan_packages=(glslc spirv-tools libvulkan1 mesa-vulkan-drivers
   vulkan-validationlayers)
 
 is_installed() {
   [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true) == installed ]]
 }
 
-# unpack_debs FOLDER PACKAGE...: the packages, and what they need and this machine has not, without
-# installing anything. apt checks them against the mirror's signature.
+# unpack_debs FOLDER PACKAGE...: unpacks the packages and their missing dependencies without
+# installing anything. apt verifies them against the mirror's signature.
 unpack_debs() {
   local folder=$1 uri file package
   shift
@@ -280,7 +287,7 @@ unpack_debs() {
   mkdir -p "$folder" "$apt_dir/debs"
   while read -r uri file _; do
     package=${file%%_*}
-    # An installed package that apt would bring up to date serves as it is.
+    # An installed package that apt would upgrade is used as is.
     ! is_installed "$package" || continue
     (cd "$apt_dir/debs" && private_apt download "$package") >>"$apt_dir/download.log" 2>&1 ||
       return 1
@@ -292,29 +299,33 @@ unpack_debs() {
   done
 }
 
-get_vulkan_tools() {
-  local folder="$deps/vulkan-tools" missing=() p
+# get_debs FOLDER WHAT PACKAGE...: unpacks the packages that are not installed to .deps/FOLDER.
+# Fails if they are unavailable.
+get_debs() {
+  local folder="$deps/$1" what=$2 missing=() p
+  shift 2
   if ! command -v dpkg >/dev/null; then
-    say "Vulkan's tools: those of this machine, if it has them"
+    say "$what: those of this machine, if it has them"
     return
   fi
-  for p in "${vulkan_packages[@]}"; do
+  for p in "$@"; do
     is_installed "$p" || missing+=("$p")
   done
   if ((${#missing[@]} == 0)); then
-    say "Vulkan's tools: installed"
+    say "$what: installed"
   elif [[ -f $folder/.arenite-stamp && $(<"$folder/.arenite-stamp") == "${missing[*]}" ]]; then
-    say "Vulkan's tools: present"
+    say "$what: present"
   elif unpack_debs "$folder" "${missing[@]}"; then
-    # A driver's description names its file; a relative path is taken from the description.
+    # A driver's manifest names its library; relative paths are relative to the manifest.
     for p in "$folder"/usr/share/vulkan/icd.d/*.json; do
       [[ ! -f $p ]] || sed -i 's|"library_path": "/usr/|"library_path": "../../../|' "$p"
     done
     printf '%s\n' "${missing[*]}" >"$folder/.arenite-stamp"
-    say "Vulkan's tools: from Debian's packages ${missing[*]}"
+    say "$what: from Debian's packages ${missing[*]}"
   else
     rm -rf "$folder"
-    say "Vulkan's tools: ${missing[*]} could not be had: the Vulkan backend is left out"
+    say "$what: ${missing[*]} could not be had"
+    return 1
   fi
 }
 
@@ -333,6 +344,11 @@ while read -r -a field; do
     die "toolchains/deps.lock: the line of '${field[0]}' has ${#field[@]} fields, not 7."
   get "${field[@]}"
 done <"$lock"
-get_vulkan_tools
-rm -rf "$apt_dir"  # the index of all of Debian's sources: large, and stale tomorrow
+get_debs vulkan-tools "Vulkan's tools" "${vulkan_packages[@]}" ||
+  say "the Vulkan backend is left out"
+if ((for_android)); then
+  get_debs android-headers "headers for Android" libc++-14-dev android-liblog-dev ||
+    die "install libc++-14-dev and android-liblog-dev."
+fi
+rm -rf "$apt_dir"  # index of all Debian sources: large, and soon outdated
 build_flatc

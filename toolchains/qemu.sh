@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs a Linux program of another architecture under qemu's user emulation: that which the program's
-# ELF header names. ARENITE_QEMU_CPU names the CPU: one that `qemu-<architecture>-static -cpu help`
-# lists.
+# Runs a Linux program of another architecture, given by its ELF header, under qemu user emulation.
+# ARENITE_QEMU_CPU selects the CPU: one of those listed by `qemu-<architecture>-static -cpu help`.
 set -eu
 machine=$(od -An -tu2 -j18 -N2 "$1" | tr -d ' ')
 case $machine in

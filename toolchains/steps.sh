@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by demo.sh, test.sh and .ci/run: a line per step, and builds that show how far they are.
+# Sourced by demo.sh, test.sh and .ci/run: prints a line per step and the progress of builds.
 
 step() { printf '\n==> [%4ds] %s\n' "$SECONDS" "$*"; }
 
-# Copies a build's output into a log and shows a line for each tenth of it.
+# Copies a build's output to a log and prints a line for each tenth of it.
 _tenths() {
   awk -v log_file="$1" '
     { print > log_file }
@@ -18,7 +18,7 @@ _tenths() {
     }'
 }
 
-# build_preset PRESET [TARGET...]: configures once and builds; shows the log's end when it fails.
+# build_preset PRESET [TARGET...]: configures once and builds; prints the end of the log on failure.
 build_preset() {
   local preset=$1 log="build/$1/build.log"
   shift
@@ -30,7 +30,7 @@ build_preset() {
   fi
   local targets=()
   (($# == 0)) || targets=(--target "$@")
-  # --build configures again by itself when a CMakeLists.txt has changed.
+  # --build reconfigures automatically if a CMakeLists.txt has changed.
   if ! cmake --build --preset "$preset" "${targets[@]}" 2>&1 | _tenths "$log"; then
     grep -A 40 -m 1 -E '^FAILED:|CMake Error' "$log" || tail -n 40 "$log"
     printf 'error: the build of %s failed (log: %s).\n' "$preset" "$log" >&2

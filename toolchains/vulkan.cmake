@@ -1,30 +1,29 @@
-# The tools of the Vulkan backend: those that get_deps.sh unpacked, or this machine's.
+# Build dependencies of the Vulkan backend: the pinned headers, and the tools unpacked by
+# get_deps.sh or installed on the host.
 #
-#   ARENITE_VULKAN        ON when the backend is built
+#   ARENITE_VULKAN        ON if the backend is built
 #   arn_dep_vulkan        Vulkan's headers; nothing is linked
 #   arn_embed_shaders(<target> FOLDER <folder> SHADERS <name>... DOT <name>... COOP <name>...
 #                     INCLUDES <file>...)
-#                         compiles <folder>/<name>.comp in its variants and gives the target
-#                         "<folder of the target>/embedded_shaders.inc" with their SPIR-V; those of
-#                         COOP with subgroups only, and not at all where glslc does not know
+#                         compiles the variants of <folder>/<name>.comp and provides their SPIR-V to
+#                         the target as "<folder of the target>/embedded_shaders.inc". COOP shaders
+#                         are compiled with subgroups only, and not at all if glslc does not support
 #                         cooperative matrices
 #   ARENITE_VULKAN_TEST_ENVIRONMENT
-#                         what a test needs to find lavapipe and the validation layer
+#                         environment in which tests find lavapipe and the validation layer
 include_guard(GLOBAL)
 
 set(tools "${ARENITE_DEPS_DIR}/vulkan-tools/usr")
 file(GLOB tool_libraries "${tools}/lib/*-linux-gnu*")
 find_program(ARENITE_GLSLC glslc HINTS "${tools}/bin" NO_CMAKE_FIND_ROOT_PATH)
 find_program(ARENITE_SPIRV_VAL spirv-val HINTS "${tools}/bin" NO_CMAKE_FIND_ROOT_PATH)
-find_path(ARENITE_VULKAN_HEADERS vulkan/vulkan_core.h HINTS "${tools}/include"
-  NO_CMAKE_FIND_ROOT_PATH)
 set(arn_has_vulkan OFF)
-if(ARENITE_GLSLC AND ARENITE_SPIRV_VAL AND ARENITE_VULKAN_HEADERS)
+if(ARENITE_GLSLC AND ARENITE_SPIRV_VAL)
   set(arn_has_vulkan ON)
 endif()
 option(ARENITE_VULKAN "Build the Vulkan backend" ${arn_has_vulkan})
 if(ARENITE_VULKAN AND NOT arn_has_vulkan)
-  message(FATAL_ERROR "ARENITE_VULKAN needs glslc, spirv-val and vulkan/vulkan_core.h: run "
+  message(FATAL_ERROR "ARENITE_VULKAN needs glslc and spirv-val: run "
     "toolchains/get_deps.sh, or configure with -DARENITE_VULKAN=OFF.")
 elseif(NOT ARENITE_VULKAN)
   message(STATUS "Vulkan: the backend is left out (glslc: ${ARENITE_GLSLC})")
@@ -33,18 +32,13 @@ endif()
 message(STATUS "Vulkan: shaders are compiled by ${ARENITE_GLSLC}")
 
 add_library(arn_dep_vulkan INTERFACE)
-file(MAKE_DIRECTORY "${arenite_BINARY_DIR}/inc/vulkan_headers")
-foreach(folder vulkan vk_video)
-  file(CREATE_LINK "${ARENITE_VULKAN_HEADERS}/${folder}"
-    "${arenite_BINARY_DIR}/inc/vulkan_headers/${folder}" SYMBOLIC)
-endforeach()
 target_include_directories(arn_dep_vulkan SYSTEM INTERFACE
-  "${arenite_BINARY_DIR}/inc/vulkan_headers")
+  "${ARENITE_DEPS_DIR}/vulkan-headers/include")
 
-# The unpacked tools find their libraries beside them.
+# The libraries of the unpacked tools are in the same folder tree.
 set(arn_tool_environment "${CMAKE_COMMAND}" -E env "LD_LIBRARY_PATH=${tool_libraries}")
 
-# Asked anew when another glslc is named.
+# Probes again if another glslc is configured.
 if(NOT arn_coop_asked STREQUAL ARENITE_GLSLC)
   set(probe "${arenite_BINARY_DIR}/probe_coop")
   file(WRITE "${probe}.comp"
@@ -119,13 +113,13 @@ function(arn_embed_shaders target)
   set_source_files_properties(shaders.cc PROPERTIES OBJECT_DEPENDS "${made}")
 endfunction()
 
-# ThreadSanitizer takes a driver that it did not compile for one full of races, and there is none
-# for what is emulated.
+# ThreadSanitizer reports false races in drivers it did not compile, and there is no driver under
+# emulation.
 set(arn_vulkan_tests ${ARENITE_VULKAN})
 if(CMAKE_CROSSCOMPILING OR "thread" IN_LIST ARENITE_SANITIZE)
   set(arn_vulkan_tests OFF)
 endif()
-# Tests name the driver, so that they run alike on a machine with a GPU.
+# Tests select the driver explicitly, so that they behave identically on a machine with a GPU.
 file(GLOB driver "${tools}/share/vulkan/icd.d/lvp_icd.*.json"
   "/usr/share/vulkan/icd.d/lvp_icd.*.json")
 if(driver)
@@ -137,10 +131,12 @@ if(tool_libraries)
     "VK_LAYER_PATH=${tools}/share/vulkan/explicit_layer.d")
 endif()
 list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT "VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation"
-  "VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT")
+  "VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT"
+  # Lavapipe compiles each shader once for all test programs and all build folders: two thirds of a
+  # test's time otherwise.
+  "MESA_SHADER_CACHE_DIR=${arenite_SOURCE_DIR}/build/mesa_shader_cache")
 if("address" IN_LIST ARENITE_SANITIZE)
-  # Lavapipe leaves its compiled shaders behind. What of the library's stays is another test's
-  # business (kernels_vulkan_test).
+  # Lavapipe leaks its compiled shaders. kernels_vulkan_test checks the library itself for leaks.
   list(APPEND ARENITE_VULKAN_TEST_ENVIRONMENT
     "ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:detect_stack_use_after_return=1")
 endif()

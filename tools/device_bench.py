@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measures bundles on devices and writes a report: copies the program and the bundles (what is
-there already is not copied again), runs `arenite bench` over threads, KV types and backends,
-watches temperature, frequency, energy and memory meanwhile, and writes one JSON file a device and
-one HTML page with all of them side by side. docs/device-bench.md
+"""Benchmarks bundles on devices and writes a report: copies the program and the bundles (skips
+unchanged files), runs `arenite bench` over threads, KV types and backends, samples temperature,
+frequency, energy and memory during the runs, and writes one JSON file per device and one HTML page
+that compares them. docs/device-bench.md
 
   device_bench.py --adb SERIAL story.arn              a phone
   device_bench.py --ssh pi@board story.arn other.arn  a board
   device_bench.py --local story.arn                   this machine
   device_bench.py --report A.json B.json              measures nothing
 
-A series that was interrupted goes on when the same command is given again.
+The same command resumes an interrupted series.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import sys
 from devicebench import matrix, page, transport
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-# Where the presets' programs lie, by the way to a device and what `uname -m` says there.
+# Build folders of the presets' programs, by transport and the device's `uname -m`.
 PRESETS = {
     ("adb", "aarch64"): "android-arm64", ("adb", "armv7l"): "android-armv7",
     ("adb", "armv8l"): "android-armv7", ("adb", "x86_64"): "android-x86_64",
@@ -100,7 +100,7 @@ def program_for(device, options):
 
 
 def measure(device, options, say):
-  """The path of the device's results, and whether all went well."""
+  """Returns the path of the device's results, and True if all runs succeeded."""
   name = options.name or (os.uname().nodename if device.kind == "local" else device.name)
   path = os.path.join(options.out, re.sub(r"[^\w.-]+", "_", name) + ".json")
   results = matrix.Results(path, name)

@@ -1,12 +1,13 @@
-"""Makes the wheel, with nothing but the standard library.
+"""Builds the wheel with only the standard library.
 
     python3 wheel_backend.py --library LIBARENITE.so --out FOLDER
 
-is all that there is to do. The same file is what pyproject.toml names as the build backend (PEP
-517), so `pip wheel bindings/python` works too, without a network; it takes the library that
-ARENITE_LIBRARY or `-C library=PATH` names, or else build/release/lib/libarenite.so.
+Also the build backend that pyproject.toml names (PEP 517), so `pip wheel bindings/python` works
+too, without a network. Takes the library from ARENITE_LIBRARY or `-C library=PATH`, else
+build/release/lib/libarenite.so; and the licences from ARENITE_NOTICES, `-C notices=FOLDER` or
+--notices, else from the library's build tree. An installation has them in share/doc/arenite.
 
-The wheel is for every Python 3 and for the machine that the library was built for.
+The wheel suits every Python 3 on the machine type that the library was built for.
 """
 
 from __future__ import annotations
@@ -25,11 +26,15 @@ from typing import Any, Optional
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MACHINES = {62: "x86_64", 183: "aarch64", 40: "armv7l", 243: "riscv64"}  # ELF's e_machine
-DATE = (1980, 1, 1, 0, 0, 0)  # the same input gives the same bytes
+# Files that toolchains/notices.cmake writes, and their folders in the wheel's dist-info (PEP 639,
+# PEP 770).
+NOTICES = {"LICENSE": "licenses", "THIRD_PARTY_NOTICES.txt": "licenses",
+           "arenite.spdx.json": "sboms"}
+DATE = (1980, 1, 1, 0, 0, 0)  # fixed, for reproducible wheels
 
 
 class UnsupportedOperation(Exception):
-  """PEP 517's: this backend makes no source distributions."""
+  """PEP 517: this backend builds no source distributions."""
 
 
 def _version() -> str:
@@ -49,21 +54,31 @@ def _metadata(version: str) -> str:
   readme = (HERE / "README.md").read_text(encoding="utf-8")
   return (f"Metadata-Version: 2.1\nName: arenite\nVersion: {version}\n"
           "Summary: Language models on the device, in memory whose size is known beforehand\n"
-          "License: Apache-2.0\nRequires-Python: >=3.9\n"
+          "License: Apache-2.0\nLicense-File: LICENSE\nLicense-File: THIRD_PARTY_NOTICES.txt\n"
+          "Requires-Python: >=3.9\n"
           f"Description-Content-Type: text/markdown\n\n{readme}")
 
 
-def make_wheel(library: pathlib.Path, out: pathlib.Path) -> str:
+def _notices_beside(library: pathlib.Path) -> pathlib.Path:
+  """Returns the licences in the library's build tree."""
+  return library.resolve().parents[1] / "notices"
+
+
+def make_wheel(library: pathlib.Path, notices: pathlib.Path, out: pathlib.Path) -> str:
   """Writes the wheel into the folder `out` and returns its name."""
   if not library.is_file():
     raise SystemExit(f"{library} is not there: build the target arenite_shared first.")
+  for name in NOTICES:
+    if not (notices / name).is_file():
+      raise SystemExit(f"{notices / name} is not there: name the folder of the licences.")
   binary, version = library.read_bytes(), _version()
   tag = f"py3-none-{_platform(binary, library)}"
   info = f"arenite-{version}.dist-info"
   files = {f"arenite/{path.name}": path.read_bytes()
            for path in sorted((HERE / "arenite").iterdir()) if path.suffix in (".py", ".typed")}
   files["arenite/libarenite.so"] = binary
-  files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+  for name, folder in NOTICES.items():
+    files[f"{info}/{folder}/{name}"] = (notices / name).read_bytes()
   files[f"{info}/METADATA"] = _metadata(version).encode()
   files[f"{info}/WHEEL"] = (f"Wheel-Version: 1.0\nGenerator: arenite\nRoot-Is-Purelib: false\n"
                             f"Tag: {tag}\n").encode()
@@ -88,9 +103,14 @@ def make_wheel(library: pathlib.Path, out: pathlib.Path) -> str:
 
 def build_wheel(wheel_directory: str, config_settings: Optional[dict[str, Any]] = None,
                 metadata_directory: Optional[str] = None) -> str:
-  named = (config_settings or {}).get("library") or os.environ.get("ARENITE_LIBRARY")
-  library = pathlib.Path(named) if named else ROOT / "build/release/lib/libarenite.so"
-  return make_wheel(library, pathlib.Path(wheel_directory))
+  def named(setting: str, otherwise: pathlib.Path) -> pathlib.Path:
+    path = ((config_settings or {}).get(setting)
+            or os.environ.get(f"ARENITE_{setting.upper()}"))
+    return pathlib.Path(path) if path else otherwise
+
+  library = named("library", ROOT / "build/release/lib/libarenite.so")
+  notices = named("notices", _notices_beside(library))
+  return make_wheel(library, notices, pathlib.Path(wheel_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: Optional[dict[str, Any]] = None) -> str:
@@ -100,7 +120,9 @@ def build_sdist(sdist_directory: str, config_settings: Optional[dict[str, Any]] 
 if __name__ == "__main__":
   parser = argparse.ArgumentParser(description="Makes the Python wheel.")
   parser.add_argument("--library", type=pathlib.Path, required=True)
+  parser.add_argument("--notices", type=pathlib.Path)
   parser.add_argument("--out", type=pathlib.Path, required=True)
   arguments = parser.parse_args()
-  print(arguments.out / make_wheel(arguments.library, arguments.out))
+  notices_folder = arguments.notices or _notices_beside(arguments.library)
+  print(arguments.out / make_wheel(arguments.library, notices_folder, arguments.out))
   sys.exit(0)

@@ -1,4 +1,4 @@
-// From a chat template's text to the program that a bundle carries.
+// Compiles a chat template's text into the program that a bundle carries.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace arn::convert {
 
-// The bytes of runtime/bundle/chat_program.h. Throws TemplateError, whose sentence says what is
-// wrong or what is not supported.
+// Returns the bytes of runtime/bundle/chat_program.h. Throws TemplateError with what is wrong or
+// unsupported.
 std::vector<uint8_t> CompileChatTemplate(std::string_view source);
 
 }  // namespace arn::convert

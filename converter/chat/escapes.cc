@@ -30,7 +30,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-// The character at the start of `text`, whose bytes are *bytes; 0 bytes: it is not UTF-8.
+// Decodes the first character of `text` and sets *bytes to its length; 0: not UTF-8.
 uint32_t Decode(std::string_view text, size_t* bytes) {
   const auto at = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(text[i])); };
   *bytes = 0;
@@ -63,7 +63,7 @@ bool IsSpace(uint32_t c) {
          c == 0x205F || c == 0x3000;
 }
 
-// \x, \u and \U: reads `n` hexadecimal digits behind the letter at literal[*at].
+// \x, \u and \U: reads `n` hexadecimal digits after the letter at literal[*at].
 bool ReadHex(std::string_view literal, size_t n, size_t* at, uint32_t* c) {
   *c = 0;
   for (size_t i = 1; i <= n; ++i) {
@@ -146,7 +146,7 @@ std::string Unescape(std::string_view literal, std::string* out) {
     } else if (c == 'N') {
       return "characters by name (\\N{...}) are not supported";
     } else {
-      *out += '\\';  // not an escape: both stay
+      *out += '\\';  // not an escape: keeps both characters
     }
   }
   return "";

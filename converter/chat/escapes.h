@@ -1,4 +1,4 @@
-// White space and escapes as Python has them.
+// White space and string escapes as in Python.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +7,16 @@
 
 namespace arn::convert {
 
-// Bytes of the white space character (str.isspace) at the start of `text`; 0: none is there.
+// Returns the bytes of the white space character (str.isspace) at the start of `text`; 0: none.
 size_t WhiteSpaceBytes(std::string_view text);
 bool IsAllSpace(std::string_view text);
-// Bytes of the text without the white space at its end.
+// Returns the bytes of the text without trailing white space.
 size_t TrimmedEnd(std::string_view text);
 
-// The inside of a string literal ("unicode-escape") to UTF-8. Returns what is wrong, or "".
+// Decodes the contents of a string literal ("unicode-escape") to UTF-8. Returns the error, or "".
 std::string Unescape(std::string_view literal, std::string* out);
 
-// Whether all of it is UTF-8 (no surrogates, nothing overlong).
+// True if the whole text is UTF-8 (no surrogates, no overlong forms).
 bool IsUtf8(std::string_view text);
 
 }  // namespace arn::convert

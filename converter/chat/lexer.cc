@@ -15,7 +15,8 @@ bool IsNameStart(char c) {
 }
 bool IsNamePart(char c) { return IsNameStart(c) || IsDigit(c); }
 
-// "\r\n" and "\r" become "\n", and a last line end goes (Jinja: keep_trailing_newline is off).
+// Converts "\r\n" and "\r" to "\n" and drops a final line end (Jinja: keep_trailing_newline is
+// off).
 std::string Normalized(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -50,7 +51,7 @@ class Lexer {
   void Push(TokenKind kind, std::string value) {
     tokens_.push_back({kind, line_, std::move(value)});
   }
-  // Moves on over `bytes`, counting lines.
+  // Skips `bytes` bytes, counting lines.
   void Skip(size_t bytes) {
     line_ += static_cast<uint32_t>(std::count(text_.begin() + static_cast<ptrdiff_t>(at_),
                                               text_.begin() + static_cast<ptrdiff_t>(at_ + bytes),
@@ -65,7 +66,7 @@ class Lexer {
     }
   }
 
-  // Text up to the next tag, and the tag.
+  // Lexes the text up to the next tag, and the tag.
   void Root() {
     size_t tag = at_;
     for (;; ++tag) {
@@ -114,7 +115,7 @@ class Lexer {
     if (kept > 0) Push(TokenKind::kData, std::string(data.substr(0, kept)));
   }
 
-  // Behind the end of a block or comment: "-" takes white space, nothing takes one line end.
+  // After a block or comment: "-" skips white space, no sign skips one line end.
   void AfterBlock(char sign) {
     const size_t before = at_;
     if (sign == '-') {
@@ -134,7 +135,7 @@ class Lexer {
     AfterBlock(sign);
   }
 
-  // {% raw %} ... {% endraw %}; at_ is behind "{%" and its sign.
+  // Lexes {% raw %} ... {% endraw %}; at_ is after "{%" and its sign.
   bool Raw() {
     const size_t begin = at_;
     const uint32_t line = line_;
@@ -183,9 +184,9 @@ class Lexer {
     return at;
   }
 
-  // Tokens of the language up to `end`.
+  // Lexes an expression up to `end`.
   void Expression(std::string_view end, TokenKind end_kind) {
-    std::string open;  // brackets that wait for their other half
+    std::string open;  // open brackets
     for (;;) {
       SkipSpaces();
       if (at_ >= text_.size()) Fail("the template ends inside a tag");
@@ -256,7 +257,7 @@ class Lexer {
     Skip(end + 1 - at_);
   }
 
-  // Digits with single underscores between them, from `at`; returns where they end.
+  // Skips digits with single underscores between them, from `at`; returns their end.
   size_t Digits(size_t at) const {
     while (at < text_.size() &&
            (IsDigit(text_[at]) || (text_[at] == '_' && at + 1 < text_.size() &&
@@ -304,7 +305,7 @@ class Lexer {
   const std::string text_;
   size_t at_ = 0;
   uint32_t line_ = 1;
-  bool line_starting_ = true;  // what came before ended a line
+  bool line_starting_ = true;  // true at the start of a line
   std::vector<Token> tokens_;
 };
 

@@ -1,5 +1,5 @@
-// A template's text as tokens. The rules are those of Jinja 3.1's lexer with trim_blocks and
-// lstrip_blocks, as transformers sets it up.
+// Lexer of templates: Jinja 3.1's rules with trim_blocks and lstrip_blocks, as transformers sets
+// them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace arn::convert {
 
 enum class TokenKind : uint8_t {
-  kData,           // text as it is; the value
+  kData,           // literal text; the value
   kVariableBegin,  // {{
   kVariableEnd,
   kBlockBegin,  // {%
@@ -18,7 +18,7 @@ enum class TokenKind : uint8_t {
   kName,
   kString,   // the value, unescaped
   kInteger,  // the value: decimal digits
-  kFloat,    // the value: as from_chars reads it
+  kFloat,    // the value: in from_chars syntax
   kOperator,
   kEnd,
 };
@@ -32,7 +32,7 @@ struct Token {
   bool IsOperator(std::string_view op) const { return kind == TokenKind::kOperator && value == op; }
 };
 
-// The last token is a kEnd. Throws TemplateError.
+// Ends the list with a kEnd token. Throws TemplateError.
 std::vector<Token> Tokenize(std::string_view source);
 
 }  // namespace arn::convert

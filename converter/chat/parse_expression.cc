@@ -1,4 +1,4 @@
-// Expressions, from the loosest operator to the tightest.
+// Parses expressions, from the lowest-precedence operator to the highest.
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -240,7 +240,7 @@ uint32_t Parser::Number(const Token& token) {
   }
   double value = 0.0;
   if (std::from_chars(begin, end, value).ec != std::errc()) {
-    // Beyond what a double holds: infinity, or zero when it is too small.
+    // Out of a double's range: infinity, or zero if too small.
     const size_t e = token.value.find_first_of("eE");
     const bool is_small = e != std::string::npos && token.value[e + 1] == '-';
     value = is_small ? 0.0 : std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-// Tags: {% if %}, {% for %}, ...
+// Parses tags: {% if %}, {% for %}, ...
 #include <algorithm>
 
 #include "converter/chat/parser.h"
@@ -80,8 +80,8 @@ void Parser::FailAt(uint32_t line, const std::string& what) const {
   throw TemplateError(line, what);
 }
 
-// Statements up to {% and one of `ends`, whose name is the token that stays; to the end of the
-// template when there are none.
+// Parses statements up to {% and one of `ends`, and leaves that name as the next token; without
+// `ends`, up to the end of the template.
 uint32_t Parser::Statements(std::initializer_list<std::string_view> ends) {
   const Nesting nesting(this);
   const uint32_t line = Now().line;
@@ -113,7 +113,7 @@ uint32_t Parser::Statements(std::initializer_list<std::string_view> ends) {
   return ListOf(Op::kSequence, line, items);
 }
 
-// The same behind a tag's own end.
+// Parses the end of the opening tag, then statements as above.
 uint32_t Parser::Body(std::initializer_list<std::string_view> ends) {
   TakeOperator(":");
   ExpectKind(TokenKind::kBlockEnd, "%}");

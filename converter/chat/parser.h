@@ -1,5 +1,5 @@
-// Tokens to a program: the grammar of Jinja 3.1 with the loopcontrols extension and
-// {% generation %}, as transformers sets it up. What the runtime cannot run is refused by name.
+// Parses tokens into a program: the grammar of Jinja 3.1 with the loopcontrols extension and {%
+// generation %}, as transformers sets it up. Refuses by name what the runtime does not support.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
-  // The whole template. Throws TemplateError.
+  // Parses the whole template. Throws TemplateError.
   std::vector<uint8_t> Run();
 
  private:
@@ -78,7 +78,7 @@ class Parser {
   uint32_t Call(uint32_t callee);
   uint32_t FilterChain(uint32_t node, bool starts_inside);
   uint32_t TestExpression(uint32_t node);
-  // "(...)" to args; `children` gets the nodes among them.
+  // Parses "(...)" into args; adds the argument nodes to `children`.
   uint32_t Arguments(Nodes* children);
   uint32_t NoArguments();
   void CheckCall(uint32_t callee, uint32_t line) const;
@@ -88,15 +88,15 @@ class Parser {
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  uint32_t depth_ = 0;   // of statements and expressions in each other
-  uint32_t loops_ = 0;   // around the statement, up to the macro that it is in
-  uint32_t macros_ = 0;  // around the statement
+  uint32_t depth_ = 0;   // nesting of statements and expressions
+  uint32_t loops_ = 0;   // enclosing loops, up to the enclosing macro
+  uint32_t macros_ = 0;  // enclosing macros
   std::vector<std::string> open_tags_;
-  std::vector<std::string> parameters_;  // of the macros around
+  std::vector<std::string> parameters_;  // of the enclosing macros
   ProgramBuilder builder_;
 };
 
-// How deep the parser goes into itself.
+// Recursion limit of the parser.
 inline constexpr uint32_t kMaxParserDepth = 400;
 
 class Parser::Nesting {

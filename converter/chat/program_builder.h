@@ -1,4 +1,4 @@
-// Collects the nodes of a program and lays them out as runtime/bundle/chat_program.h says.
+// Collects the nodes of a program and lays them out as in runtime/bundle/chat_program.h.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace arn::convert {
 
 class ProgramBuilder {
  public:
-  // A node over `children`, which are there already (kNoIndex among them counts for nothing). Its
-  // index. Throws TemplateError when it is too high.
+  // Adds a node over `children`, which must exist (skips kNoIndex), and returns its index. Throws
+  // TemplateError if there are too many nodes.
   uint32_t Add(chat::Op op, uint32_t line, uint32_t a, uint32_t b, uint32_t c,
                const std::vector<uint32_t>& children = {});
-  // The index of the first of these links.
+  // Adds the links and returns the index of the first.
   uint32_t AddLinks(const std::vector<uint32_t>& links);
-  // Equal texts have one index.
+  // Returns the same index for equal texts.
   uint32_t AddString(std::string_view text);
 
   const chat::ProgramNode& node(uint32_t index) const { return nodes_[index]; }

@@ -1,4 +1,4 @@
-// What is wrong with a template's text, and in which line.
+// Error in a template's text, with its line.
 #pragma once
 
 #include <cstdint>

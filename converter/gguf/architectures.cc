@@ -1,5 +1,7 @@
 #include "converter/gguf/architectures.h"
 
+#include <algorithm>
+
 namespace arn::convert {
 namespace {
 
@@ -65,7 +67,7 @@ constexpr TensorNames WithPostNorms() {
 }
 constexpr TensorNames kPostNormNames = WithPostNorms();
 
-// A layer's experts lie in one tensor of the file; each is named here by its number.
+// The file stores a layer's experts in one tensor; these names refer to each expert by number.
 constexpr TensorNames WithExperts() {
   TensorNames names = kNames;
   names.router = "blk.{}.ffn_gate_inp";
@@ -76,50 +78,190 @@ constexpr TensorNames WithExperts() {
 }
 constexpr TensorNames kExpertNames = WithExperts();
 
+constexpr TensorNames WithSinks() {
+  TensorNames names = WithExperts();
+  names.ffn_norm = "blk.{}.post_attention_norm";
+  names.sinks = "blk.{}.attn_sinks.weight";
+  return names;
+}
+constexpr TensorNames kSinkNames = WithSinks();
+
+constexpr TensorNames WithSharedExpert() {
+  TensorNames names = WithExperts();
+  names.q_norm = names.k_norm = nullptr;
+  names.shared_gate = "blk.{}.ffn_gate_shexp";
+  names.shared_up = "blk.{}.ffn_up_shexp";
+  names.shared_down = "blk.{}.ffn_down_shexp";
+  return names;
+}
+constexpr TensorNames kSharedExpertNames = WithSharedExpert();
+
+constexpr TensorNames kScanNames = {
+    .prefix = "",
+    .embedding = "token_embd",
+    .final_norm = "output_norm",
+    .head = "output",
+    .attention_norm = "blk.{}.attn_norm",
+    .mixer_in = "blk.{}.ssm_in",
+    .conv = "blk.{}.ssm_conv1d",
+    .scan_inputs = "blk.{}.ssm_x",
+    .scan_steps = "blk.{}.ssm_dt",
+    .scan_rates = "blk.{}.ssm_a",
+    .scan_skip = "blk.{}.ssm_d",
+    .mixer_out = "blk.{}.ssm_out",
+};
+
+constexpr TensorNames WithShortConvolutions() {
+  TensorNames names = kNames;
+  names.final_norm = "token_embd_norm";
+  names.mixer_in = "blk.{}.shortconv.in_proj";
+  names.conv = "blk.{}.shortconv.conv";
+  names.mixer_out = "blk.{}.shortconv.out_proj";
+  return names;
+}
+constexpr TensorNames kShortConvolutionNames = WithShortConvolutions();
+
+constexpr TensorNames kCrossNames = {
+    .prefix = "",
+    .embedding = "token_embd",
+    .final_norm = "dec.output_norm",
+    .head = "output",
+    .attention_norm = "dec.blk.{}.attn_norm",
+    .q = "dec.blk.{}.attn_q",
+    .k = "dec.blk.{}.attn_k",
+    .v = "dec.blk.{}.attn_v",
+    .attention_out = "dec.blk.{}.attn_o",
+    .ffn_norm = "dec.blk.{}.ffn_norm",
+    .gate = "dec.blk.{}.ffn_gate",
+    .up = "dec.blk.{}.ffn_up",
+    .down = "dec.blk.{}.ffn_down",
+    .distance_bias = "dec.blk.0.attn_rel_b",
+    .cross_norm = "dec.blk.{}.cross_attn_norm",
+    .cross_q = "dec.blk.{}.cross_attn_q",
+    .cross_k = "dec.blk.{}.cross_attn_k",
+    .cross_v = "dec.blk.{}.cross_attn_v",
+    .cross_out = "dec.blk.{}.cross_attn_o",
+};
+
+constexpr TensorNames kSourceNames = {
+    .prefix = "",
+    .embedding = "token_embd",
+    .final_norm = "enc.output_norm",
+    .head = "output",
+    .attention_norm = "enc.blk.{}.attn_norm",
+    .q = "enc.blk.{}.attn_q",
+    .k = "enc.blk.{}.attn_k",
+    .v = "enc.blk.{}.attn_v",
+    .attention_out = "enc.blk.{}.attn_o",
+    .ffn_norm = "enc.blk.{}.ffn_norm",
+    .gate = "enc.blk.{}.ffn_gate",
+    .up = "enc.blk.{}.ffn_up",
+    .down = "enc.blk.{}.ffn_down",
+    .distance_bias = "enc.blk.0.attn_rel_b",
+};
+
+// Llama, SmolLM2 and TinyLlama. Leaves out the size of Llama 2 7B: a Mistral with a window has the
+// same size and vocabulary.
+constexpr GgufSize kWithoutWindow[] = {
+    {30, 576},  {32, 960},  {24, 2048}, {22, 2048},         {16, 2048},
+    {28, 3072}, {40, 5120}, {80, 8192}, {32, 4096, 128256},
+};
+constexpr GgufSize kGemma2Sizes[] = {{26, 2304}, {42, 3584}, {46, 4608}};
+constexpr GgufSize kGemma3Sizes[] = {{18, 640}, {26, 1152}, {34, 2560}, {48, 3840}, {62, 5376}};
+constexpr GgufSize kSmolLm3Sizes[] = {{36, 2048}};
+constexpr GgufSize kGptOssSizes[] = {{24, 2880}, {36, 2880}};
+constexpr GgufSize kLlama4Sizes[] = {{48, 5120}};
+constexpr GgufSize kT5Sizes[] = {{6, 512}, {8, 512}, {12, 768}, {24, 1024}, {24, 2048}, {24, 4096}};
+
 constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
      .names = &kNames,
+     .unsaid = {"without a window, which is wrong for Mistral 7B v0.1 and its like: --window 4096",
+                kWithoutWindow},
+     .rotates_neighbours = true},
+    {.name = "llama",
+     .architecture = "MistralForCausalLM",
+     .names = &kNames,
+     .has_window = true,
      .rotates_neighbours = true},
     {.name = "llama",
      .architecture = "MixtralForCausalLM",
      .names = &kExpertNames,
      .rotates_neighbours = true},
+    {.name = "gemma", .architecture = "GemmaForCausalLM", .names = &kNames},
     {.name = "qwen2", .architecture = "Qwen2ForCausalLM", .names = &kNames},
     {.name = "qwen3", .architecture = "Qwen3ForCausalLM", .names = &kNames},
     {.name = "qwen3moe", .architecture = "Qwen3MoeForCausalLM", .names = &kExpertNames},
     {.name = "gemma2",
      .architecture = "Gemma2ForCausalLM",
      .names = &kSandwichNames,
+     .unsaid = {"with windows in every second layer and scores scaled by the root of the heads' "
+                "width, as the published sizes",
+                kGemma2Sizes},
      .layers_of_largest = 46},
     {.name = "gemma3",
      .architecture = "Gemma3ForCausalLM",
      .names = &kSandwichNames,
+     .unsaid = {"with windows in all but each sixth layer and scores scaled by the root of the "
+                "heads' width, as the published sizes",
+                kGemma3Sizes},
      .layers_of_largest = 62},
     {.name = "phi3", .architecture = "Phi3ForCausalLM", .names = &kFusedNames},
     {.name = "smollm3",
      .architecture = "SmolLM3ForCausalLM",
      .names = &kNames,
+     .unsaid = {"with rotation in all but each fourth layer, as the published size", kSmolLm3Sizes},
      .rotates_neighbours = true},
     {.name = "granite",
      .architecture = "GraniteForCausalLM",
      .names = &kNames,
      .rotates_neighbours = true},
     {.name = "olmo2", .architecture = "Olmo2ForCausalLM", .names = &kPostNormNames},
-    {.name = "starcoder2", .architecture = "Starcoder2ForCausalLM", .names = &kPlainNames},
+    {.name = "starcoder2",
+     .architecture = "Starcoder2ForCausalLM",
+     .names = &kPlainNames,
+     .unsaid = {"without a window; the published sizes have one: --window 4096", {}}},
     {.name = "gptneox", .architecture = "GPTNeoXForCausalLM", .names = &kPlainFusedNames},
     {.name = "gpt2", .architecture = "GPT2LMHeadModel", .names = &kPositionNames},
+    {.name = "gpt-oss",
+     .architecture = "GptOssForCausalLM",
+     .names = &kSinkNames,
+     .unsaid =
+         {"with windows in every second layer, from the first on, and SwiGLU limited to 7, as "
+          "the published sizes",
+          kGptOssSizes}},
+    {.name = "llama4",
+     .architecture = "Llama4ForCausalLM",
+     .names = &kSharedExpertNames,
+     .unsaid =
+         {"with chunks of 8192, rotation in all but each fourth layer, and the temperature of "
+          "the published sizes",
+          kLlama4Sizes},
+     .rotates_neighbours = true},
+    {.name = "lfm2", .architecture = "Lfm2ForCausalLM", .names = &kShortConvolutionNames},
+    {.name = "mamba", .architecture = "MambaForCausalLM", .names = &kScanNames},
+    {.name = "t5",
+     .architecture = "T5ForConditionalGeneration",
+     .names = &kCrossNames,
+     .source_names = &kSourceNames,
+     .unsaid = {"with distances told apart up to 128, as the published sizes", kT5Sizes}},
 };
 
 }  // namespace
 
 Span<const GgufArchitecture> GgufArchitectures() { return kArchitectures; }
 
-const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts) {
+const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts,
+                                             bool has_window) {
   const GgufArchitecture* found = nullptr;
+  int most = -1;
   for (const GgufArchitecture& row : kArchitectures) {
     if (name != row.name) continue;
-    if (found == nullptr || has_experts == (row.names->router != nullptr)) found = &row;
+    const int matches =
+        2 * (has_experts == (row.names->router != nullptr)) + (has_window == row.has_window);
+    if (matches > most) found = &row;
+    most = std::max(most, matches);
   }
   return found;
 }

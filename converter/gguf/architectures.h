@@ -1,5 +1,5 @@
-// The architectures of GGUF files that are read: one row each, beside the row of the family table
-// that it stands for. With converter/family_table.cc the only place that knows families.
+// Supported architectures of GGUF files: one row each, next to the row of the family table that it
+// stands for. No other GGUF code depends on the model family.
 #pragma once
 
 #include <string>
@@ -9,18 +9,37 @@
 
 namespace arn::convert {
 
+// Published size of an architecture.
+struct GgufSize {
+  uint32_t layers = 0;
+  uint32_t hidden = 0;
+  uint32_t vocab = 0;  // 0: any
+};
+
+// Facts that files of an architecture leave out because llama.cpp hard-codes them.
+struct GgufUnsaid {
+  const char* assumption = nullptr;  // what the conversion assumes for such files; null: files are
+                                     // complete
+  Span<const GgufSize> published;    // sizes for which the assumption is known to hold
+};
+
 struct GgufArchitecture {
-  const char* name;                 // general.architecture
-  const char* architecture;         // of the family table
-  const TensorNames* names;         // in GGUF's naming
-  bool rotates_neighbours = false;  // llama.cpp's converter has reordered the rows of q and k so
-  // Models with this many layers scale scores by their heads' share of the width, not by head_dim
-  // (llama.cpp knows the largest member of a family so; no key says it). 0: none do.
+  const char* name;                           // general.architecture
+  const char* architecture;                   // in the family table
+  const TensorNames* names;                   // in GGUF's naming
+  const TensorNames* source_names = nullptr;  // encoder
+  bool has_window = false;                    // row to use if the user gives --window
+  GgufUnsaid unsaid = {};
+  bool rotates_neighbours = false;  // llama.cpp's converter has reordered q and k rows to
+                                    // neighbouring pairs
+  // Models with this many layers scale scores by hidden / heads instead of head_dim (no key says
+  // it; llama.cpp recognises the largest member of a family by its layer count). 0: none.
   uint32_t layers_of_largest = 0;
 };
 
 Span<const GgufArchitecture> GgufArchitectures();
-// Null when there is none of that name. `has_experts`: some rows come with and without.
-const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts);
+// Returns null for an unknown name. `has_experts`, `has_window`: choose between rows of one name.
+const GgufArchitecture* FindGgufArchitecture(const std::string& name, bool has_experts,
+                                             bool has_window);
 
 }  // namespace arn::convert

@@ -20,7 +20,7 @@ uint32_t U32(const std::byte* p) {
   return bits;
 }
 
-// Blocks of 32 in nibbles: element i is the low one of byte i, element i + 16 the high one.
+// Blocks of 32 in nibbles: byte i holds element i (low) and element i + 16 (high).
 uint32_t Nibble(const std::byte* nibbles, uint32_t i) {
   return i < 16 ? U8(nibbles + i) & 0x0Fu : U8(nibbles + i - 16) >> 4;
 }
@@ -33,7 +33,7 @@ void DequantiseQ4_0(const std::byte* block, float* out) {
   }
 }
 
-// f16 scale, f16 least, nibbles: q scale + least.
+// f16 scale, f16 minimum, nibbles: q scale + minimum.
 void DequantiseQ4_1(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   for (uint32_t i = 0; i < 32; ++i) {
@@ -51,7 +51,7 @@ void DequantiseQ5_0(const std::byte* block, float* out) {
   }
 }
 
-// f16 scale, f16 least, 32 fifth bits, nibbles: q scale + least.
+// f16 scale, f16 minimum, 32 fifth bits, nibbles: q scale + minimum.
 void DequantiseQ5_1(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   const uint32_t high = U32(block + 4);
@@ -67,7 +67,7 @@ void DequantiseQ8_0(const std::byte* block, float* out) {
   for (uint32_t i = 0; i < 32; ++i) out[i] = static_cast<float>(I8(block + 2 + i)) * scale;
 }
 
-// The 6-bit scale and least of part `j` of 8, packed into 12 bytes.
+// 6-bit scale and minimum of sub-block `j` of 8, packed into 12 bytes.
 struct ScaleAndLeast {
   uint32_t scale, least;
 };
@@ -78,7 +78,7 @@ ScaleAndLeast PartScale(const std::byte* packed, uint32_t j) {
           low >> 4 | (uint32_t{U8(packed + j)} >> 6) << 4};
 }
 
-// f16 scale of scales, f16 scale of leasts, 8 packed pairs, 256 nibbles: parts of 32.
+// f16 scale of scales, f16 scale of minima, 8 packed pairs, 256 nibbles: sub-blocks of 32.
 void DequantiseQ4_K(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   for (uint32_t j = 0; j < 8; ++j) {
@@ -92,7 +92,7 @@ void DequantiseQ4_K(const std::byte* block, float* out) {
   }
 }
 
-// As Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte i is that of part j.
+// As Q4_K, with 32 bytes of fifth bits before the nibbles: bit j of byte i belongs to sub-block j.
 void DequantiseQ5_K(const std::byte* block, float* out) {
   const float scale = Half(block), least = Half(block + 2);
   for (uint32_t j = 0; j < 8; ++j) {
@@ -108,7 +108,7 @@ void DequantiseQ5_K(const std::byte* block, float* out) {
   }
 }
 
-// 128 bytes of low nibbles, 64 of upper pairs of bits, 16 int8 scales of parts of 16, f16 scale:
+// 128 bytes of low nibbles, 64 of upper bit pairs, 16 int8 scales of sub-blocks of 16, f16 scale:
 // (q - 32) scale.
 void DequantiseQ6_K(const std::byte* block, float* out) {
   const std::byte* scales = block + 192;
@@ -123,11 +123,121 @@ void DequantiseQ6_K(const std::byte* block, float* out) {
   }
 }
 
+// Returns the bit pair of element `e` of a block of 256. Each half of 128 elements has 32 bytes;
+// byte i holds its elements i, 32 + i, 64 + i and 96 + i, lowest bits first.
+uint32_t PairOfBits(const std::byte* bits, uint32_t e) {
+  const uint32_t half = e / 128, in_half = e % 128;
+  return U8(bits + half * 32 + in_half % 32) >> (in_half / 32 * 2) & 3u;
+}
+
+// 16 bytes of nibbles (scale and minimum of sub-blocks of 16), bit pairs, f16 scale of scales, f16
+// scale of minima.
+void DequantiseQ2_K(const std::byte* block, float* out) {
+  const float scale = Half(block + 80), least = Half(block + 82);
+  for (uint32_t e = 0; e < 256; ++e) {
+    const uint32_t packed = U8(block + e / 16);
+    const float d = scale * static_cast<float>(packed & 0x0Fu);
+    const float m = least * static_cast<float>(packed >> 4);
+    out[e] = d * static_cast<float>(PairOfBits(block + 16, e)) - m;
+  }
+}
+
+// 32 bytes of third bits (bit e / 32 of byte e % 32), bit pairs, 12 bytes of 6-bit scales of
+// sub-blocks of 16 (all low nibbles, then the upper pairs), f16 scale: (q - 4) (sub-block - 32)
+// scale.
+void DequantiseQ3_K(const std::byte* block, float* out) {
+  const std::byte* parts = block + 96;
+  const float scale = Half(block + 108);
+  for (uint32_t e = 0; e < 256; ++e) {
+    const uint32_t j = e / 16;
+    const uint32_t low = U8(parts + j % 8) >> (j / 8 * 4) & 0x0Fu;
+    const uint32_t high = U8(parts + 8 + j % 4) >> (j / 4 * 2) & 3u;
+    const float part = scale * static_cast<float>(static_cast<int>(low | high << 4) - 32);
+    const uint32_t third = U8(block + e % 32) >> (e / 32) & 1u;
+    const uint32_t q = PairOfBits(block + 32, e) | third << 2;
+    out[e] = part * static_cast<float>(static_cast<int>(q) - 4);
+  }
+}
+
+// Levels of the IQ4 types, denser near 0 (ggml's kvalues_iq4nl).
+constexpr int8_t kUnevenLevels[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
+
+// f16 scale, nibbles: index of the level.
+void DequantiseIQ4_NL(const std::byte* block, float* out) {
+  const float scale = Half(block);
+  for (uint32_t i = 0; i < 32; ++i) {
+    out[i] = scale * static_cast<float>(kUnevenLevels[Nibble(block + 2, i)]);
+  }
+}
+
+// f16 scale, 16 bits with the upper pairs of 8 scales of sub-blocks of 32, 4 bytes with their low
+// nibbles, nibbles: (sub-block - 32) scale times the level.
+void DequantiseIQ4_XS(const std::byte* block, float* out) {
+  const float scale = Half(block);
+  const uint32_t highs = U8(block + 2) | uint32_t{U8(block + 3)} << 8;
+  for (uint32_t j = 0; j < 8; ++j) {
+    const uint32_t low = U8(block + 4 + j / 2) >> (j % 2 * 4) & 0x0Fu;
+    const uint32_t part = low | (highs >> (2 * j) & 3u) << 4;
+    const float d = scale * static_cast<float>(static_cast<int>(part) - 32);
+    for (uint32_t i = 0; i < 32; ++i) {
+      out[j * 32 + i] = d * static_cast<float>(kUnevenLevels[Nibble(block + 8 + j * 16, i)]);
+    }
+  }
+}
+
+// Returns base-3 digit `n` of a byte as -1, 0 or 1: byte / 256 is a fraction in base 3.
+int Trit(const std::byte* digits, uint32_t n) {
+  constexpr uint32_t kPowers[] = {1, 3, 9, 27, 81};
+  const uint32_t rest = (U8(digits) * kPowers[n]) & 0xFFu;
+  return static_cast<int>(rest * 3 >> 8) - 1;
+}
+
+// Base-3 digits: 32 bytes with 5 rows of 32 elements, 16 with 5 of 16, 4 with 4 of 4; f16 scale.
+void DequantiseTQ1_0(const std::byte* block, float* out) {
+  const float scale = Half(block + 52);
+  for (uint32_t e = 0; e < 160; ++e) {
+    out[e] = scale * static_cast<float>(Trit(block + e % 32, e / 32));
+  }
+  for (uint32_t e = 0; e < 80; ++e) {
+    out[160 + e] = scale * static_cast<float>(Trit(block + 32 + e % 16, e / 16));
+  }
+  for (uint32_t e = 0; e < 16; ++e) {
+    out[240 + e] = scale * static_cast<float>(Trit(block + 48 + e % 4, e / 4));
+  }
+}
+
+// Bit pairs, f16 scale: (q - 1) scale.
+void DequantiseTQ2_0(const std::byte* block, float* out) {
+  const float scale = Half(block + 64);
+  for (uint32_t e = 0; e < 256; ++e) {
+    out[e] = scale * static_cast<float>(static_cast<int>(PairOfBits(block, e)) - 1);
+  }
+}
+
+// OCP's MX format: a power-of-two scale, nibbles of FP4 (E2M1). Doubles the levels and halves the
+// scale.
+void DequantiseMXFP4(const std::byte* block, float* out) {
+  constexpr int8_t kDoubled[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+  const uint32_t exponent = U8(block);
+  // Below exponent 2, half of the scale is subnormal.
+  const uint32_t bits = exponent < 2 ? 0x00200000u << exponent : (exponent - 1) << 23;
+  float scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  for (uint32_t i = 0; i < 32; ++i) {
+    out[i] = scale * static_cast<float>(kDoubled[Nibble(block + 1, i)]);
+  }
+}
+
 constexpr BlockFormat kFormats[] = {
-    {"Q4_0", 32, 18, DequantiseQ4_0},   {"Q4_1", 32, 20, DequantiseQ4_1},
-    {"Q5_0", 32, 22, DequantiseQ5_0},   {"Q5_1", 32, 24, DequantiseQ5_1},
-    {"Q8_0", 32, 34, DequantiseQ8_0},   {"Q4_K", 256, 144, DequantiseQ4_K},
-    {"Q5_K", 256, 176, DequantiseQ5_K}, {"Q6_K", 256, 210, DequantiseQ6_K},
+    {"Q8_0", 32, 34, DequantiseQ8_0},     {"Q4_0", 32, 18, DequantiseQ4_0},
+    {"Q4_1", 32, 20, DequantiseQ4_1},     {"Q5_0", 32, 22, DequantiseQ5_0},
+    {"Q5_1", 32, 24, DequantiseQ5_1},     {"Q2_K", 256, 84, DequantiseQ2_K},
+    {"Q3_K", 256, 110, DequantiseQ3_K},   {"Q4_K", 256, 144, DequantiseQ4_K},
+    {"Q5_K", 256, 176, DequantiseQ5_K},   {"Q6_K", 256, 210, DequantiseQ6_K},
+    {"IQ4_NL", 32, 18, DequantiseIQ4_NL}, {"IQ4_XS", 256, 136, DequantiseIQ4_XS},
+    {"TQ1_0", 256, 54, DequantiseTQ1_0},  {"TQ2_0", 256, 66, DequantiseTQ2_0},
+    {"MXFP4", 32, 17, DequantiseMXFP4},
 };
 
 }  // namespace
@@ -137,6 +247,12 @@ const BlockFormat* FindBlockFormat(const std::string& name) {
     if (name == format.name) return &format;
   }
   return nullptr;
+}
+
+std::vector<std::string> BlockFormatNames() {
+  std::vector<std::string> names;
+  for (const BlockFormat& format : kFormats) names.push_back(format.name);
+  return names;
 }
 
 }  // namespace arn::convert

@@ -1,11 +1,12 @@
-// The element types of GGUF files whose elements come in blocks, and their values
-// (https://github.com/ggml-org/ggml: ggml-common.h has the blocks, ggml-quants.c the
-// dequantize_row_* functions, whose order of operations is followed: same floats).
+// Block-quantised element types of GGUF files (https://github.com/ggml-org/ggml: blocks as in
+// ggml-common.h). Dequantises in the order of operations of the dequantize_row_* functions in
+// ggml-quants.c, for identical floats.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace arn::convert {
 
@@ -14,13 +15,15 @@ inline constexpr uint32_t kMaxBlockBytes = 210;
 
 struct BlockFormat {
   const char* name;
-  uint32_t elements;  // of a block; rows are whole blocks
+  uint32_t elements;  // per block; rows are whole blocks
   uint32_t bytes;
-  // One block to `elements` floats.
+  // Dequantises one block to `elements` floats.
   void (*dequantise)(const std::byte* block, float* out);
 };
 
-// Null when there is none of that name.
+// Returns null for an unknown name.
 const BlockFormat* FindBlockFormat(const std::string& name);
+// Returns all names, for messages.
+std::vector<std::string> BlockFormatNames();
 
 }  // namespace arn::convert

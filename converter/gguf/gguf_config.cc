@@ -12,16 +12,16 @@ namespace {
 
 using nlohmann::json;
 
-// Keys behind "ARCHITECTURE." that say nothing about the computation.
+// Keys after "ARCHITECTURE." that do not change the computation.
 constexpr const char* kHarmless[] = {
     "vocab_size",
     "tensor_data_layout",
     "rope.scaling.finetuned",
-    "attention.layer_norm_epsilon",  // of the two the family's is read
+    "attention.layer_norm_epsilon",  // the family decides which of the two is read
     "attention.layer_norm_rms_epsilon",
 };
 
-// One file's keys, seen by its architecture.
+// Reads one file's keys for its architecture.
 class ConfigMaker {
  public:
   ConfigMaker(const GgufArchitecture& row, const Family& family, const GgufFacts& facts,
@@ -35,6 +35,8 @@ class ConfigMaker {
   json Make() {
     config_["architectures"] = {row_.architecture};
     AddSizes();
+    AddSource();
+    AddMixers();
     AddBiases();
     AddFactors();
     AddWindow();
@@ -48,11 +50,14 @@ class ConfigMaker {
   std::string Key(const char* name) const { return prefix_ + name; }
   bool HasTensor(const char* name) const { return facts_.tensors.count(name) != 0; }
 
-  // A number, or a list that has one number for all layers.
+  // Reads a number, or a list with the same number for all layers.
   std::optional<uint32_t> Count(const char* name) {
     const std::string key = Key(name);
     const json* value = metadata_->Find(key);
-    if (value == nullptr || !value->is_array()) return metadata_->Count(key);
+    if (value == nullptr || !value->is_array()) {
+      // 0 means that the architecture does not use the key.
+      return value != nullptr && *value == 0 ? std::nullopt : metadata_->Count(key);
+    }
     const bool is_one =
         !value->empty() &&
         std::all_of(value->begin(), value->end(), [&](const json& v) { return v == (*value)[0]; });
@@ -76,20 +81,15 @@ class ConfigMaker {
     const ConfigKeys& keys = family_.keys;
     hidden_ = Required("embedding_length");
     n_layers_ = Required("block_count");
-    n_heads_ = Required("attention.head_count");
     config_[keys.hidden] = hidden_;
     config_[keys.layers] = n_layers_;
-    config_[keys.heads] = n_heads_;
-    config_[keys.ffn] = Required("feed_forward_length");
-    config_[keys.context] = Required("context_length");
-    config_["num_key_value_heads"] = Count("attention.head_count_kv").value_or(n_heads_);
-    head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
-    const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
-    if (value_dim != head_dim_) {
-      metadata_->Wrong(Key("attention.value_length"),
-                       ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
+    // Models without position embeddings have no maximum context, whatever the key says.
+    const uint32_t context = Required("context_length");
+    if (family_.mixer != MixerRule::kScan && family_.source == nullptr) {
+      config_[keys.context] = context;
     }
-    config_["head_dim"] = head_dim_;
+    if (family_.ffn != FfnRule::kNone) config_[keys.ffn] = Required("feed_forward_length");
+    if (family_.mixer != MixerRule::kScan) AddHeads();
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
     const char* epsilon = family_.norm == NormKind::kLayer ? "attention.layer_norm_epsilon"
@@ -102,7 +102,80 @@ class ConfigMaker {
     }
   }
 
-  // The tensors tell.
+  void AddHeads() {
+    n_heads_ = Required("attention.head_count");
+    config_[family_.keys.heads] = n_heads_;
+    const uint32_t kv_heads = KvHeads();
+    if (family_.has_kv_heads) {
+      config_["num_key_value_heads"] = kv_heads;
+    } else if (kv_heads != n_heads_) {
+      metadata_->Wrong(Key("attention.head_count_kv"), "attention.head_count");
+    }
+    head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
+    const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
+    if (value_dim != head_dim_) {
+      metadata_->Wrong(Key("attention.value_length"),
+                       ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
+    }
+    config_[family_.keys.head_dim] = head_dim_;
+  }
+
+  // A 0 in the list of heads per layer means a layer without attention.
+  uint32_t KvHeads() {
+    constexpr const char* kKey = "attention.head_count_kv";
+    const json* value = metadata_->Find(Key(kKey));
+    const bool is_list = value != nullptr && value->is_array();
+    if (family_.mixer != MixerRule::kConvByLayer || !is_list) {
+      return Count(kKey).value_or(n_heads_);
+    }
+    json types = json::array();
+    int64_t heads = 0;
+    for (const json& layer : *value) {
+      const int64_t n = layer.is_number_integer() ? layer.get<int64_t>() : -1;
+      if (n < 0 || n > INT32_MAX || (n != 0 && heads != 0 && n != heads)) {
+        metadata_->Wrong(Key(kKey), "0 or the same number for each layer");
+      }
+      if (n != 0) heads = n;
+      types.push_back(n == 0 ? "conv" : "full_attention");
+    }
+    if (types.size() != n_layers_) metadata_->Wrong(Key(kKey), "a number for each layer");
+    config_["layer_types"] = std::move(types);
+    return heads == 0 ? n_heads_ : static_cast<uint32_t>(heads);
+  }
+
+  // Adds an encoder of the same sizes, possibly with another layer count.
+  void AddSource() {
+    if (family_.source == nullptr) return;
+    config_[family_.source->keys.layers] = n_layers_;
+    config_[family_.keys.layers] = Count("decoder_block_count").value_or(n_layers_);
+    if (family_.has_distance_buckets) {
+      config_["relative_attention_num_buckets"] = Required("attention.relative_buckets_count");
+    }
+    if (family_.has_feed_forward_proj) {
+      const bool is_gated = HasTensor("enc.blk.0.ffn_gate.weight");
+      config_["feed_forward_proj"] = is_gated ? "gated-gelu" : "relu";
+    }
+  }
+
+  void AddMixers() {
+    if (family_.mixer == MixerRule::kConvByLayer) {
+      config_["conv_L_cache"] = Required("shortconv.l_cache");
+      config_["block_auto_adjust_ff_dim"] = false;
+      config_["conv_bias"] =
+          std::any_of(facts_.tensors.begin(), facts_.tensors.end(), [](const std::string& name) {
+            return name.find(".shortconv.conv.bias") != std::string::npos;
+          });
+    }
+    if (family_.mixer != MixerRule::kScan) return;
+    config_["conv_kernel"] = Required("ssm.conv_kernel");
+    config_["intermediate_size"] = Required("ssm.inner_size");
+    config_["state_size"] = Required("ssm.state_size");
+    config_["time_step_rank"] = Required("ssm.time_step_rank");
+    config_["use_bias"] = HasTensor("blk.0.ssm_in.bias");
+    config_["use_conv_bias"] = HasTensor("blk.0.ssm_conv1d.bias");
+  }
+
+  // Finds out from the tensors which matrices have a bias.
   void AddBiases() {
     const bool attention = HasTensor("blk.0.attn_q.bias") || HasTensor("blk.0.attn_qkv.bias") ||
                            HasTensor("blk.0.attn_output.bias");
@@ -116,10 +189,8 @@ class ConfigMaker {
   }
 
   void AddFactors() {
-    if (family_.has_softcaps) {
-      Copy("attn_logit_softcapping", "attn_logit_softcapping");
-      Copy("final_logit_softcapping", "final_logit_softcapping");
-    }
+    if (family_.caps_attention) Copy("attn_logit_softcapping", "attn_logit_softcapping");
+    if (family_.caps_logits) Copy("final_logit_softcapping", "final_logit_softcapping");
     if (family_.has_multipliers) {
       Copy("embedding_scale", "embedding_multiplier");
       Copy("residual_scale", "residual_multiplier");
@@ -139,12 +210,15 @@ class ConfigMaker {
     const bool has_window =
         family_.window == WindowRule::kEveryLayer || family_.window == WindowRule::kPattern;
     if (!has_window) {
-      // Families of which only some members have one, that no file says so far.
+      // Only some models of these families have a window; no known file stores one.
       if (family_.window == WindowRule::kFromLayer) config_["use_sliding_window"] = false;
       return;
     }
     const std::string key = Key("attention.sliding_window");
-    const std::optional<int64_t> window = metadata_->Int(key);
+    std::optional<int64_t> window = metadata_->Int(key);
+    if (facts_.window && family_.window == WindowRule::kEveryLayer && !window) {
+      window = *facts_.window;
+    }
     if (window && (*window < 0 || *window > INT32_MAX)) metadata_->Wrong(key, "a number of tokens");
     const bool is_off = !window || *window == 0;
     config_["sliding_window"] = is_off ? json() : json(*window);
@@ -167,7 +241,7 @@ class ConfigMaker {
     config_["layer_types"] = types;
   }
 
-  // The type of rope.scaling, as transformers has it.
+  // Returns rope scaling in transformers' form.
   json Scaling() {
     std::string type = metadata_->String(Key("rope.scaling.type")).value_or("none");
     const std::optional<double> old_factor = Number("rope.scale_linear");
@@ -192,7 +266,9 @@ class ConfigMaker {
     scaling["rope_type"] = type;
     if (type != "longrope" && factor) scaling["factor"] = *factor;
     if (type == "yarn" || type == "longrope") {
-      if (original) scaling["original_max_position_embeddings"] = *original;
+      const bool is_outside = family_.default_original_context != 0;
+      if (original)
+        (is_outside ? config_ : scaling)["original_max_position_embeddings"] = *original;
     }
     if (type == "longrope") {
       scaling["short_factor"] = facts_.short_factors;
@@ -226,7 +302,7 @@ class ConfigMaker {
     if (family_.rope == RopeRule::kNone) return;
     const uint32_t rotated = Count("rope.dimension_count").value_or(head_dim_);
     if (family_.has_partial_rotary && rotated < head_dim_) {
-      // The quotient is multiplied and rounded down again: half of one is to spare.
+      // transformers multiplies the quotient and truncates: adding 0.5 keeps the exact value.
       config_["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
     } else if (rotated != head_dim_) {
       metadata_->Wrong(Key("rope.dimension_count"), std::to_string(head_dim_).c_str());
@@ -242,26 +318,47 @@ class ConfigMaker {
   }
 
   void AddExperts() {
-    if (!family_.has_experts) return;
-    config_["num_experts"] = Required("expert_count");
+    if (family_.experts == ExpertRule::kNone) return;
+    const char* count = family_.reads_num_experts ? "num_experts" : "num_local_experts";
+    config_[count] = Required("expert_count");
     config_["num_experts_per_tok"] = Required("expert_used_count");
     const std::optional<uint32_t> width = Count("expert_feed_forward_length");
     if (width) config_[family_.expert_ffn_key] = *width;
+    if (const std::optional<uint32_t> every = Count("interleave_moe_layer_step")) {
+      config_["interleave_moe_layer_step"] = *every;
+    }
+    const std::optional<uint32_t> shared = Count("expert_shared_count");
+    if (family_.has_shared_expert && shared.value_or(1) != 1) {
+      metadata_->Wrong(Key("expert_shared_count"), "1");
+    }
+    if (family_.qk_norm == QkNorm::kPlainOfRotated) {
+      // Only one published model has no QK norm: the one with 128 experts.
+      config_["use_qk_norm"] = config_[count] != 128;
+    }
     const bool renormalises = metadata_->Bool(Key("expert_weights_norm"), true);
     if (family_.renormalise_key != nullptr) {
       config_[family_.renormalise_key] = renormalises;
     } else if (!renormalises) {
       metadata_->Wrong(Key("expert_weights_norm"), "true");
     }
-    constexpr int64_t kSoftmax = 1;
-    if (metadata_->Int(Key("expert_gating_func")).value_or(kSoftmax) != kSoftmax) {
-      metadata_->Wrong(Key("expert_gating_func"), "1 (softmax)");
+    constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
+    const bool is_softmax = family_.route_score == RouteScore::kSoftmax;
+    const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
+    const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
+    // Softmax weights renormalised over the top-k equal a softmax over the top-k.
+    const bool is_same = is_softmax && renormalises && gating == kSoftmaxOfChosen;
+    if (gating != usual && !is_same) {
+      metadata_->Wrong(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
     }
     const double scale = Number("expert_weights_scale").value_or(1);
     if (scale != 0 && scale != 1) metadata_->Wrong(Key("expert_weights_scale"), "1");
   }
 
   void RefuseUnread() {
+    if (row_.source_names != nullptr) {
+      // decoder_start_token_id is read with the generation defaults.
+      metadata_->MarkRead(Key("decoder_start_token_id"));
+    }
     for (const char* name : kHarmless) metadata_->MarkRead(Key(name));
     for (const std::string& key : metadata_->Unread()) {
       if (key.compare(0, prefix_.size(), prefix_) != 0) continue;
@@ -283,12 +380,32 @@ class ConfigMaker {
   json config_ = json::object();
 };
 
+const Family& FamilyOf(const GgufArchitecture& row) {
+  for (const Family& family : Families()) {
+    if (std::string_view(row.architecture) == family.architecture) return family;
+  }
+  Fail("internal error: no family %s", row.architecture);
+}
+
 }  // namespace
 
-const GgufArchitecture& ReadGgufArchitecture(ConfigReader* metadata) {
+const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReader* metadata) {
   const std::string name = metadata->String("general.architecture").value_or("(none given)");
   const bool has_experts = metadata->Int(name + ".expert_count").value_or(0) > 0;
-  const GgufArchitecture* row = FindGgufArchitecture(name, has_experts);
+  const bool has_window = facts.window.value_or(0) > 0;
+  const GgufArchitecture* row = FindGgufArchitecture(name, has_experts, has_window);
+  if (row != nullptr && facts.window) {
+    const bool may_have = FamilyOf(*row).window == WindowRule::kEveryLayer;
+    const std::string key = name + ".attention.sliding_window";
+    if (metadata->Has(key)) {
+      Fail("%s: --window %u: the file says it itself: %s is %s", metadata->label().c_str(),
+           *facts.window, key.c_str(), Shown(*metadata->Find(key)).c_str());
+    }
+    if (has_window && !may_have) {
+      Fail("%s: --window %u: files of %s have no window, or say which layers have one",
+           metadata->label().c_str(), *facts.window, name.c_str());
+    }
+  }
   if (row != nullptr && has_experts == (row->names->router != nullptr)) return *row;
   if (row != nullptr) {
     metadata->Wrong(name + ".expert_count",
@@ -301,13 +418,26 @@ const GgufArchitecture& ReadGgufArchitecture(ConfigReader* metadata) {
        name.c_str(), JoinNames(supported, 40).c_str());
 }
 
-json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
-  for (const Family& family : Families()) {
-    if (std::string_view(row.architecture) == family.architecture) {
-      return ConfigMaker(row, family, facts, metadata).Make();
-    }
+std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
+  if (row.unsaid.assumption == nullptr || facts.window) return "";
+  const std::string name = row.name;
+  const int64_t layers = metadata->Int(name + ".block_count").value_or(0);
+  const int64_t hidden = metadata->Int(name + ".embedding_length").value_or(0);
+  for (const GgufSize& size : row.unsaid.published) {
+    const bool has_vocab = size.vocab == 0 || size.vocab == facts.vocab;
+    if (has_vocab && layers == size.layers && hidden == size.hidden) return "";
   }
-  Fail("internal error: no family %s", row.architecture);
+  // Needs no assumption if the file gives a window, or has rope factors, which windowed families
+  // lack.
+  const bool is_of_window = FamilyOf(row).window == WindowRule::kEveryLayer;
+  if (is_of_window && metadata->Has(name + ".attention.sliding_window")) return "";
+  if (FamilyOf(row).window == WindowRule::kNone && facts.has_rope_factors) return "";
+  return Format("%s: what %s files do not say is assumed: it is converted %s",
+                metadata->label().c_str(), row.name, row.unsaid.assumption);
+}
+
+json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {
+  return ConfigMaker(row, FamilyOf(row), facts, metadata).Make();
 }
 
 }  // namespace arn::convert

@@ -1,7 +1,8 @@
-// From the metadata of a GGUF file to the config.json that would say the same, so that the family
-// table is what decides about a model, wherever it comes from.
+// Converts the metadata of a GGUF file into an equivalent config.json, so that one family
+// table covers every checkpoint format.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -11,18 +12,25 @@
 
 namespace arn::convert {
 
-// What decides besides the metadata.
+// Facts about the file that the metadata does not hold.
 struct GgufFacts {
   uint64_t vocab = 0;                              // rows of the embedding
   std::set<std::string> tensors;                   // names
   std::vector<float> short_factors, long_factors;  // rope_factors_short, .._long; empty: none
+  bool has_rope_factors = false;                   // rope_freqs
+  // Sliding window of every layer from the user (0: none), for files that do not store it.
+  std::optional<uint32_t> window;
 };
 
-// The row of the file's architecture. Throws ConvertError naming those that are supported.
-const GgufArchitecture& ReadGgufArchitecture(ConfigReader* metadata);
+// Returns the row of the file's architecture. Throws ConvertError that lists the supported ones.
+const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReader* metadata);
 
-// The equivalent of config.json. Throws ConvertError for keys of the architecture that would change
-// the computation and are not understood. `metadata` remembers what was read.
+// Returns the assumption that the conversion of a file of `row` makes because no key says it and
+// its size is not a published one; empty: none.
+std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata);
+
+// Returns the equivalent of config.json. Throws ConvertError for architecture keys that change the
+// computation in an unsupported way. `metadata` records which keys were read.
 nlohmann::json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts,
                           ConfigReader* metadata);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "converter/error.h"
+#include "converter/gguf/block_formats.h"
 
 namespace arn::convert {
 
@@ -20,13 +21,12 @@ GgufFile::GgufFile(const std::filesystem::path& path) : path_(path) {
     UnmapFile(&file_);
     throw;
   }
+  readable_types_ = "F32, F16, BF16, " + JoinNames(BlockFormatNames(), SIZE_MAX);
 }
 
 GgufFile::~GgufFile() { UnmapFile(&file_); }
 
-const char* GgufFile::readable_types() const {
-  return "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K";
-}
+const char* GgufFile::readable_types() const { return readable_types_.c_str(); }
 
 void GgufFile::Read(uint64_t offset, void* out, size_t bytes) const {
   const uint64_t size = file_.bytes.size();

@@ -1,4 +1,4 @@
-// One GGUF file, mapped.
+// A memory-mapped GGUF file.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace arn::convert {
 
 class GgufFile : public TensorFile {
  public:
-  // Maps the file and checks all but the tensors' values. Throws ConvertError.
+  // Maps the file and checks everything but the tensors' values. Throws ConvertError.
   explicit GgufFile(const std::filesystem::path& path);
   ~GgufFile() override;
   GgufFile(const GgufFile&) = delete;
@@ -27,6 +27,7 @@ class GgufFile : public TensorFile {
   std::filesystem::path path_;
   MappedFile file_;
   GgufContents contents_;
+  std::string readable_types_;
 };
 
 }  // namespace arn::convert

@@ -17,8 +17,8 @@ using Tensors = std::map<std::string, SourceTensor>;
 
 constexpr const char* kRopeFactors = "rope_freqs.weight";
 
-// Takes the one-dimensional tensor out of those that the model has to account for; empty when it is
-// not there.
+// Removes a one-dimensional tensor from the tensors that the model must use and returns its values;
+// empty if absent.
 std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors* tensors) {
   const auto found = tensors->find(name);
   if (found == tensors->end()) return {};
@@ -33,17 +33,19 @@ std::vector<float> TakeVector(const TensorFile& file, const char* name, Tensors*
   return values;
 }
 
-// Names every expert's part of a tensor of all: NAME.weight [n, rows, cols] becomes
-// NAME.E.weight [rows, cols].
+// Splits each stacked expert tensor into its experts: NAME.weight [n, rows, cols] becomes
+// NAME.E.weight [rows, cols], and NAME.bias [n, rows] becomes NAME.E.bias [rows].
 void NameExperts(Tensors* tensors) {
   Tensors named;
   for (const auto& [name, tensor] : *tensors) {
-    const size_t at = name.find("_exps.weight");
-    if (at == std::string::npos || tensor.shape.size() != 3) {
+    const size_t at = name.find("_exps.");
+    const std::string base = name.substr(0, at == std::string::npos ? at : at + 5);
+    const std::string part_name = name.substr(base.size());
+    const size_t dimensions = part_name == ".weight" ? 3 : part_name == ".bias" ? 2 : 0;
+    if (dimensions == 0 || tensor.shape.size() != dimensions) {
       named[name] = tensor;
       continue;
     }
-    const std::string base = name.substr(0, at + std::string("_exps").size());
     const uint64_t n = tensor.shape[0];
     if (n > 65535) {
       named[name] = tensor;
@@ -55,13 +57,23 @@ void NameExperts(Tensors* tensors) {
       part.shape.erase(part.shape.begin());
       part.bytes = tensor.bytes / n;
       part.offset = tensor.offset + e * part.bytes;
-      named[base + "." + std::to_string(e) + ".weight"] = std::move(part);
+      named[base + "." + std::to_string(e) + part_name] = std::move(part);
     }
   }
   *tensors = std::move(named);
 }
 
-// Llama 3 files have a factor for each frequency instead of the rule they come from.
+// Reshapes convolutions from [channels, taps] to [channels, 1, taps], as in checkpoints.
+void ShapeConvolutions(Tensors* tensors) {
+  for (auto& [name, tensor] : *tensors) {
+    const bool is_convolution = name.find(".ssm_conv1d.weight") != std::string::npos ||
+                                name.find(".shortconv.conv.weight") != std::string::npos;
+    if (is_convolution && tensor.shape.size() == 2)
+      tensor.shape.insert(tensor.shape.begin() + 1, 1);
+  }
+}
+
+// Applies Llama 3's per-frequency factors, which files store instead of the scaling rule.
 void ApplyRopeFactors(const std::string& label, const std::vector<float>& factors,
                       DecoderSpec* spec) {
   if (factors.empty()) return;
@@ -80,8 +92,8 @@ void ApplyRopeFactors(const std::string& label, const std::vector<float>& factor
   }
 }
 
-// Sampling as the file recommends it, in the words of generation_config.json.
-json GenerationOf(ConfigReader* metadata) {
+// Returns the file's recommended sampling with the keys of generation_config.json.
+json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
   json generation = json::object();
   generation["eos_token_id"] = EndTokens(metadata);
   const auto id = [&](const char* key, const char* to) {
@@ -90,6 +102,8 @@ json GenerationOf(ConfigReader* metadata) {
   };
   id("tokenizer.ggml.bos_token_id", "bos_token_id");
   id("tokenizer.ggml.padding_token_id", "pad_token_id");
+  const std::string start = std::string(row.name) + ".decoder_start_token_id";
+  if (row.source_names != nullptr) id(start.c_str(), "decoder_start_token_id");
   constexpr std::pair<const char*, const char*> kSampling[] = {
       {"general.sampling.temp", "temperature"},
       {"general.sampling.top_k", "top_k"},
@@ -122,7 +136,8 @@ void RefuseParts(ConfigReader* metadata) {
 
 bool IsGguf(const fs::path& path) { return fs::is_regular_file(path); }
 
-GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warnings) {
+GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warnings,
+                            std::optional<uint32_t> window) {
   auto file = std::make_unique<GgufFile>(path);
   ConfigReader metadata(file->metadata(), path.string());
   RefuseParts(&metadata);
@@ -140,20 +155,27 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   facts.short_factors = TakeVector(*file, "rope_factors_short.weight", &tensors);
   facts.long_factors = TakeVector(*file, "rope_factors_long.weight", &tensors);
   const std::vector<float> factors = TakeVector(*file, kRopeFactors, &tensors);
+  facts.has_rope_factors = !factors.empty();
+  facts.window = window;
   NameExperts(&tensors);
+  ShapeConvolutions(&tensors);
 
-  const GgufArchitecture& row = ReadGgufArchitecture(&metadata);
+  const GgufArchitecture& row = ReadGgufArchitecture(facts, &metadata);
+  const std::string unsaid = UnsaidOf(row, facts, &metadata);
+  if (!unsaid.empty()) warnings->push_back(unsaid);
   const json config = MakeConfig(row, facts, &metadata);
   DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings);
-  // What llama.cpp's converter has done to the tensors on their way into the file.
+  // Undoes the tensor changes of llama.cpp's converter.
   spec.names = row.names;
+  spec.source.names = row.source_names;
+  spec.rates_are_logs = false;
   spec.rotates_neighbours = row.rotates_neighbours;
   spec.qkv_order = QkvOrder::kBlocks;
   spec.is_transposed = false;
   spec.norm_offset = 0.0f;
   ApplyRopeFactors(path.string(), factors, &spec);
 
-  const json generation = GenerationOf(&metadata), nothing = json::object();
+  const json generation = GenerationOf(row, &metadata), nothing = json::object();
   GenerationSources sources;
   sources.generation = &generation;
   sources.generation_label = path.string();
@@ -189,7 +211,7 @@ ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
   };
   constexpr const char* kKey = "tokenizer.chat_template";
   add(kKey, "default");
-  // The names of others.
+  // Named templates.
   if (const json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
     if (!names->is_array()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
     for (const json& name : *names) {

@@ -1,4 +1,5 @@
-// A GGUF file as a checkpoint: what a folder of Hugging Face's has in several files.
+// Reads a GGUF file as a checkpoint, with the parts that a Hugging Face folder has in several
+// files.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@
 
 namespace arn::convert {
 
-// Whether a checkpoint's path is that of a GGUF file, which is told by its being a file.
+// True if `path` is a regular file.
 bool IsGguf(const std::filesystem::path& path);
 
 struct GgufWeights {
@@ -23,12 +24,15 @@ struct GgufWeights {
   Checkpoint checkpoint;
 };
 
-// Each opens the file and checks it. They throw ConvertError.
-GgufWeights ReadGgufWeights(const std::filesystem::path& path, std::vector<std::string>* warnings);
-// Nothing when the file has no tokenizer.
+// Each function opens and checks the file. Throws ConvertError.
+// `window`: sliding window of all layers (0: none) for files that do not store it; without it,
+// assumes the architecture's usual value, with a warning if some models differ.
+GgufWeights ReadGgufWeights(const std::filesystem::path& path, std::vector<std::string>* warnings,
+                            std::optional<uint32_t> window = std::nullopt);
+// Returns nullopt if the file has no tokenizer.
 std::optional<TokenizerTables> ReadGgufTokenizer(const std::filesystem::path& path,
                                                  std::vector<std::string>* warnings);
-// Without templates when the file has none.
+// Returns no templates if the file has none.
 ChatTemplates ReadGgufChatTemplates(const std::filesystem::path& path);
 
 }  // namespace arn::convert

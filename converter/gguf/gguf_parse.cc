@@ -15,16 +15,16 @@ constexpr uint64_t kMaxNameBytes = 65535;
 constexpr uint32_t kMaxDimensions = 4;
 constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1u << 20;
-// The least that an entry takes: a name of one byte, a type, a byte or the fixed fields.
+// Minimum bytes of an entry: a name of one byte, a type, a byte or the fixed fields.
 constexpr uint64_t kLeastKeyBytes = 8 + 1 + 4 + 1;
 constexpr uint64_t kLeastTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-// ggml's element types, by number (enum ggml_type). The sizes are needed to check where tensors
-// lie; which of them can be converted is decided where a tensor is taken.
+// ggml's element types by number (enum ggml_type). Their sizes are needed to check the tensors'
+// ranges; convertible types are checked where a tensor is used.
 struct ElementType {
   uint32_t number;
   const char* name;
-  uint32_t elements;  // of a block
+  uint32_t elements;  // per block
   uint32_t bytes;
 };
 constexpr ElementType kTypes[] = {
@@ -56,10 +56,10 @@ enum ValueType : uint32_t {
   kInt64 = 11,
   kFloat64 = 12,
 };
-// Bytes of a value, at least.
+// Minimum bytes of a value.
 constexpr uint64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8};
 
-// A name as it may stand in an error.
+// Returns a name in a form that is safe to print in an error.
 std::string Printable(const std::string& name) {
   std::string text = name.substr(0, 60);
   for (char& c : text) {
@@ -110,7 +110,7 @@ class Parser {
     return text;
   }
 
-  // A count of things that take at least `least` bytes each.
+  // Reads a count of items that take at least `least` bytes each.
   uint64_t Count(const char* what, uint64_t least) {
     const uint64_t count = Take<uint64_t>(std::string("the count of ") + what);
     if (count > left() / least) {
@@ -245,7 +245,7 @@ class Parser {
     contents_.tensors.push_back(std::move(tensor));
   }
 
-  // From offsets that count from the data's start, which lies behind what was read.
+  // Converts offsets from the start of the data, which follows the tensor infos, to file offsets.
   void PlaceTensors(const std::vector<uint64_t>& relative) {
     if (relative.empty()) return;
     const uint64_t begin = AlignUp(at_, alignment_);

@@ -7,6 +7,7 @@
 #include "converter/error.h"
 #include "converter/gguf/pre_tokenizers.h"
 #include "converter/hf/json_file.h"
+#include "converter/tokenizer/base64.h"
 
 namespace arn::convert {
 namespace {
@@ -18,7 +19,7 @@ constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
 constexpr const char* kTypesKey = "tokenizer.ggml.token_type";
 constexpr const char* kScoresKey = "tokenizer.ggml.scores";
 constexpr const char* kMergesKey = "tokenizer.ggml.merges";
-constexpr const char* kBlank = "\u2581";  // what SentencePiece writes for a space
+constexpr const char* kBlank = "\u2581";  // SentencePiece's space
 
 enum TokenType : int64_t {
   kNormal = 1,
@@ -42,7 +43,7 @@ bool IsUtf8(const std::string& text) {
     for (size_t k = 1; k < size; ++k) {
       if ((byte(i + k) & 0xC0) != 0x80) return false;
     }
-    // Overlong forms, surrogates, and what lies behind the last code point.
+    // Overlong forms, surrogates, and values above the last code point.
     const uint8_t second = size > 1 ? byte(i + 1) : 0;
     if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
         (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) {
@@ -106,11 +107,11 @@ std::vector<Token> ReadTokens(ConfigReader* metadata) {
   return tokens;
 }
 
-// A token's id, checked; nothing when the key is absent.
+// Reads and checks a token id; nullopt if the key is absent.
 std::optional<uint32_t> TokenId(ConfigReader* metadata, const char* name, size_t n_tokens) {
   const std::string key = std::string("tokenizer.ggml.") + name;
   const std::optional<int64_t> id = metadata->Int(key);
-  // What stands for none in some files.
+  // Some files use these values for "none".
   if (!id || *id == -1 || *id == UINT32_MAX) return std::nullopt;
   if (*id < 0 || static_cast<uint64_t>(*id) >= n_tokens) {
     metadata->Wrong(key, ("the number of one of " + std::to_string(n_tokens) + " tokens").c_str());
@@ -137,8 +138,8 @@ json AddedTokens(const std::vector<Token>& tokens) {
   return added;
 }
 
-// Where the added tokens begin that come behind the whole vocabulary without a gap, as those of
-// tokenizer.json do: they are no texts that merging may give. Otherwise the end.
+// Returns the index of the first added token that follows the whole vocabulary without a gap, as in
+// tokenizer.json: no merge may produce such tokens. Returns the end if there is a gap.
 size_t FirstAddedBehind(const std::vector<Token>& tokens) {
   size_t end = tokens.size();
   while (end > 0 && tokens[end - 1].type == kUnused) --end;
@@ -159,12 +160,13 @@ json Vocabulary(const std::vector<Token>& tokens) {
   return vocabulary;
 }
 
-// What stands around a text.
-json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos) {
+// Returns the post-processor that adds BOS and EOS around a text.
+json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool adds_bos,
+              bool adds_eos = false) {
   const std::optional<uint32_t> bos = TokenId(metadata, "bos_token_id", tokens.size());
   const std::optional<uint32_t> eos = TokenId(metadata, "eos_token_id", tokens.size());
   const bool with_bos = metadata->Bool("tokenizer.ggml.add_bos_token", adds_bos) && bos;
-  const bool with_eos = metadata->Bool("tokenizer.ggml.add_eos_token", false) && eos;
+  const bool with_eos = metadata->Bool("tokenizer.ggml.add_eos_token", adds_eos) && eos;
   if (!with_bos && !with_eos) return nullptr;
   json single = json::array(), special = json::object();
   const auto add = [&](uint32_t id) {
@@ -177,7 +179,8 @@ json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool add
   return {{"type", "TemplateProcessing"}, {"single", single}, {"special_tokens", special}};
 }
 
-// Each merge is "left right"; of texts with a space of their own it is the second that parts them.
+// Splits each "left right" at the first space after the first character: left may start with a
+// space.
 json Merges(ConfigReader* metadata) {
   const json* texts = metadata->Find(kMergesKey);
   if (texts == nullptr || !texts->is_array()) metadata->Wrong(kMergesKey, "a list of texts");
@@ -203,8 +206,8 @@ json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens
   }
   const std::optional<GgufPreTokenizer> found = FindPreTokenizer(pre);
   if (!found) {
-    Fail("%s: tokenizer.ggml.pre %s is not supported (supported: %s)", metadata->label().c_str(),
-         pre.c_str(), PreTokenizerNames().c_str());
+    Fail("%s: tokenizer.ggml.pre %s is not supported (supported: %s; or --no-tokenizer)",
+         metadata->label().c_str(), pre.c_str(), PreTokenizerNames().c_str());
   }
   return {{"normalizer", found->normalizer},
           {"pre_tokenizer", found->pre_tokenizer},
@@ -223,8 +226,8 @@ size_t CharacterCount(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xC0) != 0x80; }));
 }
 
-// As transformers' generate_merges: every way to put a piece together from two others, by the
-// piece's score, then by how long the two are, both falling.
+// As transformers' generate_merges: all splits of a piece into two other pieces, sorted by the
+// piece's score, then by the lengths of the two, all descending.
 json MergesOfScores(const std::vector<Token>& tokens) {
   struct Merge {
     uint32_t left, right;
@@ -309,7 +312,56 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
           {"model", std::move(model)}};
 }
 
-// Texts at which an answer ends.
+// Returns the table of replacements in base64; null without one.
+json Charsmap(ConfigReader* metadata) {
+  constexpr const char* kKey = "tokenizer.ggml.precompiled_charsmap";
+  const json* values = metadata->Find(kKey);
+  if (values == nullptr) return nullptr;
+  if (!values->is_array()) metadata->Wrong(kKey, "a list of bytes");
+  std::vector<uint8_t> bytes;
+  for (const json& value : *values) {
+    const int64_t byte = value.is_number_integer() ? value.get<int64_t>() : INT64_MAX;
+    if (byte < INT8_MIN || byte > UINT8_MAX) metadata->Wrong(kKey, "a list of bytes");
+    bytes.push_back(static_cast<uint8_t>(byte));
+  }
+  return EncodeBase64(bytes);
+}
+
+// Builds SentencePiece's Unigram model, as in T5.
+json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
+  if (!metadata->Has(kScoresKey)) metadata->Wrong(kScoresKey, "a score for each token");
+  size_t end = tokens.size();
+  while (end > 0 && tokens[end - 1].type == kUnused) --end;
+  json vocab = json::array();
+  for (size_t i = 0; i < end; ++i) vocab.push_back({tokens[i].text, tokens[i].score});
+  json model = {{"type", "Unigram"}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
+  std::optional<uint32_t> unknown = TokenId(metadata, "unknown_token_id", end);
+  for (uint32_t i = 0; i < end; ++i) {
+    if (tokens[i].type == kUnknown && !unknown) unknown = i;
+    if (tokens[i].type == kByte) model["byte_fallback"] = true;
+  }
+  if (unknown) model["unk_id"] = *unknown;
+  const json charsmap = Charsmap(metadata);
+  const json pieces = {
+      {"type", "Metaspace"},
+      {"replacement", kBlank},
+      {"add_prefix_space", metadata->Bool("tokenizer.ggml.add_space_prefix", true)}};
+  json steps = json::array();
+  if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", true)) {
+    steps.push_back({{"type", "WhitespaceSplit"}});
+  }
+  steps.push_back(pieces);
+  return {{"normalizer", charsmap.is_null()
+                             ? json()
+                             : json({{"type", "Precompiled"}, {"precompiled_charsmap", charsmap}})},
+          {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", steps}}},
+          {"decoder", pieces},
+          {"post_processor", Template(metadata, tokens, /*adds_bos=*/false, /*adds_eos=*/true)},
+          {"added_tokens", AddedTokens(tokens)},
+          {"model", std::move(model)}};
+}
+
+// Texts of stop tokens.
 constexpr const char* kEnds[] = {
     "<|eot_id|>",      "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
     "<|end_of_text|>", "<|eom_id|>", "<EOT>",   "_<EOT>",        "<|end_of_turn|>",
@@ -321,11 +373,12 @@ json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warning
   const std::string model = metadata->String(kModelKey).value_or("none");
   if (model == "none" || model == "no_vocab") return nullptr;
   const bool is_pieces = model == "llama";
-  if (!is_pieces && model != "gpt2") {
-    Fail("%s: %s %s is not supported (supported: gpt2, llama)", metadata->label().c_str(),
-         kModelKey, model.c_str());
+  if (!is_pieces && model != "gpt2" && model != "t5") {
+    Fail("%s: %s %s is not supported (supported: gpt2, llama, t5; or --no-tokenizer)",
+         metadata->label().c_str(), kModelKey, model.c_str());
   }
   const std::vector<Token> tokens = ReadTokens(metadata);
+  if (model == "t5") return UnigramTokenizer(metadata, tokens);
   return is_pieces ? SentencePieceTokenizer(metadata, tokens, warnings)
                    : ByteLevelTokenizer(metadata, tokens, warnings);
 }

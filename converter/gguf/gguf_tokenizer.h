@@ -1,4 +1,4 @@
-// From the tokenizer of a GGUF file to the tokenizer.json that would say the same.
+// Converts the tokenizer of a GGUF file into an equivalent tokenizer.json.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace arn::convert {
 
-// tokenizer.ggml.model "gpt2": byte-level BPE by merges, cut as tokenizer.ggml.pre says. "llama":
-// SentencePiece's BPE by scores, whose merges are those that transformers makes of them. Null when
-// the file has no tokenizer (model "none" or no such key). Throws ConvertError for other models,
-// for names of pre-tokenizers that are not known, and for tables that do not fit each other.
+// tokenizer.ggml.model "gpt2": byte-level BPE with merges, pre-tokenised as tokenizer.ggml.pre.
+// "llama": SentencePiece BPE with scores, converted to merges as in transformers. "t5":
+// SentencePiece Unigram. Returns null if the file has no tokenizer (model "none" or no such key).
+// Throws ConvertError for other models, for unknown pre-tokenizers, and for inconsistent tables.
 nlohmann::json MakeTokenizerJson(ConfigReader* metadata, std::vector<std::string>* warnings);
 
-// The tokens at which generation ends: tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id,
-// and control tokens of texts that end turns in known chat formats (llama.cpp ends at them too).
+// Returns the stop token ids: tokenizer.ggml.eos_token_id, eot_token_id and eom_token_id, and
+// control tokens that end a turn in known chat formats (as in llama.cpp).
 std::vector<int64_t> EndTokens(ConfigReader* metadata);
 
 }  // namespace arn::convert

@@ -9,13 +9,13 @@ namespace {
 
 using nlohmann::json;
 
-// Words with one character before them, digits, marks, blanks.
+// Words with one leading character, digits, punctuation, white space.
 std::string WordsAndMarks(const char* digits) {
   return std::string(R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|)") + digits +
          R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 }
 
-// The same with words cut where upper case begins; `behind`: what may follow a word.
+// The same, also split before upper case; `behind`: pattern allowed after a word.
 std::string WordsByCase(const char* digits, const char* behind) {
   const std::string before = R"([^\r\n\p{L}\p{N}]?)", upper = R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])",
                     lower = R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])";
@@ -26,15 +26,15 @@ std::string WordsByCase(const char* digits, const char* behind) {
 constexpr char kDigit[] = R"(\p{N})";
 constexpr char kUpTo3Digits[] = R"(\p{N}{1,3})";
 
-// What comes before ByteLevel.
+// Pre-tokenisation before ByteLevel.
 enum class Cut : uint8_t {
-  kNothing,  // ByteLevel cuts by its own pattern
-  kDigits,   // each digit alone, then the same
+  kNothing,  // ByteLevel splits by its own pattern
+  kDigits,   // single digits, then ByteLevel's own pattern
   kWords,
   kWordsOfDigitGroups,
   kByCase,
   kByCaseOfDigitGroups,
-  kDefault,  // what llama.cpp does for files that name nothing
+  kDefault,  // llama.cpp's rule for files without a name
 };
 
 struct Row {
@@ -49,6 +49,7 @@ constexpr Row kRows[] = {
     {"gpt-2", Cut::kNothing},
     {"phi-2", Cut::kNothing},
     {"olmo", Cut::kNothing, true},
+    {"mpt", Cut::kNothing, true},
     {"smollm", Cut::kDigits},
     {"starcoder", Cut::kDigits},
     {"refact", Cut::kDigits},
@@ -56,12 +57,14 @@ constexpr Row kRows[] = {
     {"llama-bpe", Cut::kWordsOfDigitGroups, false, true, true},
     {"llama3", Cut::kWordsOfDigitGroups, false, true, true},
     {"llama-v3", Cut::kWordsOfDigitGroups, false, true, true},
+    {"lfm2", Cut::kWordsOfDigitGroups, false, true, true},
     {"smaug-bpe", Cut::kWordsOfDigitGroups},
     {"dbrx", Cut::kWordsOfDigitGroups},
     {"qwen2", Cut::kWords, true},
     {"deepseek-r1-qwen", Cut::kWords, true},
     {"tekken", Cut::kByCase, false, true},
     {"gpt-4o", Cut::kByCaseOfDigitGroups},
+    {"llama4", Cut::kByCaseOfDigitGroups, false, true},
 };
 
 json Split(const std::string& regex) {

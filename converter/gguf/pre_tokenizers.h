@@ -1,5 +1,5 @@
-// How text is cut before byte-level BPE, by the name that a GGUF file gives for it
-// (tokenizer.ggml.pre). The rules are those of the tokenizer.json of the models that have the name.
+// Pre-tokenisation rules of byte-level BPE, by the name in a GGUF file (tokenizer.ggml.pre). The
+// rules come from the tokenizer.json of the models with that name.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ struct GgufPreTokenizer {
   nlohmann::json normalizer;     // as in tokenizer.json; null: none
   nlohmann::json pre_tokenizer;  // as in tokenizer.json
   bool ignore_merges = false;
-  bool adds_bos = false;  // where the file does not say
+  bool adds_bos = false;  // default if the file does not say
 };
 
-// Nothing for a name that is not known.
+// Returns nullopt for an unknown name.
 std::optional<GgufPreTokenizer> FindPreTokenizer(const std::string& name);
-// "default, gpt-2, ...", for messages.
+// Returns "default, gpt-2, ...", for messages.
 std::string PreTokenizerNames();
 
 }  // namespace arn::convert

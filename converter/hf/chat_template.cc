@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kDefault = "default";
 
-// `place` begins the error: a file, or a file and a field.
+// `place` starts the error message: a file, or a file and a field.
 void Add(const std::string& name, const std::string& source, const std::string& place,
          ChatTemplates* out) {
   for (const ChatTemplate& known : out->templates) {
@@ -67,7 +67,7 @@ bool Has(const ChatTemplates& chat, const std::string& name) {
                      [&](const auto& variable) { return variable.first == name; });
 }
 
-// A token is a text or an object with its text as `content`.
+// A token is a string or an object with its text as `content`.
 void AddToken(const std::string& name, const nlohmann::json& value, ChatTemplates* out) {
   const nlohmann::json* text = &value;
   if (value.is_object() && value.contains("content")) text = &value["content"];
@@ -75,7 +75,7 @@ void AddToken(const std::string& name, const nlohmann::json& value, ChatTemplate
   out->variables.emplace_back(name, text->get<std::string>());
 }
 
-// bos_token, image_token, ...: every *_token, and those that extra_special_tokens names.
+// Adds bos_token, image_token, ...: every *_token, and the entries of extra_special_tokens.
 void AddTokens(const nlohmann::json& json, ChatTemplates* out) {
   if (!json.is_object()) return;
   for (const auto& [name, value] : json.items()) {

@@ -1,4 +1,4 @@
-// The chat templates of a checkpoint, and what they are given besides messages.
+// Reads the chat templates of a checkpoint, and their variables other than the messages.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct ChatTemplate {
   std::vector<uint8_t> program;  // runtime/bundle/chat_program.h
 };
 struct ChatTemplates {
-  std::vector<ChatTemplate> templates;                         // "default" first, if there is one
-  std::vector<std::pair<std::string, std::string>> variables;  // bos_token and the like
+  std::vector<ChatTemplate> templates;                         // "default" first, if present
+  std::vector<std::pair<std::string, std::string>> variables;  // bos_token and similar
 
-  // The source of "default", or "".
+  // Returns the source of "default", or "".
   std::string DefaultSource() const;
 };
 
-// As transformers finds them: chat_template.jinja (with additional_chat_templates/NAME.jinja beside
-// it), else chat_template of tokenizer_config.json (a text, or a list of {name, template}), else
-// that of chat_template.json. Throws ConvertError with the file, the line and what is not
-// supported.
+// Looks up the templates as transformers does: chat_template.jinja (with
+// additional_chat_templates/NAME.jinja beside it), else chat_template of tokenizer_config.json (a
+// text, or a list of {name, template}), else chat_template.json. Throws ConvertError with file,
+// line and the unsupported construct.
 ChatTemplates ReadChatTemplates(const std::filesystem::path& folder);
-// The same from what tokenizer_config.json would say; `label` names it in errors.
+// Same, from the contents of a tokenizer_config.json; `label` names it in errors.
 ChatTemplates ReadChatTemplates(const nlohmann::json& config, const std::string& label);
 
 }  // namespace arn::convert

@@ -84,14 +84,24 @@ const Checkpoint::Entry* Checkpoint::Find(const std::string& name) const {
   return at == entries_.end() ? nullptr : &at->second;
 }
 
+void Checkpoint::LeaveOutRows(const std::string& name, uint32_t rows, uint32_t more) {
+  const auto at = entries_.find(name);
+  if (at == entries_.end()) return;
+  SourceTensor tensor = *at->second.tensor;
+  if (tensor.shape.size() != 2 || tensor.shape[0] != uint64_t{rows} + more) return;
+  tensor.bytes = tensor.bytes / tensor.shape[0] * rows;
+  tensor.shape[0] = rows;
+  at->second.tensor = &(shortened_[name] = std::move(tensor));
+}
+
 bool Checkpoint::IsFloat(const SourceTensor& tensor) {
   return tensor.dtype == "F32" || tensor.dtype == "F16" || tensor.dtype == "BF16" ||
-         FindBlockFormat(tensor.dtype) != nullptr;
+         tensor.dtype == "F64" || FindBlockFormat(tensor.dtype) != nullptr;
 }
 
 namespace {
 
-// Elements [first, first + count) of a tensor of blocks, a slab of blocks at a time.
+// Reads elements [first, first + count) of a block-quantised tensor, several blocks at a time.
 void ReadBlocks(const Checkpoint::Entry& entry, const BlockFormat& format, uint64_t first,
                 uint64_t count, float* out) {
   constexpr uint32_t kMostBlocks = 64;
@@ -113,6 +123,17 @@ void ReadBlocks(const Checkpoint::Entry& entry, const BlockFormat& format, uint6
   }
 }
 
+// Reads elements [first, first + count) of an f64 tensor, rounded to the nearest float.
+void ReadDoubles(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, float* out) {
+  double doubles[2048];
+  for (uint64_t done = 0; done < count;) {
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(count - done, std::size(doubles)));
+    entry.file->Read(entry.tensor->offset + (first + done) * 8, doubles, n * 8);
+    for (size_t i = 0; i < n; ++i) out[done + i] = static_cast<float>(doubles[i]);
+    done += n;
+  }
+}
+
 }  // namespace
 
 void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, float* out) {
@@ -121,6 +142,7 @@ void Checkpoint::ReadFloats(const Entry& entry, uint64_t first, uint64_t count, 
     entry.file->Read(tensor.offset + first * 4, out, static_cast<size_t>(count * 4));
     return;
   }
+  if (tensor.dtype == "F64") return ReadDoubles(entry, first, count, out);
   if (const BlockFormat* format = FindBlockFormat(tensor.dtype)) {
     return ReadBlocks(entry, *format, first, count, out);
   }

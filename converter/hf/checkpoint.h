@@ -1,5 +1,5 @@
-// The tensors of a checkpoint: those of a folder (model.safetensors, or the shards that
-// model.safetensors.index.json lists), or of a file of another format.
+// Tensors of a checkpoint: of a folder (model.safetensors, or the shards that
+// model.safetensors.index.json lists), or of a single file in another format.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/source_tensor.h"
@@ -15,23 +16,27 @@ namespace arn::convert {
 
 class Checkpoint {
  public:
-  // Opens every file and checks its header. Throws ConvertError.
+  // Opens all files and checks their headers. Throws ConvertError.
   explicit Checkpoint(const std::filesystem::path& folder);
-  // Of one open file: its tensors by the names under which they are asked for.
+  // Wraps one open file; `tensors` maps lookup names to its tensors.
   Checkpoint(std::unique_ptr<TensorFile> file, std::map<std::string, SourceTensor> tensors);
 
   struct Entry {
     const SourceTensor* tensor = nullptr;
     const TensorFile* file = nullptr;
   };
-  // Null when there is none.
+  // Returns null for an unknown name.
   const Entry* Find(const std::string& name) const;
   const std::map<std::string, Entry>& entries() const { return entries_; }
+  // Replaces the entries: the same tensors renamed, or a subset.
+  void SetEntries(std::map<std::string, Entry> entries) { entries_ = std::move(entries); }
+  // Makes a matrix of `rows` + `more` rows, if that is what `name` is, end with the first `rows`.
+  void LeaveOutRows(const std::string& name, uint32_t rows, uint32_t more);
 
-  // Elements [first, first + count) of a tensor that IsFloat, as floats: blocks of quantised ones
-  // are dequantised. Safe from several threads.
+  // Reads elements [first, first + count) of a tensor that IsFloat, as floats; dequantises blocks.
+  // Thread-safe.
   static void ReadFloats(const Entry& entry, uint64_t first, uint64_t count, float* out);
-  // Whether ReadFloats can read the tensor.
+  // True if ReadFloats can read the tensor.
   static bool IsFloat(const SourceTensor& tensor);
 
  private:
@@ -40,6 +45,7 @@ class Checkpoint {
 
   std::vector<std::unique_ptr<TensorFile>> files_;
   std::map<std::string, SourceTensor> named_;
+  std::map<std::string, SourceTensor> shortened_;
   std::map<std::string, Entry> entries_;
 };
 

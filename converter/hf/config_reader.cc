@@ -21,6 +21,11 @@ const nlohmann::json* ConfigReader::Find(const std::string& key) {
   return at == object_.end() || at->is_null() ? nullptr : &*at;
 }
 
+bool ConfigReader::IsNull(const std::string& key) const {
+  const auto at = object_.find(key);
+  return at != object_.end() && at->is_null();
+}
+
 bool ConfigReader::Has(const std::string& key) { return Find(key) != nullptr; }
 
 void ConfigReader::Wrong(const std::string& key, const char* expected) {

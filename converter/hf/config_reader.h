@@ -1,5 +1,5 @@
-// Typed access to a JSON object that remembers which keys were asked for, so that what nobody
-// understood can be named.
+// Typed access to a JSON object that records which keys were read, so that unread keys can be
+// reported.
 #pragma once
 
 #include <cstdint>
@@ -12,30 +12,32 @@
 
 namespace arn::convert {
 
-// A key whose value is null counts as absent, as in transformers. A value of another type than the
-// one asked for throws ConvertError "LABEL: KEY: expected ..., found ...".
+// Treats a null value as absent, as transformers does. A value of an unexpected type throws
+// ConvertError "LABEL: KEY: expected ..., found ...".
 class ConfigReader {
  public:
   // `label` names the file (and the path inside it) in errors. `object` must outlive the reader.
   ConfigReader(const nlohmann::json& object, std::string label);
 
   const std::string& label() const { return label_; }
-  // Whether the key is there and not null. Counts as asking for it.
+  // True if the key is present and not null. Marks it as read.
   bool Has(const std::string& key);
-  // The value, or null when absent.
+  // True if the key is present and null.
+  bool IsNull(const std::string& key) const;
+  // Returns the value, or null if absent.
   const nlohmann::json* Find(const std::string& key);
 
   std::optional<int64_t> Int(const std::string& key);
-  // A whole number in [1, 2^31).
+  // Reads an integer in [1, 2^31).
   std::optional<uint32_t> Count(const std::string& key);
   uint32_t RequiredCount(const std::string& key);
   std::optional<double> Number(const std::string& key);
   bool Bool(const std::string& key, bool fallback);
   std::optional<std::string> String(const std::string& key);
-  // A whole number or a list of them.
+  // Reads an integer or a list of integers.
   std::vector<int64_t> IntOrList(const std::string& key);
 
-  // Keys that were never asked for, in order.
+  // Returns the keys that were never read, in order.
   std::vector<std::string> Unread() const;
   void MarkRead(const std::string& key) { read_.insert(key); }
 

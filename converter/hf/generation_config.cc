@@ -10,8 +10,8 @@
 namespace arn::convert {
 namespace {
 
-// Settings that change what is generated and that the runtime does not apply. `neutral` is the
-// number that changes nothing, besides null, false and what is empty.
+// Settings that change the output and that the runtime does not support. `neutral`: the number,
+// besides null, false and empty, that has no effect.
 struct NotApplied {
   const char* key;
   double neutral;
@@ -50,8 +50,8 @@ constexpr NotApplied kNotApplied[] = {
     {"constraints", 0},
 };
 
-// What says nothing about which tokens come: bookkeeping, limits that every call sets for itself,
-// caches, ways to compute the same tokens faster, and settings of other kinds of models.
+// Keys that do not affect the choice of tokens: metadata, limits that each call sets, caches,
+// faster ways to the same tokens, and settings of other model types.
 constexpr const char* kHarmless[] = {
     "_from_model_config",
     "transformers_version",
@@ -95,12 +95,12 @@ constexpr const char* kHarmless[] = {
 
 class IdReader {
  public:
-  // generation may be null.
+  // `generation` may be null.
   IdReader(ConfigReader* generation, ConfigReader* config, uint32_t vocab,
            std::vector<std::string>* warnings)
       : generation_(generation), config_(config), vocab_(vocab), warnings_(warnings) {}
 
-  // In the order given, each once.
+  // Returns the ids in the given order, without duplicates.
   std::vector<uint32_t> Ids(const char* key) {
     ConfigReader* from = generation_ != nullptr && generation_->Has(key) ? generation_ : config_;
     std::vector<uint32_t> ids;
@@ -143,7 +143,7 @@ void ReadSampling(ConfigReader* from, GenerationSpec* spec) {
   const int64_t top_k = from->Int("top_k").value_or(0);
   if (top_k < -1 || top_k > INT32_MAX) from->Wrong("top_k", "a whole number; 0 or -1: off");
   spec->top_k = static_cast<uint32_t>(std::max<int64_t>(top_k, 0));
-  // Nothing but the likeliest token is left; as values, the runtime has neither of the two.
+  // Both values leave only the argmax; the runtime accepts neither value.
   if (spec->top_p == 0.0f || spec->min_p == 1.0f) {
     spec->top_k = 1;
     spec->top_p = 1.0f;

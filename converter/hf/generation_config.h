@@ -1,4 +1,4 @@
-// The checkpoint's own defaults for generating text: special ids and sampling.
+// Generation defaults of a checkpoint: special ids and sampling.
 #pragma once
 
 #include <cstdint>
@@ -19,31 +19,31 @@ struct GenerationSpec {
   std::vector<uint32_t> eos_ids;
   std::vector<uint32_t> bos_ids;
   int32_t pad_id = -1;
-  std::vector<uint32_t> start_ids;  // of a decoder with a source
+  std::vector<uint32_t> start_ids;  // decoder start ids of an encoder-decoder
 
   bool operator==(const GenerationSpec&) const = default;
 };
 
-// Where the defaults are written. `label` names the file in messages.
+// Sources of the defaults. `label` names the file in messages.
 struct GenerationSources {
-  const nlohmann::json* generation = nullptr;  // generation_config.json; null: there is none
+  const nlohmann::json* generation = nullptr;  // generation_config.json; null: absent
   std::string generation_label;
   const nlohmann::json* config = nullptr;  // config.json
   std::string config_label;
 };
 
-// As transformers: ids are those of generation_config.json, those that it does not give are those
-// of config.json; a number or a list. Sampling is what generation_config.json says, or config.json
-// where there is no generation_config.json. Without do_sample nothing is sampled whatever the other
-// settings are; they are kept for who asks for sampling.
+// Follows transformers. Takes each id from generation_config.json, else from config.json; a number
+// or a list. Takes sampling from generation_config.json, or from config.json if there is no
+// generation_config.json. Without do_sample decoding is greedy; the other settings are kept for
+// callers that turn sampling on.
 //
-// Ids outside the vocabulary count as absent, with a warning unless they are -1. A setting that the
-// runtime does not apply gets a warning with its value unless the value changes nothing, and so do
-// keys that are not known. Throws ConvertError for a value that the setting cannot have.
+// Treats ids outside the vocabulary as absent, with a warning unless they are -1. Warns about
+// unsupported settings, with their value, unless the value has no effect, and about unknown keys.
+// Throws ConvertError for an invalid value.
 GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
                               std::vector<std::string>* warnings);
 
-// With generation_config.json of `folder`, where it has one.
+// Same, with the folder's generation_config.json, if any.
 GenerationSpec ReadGeneration(const std::filesystem::path& folder, const nlohmann::json& config,
                               const std::string& config_label, uint32_t vocab,
                               std::vector<std::string>* warnings);

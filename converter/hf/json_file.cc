@@ -12,7 +12,7 @@
 namespace arn::convert {
 namespace {
 
-// The parser's sentence without its prefix "[json.exception...] parse error at line 1, column 2: ".
+// Strips the parser's prefix "[json.exception...] parse error at line 1, column 2: ".
 std::string Reason(const std::string& what) {
   const size_t column = what.find("column ");
   const size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
@@ -28,6 +28,10 @@ std::string ReadTextFile(const std::filesystem::path& path) {
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (file.bad()) Fail("%s: cannot read: %s", path.c_str(), std::strerror(errno));
   return text;
+}
+
+NamedText ReadNamedText(const std::filesystem::path& path) {
+  return {path.string(), ReadTextFile(path)};
 }
 
 nlohmann::json ParseJson(const std::string& text, const std::string& label) {
@@ -50,7 +54,7 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
   try {
     return nlohmann::json::parse(text, watch_keys);
   } catch (const nlohmann::json::parse_error& error) {
-    // `byte` counts from 1 and is the character at which the parser gave up.
+    // `byte` is 1-based: the character at which parsing failed.
     const size_t position = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
     size_t line = 1, column = 1;
     for (size_t i = 0; i < position; ++i) {
@@ -59,6 +63,11 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
     }
     Fail("%s:%zu:%zu: not valid JSON: %s", label.c_str(), line, column,
          Reason(error.what()).c_str());
+  } catch (const nlohmann::json::out_of_range& error) {
+    const std::string what = error.what();
+    const size_t behind_prefix = what.find("] ");
+    Fail("%s: not valid JSON: %s", label.c_str(),
+         what.substr(behind_prefix == std::string::npos ? 0 : behind_prefix + 2).c_str());
   }
 }
 

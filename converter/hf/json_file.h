@@ -1,4 +1,4 @@
-// JSON files, with errors that say where.
+// Reads JSON files; errors give the position.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,23 @@
 
 namespace arn::convert {
 
-// The whole file. Throws ConvertError with the system's reason.
+// Returns the whole file. Throws ConvertError with the system's reason.
 std::string ReadTextFile(const std::filesystem::path& path);
 
-// Throws ConvertError "LABEL:LINE:COLUMN: ..." for what is not JSON and for a key that comes twice
-// in one object (which of the two would count is anybody's guess).
+// File contents, read once because the file may be a pipe.
+struct NamedText {
+  std::string file;
+  std::string text;
+};
+NamedText ReadNamedText(const std::filesystem::path& path);
+
+// Throws ConvertError "LABEL:LINE:COLUMN: ..." for invalid JSON and for a duplicate key in an
+// object (which one counts is undefined), and "LABEL: ..." for a number out of a double's range.
 nlohmann::json ParseJson(const std::string& text, const std::string& label);
 
 nlohmann::json LoadJson(const std::filesystem::path& path);
 
-// A value as it may be shown in an error: JSON, cut at 80 characters.
+// Formats a value for an error: JSON, cut at 80 characters.
 std::string Shown(const nlohmann::json& value);
 
 }  // namespace arn::convert

@@ -12,12 +12,13 @@
 #include "converter/error.h"
 #include "converter/hf/json_file.h"
 #include "platform/base/arith.h"
+#include "platform/os/retry.h"
 
 namespace arn::convert {
 namespace {
 
-// Bits of an element; 0 for a name that this reader does not know (its size cannot be checked;
-// using it is refused).
+// Returns the bits of an element; 0 for an unknown type (its size is not checked, and its use is
+// refused).
 uint32_t ElementBits(const std::string& dtype) {
   struct Row {
     const char* name;
@@ -47,7 +48,8 @@ uint64_t UnsignedField(const nlohmann::json& value, const std::string& file,
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
-  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: opening a pipe without a writer must not block.
+  fd_ = Retried([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd_ < 0) Fail("%s: cannot open: %s", path.c_str(), std::strerror(errno));
   try {
     ReadHeader();
@@ -146,7 +148,7 @@ void SafetensorsFile::ReadHeader() {
     }
     tensors_.push_back(std::move(tensor));
   }
-  // Empty tensors first among those that begin at one place.
+  // Sorts by offset; at equal offsets, empty tensors first.
   std::sort(tensors_.begin(), tensors_.end(), [](const SourceTensor& a, const SourceTensor& b) {
     return a.offset != b.offset ? a.offset < b.offset
            : a.bytes != b.bytes ? a.bytes < b.bytes

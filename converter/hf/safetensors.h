@@ -1,6 +1,5 @@
-// One .safetensors file: 8 bytes of header length, a JSON header, then the tensors' bytes without
-// gaps (https://github.com/huggingface/safetensors). Nothing is mapped; bytes are read where they
-// are asked for.
+// A .safetensors file: 8 bytes of header length, a JSON header, then the tensors' bytes without
+// gaps (https://github.com/huggingface/safetensors). Not mapped; reads bytes on demand.
 #pragma once
 
 #include <cstddef>
@@ -15,20 +14,20 @@ namespace arn::convert {
 
 class SafetensorsFile : public TensorFile {
  public:
-  // The largest header that is accepted, as in the format's own library.
+  // Largest accepted header, as in the format's own library.
   static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
-  // Reads and checks the header: JSON, known fields, sizes that follow from shape and dtype, ranges
-  // inside the file that cover it without overlap, each at a multiple of its element's size. Throws
-  // ConvertError naming file and tensor.
+  // Reads and checks the header: JSON, known fields, sizes consistent with shape and dtype, ranges
+  // that cover the data without overlap, each at a multiple of its element size. Throws
+  // ConvertError with file and tensor.
   explicit SafetensorsFile(const std::filesystem::path& path);
   ~SafetensorsFile() override;
   SafetensorsFile(const SafetensorsFile&) = delete;
   SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::filesystem::path& path() const override { return path_; }
-  const char* readable_types() const override { return "F32, F16 or BF16"; }
-  const std::vector<SourceTensor>& tensors() const { return tensors_; }  // in the order of offsets
+  const char* readable_types() const override { return "F64, F32, F16 or BF16"; }
+  const std::vector<SourceTensor>& tensors() const { return tensors_; }  // sorted by offset
 
   void Read(uint64_t offset, void* out, size_t bytes) const override;
 

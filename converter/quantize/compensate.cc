@@ -13,18 +13,18 @@
 namespace arn::convert {
 namespace {
 
-constexpr double kDamping = 0.03;  // of the mean square
+constexpr double kDamping = 0.03;  // relative to the mean square
 constexpr int kSweeps = 3;
 constexpr size_t kBlock = kInt4BlockSize;
-// Scales that are tried besides the searched one, as multiples of it. The sign says which end of
-// the range has the 16th level.
+// Scales to try in addition to the searched one, as multiples of it. A negative factor puts the
+// 16th level at the other end of the range.
 constexpr float kScaleFactors[] = {0.95f, 0.9f,  0.85f,  0.8f,  1.05f,  1.1f,  1.15f,
                                    -1.0f, -0.9f, -0.85f, -0.8f, -0.95f, -1.1f, -1.15f};
 
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
 
-// y += factor * x.
+// Computes y += factor * x.
 void AddScaled(float factor, const float* x, size_t n, float* y) {
   size_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -37,8 +37,8 @@ void AddScaled(float factor, const float* x, size_t n, float* y) {
   for (; i < n; ++i) y[i] += factor * x[i];
 }
 
-// The lower factor L of a symmetric positive definite matrix [n, n], in place; above it stays what
-// was there. False when the matrix is not positive definite.
+// Replaces a symmetric positive definite matrix [n, n] by its lower Cholesky factor L; leaves the
+// upper triangle unchanged. Returns false if the matrix is not positive definite.
 bool Cholesky(size_t n, std::vector<double>* matrix) {
   std::vector<double>& a = *matrix;
   for (size_t i = 0; i < n; ++i) {
@@ -57,7 +57,7 @@ bool Cholesky(size_t n, std::vector<double>* matrix) {
   return true;
 }
 
-// The lower triangular inverse of a lower triangular matrix.
+// Returns the inverse of a lower triangular matrix, which is lower triangular.
 std::vector<double> InvertLower(size_t n, const std::vector<double>& lower) {
   std::vector<double> inverse(n * n, 0.0);
   for (size_t j = 0; j < n; ++j) {
@@ -71,8 +71,8 @@ std::vector<double> InvertLower(size_t n, const std::vector<double>& lower) {
   return inverse;
 }
 
-// U with U^T U = C^-1. With the columns in reverse order C = L L^T, so that the inverse of L, read
-// backwards in both directions, is U.
+// Returns U with U^T U = C^-1. With the columns in reverse order C = L L^T, so U is the inverse of
+// L with rows and columns reversed.
 std::vector<float> InverseFactor(size_t n, const std::vector<double>& moments) {
   std::vector<double> reversed(n * n);
   for (size_t i = 0; i < n * n; ++i) reversed[i] = moments[n * n - 1 - i];
@@ -120,12 +120,12 @@ InputModel::Group MakeGroup(const InputMoments& moments, size_t begin) {
   return group;
 }
 
-// One group of a row at work. A column's scale is that of its block.
+// State of one row within one group. A column's scale is its block's.
 struct RowWork {
   const InputModel::Group& group;
-  const float* weights;          // [width], as they are wanted
-  float lowest, highest;         // levels
-  std::vector<float> rest;       // [width]: the weights with the errors of the columns before
+  const float* weights;          // [width]: the target weights
+  float lowest, highest;         // range of levels
+  std::vector<float> rest;       // [width]: weights plus the propagated errors of earlier columns
   std::vector<float> scales;     // [width]
   std::vector<float> levels;     // [width], integers
   std::vector<float> gradients;  // [width]: (w - q) C
@@ -140,13 +140,13 @@ struct RowWork {
         levels(g.width),
         gradients(g.width) {}
 
-  // The lowest of all for a NaN, which errors that overflow may make.
+  // Returns `lowest` for a NaN, which overflowing errors can cause.
   float Round(float value, float scale) const {
     const float level = std::nearbyint(value / scale);
     return level >= lowest ? std::min(level, highest) : lowest;
   }
 
-  // Columns [begin, end) get their levels; their errors go on to those that follow.
+  // Rounds columns [begin, end) and propagates their errors to the later columns.
   void PassOn(size_t begin, size_t end) {
     const size_t n = group.width;
     for (size_t j = begin; j < end; ++j) {
@@ -157,8 +157,8 @@ struct RowWork {
     }
   }
 
-  // The best scale of a block near `searched`, which is best for columns rounded one by one: that
-  // of least cost when the errors that its own later columns make up for are taken off.
+  // Returns the best scale of a block near `searched`, the best scale for rounding column by
+  // column: the one of least cost after the later columns of the block compensate.
   float BestScale(size_t begin, size_t n, float searched) const {
     const float* factor = group.factor.data() + begin * group.width + begin;
     return FitBlock(rest.data() + begin, n, factor, group.width, searched, nullptr).scale;
@@ -169,8 +169,8 @@ struct RowWork {
     float cost;
     float levels[kBlock];
   };
-  // `values` rounded column by column with each of the scales that are tried, `near` the first. U:
-  // [n, n], of rows `stride` apart. At most as costly as `least`, if there is one to be had.
+  // Rounds `values` column by column with each candidate scale, `near` first. U: [n, n], rows
+  // `stride` apart. If `least` is given, only accepts a cost below it.
   BlockFit FitBlock(const float* values, size_t n, const float* u, size_t stride, float near,
                     const float* least) const {
     BlockFit best;
@@ -208,7 +208,7 @@ struct RowWork {
     }
   }
 
-  // Every column takes the level that is best given all others.
+  // Gives every column its best level with all others fixed.
   void SweepLevels() {
     const size_t n = group.width;
     for (size_t j = 0; j < n; ++j) {
@@ -220,7 +220,7 @@ struct RowWork {
     }
   }
 
-  // Every block takes the scale that is best given its levels and all other values.
+  // Gives every block its best scale with its levels and all other values fixed.
   void SweepScales() {
     for (size_t begin = 0; begin < group.width; begin += kBlock) {
       const size_t n = std::min(kBlock, group.width - begin);
@@ -243,13 +243,13 @@ struct RowWork {
     }
   }
 
-  // Every block is rounded anew, scale and levels together, given all values outside it.
+  // Rounds every block anew, scale and levels together, with all values outside it fixed.
   void SweepBlocks() {
     for (size_t begin = 0; begin < group.width; begin += kBlock) {
       const size_t n = std::min(kBlock, group.width - begin);
       const float* u = group.block_factors.data() + begin * kBlock;
-      // What would be best without rounding: the values and (gradients U^T) U. The first product's
-      // square is what the rounding costs now.
+      // The optimum without rounding is the values plus (gradients U^T) U. The squared norm of
+      // gradients U^T is the current cost of rounding.
       float wanted[kBlock], cost = 0.0f;
       for (size_t j = 0; j < n; ++j) wanted[j] = levels[begin + j] * scales[begin];
       for (size_t k = 0; k < n; ++k) {
@@ -294,13 +294,13 @@ InputModel::InputModel(const InputMoments& moments, size_t n_outputs) {
 std::vector<float> CorrectRow(const float* weights, size_t cols, size_t r,
                               const InputModel& inputs) {
   std::vector<float> row(weights, weights + cols);
-  // Each group alone could make up for the same.
+  // Each group alone could correct the whole sum error.
   const float share = kSumCorrection / static_cast<float>(inputs.groups().size());
   for (const InputModel::Group& group : inputs.groups()) {
     if (group.errors.empty()) continue;
     const size_t n = group.width;
     const float* w = weights + group.begin;
-    // What is to be made up for, that times U^T, that times U.
+    // The error to correct, times U^T, times U.
     std::vector<float> products(n), halfway(n), correction(n);
     for (size_t i = 0; i < n; ++i) {
       AddScaled(kCorrection * w[i], group.errors.data() + i * n, n, products.data());

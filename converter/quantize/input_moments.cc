@@ -7,12 +7,11 @@
 namespace arn::convert {
 namespace {
 
-// Rows whose products are added up in f32 before they go to the sums, and the multiple of lanes
-// that they are padded to.
+// Rows accumulated in f32 before they are added to the double sums.
 constexpr size_t kRowsPerBatch = 128;
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
-// Products that are worth another thread.
+// Minimum multiplications per extra thread.
 constexpr size_t kProductsPerThread = 1u << 20;
 
 float Dot(const float* a, const float* b, size_t n) {
@@ -31,7 +30,7 @@ float Dot(const float* a, const float* b, size_t n) {
 
 size_t GroupBegin(size_t col) { return col / kMomentGroup * kMomentGroup; }
 
-// Each column of a batch of rows in one piece, zeros behind the rows.
+// Transposes a batch of rows: each column contiguous, padded with zeros.
 void Transpose(const float* rows, size_t n_rows, size_t width, std::vector<float>* columns) {
   columns->assign(width * kRowsPerBatch, 0.0f);
   for (size_t r = 0; r < n_rows; ++r) {
@@ -39,7 +38,7 @@ void Transpose(const float* rows, size_t n_rows, size_t width, std::vector<float
   }
 }
 
-// add(begin, step) for begin = 0 .. step - 1, on `threads` threads.
+// Calls add(begin, step) for begin = 0 .. step - 1, on `threads` threads.
 template <typename Add>
 void OnThreads(size_t threads, const Add& add) {
   std::vector<std::future<void>> others;
@@ -83,7 +82,8 @@ void InputMoments::Add(const float* rows, const float* exact, size_t n_rows, uin
       for (size_t i = 0; i < columns.size(); ++i) differences[i] -= columns[i];
     }
     const size_t padded = (n + 2 * kLanes - 1) / (2 * kLanes) * (2 * kLanes);
-    // Column i's products with those before it, so that the work grows with i: every n-th column.
+    // Column i is multiplied with the columns before it, so the work grows with i: deals every n-th
+    // column to a thread.
     const auto add = [&](size_t begin, size_t step) {
       for (size_t i = begin; i < cols_; i += step) {
         const size_t group = GroupBegin(i), end = std::min(group + kMomentGroup, cols_);

@@ -14,14 +14,14 @@ namespace {
 
 constexpr size_t kBlock = kInt4BlockSize;
 
-// Unlike std::nearbyint it needs no call and no instruction beyond SSE2. Works on vectors too.
+// Rounds without a call, unlike std::nearbyint, and with SSE2 only. Works on vectors too.
 template <typename T>
 T RoundToInteger(T v) {
   return (v + kRoundToInteger) - kRoundToInteger;
 }
 
-// Four floats, by the vector extension of GCC and Clang: the search below is most of the time that
-// conversion to int4 takes, and compilers do not vectorise its sum of floats by themselves.
+// Four floats, with the vector extension of GCC and Clang: the search below dominates the time of
+// int4 conversion, and compilers do not vectorise its float sum.
 typedef float Vec __attribute__((vector_size(16)));
 constexpr size_t kLanes = 4;
 Vec Load(const float* p) {
@@ -32,11 +32,12 @@ Vec Load(const float* p) {
 void Store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 float Sum(Vec v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
-// Divisors of the block's extreme value, in the order in which ties are decided.
+// Divisors of the block's extreme value; the first wins a tie.
 constexpr float kDivisors[] = {-8.0f, 7.0f, -7.0f,  -7.5f,  -8.5f,  -8.25f, -7.75f,
                                7.25f, 6.5f, -7.25f, -8.75f, -6.75f, 7.5f,   -9.25f};
 
-// (q - 8) of a block for `scale`, as floats, and the squared error weighted by importance.
+// Writes (q - 8) of a block for `scale` as floats; returns the squared error weighted by
+// importance.
 float RoundBlock(const float* w, const float* importance, float scale, float* levels) {
   const Vec lowest = Vec{} - 8.0f, highest = Vec{} + 7.0f;
   const float inverse = 1.0f / scale;
@@ -54,7 +55,7 @@ float RoundBlock(const float* w, const float* importance, float scale, float* le
   return Sum(sum);
 }
 
-// A block divided by the magnitude of its extreme value, so that no error over- or underflows.
+// A block divided by the magnitude of its extreme value, so that no error overflows or underflows.
 struct UnitBlock {
   float values[kBlock];
   float importance[kBlock];  // at most 1
@@ -62,12 +63,12 @@ struct UnitBlock {
 };
 
 struct BlockFit {
-  float scale = 1.0f;  // of the weights themselves, a bf16
+  float scale = 1.0f;  // of the original weights, rounded to bf16
   float error = FLT_MAX;
   float levels[kBlock] = {};
 };
 
-// Whether no value overflows: only in blocks near the largest floats one may.
+// True if no value overflows, which only blocks near FLT_MAX can do.
 bool AreFinite(float scale, const float* levels) {
   if (std::fabs(scale) < FLT_MAX / 8) return true;
   for (size_t i = 0; i < kBlock; ++i) {
@@ -76,7 +77,7 @@ bool AreFinite(float scale, const float* levels) {
   return true;
 }
 
-// `wanted`: a scale of the unit block.
+// `wanted`: scale of the unit block.
 void TryScale(const UnitBlock& block, float wanted, BlockFit* best) {
   const float scale = F32FromBf16(Bf16FromF32(wanted * block.magnitude));
   if (!(std::fabs(scale) >= kSmallestInt4Scale && std::isfinite(scale))) return;
@@ -100,7 +101,7 @@ float LeastSquaresScale(const UnitBlock& block, const float* levels) {
   return Sum(square) > 0.0f ? Sum(product) / Sum(square) : 0.0f;
 }
 
-// Relative to the largest, so that a squared error keeps its range. None or all zero: all 1.
+// Divides by the largest importance, which keeps squared errors in range. Null or all zero: all 1.
 void PutImportance(const float* importance, UnitBlock* block) {
   float largest = 0.0f;
   for (size_t i = 0; importance != nullptr && i < kBlock; ++i) {
@@ -111,13 +112,13 @@ void PutImportance(const float* importance, UnitBlock* block) {
   }
 }
 
-// `w`, `importance`: one whole block; the latter may be null.
+// `w`, `importance`: one whole block; `importance` may be null.
 void QuantizeBlock(const float* w, const float* importance, uint8_t* out, uint16_t* scale) {
   float extreme = 0.0f;
   for (size_t i = 0; i < kBlock; ++i) {
     if (std::fabs(w[i]) > std::fabs(extreme)) extreme = w[i];
   }
-  // Scale 1 and all levels 0: right for zeros, and for magnitudes too small for any scale.
+  // Scale 1 and all levels 0: correct for zeros, and for magnitudes below the smallest scale.
   BlockFit best;
   if (extreme != 0.0f) {
     UnitBlock block;
@@ -146,7 +147,7 @@ void QuantizeRowInt8(const float* weights, size_t cols, int8_t* out, float* scal
   }
   *scale = largest == 0.0f ? 1.0f : std::max(largest / 127.0f, FLT_MIN);
   for (size_t i = 0; i < cols; ++i) {
-    // The quotient of the extreme may round to a little over 127, which still rounds to 127.
+    // The extreme's quotient may exceed 127 slightly, which still rounds to 127.
     out[i] = static_cast<int8_t>(RoundToInteger(weights[i] / *scale));
   }
 }
@@ -165,7 +166,7 @@ void QuantizeRowInt4(const float* weights, size_t cols, const float* importance,
   if (importance != nullptr) {
     std::memcpy(padded_importance, importance + whole * kBlock, rest * sizeof(float));
   }
-  // Zeros become level 0, which is 8.
+  // Level 0 is stored as 8.
   QuantizeBlock(padded, importance == nullptr ? nullptr : padded_importance, out + whole * kBlock,
                 scales + whole);
 }
@@ -189,7 +190,7 @@ size_t RoundRowBf16(const float* weights, size_t cols, uint16_t* out) {
 }
 
 size_t FindNotFinite(const float* values, size_t count) {
-  // An exponent of all ones, tested in blocks without branches; most rows have none.
+  // Tests for an all-ones exponent in blocks without branches; most rows have none.
   for (size_t begin = 0; begin < count; begin += 1024) {
     const size_t end = std::min(begin + 1024, count);
     uint32_t found = 0;

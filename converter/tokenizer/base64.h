@@ -1,13 +1,15 @@
-// Base64 as RFC 4648 has it, with its padding.
+// Base64 of RFC 4648, with padding.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace arn::convert {
 
-// False when the text is not base64.
+// Returns false if the text is not base64.
 bool DecodeBase64(std::string_view text, std::vector<uint8_t>* out);
+std::string EncodeBase64(const std::vector<uint8_t>& bytes);
 
 }  // namespace arn::convert

@@ -1,4 +1,4 @@
-// The BPE model of tokenizer.json.
+// Reads the BPE model of a tokenizer.json.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -18,7 +18,7 @@ std::string ReadAffix(const JsonNode& node) {
   return text;
 }
 
-// A merge is "left right" in older files, [left, right] in newer ones.
+// Reads a merge: "left right" in older files, [left, right] in newer ones.
 std::optional<std::pair<std::string, std::string>> ReadMerge(const JsonNode& node) {
   if (node.value().is_array()) {
     const std::vector<JsonNode> sides = node.Items();
@@ -34,7 +34,7 @@ std::optional<std::pair<std::string, std::string>> ReadMerge(const JsonNode& nod
   return std::pair(text.substr(0, space), text.substr(space + 1));
 }
 
-// The right side's prefix goes when it is merged.
+// Drops the right side's prefix from the merged token.
 void ReadMerges(const JsonNode& node, const std::string& prefix, Vocabulary* out) {
   uint32_t rank = 0;
   for (const JsonNode& item : node.Items()) {
@@ -48,7 +48,7 @@ void ReadMerges(const JsonNode& node, const std::string& prefix, Vocabulary* out
     const uint32_t left = id_of(merge->first), right = id_of(merge->second);
     if (merge->second.size() < prefix.size()) item.Fail("has a right side without the prefix");
     const std::string joined = merge->second.substr(prefix.size());
-    // Of a pair that comes twice the later one counts.
+    // The last of duplicate pairs wins.
     out->merges[uint64_t{left} << 32 | right] = {rank++, id_of(merge->first + joined)};
   }
 }
@@ -78,7 +78,8 @@ Vocabulary ReadBpeModel(const JsonNode& model, TokenizerTables* tables) {
     tables->unk_id = static_cast<int32_t>(found->second);
   }
   if (IsByteLevel(*tables) && tables->byte_fallback) {
-    // Bytes of the alphabet's characters would be meant. With a whole alphabet it has no effect.
+    // byte_fallback on a byte-level alphabet would map to the alphabet's characters. A complete
+    // alphabet never falls back.
     std::vector<bool> has(256);
     for (const auto& [text, id] : vocabulary.ids) {
       const auto bytes = BytesOfAlphabet(text);

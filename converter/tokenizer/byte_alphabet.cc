@@ -6,7 +6,7 @@
 namespace arn::convert {
 namespace {
 
-constexpr size_t kEnd = 0x144;  // 68 bytes have characters from U+0100 on
+constexpr size_t kEnd = 0x144;  // 68 bytes map to characters from U+0100 on
 constexpr int16_t kNone = -1;
 
 constexpr std::array<int16_t, kEnd> ByteOfCharacter() {
@@ -29,7 +29,7 @@ std::optional<std::string> BytesOfAlphabet(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     uint32_t c = static_cast<uint8_t>(text[i++]);
     if (c >= 0xC0) {
-      // The alphabet's characters have at most two bytes.
+      // The alphabet's characters take at most two bytes.
       if (c >= 0xE0 || i == text.size()) return std::nullopt;
       c = (c & 0x1F) << 6 | (static_cast<uint8_t>(text[i++]) & 0x3F);
     } else if (c >= 0x80) {

@@ -1,5 +1,5 @@
-// The alphabet in which byte-level tokenizers write bytes as printable characters (GPT-2's
-// bytes_to_unicode; tokenizers/src/pre_tokenizers/byte_level.rs).
+// The byte-level alphabet: maps each byte to a printable character (GPT-2's bytes_to_unicode;
+// tokenizers/src/pre_tokenizers/byte_level.rs).
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace arn::convert {
 
-// The bytes that the text spells; nothing when a character is not of the alphabet.
+// Returns the bytes that the text spells; nullopt if a character is not in the alphabet.
 std::optional<std::string> BytesOfAlphabet(const std::string& text);
 
 }  // namespace arn::convert

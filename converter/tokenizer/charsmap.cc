@@ -9,12 +9,12 @@
 namespace arn::convert {
 namespace {
 
-constexpr uint32_t kMaxGrowth = 64;  // what the runtime takes
+constexpr uint32_t kMaxGrowth = 64;  // the runtime's limit
 
 uint32_t Label(uint32_t unit) { return unit & (0x80000000u | 0xFF); }
 uint32_t Offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
 
-// All that the table replaces, by a walk over its tree.
+// Visits all replacements of the table by walking its trie.
 class Walk {
  public:
   Walk(const JsonNode& node, std::vector<uint32_t> units, const uint8_t* texts, size_t text_bytes)
@@ -26,10 +26,10 @@ class Walk {
   }
 
  private:
-  // The children of what leads to `base`, `depth` bytes from the root.
+  // Visits the children of the unit with base `base`, `depth` bytes from the root.
   void Visit(uint32_t base, uint32_t depth) {
     constexpr uint32_t kMostBytes = 64;
-    constexpr size_t kMostVisits = 16;  // ends of texts are shared
+    constexpr size_t kMostVisits = 16;  // the trie shares suffixes, so units are visited repeatedly
     if (depth == kMostBytes || ++visits_ > kMostVisits * units_.size()) {
       node_.Fail("is not a table of texts");
     }

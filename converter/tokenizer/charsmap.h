@@ -1,4 +1,4 @@
-// SentencePiece's compiled tables of replacements (runtime/text/charsmap.h has the format).
+// Checks SentencePiece's compiled replacement tables (format: runtime/text/charsmap.h).
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace arn::convert {
 
-// The bytes of the node's text in base64. Throws TokenizerError.
+// Decodes the node's base64 text. Throws TokenizerError.
 std::vector<uint8_t> CharsmapBytes(const JsonNode& node);
 
-// n bytes of text become at most n * growth by the table. The node fails when the bytes are no such
-// table.
+// Returns the factor by which the table can grow a text: n bytes become at most n * growth. The
+// node fails if the bytes are not such a table.
 uint32_t CharsmapGrowth(const JsonNode& node, const std::vector<uint8_t>& bytes);
 
 }  // namespace arn::convert

@@ -1,4 +1,4 @@
-// tokenizer.json's decoder.
+// Reads the decoder of a tokenizer.json.
 #include <utility>
 
 #include "converter/tokenizer/pipeline.h"
@@ -51,7 +51,8 @@ void ReadDecoderSteps(const JsonNode& node, TokenizerTables* tables) {
   tables->decoders.push_back(std::move(step));
 }
 
-// The place of a kind in the chains that the runtime knows (runtime/text/token_decoder.h).
+// Returns the position of a decoder in the chains that the runtime supports
+// (runtime/text/token_decoder.h).
 int PlaceOf(fbs::DecoderKind kind) {
   switch (kind) {
     case fbs::DecoderKind::Replace:
@@ -71,7 +72,7 @@ int PlaceOf(fbs::DecoderKind kind) {
 void ReadDecoders(const JsonNode& node, TokenizerTables* tables) {
   if (!node.IsNull()) {
     ReadDecoderSteps(node, tables);
-    // No decoders mean that tokens are joined by spaces; of an empty sequence they are just joined.
+    // A null decoder joins tokens with spaces; an empty sequence concatenates them.
     if (tables->decoders.empty()) tables->decoders.push_back({fbs::DecoderKind::Fuse, "", ""});
   }
   bool is_byte_level = false;

@@ -15,8 +15,8 @@ std::string Shown(const nlohmann::json* value) {
   return text;
 }
 
-// The number as serde_json reads it, which Hugging Face tokenizers uses: with at most one rounding
-// more than the nearest double. Scores are compared to the last bit.
+// Parses a number as serde_json (used by Hugging Face tokenizers) does, with at most one more
+// rounding than the nearest double. Scores must match to the last bit.
 double SerdeNumber(const std::string& text) {
   size_t i = 0;
   const bool is_negative = text[i] == '-';
@@ -24,7 +24,7 @@ double SerdeNumber(const std::string& text) {
   const auto is_digit = [&] { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
   uint64_t digits = 0;
   int exponent = 0;
-  bool is_full = false;  // no further digit fits
+  bool is_full = false;  // true if the significand is full
   const auto read_digits = [&](bool is_fraction) {
     for (; is_digit(); ++i) {
       const uint64_t digit = static_cast<uint64_t>(text[i] - '0');
@@ -56,7 +56,7 @@ double SerdeNumber(const std::string& text) {
   return is_negative ? -value : value;
 }
 
-// Builds the document as the library does, but for its numbers.
+// Builds the document as the library does, except for numbers.
 class DocumentReader : public nlohmann::detail::json_sax_dom_parser<nlohmann::json> {
  public:
   using json_sax_dom_parser::json_sax_dom_parser;

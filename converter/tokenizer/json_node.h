@@ -1,4 +1,4 @@
-// A JSON value that knows where it stands, for errors such as
+// A JSON value with its path, for errors such as
 //   tokenizer.json: pre_tokenizer.pretokenizers[0].type "Foo" is not supported
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace arn::convert {
 
-// Why a tokenizer cannot be converted; ConvertTokenizer turns it into its error text.
+// The reason why a tokenizer cannot be converted; ConvertTokenizer returns it as its error text.
 class TokenizerError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -21,18 +21,18 @@ class TokenizerError : public std::runtime_error {
 
 class JsonNode {
  public:
-  // A file's root; `file` is its name in errors.
+  // Wraps a file's root; `file` is its name in errors.
   JsonNode(const nlohmann::json* value, std::string file) : value_(value), file_(std::move(file)) {}
 
   const nlohmann::json& value() const { return *value_; }
-  // Absent or null.
+  // True if absent or null.
   bool IsNull() const { return value_ == nullptr || value_->is_null(); }
-  // "file: path message".
+  // Throws TokenizerError "file: path message".
   [[noreturn]] void Fail(const std::string& message) const;
-  // Fails with: "<path> <the value> is not supported".
+  // Fails with "<path> <the value> is not supported".
   [[noreturn]] void Unsupported() const;
 
-  // A member of an object; null when it is absent.
+  // Returns a member of an object; a null node if it is absent.
   JsonNode operator[](const std::string& key) const;
   std::vector<JsonNode> Items() const;
 
@@ -53,7 +53,7 @@ class JsonNode {
   std::string path_;
 };
 
-// Parses the text; `name` is its file's in errors. Throws TokenizerError.
+// Parses the text; `name` is its file in errors. Throws TokenizerError.
 nlohmann::json ParseTokenizerJson(const std::string& text, const std::string& name);
 // Parses the file. Throws TokenizerError.
 nlohmann::json ReadJsonFile(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// tokenizer.json's normalizer.
+// Reads the normalizer of a tokenizer.json.
 #include <utility>
 
 #include "converter/tokenizer/charsmap.h"
@@ -16,7 +16,7 @@ void Add(Kind kind, TokenizerTables* tables) {
   tables->normalizers.push_back(std::move(step));
 }
 
-// Kinds without settings.
+// Adds a normalizer without settings.
 bool AddPlain(const std::string& type, TokenizerTables* tables) {
   static constexpr std::pair<const char*, Kind> kPlain[] = {
       {"NFC", Kind::Nfc},
@@ -53,6 +53,16 @@ void ReadNormalizers(const JsonNode& node, TokenizerTables* tables) {
   const std::string type = node["type"].String();
   if (type == "Sequence") {
     for (const JsonNode& item : node["normalizers"].Items()) ReadNormalizers(item, tables);
+    return;
+  }
+  if (IsByteLevel(*tables)) node.Fail("comes behind ByteLevel, which is not supported");
+  if (type == "ByteLevel") {
+    // Equivalent to a first pre-tokenizer step: only added tokens see the text in between, and they
+    // are spelled the same way (ReadAddedTokens).
+    TokenizerTables::PreTokenizer step;
+    step.kind = fbs::PreTokenizerKind::ByteLevel;
+    tables->pre_tokenizers.push_back(std::move(step));
+    tables->normalizes_to_bytes = true;
     return;
   }
   if (AddPlain(type, tables)) return;

@@ -1,4 +1,4 @@
-// The steps around the model: tokenizer.json's normalizer, pre_tokenizer and decoder.
+// Reads the steps around the model: normalizer, pre_tokenizer and decoder of a tokenizer.json.
 #pragma once
 
 #include "converter/tokenizer/json_node.h"
@@ -6,12 +6,12 @@
 
 namespace arn::convert {
 
-// Each fills its list of `tables`, sequences flattened. They throw TokenizerError.
+// Each fills its list in `tables`, with sequences flattened. Throws TokenizerError.
 void ReadNormalizers(const JsonNode& normalizer, TokenizerTables* tables);
 void ReadPreTokenizers(const JsonNode& pre_tokenizer, TokenizerTables* tables);
 void ReadDecoders(const JsonNode& decoder, TokenizerTables* tables);
 
-// After the pre-tokenizers were read: the last one spells text in bytes.
+// True if the last pre-tokenizer maps text to bytes. REQUIRES: the pre-tokenizers are read.
 bool IsByteLevel(const TokenizerTables& tables);
 
 }  // namespace arn::convert

@@ -1,4 +1,4 @@
-// What the steps around the model have in common.
+// Helpers shared by the steps around the model.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace arn::convert {
 
-// The pattern as the runtime matches it; the node fails when there is no such.
+// Translates the pattern to the runtime's syntax; the node fails if there is no equivalent.
 std::string Translated(const JsonNode& node, const std::string& pattern);
 
-// {"String": s} or {"Regex": r}.
+// Reads {"String": s} or {"Regex": r}.
 struct Pattern {
   std::string text;
   bool is_regex;
 };
 Pattern ReadPattern(const JsonNode& node);
 
-// A text of one character.
+// Reads a text of one character.
 std::string ReadCharacter(const JsonNode& node);
 
-// prepend_scheme, or add_prefix_space of older files.
+// Reads prepend_scheme, or add_prefix_space of older files.
 fbs::PrependScheme ReadPrependScheme(const JsonNode& metaspace);
 
 }  // namespace arn::convert

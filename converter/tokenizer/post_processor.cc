@@ -1,4 +1,4 @@
-// tokenizer.json's post_processor.
+// Reads the post_processor of a tokenizer.json.
 #include <vector>
 
 #include "converter/tokenizer/special_tokens.h"
@@ -11,21 +11,21 @@ using Ids = std::vector<uint32_t>;
 void AddAround(const JsonNode& node, const Ids& before, const Ids& behind,
                TokenizerTables* tables) {
   if (!tables->prefix_ids.empty() || !tables->suffix_ids.empty()) {
-    // The first one's tokens would be a text of their own to it.
+    // A second template would treat the first one's tokens as another text.
     node.Fail("is a second template, which is not supported");
   }
   tables->prefix_ids = before;
   tables->suffix_ids = behind;
 }
 
-// ["[CLS]", 101]: the id.
+// Returns the id of ["[CLS]", 101].
 uint32_t ReadPair(const JsonNode& node) {
   const std::vector<JsonNode> pair = node.Items();
   if (pair.size() != 2) node.Fail("is not a text and its id");
   return pair[1].Uint();
 }
 
-// TemplateProcessing: what stands before and behind the text.
+// TemplateProcessing: reads the ids before and after the text.
 void ReadTemplate(const JsonNode& node, TokenizerTables* tables) {
   bool has_text = false;
   Ids before, behind;
@@ -58,7 +58,7 @@ void ReadPostProcessor(const JsonNode& node, TokenizerTables* tables) {
     ReadTemplate(node, tables);
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     AddAround(node, {ReadPair(node["cls"])}, {ReadPair(node["sep"])}, tables);
-  } else if (type != "ByteLevel") {  // it only moves offsets
+  } else if (type != "ByteLevel") {  // only changes offsets
     node["type"].Unsupported();
   }
 }

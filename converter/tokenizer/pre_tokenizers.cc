@@ -1,14 +1,16 @@
-// tokenizer.json's pre_tokenizer.
+// Reads the pre_tokenizer of a tokenizer.json.
+#include <algorithm>
 #include <utility>
 
 #include "converter/tokenizer/pipeline.h"
 #include "converter/tokenizer/pipeline_parts.h"
 #include "converter/tokenizer/regex_translate.h"
+#include "converter/tokenizer/unicode_scripts.h"
 
 namespace arn::convert {
 namespace {
 
-// The built-in pattern of ByteLevel (tokenizers/src/pre_tokenizers/byte_level.rs).
+// Built-in pattern of ByteLevel (tokenizers/src/pre_tokenizers/byte_level.rs).
 constexpr char kByteLevelPattern[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
@@ -30,8 +32,10 @@ fbs::SplitBehavior ReadBehavior(const JsonNode& node) {
 }  // namespace
 
 bool IsByteLevel(const TokenizerTables& tables) {
-  return !tables.pre_tokenizers.empty() &&
-         tables.pre_tokenizers.back().kind == fbs::PreTokenizerKind::ByteLevel;
+  const auto& steps = tables.pre_tokenizers;
+  return std::any_of(steps.begin(), steps.end(), [](const auto& step) {
+    return step.kind == fbs::PreTokenizerKind::ByteLevel;
+  });
 }
 
 void ReadPreTokenizers(const JsonNode& node, TokenizerTables* tables) {
@@ -41,12 +45,12 @@ void ReadPreTokenizers(const JsonNode& node, TokenizerTables* tables) {
     for (const JsonNode& item : node["pretokenizers"].Items()) ReadPreTokenizers(item, tables);
     return;
   }
-  if (!tables->pre_tokenizers.empty()) {
-    // These change the text that a later step would look at.
-    const auto last = tables->pre_tokenizers.back().kind;
-    if (last == fbs::PreTokenizerKind::ByteLevel || last == fbs::PreTokenizerKind::Metaspace) {
-      node.Fail("comes behind ByteLevel or Metaspace, which is not supported");
-    }
+  if (!tables->pre_tokenizers.empty() &&
+      tables->pre_tokenizers.back().kind == fbs::PreTokenizerKind::Metaspace) {
+    node.Fail("comes behind Metaspace, which is not supported");
+  }
+  if ((type == "ByteLevel" || type == "Metaspace") && IsByteLevel(*tables)) {
+    node.Fail("is " + type + " behind ByteLevel, which is not supported");
   }
   TokenizerTables::PreTokenizer step;
   if (type == "Split") {
@@ -83,6 +87,11 @@ void ReadPreTokenizers(const JsonNode& node, TokenizerTables* tables) {
     step.kind = fbs::PreTokenizerKind::SplitRegex;
     step.regex = LiteralRegex(ReadCharacter(node["delimiter"]));
     step.behavior = fbs::SplitBehavior::Removed;
+  } else if (type == "UnicodeScripts") {
+    step.kind = fbs::PreTokenizerKind::SplitRegex;
+    step.regex = UnicodeScriptsRegex();
+    step.behavior = fbs::SplitBehavior::Removed;
+    step.invert = true;
   } else {
     node["type"].Unsupported();
   }

@@ -1,13 +1,13 @@
-// The properties that \p{...} may name in Oniguruma.
+// Maps Oniguruma's \p{...} properties to PCRE2's.
 #pragma once
 
 #include <string_view>
 
 namespace arn::convert {
 
-// What PCRE2 calls the property; empty when it is none of the general categories and of the few
-// binary properties that are known (it is a script then). `name` has lower-case letters and neither
-// blanks nor hyphens nor underscores.
+// Returns PCRE2's name of the property; empty if it is neither a general category nor one of the
+// known binary properties (then it is a script). `name`: lower case, without blanks, hyphens or
+// underscores.
 std::string_view Pcre2Property(std::string_view name);
 
 }  // namespace arn::convert

@@ -4,10 +4,10 @@
 #include <cctype>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "converter/tokenizer/regex_properties.h"
 #include "pcre2.h"
@@ -19,9 +19,46 @@ constexpr std::string_view kSpace =
     "\\x{09}-\\x{0D}\\x{20}\\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}"
     "\\x{205F}\\x{3000}";
 constexpr std::string_view kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Outside classes, and for word boundaries, Oniguruma uses a table for the first 256 characters
+// that counts superscript digits and fractions as word characters.
+constexpr std::string_view kBareWord =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 constexpr std::string_view kHexDigit = "0-9A-Fa-f";
 
 [[noreturn]] void Refuse(const std::string& what) { throw std::invalid_argument(what); }
+
+// Compiles a pattern. Throws if it is invalid.
+class CompiledRegex {
+ public:
+  explicit CompiledRegex(const std::string& pattern) {
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    code_ =
+        pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
+    if (code_ == nullptr) {
+      PCRE2_UCHAR reason[128] = {0};
+      pcre2_get_error_message(error, reason, sizeof reason);
+      Refuse(reinterpret_cast<const char*>(reason));
+    }
+    data_ = pcre2_match_data_create(1, nullptr);
+  }
+  ~CompiledRegex() {
+    pcre2_match_data_free(data_);
+    pcre2_code_free(code_);
+  }
+  CompiledRegex(const CompiledRegex&) = delete;
+  CompiledRegex& operator=(const CompiledRegex&) = delete;
+
+  // True if the pattern matches one ASCII character.
+  bool Matches(char c) const {
+    return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(&c), 1, 0, 0, data_, nullptr) >= 0;
+  }
+
+ private:
+  pcre2_code* code_ = nullptr;
+  pcre2_match_data* data_ = nullptr;
+};
 
 class Translator {
  public:
@@ -43,36 +80,37 @@ class Translator {
     return true;
   }
 
-  // Up to the end or to an unmatched ')'.
+  // Translates alternatives up to the end or to an unmatched ')'.
   void Alternatives() {
-    std::optional<size_t> atom;  // where the last thing that can be repeated begins in out_
+    // Start in out_ of the last item that a quantifier can follow.
+    size_t atom = std::string::npos;
     while (!AtEnd() && Peek() != ')') {
       const size_t start = out_.size();
       const char c = Peek();
       if (c == '|') {
         ++at_;
         out_ += '|';
-        atom.reset();
+        atom = std::string::npos;
       } else if (c == '*' || c == '+' || c == '?' || IsInterval()) {
-        if (!atom) Refuse("a quantifier behind nothing that can be repeated");
-        Quantifier(*atom);
+        if (atom == std::string::npos) Refuse("a quantifier behind nothing that can be repeated");
+        Quantifier(atom);
         if (Peek() == '*' || Peek() == '+' || Peek() == '?' || IsInterval()) {
           Refuse("a quantifier behind a quantifier");
         }
-        atom.reset();
+        atom = std::string::npos;
       } else if (c == '(') {
         const bool is_atom = Group();
-        atom = is_atom ? std::optional<size_t>(start) : std::nullopt;
+        atom = is_atom ? start : std::string::npos;
       } else if (c == '[') {
         Class();
         atom = start;
       } else if (c == '\\') {
         const bool is_atom = Escape(false);
-        atom = is_atom ? std::optional<size_t>(start) : std::nullopt;
+        atom = is_atom ? start : std::string::npos;
       } else if (c == '^' || c == '$') {
         ++at_;
         out_ += c == '^' ? "(?m:^)" : "(?m:$)";
-        atom.reset();
+        atom = std::string::npos;
       } else {
         Character();
         atom = start;
@@ -80,7 +118,7 @@ class Translator {
     }
   }
 
-  // One literal character or a dot.
+  // Translates one literal character or a dot.
   void Character() {
     if (Peek() == '{') out_ += '\\';
     do {
@@ -88,7 +126,7 @@ class Translator {
     } while (!AtEnd() && (static_cast<uint8_t>(Peek()) & 0xC0) == 0x80);
   }
 
-  // {n}, {n,}, {n,m} or {,m}; any other { stands for itself.
+  // True for {n}, {n,}, {n,m} and {,m}; any other { is literal.
   bool IsInterval() const {
     if (Peek() != '{') return false;
     size_t i = 1, digits = 0;
@@ -113,7 +151,7 @@ class Translator {
     }
     if (Peek() == '+') {
       ++at_;
-      // A repeated interval. From one on it is the same as +.
+      // A repeated interval. With a minimum of one it equals +.
       if (interval.compare(0, 3, "{1,") == 0) {
         out_ += '+';
       } else {
@@ -125,7 +163,7 @@ class Translator {
     if (Peek() == '?') out_ += in_[at_++];
   }
 
-  // Whether it can be repeated.
+  // Translates a group; true if a quantifier can follow it.
   bool Group() {
     static constexpr std::string_view kAsIs[] = {"(?:", "(?>", "(?=", "(?!", "(?<=", "(?<!"};
     bool is_atom = true;
@@ -149,12 +187,13 @@ class Translator {
     }
     Alternatives();
     out_ += ')';
-    if (is_rest) return false;  // the enclosing group ends where this one does
+    if (is_rest) return false;  // the option extends to the end of the enclosing group
     if (!Take(")")) Refuse("a ( without its )");
     return is_atom;
   }
 
-  // The letters of an option group; true when it holds for the rest of the enclosing group.
+  // Translates the letters of an option group; true if it applies to the rest of the enclosing
+  // group.
   bool Options() {
     std::string flags;
     for (; !AtEnd() && Peek() != ':' && Peek() != ')'; ++at_) {
@@ -168,30 +207,134 @@ class Translator {
     return is_rest;
   }
 
+  // A class as a PCRE2 term: [..] if a list of characters and ranges can express it, else a set
+  // expression for (?[ ]).
+  struct ClassTerm {
+    std::string text;
+    bool is_list = false;
+    bool is_negated = false;  // lists only
+    std::string members;      // lists only
+    bool has_hat = false;     // as written in the source
+  };
+
   void Class() {
+    const ClassTerm term = ReadClass();
+    out_ += term.is_list ? term.text : "(?[ " + AsTerm(term) + " ])";
+  }
+
+  // Reads a class from its '['. As in Oniguruma, && binds loosest, and ^ negates the whole class.
+  ClassTerm ReadClass() {
     ++at_;
-    out_ += '[';
-    if (Take("^")) out_ += '^';
+    const bool is_negated = Take("^");
+    ClassTerm term = ReadOperands(is_negated);
+    term.has_hat = is_negated;
+    return term;
+  }
+
+  ClassTerm ReadOperands(bool is_negated) {
     if (Peek() == ']') Refuse("a character class that begins with ]");
-    while (Peek() != ']') {
+    std::vector<ClassTerm> operands = {ReadUnion()};
+    while (Take("&&")) operands.push_back(ReadUnion());
+    ++at_;  // ]
+    ClassTerm term = operands[0];
+    if (operands.size() == 1 && term.is_list && !(is_negated && term.is_negated)) {
+      return List(term.members, is_negated || term.is_negated);
+    }
+    if (operands.size() == 1 && !is_negated) return term;
+    std::string all;
+    for (const ClassTerm& operand : operands) {
+      all += (all.empty() ? "" : " & ") + AsTerm(operand);
+    }
+    term = ClassTerm();
+    term.text = (is_negated ? "!(" : "(") + all + ")";
+    return term;
+  }
+
+  // Reads the items of a class up to its end or to &&.
+  ClassTerm ReadUnion() {
+    std::string members;
+    std::vector<ClassTerm> others;
+    const std::string outside = std::exchange(out_, "");
+    bool is_behind_class = false;
+    for (; Peek() != ']' && !StartsWith("&&"); members += std::exchange(out_, "")) {
       if (AtEnd()) Refuse("a [ without its ]");
-      if (Peek() == '[') Refuse(Peek(1) == ':' ? "a POSIX bracket" : "a class within a class");
-      if (StartsWith("&&")) Refuse("the class operator &&");
-      if (Peek() == '\\') {
+      const bool is_hyphen = Peek() == '-';
+      if (is_hyphen && is_behind_class) Refuse("a - behind a class within a class");
+      is_behind_class = false;
+      if (Peek() == '[') {
+        if (Peek(1) == ':') Refuse("a POSIX bracket");
+        const ClassTerm inner = ReadClass();
+        if (inner.has_hat && !MatchesAscii(inner)) {
+          // Oniguruma would add all non-ASCII characters here.
+          Refuse("a class within a class that begins with ^ and has no ASCII character");
+        }
+        if (inner.is_list && !inner.is_negated) {
+          out_ = inner.members;
+        } else {
+          others.push_back(inner);
+        }
+        is_behind_class = true;
+      } else if (StartsWith("\\W") || StartsWith("\\H")) {
+        others.push_back(List(std::string(Peek(1) == 'W' ? kWord : kHexDigit), true));
+        at_ += 2;
+        is_behind_class = true;
+      } else if (Peek() == '\\') {
         Escape(true);
       } else {
         do {
           out_ += in_[at_++];
         } while (!AtEnd() && (static_cast<uint8_t>(Peek()) & 0xC0) == 0x80);
       }
+      if (is_hyphen && Peek() == '[') Refuse("a - before a class within a class");
     }
-    ++at_;
-    out_ += ']';
+    out_ = outside;
+    if (members.empty() && others.empty()) Refuse("a && with nothing beside it");
+    if (others.empty()) return List(members, false);
+    if (others.size() == 1 && members.empty()) return others[0];
+    ClassTerm term;
+    if (!members.empty()) term.text = AsTerm(List(members, false));
+    for (const ClassTerm& other : others) {
+      term.text += (term.text.empty() ? "" : " + ") + AsTerm(other);
+    }
+    term.text = "(" + term.text + ")";
+    return term;
   }
 
-  // A set of characters, or its complement, inside of a class or as one.
+  static ClassTerm List(const std::string& members, bool is_negated) {
+    ClassTerm term;
+    term.is_list = true;
+    term.is_negated = is_negated;
+    term.members = members;
+    term.text = (is_negated ? "[^" : "[") + members + "]";
+    return term;
+  }
+
+  static bool MatchesAscii(const ClassTerm& term) {
+    const CompiledRegex regex(term.is_list ? term.text : "(?[ " + term.text + " ])");
+    for (char c = 0;; ++c) {
+      if (regex.Matches(c)) return true;
+      if (c == 0x7F) return false;
+    }
+  }
+
+  // Escapes blanks, which (?[ ]) would skip.
+  static std::string AsTerm(const ClassTerm& term) {
+    if (!term.is_list) return term.text;
+    std::string out;
+    for (size_t i = 0; i < term.text.size(); ++i) {
+      const char c = term.text[i];
+      if (c == ' ' || c == '\t') {
+        out += c == ' ' ? "\\x{20}" : "\\x{09}";
+      } else {
+        out += c;
+        if (c == '\\') out += term.text[++i];
+      }
+    }
+    return out;
+  }
+
+  // Writes a set of characters: bare inside a class, else as a new class, negated if `negated`.
   void Set(std::string_view members, bool negated, bool in_class) {
-    if (in_class && negated) Refuse("a negated set within a character class");
     if (in_class) {
       out_ += members;
     } else {
@@ -199,7 +342,7 @@ class Translator {
     }
   }
 
-  // Whether it can be repeated.
+  // Translates an escape; true if a quantifier can follow it.
   bool Escape(bool in_class) {
     ++at_;
     if (AtEnd()) Refuse("a \\ at the end");
@@ -214,7 +357,7 @@ class Translator {
         }
         return true;
       case 'w':
-      case 'W': Set(kWord, c == 'W', in_class); return true;
+      case 'W': Set(in_class ? kWord : kBareWord, c == 'W', in_class); return true;
       case 'h':
       case 'H': Set(kHexDigit, c == 'H', in_class); return true;
       case 'd':
@@ -255,12 +398,12 @@ class Translator {
   }
 
   void WordBorder(bool is_border) {
-    const std::string word = "[" + std::string(kWord) + "]";
+    const std::string word = "[" + std::string(kBareWord) + "]";
     out_ += is_border ? "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))"
                       : "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))";
   }
 
-  // \xHH, \x{H...}, \uHHHH.
+  // Translates \xHH, \x{H...}, \uHHHH.
   void CodePoint(char kind) {
     std::string digits;
     const auto take_digits = [&](size_t most) {
@@ -305,25 +448,11 @@ class Translator {
   std::string out_;
 };
 
-void CheckWithPcre2(const std::string& pattern) {
-  int error = 0;
-  PCRE2_SIZE offset = 0;
-  pcre2_code* code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &offset, nullptr);
-  if (code == nullptr) {
-    PCRE2_UCHAR reason[128] = {0};
-    pcre2_get_error_message(error, reason, sizeof reason);
-    Refuse(reinterpret_cast<const char*>(reason));
-  }
-  pcre2_code_free(code);
-}
-
 }  // namespace
 
 std::string TranslateRegex(const std::string& pattern) {
   const std::string translated = Translator(pattern).Run();
-  CheckWithPcre2(translated);
+  const CompiledRegex check(translated);
   return translated;
 }
 

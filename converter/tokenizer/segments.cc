@@ -1,4 +1,4 @@
-// From texts, merges and scores to the segments of runtime/bundle/token_tables.h.
+// Converts texts, merges and scores into the segments of runtime/bundle/token_tables.h.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -17,7 +17,7 @@ namespace {
 
 uint64_t PairKey(uint32_t left, uint32_t right) { return uint64_t{left} << 32 | right; }
 
-// The merging that the runtime does, in its plainest form.
+// Reference implementation of the runtime's merging.
 class Merger {
  public:
   Merger(const Vocabulary& vocabulary, const TokenTexts& texts)
@@ -27,9 +27,9 @@ class Merger {
     }
   }
 
-  // Whether merging the token's text gives the token.
+  // True if merging the token's text gives the token.
   bool GivesItself(uint32_t id) const {
-    // Nobody would notice what is not said of a longer one.
+    // Gives up on longer texts: kWholeToken only saves the runtime work.
     constexpr size_t kMostUnits = 1024;
     std::vector<uint32_t> symbols;
     const std::vector<std::string> units = texts_.Units(id);
@@ -60,7 +60,7 @@ class Merger {
   std::unordered_map<std::string_view, uint32_t> ids_;
 };
 
-// The smallest power of two that at most 3/4 of are in use.
+// Returns the smallest power of two with a load of at most 3/4.
 size_t SlotCount(size_t used) {
   size_t slots = 2;
   while (slots * 3 < used * 4) slots *= 2;
@@ -74,7 +74,7 @@ void AppendBytes(const std::vector<T>& values, std::vector<uint8_t>* out) {
   std::memcpy(out->data() + at, values.data(), values.size() * sizeof(T));
 }
 
-// With the bit kWholeToken for the tokens that `is_whole` says it of.
+// Sets kWholeToken for the tokens that `is_whole` accepts.
 template <typename IsWhole>
 std::vector<TokenSlot> TokenSlots(const TokenTexts& texts, const IsWhole& is_whole) {
   size_t used = 0;
@@ -93,7 +93,7 @@ std::vector<TokenSlot> TokenSlots(const TokenTexts& texts, const IsWhole& is_who
 void BuildMerges(const Vocabulary& vocabulary, const TokenTexts& texts, TokenizerTables* tables) {
   std::vector<uint8_t> boundary(kBoundaryBytes, 0);
   std::vector<MergeSlot> slots(SlotCount(vocabulary.merges.size()), {kEmptySlot, 0, 0, 0});
-  // In order, so that the same file always gives the same bytes.
+  // Sorted, so that the same file always gives the same bytes.
   const std::map<uint64_t, BpeMerge> ordered(vocabulary.merges.begin(), vocabulary.merges.end());
   for (const auto& [pair, merge] : ordered) {
     const uint32_t left = static_cast<uint32_t>(pair >> 32), right = static_cast<uint32_t>(pair);
@@ -125,7 +125,7 @@ void BuildSegments(const Vocabulary& vocabulary, TokenizerTables* tables) {
   const TokenTexts texts(vocabulary, *tables);
   const bool is_bpe = tables->model == fbs::TokenizerModel::Bpe;
   const Merger merger(vocabulary, texts);
-  // A token with a prefix or a suffix is not what its text alone becomes.
+  // The text of a token with a prefix or a suffix does not encode to that token.
   const bool has_whole_tokens = is_bpe && (tables->subword_prefix + tables->word_suffix).empty();
   tables->n_tokens = texts.count();
   std::vector<uint32_t> offsets = {0};

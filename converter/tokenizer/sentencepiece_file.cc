@@ -15,20 +15,20 @@ struct Bytes {
   size_t size = 0;
 };
 
-// The fields of one message, in order.
+// Reads the fields of one message, in order.
 class MessageReader {
  public:
   enum Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
   struct Field {
     uint64_t number = 0;
     Wire wire = kVarint;
-    uint64_t value = 0;  // of all kinds but kBytes
+    uint64_t value = 0;  // of all wire types except kBytes
     Bytes bytes;
   };
 
   MessageReader(Bytes message, const std::string& file) : left_(message), file_(file) {}
 
-  // False at the end.
+  // Returns false at the end.
   bool Next(Field* field) {
     if (left_.size == 0) return false;
     *field = Field();
@@ -102,7 +102,7 @@ void ReadTrainer(Bytes message, const std::string& file, SentencePieceFile* out)
   MessageReader reader(message, file);
   for (Field field; reader.Next(&field);) {
     if (field.wire != MessageReader::kVarint) continue;
-    // Negative ones come as 64 bits.
+    // Negative numbers are 64-bit varints.
     const int64_t number = static_cast<int64_t>(field.value);
     switch (field.number) {
       case 3:

@@ -1,5 +1,4 @@
-// What a SentencePiece model file says: a protocol buffer (sentencepiece_model.proto), read by
-// hand.
+// Reads a SentencePiece model file: a protocol buffer (sentencepiece_model.proto), parsed by hand.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +32,8 @@ struct SentencePieceFile {
   bool escape_whitespaces = true;
 };
 
-// Throws TokenizerError, with `name` as the file's, when the bytes are no such message or say what
-// is not known. Every length is checked.
+// Throws TokenizerError, with `name` as the file, if the bytes are not such a message or hold an
+// unsupported value. Checks every length.
 SentencePieceFile ParseSentencePiece(const uint8_t* bytes, size_t size, const std::string& name);
 
 SentencePieceFile ReadSentencePieceFile(const std::filesystem::path& path);

@@ -12,7 +12,7 @@
 namespace arn::convert {
 namespace {
 
-constexpr char kBlank[] = "\u2581";  // what SentencePiece writes for a space
+constexpr char kBlank[] = "\u2581";  // SentencePiece's space
 
 [[noreturn]] void Refuse(const std::string& file, const std::string& what) {
   throw TokenizerError(file + ": " + what);
@@ -58,7 +58,7 @@ void AddNormalizers(const SentencePieceFile& model, const std::string& name, boo
     escape.pattern = " ";
     escape.content = kBlank;
     if (!model.remove_extra_whitespaces) return;
-    // What stood for blanks in the text is taken for them at the end.
+    // Also strips literal U+2581 characters at the end of the text.
     TokenizerTables::Normalizer& strip = add(Kind::Strip);
     strip.right = true;
     strip.content = kBlank;
@@ -80,8 +80,8 @@ void AddDecoders(const SentencePieceFile& model, TokenizerTables* tables) {
   if (model.add_dummy_prefix) tables->decoders.push_back({Kind::Strip, "", " ", 1, 0});
 }
 
-// Two pieces merge when what they make is a piece; the higher its score, the earlier. Of equal
-// scores the leftmost counts, so they have the same rank.
+// Two pieces merge if their concatenation is a piece; a higher score merges earlier. Equal scores
+// get the same rank, because the leftmost merges first.
 void AddMerges(const SentencePieceFile& model, Vocabulary* vocabulary) {
   std::map<float, uint32_t, std::greater<>> ranks;
   for (const auto& piece : model.pieces) ranks[piece.score] = 0;
@@ -121,7 +121,7 @@ void AddTokens(const SentencePieceFile& model, TokenizerTables* tables) {
   }
 }
 
-// Tokens that were added behind the model's: added_tokens_decoder of tokenizer_config.json, or
+// Reads tokens added after the model's: added_tokens_decoder of tokenizer_config.json, or
 // added_tokens.json of older checkpoints.
 void ReadLaterTokens(const std::filesystem::path& folder, const ConfigFiles& files,
                      const Vocabulary& vocabulary, TokenizerTables* tables) {

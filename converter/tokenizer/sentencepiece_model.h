@@ -1,4 +1,4 @@
-// A checkpoint whose tokenizer is a SentencePiece model alone.
+// Converts a checkpoint whose only tokenizer is a SentencePiece model.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,16 @@
 
 namespace arn::convert {
 
-// The model's file in the folder; empty when there is none.
+// Returns the model's file in the folder; empty if there is none.
 std::filesystem::path FindSentencePieceFile(const std::filesystem::path& folder);
 
-// The tables that encode as SentencePiece does; `path` is the model's. Control symbols and the like
-// in a text are the tokens themselves, as transformers has it; so the text behind one begins with a
-// blank too, unless tokenizer_config.json says that `legacy` is false. The model does not say what
-// stands around a text: add_bos_token and add_eos_token of tokenizer_config.json do, or else the
-// beginning of text stands before it, if there is such a token, and otherwise the end of text
-// behind it. Tokens that were added later are in tokenizer_config.json, or in added_tokens.json
-// beside the model. Throws TokenizerError.
+// Builds tables that encode as SentencePiece does; `path` is the model's. Control symbols in a text
+// become their tokens, as in transformers; so the text after one starts with a space too, unless
+// tokenizer_config.json sets `legacy` to false.
+// The model does not define the tokens around a text: add_bos_token and add_eos_token of
+// tokenizer_config.json do; else BOS is added before it, or without a BOS token, EOS after it.
+// Later added tokens come from tokenizer_config.json, or from added_tokens.json beside the model.
+// Throws TokenizerError.
 void ConvertSentencePiece(const SentencePieceFile& model, const std::filesystem::path& path,
                           const ConfigFiles& files, TokenizerTables* tables);
 

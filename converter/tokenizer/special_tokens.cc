@@ -4,10 +4,12 @@
 #include <unordered_set>
 #include <utility>
 
+#include "converter/tokenizer/byte_alphabet.h"
+
 namespace arn::convert {
 namespace {
 
-// A named special token: a text or {"content": text}.
+// Returns a named special token: a text or {"content": text}.
 std::string SpecialText(const JsonNode& file, const std::string& name) {
   const JsonNode node = file[name];
   if (node.IsNull()) return "";
@@ -16,8 +18,8 @@ std::string SpecialText(const JsonNode& file, const std::string& name) {
 
 }  // namespace
 
-// The reference gives added tokens ids of its own (AddedVocabulary::add_tokens): that of the
-// vocabulary for a text that is in it, else the next free one.
+// The reference assigns ids to added tokens itself (AddedVocabulary::add_tokens): the vocabulary's
+// id if it has the text, else the next free id.
 void ReadAddedTokens(const JsonNode& node, const Vocabulary& vocabulary, TokenizerTables* tables) {
   if (node.IsNull()) return;
   const uint32_t vocabulary_size = vocabulary.size;
@@ -33,6 +35,14 @@ void ReadAddedTokens(const JsonNode& node, const Vocabulary& vocabulary, Tokeniz
     token.rstrip = item["rstrip"].Bool(false);
     token.single_word = item["single_word"].Bool(false);
     token.normalized = item["normalized"].Bool(!token.special);
+    const bool looks_around = token.lstrip || token.rstrip || token.single_word;
+    const bool is_renamed = token.special && BytesOfAlphabet(token.content) != token.content;
+    if (tables->normalizes_to_bytes && token.normalized &&
+        (looks_around || is_renamed || !tables->normalizers.empty())) {
+      item.Fail(
+          "is normalized by ByteLevel and others, is special and changed by it, or looks at "
+          "what is around it, which is not supported");
+    }
     if (!seen.insert(token.content).second) item["content"].Fail("comes twice");
     const auto known = vocabulary.ids.find(token.content);
     const uint32_t expected = known != vocabulary.ids.end() ? known->second : next;
@@ -78,7 +88,7 @@ void ReadNamedTokens(const ConfigFiles& files, const TokenIds& ids, TokenizerTab
 
 void CompareSettings(const ConfigFiles& files, TokenizerTables* tables) {
   const JsonNode config(&files.config, "tokenizer_config.json");
-  // What newer versions of transformers do not look at, said when it says something else.
+  // Newer versions of transformers ignore these flags; warns if they differ.
   const auto compare = [&](const char* key, int32_t id, const std::vector<uint32_t>& added) {
     const JsonNode flag = config[key];
     if (flag.IsNull()) return;

@@ -1,4 +1,4 @@
-// Tokens beside the model's vocabulary, and what the files beside tokenizer.json say of them.
+// Tokens outside the model's vocabulary, and the special tokens of tokenizer_config.json.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@
 
 namespace arn::convert {
 
-// Ids of texts: added tokens first, as in the reference.
+// Maps texts to ids, added tokens first, as in the reference.
 class TokenIds {
  public:
   TokenIds(const Vocabulary& vocabulary, const TokenizerTables& tables)
       : vocabulary_(vocabulary.ids) {
     for (const auto& token : tables.added) added_.emplace(token.content, token.id);
   }
-  // -1 when no token has the text.
+  // Returns -1 if no token has the text.
   int32_t Find(const std::string& text) const {
     if (const auto found = added_.find(text); found != added_.end()) {
       return static_cast<int32_t>(found->second);
@@ -32,16 +32,16 @@ class TokenIds {
   std::unordered_map<std::string, uint32_t> added_;
 };
 
-// tokenizer.json's added_tokens.
+// Reads added_tokens of a tokenizer.json.
 void ReadAddedTokens(const JsonNode& node, const Vocabulary& vocabulary, TokenizerTables* tables);
 
-// The order in which texts that become equal by normalization count.
+// Sorts tokens by precedence, for texts that normalise to the same text.
 void OrderAddedTokens(TokenizerTables* tables);
 
-// tokenizer.json's post_processor: the ids before and behind a text.
+// Reads post_processor of a tokenizer.json: the ids before and after a text.
 void ReadPostProcessor(const JsonNode& node, TokenizerTables* tables);
 
-// tokenizer_config.json and special_tokens_map.json; empty objects where they are not.
+// tokenizer_config.json and special_tokens_map.json; empty objects if absent.
 struct ConfigFiles {
   nlohmann::json config;
   nlohmann::json special_tokens;
@@ -50,7 +50,7 @@ ConfigFiles ReadConfigFiles(const std::filesystem::path& folder);
 
 // Sets bos_id, eos_id and pad_id.
 void ReadNamedTokens(const ConfigFiles& files, const TokenIds& ids, TokenizerTables* tables);
-// Warns of settings that transformers does not look at when there is a tokenizer.json.
+// Warns about settings that transformers ignores if there is a tokenizer.json.
 void CompareSettings(const ConfigFiles& files, TokenizerTables* tables);
 
 }  // namespace arn::convert

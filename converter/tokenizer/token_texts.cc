@@ -31,7 +31,12 @@ TokenTexts::TokenTexts(const Vocabulary& vocabulary, const TokenizerTables& tabl
     Set(id, text, found != vocabulary.ids.end() && found->second == id);
   }
   for (const auto& token : tables.added) {
-    if (!vocabulary.ids.contains(token.content)) Set(token.id, token.content, false);
+    if (tables.normalizes_to_bytes && token.normalized) {
+      // Spelled in the alphabet, the content decodes to itself.
+      texts_[token.id] = token.content;
+    } else if (!vocabulary.ids.contains(token.content)) {
+      Set(token.id, token.content, false);
+    }
   }
 }
 
@@ -39,7 +44,7 @@ void TokenTexts::Set(uint32_t id, const std::string& text, bool in_model) {
   texts_[id] = text;
   spelled_[id] = in_model && !text.empty();
   if (!byte_level_) return;
-  // What is not wholly of the alphabet is decoded as it is, and never met when text is encoded.
+  // A token with characters outside the alphabet decodes literally and never matches in encoding.
   if (const auto bytes = BytesOfAlphabet(text)) {
     texts_[id] = *bytes;
   } else {

@@ -1,4 +1,4 @@
-// The texts of all tokens as the runtime sees them.
+// Texts of all tokens as the runtime uses them.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@ class TokenTexts {
 
   uint32_t count() const { return static_cast<uint32_t>(texts_.size()); }
   const std::string& text(uint32_t id) const { return texts_[id]; }
-  // Of the model's vocabulary, and within the pre-tokenizer's alphabet.
+  // True if the token is in the model's vocabulary and within the pre-tokenizer's alphabet.
   bool is_spelled(uint32_t id) const { return spelled_[id]; }
 
-  // The text cut into the units that merging starts with.
+  // Splits the text into the units that merging starts with.
   std::vector<std::string> Units(uint32_t id) const;
   uint32_t FirstUnit(uint32_t id) const;
   uint32_t LastUnit(uint32_t id) const;

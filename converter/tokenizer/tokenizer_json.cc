@@ -1,4 +1,4 @@
-// A checkpoint's tokenizer as a whole.
+// Converts a checkpoint's whole tokenizer.
 #include <functional>
 #include <utility>
 
@@ -44,7 +44,7 @@ ConfigFiles NoFiles() {
   return files;
 }
 
-// Runs what converts; an exception becomes *error.
+// Runs `convert` and turns an exception into *error.
 bool Try(const std::string& file, const std::function<void()>& convert, std::string* error) {
   try {
     convert();

@@ -1,4 +1,4 @@
-// From a checkpoint's tokenizer.json to the tables that the runtime uses in place.
+// Converts a checkpoint's tokenizer.json into the tables that the runtime uses in place.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace arn::convert {
 
-// Everything that a bundle says about a tokenizer. The vectors of bytes become segments.
+// All of a bundle's tokenizer data. Byte vectors become segments.
 struct TokenizerTables {
   struct Normalizer {
     fbs::NormalizerKind kind;
@@ -74,42 +74,44 @@ struct TokenizerTables {
   int32_t unk_id = -1;
   std::vector<Normalizer> normalizers;
   std::vector<PreTokenizer> pre_tokenizers;
+  // True if the first of them stands for a normalizer.
+  bool normalizes_to_bytes = false;
   std::vector<Decoder> decoders;
   std::vector<AddedToken> added;
   std::vector<uint32_t> prefix_ids;
   std::vector<uint32_t> suffix_ids;
 
-  // bos_token, eos_token and pad_token of tokenizer_config.json; -1 when absent.
+  // bos_token, eos_token and pad_token of tokenizer_config.json; -1 if absent.
   int32_t bos_id = -1;
   int32_t eos_id = -1;
   int32_t pad_id = -1;
-  // What was read and has no effect; one sentence each.
+  // Settings without effect; one sentence each.
   std::vector<std::string> warnings;
 };
 
-// Whether the folder has a file that ConvertTokenizer reads a tokenizer from.
+// True if the folder has a file that ConvertTokenizer can read.
 bool HasTokenizer(const std::filesystem::path& folder);
 
-// Reads tokenizer.json of `folder`, or else the model of SentencePiece that is there
-// (tokenizer.model, spiece.model or sentencepiece.bpe.model), and tokenizer_config.json and
-// special_tokens_map.json when they are there. Everything that would make the runtime's ids differ
-// from those of Hugging Face tokenizers, or of SentencePiece, is refused: then false is returned
-// and *error is one sentence that names the file and the place in it.
+// Reads tokenizer.json of `folder`, else its SentencePiece model (tokenizer.model, spiece.model or
+// sentencepiece.bpe.model), with tokenizer_config.json and special_tokens_map.json if present.
+// Refuses everything that would make the runtime's ids differ from those of Hugging Face
+// tokenizers, or of SentencePiece: returns false and sets *error to one sentence with the file and
+// the place in it.
 //
-// The special tokens around a text are those of tokenizer.json's post_processor and no others:
-// transformers 5 drops add_bos_token and add_eos_token of tokenizer_config.json when there is a
-// tokenizer.json (PreTrainedTokenizerBase._from_pretrained). A warning says when they differ.
+// Takes the special tokens around a text from the post_processor alone: with a tokenizer.json,
+// transformers 5 ignores add_bos_token and add_eos_token of tokenizer_config.json
+// (PreTrainedTokenizerBase._from_pretrained). Warns if they differ.
 bool ConvertTokenizer(const std::filesystem::path& folder, TokenizerTables* out,
                       std::string* error);
 
-// The same of a file's contents, without the files beside it.
+// Converts a file's contents, without the files beside it.
 bool ConvertTokenizerJson(const std::string& text, TokenizerTables* out, std::string* error);
-// A tokenizer.json that was made in memory. Its texts are valid UTF-8.
+// Converts a tokenizer.json built in memory. REQUIRES: its texts are valid UTF-8.
 bool ConvertTokenizerObject(const nlohmann::json& tokenizer, TokenizerTables* out,
                             std::string* error);
 bool ConvertSentencePieceBytes(const std::string& bytes, TokenizerTables* out, std::string* error);
 
-// Where the writer put the segments. Those that a tokenizer has no use for have no bytes.
+// Segments as written. Unused ones have size 0.
 struct TokenizerSegments {
   fbs::Segment token_bytes;
   fbs::Segment token_offsets;
@@ -117,11 +119,11 @@ struct TokenizerSegments {
   fbs::Segment merge_table;
   fbs::Segment trie;
   fbs::Segment scores;
-  std::vector<fbs::Segment> charsmaps;  // of each normalizer
+  std::vector<fbs::Segment> charsmaps;  // one per normalizer
 };
 
-// The bytes of each segment that is to be written, and where its place goes in `segments`, which
-// outlives the result and gets its size here.
+// Pairs the bytes of each segment to write with its field in `segments`. SegmentParts() resizes
+// `segments`, which must outlive the result.
 struct SegmentPart {
   const std::vector<uint8_t>* bytes;
   fbs::Segment* place;

@@ -6,7 +6,7 @@ namespace arn::convert {
 namespace {
 
 constexpr uint32_t kBlock = 256;
-// Free units are looked for in the last blocks only, so that building stays linear.
+// Searches for free units only in the last blocks, so that building stays linear.
 constexpr uint32_t kOpenBlocks = 16;
 
 class Builder {
@@ -29,7 +29,7 @@ class Builder {
   }
 
  private:
-  // The tokens whose first `depth` bytes lead to the unit.
+  // Tokens whose first `depth` bytes lead to the unit.
   struct Range {
     uint32_t unit;
     size_t first;
@@ -67,7 +67,7 @@ class Builder {
     }
   }
 
-  // A base at which all the children are free.
+  // Returns a base at which the slots of all children are free.
   uint32_t FindBase(const std::vector<uint8_t>& bytes) {
     const uint32_t n_blocks = static_cast<uint32_t>(units_.size()) / kBlock;
     for (uint32_t block = n_blocks > kOpenBlocks ? n_blocks - kOpenBlocks : 0; block < n_blocks;

@@ -1,4 +1,4 @@
-// The trie of runtime/bundle/token_tables.h from texts.
+// Builds the trie of runtime/bundle/token_tables.h.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace arn::convert {
 
-// `tokens`: different texts, none empty, and their ids, in any order. The same tokens always give
-// the same units.
+// `tokens`: distinct, non-empty texts and their ids, in any order. The order does not change the
+// result.
 std::vector<TrieUnit> BuildTrie(std::vector<std::pair<std::string_view, uint32_t>> tokens);
 
 }  // namespace arn::convert

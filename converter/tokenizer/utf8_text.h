@@ -1,4 +1,4 @@
-// UTF-8 in the texts of tokens.
+// UTF-8 helpers for token texts.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace arn::convert {
 
-// Well-formed as Unicode defines it.
+// True if the text is well-formed as Unicode defines it.
 bool IsUtf8Text(const uint8_t* text, size_t size);
 
-// Bytes of the text's character at a place.
+// Returns the bytes of the character at byte offset `at`.
 size_t CharacterBytes(const std::string& text, size_t at);
 
 }  // namespace arn::convert

@@ -14,7 +14,7 @@ void SetUnknownToken(const JsonNode& unk, const Vocabulary& vocabulary, Tokenize
   if (found != vocabulary.ids.end()) tables->unk_id = static_cast<int32_t>(found->second);
 }
 
-// Files of the first versions do not name the type.
+// Returns the model type, which files of the first versions do not name.
 std::string TypeOf(const JsonNode& model) {
   const JsonNode type = model["type"];
   if (!type.IsNull()) return type.String();
@@ -87,7 +87,7 @@ Vocabulary ReadUnigramModel(const JsonNode& model, TokenizerTables* tables) {
     const std::vector<JsonNode> pair = item.Items();
     if (pair.size() != 2) item.Fail("is not a text and its score");
     if (!pair[1].value().is_number()) item.Fail("has no number as its score");
-    // Of a text that comes twice the later one counts.
+    // The last of duplicate texts wins.
     vocabulary.Add(pair[0].String(), static_cast<uint32_t>(vocabulary.scores.size()));
     vocabulary.scores.push_back(pair[1].value().get<double>());
   }

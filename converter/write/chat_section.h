@@ -1,4 +1,4 @@
-// The chat templates' part of a bundle: programs in segments, the rest in the index.
+// Writes a bundle's chat templates: programs in segments, the rest in the index.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace arn::convert {
 
-// Appends a segment for each template.
+// Appends one segment per template.
 std::vector<fbs::Segment> WriteChat(const ChatTemplates& chat, BundleWriter* writer);
-// Null when there are no templates.
+// Returns null if there are no templates.
 flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat,
                                           const std::vector<fbs::Segment>& segments,
                                           flatbuffers::FlatBufferBuilder* builder);

@@ -5,10 +5,12 @@ namespace {
 
 using flatbuffers::Offset;
 
-// The enums of the schema have the numbers of the code's enums; both are append-only.
+// The schema's enums have the same numbers as the code's enums; both are append-only.
 static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt4));
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
+static_assert(static_cast<int>(fbs::Activation::Mish) == static_cast<int>(Activation::kMish));
+static_assert(static_cast<int>(fbs::Activation::MAX) + 1 == static_cast<int>(kActivationCount));
 static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
 static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));

@@ -1,4 +1,4 @@
-// The FlatBuffers index of a bundle, from the plans of its parts.
+// Builds the FlatBuffers index of a bundle from the plans of its parts.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace arn::convert {
 struct ModelIndex {
   const DecoderSpec* spec = nullptr;
   const TensorPlan* plan = nullptr;
-  const std::vector<fbs::Segment>* segments = nullptr;  // one for each tensor of the plan
+  const std::vector<fbs::Segment>* segments = nullptr;  // one per tensor of the plan
   std::string source_name;
 };
 
@@ -24,18 +24,18 @@ flatbuffers::Offset<fbs::Model> BuildModel(const ModelIndex& model,
 flatbuffers::Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
                                                      flatbuffers::FlatBufferBuilder* builder);
 
-// A prompt's beginning that was run.
+// A prompt prefix and its saved session.
 struct PrefixIndex {
   std::vector<int32_t> ids;
   fbs::Segment state;
-  uint64_t model_hash = 0;  // of the index without it, and without a self-test
+  uint64_t model_hash = 0;  // of the index without prefix and self-test
 };
 flatbuffers::Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,
                                              flatbuffers::FlatBufferBuilder* builder);
 
-// fbs::SelfTest, before it has a place.
+// Contents of fbs::SelfTest, before it is written.
 struct SelfTestData {
-  std::vector<int32_t> ids;  // empty: there is none
+  std::vector<int32_t> ids;  // empty: no self-test
   std::vector<uint32_t> run_tokens;
   std::vector<float> scales;
   std::vector<int16_t> logits;

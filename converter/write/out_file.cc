@@ -1,6 +1,5 @@
 #include "converter/write/out_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,21 +12,20 @@
 namespace arn::convert {
 namespace {
 
+// Size of whole huge pages: file systems with large folios cache a file in chunks of the size of
+// its writes, and can then map it with huge pages.
 constexpr size_t kBlockBytes = size_t{4} << 20;
 
 }  // namespace
 
-OutFile::OutFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
-  temporary_ += ".tmp-" + std::to_string(getpid());
-  fd_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) Fail("%s: cannot create: %s", temporary_.c_str(), std::strerror(errno));
+OutFile::OutFile(const std::filesystem::path& path) : path_(path) {
+  Diag diag;
+  const Status status = BeginReplace(path.c_str(), 0666, &file_, &diag);
+  if (status != Status::kOk) Fail("%s", diag.text());
+  temporary_ = file_.temporary;
 }
 
-OutFile::~OutFile() {
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
-}
+OutFile::~OutFile() { AbandonReplace(&file_); }
 
 void OutFile::FailWrite(const char* action, int error) const {
   const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
@@ -38,7 +36,7 @@ void OutFile::FailWrite(const char* action, int error) const {
 void OutFile::WriteAt(uint64_t offset, const void* data, size_t bytes) {
   const char* p = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = pwrite(fd_, p, bytes, static_cast<off_t>(offset));
+    const ssize_t n = pwrite(file_.fd, p, bytes, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) FailWrite("cannot write", n < 0 ? errno : ENOSPC);
     p += n;
@@ -73,7 +71,7 @@ void OutFile::PadTo(uint64_t position) {
 
 void OutFile::Truncate(uint64_t position) {
   Flush();
-  while (ftruncate(fd_, static_cast<off_t>(position)) != 0) {
+  while (ftruncate(file_.fd, static_cast<off_t>(position)) != 0) {
     if (errno != EINTR) FailWrite("cannot shorten", errno);
   }
   position_ = position;
@@ -86,24 +84,10 @@ void OutFile::Overwrite(uint64_t offset, const void* data, size_t bytes) {
 
 void OutFile::Commit() {
   Flush();
-  if (fsync(fd_) != 0) FailWrite("cannot sync", errno);
-  // close() may be the call that reports what a network file system could not store.
-  const int fd = fd_;
-  fd_ = -1;
-  const bool is_stored = close(fd) == 0 && rename(temporary_.c_str(), path_.c_str()) == 0;
-  if (!is_stored) {
-    const int error = errno;
-    unlink(temporary_.c_str());
-    FailWrite("cannot finish", error);
-  }
-  // The new name survives a power cut once its folder is synced; a file system that cannot do so is
-  // no failure.
-  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  const int folder_fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_fd >= 0) {
-    (void)fsync(folder_fd);
-    close(folder_fd);
-  }
+  Diag diag;
+  const Status status = FinishReplace(&file_, &diag);
+  if (status == Status::kDiskFull) Fail("%s (disk full)", diag.text());
+  if (status != Status::kOk) Fail("%s", diag.text());
 }
 
 }  // namespace arn::convert

@@ -1,4 +1,4 @@
-// A file that appears under its name only when it is whole.
+// Output file that appears under its name only once it is complete.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,18 @@
 #include <filesystem>
 #include <vector>
 
+#include "platform/os/replace_file.h"
+
 namespace arn::convert {
 
-// Writes to PATH.tmp-<pid> in the same folder. Commit() syncs it to the disk and renames it;
-// without Commit() the destructor removes it. Failures throw ConvertError with the system's reason
-// ("disk full" in so many words).
+// Writes to PATH.tmp in the same folder (platform/os/replace_file.h). Commit() syncs it to disk and
+// renames it; without Commit() the destructor removes it. The next OutFile of the same path removes
+// a killed process's leftover. Throws ConvertError with the system's reason on failure (a full disk
+// as "disk full").
 //
-// What is appended goes out in large aligned blocks. The system keeps a file in memory in pieces of
-// the size that it was written in, and maps it piece by piece: a bundle of 140 MB that was written
-// in small ones takes 15 ms to be touched, in large ones less than 1.
+// Writes in large aligned blocks. The kernel caches a file in chunks of the size of its writes, and
+// maps it chunk by chunk: touching a bundle of 140 MB takes 15 ms if written in small chunks, and
+// less than 1 ms in large ones.
 class OutFile {
  public:
   explicit OutFile(const std::filesystem::path& path);
@@ -23,15 +26,15 @@ class OutFile {
   OutFile& operator=(const OutFile&) = delete;
 
   uint64_t position() const { return position_; }
-  // The name until Commit(). The file has all that was appended before the last Flush().
+  // Returns the name before Commit(). The file holds everything appended before the last Flush().
   const std::filesystem::path& temporary() const { return temporary_; }
   void Flush();
   void Append(const void* data, size_t bytes);
-  // Appends zeros up to `position`, which is not before the end.
+  // Appends zeros up to `position`. REQUIRES: `position` is not before the end.
   void PadTo(uint64_t position);
-  // Forgets what was appended behind `position`.
+  // Drops everything after `position`.
   void Truncate(uint64_t position);
-  // Overwrites bytes that were appended before.
+  // Overwrites bytes appended earlier.
   void Overwrite(uint64_t offset, const void* data, size_t bytes);
   void Commit();
 
@@ -41,9 +44,9 @@ class OutFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  int fd_ = -1;
+  ReplaceFile file_;
   uint64_t position_ = 0;
-  std::vector<char> block_;  // the last bytes before position_, not written yet
+  std::vector<char> block_;  // the last bytes before position_, not yet written
 };
 
 }  // namespace arn::convert

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPemBegin = "-----BEGIN PRIVATE KEY-----";
 constexpr std::string_view kPemEnd = "-----END PRIVATE KEY-----";
-// What stands before the 32 bytes in the DER of an Ed25519 key without attributes (RFC 8410, 7).
+// DER prefix of the 32 bytes of an Ed25519 key without attributes (RFC 8410, 7).
 constexpr uint8_t kPkcs8[] = {0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06,
                               0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20};
 

@@ -1,4 +1,4 @@
-// The key that a bundle is signed with: Ed25519, RFC 8032.
+// Key for signing bundles: Ed25519, RFC 8032.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@ class SigningKey {
  public:
   static constexpr size_t kSeedBytes = 32, kPublicBytes = 32, kSignatureBytes = 64;
 
-  // From its 32 secret bytes.
+  // Derives the key from its 32 secret bytes.
   explicit SigningKey(const uint8_t* seed);
-  // A file with a private key as `openssl genpkey -algorithm ed25519` writes it (PKCS#8 in PEM, RFC
-  // 8410, unencrypted), or with its 32 bytes as 64 hexadecimal digits. Throws ConvertError.
+  // Reads a private key as `openssl genpkey -algorithm ed25519` writes it (PKCS#8 in PEM, RFC 8410,
+  // unencrypted), or its 32 bytes as 64 hexadecimal digits. Throws ConvertError.
   static SigningKey Read(const std::filesystem::path& path);
   ~SigningKey();
   SigningKey(const SigningKey&) = default;
   SigningKey& operator=(const SigningKey&) = default;
 
   const uint8_t* public_key() const { return public_; }
-  // Of the public key.
+  // Returns the public key in hexadecimal.
   std::string PublicHex() const;
-  // out[kSignatureBytes]
+  // Writes out[kSignatureBytes].
   void Sign(Span<const uint8_t> message, uint8_t* out) const;
 
  private:

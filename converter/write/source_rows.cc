@@ -20,7 +20,7 @@ namespace {
        at.c_str(), problem);
 }
 
-// Elements [first, first + count) as floats; NaN and infinity are refused.
+// Reads elements [first, first + count) as floats; refuses NaN and infinity.
 void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, float* out) {
   Checkpoint::ReadFloats(entry, first, count, out);
   const size_t bad = FindNotFinite(out, static_cast<size_t>(count));
@@ -29,7 +29,7 @@ void ReadFinite(const Checkpoint::Entry& entry, uint64_t first, uint64_t count, 
   }
 }
 
-// The part that holds a row of the whole matrix, and the row inside it.
+// Returns the part that holds a row of the whole matrix, and the row inside it.
 const SourcePart& PartOfRow(const PlannedTensor& tensor, uint32_t row, uint32_t* row_in_part) {
   size_t i = 0;
   while (row >= tensor.parts[i].rows) row -= tensor.parts[i++].rows;
@@ -37,7 +37,7 @@ const SourcePart& PartOfRow(const PlannedTensor& tensor, uint32_t row, uint32_t*
   return tensor.parts[i];
 }
 
-// Rows [row, row + n) of a part whose source is stored as [cols, rows].
+// Reads rows [row, row + n) of a part stored as [cols, rows].
 void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t cols, float* out) {
   const uint64_t stored_cols = part.transposed_rows;
   const uint32_t first = part.SourceRow(row), last = part.SourceRow(row + n - 1);
@@ -51,7 +51,7 @@ void ReadTransposed(const SourcePart& part, uint32_t row, uint32_t n, uint32_t c
   }
 }
 
-// x[n, cols] = -e^x, of a part that is stored transposed, from its row `first` on.
+// Replaces x[n, cols] by -e^x, for a part that is stored transposed, from its row `first` on.
 void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, uint32_t cols,
                           float* x) {
   for (uint64_t i = 0; i < uint64_t{n} * cols; ++i) {
@@ -62,7 +62,7 @@ void NegativeExponentials(const SourcePart& part, uint32_t first, uint32_t n, ui
   }
 }
 
-// Each row [cols / taps, taps] becomes [taps, cols / taps].
+// Reorders each row from [cols / taps, taps] to [taps, cols / taps].
 void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
   std::vector<float> row(cols);
   const uint32_t inputs = cols / taps;

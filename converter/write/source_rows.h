@@ -1,5 +1,5 @@
-// A planned tensor's values, read from the checkpoint and put into the order of the bundle. NaN and
-// infinity are refused: ConvertError names file, tensor and index.
+// Reads a planned tensor's values from the checkpoint in the bundle's order. Refuses NaN and
+// infinity: throws ConvertError with file, tensor and index.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,17 @@
 
 namespace arn::convert {
 
-// Rows [first, first + rows) of a matrix, which may lie in several parts: [rows, tensor.cols].
+// Returns rows [first, first + rows) of a matrix, which may span several parts: [rows,
+// tensor.cols].
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows);
 
-// [tensor.rows]; empty when it has none.
+// Returns [tensor.rows]; empty if it has no bias.
 std::vector<float> ReadBias(const PlannedTensor& tensor);
 
-// [tensor.cols], of a vector.
+// Returns a vector, [tensor.cols].
 std::vector<float> ReadVector(const PlannedTensor& tensor);
 
-// Throws ConvertError: the value at (row, col) of the matrix is too large for tensor.dtype.
+// Throws ConvertError: the value at (row, col) of the matrix overflows tensor.dtype.
 [[noreturn]] void FailOverflow(const PlannedTensor& tensor, uint32_t row, size_t col);
 
 }  // namespace arn::convert

@@ -1,11 +1,20 @@
-// A file that goes when its owner does.
+// Files that are removed with their owners.
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <utility>
 
 namespace arn::convert {
+
+// Returns OUTPUT.what.tmp: the same name in every process, so that the next run reuses and removes
+// a killed run's leftover.
+inline std::filesystem::path TemporaryName(const std::filesystem::path& output, const char* what) {
+  std::filesystem::path path = output;
+  path += std::string(".") + what + ".tmp";
+  return path;
+}
 
 class TemporaryFile {
  public:

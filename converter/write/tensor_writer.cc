@@ -15,15 +15,14 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// How a matrix comes to its integers. At most one of the two; neither: each row is rounded by
-// itself.
+// Selects how a matrix is quantised. At most one is set; neither: rounds each row independently.
 struct Method {
   const InputModel* inputs = nullptr;
-  const Weight* finished = nullptr;  // the whole matrix, quantised already
+  const Weight* finished = nullptr;  // the whole matrix, already quantised
 };
 
-// A packed slab of rows. For kRows the parts of the blob are kept apart, because in the file the
-// values of all rows come before the scales of all rows.
+// A packed slab of rows. Layout kRows keeps the parts of the blob separate, because the file stores
+// the values of all rows before the scales of all rows.
 struct PackedSlab {
   Bytes values;
   Bytes scales;
@@ -31,7 +30,7 @@ struct PackedSlab {
   uint32_t rows = 0;
 };
 
-// The slab in its final element type. `values` and `scales` hold what `matrix` points to.
+// A slab in its final element type. `values` and `scales` own the data that `matrix` points to.
 struct TypedRows {
   std::vector<float> floats;
   Bytes values;
@@ -117,7 +116,7 @@ TypedRows MakeRows(const PlannedTensor& tensor, const Method& method, uint32_t f
   return typed;
 }
 
-// `bias`: of the whole tensor, or none.
+// `bias`: of the whole tensor, or empty.
 PackedSlab MakeSlab(const PlannedTensor& tensor, const Method& method,
                     const std::vector<float>& bias, uint32_t first, uint32_t rows) {
   TypedRows typed = MakeRows(tensor, method, first, rows);
@@ -143,8 +142,8 @@ PackedSlab MakeSlab(const PlannedTensor& tensor, const Method& method,
   return slab;
 }
 
-// A multiple of the panel height, so that packed slabs laid one after another are the packed
-// matrix; of a matrix that is quantised by its inputs, which takes long, a part for each thread.
+// Returns a multiple of the panel height, so that consecutive packed slabs form the packed matrix.
+// A matrix that is quantised by its inputs, which is slow, gets one slab per thread.
 uint32_t RowsPerSlab(const PlannedTensor& tensor, const Method& method, uint32_t n_threads) {
   const uint64_t panel = std::max<uint64_t>(tensor.layout.nr, 1);
   uint64_t panels = std::max<uint64_t>(kSlabElements / (panel * tensor.cols), 1);
@@ -154,7 +153,7 @@ uint32_t RowsPerSlab(const PlannedTensor& tensor, const Method& method, uint32_t
   return static_cast<uint32_t>(std::min<uint64_t>(panels * panel, tensor.rows));
 }
 
-// A segment that is put together in memory.
+// Builds a segment in memory.
 struct MemorySegment {
   Bytes bytes;
   void Append(const void* data, size_t n) {
@@ -164,7 +163,7 @@ struct MemorySegment {
   void PadSegmentTo(uint64_t n) { bytes.resize(static_cast<size_t>(n)); }
 };
 
-// The segment's bytes, in order. Out: BundleWriter or MemorySegment.
+// Writes the segment's bytes, in order. Out: BundleWriter or MemorySegment.
 template <typename Out>
 void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
                const OnProgress& on_progress, Out* out) {

@@ -1,5 +1,5 @@
-// Streams one tensor from the checkpoint into the bundle: read a slab of rows, quantise it, pack
-// it, append it.
+// Streams one tensor from the checkpoint into the bundle: reads a slab of rows, quantises, packs
+// and appends it.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,25 @@
 
 namespace arn::convert {
 
-// Elements of a slab: 4 MB as floats. With its quantised and packed forms and `n_threads` of them
-// in work at once, this is all the memory that conversion takes besides the scales and biases of
-// the tensor at hand.
+// Elements per slab: 4 MB as floats. The memory use of a conversion is `n_threads` slabs with their
+// quantised and packed forms, plus the scales and biases of the current tensor.
 inline constexpr uint64_t kSlabElements = 1u << 20;
 
-// Exact bytes of the tensor's segment.
+// Returns the exact bytes of the tensor's segment.
 uint64_t SegmentBytes(const PlannedTensor& tensor);
 
-// Called with the elements that have been written since the last call; may throw to end the
-// conversion.
+// Called with the elements written since the last call; may throw to abort the conversion.
 using OnProgress = std::function<void(const PlannedTensor& tensor, uint64_t elements)>;
 
-// Appends the tensor's segment. `finished`: the matrix in its integer type already, in any layout,
-// of which values and scales are taken; null: each row is rounded by itself. `n_threads` slabs are
-// worked on at once; the bytes do not depend on it. Throws ConvertError naming tensor and index for
-// NaN, infinity, and values that the element type cannot hold.
+// Appends the tensor's segment. `finished`: the matrix already in its integer type, in any layout,
+// to take values and scales from; null: rounds each row independently. Works on `n_threads` slabs
+// at once; the bytes do not depend on it. Throws ConvertError with tensor and index for NaN,
+// infinity, and values that overflow the element type.
 fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, uint32_t n_threads,
                          const OnProgress& on_progress, BundleWriter* writer);
 
-// The bytes of a matrix's segment, its rows corrected and quantised by their inputs (int8 and int4
-// alone).
+// Returns the bytes of a matrix's segment, with rows corrected and quantised by their inputs (int8
+// and int4 only).
 std::vector<std::byte> PackMatrix(const PlannedTensor& tensor, const InputModel& inputs,
                                   uint32_t n_threads);
 

@@ -9,7 +9,9 @@ std::optional<TokenizerTables> LoadTokenizer(const std::filesystem::path& folder
   if (!HasTokenizer(folder)) return std::nullopt;
   TokenizerTables tables;
   std::string error;
-  if (!ConvertTokenizer(folder, &tables, &error)) Fail("%s", error.c_str());
+  if (!ConvertTokenizer(folder, &tables, &error)) {
+    Fail("%s (--no-tokenizer converts without it, for token ids only)", error.c_str());
+  }
   warnings->insert(warnings->end(), tables.warnings.begin(), tables.warnings.end());
   return tables;
 }

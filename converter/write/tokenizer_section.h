@@ -1,4 +1,4 @@
-// The tokenizer's part of a bundle: tables in segments, the rest in the index.
+// Writes a bundle's tokenizer: tables in segments, the rest in the index.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace arn::convert {
 
-// Reads tokenizer.json (and what belongs to it) of `folder`. Nothing when there is no
-// tokenizer.json. Throws ConvertError when there is one that cannot be represented.
+// Reads tokenizer.json and related files of `folder`. Returns nullopt if there is no
+// tokenizer.json. Throws ConvertError if the tokenizer cannot be represented.
 std::optional<TokenizerTables> LoadTokenizer(const std::filesystem::path& folder,
                                              std::vector<std::string>* warnings);
 

@@ -1,4 +1,4 @@
-// The steps that attend: how queries and tokens are shared among threads.
+// Attention steps: split queries and tokens into tasks for the threads.
 #include "kernels/check.h"
 #include "kernels/cpu/plan.h"
 #include "kernels/cpu/state.h"
@@ -7,7 +7,7 @@
 namespace arn::cpu {
 namespace {
 
-// Tasks a thread below which the tokens of a task are shared too.
+// Tasks per thread below which a tile's tokens are split into segments too.
 constexpr uint32_t kTasksPerThread = 4;
 
 const float* VectorOf(const State& state, WeightId id) {
@@ -15,7 +15,7 @@ const float* VectorOf(const State& state, WeightId id) {
                          : reinterpret_cast<const float*>(state.program->weights[id].data);
 }
 
-// What the tiles of a step share.
+// Returns the fields common to all tiles of a step.
 AttentionTile BaseTile(const State& state, const Step& step) {
   const Program& program = *state.program;
   const AttentionKind& kind = program.kinds[step.kind];
@@ -67,7 +67,7 @@ class AttentionRunner {
     const uint32_t n_segments = SegmentsToShare(n_tasks);
     if (n_segments > 1) return RunSegments(n_tasks, n_segments);
     state_.threads.ForEach(n_tasks, [&](size_t thread, size_t task) {
-      // Late tiles, which see the most tokens, go first.
+      // Late tiles attend to the most tokens, so they go first.
       AttentionTile tile = TileAt(n_tiles_ - 1 - task / kind_.n_kv_heads, task % kind_.n_kv_heads);
       tile.scratch = ScratchOf(thread);
       state_.simd.attention(tile);
@@ -75,7 +75,7 @@ class AttentionRunner {
   }
 
  private:
-  // One task is a segment of the tokens of a tile.
+  // One task per segment of a tile's tokens.
   void RunSegments(uint32_t n_tasks, uint32_t n_segments) {
     const size_t records = size_t{n_segments} * longest_tile_ * base_.n_heads;
     auto tile_of = [&](size_t task, size_t thread) {
@@ -98,7 +98,8 @@ class AttentionRunner {
     }
   }
 
-  // Segments of the longest tile when there are too few tasks for the threads, otherwise 1.
+  // Returns the number of segments of the longest tile if there are too few tasks for the threads,
+  // else 1.
   uint32_t SegmentsToShare(uint32_t n_tasks) const {
     const uint32_t n_threads = state_.threads.count();
     if (n_threads == 1 || n_tasks >= kTasksPerThread * n_threads) return 1;
@@ -141,7 +142,7 @@ class AttentionRunner {
 
 }  // namespace
 
-// The segments of one row's heads, which is what decoding shares.
+// Segments of the heads of one row: only decode splits tokens.
 uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
   uint64_t floats = 0;
   if (n_threads == 1) return floats;

@@ -15,7 +15,7 @@ namespace {
 
 using cpu::State;
 
-// Fills State::matrices, repacking what this CPU's kernels do not read as it is.
+// Fills State::matrices. Repacks matrices in layouts that this CPU's kernels do not read.
 void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory& memory,
                    State* state) {
   state->matrices = memory.As<const std::byte*>(plan.slices[cpu::kWeightsSlice]);
@@ -45,9 +45,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   state->thread_scratch_bytes = cpu::ThreadScratchBytes(program);
   state->partials = memory.As<float>(plan.slices[cpu::kPartialsSlice]);
   state->partial_floats = cpu::PartialFloats(program, options.max_threads());
-  if (!cpu::InitGemmKernels(&state->gemm)) {
-    return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
-  }
+  ARN_TRY(cpu::InitGemmKernels(&state->gemm, diag));
   cpu::ChooseSimdKernels(&state->simd);
   state->options = options;
   state->options.cpus = nullptr;
@@ -80,7 +78,8 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    // A prompt computes longer on a matrix than it takes to come.
+    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::AskAhead(s, steps.subspan(i + 1, steps.size() - i - 1));
     cpu::RunStep(s, steps[i], args);
     clock.Next();

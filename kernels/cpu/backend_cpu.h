@@ -1,9 +1,8 @@
-// The CPU backend. Everything is chosen at load: XNNPACK's micro-kernels for the matrix products,
-// Highway's best instruction set for the rest. Results do not depend on the number of threads.
+// CPU backend. Kernels are chosen at load: XNNPACK's micro-kernels for matmuls, Highway's best
+// instruction set for everything else. Results do not depend on the number of threads.
 //
-// What lies outside the caller's memory: the threads and their pool (made by load, ended by
-// unload; none with one thread), and some kilobytes that the first plan() of a process makes
-// cpuinfo allocate to describe the CPU, which stay. run() allocates nothing.
+// Only the thread pool is outside the caller's memory: load() creates it (unless there is one
+// thread) and unload() ends it. run() allocates nothing.
 #pragma once
 
 #include "kernels/backend.h"

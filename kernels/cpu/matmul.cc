@@ -1,9 +1,9 @@
-// Matrix products: the loops around the micro-kernels.
+// Matmuls: the loops around the micro-kernels.
 //
-// The outputs are cut into tiles of whole panels. A tile's panels stay in the second cache while
-// all rows pass over them, so the weights come from memory once per run however many rows there
-// are; that is what XNNPACK's own operators do not do at the pinned commit. Threads share the
-// tiles; no sum is ever split, so the cut does not show in the result.
+// The outputs are cut into tiles of whole panels. A tile's panels stay in the L2 cache while all
+// rows use them, so each run reads the weights from memory once, for any number of rows. XNNPACK's
+// own operators do not do this at the pinned commit. Threads share the tiles. No sum is split
+// between tiles, so results do not depend on the tiling.
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -17,27 +17,27 @@
 namespace arn::cpu {
 namespace {
 
-// About a quarter of a second-level cache.
+// About a quarter of an L2 cache.
 constexpr uint64_t kTileBytes = 256 * 1024;
-// Tiles per thread, so that a thread that lags can be helped.
+// Tiles per thread, for load balancing.
 constexpr uint64_t kTilesPerThread = 5;
-// Below this a tile costs less than handing it to another thread.
+// Below this a tile costs less than its dispatch to another thread.
 constexpr uint64_t kMinTileBytes = 16 * 1024;
-// Columns that an accumulating product computes at a time, on the stack.
+// Columns per block of an accumulating matmul, on the stack.
 constexpr uint32_t kSumColumns = 256;
-// The same of one of which only the best column is wanted.
+// Columns per block of BestColumn, on the stack.
 constexpr uint32_t kBestColumns = 1024;
-// Activations that are worth a thread of their own.
+// Minimum number of activations per task.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
-// Panels per tile, given the bytes of one.
+// Returns the panels per tile, given the bytes per panel.
 size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
   const uint64_t cached = Max<uint64_t>(1, kTileBytes / panel_bytes);
   const uint64_t shared = CeilDiv(panels, kTilesPerThread * state.threads.count());
   const uint64_t smallest = CeilDiv(kMinTileBytes, panel_bytes);
   const uint64_t wanted = Min(cached, Max(shared, smallest));
-  // Of sizes near it the one whose slowest thread has the fewest panels: of 9 tiles for 2 threads
-  // one would do 5.
+  // Among similar sizes, takes the one whose slowest thread has the fewest panels: with 9 tiles and
+  // 2 threads, one thread would have 5.
   uint64_t best = wanted, fewest = UINT64_MAX;
   for (uint64_t tile = wanted; 2 * tile >= wanted && tile > 0; --tile) {
     const uint64_t most = CeilDiv(CeilDiv(panels, tile), state.threads.count()) * tile;
@@ -46,8 +46,8 @@ size_t TilePanels(const State& state, uint64_t panels, uint64_t panel_bytes) {
   return best;
 }
 
-// Rows of x to int8. Micro-kernels compute a whole tile: rows that do not exist alias the last one,
-// but take the entries behind it, so those repeat it too.
+// Quantises rows of x to int8. Micro-kernels compute a whole tile: missing rows alias the last row
+// but read the entries after it, so those repeat the last entry.
 void Quantize(const State& state, const float* x, uint32_t rows, uint32_t cols,
               uint64_t stride_bytes, QuantizedRow* entries, std::byte* values) {
   const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / cols);
@@ -60,8 +60,50 @@ void Quantize(const State& state, const float* x, uint32_t rows, uint32_t cols,
   for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entries[rows + i] = entries[rows - 1];
 }
 
-// Kernels of our own. They take a tile of rows, interleaved; rows are shared out evenly, so that no
-// tile is much lower than the others.
+// Computes the quantisation residual of x[n]. `values`: groups of integers, `stride` bytes apart,
+// each byte XORed with `flip`.
+void LeftOver(const float* x, uint32_t n, const QuantizedRow& row, const std::byte* values,
+              uint32_t group, uint64_t stride, uint8_t flip, float* out) {
+  for (uint32_t first = 0; first < n; first += group, values += stride) {
+    const uint32_t end = Min(group, n - first);
+    for (uint32_t i = 0; i < end; ++i) {
+      const auto q = static_cast<int8_t>(static_cast<uint8_t>(values[i]) ^ flip);
+      out[first + i] = x[first + i] - static_cast<float>(q - row.zero_point) * row.scale;
+    }
+  }
+}
+
+// Doubles the scales of a split row and its residual (exact). Both matmuls add the bias, so the
+// caller halves their sum.
+void JoinHalves(QuantizedRow* pair) {
+  pair[0].scale *= 2;
+  pair[1].scale *= 2;
+}
+
+// Quantize for split rows: each row, then its residual (Program::splits_rows). `left`: f32 [rows,
+// cols].
+void QuantizeSplit(const State& state, const float* x, uint32_t rows, uint32_t cols,
+                   uint64_t stride_bytes, QuantizedRow* entries, std::byte* values, float* left) {
+  const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / cols);
+  const auto stride = static_cast<uint32_t>(stride_bytes);
+  state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
+    for (size_t r = begin; r < end; ++r) {
+      const float* row = x + r * cols;
+      float* rest = left + r * cols;
+      std::byte* to = values + 2 * r * stride_bytes;
+      QuantizedRow* pair = entries + 2 * r;
+      pair[0] = state.simd.quantize_row(row, cols, stride, reinterpret_cast<int8_t*>(to));
+      LeftOver(row, cols, pair[0], to, cols, 0, 0, rest);
+      pair[1] =
+          state.simd.quantize_row(rest, cols, stride, reinterpret_cast<int8_t*>(to + stride_bytes));
+      JoinHalves(pair);
+    }
+  });
+  for (uint32_t i = 0; i < kExtraQuantizedRows; ++i) entries[2 * rows + i] = entries[2 * rows - 1];
+}
+
+// Row tiles of our own kernels, which read a tile of rows interleaved. Rows are distributed evenly,
+// so that no tile is much smaller than the others.
 class RowTiles {
  public:
   RowTiles(uint32_t rows, uint32_t most)
@@ -73,7 +115,7 @@ class RowTiles {
   uint32_t rows_, count_;
 };
 
-// The rows of a float product as its kernel reads them: tile by tile, f32 [cols][rows of the tile].
+// Interleaves the rows of a float matmul, tile by tile: f32 [cols][rows of the tile].
 const float* Interleave(const State& state, const float* x, const RowTiles& tiles, uint32_t rows,
                         uint32_t cols) {
   if (rows == 1) return x;
@@ -89,7 +131,8 @@ const float* Interleave(const State& state, const float* x, const RowTiles& tile
   return out;
 }
 
-// The same for a product of integers; see TileArgs. `cols` has been padded to whole groups.
+// Quantises and interleaves the rows of an integer matmul (format: TileArgs). `cols` is padded to
+// whole groups.
 void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
                    uint32_t cols, uint32_t group, uint64_t stride_bytes, QuantizedRow* entries,
                    std::byte* values) {
@@ -103,9 +146,34 @@ void QuantizeTiles(const State& state, const float* x, const RowTiles& tiles, ui
   });
 }
 
+// QuantizeTiles for split rows: rows and residuals alternate.
+void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tiles, uint32_t n,
+                        uint32_t cols, uint32_t group, uint64_t stride_bytes, QuantizedRow* entries,
+                        std::byte* values, float* left) {
+  constexpr uint8_t kFlip = 0x80;
+  state.threads.ForTiles(tiles.count(), 1, [&](size_t tile, size_t) {
+    const uint32_t first = tiles.First(tile), height = 2 * (tiles.First(tile + 1) - first);
+    std::byte* to = values + 2 * first * stride_bytes;
+    for (uint32_t r = 0; r < height; r += 2, to += 2 * group) {
+      const uint32_t row = first + r / 2;
+      const float* from = x + uint64_t{row} * n;
+      float* rest = left + uint64_t{row} * n;
+      QuantizedRow* pair = entries + 2 * row;
+      const auto quantize = [&](const float* values_of, std::byte* at) {
+        return state.simd.quantize_groups(values_of, n, cols, group, height * group,
+                                          reinterpret_cast<uint8_t*>(at));
+      };
+      pair[0] = quantize(from, to);
+      LeftOver(from, n, pair[0], to, group, uint64_t{height} * group, kFlip, rest);
+      pair[1] = quantize(rest, to + group);
+      JoinHalves(pair);
+    }
+  });
+}
+
 bool IsInteger(DType dtype) { return dtype == DType::kInt4 || dtype == DType::kInt8; }
 
-// x W^T + bias, the rows of x as the kernel reads them.
+// x W^T + bias, with the rows of x converted to the kernel's format.
 class Product {
  public:
   Product(const State& state, WeightId id, const float* x, uint32_t rows)
@@ -113,7 +181,8 @@ class Product {
         weight_(state.program->weights[id]),
         kernel_(*state.gemm.For(weight_.dtype)),
         panels_(state.matrices[id]),
-        tiles_(rows, kernel_.tile_rows),
+        is_split_(state.program->splits_rows && IsInteger(weight_.dtype)),
+        tiles_(rows, is_split_ ? Max(kernel_.tile_rows / 2, 1u) : kernel_.tile_rows),
         rows_(rows),
         k_(weight_.cols) {
     (void)PackedBytes(weight_.dtype, kernel_.layout, nr(), weight_.cols, &panel_bytes_);
@@ -128,33 +197,40 @@ class Product {
 
   uint32_t nr() const { return kernel_.layout.nr; }
 
-  // body(begin, end): panels [begin, end), in parallel.
+  // Calls body(begin, end) in parallel for panels [begin, end).
   template <typename Body>
   void ForPanels(const Body& body) const {
     const uint64_t n = CeilDiv(weight_.rows, nr());
     state_.threads.ForTiles(n, TilePanels(state_, n, panel_bytes_), body);
   }
-  // Columns of panels [begin, end).
+  // Number of columns in panels [begin, end).
   uint32_t Columns(size_t begin, size_t end) const {
     return static_cast<uint32_t>(Min<uint64_t>(end * nr(), weight_.rows) - begin * nr());
   }
 
-  // c[rows, Columns(begin, end)] (+)= the product; c_stride in elements.
+  // c[rows, Columns(begin, end)] (+)= x W^T + bias; c_stride in elements.
   void Multiply(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+    if (is_split_) return MultiplySplit(begin, end, accumulate, c, c_stride);
     if (kernel_.tile != nullptr) return MultiplyTiles(begin, end, accumulate, c, c_stride);
     if (accumulate) return AddPanels(begin, end, c, c_stride);
-    MultiplyPanels(0, rows_, begin, end, c, c_stride);
+    MultiplyPanels(0, rows_, quantized_, begin, end, c, c_stride);
   }
 
  private:
   void TakeIntegers(const float* x) {
-    const QuantizedLayout layout = QuantizedRows(rows_, weight_.cols);
+    const QuantizedLayout layout = QuantizedRows(rows_, weight_.cols, is_split_);
+    auto* left = reinterpret_cast<float*>(state_.quantized + layout.left_offset);
     auto* entries = reinterpret_cast<QuantizedRow*>(state_.quantized);
     std::byte* values = state_.quantized + layout.rows_offset;
     const uint32_t group = kernel_.tile == nullptr ? 1 : kernel_.layout.kr;
     k_ = static_cast<uint32_t>(
         AlignUp(weight_.cols, weight_.dtype == DType::kInt4 ? kInt4BlockSize : group));
-    if (kernel_.tile == nullptr) {
+    if (is_split_ && kernel_.tile == nullptr) {
+      QuantizeSplit(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values, left);
+    } else if (is_split_) {
+      QuantizeSplitTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, entries,
+                         values, left);
+    } else if (kernel_.tile == nullptr) {
       Quantize(state_, x, rows_, weight_.cols, layout.stride_bytes, entries, values);
     } else {
       QuantizeTiles(state_, x, tiles_, weight_.cols, k_, group, layout.stride_bytes, entries,
@@ -169,7 +245,7 @@ class Product {
     return quantized_ == nullptr ? nullptr : quantized_ + row;
   }
 
-  // Kernels of our own.
+  // Uses our own kernels.
   void MultiplyTiles(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
     TileArgs tile = {};
     tile.k = k_;
@@ -187,23 +263,71 @@ class Product {
     }
   }
 
-  // XNNPACK's, of n rows.
-  void MultiplyPanels(uint32_t row, uint32_t n, size_t begin, size_t end, float* c,
-                      size_t c_stride) const {
+  // Split rows: multiplies both halves of a few rows at a time, so that their weights are read
+  // once, in blocks that fit on the stack.
+  void MultiplySplit(size_t begin, size_t end, bool accumulate, float* c, size_t c_stride) const {
+    float sums[kMaxTileRows * kSumColumns];
+    const size_t step = Max<size_t>(1, kSumColumns / nr());
+    for (uint32_t t = 0; t < tiles_.count(); ++t) {
+      const uint32_t first = tiles_.First(t), n_rows = tiles_.First(t + 1) - first;
+      for (size_t panel = begin; panel < end; panel += step) {
+        const size_t last = Min(panel + step, end);
+        const uint32_t n = Columns(panel, last);
+        MultiplyHalves(first, n_rows, panel, last, sums);
+        float* to = c + first * c_stride + (panel - begin) * nr();
+        for (uint32_t r = 0; r < n_rows; ++r, to += c_stride) {
+          const float* high = sums + size_t{2 * r} * n;
+          const float* low = high + n;
+          for (uint32_t i = 0; i < n; ++i) {
+            const float sum = 0.5f * (high[i] + low[i]);
+            to[i] = accumulate ? to[i] + sum : sum;
+          }
+        }
+      }
+    }
+  }
+  // sums: [2 n_rows, Columns(begin, end)].
+  void MultiplyHalves(uint32_t first, uint32_t n_rows, size_t begin, size_t end,
+                      float* sums) const {
+    const uint32_t n = Columns(begin, end);
+    if (kernel_.tile == nullptr) {
+      // The entries after these rows belong to other rows, so they are copied and the last is
+      // repeated.
+      QuantizedRow entries[kMaxTileRows + kExtraQuantizedRows];
+      for (uint32_t i = 0; i < kMaxTileRows + kExtraQuantizedRows; ++i) {
+        entries[i] = quantized_[2 * first + Min(i, 2 * n_rows - 1)];
+      }
+      return MultiplyPanels(2 * first, 2 * n_rows, entries, begin, end, sums, n);
+    }
+    TileArgs tile = {};
+    tile.k = k_;
+    tile.panels = panels_ + begin * panel_bytes_;
+    tile.n = n;
+    tile.c_stride = n;
+    tile.rows = 2 * n_rows;
+    tile.a = a_ + uint64_t{2 * first} * a_stride_bytes_;
+    tile.quantized = QuantizedAt(2 * first);
+    tile.c = sums;
+    kernel_.tile(tile);
+  }
+
+  // Uses XNNPACK's kernels on n rows.
+  void MultiplyPanels(uint32_t row, uint32_t n, const QuantizedRow* quantized, size_t begin,
+                      size_t end, float* c, size_t c_stride) const {
     GemmArgs args = {};
     args.rows = n;
     args.n = Columns(begin, end);
     args.k = k_;
     args.a = a_ + row * a_stride_bytes_;
     args.a_stride_bytes = a_stride_bytes_;
-    args.quantized = QuantizedAt(row);
+    args.quantized = quantized;
     args.panels = panels_ + begin * panel_bytes_;
     args.c = c;
     args.c_stride_bytes = c_stride * sizeof(float);
     Gemm(kernel_, weight_.dtype, args);
   }
 
-  // They do not add to what is there: in pieces that fit on the stack.
+  // XNNPACK's kernels do not accumulate: computes blocks on the stack and adds them.
   void AddPanels(size_t begin, size_t end, float* c, size_t c_stride) const {
     float sums[kMaxTileRows * kSumColumns];
     const size_t step = Max<size_t>(1, kSumColumns / nr());
@@ -212,7 +336,7 @@ class Product {
       for (size_t panel = begin; panel < end; panel += step) {
         const size_t last = Min(panel + step, end);
         const uint32_t n = Columns(panel, last);
-        MultiplyPanels(row, n_rows, panel, last, sums, n);
+        MultiplyPanels(row, n_rows, QuantizedAt(row), panel, last, sums, n);
         float* to = c + row * c_stride + (panel - begin) * nr();
         for (uint32_t r = 0; r < n_rows; ++r) {
           state_.simd.add_row(sums + size_t{r} * n, n, to + r * c_stride);
@@ -226,6 +350,7 @@ class Product {
   const GemmKernel& kernel_;
   const std::byte* panels_;
   uint64_t panel_bytes_ = 0;
+  const bool is_split_;
   const RowTiles tiles_;
   const uint32_t rows_;
   uint32_t k_;
@@ -234,11 +359,11 @@ class Product {
   const QuantizedRow* quantized_ = nullptr;
 };
 
-// The better of two columns has the larger rank: the larger value, and of equals the first. No
-// number has rank 0.
+// Returns a key that orders columns for argmax: larger values first, the lower column on ties. 0
+// for NaN.
 uint64_t Rank(float value, uint32_t column) {
   if (std::isnan(value)) return 0;
-  value += 0.0f;  // -0 is 0
+  value += 0.0f;  // -0 becomes 0
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   constexpr uint32_t kSign = 1u << 31;

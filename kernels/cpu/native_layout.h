@@ -1,12 +1,12 @@
-// Which packed layout this machine's kernels read in place.
+// The packed layout that this CPU's kernels read in place.
 #pragma once
 
 #include "kernels/weight.h"
 
 namespace arn {
 
-// The layout of matrices that is used straight from Weight::data on this CPU; others are repacked
-// at load. kRows when the CPU is unknown.
+// Returns the layout that kernels on this CPU read directly from Weight::data; matrices in other
+// layouts are repacked at load. kRows if the CPU is unknown.
 WeightLayout NativeLayout(DType dtype);
 
 }  // namespace arn

@@ -10,7 +10,7 @@
 namespace arn::cpu {
 namespace {
 
-// With blocks of 32 the number of planes does not change the bytes (kernels/weight.h).
+// With blocks of 32 the number of planes does not affect the bytes (kernels/weight.h).
 bool SameBytes(WeightLayout a, WeightLayout b) {
   a.planes = b.planes = 0;
   return a == b;
@@ -18,15 +18,17 @@ bool SameBytes(WeightLayout a, WeightLayout b) {
 
 }  // namespace
 
-QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols) {
+QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split) {
+  const uint64_t n = is_split ? 2 * uint64_t{rows} : rows;
   QuantizedLayout q;
   q.stride_bytes = AlignUp(cols, kSliceAlign);
-  q.rows_offset = AlignUp((rows + kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
-  q.bytes = q.rows_offset + rows * q.stride_bytes;
+  q.rows_offset = AlignUp((n + kExtraQuantizedRows) * sizeof(QuantizedRow), kSliceAlign);
+  q.bytes = q.left_offset = q.rows_offset + n * q.stride_bytes;
+  if (is_split) q.bytes += uint64_t{rows} * cols * sizeof(float);
   return q;
 }
 
-uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols) {
+uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split) {
   switch (dtype) {
     case DType::kF32: return 0;
     case DType::kF16:
@@ -34,7 +36,7 @@ uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols) {
     case DType::kInt8:
     case DType::kInt4: break;
   }
-  return QuantizedRows(rows, cols).bytes;
+  return QuantizedRows(rows, cols, is_split).bytes;
 }
 
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels) {
@@ -84,16 +86,14 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
                       options.n_threads, options.n_prefill_threads, kMaxThreads);
   }
   GemmKernels kernels;
-  if (!InitGemmKernels(&kernels)) {
-    return diag->Fail(Status::kUnsupported, "this CPU is not known to XNNPACK");
-  }
+  ARN_TRY(InitGemmKernels(&kernels, diag));
   uint64_t quantized_bytes = 0;
   uint64_t normed_bytes = 0;
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& w = program.weights[i];
     if (w.is_vector || !UsedInProduct(program, i)) continue;
-    quantized_bytes =
-        Max(quantized_bytes, ProductRowBytes(w.dtype, ProductRows(program, i), w.cols));
+    quantized_bytes = Max(quantized_bytes, ProductRowBytes(w.dtype, ProductRows(program, i), w.cols,
+                                                           program.splits_rows));
     if (!NeedsRepack(w, kernels)) continue;
     const uint64_t bytes = RepackedBytes(w, kernels);
     uint64_t padded_total;

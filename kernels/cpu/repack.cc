@@ -7,14 +7,14 @@
 namespace arn::cpu {
 namespace {
 
-// The parts of the scratch: a slab as a RowMatrix, and one row on its way.
+// Offsets into the scratch: a slab as a RowMatrix, and one unpacked row.
 struct Parts {
   uint64_t values, scales, bias, row, row_scales, bytes;
 };
 
 Parts PlanParts(const Weight& weight, const WeightLayout& layout) {
   const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
-  // int4 has a byte a value on its way.
+  // Unpacked int4 takes one byte per value.
   const uint64_t element = weight.dtype == DType::kInt4 ? 1 : ElementBytes(weight.dtype);
   const uint64_t n_scales = layout.nr * (padded / kInt4BlockSize);
   Parts p;

@@ -1,14 +1,14 @@
-// From the layout in the bundle to the one that this CPU's kernel reads, slab by slab.
+// Converts a matrix from its bundle layout to the layout this CPU's kernel reads, slab by slab.
 #pragma once
 
 #include "kernels/weight.h"
 
 namespace arn::cpu {
 
-// Scratch for one slab of layout.nr rows.
+// Scratch bytes for one slab of layout.nr rows.
 uint64_t RepackScratchBytes(const Weight& weight, const WeightLayout& layout);
 
-// Writes all of `weight` in `layout` to `out` (PackedBytes).
+// Writes `weight` in `layout` to `out` (PackedBytes bytes).
 void Repack(const Weight& weight, const WeightLayout& layout, std::byte* scratch, std::byte* out);
 
 }  // namespace arn::cpu

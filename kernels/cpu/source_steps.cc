@@ -1,5 +1,4 @@
-// The steps of what a sequence attends to beside its own tokens. All rows are those of one
-// sequence.
+// Encoder steps. All rows belong to one sequence.
 #include <cstring>
 
 #include "kernels/check.h"
@@ -9,7 +8,7 @@
 namespace arn::cpu {
 namespace {
 
-// Elements that are worth a thread of their own: some microseconds of work.
+// Minimum number of elements per task: a few microseconds of work.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
 uint32_t WidthOf(const State& state, ValueId id) { return state.program->values[id].width; }
@@ -20,7 +19,7 @@ float* DataOf(const State& state, ValueId id) {
   return state.memory.As<float>(state.program->values[id].slice);
 }
 
-// body(row) for the rows of a value, of so many elements each.
+// Calls body(row) in parallel for rows of `width` elements.
 template <typename Body>
 void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body) {
   const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));

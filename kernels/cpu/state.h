@@ -1,4 +1,4 @@
-// What the CPU backend keeps between load and unload; it lies in Region::kConstants.
+// State of the CPU backend between load and unload. Placed in Region::kConstants.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@ struct State {
   Threads threads;
   GemmKernels gemm;
   SimdKernels simd;
-  const std::byte** matrices = nullptr;  // [weights]: in the layout of their kernel
-  std::byte* quantized = nullptr;        // QuantizedRows of the product at work
-  float* normed = nullptr;               // [max_logit_rows, hidden]: of the last run with logits
+  const std::byte** matrices = nullptr;  // [weights]: addresses in the kernels' layouts
+  std::byte* quantized = nullptr;        // QuantizedRows of the current matmul
+  float* normed = nullptr;               // [max_logit_rows, hidden]: from the last run with logits
   std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
   uint64_t thread_scratch_bytes = 0;
-  float* partials = nullptr;  // [partial_floats]: of the segments of an attention step
+  float* partials = nullptr;  // [partial_floats]: segments of an attention step
   uint64_t partial_floats = 0;
 };
 
@@ -31,32 +31,30 @@ struct State {
 void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
             float* out);
 
-// The column of x[weight.cols] W^T + bias with the largest value, the lowest of equals, where each
-// is scaled and capped as a head's are (Step::factor, softcap); 0 when all are NaN. No column is
-// kept.
+// Returns the argmax over the columns of x[weight.cols] W^T + bias, the lowest index on ties, after
+// scaling and softcap as in a head (Step::factor, softcap). 0 if all are NaN. Does not store the
+// columns.
 uint32_t BestColumn(const State& state, WeightId weight, const float* x, float factor,
                     float softcap);
 
-// The threads that have nothing to do ask for the weights that the first product among `steps`
-// reads.
+// Lets idle threads prefetch the weights of the first matmul among `steps`.
 void AskAhead(const State& state, Span<const Step> steps);
 
-// kConv and kScan over all rows of a run.
+// Run kConv and kScan on all rows of a run.
 void RunConv(const State& state, const Step& step, const RunArgs& args);
 void RunScan(const State& state, const Step& step, const RunArgs& args);
 
-// kAttention over all rows of a run, and kSelfAttention over all rows of its source.
+// Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
 void RunAttention(const State& state, const Step& step, const RunArgs& args);
 void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
 
-// kFeatures to kSelfAttention, which are steps of the source alone.
+// Runs an encoder-only step: kFeatures to kSelfAttention.
 void RunSourceStep(const State& state, const Step& step, const RunArgs& args);
 
-// One step over all rows of a run; args have passed CheckRun.
+// Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);
 
-// logits: f32 [vocab], of the row whose best id was all that the last run with logits was asked
-// for.
+// Computes logits f32 [vocab] of the row for which the last run with logits returned only best_id.
 void ReadLogits(const State& state, float* logits);
 
 }  // namespace arn::cpu

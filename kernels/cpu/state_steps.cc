@@ -1,5 +1,5 @@
-// The steps that keep a state: how their channels are shared among threads. Each channel of each
-// sequence is one chain over the tokens, the same whatever the tiles.
+// Steps with a state: split the channels into tasks for the threads. Each channel of each sequence
+// is one recurrence over the tokens, so results do not depend on the tiling.
 #include "kernels/cpu/state.h"
 #include "kernels/state_slot.h"
 #include "platform/base/arith.h"
@@ -7,9 +7,9 @@
 namespace arn::cpu {
 namespace {
 
-// Products that are worth a thread of their own: some microseconds of work.
+// Minimum number of multiplications per task: a few microseconds of work.
 constexpr uint64_t kProductsPerTask = 16 * 1024;
-// Whole vectors of every instruction set, and whole cache lines.
+// Whole vectors on every instruction set, and whole cache lines.
 constexpr uint64_t kLeastChannels = 32;
 
 const float* FloatsOf(const Program& program, WeightId id) {
@@ -21,8 +21,8 @@ float* RowOf(const State& state, ValueId id, uint32_t row) {
   return state.memory.As<float>(value.slice) + uint64_t{row} * value.width;
 }
 
-// body(sequence, first, last) for the channels [first, last) of each sequence; a channel of a row
-// takes so many products.
+// Calls body(sequence, first, last) in parallel for the channels [first, last) of each sequence.
+// `products`: cost of one channel of one row, in multiplications.
 template <typename Body>
 void ForChannels(const State& state, const RunArgs& args, uint32_t width, uint32_t products,
                  const Body& body) {
@@ -75,7 +75,7 @@ void RunScan(const State& state, const Step& step, const RunArgs& args) {
   base.n_states = rates.rows;
   base.width = rates.cols;
   base.out_stride = program.values[step.out].width;
-  // An exponential is worth some products.
+  // 8 per state: an exponential costs several multiplications.
   ForChannels(state, args, rates.cols, 8 * rates.rows,
               [&](const SequenceRows& s, uint32_t first, uint32_t last) {
                 ScanTile tile = base;

@@ -1,4 +1,4 @@
-// The steps other than matrix products: how rows are shared among threads.
+// Steps other than matmuls and attention: split rows into tasks for the threads.
 #include <cmath>
 
 #include "kernels/check.h"
@@ -10,7 +10,7 @@
 namespace arn::cpu {
 namespace {
 
-// Elements that are worth a thread of their own: some microseconds of work.
+// Minimum number of elements per task: a few microseconds of work.
 constexpr uint32_t kElementsPerTask = 16 * 1024;
 
 class Runner {
@@ -100,8 +100,8 @@ class Runner {
     });
   }
 
-  // Expert by expert, so that the weights of each are read once for all its rows, and those of an
-  // expert without rows not at all.
+  // Loops over experts, so that each expert's weights are read once for all its rows, and not at
+  // all if it has none.
   void Experts(const Step& step) const {
     const auto gate_up = static_cast<ValueId>(step.scratch + 1);
     const auto product = static_cast<ValueId>(step.scratch + 2);
@@ -157,7 +157,7 @@ class Runner {
     }
   }
 
-  // Of n rows that have been normalised.
+  // Applies the head to n normalised rows.
   void Head(const Step& step, uint32_t n, float* logits) const {
     Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false, logits);
     if (step.factor == 1.0f && step.softcap == 0.0f) return;
@@ -168,7 +168,7 @@ class Runner {
   }
 
  private:
-  // visit(row, weight) for the rows that go to an expert.
+  // Calls visit(row, weight) for each row routed to the expert.
   template <typename Visit>
   void ForEachRowOf(const Step& step, uint32_t expert, const Visit& visit) const {
     for (uint32_t row = 0; row < rows_; ++row) {
@@ -179,7 +179,7 @@ class Runner {
     }
   }
 
-  // body(i) for i of [0, n), in parallel when n rows of `width` elements are worth it.
+  // Calls body(i) for i of [0, n), in parallel if n rows of `width` elements are enough work.
   template <typename Body>
   void ForRange(uint32_t n, uint32_t width, const Body& body) const {
     const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));
@@ -199,7 +199,7 @@ class Runner {
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
   float* Data(ValueId id) const { return state_.memory.As<float>(program_.values[id].slice); }
   float* Row(ValueId id, uint32_t row) const { return Data(id) + uint64_t{row} * Width(id); }
-  // Null for kNoWeight.
+  // Returns null for kNoWeight.
   const float* Vector(WeightId id) const {
     return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program_.weights[id].data);
   }

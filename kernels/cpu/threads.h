@@ -1,4 +1,4 @@
-// The threads of a backend: a thin skin over Team that runs lambdas, and keeps them to CPUs.
+// The backend's threads: a thin wrapper of Team that runs lambdas and pins the threads to CPUs.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace arn::cpu {
 
 class Threads {
  public:
-  // cpus: what all of them stay on; null: the system places them. False when the system gives no
-  // threads. Allocates.
+  // cpus: CPUs to pin all threads to; null: the system places them. Allocates.
+  // Returns false if the system cannot create the threads.
   bool Start(uint32_t n_threads, const CpuMask* cpus) {
     if (cpus != nullptr) {
       cpus_ = *cpus;
@@ -23,8 +23,8 @@ class Threads {
     team_.Stop();
     return false;
   }
-  // What they may run on now; of the calling thread, when they are kept on CPUs, what it could
-  // while it was last Placed.
+  // Returns the CPUs on which the threads may run now. If they are pinned, the calling thread's are
+  // those of its last Placed.
   ThreadCpus ReadCpus() const {
     ThreadCpus out;
     CpuMask caller;
@@ -36,16 +36,16 @@ class Threads {
     team_.ReadCpus(&out);
     return out;
   }
-  // Whether the system keeps all of them where they were to stay.
+  // True if the system still pins all threads to the CPUs passed to Start().
   bool AreKept() const {
     const ThreadCpus now = ReadCpus();
     return !keeps_to_cpus_ || (now.are_alike && now.cpus == cpus_);
   }
-  // As many of them from now on.
+  // Uses this many of the threads from now on.
   void Use(uint32_t n_threads) { team_.Use(n_threads); }
 
-  // While it lives the calling thread is on the threads' CPUs too: what is done between two shared
-  // pieces of work is done at their speed.
+  // Pins the calling thread to the pool's CPUs for its lifetime, so that the serial work between
+  // two parallel sections runs at the same speed.
   class Placed {
    public:
     explicit Placed(const Threads& threads) {
@@ -66,17 +66,18 @@ class Threads {
   };
   void Stop() { team_.Stop(); }
   uint32_t count() const { return team_.count(); }
-  // What is read next: threads that have nothing to do ask for it (Team::SetAhead).
+  // Sets the range that idle threads prefetch (Team::SetAhead).
   void SetAhead(const std::byte* data, uint64_t bytes) const { team_.SetAhead(data, bytes); }
 
-  // body(begin, end) over [0, n) in pieces of at most `tile` that begin at multiples of `tile`.
+  // Calls body(begin, end) over [0, n) in parallel. Tiles have at most `tile` elements and start at
+  // multiples of `tile`.
   template <typename Body>
   void ForTiles(size_t n, size_t tile, const Body& body) const {
     ForEach((n + tile - 1) / tile,
             [&](size_t, size_t i) { body(i * tile, (i + 1) * tile < n ? (i + 1) * tile : n); });
   }
 
-  // body(thread, i) for each i of [0, n); thread < count() says whose scratch to use.
+  // Calls body(thread, i) in parallel for each i of [0, n); thread < count() selects the scratch.
   template <typename Body>
   void ForEach(size_t n, const Body& body) const {
     team_.Run(
@@ -88,11 +89,11 @@ class Threads {
   }
 
  private:
-  // Sharing work changes nothing that a caller sees.
+  // Mutable: parallel execution has no effect visible to the caller.
   mutable Team team_;
   bool keeps_to_cpus_ = false;
   CpuMask cpus_;
-  mutable CpuMask caller_cpus_;  // while it was last Placed, read back
+  mutable CpuMask caller_cpus_;  // as read back in the last Placed
 };
 
 }  // namespace arn::cpu

@@ -1,4 +1,4 @@
-// vpdpbusd, for kernels that are compiled for AVX-512 with VNNI whatever the compiler's flags are.
+// vpdpbusd for kernels compiled for AVX-512 with VNNI, whatever the compiler flags.
 #pragma once
 
 #if defined(__x86_64__)
@@ -9,9 +9,12 @@
 
 namespace arn::cpu::vnni {
 
-// sum += the products of a's unsigned and b's signed bytes, four to a lane. GCC 12 copies the sum
-// around its own intrinsic of this instruction, which costs the loops a third of their speed.
-ARN_VNNI_INLINE void AddProducts(__m512i a, __m512i b, __m512i* sum) {
+// sum += dot products of a's unsigned and b's signed bytes, four per lane. Inline assembly, because
+// GCC 12 copies the accumulator around its own intrinsic, which makes the loops a third slower.
+// Only the assembler needs VNNI support, so this also inlines into AVX-512 code without it.
+// REQUIRES: the caller has checked the CPU for VNNI.
+__attribute__((target("avx512f"), always_inline)) inline void AddProducts(__m512i a, __m512i b,
+                                                                          __m512i* sum) {
   asm("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b));
 }
 

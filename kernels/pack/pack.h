@@ -1,7 +1,6 @@
-// Packing: from row-major source matrices to the bytes that kernels read, and back, one row at a
-// time. Shared by the converter (which packs for a --target that need not be the machine it runs
-// on) and by the CPU backend (which repacks when a bundle was packed for another CPU). Portable
-// scalar code.
+// Packing: converts row-major matrices to the bytes the kernels read, and back one row at a time.
+// Portable scalar code, used by the converter (which packs for a --target other than the host) and
+// by the CPU backend (which repacks a bundle packed for another CPU).
 #pragma once
 
 #include <cstddef>
@@ -13,42 +12,42 @@
 
 namespace arn {
 
-// Packed bytes change when XNNPACK's packed formats or ours do; bundles record it.
+// Recorded in bundles. Increment when the packed bytes change, by XNNPACK's packed formats or ours.
 inline constexpr uint32_t kPackVersion = 1;
 
-// Targets that bundles can be packed for. Stored in bundles by name.
+// Target CPUs for packing. Stored in bundles by name.
 struct PackTarget {
   const char* name;  // "portable", "x86-avx2", "x86-avx512vnni", "arm64-neon", "arm64-dotprod", ...
   WeightLayout f32, f16, bf16, int8, int4;
 };
 Span<const PackTarget> PackTargets();
-// Null when there is none of that name.
+// Returns null if no target has this name.
 const PackTarget* FindPackTarget(const char* name);
-// The layout that `target` gives a matrix of `dtype`.
+// Returns the layout that `target` uses for a matrix of `dtype`.
 WeightLayout TargetLayout(const PackTarget& target, DType dtype);
 
-// Exact bytes of a packed matrix. False when (dtype, layout, rows, cols) is not a combination that
-// exists (used to validate bundles) or the size overflows.
+// Computes the exact size of a packed matrix. Returns false if the combination (dtype, layout,
+// rows, cols) is invalid or the size overflows. Used to validate bundles.
 [[nodiscard]] bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows,
                                uint32_t cols, uint64_t* bytes);
 
-// Where the parts of a kRows matrix lie. scales and bias start 64-byte aligned.
+// Offsets of the parts of a kRows matrix. scales and bias are 64-byte aligned.
 struct RowsBlobLayout {
   uint64_t values_offset = 0, row_bytes = 0;        // rows * row_bytes
   uint64_t scales_offset = 0, scale_row_bytes = 0;  // rows * scale_row_bytes (0 for floats)
   uint64_t bias_offset = 0;                         // f32 [rows]
   uint64_t bytes = 0;
 };
-// The caller has checked with PackedBytes that the size does not overflow.
+// REQUIRES: PackedBytes has accepted the size.
 RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols);
 
-// A source matrix, row-major, already in its final element type.
+// An unpacked matrix: row-major, already in its final element type.
 struct RowMatrix {
   DType dtype = DType::kF32;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  // kF32/kF16/kBf16: [rows, cols] elements. kInt8: int8 [rows, cols]. kInt4: one byte a value,
-  // 0..15 (zero point 8), [rows, AlignUp(cols, 32)], padding 8.
+  // kF32/kF16/kBf16: [rows, cols] elements. kInt8: int8 [rows, cols]. kInt4: one byte per value,
+  // 0..15 (zero point 8), [rows, AlignUp(cols, 32)], padded with 8.
   const void* values = nullptr;
   // kInt8: f32 [rows]. kInt4: bf16 [rows, AlignUp(cols, 32) / 32]. Else null.
   const void* scales = nullptr;
@@ -56,18 +55,19 @@ struct RowMatrix {
 };
 
 // Packs a matrix, or a slab of its rows, into `out` (PackedBytes(dtype, layout, source.rows, cols)
-// bytes). With kPanels, the packed slabs of consecutive rows, each a multiple of layout.nr but the
-// last, laid one after another are the packed matrix: a large matrix can be packed as a stream.
+// bytes). With kPanels, the concatenated packed slabs of consecutive rows equal the packed matrix
+// if every slab but the last has a multiple of layout.nr rows. Large matrices can thus be streamed.
 void PackRows(const RowMatrix& source, const WeightLayout& layout, std::byte* out);
 
-// Dequantised row `row` of a packed matrix: cols floats. For embeddings and the reference kernels.
+// Dequantises row `row` of a packed matrix into cols floats. For embeddings and the reference
+// kernels.
 void UnpackRowF32(const Weight& weight, uint32_t row, float* out);
 float UnpackBias(const Weight& weight, uint32_t row);
-// The elements of a kF16 or kBf16 row as they are (cols of them).
+// Reads the raw elements of a kF16 or kBf16 row (cols of them).
 void UnpackRow16(const Weight& weight, uint32_t row, uint16_t* out);
-// The integers of a kInt8 row (cols values) and its scale.
+// Reads the integers of a kInt8 row (cols values) and its scale.
 void UnpackRowInt8(const Weight& weight, uint32_t row, int8_t* out, float* scale);
-// The values of a kInt4 row minus 8 (AlignUp(cols, 32) values) and its block scales.
+// Reads the values of a kInt4 row minus 8 (AlignUp(cols, 32) values) and its block scales.
 void UnpackRowInt4(const Weight& weight, uint32_t row, int8_t* out, float* scales);
 
 }  // namespace arn

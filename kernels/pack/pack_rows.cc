@@ -11,7 +11,7 @@ float BiasOf(const RowMatrix& source, uint32_t row) {
   return source.bias == nullptr ? 0.0f : source.bias[row];
 }
 
-// Packed parts need not be aligned for their type.
+// Packed parts may be unaligned for their type.
 template <typename T>
 void Store(std::byte* out, uint64_t index, T value) {
   std::memcpy(out + index * sizeof(T), &value, sizeof value);
@@ -37,8 +37,8 @@ void PackAsRows(const RowMatrix& source, std::byte* out) {
   }
 }
 
-// Rows [first, first + n) of the source as one panel; `out` is zero-filled. T: float, or the bits
-// of a 16-bit type.
+// Packs rows [first, first + n) of the source as one panel; `out` must be zero-filled. T: float, or
+// uint16_t for the bits of a 16-bit type.
 template <typename T>
 void PackPanelFloat(const RowMatrix& source, const PanelShape& p, uint32_t first, uint32_t n,
                     std::byte* out) {
@@ -86,7 +86,7 @@ void PackPanelInt4(const RowMatrix& source, const PanelShape& p, uint32_t first,
   const auto* scales = static_cast<const uint16_t*>(source.scales) + uint64_t{first} * n_blocks;
   for (uint32_t r = 0; r < n; ++r) {
     const uint8_t* row = values + r * p.k;
-    // In XNNPACK's order of summation, so that the bytes are the same.
+    // Sums in XNNPACK's order, so that the bytes are identical.
     float sum = 0.0f;
     for (uint64_t b = 0; b < n_blocks; ++b) {
       const float scale = F32FromBf16(scales[r * n_blocks + b]);
@@ -101,7 +101,7 @@ void PackPanelInt4(const RowMatrix& source, const PanelShape& p, uint32_t first,
         }
         sum -= static_cast<float>(pair_sum) * scale;
       }
-      // The kernels multiply nibbles that still stand in the high half of a byte.
+      // Divided by 16: the kernels multiply nibbles in the high half of a byte, without a shift.
       Store(block + uint64_t{p.nr} * kInt4BlockSize / 2, r,
             static_cast<uint16_t>(BitsFromF32(scale / 16.0f) >> 16));
     }

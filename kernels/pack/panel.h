@@ -1,17 +1,17 @@
-// Where things lie inside one panel of a kPanels matrix. Private to kernels/pack/.
+// Layout of one panel of a kPanels matrix. Private to kernels/pack/.
 //
-// A panel holds nr consecutive output rows and lies directly behind the one before it:
+// A panel holds nr consecutive output rows. Panels are contiguous:
 //   f32, f16, bf16
 //          bias f32[nr], then values [nr * k] of the type
-//   int8   minus the row sums i32[nr], values i8[nr * k], scales f32[nr], bias f32[nr]
-//   int4   minus the row sums times their scales f32[nr],
+//   int8   negated row sums i32[nr], values i8[nr * k], scales f32[nr], bias f32[nr]
+//   int4   negated row sums times their scales f32[nr],
 //          per block of 32: values u8[nr * 16], scales / 16 as bf16[nr];
 //          bias f32[nr]
 // with k = cols rounded up to kr * sr (int4: to a block). Values are ordered in chunks of kr along
-// k, chunk by chunk, and inside a chunk row by row. With sr > 1 row r begins each run of sr chunks
-// r chunks later, and wraps. int4 takes chunks in pairs: byte i has element i of the first in its
-// low nibble and of the second in its high one, both as two's complement (value XOR 8).
-// Formats: xnn_pack_f32_gemm_goi_w, xnn_pack_qs8_gemm_goi_w, xnn_pack_qs8_qb4w_gemm_goi_w in
+// k, chunk by chunk, and inside a chunk row by row. With sr > 1, row r starts each run of sr chunks
+// r chunks later and wraps around. int4 stores chunks in pairs: byte i has element i of the first
+// chunk in its low nibble and of the second in its high nibble, both as two's complement (value XOR
+// 8). Formats: xnn_pack_f32_gemm_goi_w, xnn_pack_qs8_gemm_goi_w, xnn_pack_qs8_qb4w_gemm_goi_w in
 // XNNPACK's src/reference/packing.cc, with input_zero_point 1.
 #pragma once
 
@@ -28,10 +28,10 @@ struct PanelShape {
   uint64_t values_offset;  // bytes from the start of the panel
   uint64_t scales_offset;  // int8
   uint64_t bias_offset;
-  uint64_t block_bytes;  // int4: from one block to the next
-  uint64_t bytes;        // of the whole panel
+  uint64_t block_bytes;  // int4: stride between blocks
+  uint64_t bytes;        // size of the panel
 
-  // First column of what chunk `chunk` (counted along k) holds for row `row` of the panel.
+  // Returns the first column stored in chunk `chunk` (counted along k) of the panel's row `row`.
   uint64_t ChunkColumn(uint64_t chunk, uint32_t row) const {
     const uint64_t run = uint64_t{kr} * sr;
     const uint64_t at = chunk * kr;
@@ -39,7 +39,7 @@ struct PanelShape {
   }
 };
 
-// The caller has validated the combination with PackedBytes.
+// REQUIRES: PackedBytes has accepted the combination.
 inline PanelShape ShapeOfPanel(DType dtype, const WeightLayout& layout, uint32_t cols) {
   PanelShape p = {};
   p.nr = layout.nr;

@@ -6,7 +6,7 @@
 namespace arn {
 namespace {
 
-// Far above any tile that XNNPACK has; keeps every product of a tile in range.
+// Far above any XNNPACK tile; keeps the products of tile parameters in range.
 constexpr uint32_t kMaxNr = 128;
 constexpr uint32_t kMaxKr = 16;
 constexpr uint32_t kMaxSr = 16;
@@ -56,7 +56,7 @@ RowsBlobLayout RowsBlob(DType dtype, uint32_t rows, uint32_t cols) {
 bool PackedBytes(DType dtype, const WeightLayout& layout, uint32_t rows, uint32_t cols,
                  uint64_t* bytes) {
   if (!IsDType(dtype) || rows == 0 || cols == 0) return false;
-  // With rows and cols below 2^31 no sum or product here leaves 64 bits.
+  // With rows and cols below 2^31 no sum or product here overflows 64 bits.
   if (rows >= uint32_t{1} << 31 || cols >= uint32_t{1} << 31) return false;
   if (layout.order == WeightOrder::kRows) {
     if (!IsRows(layout)) return false;

@@ -1,8 +1,8 @@
-// What xnn_init_{f32,qd8_f32_qc8w,qd8_f32_qb4w}_gemm_config() choose on each kind of CPU, at the
-// pinned XNNPACK commit (src/configs/gemm-config.c), but for int4 on x86-avx512vnni: that is for
-// kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the machine it runs on.
-// CPUs that pick other tiles (AVX-512 without VNNI, SSE) repack at load, and so does int4 on CPUs
-// that have VNNI but are older than Ice Lake and Zen 4, for which that kernel is not compiled.
+// Tiles chosen by xnn_init_{f32,qd8_f32_qc8w,qd8_f32_qb4w}_gemm_config() on each CPU type, at the
+// pinned XNNPACK commit (src/configs/gemm-config.c). Exception: int4 on x86-avx512vnni is laid out
+// for kernels/cpu/simd/int4_tile-inl.h. tests/conformance checks the row of the host CPU. CPUs with
+// other tiles (AVX-512 without VNNI, SSE) repack at load. So does int4 on VNNI CPUs older than Ice
+// Lake and Zen 4, for which that kernel is not compiled.
 #include "kernels/pack/pack.h"
 
 namespace arn {
@@ -12,14 +12,14 @@ constexpr WeightLayout Panels(uint8_t nr, uint8_t kr, uint8_t sr, uint8_t planes
   return {WeightOrder::kPanels, nr, kr, sr, planes};
 }
 
-// What kernels/cpu/simd/half_tile.cc reads on every CPU.
+// Read by kernels/cpu/simd/half_tile.cc on every CPU.
 constexpr WeightLayout kF16 = Panels(32, 1, 1), kBf16 = Panels(32, 2, 1);
 
 constexpr PackTarget kTargets[] = {
     {"portable", {}, {}, {}, {}, {}},
     {"x86-avx2", Panels(16, 1, 1), kF16, kBf16, Panels(8, 8, 1), Panels(8, 8, 1, 2)},
     {"x86-avx512vnni", Panels(32, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 4, 1, 2)},
-    // Also what ARMv7 has.
+    // ARMv7 as well.
     {"arm64-neon", Panels(8, 1, 1), kF16, kBf16, Panels(8, 2, 4), Panels(16, 1, 1, 2)},
     {"arm64-dotprod", Panels(8, 1, 1), kF16, kBf16, Panels(16, 4, 1), Panels(16, 4, 1, 2)},
     {"arm64-i8mm", Panels(8, 1, 1), kF16, kBf16, Panels(16, 8, 1), Panels(16, 8, 1, 2)},

@@ -16,7 +16,7 @@ T Load(const std::byte* from, uint64_t index) {
 
 bool IsRows(const Weight& weight) { return weight.layout.order == WeightOrder::kRows; }
 
-// Row `row` seen inside its panel.
+// A row and the panel that contains it.
 struct PanelRow {
   PanelShape shape;
   const std::byte* panel;
@@ -31,8 +31,8 @@ PanelRow FindPanelRow(const Weight& weight, uint32_t row) {
   return at;
 }
 
-// put(column, index) for the first `cols` columns of a panel's row and where they lie among its
-// values, chunk by chunk.
+// Calls put(column, index) for the first `cols` columns of a panel's row, chunk by chunk; index is
+// the position among the panel's values.
 template <typename Put>
 void ForEachIndex(const PanelShape& shape, uint32_t row, uint32_t cols, const Put& put) {
   const uint64_t n_chunks = shape.k / shape.kr;
@@ -45,7 +45,7 @@ void ForEachIndex(const PanelShape& shape, uint32_t row, uint32_t cols, const Pu
   }
 }
 
-// put(column, element) for the elements of a row of floats or of 16-bit types.
+// Calls put(column, element) for the elements of a row of floats or of 16-bit types.
 template <typename T, typename Put>
 void ForEachElement(const Weight& weight, uint32_t row, const Put& put) {
   if (IsRows(weight)) {
@@ -71,7 +71,7 @@ void UnpackFloatRow(const Weight& weight, uint32_t row, float* out) {
   }
 }
 
-// put(column, value) for the values of a kInt8 row in either order; returns its scale.
+// Calls put(column, value) for the values of a kInt8 row in either order. Returns its scale.
 template <typename Put>
 float ForEachInt8(const Weight& weight, uint32_t row, const Put& put) {
   const auto value = [](const std::byte* values, uint64_t i) {
@@ -90,7 +90,7 @@ float ForEachInt8(const Weight& weight, uint32_t row, const Put& put) {
   return Load<float>(at.panel + at.shape.scales_offset, at.row);
 }
 
-// Block `block` of a kInt4 row: 32 values minus 8, and the scale.
+// Unpacks block `block` of a kInt4 row: 32 values minus 8, and the scale.
 void UnpackInt4Block(const Weight& weight, uint32_t row, uint64_t block, int8_t* out,
                      float* scale) {
   if (IsRows(weight)) {

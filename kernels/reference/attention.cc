@@ -9,8 +9,8 @@
 namespace arn::reference {
 namespace {
 
-// Softmax of one head's scores of positions [first, end), and the sum of their values.
-// load(position, keys, row) gives a key or value.
+// One head's attention over positions [first, end): softmax of the scores, then the weighted sum of
+// the values. load(position, keys, row) reads a key (keys) or a value into row.
 template <typename Load>
 void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint32_t first,
                 uint32_t end, const Load& load, float* scratch, float* out) {

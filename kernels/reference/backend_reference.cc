@@ -21,7 +21,7 @@ enum : uint32_t { kStateSlice, kScratchSlice, kScoresSlice, kNormedSlice };
 
 Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
             BackendPlan* plan, Diag* diag) {
-  (void)options;  // one thread, whatever is asked for
+  (void)options;  // always one thread
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
   uint64_t scratch_bytes = 0;
@@ -63,7 +63,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
-// One step over all rows of a run.
+// Runs one step on all rows of a run.
 class Runner {
  public:
   Runner(const State& state, const RunArgs& args)
@@ -98,8 +98,8 @@ class Runner {
       case Op::kLinear:
         Observe(args_, step.weight, Data(step.in), rows,
                 step.accumulate ? Data(step.out) : nullptr);
-        reference::Linear(Data(step.in), rows, program_.weights[step.weight], step.accumulate,
-                          Data(step.out), state_.scratch);
+        reference::Linear(Data(step.in), rows, program_.weights[step.weight], program_.splits_rows,
+                          step.accumulate, Data(step.out), state_.scratch);
         return;
       case Op::kQkvRope: RunQkvRope(step, program_.kinds[step.kind]); return;
       case Op::kAttention: RunAttention(step); return;
@@ -234,7 +234,7 @@ class Runner {
     }
   }
 
-  // Row by row, its experts in their order. A weight of the input is applied to a copy of it.
+  // Applies the experts row by row, in routing order. An input weight scales a copy of the row.
   void RunExperts(const Step& step, uint32_t rows) {
     const auto gate_up = static_cast<ValueId>(step.scratch + 1);
     const auto product = static_cast<ValueId>(step.scratch + 2);
@@ -252,11 +252,13 @@ class Runner {
         }
         const auto id = static_cast<WeightId>(expert - program_.weights.data());
         Observe(args_, id, Data(step.scratch), 1);
-        reference::Linear(Data(step.scratch), 1, expert[0], false, Data(gate_up), state_.scratch);
+        reference::Linear(Data(step.scratch), 1, expert[0], program_.splits_rows, false,
+                          Data(gate_up), state_.scratch);
         reference::GatedAct(Data(gate_up), Width(product), step.activation, step.activation_limit,
                             Data(product));
         Observe(args_, id + 1, Data(product), 1);
-        reference::Linear(Data(product), 1, expert[1], false, Data(result), state_.scratch);
+        reference::Linear(Data(product), 1, expert[1], program_.splits_rows, false, Data(result),
+                          state_.scratch);
         float* out = Row(step.out, row);
         for (uint32_t c = 0; c < Width(step.out); ++c) {
           out[c] += out_factor * Data(result)[c];
@@ -283,11 +285,13 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   if (RunRows(args) == 0) return Status::kOk;
   Runner runner(s, args);
   StepClock clock(args.step_ns);
-  for (const Step& step : StepsOf(*s.program, args.is_source)) {
+  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    runner.RunStep(step);
+    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    runner.RunStep(steps[i]);
     clock.Next();
   }
   return Status::kOk;

@@ -1,5 +1,5 @@
-// The reference backend: every op in scalar code, one thread. It is the oracle that other backends
-// are held against, and runs wherever a compiler does.
+// Reference backend: every op in scalar code on one thread. It is the oracle for the tests of the
+// other backends, and runs on any CPU.
 #pragma once
 
 #include "kernels/backend.h"

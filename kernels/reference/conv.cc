@@ -2,13 +2,13 @@
 
 namespace arn::reference {
 
-// A causal depthwise convolution, as torch.nn.Conv1d(groups = channels) after taps - 1 zeros on the
-// left; with b and c the gated short convolution of LFM2 (Liquid AI, 2025; transformers'
-// Lfm2ShortConv).
+// Causal depthwise convolution: torch.nn.Conv1d(groups = channels) with taps - 1 zeros on the left.
+// With b and c, the gated short convolution of LFM2 (Liquid AI, 2025; transformers' Lfm2ShortConv).
 void Conv(const ConvArgs& a, const float* in, uint32_t n_rows, float* out) {
   const uint32_t width = a.width, kept = a.taps - 1;
   const float* x = in + a.in_stride - width;
-  // The input of row t of this run; before it those that the state has, oldest first.
+  // Returns an input of the extended sequence: first the state's inputs, oldest first, then the
+  // rows of this run.
   const auto input = [&](uint32_t row_and_kept, uint32_t c) {
     if (row_and_kept < kept) {
       return a.state.from == nullptr ? 0.0f : a.state.from[uint64_t{row_and_kept} * width + c];

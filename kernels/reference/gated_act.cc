@@ -11,7 +11,7 @@ float Apply(Activation activation, float single) {
   switch (activation) {
     case Activation::kSilu:  // Elfwing et al., 2017: x * sigmoid(x)
       return single / (1.0f + std::exp(-single));
-    case Activation::kGeluTanh: {  // Hendrycks and Gimpel, 2016, its approximation
+    case Activation::kGeluTanh: {  // Hendrycks and Gimpel, 2016: tanh approximation
       const double y = 0.79788456080286535588 * (x + 0.044715 * x * x * x);
       return static_cast<float>(0.5 * x * (1.0 + std::tanh(y)));
     }
@@ -19,6 +19,12 @@ float Apply(Activation activation, float single) {
       return static_cast<float>(0.5 * x * (1.0 + std::erf(x * 0.70710678118654752440)));
     case Activation::kClampedSwiglu: break;  // needs both halves
     case Activation::kRelu: return Max(single, 0.0f);
+    case Activation::kReluSquared: return Max(single, 0.0f) * Max(single, 0.0f);
+    case Activation::kQuickGelu: return static_cast<float>(x / (1.0 + std::exp(-1.702 * x)));
+    case Activation::kTanh: return static_cast<float>(std::tanh(x));
+    case Activation::kSigmoid: return static_cast<float>(1.0 / (1.0 + std::exp(-x)));
+    case Activation::kMish:  // Misra, 2019
+      return static_cast<float>(x * std::tanh(std::log1p(std::exp(-std::fabs(x))) + Max(x, 0.0)));
   }
   return 0.0f;
 }

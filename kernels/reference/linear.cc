@@ -6,8 +6,8 @@
 namespace arn::reference {
 namespace {
 
-// The parts of the scratch: one row of weights as integers or floats, its block scales, and for
-// integer weights all rows of activations, quantised.
+// Offsets into the scratch: one row of weights as integers or floats, its block scales and, for
+// integer weights, all activation rows quantised, with room for their residuals.
 struct Scratch {
   uint64_t values, scales, rows, activations, stride, bytes;
 };
@@ -18,7 +18,7 @@ bool IsInteger(const Weight& weight) {
 
 Scratch PlanScratch(const Weight& weight, uint32_t rows) {
   const uint64_t padded = AlignUp(weight.cols, kInt4BlockSize);
-  const uint64_t n = IsInteger(weight) ? rows : 0;
+  const uint64_t n = IsInteger(weight) ? 2 * uint64_t{rows} : 0;
   Scratch s;
   s.values = 0;
   s.scales = AlignUp(padded * sizeof(float), kSliceAlign);
@@ -57,7 +57,8 @@ void LinearFloat(const float* x, uint32_t rows, const Weight& weight, bool accum
   }
 }
 
-// One output element from one quantised row; `scales` has one entry (int8) or one per block (int4).
+// Returns one output element of one quantised row. `scales`: one entry (int8) or one per block
+// (int4).
 double DotQuantized(const Weight& weight, const int8_t* activations, int32_t zero_point,
                     const int8_t* integers, const float* scales) {
   const uint32_t group = weight.dtype == DType::kInt4 ? kInt4BlockSize : weight.cols;
@@ -70,16 +71,29 @@ double DotQuantized(const Weight& weight, const int8_t* activations, int32_t zer
   return sum;
 }
 
-void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool accumulate, float* out,
-                   std::byte* scratch) {
+// Computes the quantisation residual: x minus the dequantised row.
+void LeftOver(const float* x, const QuantizedRow& row, const int8_t* values, uint32_t n,
+              float* out) {
+  for (uint32_t i = 0; i < n; ++i) {
+    out[i] = x[i] - static_cast<float>(values[i] - row.zero_point) * row.scale;
+  }
+}
+
+void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool splits_rows,
+                   bool accumulate, float* out, std::byte* scratch) {
   const Scratch parts = PlanScratch(weight, rows);
   auto* integers = reinterpret_cast<int8_t*>(scratch + parts.values);
   auto* scales = reinterpret_cast<float*>(scratch + parts.scales);
   auto* quantized = reinterpret_cast<QuantizedRow*>(scratch + parts.rows);
   auto* activations = reinterpret_cast<int8_t*>(scratch + parts.activations);
   for (uint32_t m = 0; m < rows; ++m) {
-    quantized[m] =
-        QuantizeRow(x + uint64_t{m} * weight.cols, weight.cols, activations + m * parts.stride);
+    const float* row = x + uint64_t{m} * weight.cols;
+    quantized[m] = QuantizeRow(row, weight.cols, activations + m * parts.stride);
+    if (!splits_rows) continue;
+    // The weight row is not unpacked yet, so its scratch is free.
+    auto* left = reinterpret_cast<float*>(scratch + parts.values);
+    LeftOver(row, quantized[m], activations + m * parts.stride, weight.cols, left);
+    quantized[rows + m] = QuantizeRow(left, weight.cols, activations + (rows + m) * parts.stride);
   }
   for (uint32_t n = 0; n < weight.rows; ++n) {
     if (weight.dtype == DType::kInt8) {
@@ -88,10 +102,13 @@ void LinearInteger(const float* x, uint32_t rows, const Weight& weight, bool acc
       UnpackRowInt4(weight, n, integers, scales);
     }
     for (uint32_t m = 0; m < rows; ++m) {
-      const double dot = DotQuantized(weight, activations + m * parts.stride,
-                                      quantized[m].zero_point, integers, scales);
-      Put(dot * static_cast<double>(quantized[m].scale), weight, n, accumulate,
-          out + uint64_t{m} * weight.rows + n);
+      double sum = 0.0;
+      for (uint32_t at = m; at < (splits_rows ? 2 * rows : rows); at += rows) {
+        sum += DotQuantized(weight, activations + at * parts.stride, quantized[at].zero_point,
+                            integers, scales) *
+               static_cast<double>(quantized[at].scale);
+      }
+      Put(sum, weight, n, accumulate, out + uint64_t{m} * weight.rows + n);
     }
   }
 }
@@ -102,10 +119,10 @@ uint64_t LinearScratchBytes(const Weight& weight, uint32_t rows) {
   return PlanScratch(weight, rows).bytes;
 }
 
-void Linear(const float* x, uint32_t rows, const Weight& weight, bool accumulate, float* out,
-            std::byte* scratch) {
+void Linear(const float* x, uint32_t rows, const Weight& weight, bool splits_rows, bool accumulate,
+            float* out, std::byte* scratch) {
   if (IsInteger(weight)) {
-    LinearInteger(x, rows, weight, accumulate, out, scratch);
+    LinearInteger(x, rows, weight, splits_rows, accumulate, out, scratch);
   } else {
     LinearFloat(x, rows, weight, accumulate, out, reinterpret_cast<float*>(scratch));
   }

@@ -3,7 +3,7 @@
 
 namespace arn::reference {
 
-// Final norm and head of the rows that want logits.
+// Applies the final norm and the head to the selected rows.
 void Logits(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
   const NormArgs norm = {step.norm_kind, state.Vector(step.norm), state.Vector(step.bias),
@@ -15,7 +15,7 @@ void Logits(const State& state, const Step& step, const RunArgs& args) {
   ForEachLogitRow(args, [&](uint32_t row) {
     Norm(norm, x + uint64_t{row} * width, width, state.normed);
     Observe(args, step.weight, state.normed, 1);
-    Linear(state.normed, 1, head, /*accumulate=*/false, logits, state.scratch);
+    Linear(state.normed, 1, head, program.splits_rows, /*accumulate=*/false, logits, state.scratch);
     for (uint32_t i = 0; i < program.vocab; ++i) {
       logits[i] = Softcap(logits[i] * step.factor, step.softcap);
     }

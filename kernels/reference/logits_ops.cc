@@ -9,7 +9,7 @@ namespace {
 uint32_t Argmax(const float* logits, size_t n) {
   size_t best = 0;
   for (size_t i = 1; i < n; ++i) {
-    // True also when the best so far is NaN and this one is a number.
+    // Also true if the best so far is NaN and this element is a number.
     if (!(logits[i] <= logits[best]) && logits[i] == logits[i]) best = i;
   }
   return static_cast<uint32_t>(best);
@@ -26,8 +26,8 @@ size_t CollectAtLeast(const float* logits, size_t n, float threshold, uint32_t* 
   return count;
 }
 
-// Sixteen partial sums, element i to sum i % 16, added pairwise: an order that vectors of any
-// width can keep.
+// Sixteen partial sums (element i goes to sum i % 16), added pairwise: SIMD code of any vector
+// width can reproduce this order.
 double ExpSum(float* x, size_t n, float max, float inverse_temperature) {
   double sums[16] = {};
   for (size_t i = 0; i < n; ++i) {

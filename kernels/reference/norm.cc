@@ -4,8 +4,8 @@
 
 namespace arn::reference {
 
-// Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019; Ba et al., "Layer
-// Normalization", 2016.
+// RMSNorm: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019. LayerNorm: Ba et al.,
+// "Layer Normalization", 2016.
 void Norm(const NormArgs& args, const float* x, uint32_t n, float* out) {
   const bool is_rms = args.kind == NormKind::kRms;
   double mean = 0.0, square = 0.0;

@@ -5,7 +5,8 @@
 namespace arn::reference {
 namespace {
 
-// Su et al., "RoFormer", 2021, with pairs (i, i + rotary_dim / 2): transformers' rotate_half.
+// RoPE: Su et al., "RoFormer", 2021, with pairs (i, i + rotary_dim / 2) as in transformers'
+// rotate_half.
 void Rotate(const float* angles, uint32_t rotary_dim, float* head) {
   const uint32_t half = rotary_dim / 2;
   for (uint32_t i = 0; i < half; ++i) {
@@ -16,7 +17,7 @@ void Rotate(const float* angles, uint32_t rotary_dim, float* head) {
   }
 }
 
-// The q heads as one vector, and the k heads as another.
+// RMSNorm over all q heads together, and over all k heads together.
 void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const auto norm = [&](const float* weight, float* heads, uint32_t n_heads) {

@@ -4,8 +4,8 @@
 
 namespace arn::reference {
 
-// transformers, modeling_rope_utils.py and the rotary embedding modules: the angle is a product of
-// two f32, and cos and sin are scaled by the attention factor.
+// As in transformers (modeling_rope_utils.py, rotary embedding modules): the angle is a product of
+// two f32; cos and sin are scaled by the attention factor.
 void RopeAngles(uint32_t position, const RopeKind& rope, float* out) {
   const uint32_t half = rope.rotary_dim / 2;
   for (uint32_t i = 0; i < half; ++i) {

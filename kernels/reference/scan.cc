@@ -5,7 +5,7 @@
 namespace arn::reference {
 
 // Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023, algorithm
-// 2, with A diagonal, discretised by its zero-order hold, and B by Euler's rule (as transformers'
+// 2. A is diagonal, discretised by zero-order hold; B by Euler's rule (as in transformers'
 // MambaMixer):
 //   dt = softplus(time step);  h[n] = exp(dt A[n]) h[n] + dt B[n] x;  y = sum_n C[n] h[n] + D x
 void Scan(const ScanArgs& a, const float* x, uint32_t n_rows, float* out) {

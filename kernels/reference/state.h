@@ -1,4 +1,4 @@
-// What the reference backend keeps between load and unload; it lies in Region::kConstants.
+// State of the reference backend between load and unload. Placed in Region::kConstants.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ namespace arn::reference {
 struct State {
   const Program* program = nullptr;
   Memory memory;
-  std::byte* scratch = nullptr;  // of Linear
+  std::byte* scratch = nullptr;  // for Linear
   float* scores = nullptr;       // [max_context]
   float* normed = nullptr;       // [widest input of kLogits]
 
-  // Null for kNoWeight.
+  // Returns null for kNoWeight.
   const float* Vector(WeightId id) const {
     return id == kNoWeight ? nullptr : reinterpret_cast<const float*>(program->weights[id].data);
   }

@@ -15,7 +15,7 @@
 namespace arn::vulkan {
 namespace {
 
-// Names the places in the state's memory, and what lies where on the device.
+// Default-constructs an array in a slice of the state's memory.
 template <typename T>
 Span<T> Array(const Memory& memory, Slice slice) {
   const size_t n = slice.bytes / sizeof(T);
@@ -35,7 +35,7 @@ void PlaceWeights(const Program& program, Span<DeviceWeight> weights, Span<Buffe
   for (const RopeKind& rope : program.ropes) place(placer.PlaceRope(rope));
 }
 
-// As few windows as the device's bindings allow.
+// Uses as few windows as the device's binding size allows.
 Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* diag) {
   if (kv_bytes <= device.max_binding_bytes()) return Status::kOk;
   for (out->window_shift = 31;
@@ -67,11 +67,12 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   const VkPhysicalDeviceLimits& limits = s.device.properties().limits;
   s.traits.products.subgroup_size = s.device.subgroup_size();
+  s.traits.products.has_full_subgroups = s.device.has_full_subgroups();
   s.traits.products.max_lanes =
       Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
   s.traits.products.has_dot = s.device.uses_dot();
   s.traits.products.coop = s.device.coop();
-  // Subgroups of a driver in software are small, and it goes from one to the next.
+  // Software drivers have small subgroups and run them one after another.
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
   s.traits.choice_width = is_wide ? 256 : 128;
@@ -97,7 +98,7 @@ void Unload(void* state) {
   const VkDevice device = s.device.handle();
   const VkAllocationCallbacks* callbacks = s.device.callbacks();
   if (device != VK_NULL_HANDLE && api.DestroyDevice != nullptr && api.QueueSubmit != nullptr) {
-    // Every run waits for what it submitted; only a device that failed may still be at it.
+    // Every run waits for its submissions; only a failed device may still be running.
     if (s.is_lost) (void)api.DeviceWaitIdle(device);
     s.transfer.Close(s.device);
     for (const VkFence fence : s.fences) {
@@ -118,7 +119,7 @@ void Unload(void* state) {
   s.~State();
 }
 
-// Measured where it can be remembered, else a session would take its time each time.
+// Measures only if the result can be stored; otherwise every session would pay for it.
 Status ChooseProducts(State* state, Diag* diag) {
   State& s = *state;
   Tuning tuning = Tuning::kFixed;
@@ -165,7 +166,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
 
 constexpr uint32_t kChosen = UINT32_MAX;
 
-// So short that the tests' short contexts have several.
+// Short, so that tests with short contexts have several segments.
 constexpr uint32_t kShortSegment = 32;
 
 template <Restriction restriction>
@@ -181,7 +182,7 @@ Status Planned(const Program& program, const BackendOptions&, Layout* layout, Ba
   return Plan(program, TraitsOf<restriction>(), layout, plan, diag);
 }
 
-// variant: of products, for all kinds of runs and weights; kChosen: as they were chosen.
+// variant: forced for all modes and weight types; kChosen: the tuned ones.
 template <Restriction restriction, uint32_t variant = kChosen>
 Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
             const Memory& memory, void** state, Diag* diag) {
@@ -198,7 +199,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   choice.name = options.device;
   choice.passes_over_software = options.passes_over_software;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
-  if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping;
+  if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping | kAvoidFullSubgroups;
   const Status status = Build(s, choice, options, plan, diag);
   if (status != Status::kOk) {
     Unload(s);
@@ -208,7 +209,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   return Status::kOk;
 }
 
-// The features of a source go straight to where their step has them.
+// Writes the encoder features directly to the value of their step.
 Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   if (features.empty()) return Status::kOk;
   State& s = *state;
@@ -220,7 +221,7 @@ Status PutFeatures(State* state, Span<const float> features, Diag* diag) {
   return status;
 }
 
-// Rows of logits from the given one on.
+// Reads rows of logits, starting at `row`.
 Status ReadRows(State* s, uint32_t row, Span<float> to, Diag* diag) {
   if (s->is_lost) {
     return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s->device.name());
@@ -247,8 +248,8 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   if (RunRows(args) == 0) return Status::kOk;
   if (args.is_source) ARN_TRY(PutFeatures(&s, args.features, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
-  s.logits_row = 0;
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
+  if (n_logit_rows != 0) s.logits_row = 0;
   if (args.leaves_logits || n_logit_rows == 0) return Status::kOk;
   return ReadRows(&s, 0,
                   {s.memory.As<float>(s.program->logits), size_t{n_logit_rows} * s.program->vocab},
@@ -264,7 +265,7 @@ Status ReadLogits(void* state, Span<float> to, Diag* diag) {
   return ReadRows(&s, s.logits_row, to, diag);
 }
 
-// Not even what is mapped is read once the device has failed.
+// Once the device has failed, not even mapped memory is read.
 template <typename Copy>
 Status Copied(State* s, const Copy& copy) {
   if (s->is_lost) return Status::kDeviceLost;
@@ -317,7 +318,7 @@ constexpr Backend MakeBackend() {
                Unload};
   b.device_name = DeviceName;
   b.kernel_names = Products;
-  // What lesser devices compile is not worth keeping.
+  // Pipelines of a restricted device are not worth caching.
   if (restriction != Restriction::kSharedMemory) b.trust = Trust;
   b.decode = Decode;
   b.read_logits = ReadLogits;

@@ -1,4 +1,4 @@
-// The Vulkan backend: a program recorded into command buffers once and replayed (docs/vulkan.md).
+// Vulkan backend: records a program into command buffers once and replays them (docs/vulkan.md).
 #pragma once
 
 #include "kernels/backend.h"
@@ -8,37 +8,37 @@ namespace arn {
 
 const Backend* VulkanBackend();
 
-// The rest is for tests.
+// Everything below is for tests.
 namespace vulkan {
 
-// The same backend held to what lesser devices have.
+// Returns the same backend restricted to the features of weaker devices.
 enum class Restriction : uint8_t {
   kNone,
-  kSharedMemory,  // reductions without subgroup operations, no integer dot products;
-                  // and attention shared out in short segments
-  kStaged,        // the host sees no device memory
+  kSharedMemory,  // reductions without subgroup operations, no integer dot products; attention is
+                  // split into short segments
+  kStaged,        // device memory is not mapped, and the driver picks the subgroup size
 };
 const Backend* RestrictedBackend(Restriction restriction);
 
-// The same backend whose products all take the variants of an index (product_variants.h), as far as
-// the device has what they need; below kMostVariants.
+// Returns the same backend with all matmuls forced to variant `index` (product_variants.h), if the
+// device supports it. index < kMostVariants.
 inline constexpr uint32_t kMostVariants = 7;
 const Backend* VariantBackend(uint32_t index);
 
-// Copies Region::kActivations, as it lies on the device.
+// Copy Region::kActivations from and to the device.
 Status ReadActivations(void* state, Span<std::byte> to);
 Status WriteActivations(void* state, Span<const std::byte> from);
-// Makes f32 [vocab] the logits that the next token is chosen from.
+// Sets the logits, f32 [vocab], from which the next token is sampled.
 Status WriteLogits(void* state, Span<const float> row);
 
-// How often the driver has asked for host memory, and how many pieces it holds.
+// Host allocations of the driver: total calls, and blocks currently allocated.
 struct DriverMemory {
   uint64_t n_calls = 0;
   int64_t n_live = 0;
 };
 DriverMemory DriverMemoryOf(void* state);
 
-// The functions that a state calls, which a test may replace by others (vk_api.h).
+// Returns the state's table of Vulkan functions. Tests may replace entries (vk_api.h).
 struct Api;
 Api* ApiOf(void* state);
 

@@ -8,7 +8,7 @@ namespace {
 constexpr VkMemoryPropertyFlags kHost =
     VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 
-// The first type with all of `flags`; UINT32_MAX when there is none.
+// Returns the first memory type with all of `flags`; UINT32_MAX if there is none.
 uint32_t TypeWith(const Device& device, uint32_t allowed, VkMemoryPropertyFlags flags) {
   const VkPhysicalDeviceMemoryProperties& memory = device.memory();
   for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
@@ -20,7 +20,7 @@ uint32_t TypeWith(const Device& device, uint32_t allowed, VkMemoryPropertyFlags 
 
 bool IsOnDevice(BufferUse use) { return use == BufferUse::kDevice || use == BufferUse::kShared; }
 
-// The best type for a use, by wishes in their order.
+// Returns the best memory type for a use, from an ordered list of preferences.
 uint32_t ChooseType(const Device& device, BufferUse use, uint32_t allowed) {
   VkMemoryPropertyFlags wishes[4] = {};
   uint32_t n = 0;

@@ -1,5 +1,5 @@
-// The buffer through which tokens are chosen (shaders/choose.comp): what the host asks for, and the
-// ids that the device answers with. The host sees it.
+// Host-visible buffer for sampling on the device (shaders/choose.comp): parameters written by the
+// host and token ids returned by the device.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace arn::vulkan {
 
 struct ChoiceWords {
   static constexpr uint32_t kHead = 8;
-  uint32_t step = 0;            // the next one to choose; counted by the device
-  uint32_t first_position = 0;  // of the token of step 0
+  uint32_t step = 0;            // next step to sample; incremented by the device
+  uint32_t first_position = 0;  // position of step 0's token
   uint32_t n_ends = 0;
   uint32_t top_k = 0;                // 0: off
-  float inverse_temperature = 0.0f;  // 0: the best one
-  uint32_t top_p = 0;                // in parts of 2^32; 0: off
+  float inverse_temperature = 0.0f;  // 0: greedy
+  uint32_t top_p = 0;                // as a fraction of 2^32; 0: off
   float min_p = 0.0f;
   uint32_t unused = 0;
   uint32_t draws[DecodeArgs::kMaxSteps] = {};
   uint32_t ends[DecodeArgs::kMaxEnds] = {};
-  // kNoChoice until it is known; with kIsEnd when it is an end.
+  // kNoChoice until sampled; kIsEnd is set for a stop token.
   uint32_t ids[DecodeArgs::kMaxSteps] = {};
 };
 static_assert(sizeof(ChoiceWords) ==

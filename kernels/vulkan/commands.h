@@ -1,4 +1,4 @@
-// Where commands are recorded: pools and their buffers.
+// Command pools and command buffers.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace arn::vulkan {
 
-// Of the device's queue family; its buffers can be recorded again one by one. The caller destroys
-// it, and its buffers with it.
+// Creates a pool for the device's queue family, whose buffers can be reset individually. The caller
+// destroys the pool, which also frees its buffers.
 Status CreateCommandPool(const Device& device, VkCommandPool* out, Diag* diag);
-// out: [n], primary.
+// Allocates primary command buffers. out: [n].
 Status AllocateCommands(const Device& device, VkCommandPool pool, uint32_t n, VkCommandBuffer* out,
                         Diag* diag);
 

@@ -1,8 +1,8 @@
-// Steps of one token that the device chooses itself. The first submission is a choice, each of the
-// others a step and the choice after it: so a token is known while the step that runs it computes,
-// and more steps wait behind that one. After an end token the device does nothing more. What ran
-// behind the last token that counts is taken back: keys and values behind it are seen by nobody,
-// and its logits have been kept.
+// Decode steps with sampling on the device. The first submission samples a token; each later one
+// runs a step and then samples. The host thus sees a token while the step for it runs, with more
+// steps queued. After a stop token the device does nothing more. Steps run past the last accepted
+// token are rolled back: their keys and values are never read, and the earlier logits have been
+// kept.
 #include <cstring>
 
 #include "kernels/check.h"
@@ -33,7 +33,7 @@ class Decoding final : public Execution {
     return status != Status::kOk ? status : waited;
   }
 
-  // Whether a step behind the last token's has written over its logits.
+  // True if a step past the last accepted token has overwritten its logits.
   bool HasRunAhead() const { return !out_.ended && n_begun_ > out_.n_seen; }
 
  private:
@@ -45,7 +45,7 @@ class Decoding final : public Execution {
       if (n_run < n_ && n_run < out_.n_seen + kStepsAhead) {
         n_begun_ = n_run + 1;
         ARN_TRY(SubmitSteps(n_begun_ < n_ ? choice_ : VK_NULL_HANDLE, nullptr));
-        if (out_.ended) continue;  // seen in between
+        if (out_.ended) continue;  // a stop token was seen in between
         n_run = n_begun_;
         choices_[n_run] = submissions_.n_made();
       } else {
@@ -60,15 +60,15 @@ class Decoding final : public Execution {
     return args_.cancel != nullptr && args_.cancel->load(std::memory_order_relaxed) != 0;
   }
 
-  // Cancelling ends the steps with the last token that was seen, which then counts as not run: it
-  // takes one to be seen.
+  // On cancellation, the last token passed to `see` counts as not run, so at least one token must
+  // have been seen.
   Status BeforeSubmission() override {
     if (!IsCancelled() || out_.ended) return Status::kOk;
     if (out_.n_seen == 0) ARN_TRY(See());
     return out_.ended ? Status::kOk : Status::kCancelled;
   }
 
-  // The next token that was chosen.
+  // Waits for the next sampled token and passes it to `see`.
   Status See() {
     const uint32_t step = out_.n_seen;
     ARN_TRY(submissions_.WaitFor(choices_[step]));
@@ -81,7 +81,7 @@ class Decoding final : public Execution {
       return diag_->Fail(Status::kDevice, "Vulkan: %s chose token %u of %u", s_.device.name(), id,
                          s_.program->vocab);
     }
-    // What it was chosen from can be read while others compute.
+    // Lets `see` read the logits of this token while later steps run.
     s_.logits_row = s_.program->max_logit_rows + step % kKeptRows;
     const bool goes_on = args_.see == nullptr || args_.see(args_.user, static_cast<int32_t>(id));
     ++out_.n_seen;
@@ -91,11 +91,12 @@ class Decoding final : public Execution {
 
   const DecodeArgs& args_;
   DecodeResult& out_;
-  uint32_t n_;            // steps that are wanted
-  SequenceRows all_;      // their positions
-  uint32_t n_begun_ = 0;  // steps of which something was submitted
+  uint32_t n_;            // steps to run
+  SequenceRows all_;      // positions of all steps
+  uint32_t n_begun_ = 0;  // steps with something submitted
   VkCommandBuffer choice_ = VK_NULL_HANDLE;
-  uint64_t choices_[DecodeArgs::kMaxSteps + 1] = {};  // the submission that each choice ends
+  uint64_t choices_[DecodeArgs::kMaxSteps + 1] = {};  // the submission that ends with each sampled
+                                                      // token
 };
 
 void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* words) {
@@ -126,7 +127,7 @@ Status CheckDecode(const Program& program, const DecodeArgs& args, Diag* diag) {
                       args.n_steps, args.sequence.n_rows, args.draws.size(), args.ends.size(),
                       program.max_logit_rows);
   }
-  // Of the last step all that holds of the others: its position and its pages.
+  // Checks the position and pages of the last step, which covers all steps.
   const int32_t token = 0;
   SequenceRows last = args.sequence;
   last.first_position += args.n_steps - 1;
@@ -158,7 +159,7 @@ Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag
     return status;
   };
   ARN_TRY(bring_first());
-  const int32_t token = 0;  // the device writes another one in its place
+  const int32_t token = 0;  // overwritten by the device
   RunArgs run;
   run.tokens = {&token, 1};
   run.sequences = {&args.sequence, 1};
@@ -168,7 +169,12 @@ Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag
   while (!choice->is_choice) ++choice;
   Decoding decoding(&s, args, out, diag);
   const Status status = decoding.Run(*choice);
-  s.logits_row = decoding.HasRunAhead() ? program.max_logit_rows + out->n_seen % kKeptRows : 0;
+  if (status == Status::kCancelled) {
+    // Logits from which the last token was sampled; it has not run.
+    s.logits_row = program.max_logit_rows + (out->n_seen - 1) % kKeptRows;
+  } else {
+    s.logits_row = decoding.HasRunAhead() ? program.max_logit_rows + out->n_seen % kKeptRows : 0;
+  }
   return status;
 }
 

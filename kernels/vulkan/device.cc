@@ -10,14 +10,14 @@
 namespace arn::vulkan {
 namespace {
 
-// The size of a block stands before it, so that it can be moved.
+// Stores the size before each block, for Reallocate.
 constexpr size_t kHead = 64;
 
 void* VKAPI_PTR Allocate(void* user, size_t bytes, size_t align, VkSystemAllocationScope) {
   auto* counts = static_cast<DriverAllocations*>(user);
   const size_t head = Max(kHead, align);
   void* block = nullptr;
-  // lint:allow heap: it is the driver that asks, and only while a session is created
+  // lint:allow heap: requested by the driver, only while a session is created
   if (posix_memalign(&block, head, head + bytes) != 0) return nullptr;  // lint:allow heap: as above
   auto* out = static_cast<std::byte*>(block) + head;
   std::memcpy(out - sizeof(size_t), &bytes, sizeof bytes);
@@ -32,7 +32,7 @@ void VKAPI_PTR Free(void* user, void* at) {
   size_t head;
   std::memcpy(&head, static_cast<std::byte*>(at) - 2 * sizeof(size_t), sizeof head);
   static_cast<DriverAllocations*>(user)->n_live.fetch_sub(1, std::memory_order_relaxed);
-  std::free(static_cast<std::byte*>(at) - head);  // lint:allow heap: what Allocate() gave
+  std::free(static_cast<std::byte*>(at) - head);  // lint:allow heap: from Allocate()
 }
 
 void* VKAPI_PTR Reallocate(void* user, void* at, size_t bytes, size_t align,
@@ -62,7 +62,7 @@ bool Contains(const char* text, const char* part) { return std::strstr(text, par
 }  // namespace
 
 Status FailedCall(const char* call, VkResult result, Diag* diag) {
-  // The name up to its arguments.
+  // Name without its arguments.
   const auto length = static_cast<int>(std::strcspn(call, "("));
   Status status = Status::kDevice;
   if (result == VK_ERROR_DEVICE_LOST) status = Status::kDeviceLost;
@@ -154,8 +154,7 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
   if ((result != VK_SUCCESS && result != VK_INCOMPLETE) || n == 0) {
     return diag->Fail(Status::kUnsupported, "Vulkan: no device was found (VkResult %d)", result);
   }
-  // Of those that will do, and that are of the name: a discrete one before one that shares memory,
-  // before one in software.
+  // Among suitable devices of that name: discrete before integrated before software.
   const auto rank = [](VkPhysicalDeviceType type) {
     if (type == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU) return 4;
     if (type == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU) return 3;

@@ -1,4 +1,4 @@
-// A Vulkan device with one queue, and what it can do.
+// A Vulkan device with one queue, and its capabilities.
 #pragma once
 
 #include <atomic>
@@ -13,30 +13,31 @@
 
 namespace arn::vulkan {
 
-// How much a driver has asked our callbacks for. Counted, so that tests can see when.
+// Allocations the driver made through our callbacks. Counted for tests.
 struct DriverAllocations {
-  std::atomic<uint64_t> n_calls{0};  // allocations ever made
-  std::atomic<int64_t> n_live{0};    // and those that are still there
+  std::atomic<uint64_t> n_calls{0};  // allocations in total
+  std::atomic<int64_t> n_live{0};    // current allocations
 };
 
 struct DeviceChoice {
-  const char* name = nullptr;  // a number, or a part of the device's name; null: the first best
-  bool passes_over_software = false;  // unless it is named
-  // What tests choose; users have the defaults.
-  uint32_t avoid = 0;  // Avoid, whatever the device has, but for kAvoidDevice
+  const char* name = nullptr;         // device number or part of its name; null: the best device
+  bool passes_over_software = false;  // unless named
+  // For tests; users keep the defaults.
+  uint32_t avoid = 0;  // Avoid flags applied to any device; kAvoidDevice is ignored
   Span<const Quirk> quirks = KnownQuirks();
 };
 
 class Device {
  public:
-  // Storage buffers in a shader, what a binding may span, and a workgroup: what every device that
-  // this backend serves has. Plans rest on them, not on the device's own limits.
+  // Minimum limits of every device this backend supports: storage buffers per shader, and bytes and
+  // alignment of a binding. Plans rely on these, not on the limits of the actual device.
   static constexpr uint32_t kMinStorageBuffers = 10;
   static constexpr uint64_t kMaxBindingBytes = uint64_t{1} << 27;
   static constexpr uint64_t kBindingAlign = 256;
 
-  // kUnsupported: no loader, no device of that name, or one that lacks what is needed; the text
-  // names it. kDevice: the driver failed. After a failure Close() may and should be called.
+  // Opens the device. Returns kUnsupported if there is no loader, no device of that name, or a
+  // required feature is missing (named in the text); kDevice if the driver failed. Call Close()
+  // even after a failure.
   Status Open(const DeviceChoice& choice, Diag* diag);
   void Close();
 
@@ -48,12 +49,17 @@ class Device {
   const char* name() const { return properties_.deviceName; }
   const VkPhysicalDeviceProperties& properties() const { return properties_; }
   bool uses_subgroups() const { return uses_subgroups_; }
-  // Invocations of a subgroup; 0 when they are not used.
+  // Invocations per subgroup; 0 if subgroups are not used.
   uint32_t subgroup_size() const { return uses_subgroups_ ? subgroup_size_ : 0; }
+  // True if a pipeline can require full subgroups. Otherwise subgroup_size() is only the size the
+  // driver reports; some drivers run smaller subgroups.
+  bool has_full_subgroups() const { return has_full_subgroups_; }
+  // True if a pipeline can require subgroups of subgroup_size().
+  bool has_sized_subgroups() const { return has_sized_subgroups_; }
   bool uses_dot() const { return uses_dot_; }
-  // Of cooperative matrices; none where they are not used.
+  // Shape of cooperative matrices; empty if not used.
   CoopShape coop() const { return coop_; }
-  // Of the queue's timestamps; 0: it has none.
+  // Valid bits of the queue's timestamps; 0: not supported.
   uint32_t timestamp_bits() const { return timestamp_bits_; }
   bool is_unified() const { return is_unified_; }
   uint64_t max_binding_bytes() const { return properties_.limits.maxStorageBufferRange; }
@@ -64,13 +70,14 @@ class Device {
  private:
   Status LoadInstance(Diag* diag);
   Status ChoosePhysical(const DeviceChoice& choice, Diag* diag);
-  // Whether the device can run this backend; otherwise what is missing.
+  // Returns null if the device can run this backend, else the missing feature.
   const char* Missing(const DeviceChoice& choice, VkPhysicalDevice physical, uint32_t* family,
                       uint32_t* timestamp_bits);
   Status Create(const DeviceChoice& choice, Diag* diag);
-  // Those that are there and not avoided (device_extensions.cc).
+  // Selects the available extensions that are not avoided (device_extensions.cc).
   struct ExtensionList;
   void ChooseExtensions(uint32_t avoid, ExtensionList* list);
+  void ChooseSubgroups(ExtensionList* list);
   CoopShape FindCoopShape() const;
 
   Api api_;
@@ -85,16 +92,17 @@ class Device {
   CoopShape coop_;
   uint32_t subgroup_size_ = 0;
   bool uses_subgroups_ = false, uses_dot_ = false, is_unified_ = false;
+  bool has_full_subgroups_ = false, has_sized_subgroups_ = false;
   VkAllocationCallbacks callbacks_ = {};
   DriverAllocations allocations_;
 };
 
-// kOutOfMemory, kDeviceLost or kDevice, with the call's name.
+// Returns kOutOfMemory, kDeviceLost or kDevice, with the name of the call.
 Status FailedCall(const char* call, VkResult result, Diag* diag);
 
 }  // namespace arn::vulkan
 
-// Returns from the enclosing function when a Vulkan call did not succeed. `call`: Name(arguments).
+// Returns from the enclosing function if a Vulkan call fails. `call`: Name(arguments).
 #define ARN_VK(api, call, diag)                                     \
   do {                                                              \
     const VkResult arn_vk_result = (api).call;                      \

@@ -1,4 +1,4 @@
-// The extensions that a device is created with, and their features.
+// Extensions with which a device is created, and their features.
 #pragma once
 
 #include "kernels/vulkan/device.h"
@@ -9,13 +9,13 @@ struct Device::ExtensionList {
   static constexpr uint32_t kMost = 5;
   const char* names[kMost] = {};
   uint32_t n = 0;
-  void* features = nullptr;  // the chain of those that are enabled
+  void* features = nullptr;  // chain of the enabled features
 
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {};
   VkPhysicalDeviceVulkanMemoryModelFeatures memory_model = {};
   VkPhysicalDeviceShaderFloat16Int8Features int8 = {};
   VkPhysicalDeviceSubgroupSizeControlFeatures subgroups = {};
-  CoopFeatures coop;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop = {};
 };
 
 }  // namespace arn::vulkan

@@ -20,7 +20,7 @@ uint64_t ElementsBytes(const Weight& weight) {
   return uint64_t{weight.cols} * ElementBytes(weight.dtype);
 }
 
-// Words of int4: `values` are -8 to 7, in their order.
+// Packs int4 words. `values`: -8 to 7, in order.
 void PackInt4(const int8_t* values, uint32_t n, std::byte* out) {
   for (uint32_t w = 0; w < n / 8; ++w) {
     for (uint32_t i = 0; i < 4; ++i) {
@@ -30,12 +30,12 @@ void PackInt4(const int8_t* values, uint32_t n, std::byte* out) {
   }
 }
 
-// Where in the scratch of a row the scales of its blocks are put.
+// Offset of the block scales in the scratch of a row.
 float* ScalesIn(const Weight& weight, std::byte* row) {
   return reinterpret_cast<float*>(row + AlignUp(weight.cols, kInt4BlockSize) * sizeof(float));
 }
 
-// A row of a matrix that lies row after row is taken as it is, except for int4.
+// True if rows can be copied unchanged: row-major and not int4.
 bool IsPlain(const Weight& weight) {
   return weight.layout.order == WeightOrder::kRows && weight.dtype != DType::kInt4;
 }
@@ -47,7 +47,7 @@ void UnpackRow(const Weight& weight, uint32_t row, std::byte* out) {
     case DType::kF16:
     case DType::kBf16: UnpackRow16(weight, row, reinterpret_cast<uint16_t*>(out)); return;
     case DType::kInt8: UnpackRowInt8(weight, row, reinterpret_cast<int8_t*>(out), scales); return;
-    case DType::kInt4: return;  // in blocks
+    case DType::kInt4: return;  // handled in blocks
   }
 }
 

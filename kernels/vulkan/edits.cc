@@ -1,5 +1,4 @@
-// KvEdit: pages changed outside the steps. Edits that do not touch each other's pages go in one
-// dispatch.
+// KV edits: changes to pages outside the steps. Independent edits share a dispatch.
 #include <cmath>
 
 #include "kernels/vulkan/state.h"
@@ -12,13 +11,13 @@ bool PageExists(const KvGroup& group, uint32_t page) {
   return (page & ~kSealedPage) < group.pages(KindOfPage(page)).n_pages;
 }
 
-// Whether `next` has to wait for `earlier`: it reads or writes what the other one writes, or writes
-// what it reads.
+// True if `next` must wait for `earlier`: it reads or writes the page the other writes, or writes
+// the page the other reads.
 bool Touches(const KvEdit& earlier, const KvEdit& next) {
   return next.from == earlier.to || next.to == earlier.to || next.to == earlier.from;
 }
 
-// cos and sin of what keys are turned back by, for each rope.
+// Writes cos and sin of the un-rotation for each rope.
 void WriteAngles(const Program& program, uint32_t tokens, uint32_t* words) {
   for (const RopeKind& rope : program.ropes) {
     const uint32_t half = rope.rotary_dim / 2;

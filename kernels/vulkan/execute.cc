@@ -67,7 +67,7 @@ Status Execution::SubmitSteps(VkCommandBuffer then, uint64_t* step_ns) {
   uint64_t last = step_ns == nullptr ? 0 : MonotonicNs();
   for (const Segment& segment : s_.segments) {
     if (!IsPart(segment)) continue;
-    // Only when more follows, so that the last submission is not empty.
+    // Only if more follows: the last submission must not be empty.
     if (n == Submissions::kMaxBuffers || work >= Submissions::kMaxWork) {
       ARN_TRY(BeforeSubmission());
       ARN_TRY(submissions_.Submit(commands, n, work));
@@ -93,7 +93,7 @@ Status Execution::SubmitSteps(VkCommandBuffer then, uint64_t* step_ns) {
   return submissions_.Submit(commands, n, work);
 }
 
-// One dispatch.
+// Submits one dispatch.
 Status ExecuteEdits(State* state, uint32_t group, uint32_t n_edits, Diag* diag) {
   State& s = *state;
   const size_t n_groups = s.program->kv_groups.size();

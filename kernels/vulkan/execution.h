@@ -1,4 +1,4 @@
-// Replays recorded steps: what runs and steps ahead have in common.
+// Replays recorded steps. Base of runs and of decode.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace arn::vulkan {
 
 class Execution {
  public:
-  // sequences: the positions of all rows, those of later steps too; rows: of one step.
+  // sequences: the positions of all rows, including those of later steps; rows: of one step.
   Execution(State* state, Span<const SequenceRows> sequences, uint32_t rows, uint32_t logit_rows,
             bool is_source, Diag* diag)
       : s_(*state),
@@ -26,14 +26,14 @@ class Execution {
  protected:
   ~Execution() = default;
 
-  // Called before each submission of steps. What it returns, when it is not kOk, ends them.
+  // Called before each submission of steps. Any status but kOk ends them.
   virtual Status BeforeSubmission() = 0;
 
   bool IsPart(const Segment& segment) const {
     return !segment.is_edit && !segment.is_choice && segment.is_source == is_source_;
   }
   void WriteGrids();
-  // All steps, and `then`, if it is not null, behind them. step_ns: as in RunArgs.
+  // Submits all steps, then `then` if not null. step_ns: as in RunArgs.
   Status SubmitSteps(VkCommandBuffer then, uint64_t* step_ns);
 
   State& s_;

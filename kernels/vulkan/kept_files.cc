@@ -18,13 +18,13 @@ constexpr size_t kMaxSuffix = 16;
 struct Header {
   char magic[8];
   DeviceKey key;
-  uint64_t bytes, hash;  // of what follows
-  uint64_t header_hash;  // of all before it
+  uint64_t bytes, hash;  // of the data that follows
+  uint64_t header_hash;  // hash of the fields above
 };
 
 uint64_t HashOf(const Header& header) { return Xxh64(&header, offsetof(Header, header_hash)); }
 
-// Whether a file is a header of this device and the bytes that it promises.
+// True if the file has a valid header of this device and all its data.
 bool IsWhole(Span<const std::byte> file, const char* magic, const DeviceKey& key) {
   Header header;
   if (file.size() < sizeof header) return false;
@@ -35,7 +35,7 @@ bool IsWhole(Span<const std::byte> file, const char* magic, const DeviceKey& key
          header.hash == Xxh64(file.data() + sizeof header, file.size() - sizeof header);
 }
 
-// base: shorter than kMaxPathBytes by kMaxSuffix.
+// base: at least kMaxSuffix shorter than kMaxPathBytes.
 struct KeptPath {
   KeptPath(const char* base, const char* suffix) {
     const size_t n = std::strlen(base);
@@ -115,7 +115,7 @@ void KeptFiles::Keep(Kept kind, Span<const std::byte> data) {
   header.header_hash = HashOf(header);
   Diag inner;
   ReplaceFile file;
-  if (BeginReplace(KeptPath(path_, kSuffixes[i]).text, &file, &inner) != Status::kOk) return;
+  if (BeginReplace(KeptPath(path_, kSuffixes[i]).text, 0600, &file, &inner) != Status::kOk) return;
   const Span<const std::byte> head(reinterpret_cast<const std::byte*>(&header), sizeof header);
   if (WriteReplace(&file, 0, head, &inner) == Status::kOk &&
       WriteReplace(&file, sizeof header, data, &inner) == Status::kOk) {

@@ -1,7 +1,7 @@
-// What is kept of a device in a folder from one session to the next: the pipelines that the driver
-// has compiled, which variants of products were measured to be fast (tune_products.h), and whether
-// the driver ended the process while it was tested. The names of the files hold the device, the
-// driver's version and the shaders, so that a new one of these starts anew.
+// Per-device files kept in a folder between sessions: the pipeline cache, the measured matmul
+// variants (tune_products.h), and a marker that detects a driver crash during the self-test. File
+// names contain the device, the driver version and a hash of the shaders, so a change of any of
+// them starts afresh.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace arn::vulkan {
 
-// Goes to the file as it is.
+// Written to the file as is.
 struct DeviceKey {
   uint32_t vendor = 0, device = 0, driver_version = 0, api_version = 0;
   uint8_t uuid[VK_UUID_SIZE] = {};  // pipelineCacheUUID
-  uint64_t shaders = 0;             // the hash of all variants
+  uint64_t shaders = 0;             // hash of all shader variants
 };
 DeviceKey KeyOf(const Device& device);
 
@@ -27,22 +27,22 @@ inline constexpr uint32_t kKeptCount = 2;
 
 class KeptFiles {
  public:
-  // `folder` null: nothing is kept. A folder that cannot be written to is as none. kUnsupported,
-  // with the file's name, when a process has ended while it tested this device.
+  // Opens the files. `folder` null, or not writable: nothing is kept. Returns kUnsupported with the
+  // file name if an earlier process ended during the self-test of this device.
   Status Open(const char* folder, const DeviceKey& key, Diag* diag);
-  // What was kept; empty when there is nothing, or something that is not whole or not of this
-  // device. Valid until Close().
+  // Returns the file's data; empty if missing, damaged or of another device. Valid until Close().
   Span<const std::byte> contents(Kept kind) const;
   bool is_open() const { return path_[0] != '\0'; }
-  // Replaces the file, unless it holds just this. When that fails, there is none next time.
+  // Replaces the file, unless it already has this content. On failure the file is missing next
+  // time.
   void Keep(Kept kind, Span<const std::byte> data);
-  // The test has come to its end, whatever it found.
+  // Call when the self-test has finished, whatever its result.
   void EndTest() { RemoveMarker(&marker_); }
   void Close();
 
  private:
   DeviceKey key_;
-  char path_[kMaxPathBytes] = {0};  // of all, without the suffix of each
+  char path_[kMaxPathBytes] = {0};  // common prefix of the files, without suffix
   MappedFile files_[kKeptCount];
   bool is_whole_[kKeptCount] = {};
   MarkerFile marker_;

@@ -92,7 +92,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kExperts: return LowerExperts(step);
     case Op::kConv: return LowerConv(step);
     case Op::kScan: return LowerScan(step);
-    case Op::kFeatures: return Status::kOk;  // the host puts them there
+    case Op::kFeatures: return Status::kOk;  // written by the host
     case Op::kUnfold: return LowerUnfold(step);
     case Op::kAddPositions: return LowerAddPositions(step);
   }
@@ -137,7 +137,7 @@ Status Lowering::LowerEmbed(const Step& step) {
 Status Lowering::LowerRopeAngles(const Step& step) {
   const RopeKind& rope = program_.ropes[step.rope];
   for (const float f : rope.inv_freq) {
-    // Angles below 2^24 are what the shader takes apart (shaders/rope_angles.comp).
+    // The shader reduces angles below 2^24 (shaders/rope_angles.comp).
     if (!(f > -1e30f && f < 1e30f) ||
         static_cast<double>(f < 0 ? -f : f) * program_.max_context >= 16777216.0) {
       return Unsupported(step, "an angle of 2^24 or more");
@@ -173,6 +173,7 @@ Status Lowering::AddActivation(const Step& step, Place in, Place out, uint32_t n
                                uint32_t row_factor) {
   Dispatch d = Begin(Shader::kGatedAct, step);
   d.row_factor = row_factor;
+  static_assert(kActivationCount == 10, "activated() of shaders/math.glsl has a case for each");
   d.constants[1] = static_cast<uint32_t>(step.activation);
   d.constants[2] = in.home == Home::kNone ? 0 : 1;
   if (in.home != Home::kNone) Bind(&d, 1, in);

@@ -1,4 +1,4 @@
-// From a program's steps to dispatches.
+// Lowers a program's steps to dispatches.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,42 @@
 
 namespace arn::vulkan {
 
-// What the lowered program works on besides the program's own values.
+// Workspace of the lowered program besides its values.
 struct Workspace {
   Slice quantized;  // kActivations: zero point and scale of each row, then its values
-  Slice normed;     // kActivations: what the head multiplies
-  Slice experts;    // kActivations: what kExperts makes on the way (expert_space.h)
-  Slice partials;   // kActivations: of attention that is shared out (segments.h)
+  Slice normed;     // kActivations: input of the head
+  Slice experts;    // kActivations: intermediate values of kExperts (expert_space.h)
+  Slice partials;   // kActivations: partial results of attention split into segments (segments.h)
 };
 
-// What decides how the program is lowered: of the device, which makes no difference to how many
-// dispatches there are, and what tests choose.
+// Inputs of the lowering besides the program: device properties, which do not affect the number of
+// dispatches, and overrides for tests.
 struct Traits {
-  uint32_t n_windows = 1;      // on the KV region
-  uint32_t window_shift = 31;  // words of a window, as a power of two
+  uint32_t n_windows = 1;      // onto the KV region
+  uint32_t window_shift = 31;  // log2 of the words per window
   ProductTraits products;
-  ProductChoices choices;       // those that are not usable are as the first
-  uint32_t choice_width = 128;  // invocations that choose a token together
+  ProductChoices choices;       // unusable choices fall back to the first variant
+  uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t segment_positions = kAttentionSegment;
 };
 
-// Whether there are logits that a token can be chosen from.
+// True if the program has logits from which a token can be sampled.
 bool HasChoice(const Program& program);
 
 class Lowering {
  public:
-  // weights: those of the program, then its ropes'; empty: where they lie is of no interest yet.
+  // weights: those of the program, then those of its ropes; empty: addresses are not needed yet.
   Lowering(const Program& program, Span<const DeviceWeight> weights, const Workspace& workspace,
            const Traits& traits)
       : program_(program), weights_(weights), workspace_(workspace), traits_(traits) {}
 
-  // kUnsupported with what it is, when a step is one that this backend has no shaders for. Does
-  // nothing else but call the sink.
+  // Calls the sink for each dispatch, without other side effects. Returns kUnsupported, with a
+  // description, if this backend has no shader for a step.
   Status Run(DispatchSink* sink, Diag* diag);
 
-  // Rows of weights that fit one binding.
+  // Weight rows that fit in one binding.
   static uint32_t SliceRows(uint32_t row_bytes);
-  // Words of the zero points and scales of so many quantised rows, and of the values of one.
+  // Words of the zero points and scales of `rows` quantised rows, and of the values of one row.
   static uint32_t QuantizedHeadWords(uint64_t rows);
   static uint32_t QuantizedWords(uint32_t cols);
 
@@ -69,25 +69,26 @@ class Lowering {
   Status LowerAddPositions(const Step& step);
   Status CheckSourcePages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
-  // n_dispatches: those of the steps.
+  // n_dispatches: number of dispatches of the steps.
   Status LowerChoice(uint32_t n_dispatches);
 
-  // What the products of one step have in common.
+  // Common parameters of the matmuls of one step.
   struct Product;
   Status AddQuantize(const Product& product);
   Status AddProducts(const Product& product);
   Dispatch ProductOf(const Product& product, Mode kernel, uint32_t first_out,
                      uint32_t n_outs) const;
   uint32_t VariantFor(Mode kernel, DType dtype) const;
-  // The constants and the grid of a product, as its variant has them.
+  // Set the constants and the grid of a matmul for its variant.
   void SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const;
   void SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const;
   Status AddProduct(const Product& product, Mode kernel, uint32_t first_out, uint32_t n_outs);
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n);
-  // [gate | up] -> n of their product; without an `in`, in place. Rows for each row of a run.
+  // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
+  // of a run.
   Status AddActivation(const Step& step, Place in, Place out, uint32_t n, uint32_t row_factor);
 
-  // Experts that are bound together, and the bytes from one's matrix to the next one's.
+  // Experts in one binding, and the stride in bytes between their matrices.
   struct BoundExperts {
     uint32_t first = 0, n = 0;
     uint64_t stride = 0;
@@ -100,16 +101,16 @@ class Lowering {
   Status AddExpertPart(const Step& step, uint32_t part, Place in, Place out);
 
   Dispatch Begin(Shader shader, const Step& step) const;
-  // Binds `place` and puts where it begins into the push constants. binding: 1 to 5.
+  // Binds `place` and adds its start to the push constants. binding: 1 to 5.
   void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
   void BindKv(Dispatch* dispatch, const KvGroup& group) const;
   void PutState(const Step& step, Dispatch* dispatch) const;
   Place PlaceOf(Slice slice) const;
-  // Before the weights have places, all but where it lies.
+  // Shape only, until weights have addresses.
   DeviceWeight WeightAt(WeightId id) const;
-  // Where it lies too; slow unless ids are asked for in their order.
+  // With the address. Slow unless ids are requested in order.
   DeviceWeight PlacedAt(WeightId id);
   Status Unsupported(const Step& step, const char* what);
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
@@ -120,7 +121,7 @@ class Lowering {
   const Traits traits_;
   DispatchSink* sink_ = nullptr;
   Diag* diag_ = nullptr;
-  // Of PlacedAt(): the weights before n_placed_ have places, the last of them this one.
+  // State of PlacedAt(): weights before n_placed_ have addresses, and placed_ is the last of them.
   WeightPlacer placer_;
   uint32_t n_placed_ = 0;
   DeviceWeight placed_;

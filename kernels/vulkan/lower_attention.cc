@@ -1,4 +1,4 @@
-// Attention and the KV pages.
+// Lowers attention and KV steps.
 #include "kernels/vulkan/lower.h"
 #include "kernels/vulkan/push_words.h"
 #include "kernels/vulkan/run_words.h"
@@ -21,8 +21,8 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   *c++ = group.page_tokens;
   for (const KvPages* pages : {&group.open, &group.sealed}) {
     *c++ = Words(pages->pool.offset);
-    *c++ = Words(pages->page_bytes);
-    *c++ = Words(pages->layer_bytes);
+    *c++ = Words(pages->page_stride);
+    *c++ = Words(pages->layer_stride);
     *c++ = Words(pages->v_offset);
     *c++ = Words(pages->k_scale_offset);
     *c++ = Words(pages->v_scale_offset);
@@ -33,7 +33,7 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   *c++ = group.sealed.n_pages != 0 ? 1 : 0;
 }
 
-// The norm of all q, or all k, heads as one.
+// Adds the norm over all q, or all k, heads together.
 Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n) {
   if (weight == kNoWeight) return Status::kOk;
   Dispatch d = Begin(Shader::kNorm, step);
@@ -140,7 +140,7 @@ Status Lowering::LowerAttention(const Step& step) {
 
 Status Lowering::LowerEdits(uint32_t g) {
   const KvGroup& group = program_.kv_groups[g];
-  // Of states a run writes a slot of its own, and of sources the whole page.
+  // State slots and encoder pages have no edits: runs write them whole.
   if (group.state_floats != 0 || group.is_source) return Status::kOk;
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);

@@ -1,5 +1,5 @@
-// The choice of a token from the first row of logits (shaders/choose.comp), which comes before the
-// steps that run it.
+// Lowers the sampling of a token from the first row of logits (shaders/choose.comp). It precedes
+// the steps that run the token.
 #include "kernels/vulkan/choice_words.h"
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/lower.h"
@@ -26,7 +26,7 @@ Status Lowering::LowerChoice(uint32_t n_dispatches) {
   Bind(&d, 1, {Home::kLogits, 0, 0, row_bytes});
   Bind(&d, 2, {Home::kLogits, 0, program_.max_logit_rows * row_bytes, kKeptRows * row_bytes});
   Bind(&d, 3, {Home::kRun, 0, 0, (RunWords::kRows + RunWords::kRowWords) * sizeof(uint32_t)});
-  const uint32_t grid_words = 3 * (n_dispatches + 1);  // its own too
+  const uint32_t grid_words = 3 * (n_dispatches + 1);  // including its own
   Bind(&d, 4, {Home::kGrids, 0, 0, grid_words * sizeof(uint32_t)});
   Bind(&d, 5, {Home::kChoice, 0, 0, sizeof(ChoiceWords)});
   PushWords push(&d);

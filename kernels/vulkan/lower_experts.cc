@@ -1,7 +1,7 @@
-// Mixtures of experts. Which experts a row goes to is known to the device alone, so that all of
-// them are bound: as many in one dispatch as lie in a binding of 128 MiB. Of few rows, each pair of
-// a row and an expert is a workgroup's row, which looks up its expert. Of many, an expert
-// multiplies the rows of its list, in tiles; those tiles that no row fills have nothing to do.
+// Lowers mixtures of experts. Only the device has the routing, so all experts are bound: as many
+// per dispatch as fit in a binding of 128 MiB. Few rows: each (row, expert) pair is a workgroup's
+// row, which looks up its expert. Many rows: each expert multiplies the rows of its list in tiles,
+// and empty tiles return at once.
 #include "kernels/vulkan/expert_space.h"
 #include "kernels/vulkan/product.h"
 #include "kernels/vulkan/push_words.h"
@@ -10,8 +10,8 @@ namespace arn::vulkan {
 namespace {
 
 constexpr uint32_t kWidth = 64;
-constexpr uint32_t kMaxGroups = 65535;    // of a grid, on every device
-constexpr uint32_t kOneRow = 1u << 30;    // a tile of all rows of a run
+constexpr uint32_t kMaxGroups = 65535;    // per grid dimension, on every device
+constexpr uint32_t kOneRow = 1u << 30;    // one tile for all rows of a run
 enum : uint32_t { kWeigh, kSum, kList };  // parts of experts.comp
 
 }  // namespace
@@ -46,7 +46,7 @@ Status Lowering::LowerRoute(const Step& step) {
   return sink_->Add(d, diag_);
 }
 
-// The places of weights while there is only a plan, one after the other.
+// Assigns addresses in sequence while there is only a plan.
 DeviceWeight Lowering::PlacedAt(WeightId id) {
   if (!weights_.empty()) return weights_[id];
   if (id + 1 < n_placed_) {
@@ -57,7 +57,7 @@ DeviceWeight Lowering::PlacedAt(WeightId id) {
   return placed_;
 }
 
-// The experts from the first on whose matrices lie at the same distances in one binding.
+// Returns the experts, starting at `first`, whose matrices are equally spaced in one binding.
 Lowering::BoundExperts Lowering::ExpertsFrom(const Step& step, uint32_t first, bool is_down) {
   const auto weight = [&](uint32_t e) { return step.weight + 2 * e + (is_down ? 1 : 0); };
   const DeviceWeight head = PlacedAt(weight(first));
@@ -81,8 +81,7 @@ Lowering::BoundExperts Lowering::ExpertsFrom(const Step& step, uint32_t first, b
   return bound;
 }
 
-// No binding shows a byte of two parts, which would look as if dispatches had to wait for each
-// other.
+// Keeps each binding inside one part, so that dispatches on different parts need no barrier.
 Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
   const uint64_t first = AlignUp(workspace_.experts.offset, Device::kBindingAlign);
   return {Home::kActivations, 0, first + offset, bytes};
@@ -117,7 +116,7 @@ Status Lowering::AddExpertProduct(const Product& product, const BoundExperts& bo
   push.Add(static_cast<uint32_t>(bound.stride / sizeof(uint32_t)));
   push.Add(ExpertLengthWords(step.n_experts));
   push.Add(program_.max_rows);
-  // A row goes to as many of these experts as to others, for want of better knowledge.
+  // Assumes that rows are spread evenly over the experts.
   d.work = Max<uint64_t>(d.work * step.n_chosen * bound.n / step.n_experts, 1);
   return sink_->Add(d, diag_);
 }

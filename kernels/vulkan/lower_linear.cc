@@ -1,4 +1,4 @@
-// Products: kLinear, and the norm and head of kLogits.
+// Lowers matmuls: kLinear, and the norm and head of kLogits.
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/product.h"
 #include "kernels/vulkan/push_words.h"
@@ -8,9 +8,9 @@ namespace arn::vulkan {
 namespace {
 
 constexpr uint32_t kSliceTile = 32;     // slices of outputs are multiples of it
-constexpr uint32_t kFewRowTile = 4;     // rows that share a reading of the weights
-constexpr uint32_t kMaxGroups = 65535;  // of a grid, on every device
-constexpr uint32_t kSliceOuts = 4;      // of a group, in the longest slice
+constexpr uint32_t kFewRowTile = 4;     // rows per read of the weights
+constexpr uint32_t kMaxGroups = 65535;  // per grid dimension, on every device
+constexpr uint32_t kSliceOuts = 4;      // outputs per workgroup in the longest slice
 
 }  // namespace
 
@@ -21,7 +21,7 @@ bool IsInteger(const Weight& weight) {
 uint32_t Lowering::SliceRows(uint32_t row_bytes) {
   const auto rows = static_cast<uint32_t>(Min<uint64_t>(
       Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kSliceOuts));
-  // Whole tiles, and of rows of 16 bytes a binding's alignment.
+  // Whole tiles; with rows of at least 16 bytes this also gives the alignment of a binding.
   return Max(rows / kSliceTile * kSliceTile, kSliceTile);
 }
 
@@ -87,7 +87,7 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
     return;
   }
   d->shader = Shader::kGemmCoop;
-  d->avoid = kAvoidDot;  // there is none of them with dot products
+  d->avoid = kAvoidDot;  // not compiled with dot products
   const CoopShape& coop = traits_.products.coop;
   d->constants[0] = v.subgroups * traits_.products.subgroup_size;
   d->constants[13] = coop.m;
@@ -148,7 +148,7 @@ Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_
                             uint32_t n_outs) {
   Dispatch d = ProductOf(product, kernel, first_out, n_outs);
   if (product.is_logits) {
-    // Whether they are few is not a matter of the run's rows.
+    // The number of logit rows does not depend on the number of rows of the run.
     const bool is_tiled = kernel == Mode::kMany;
     d.modes = kAllModes;
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
@@ -185,7 +185,7 @@ Status Lowering::LowerLinear(const Step& step) {
   return AddProducts(product);
 }
 
-// The logits of all rows may be more than a binding shows: so many rows at a time.
+// The logits of all rows may exceed a binding: processes as many rows at a time as fit.
 Status Lowering::LowerLogits(const Step& step) {
   const uint32_t width = Width(step.in);
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);

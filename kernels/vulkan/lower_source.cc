@@ -1,5 +1,4 @@
-// The steps of what a sequence attends to beside its own tokens. Its features are put in their
-// place by the host (backend_vulkan.cc).
+// Lowers encoder steps. The host writes the features (backend_vulkan.cc).
 #include "kernels/kv_page.h"
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/lower.h"
@@ -40,8 +39,8 @@ Status Lowering::LowerAddPositions(const Step& step) {
   return sink_->Add(d, diag_);
 }
 
-// A page of a source has as many tokens as there is room for, not a power of two: each head has to
-// begin at a word.
+// An encoder page holds any number of tokens, not a power of two: each head must still start at a
+// word.
 Status Lowering::CheckSourcePages(const Step& step, const KvGroup& group) {
   for (const DType type : {group.k_type, group.v_type}) {
     if (!group.is_source || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;

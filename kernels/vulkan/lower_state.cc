@@ -1,4 +1,4 @@
-// Layers with a state of a fixed size: short convolutions and selective scans.
+// Lowers layers with a fixed-size state: short convolutions and selective scans.
 #include "kernels/vulkan/lower.h"
 #include "kernels/vulkan/push_words.h"
 
@@ -9,7 +9,7 @@ constexpr uint32_t kWidth = 64;
 
 }  // namespace
 
-// What shaders/state.glsl needs.
+// Adds the arguments of shaders/state.glsl.
 void Lowering::PutState(const Step& step, Dispatch* dispatch) const {
   BindKv(dispatch, program_.kv_groups[step.group]);
   PushWords push(dispatch);
@@ -56,7 +56,7 @@ Status Lowering::LowerScan(const Step& step) {
     push.Add(Width(step.out));
     push.Add(static_cast<uint32_t>(WeightAt(weight).row_bytes / sizeof(float)));
     d.groups_x = static_cast<uint32_t>(CeilDiv(rates.cols, kWidth));
-    // An exponential is worth some products.
+    // 8 per state: an exponential costs several multiplications.
     d.work = 8 * uint64_t{rates.rows} * rates.cols;
     ARN_TRY(sink_->Add(d, diag_));
   }

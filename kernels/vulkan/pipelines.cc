@@ -95,9 +95,14 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool kept
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  // Matrices are a whole subgroup's.
-  if (dispatch.shader == Shader::kGemmCoop) {
+  // Cooperative matrices need a full subgroup. A workgroup with ONE_SUBGROUP reduces within one
+  // subgroup only.
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {};
+  size.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  size.requiredSubgroupSize = device.subgroup_size();
+  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroup] != 0) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+    if (device.has_sized_subgroups()) info.stage.pNext = &size;
   }
   info.stage.module = module;
   info.stage.pName = "main";

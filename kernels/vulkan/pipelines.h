@@ -1,5 +1,5 @@
-// The compute pipelines of a session: one for each shader and set of constants that its program
-// asks for.
+// Compute pipelines of a session: one per combination of shader and constants that the program
+// uses.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace arn::vulkan {
 
 class Pipelines {
  public:
-  // `entries`: room for as many different ones as there will be.
+  // `entries`: room for all distinct pipelines.
   Status Open(const Device& device, Span<struct PipelineEntry> entries, Diag* diag);
-  // Before the first Find(): the driver starts from what it compiled earlier, if it likes that, and
-  // Compiled() can be asked for.
+  // Loads a pipeline cache, which the driver may reject. Call before the first Find(). Required for
+  // Compiled().
   Status StartFrom(const Device& device, Span<const std::byte> compiled, Diag* diag);
-  // What the driver has compiled, for another StartFrom(): pages of the caller's, empty when there
-  // is nothing (ReleasePages). `bytes` of them are it.
+  // Returns the pipeline cache for a later StartFrom(). The pages belong to the caller
+  // (ReleasePages); empty if there is no data. `bytes` receives the size of the data.
   Span<std::byte> Compiled(const Device& device, size_t* bytes) const;
   void Close(const Device& device);
 
-  // The pipeline of a dispatch, made when there is none like it.
+  // Returns the pipeline of a dispatch; creates it on first use.
   Status Find(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
 
-  // One that is the caller's to destroy; kept: the driver remembers what it compiled for it.
+  // Creates a pipeline that the caller destroys. kept: adds it to the pipeline cache.
   Status Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
               Diag* diag);
 
-  // Gives back what pipelines are made from, until another one is made.
+  // Releases the shader modules until the next pipeline is created.
   void DropModules(const Device& device);
 
   VkDescriptorSetLayout set_layout() const { return set_layout_; }

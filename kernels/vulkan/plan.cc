@@ -28,7 +28,7 @@ class Counter final : public DispatchSink {
   }
   Status Add(const Dispatch&, Diag*) override {
     ++counts_.n_dispatches;
-    ++counts_.n_sets;  // at most
+    ++counts_.n_sets;  // upper bound
     return Status::kOk;
   }
 
@@ -37,14 +37,14 @@ class Counter final : public DispatchSink {
   Counts& counts_;
 };
 
-// Bytes of so many rows as a product with integer weights takes them; 0 when they are not.
+// Returns the bytes of quantised input rows of a matmul; 0 for float weights.
 uint64_t QuantizedRowBytes(const Weight& weight, uint64_t rows) {
   if (!IsInteger(weight)) return 0;
   const uint64_t words = rows * Lowering::QuantizedWords(weight.cols);
   return (Lowering::QuantizedHeadWords(rows) + words) * sizeof(uint32_t);
 }
 
-// Bytes of the quantised rows that any product multiplies; 0 when none has integer weights.
+// Returns the maximum bytes of quantised rows over all matmuls; 0 if no weights are integer.
 uint64_t QuantizedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
@@ -68,7 +68,7 @@ uint64_t NormedBytes(const Program& program) {
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }
 
-// Of the step that keeps most.
+// Maximum over the steps.
 uint64_t PartialsBytes(const Program& program, const Traits& traits) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
@@ -77,7 +77,7 @@ uint64_t PartialsBytes(const Program& program, const Traits& traits) {
   return bytes;
 }
 
-// Each value is bound as a whole, and so is each part of the workspace.
+// Each value and each part of the workspace must fit in one binding.
 Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   uint64_t most = workspace;
   for (const Value& value : program.values) most = Max(most, value.slice.bytes);
@@ -115,7 +115,8 @@ void FillBufferBytes(const Program& program, const Counts& counts, const RunWord
 }
 
 uint64_t BufferBytes::Total() const {
-  uint64_t total = weights + Transfer::kStagingBytes;  // whole bindings each
+  uint64_t total = weights + Transfer::kStagingBytes;  // buffers are rounded up to the binding
+                                                       // alignment
   for (const uint64_t bytes : {activations, kv, logits, run, grids, choice}) {
     total += Max<uint64_t>(AlignUp(bytes, Device::kBindingAlign), Device::kBindingAlign);
   }
@@ -126,6 +127,9 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
             Diag* diag) {
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
+  if (program.splits_rows) {
+    return diag->Fail(Status::kUnsupported, "Vulkan: activations are rounded to 8 bits, not to 16");
+  }
   Counts counts;
   ARN_TRY(CountProgram(program, traits, &counts, diag));
   RunWords words;

@@ -1,4 +1,4 @@
-// Sizes of everything that the backend keeps, from the program alone.
+// Sizes of all buffers and slices of the backend, computed from the program only.
 #pragma once
 
 #include "kernels/backend.h"
@@ -17,25 +17,25 @@ enum : uint32_t {
   kQuantizedSlice,
   kNormedSlice,
   kPartialsSlice,
-  kActivationsSlice,  // the whole regions that lie on the device
+  kActivationsSlice,  // whole regions on the device
   kKvSlice,
   kExpertsSlice,
 };
 
-// Bytes of every buffer, which is what the device is asked for.
+// Bytes of every buffer to allocate on the device.
 struct BufferBytes {
   uint64_t weights = 0, activations = 0, kv = 0, logits = 0, run = 0, grids = 0, choice = 0;
   uint64_t Total() const;
 };
-// All but the regions'.
+// Fills everything except the sizes of the regions.
 void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
                      BufferBytes* out);
 
-// traits: of those that make a difference (segment_positions).
+// Only traits.segment_positions affects the plan.
 Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
             Diag* diag);
 
-// kUnsupported when the program has something that this backend does not run.
+// Returns kUnsupported if the program contains something this backend does not run.
 Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag);
 
 }  // namespace arn::vulkan

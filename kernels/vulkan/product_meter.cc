@@ -7,7 +7,7 @@
 namespace arn::vulkan {
 namespace {
 
-// The first run warms up, the best of the others counts.
+// Runs per measurement after a warm-up run; the fastest counts.
 constexpr uint32_t kTimedRuns = 2;
 
 }  // namespace

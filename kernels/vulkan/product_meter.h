@@ -1,5 +1,5 @@
-// Measures products on the session's device, over its own weights. Before the session's first run:
-// what its activations hold is overwritten.
+// Measures matmuls on the session's device with its own weights. REQUIRES: called before the
+// session's first run, because it overwrites the activations.
 #pragma once
 
 #include "kernels/vulkan/state.h"
@@ -29,7 +29,7 @@ class DeviceMeter final : public ProductMeter {
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkDescriptorPool descriptors_ = VK_NULL_HANDLE;
   VkDescriptorSet sets_[kMostTimed] = {};
-  VkQueryPool times_ = VK_NULL_HANDLE;  // none: the host's clock has to do
+  VkQueryPool times_ = VK_NULL_HANDLE;  // null: uses the host's clock
 };
 
 }  // namespace arn::vulkan

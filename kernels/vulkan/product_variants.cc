@@ -26,7 +26,8 @@ constexpr GemmVariant kGemm[kGemmVariants] = {
     {"gemm-coop-64x64", 0, 64, 64, 0, 0, 4, 0},
 };
 
-// What tiles of floats and of words take of the 16 KiB of shared memory that every device has.
+// True if the tiles of floats and of words fit in the 16 KiB of shared memory that every device
+// has.
 constexpr bool FitsSharedMemory(const GemmVariant& v) {
   constexpr uint32_t kWords = 16384 / 4, kDepth = 8;
   const uint32_t both = v.tile_m + v.tile_n;
@@ -44,15 +45,15 @@ constexpr bool AllFit() {
 }
 static_assert(AllFit());
 
-// Of a workgroup whose variant does not say, where it is not one subgroup (Lowering::Begin).
+// Workgroup size if the variant specifies none and it is not one subgroup (Lowering::Begin).
 constexpr uint32_t kUsualLanes = 64;
 
 bool IsIntegerType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
 
 bool CoopFits(const ProductTraits& traits, const GemmVariant& v) {
-  constexpr uint32_t kBlock = 32;  // columns that are multiplied at a time
+  constexpr uint32_t kBlock = 32;  // columns per iteration
   const CoopShape& c = traits.coop;
-  return c.m != 0 && traits.subgroup_size != 0 &&
+  return c.m != 0 && traits.has_full_subgroups &&
          v.subgroups * traits.subgroup_size <= traits.max_lanes && v.tile_m % c.m == 0 &&
          v.tile_n % (v.subgroups * c.n) == 0 && kBlock % c.k == 0 && c.k % 4 == 0;
 }
@@ -61,7 +62,7 @@ bool CoopFits(const ProductTraits& traits, const GemmVariant& v) {
 
 uint32_t OneSubgroup(const ProductTraits& traits) {
   const uint32_t size = traits.subgroup_size;
-  return size >= 8 && size <= 128 ? size : 0;
+  return traits.has_full_subgroups && size >= 8 && size <= 128 ? size : 0;
 }
 
 const GemvVariant& GemvVariantOf(uint32_t index) { return kGemv[index]; }
@@ -77,7 +78,7 @@ bool IsUsable(const ProductTraits& traits, Mode mode, DType dtype, uint32_t inde
   const bool is_tiled = mode == Mode::kMany;
   const uint32_t avoid = is_tiled ? kGemm[index].avoid : kGemv[index].avoid;
   const uint32_t lanes = is_tiled ? kGemm[index].lanes : kGemv[index].lanes;
-  // Otherwise it would be another one under a second name.
+  // Skips variants that would be identical to another one on this device.
   if ((avoid & kAvoidDot) != 0 && !(traits.has_dot && IsIntegerType(dtype))) return false;
   if ((avoid & kAvoidSubgroups) != 0 && traits.subgroup_size == 0) return false;
   const uint32_t usual_lanes = OneSubgroup(traits) != 0 ? OneSubgroup(traits) : kUsualLanes;

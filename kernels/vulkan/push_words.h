@@ -1,4 +1,4 @@
-// Appends to the push constants of a dispatch, behind their head.
+// Appends words to the push constants of a dispatch, after their head.
 #pragma once
 
 #include <cstdint>

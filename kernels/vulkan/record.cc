@@ -1,4 +1,4 @@
-// Pipelines, descriptor sets and command buffers: everything that a run replays.
+// Creates pipelines, descriptor sets and command buffers: everything a run replays.
 #include <cstring>
 
 #include "kernels/vulkan/commands.h"
@@ -8,7 +8,7 @@
 namespace arn::vulkan {
 namespace {
 
-// What shaders read and write: grids too, which the choice of a token may take away.
+// Stages that shaders synchronise with; includes indirect arguments, which sampling may zero.
 constexpr VkPipelineStageFlags kShaderStages =
     VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 
@@ -20,7 +20,7 @@ VkMemoryBarrier BetweenShaders() {
   return barrier;
 }
 
-// Up to whole bindings' alignment, which every buffer has room for.
+// Returns the buffer range of a place, rounded up to 16 bytes and clipped to the buffer.
 VkDescriptorBufferInfo Shown(const State& s, const Place& place) {
   const Buffer* buffer = &s.run;
   switch (place.home) {
@@ -93,7 +93,7 @@ class Recorder final : public DispatchSink {
 
   Status EndSegment() {
     for (const VkCommandBuffer commands : s_.segments[segment_].commands) {
-      // The host may read what was written as soon as a fence says so.
+      // Makes writes visible to the host once the fence is signalled.
       VkMemoryBarrier barrier = BetweenShaders();
       barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;
       api_.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
@@ -115,12 +115,12 @@ class Recorder final : public DispatchSink {
       const VkCommandBuffer commands = segment.commands[mode];
       VkCommandBufferBeginInfo begin = {};
       begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-      // Steps of one token are submitted ahead: the same one several times.
+      // Decode steps are submitted ahead: the same buffer may be pending several times.
       if (mode == static_cast<uint32_t>(Mode::kOne)) {
         begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
       }
       ARN_VK(api_, BeginCommandBuffer(commands, &begin), diag_);
-      // Also orders this segment's first dispatch after the segments before it.
+      // Also orders this segment's first dispatch after the previous segments.
       VkMemoryBarrier barrier = BetweenShaders();
       barrier.dstAccessMask |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
       api_.CmdPipelineBarrier(commands, kShaderStages, kShaderStages, 0, 1, &barrier, 0, nullptr, 0,
@@ -136,7 +136,7 @@ class Recorder final : public DispatchSink {
                             nullptr);
   }
 
-  // The dispatch before it often shows the same places.
+  // Reuses the previous set if the places are the same, which is common.
   Status BindSet(const Dispatch& dispatch) {
     bool is_same = set_ != VK_NULL_HANDLE;
     for (uint32_t i = 0; i < 5; ++i) is_same = is_same && places_[i] == dispatch.places[i];

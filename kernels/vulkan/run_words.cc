@@ -9,7 +9,7 @@
 namespace arn::vulkan {
 namespace {
 
-// Pages of a sequence that a run may look at.
+// Returns the maximum pages of a sequence in a run.
 uint32_t TablePagesOf(const Program& program, const KvGroup& group) {
   if (group.state_floats != 0) return 0;
   if (group.is_source) return 2;

@@ -1,16 +1,16 @@
-// The buffer that tells the shaders about a run (binding 0, shaders/common.glsl): words that the
-// host writes before it submits.
-//   heading    rows, rows of logits, sequences, edits, and where the parts begin: rows of logits,
-//              sequences, words of a sequence, edits, layers, angles
-//   rows       from word 16 on: token, position, sequence, 0 of each
+// Buffer that describes a run to the shaders (binding 0, shaders/common.glsl). The host writes
+// these words before it submits:
+//   heading    rows, logit rows, sequences, edits, and the offsets of the parts: logit rows,
+//              sequences, words per sequence, edits, layers, angles
+//   rows       from word 16 on: token, position, sequence, 0 per row
 //   logit rows the row of each
-//   sequences  its source's rows, its first row, how many it has, 0; and of each group: where its
-//              table begins, the table's first page, 0, 0; or of states 0, 0, the slot before the
-//              rows (2^32 - 1: there is none), the slot after them
+//   sequences  encoder rows, first row, number of rows, 0; then per group: offset of its table, the
+//              table's first page, 0, 0; or for states 0, 0, the slot before the rows (2^32 - 1:
+//              none), the slot after them
 //   tables     page numbers
-//   edits      page from, page to, positions that keys are turned back by, tokens, 0, 0, 0, 0
-//   layers     of all groups: where the angles of the layer's rope begin, and how many pairs it has
-//   angles     of each rope, the cos and sin that the edits turn by
+//   edits      page from, page to, positions to un-rotate keys by, tokens, 0, 0, 0, 0
+//   layers     of all groups: offset of the angles of the layer's rope, and its number of pairs
+//   angles     per rope, cos and sin of the rotation of the edits
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace arn::vulkan {
 
 inline constexpr uint32_t kMaxEditsAtOnce = 64;
 
-// The first layer of a group, among the layers of all groups.
+// Returns the index of a group's first layer among the layers of all groups.
 uint32_t FirstLayerOf(const Program& program, uint32_t group);
 
 struct RunWords {
@@ -34,14 +34,16 @@ struct RunWords {
   uint32_t edits = 0, layers = 0, angles = 0, n_words = 0;
   uint32_t max_sequences = 0;
 
-  // kUnsupported when the tables would take more than 256 MiB.
+  // Returns kUnsupported if the tables would exceed 256 MiB.
   Status Plan(const Program& program, Diag* diag);
-  // What stays the same for all runs.
+  // Writes the words that do not change between runs.
   void WriteHeading(const Program& program, uint32_t* words) const;
-  // So many rows, of which nothing else is known.
+  // Writes the number of rows only; their contents are undefined.
   static void WriteRows(uint32_t rows, uint32_t* words);
-  // `args` have passed CheckRun. kUnsupported when there are more sequences than logits can be
-  // asked for. n_ahead: positions behind the run's last ones whose pages are written too.
+  // Writes the words of a run. n_ahead: positions after the run's last ones whose pages are also
+  // written.
+  // Returns kUnsupported if there are more sequences than logit rows.
+  // REQUIRES: `args` have passed CheckRun.
   Status Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows, uint32_t n_ahead,
                uint32_t* words, Diag* diag) const;
 };

@@ -9,10 +9,10 @@
 namespace arn::vulkan {
 namespace {
 
-// What partial results take at most. Runs of fewer rows are shared out where it is not enough.
+// Maximum size of partial results. If it is not enough, only runs of fewer rows are split.
 constexpr uint64_t kMaxBytes = uint64_t{64} << 20;
 
-// Of one row.
+// Bytes per row.
 uint64_t RowBytes(const AttentionKind& kind, uint32_t n_segments) {
   const uint64_t record = uint64_t{LanesOf(kind).per_lane} * kAttentionWidth + 1;
   return kind.n_heads * n_segments * record * 4 * sizeof(float);
@@ -25,7 +25,7 @@ uint32_t MostSegments(const Program& program, const AttentionKind& kind, uint32_
   }
   auto most = static_cast<uint32_t>(CeilDiv(program.max_context, positions));
   for (const uint32_t seen : {kind.window, kind.chunk}) {
-    // They may begin anywhere in a segment.
+    // The window may start anywhere in a segment.
     if (seen != 0) most = Min(most, static_cast<uint32_t>(CeilDiv(seen - 1, positions)) + 1);
   }
   return most;

@@ -8,8 +8,7 @@ struct EmbeddedSpirv {
   size_t n;
 };
 
-// kSpirv: of each shader, in their order, without and with subgroups, then the same with dot
-// products.
+// kSpirv: per shader, in enum order: without and with subgroups, then the same with dot products.
 #include "kernels/vulkan/embedded_shaders.inc"
 
 static_assert(sizeof kSpirv / sizeof kSpirv[0] == kShaderCount);

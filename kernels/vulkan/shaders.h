@@ -1,4 +1,4 @@
-// The shaders in the library: SPIR-V made from shaders/*.comp by the build.
+// SPIR-V of the shaders, compiled from shaders/*.comp by the build and embedded in the library.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ enum class Shader : uint8_t {
   kScan,
   kUnfold,
   kAddPositions,
-  kGemmCoop,  // with subgroups and without dot products; empty where glslc could not compile it
+  kGemmCoop,  // only with subgroups and without dot products; empty if glslc could not compile it
 };
 inline constexpr uint32_t kShaderCount = 20;
 
-// How a shader was compiled: with subgroup operations or without, with integer dot products or
-// without. Shaders without integer products ignore the latter.
+// Compilation variant of a shader: with or without subgroup operations, with or without integer dot
+// products. uses_dot is ignored by shaders without integer matmuls.
 struct ShaderVariant {
   bool uses_subgroups = false;
   bool uses_dot = false;

@@ -1,4 +1,4 @@
-// What the backend keeps between load and unload; it lies in Region::kConstants.
+// State of the Vulkan backend between load and unload. Placed in Region::kConstants.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace arn::vulkan {
 
-// Everything that can be known from the program: how much there is of what.
+// Counts derived from the program alone.
 struct Counts {
   uint32_t n_dispatches = 0;
-  uint32_t n_sets = 0;      // of descriptors
-  uint32_t n_segments = 0;  // parts of the program with command buffers of their own, and a group's
-                            // edits each
-  uint32_t n_blocks = 0;    // of weights
+  uint32_t n_sets = 0;      // descriptor sets
+  uint32_t n_segments = 0;  // parts of the program with their own command buffers, plus one per
+                            // group for its edits
+  uint32_t n_blocks = 0;    // weight buffers
   uint64_t weight_bytes = 0;
 };
 
-// What a run has to know of a dispatch: its grid.
+// Parameters a run needs to compute the grid of a dispatch.
 struct GridOf {
   GridRows rows = GridRows::kRun;
   uint8_t modes = 0;
@@ -37,18 +37,18 @@ struct GridOf {
   Segments segments;
 };
 
-// Steps whose commands lie in one buffer for each mode.
+// Consecutive steps whose commands are in one buffer per mode.
 struct Segment {
   uint32_t first_step = 0;
   uint32_t first_dispatch = 0, n_dispatches = 0;
-  uint64_t work[kModeCount] = {};  // multiplications for each row
+  uint64_t work[kModeCount] = {};  // multiplications per row
   bool is_source = false;
-  bool is_edit = false;    // not a part of the program, but the edits of a group
-  bool is_choice = false;  // nor is this one, which chooses a token
+  bool is_edit = false;    // the edits of a group, not steps
+  bool is_choice = false;  // the sampling of a token, not steps
   VkCommandBuffer commands[kModeCount] = {};
 };
 
-constexpr uint32_t kFlights = kStepsAhead + 1;  // submissions that may be under way
+constexpr uint32_t kFlights = kStepsAhead + 1;  // maximum submissions in flight
 
 struct State {
   const Program* program = nullptr;
@@ -63,43 +63,43 @@ struct State {
   Span<DeviceWeight> weights;
   Span<GridOf> grids;
   Span<Segment> segments;
-  Span<Buffer> blocks;  // of weights
+  Span<Buffer> blocks;  // weight buffers
   Buffer activations, kv, logits, run, grid_words, choice;
   Traits traits;
   TuningRecord tuned;
-  char products[256] = "";  // DescribeProducts()
+  char products[256] = "";  // output of DescribeProducts()
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
-  // Where the logits of the last token are, among the rows of the buffer: the first one, or one of
-  // those that were kept.
+  // Row of the logits buffer with the logits of the last token: 0, or one of the rows kept by
+  // decode.
   uint32_t logits_row = 0;
-  bool has_forced_products = false;  // by a test: nothing is measured
+  bool has_forced_products = false;  // set by a test: nothing is measured
   bool shares_kv = false;
-  bool is_lost = false;  // the device failed while it ran: nothing more is asked of it
+  bool is_lost = false;  // the device failed during a run: it is not used any more
 
   uint32_t* run_words() const { return reinterpret_cast<uint32_t*>(run.mapped); }
   ChoiceWords* choice_words() const { return reinterpret_cast<ChoiceWords*>(choice.mapped); }
 };
 
-// A new segment begins with each layer, and where the source's steps end.
+// True at each layer, and at the end of the encoder steps.
 bool BeginsSegment(const Program& program, uint32_t step);
 
-// Makes pipelines, descriptor sets and command buffers of the program, as the traits have it.
+// Creates pipelines, descriptor sets and command buffers of the program for the traits.
 Status Record(State* state, Diag* diag);
-// What a dispatch shows goes into a set of the pipelines' layout.
+// Writes the bindings of a dispatch to a descriptor set.
 void WriteSet(const State& state, const Dispatch& dispatch, VkDescriptorSet set);
-// Brings the weights to the device.
+// Copies the weights to the device.
 Status Upload(State* state, Diag* diag);
 
-// Carries the edits out, in their order. kInternal, with nothing done, when one names a group or a
+// Applies the edits in order. Returns kInternal, with nothing applied, if an edit names a group or
 // page that does not exist.
 Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag);
-// Executes a batch of edits of one group, whose words are written.
+// Runs a batch of edits of one group, whose words are already written.
 Status ExecuteEdits(State* state, uint32_t group, uint32_t n_edits, Diag* diag);
-// Executes the steps; args have passed CheckRun and the run's words are written.
+// Runs the steps. REQUIRES: args have passed CheckRun, and the run's words are written.
 Status Execute(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag);
-// As Backend::decode.
+// Implements Backend::decode.
 Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag);
 
 }  // namespace arn::vulkan

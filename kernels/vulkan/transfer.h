@@ -1,5 +1,5 @@
-// Copies between the host and device buffers: straight where they are mapped, otherwise through a
-// staging buffer. It waits for each copy, and the queue has to be idle.
+// Copies between the host and device buffers: direct if mapped, else through a staging buffer.
+// Blocks until each copy is done. REQUIRES: the queue is idle.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ class Transfer {
                Diag* diag);
   Status Read(const Device& device, const Buffer& from, uint64_t offset, Span<std::byte> to,
               Diag* diag);
-  // Memory to build in what is to be written next, kStagingBytes of it; Flush() puts `bytes` of it
-  // where they belong.
+  // Buffer of kStagingBytes in which to prepare the next write. Flush() copies `bytes` of it to the
+  // destination.
   std::byte* staging() const { return staging_.mapped; }
   Status Flush(const Device& device, const Buffer& to, uint64_t offset, uint64_t bytes, Diag* diag);
-  // On the device. Both may be one buffer, where what is read is not written.
+  // Copies on the device. `from` and `to` may be the same buffer if the ranges do not overlap.
   Status Copy(const Device& device, const Buffer& from, uint64_t from_offset, const Buffer& to,
               uint64_t to_offset, uint64_t bytes, Diag* diag);
 
@@ -35,8 +35,8 @@ class Transfer {
   VkFence fence_ = VK_NULL_HANDLE;
 };
 
-// Waits for a fence, at most as long as the longest submission may take. kDeviceLost, with the
-// time, when that was not enough.
+// Waits for a fence, up to the time limit of the longest submission. Returns kDeviceLost, with the
+// time, on timeout.
 Status WaitForFence(const Device& device, VkFence fence, Diag* diag);
 
 }  // namespace arn::vulkan

@@ -8,10 +8,10 @@
 namespace arn::vulkan {
 namespace {
 
-// A variant has to be so much faster than those before it, in percent of their time.
+// A variant replaces the best so far only if its time is below this percentage of it.
 constexpr uint64_t kClearlyFaster = 95;
 
-// The heaviest first.
+// Heaviest first.
 constexpr Mode kOrder[kModeCount] = {Mode::kOne, Mode::kMany, Mode::kFew};
 
 uint32_t RowsOf(const Program& program, Mode mode) {
@@ -29,7 +29,7 @@ bool IsCounted(const Program& program, uint32_t step, DType dtype) {
          program.weights[program.steps[step].weight].dtype == dtype;
 }
 
-// The shape that most multiplications are of. False: there is no product with such weights.
+// Finds the shape with the most multiplications. Returns false if no matmul has such weights.
 bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
   uint64_t most = 0;
   for (uint32_t i = program.n_source_steps; i < program.steps.size(); ++i) {
@@ -51,7 +51,7 @@ bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
   return most != 0;
 }
 
-// Dispatches of one shape that differ in nothing but their places.
+// Collects dispatches of one shape that differ only in their places.
 class ShapeCollector final : public DispatchSink {
  public:
   ShapeCollector(const Program& program, const TunedProduct& product, uint32_t rows)
@@ -102,7 +102,7 @@ bool IsSame(const TunedProduct& a, const TunedProduct& b) {
   return a.mode == b.mode && a.dtype == b.dtype && a.rows == b.rows && a.cols == b.cols;
 }
 
-// Its place in the record: as the first, when it is new.
+// Returns its entry in the record; inserts it at the front if new.
 TunedProduct* Recall(const TunedProduct& product, TuningRecord* record) {
   for (uint32_t i = 0; i < record->n; ++i) {
     if (IsSame(record->products[i], product)) return &record->products[i];
@@ -120,7 +120,7 @@ struct Tuner {
   ProductMeter* meter;
   Traits* traits;
   Diag* diag;
-  uint64_t end = 0;  // of the budget
+  uint64_t end = 0;  // end of the budget
   bool has_measured = false, is_unfinished = false;
 
   Status Try(uint32_t rows, TunedProduct* product) {

@@ -1,6 +1,5 @@
-// Which variants of products (product_variants.h) are fast: measured over the program's heaviest
-// shapes when a session is created, as far as a budget of time goes; what it does not reach is left
-// to later sessions.
+// Auto-tunes the matmul variants (product_variants.h): measures them on the program's heaviest
+// shapes when a session is created, within a time budget. Later sessions measure the rest.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace arn::vulkan {
 
-// What is known of the products of one shape in one kind of run. Goes to a file as it is.
+// Result for one matmul shape in one mode. Written to a file as is.
 struct TunedProduct {
   uint32_t mode = 0, dtype = 0;
   uint32_t rows = 0, cols = 0;  // of the weights
@@ -20,24 +19,24 @@ struct TunedProduct {
 
 static_assert(sizeof(TunedProduct) == 32);
 
-// The newest come first; the oldest fall out when there are more.
+// Newest first; when full, the oldest are dropped.
 struct TuningRecord {
   static constexpr uint32_t kMost = 64;
   uint32_t n = 0;
   TunedProduct products[kMost];
 
-  // Takes what a file holds, if it makes sense; else there is nothing.
+  // Reads a file's content; leaves the record empty if it is invalid.
   void Read(Span<const std::byte> bytes);
   Span<const std::byte> Bytes() const {
     return {reinterpret_cast<const std::byte*>(products), n * sizeof(TunedProduct)};
   }
 };
 
-// Runs dispatches on a device, or says that it did.
+// Interface that runs and times dispatches; tests replace it.
 class ProductMeter {
  public:
-  // How long they take one after the other, each with so many rows of a run. kUnsupported: the
-  // device's compiler does not take them.
+  // Measures the total time of the dispatches, run one after the other on `rows` rows each. Returns
+  // kUnsupported if the device's compiler rejects them.
   virtual Status Measure(Span<const Dispatch> dispatches, uint32_t rows, uint64_t* ns,
                          Diag* diag) = 0;
   virtual uint64_t NowNs() = 0;
@@ -47,24 +46,25 @@ class ProductMeter {
 };
 
 inline constexpr uint64_t kTuningBudgetNs = 200'000'000;
-// What is measured at once: so many dispatches of a shape, as far as this many multiplications go.
+// Limits of one measurement: dispatches of a shape, up to this many multiplications.
 inline constexpr uint32_t kMostTimed = 8;
 inline constexpr uint64_t kMostTimedWork = uint64_t{1} << 28;
 inline constexpr uint32_t kManyTimedRows = 128;
 
-// Where choices come from. kFixed: nothing is remembered, and nothing was measured.
+// Origin of the choices. kFixed: defaults, nothing remembered or measured.
 enum class Tuning : uint8_t { kFixed, kRemembered, kMeasured, kUnfinished };
 const char* TuningName(Tuning tuning);
 
-// Sets traits->choices from the record, and measures what it does not say yet. weights, workspace:
-// as of Lowering. *tuning: kRemembered when there was nothing to measure, kUnfinished when the
-// budget has ended before all was. Fails when the device does.
+// Sets traits->choices from the record, and measures missing entries. weights, workspace: as for
+// Lowering. *tuning: kRemembered if nothing had to be measured, kUnfinished if the budget ended
+// first.
+// Returns an error if the device fails.
 Status TuneProducts(const Program& program, Span<const DeviceWeight> weights,
                     const Workspace& workspace, ProductMeter* meter, TuningRecord* record,
                     Traits* traits, Tuning* tuning, Diag* diag);
 
-// "int8 gemv-4 gemv-4 gemm-64x64, int4 ...; measured": of each type of weights that the program
-// multiplies by, the variants of one row, few and many.
+// Writes e.g. "int8 gemv-4 gemv-4 gemm-64x64, int4 ...; measured": for each weight type in the
+// program, the variants for one row, few and many rows.
 void DescribeProducts(const Program& program, const Traits& traits, Tuning tuning, char* out,
                       size_t bytes);
 

@@ -1,4 +1,4 @@
-// Weights to the device, in pieces that the staging buffer holds.
+// Copies weights to the device in chunks of the staging buffer.
 #include <cstring>
 
 #include "kernels/vulkan/state.h"
@@ -7,8 +7,8 @@
 namespace arn::vulkan {
 namespace {
 
-// A matrix's rows: n at a time, as many as fit. The front of the staging memory is what is copied,
-// its end the scratch that a row is unpacked into.
+// Uploads a matrix n rows at a time, as many as fit. The front of the staging memory holds the data
+// to copy, its end the scratch to unpack a row.
 class Uploader {
  public:
   Uploader(State* state, Diag* diag) : s_(*state), diag_(diag) {}
@@ -48,7 +48,7 @@ class Uploader {
   }
 
  private:
-  // Straight into the device's memory where it is mapped.
+  // Writes directly to device memory if mapped.
   Status Values(const Weight& weight, const DeviceWeight& at, uint32_t first, uint32_t n,
                 std::byte* row, const Buffer& block) {
     const uint64_t to = at.values + uint64_t{first} * at.row_bytes;

@@ -1,5 +1,5 @@
-// Vulkan's functions, looked up at run time: nothing is linked, and each session has a table of its
-// own, so that nothing outlives it.
+// Vulkan functions, looked up at run time so that nothing links to Vulkan. Each session has its own
+// table, so nothing outlives it.
 #pragma once
 
 #define VK_NO_PROTOTYPES

@@ -1,5 +1,4 @@
-// VK_KHR_cooperative_matrix, for headers that are older than it: names of our own for the numbers
-// and structures that its specification fixes.
+// Cooperative matrices (VK_KHR_cooperative_matrix): the shape the shader uses.
 #pragma once
 
 #include <cstdint>
@@ -8,42 +7,14 @@
 
 namespace arn::vulkan {
 
-inline constexpr char kCoopExtension[] = "VK_KHR_cooperative_matrix";
-inline constexpr auto kCoopFeaturesType = static_cast<VkStructureType>(1000506000);
-inline constexpr auto kCoopPropertiesType = static_cast<VkStructureType>(1000506001);
-
-// VkPhysicalDeviceCooperativeMatrixFeaturesKHR.
-struct CoopFeatures {
-  VkStructureType type = kCoopFeaturesType;
-  void* next = nullptr;
-  VkBool32 has_matrices = VK_FALSE, has_robust_access = VK_FALSE;
-};
-
-// VkComponentTypeKHR and VkScopeKHR: those that are used.
-inline constexpr uint32_t kCoopF32 = 1, kCoopInt8 = 3, kCoopInt32 = 5, kCoopSubgroup = 3;
-
-// VkCooperativeMatrixPropertiesKHR.
-struct CoopProperties {
-  VkStructureType type = kCoopPropertiesType;
-  void* next = nullptr;
-  uint32_t m = 0, n = 0, k = 0;
-  uint32_t a = 0, b = 0, c = 0, result = 0;
-  VkBool32 saturates = VK_FALSE;
-  uint32_t scope = 0;
-};
-static_assert(sizeof(CoopProperties) == 56);
-
-// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR.
-using CoopPropertiesFunction = VkResult(VKAPI_PTR*)(VkPhysicalDevice device, uint32_t* n,
-                                                    CoopProperties* properties);
-
-// A product of matrices that a subgroup makes: [m, k] of int8 times [k, n] of int8, added to int32.
+// A matmul by one subgroup: [m, k] int8 times [k, n] int8, accumulated in int32.
 struct CoopShape {
-  uint32_t m = 0, n = 0, k = 0;  // m = 0: there is none
+  uint32_t m = 0, n = 0, k = 0;  // m = 0: not supported
 };
-inline constexpr uint32_t kMaxCoop = 16;  // of m
+inline constexpr uint32_t kMaxCoop = 16;  // maximum m
 
-// The best of what a device lists for gemm_coop.comp; sums of f32 have to come in its size, too.
-CoopShape ChooseCoopShape(const CoopProperties* properties, uint32_t n);
+// Returns the best shape a device lists for gemm_coop.comp. f32 accumulators of the same size are
+// also required.
+CoopShape ChooseCoopShape(const VkCooperativeMatrixPropertiesKHR* properties, uint32_t n);
 
 }  // namespace arn::vulkan

@@ -6,7 +6,7 @@ namespace arn {
 
 Result<void*> Arena::Allocate(uint64_t bytes, uint64_t align) {
   if (sealed_) return Status::kBadState;
-  // Align the address, not the offset: the memory itself may be aligned less than the object.
+  // Aligns the address, not the offset: the memory may be less aligned than the object.
   const uint64_t base = reinterpret_cast<uintptr_t>(memory_.data());
   const uint64_t start = AlignUp(base + used_, align) - base;
   if (start > memory_.size() || bytes > memory_.size() - start) return Status::kOutOfMemory;

@@ -1,5 +1,4 @@
-// Arena: a bump allocator over memory that somebody else owns. Objects placed in it are never
-// destroyed.
+// Arena: bump allocator over borrowed memory. Objects in it are never destroyed.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +16,11 @@ class Arena {
   Arena() = default;
   explicit Arena(Span<std::byte> memory) : memory_(memory) {}
 
-  // kOutOfMemory when it does not fit, kBadState after Seal(). `align` is a power of two.
+  // Returns kOutOfMemory if it does not fit, kBadState after Seal(). REQUIRES: `align` is a power
+  // of two.
   Result<void*> Allocate(uint64_t bytes, uint64_t align);
 
-  // Value-initialised array of a type that needs no destructor.
+  // Allocates a value-initialised array of a trivially destructible type.
   template <typename T>
   Result<Span<T>> AllocateArray(uint64_t count) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -31,11 +31,11 @@ class Arena {
     return Span<T>(first, static_cast<size_t>(count));
   }
 
-  // No allocation succeeds afterwards.
+  // Ends allocation: all later allocations fail.
   void Seal() { sealed_ = true; }
   uint64_t used_bytes() const { return used_; }
   uint64_t mark() const { return used_; }
-  // Gives back everything allocated since `mark`.
+  // Releases everything allocated since `mark`.
   void Rewind(uint64_t mark) { used_ = mark; }
 
  private:

@@ -1,5 +1,5 @@
-// Checked sizes and the scalar conversions between float widths. All sizes that come from a file or
-// from options go through CheckedAdd / CheckedMul.
+// Checked size arithmetic and conversions between float widths. Use CheckedAdd / CheckedMul for all
+// sizes from files or options.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace arn {
 
-// False (and *out untouched) on overflow.
+// Returns false and leaves *out unchanged on overflow.
 [[nodiscard]] inline bool CheckedAdd(uint64_t a, uint64_t b, uint64_t* out) {
   return !__builtin_add_overflow(a, b, out);
 }
@@ -15,12 +15,12 @@ namespace arn {
   return !__builtin_mul_overflow(a, b, out);
 }
 
-// `align` is a power of two. The caller keeps value + align - 1 below 2^64 (checked in Layout).
+// REQUIRES: `align` is a power of two and value + align - 1 < 2^64 (checked in Layout).
 constexpr uint64_t AlignUp(uint64_t value, uint64_t align) {
   return (value + align - 1) & ~(align - 1);
 }
 constexpr uint64_t CeilDiv(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
-// Least common multiple of positive numbers whose product fits.
+// Least common multiple. REQUIRES: both are positive and the product does not overflow.
 constexpr uint64_t CommonMultiple(uint64_t a, uint64_t b) {
   uint64_t x = a, y = b;
   while (y != 0) {
@@ -53,10 +53,10 @@ inline uint32_t BitsFromF32(float f) {
 }
 
 inline float F32FromBf16(uint16_t h) { return F32FromBits(static_cast<uint32_t>(h) << 16); }
-// Round to nearest even; NaN stays NaN.
+// Rounds to nearest even; NaN stays NaN.
 uint16_t Bf16FromF32(float f);
 
-// IEEE binary16 <-> binary32, round to nearest even, subnormals and infinities included.
+// Converts IEEE binary16 <-> binary32: round to nearest even, with subnormals and infinities.
 float F32FromF16(uint16_t h);
 uint16_t F16FromF32(float f);
 

@@ -1,5 +1,5 @@
-// Diag: the place where the site that detects an error says what it saw, once, with values. Callers
-// only propagate the Status. It is passed explicitly, so there is no global state and no heap.
+// Diag: error message with values, written once where the error is detected. Callers only propagate
+// the Status. Passed explicitly: no global state, no heap.
 #pragma once
 
 #include <cstdarg>
@@ -13,8 +13,8 @@ class Diag {
  public:
   static constexpr size_t kCapacity = 512;
 
-  // Replaces the text (printf-style, cut at kCapacity - 1 bytes) and returns `status`, so that a
-  // failing site reads: return diag.Fail(Status::kBadBundle, "segment %s: ...", name).
+  // Sets the text (printf-style, cut at kCapacity - 1 bytes) and returns `status`, for: return
+  // diag.Fail(Status::kBadBundle, "segment %s: ...", name).
   Status Fail(Status status, const char* format, ...) __attribute__((format(printf, 3, 4)));
   const char* text() const { return text_; }
   void Clear() { text_[0] = '\0'; }

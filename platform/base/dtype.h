@@ -17,7 +17,7 @@ inline constexpr uint32_t kDTypeCount = 5;
 
 const char* DTypeName(DType dtype);  // "f32", "f16", "bf16", "int8", "int4"
 
-// Bytes of one element of a type that has whole-byte elements; 0 for kInt4.
+// Returns the bytes of one element; 0 for kInt4, which has no whole-byte elements.
 constexpr uint32_t ElementBytes(DType dtype) {
   switch (dtype) {
     case DType::kF32: return 4;

@@ -13,7 +13,7 @@ constexpr uint64_t kPrime5 = 0x27D4EB2F165667C5u;
 
 constexpr uint64_t RotateLeft(uint64_t v, int bits) { return (v << bits) | (v >> (64 - bits)); }
 
-// The supported targets are little endian, as the hash's definition is.
+// All supported targets are little endian, as the hash is.
 uint64_t Read64(const uint8_t* p) {
   uint64_t v;
   std::memcpy(&v, p, sizeof v);
@@ -57,7 +57,7 @@ void Xxh64Stream::Update(const void* data, size_t bytes) {
     p += missing;
     bytes -= missing;
   }
-  // A copy of the lanes, so that the compiler may keep them in registers.
+  // A local copy lets the compiler keep the lanes in registers.
   uint64_t lanes[4] = {lanes_[0], lanes_[1], lanes_[2], lanes_[3]};
   for (; bytes >= kStripeBytes; bytes -= kStripeBytes, p += kStripeBytes) Stripe(lanes, p);
   std::memcpy(lanes_, lanes, sizeof lanes);

@@ -1,5 +1,5 @@
-// XXH64 (Yann Collet, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md): the hash of
-// every section of a bundle. It finds damage, not tampering.
+// XXH64 (Yann Collet, https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md), the hash of
+// every section of a bundle. Detects damage, not tampering.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace arn {
 
-// Over bytes that arrive in pieces; how they are cut does not matter.
+// Hashes bytes in chunks of any size.
 class Xxh64Stream {
  public:
   explicit Xxh64Stream(uint64_t seed = 0);
   void Update(const void* data, size_t bytes);
-  // Of everything so far; more may follow.
+  // Returns the hash so far; more may follow.
   uint64_t Digest() const;
 
  private:
@@ -21,7 +21,7 @@ class Xxh64Stream {
   uint64_t lanes_[4];
   uint64_t seed_;
   uint64_t total_bytes_ = 0;
-  uint8_t tail_[kStripeBytes];  // total_bytes_ % kStripeBytes of them wait for a whole stripe
+  uint8_t tail_[kStripeBytes];  // total_bytes_ % kStripeBytes of them are buffered
 };
 
 uint64_t Xxh64(const void* data, size_t bytes, uint64_t seed = 0);

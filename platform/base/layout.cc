@@ -5,7 +5,7 @@
 namespace arn {
 namespace {
 
-// Far above any real session; keeps every later sum of region sizes free of overflow.
+// Far above any real session; keeps all sums of region sizes free of overflow.
 constexpr uint64_t kMaxRegionBytes = uint64_t{1} << 56;
 
 }  // namespace

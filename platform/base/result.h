@@ -1,4 +1,4 @@
-// Result<T>: a value or the Status that says why there is none; and the two propagation macros.
+// Result<T>: a value, or the Status that explains its absence. Defines the two propagation macros.
 #pragma once
 
 #include <new>
@@ -12,8 +12,7 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T value) : status_(Status::kOk) { new (&value_) T(std::move(value)); }  // NOLINT
-  // kOk without a value would be a lie; it becomes kInternal, so that ok() always means "has a
-  // value".
+  // kOk without a value becomes kInternal, so that ok() always means "has a value".
   Result(Status status)  // NOLINT(google-explicit-constructor)
       : status_(status == Status::kOk ? Status::kInternal : status) {}
   Result(Result&& other) noexcept : status_(other.status_) {
@@ -43,7 +42,7 @@ class [[nodiscard]] Result {
 #define ARN_CONCAT_INNER(a, b) a##b
 #define ARN_CONCAT(a, b) ARN_CONCAT_INNER(a, b)
 
-// Returns from the enclosing function when `expr` (a Status) is not kOk.
+// Returns from the enclosing function if `expr` (a Status) is not kOk.
 #define ARN_TRY(expr)                                                \
   do {                                                               \
     const ::arn::Status arn_try_status = (expr);                     \

@@ -1,5 +1,5 @@
-// Span<T>: a pointer and a count. std::span is not used because its bounds are unchecked in release
-// and its dynamic extent drags <ranges> into every header.
+// Span<T>: pointer and count. Not std::span: its bounds are unchecked in release builds, and its
+// dynamic extent pulls <ranges> into every header.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Span {
   constexpr T& operator[](size_t i) const { return data_[i]; }
   constexpr T* begin() const { return data_; }
   constexpr T* end() const { return data_ + count_; }
-  // The caller guarantees offset + count <= size().
+  // REQUIRES: offset + count <= size().
   constexpr Span subspan(size_t offset, size_t count) const { return {data_ + offset, count}; }
 
  private:
@@ -31,7 +31,7 @@ class Span {
   size_t count_ = 0;
 };
 
-// UTF-8 bytes that need not end in NUL.
+// UTF-8 bytes, not necessarily NUL-terminated.
 struct StringView {
   const char* data = nullptr;
   size_t size = 0;
@@ -40,6 +40,12 @@ struct StringView {
   constexpr StringView(const char* d, size_t n) : data(d), size(n) {}
   template <size_t N>
   constexpr StringView(const char (&literal)[N]) : data(literal), size(N - 1) {}  // NOLINT
+};
+
+// Byte range [offset, offset + bytes) of a text.
+struct TextSpan {
+  size_t offset = 0;
+  size_t bytes = 0;
 };
 
 constexpr bool operator==(StringView a, StringView b) {

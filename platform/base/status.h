@@ -1,16 +1,16 @@
-// Status: what a fallible call returns. The numbers are part of the C API (arn_status) and
-// append-only; the ranges say whose problem it is.
+// Status: result of a fallible call. The numbers are part of the C API (arn_status) and
+// append-only; the ranges name the party at fault.
 #pragma once
 
 #include <cstdint>
 
 namespace arn {
 
-// Version 14 takes the attribute for an initialiser.
+// clang-format 14 mistakes the attribute for an initialiser.
 // clang-format off
 enum class [[nodiscard]] Status : uint32_t {
   kOk = 0,
-  // 0x0_: Arenite's own fault, or calls in a wrong order
+  // 0x0_: a bug in Arenite, or calls in the wrong order
   kInternal = 0x01,
   kBadState = 0x02,
   kCancelled = 0x03,
@@ -40,7 +40,7 @@ enum class [[nodiscard]] Status : uint32_t {
 };
 // clang-format on
 
-// A short English name, never null. An unknown value gives "unknown status".
+// Returns a short English name, never null. An unknown value gives "unknown status".
 const char* StatusName(Status status);
 
 }  // namespace arn

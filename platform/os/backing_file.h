@@ -1,4 +1,4 @@
-// Memory whose contents the OS may write to a file and drop, instead of keeping them resident.
+// File-backed memory: the OS may write the contents to a file and drop the pages.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,34 @@
 
 namespace arn {
 
-// Makes a file of `bytes` zeros that take no room until they are written to, and removes its name
-// at once: it is gone with its last mapping, however the process ends. kIo when there is something
-// at `path` already (an empty file is taken over), kNotFound without the folder, kDiskFull when the
-// disk has less than `bytes` free. Close *out_fd with CloseBacking once everything is mapped.
+// Creates a sparse file of `bytes` zeros and unlinks it at once: it disappears with its last
+// mapping, however the process ends. kIo if `path` exists (an empty file is reused), kNotFound if
+// the directory does not exist, kDiskFull if less than `bytes` are free. Call CloseBacking on
+// *out_fd after mapping.
 Status MakeBacking(const char* path, uint64_t bytes, int* out_fd, Diag* diag);
-// Puts [offset, offset + at.size()) of it over memory that ReservePages gave; both begin at an OS
-// page. Should the disk be full when the OS needs a block of it, the process gets SIGBUS: nobody
-// can be asked any more.
+// Maps [offset, offset + at.size()) of the file over memory from ReservePages. Both must begin at
+// an OS page. If the disk is full when a block is allocated later, the process gets SIGBUS.
 Status MapBacking(int fd, uint64_t offset, Span<std::byte> at, Diag* diag);
 void CloseBacking(int fd);
-// Gives the blocks and the memory of the whole OS pages inside the range back; they become zero.
+
+// The functions below change where the memory's contents are, never the contents. The OS reads
+// only the page that is touched of such a mapping.
+
+uint64_t OsPageBytes();
+// Writes one byte per OS page to `out`: the lowest bit is set if the page is in memory. Returns
+// false if the system cannot tell. REQUIRES, here and below: both ends of the range are at OS page
+// boundaries.
+bool FindResident(Span<const std::byte> range, Span<unsigned char> out);
+// Starts reading the missing pages and returns without waiting.
+void AskForBacking(int fd, uint64_t offset, uint64_t bytes);
+// Waits until the whole range is in memory and mapped, as far as the system can.
+void AwaitBacking(int fd, uint64_t offset, Span<std::byte> range);
+// Starts writing modified pages.
+void WriteBacking(int fd, uint64_t offset, uint64_t bytes);
+// Drops pages that are clean in memory; starts writing the others.
+void DropBacking(int fd, uint64_t offset, Span<std::byte> range);
+
+// Releases the blocks and the memory of the whole OS pages in the range; they become zero.
 Status DiscardBacking(Span<std::byte> range);
 
 }  // namespace arn

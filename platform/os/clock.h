@@ -4,10 +4,10 @@
 
 namespace arn {
 
-// Nanoseconds of a clock that never goes back; its zero means nothing.
+// Returns nanoseconds of a monotonic clock with an arbitrary zero.
 uint64_t MonotonicNs();
 
-// Lets the calling thread sleep so long, or less when a signal arrives.
+// Sleeps for `ns`, or less if a signal arrives.
 void SleepNs(uint64_t ns);
 
 }  // namespace arn

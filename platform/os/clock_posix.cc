@@ -1,6 +1,7 @@
 #include <ctime>
 
 #include "platform/os/clock.h"
+#include "platform/os/retry.h"
 
 namespace arn {
 
@@ -14,7 +15,7 @@ void SleepNs(uint64_t ns) {
   timespec left;
   left.tv_sec = static_cast<time_t>(ns / 1000000000u);
   left.tv_nsec = static_cast<long>(ns % 1000000000u);
-  nanosleep(&left, nullptr);
+  (void)Retried([&] { return nanosleep(&left, &left); });
 }
 
 }  // namespace arn

@@ -1,11 +1,11 @@
-// Shared libraries that are looked for when they are needed.
+// Loads shared libraries at run time.
 #pragma once
 
 namespace arn {
 
-// Null when there is no such library. `name` is a file's name, looked for as the system does.
+// Opens a library by file name, searched as the system does. Null if it does not exist.
 void* OpenLibrary(const char* name);
-// Null when the library does not have it.
+// Returns null if the library has no such symbol.
 void* FindSymbol(void* library, const char* symbol);
 // Null is allowed.
 void CloseLibrary(void* library);

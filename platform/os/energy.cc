@@ -8,9 +8,9 @@ namespace arn {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1000000000;
-// A counter moves in steps of its own, however short the time since the last look.
+// Resolution of counters, independent of the sampling interval.
 constexpr double kCounterStepUj = 1e6;
-// What is left in a battery, in microwatt-hours, does so in larger ones.
+// Resolution of remaining battery charge, in microwatt-hours.
 constexpr int64_t kMicrojoulesPerUwh = 3600;
 constexpr int64_t kBatteryStepUwh = 1000 * 1000;
 
@@ -29,7 +29,7 @@ constexpr char kPowercap[] = "/sys/class/powercap";
 constexpr char kHwmon[] = "/sys/class/hwmon";
 constexpr char kSupplies[] = "/sys/class/power_supply";
 
-// Meters of a part that does not compute here: graphics cards, a network port's laser.
+// Meters of other parts: graphics cards, a network port's laser.
 bool IsOfAnotherPart(const char* name) {
   for (const char* other : {"amdgpu", "radeon", "nouveau", "i915", "xe", "sfp"}) {
     if (std::strcmp(name, other) == 0) return true;
@@ -58,7 +58,8 @@ void EnergyMeter::AddCounter(const char* path, int64_t range_uj) {
   counter.range_uj = range_uj;
 }
 
-// Of each package; what its parts count is in it, and so it is not in "psys", the whole board's.
+// Uses package counters, which include their subdomains. Excludes "psys", which covers the whole
+// board.
 bool EnergyMeter::FindRapl() {
   for (uint32_t n = 0; n < kMaxCounters; ++n) {
     char zone[24], path[sizeof Counter::path], file[sizeof Counter::path], name[kNameBytes];
@@ -200,7 +201,7 @@ void EnergyMeter::SampleCounters(uint64_t now_ns) {
 
 bool EnergyMeter::ReadPower(int64_t* microwatts) const {
   char status[16];
-  // What flows while a battery is charged says nothing about what the device takes.
+  // While the battery charges, its power says nothing about the consumption.
   if (status_[0] != '\0' && ReadSystemText(root_, status_, status, sizeof status) &&
       std::strcmp(status, "Discharging") != 0) {
     return false;
@@ -216,7 +217,7 @@ bool EnergyMeter::ReadPower(int64_t* microwatts) const {
     }
     *microwatts /= 1000000;
   }
-  // Which sign is out of the battery is each driver's own choice.
+  // The sign of a discharging battery differs between drivers.
   if (*microwatts < 0) *microwatts = -*microwatts;
   return *microwatts <= kMaxMicrowatts;
 }
@@ -239,7 +240,7 @@ void EnergyMeter::SamplePower(uint64_t now_ns) {
   has_last_ = true;
 }
 
-// Microwatt-hours, which become less, now and then.
+// Samples remaining charge in microwatt-hours, which falls in coarse steps.
 void EnergyMeter::SampleBatteryEnergy(uint64_t now_ns) {
   Counter& left = counters_[0];
   int64_t now = 0;
@@ -253,7 +254,7 @@ void EnergyMeter::SampleBatteryEnergy(uint64_t now_ns) {
   const int64_t used = left.last_uj - now;
   if (has_last_ && used >= 0 && used <= kBatteryStepUwh) {
     Count(static_cast<uint64_t>(used * kMicrojoulesPerUwh), now_ns - last_ns_);
-    power_uw_ = 0;  // the steps are too coarse for one
+    power_uw_ = 0;  // steps are too coarse for a power value
   }
   left.last_uj = now;
   has_last_ = true;

@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-// Numbers may be missing in between.
+// Zone numbers may have gaps.
 constexpr uint32_t kZoneNumbers = 256;
 constexpr uint32_t kMissesInARow = 16;
 

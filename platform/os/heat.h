@@ -1,4 +1,4 @@
-// How warm the device is: the kernel's thermal zones, and Android's thermal headroom.
+// Device temperature: the kernel's thermal zones and Android's thermal headroom.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@ namespace arn {
 
 inline constexpr int32_t kNoTemperature = INT32_MIN;
 
-// The zones under /sys/class/thermal. Allocates nothing.
+// Zones under /sys/class/thermal. Does not allocate.
 class ThermalZones {
  public:
   static constexpr uint32_t kMaxZones = 48;
   static constexpr size_t kNameBytes = 24;
 
-  // Looks for zones whose type contains `part` (null: all). Of more than kMaxZones the first stay.
-  // root: before /sys, at most kMaxSystemRoot with its NUL (else none is found).
+  // Finds zones whose type contains `part` (null: all), at most the first kMaxZones. root:
+  // prepended to /sys, at most kMaxSystemRoot including NUL (else none is found).
   void Find(const char* root, const char* part);
   uint32_t count() const { return count_; }
-  // The zone's type, cut to kNameBytes - 1 bytes.
+  // Returns the zone's type, cut to kNameBytes - 1 bytes.
   const char* name(uint32_t zone) const { return zones_[zone].name; }
-  // Thousandths of a degree Celsius, or kNoTemperature: the file cannot be read (any more), or says
-  // what no device has: less than -40, more than 200 degrees, or 0 within a degree, which is what
-  // dead sensors and those in whole degrees say.
+  // Returns millidegrees Celsius, or kNoTemperature if the file cannot be read or the value is
+  // implausible: below -40, above 200 degrees, or within 1 degree of 0, which dead sensors and
+  // sensors with whole-degree resolution report.
   int32_t Read(uint32_t zone) const;
 
  private:
@@ -36,17 +36,17 @@ class ThermalZones {
   char root_[kMaxSystemRoot] = {};
 };
 
-// Android's forecast of how far the device is from being throttled severely: 1 is there, 0 far
-// away (API 31). Looked for in a shared library when it is opened.
+// Android's forecast of thermal headroom: 1 means severe throttling, 0 cool (API 31). Loaded from a
+// shared library.
 class ThermalHeadroom {
  public:
-  // What Android calls its library; null elsewhere.
+  // Returns the name of Android's library; null on other systems.
   static const char* SystemLibrary();
-  // False, and nothing to close, when there is no such library or it has no headroom.
+  // Returns false if there is no such library or it lacks the function; then Close() is not needed.
   bool Open(const char* library);
   void Close();
   bool is_open() const { return library_ != nullptr; }
-  // NaN when it is not known. To be asked no more than once a second.
+  // Returns NaN if unknown. Call at most once per second.
   float Read() const;
 
  private:

@@ -1,4 +1,4 @@
-// A file, or a part of one, mapped read-only and shared.
+// Maps a file, or part of one, read-only and shared.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,27 @@ struct MappedFile {
   Span<const std::byte> bytes;
 };
 
-// An open descriptor for MapFd, MapCopy. kNotFound or kIo, with the path and the system's reason in
-// diag.
+// Opens a regular file for MapFd and MapCopy. kNotFound or kIo, with path and reason (the system's,
+// or the actual file type) in diag. Never blocks.
 Status OpenToMap(const char* path, int* out_fd, Diag* diag);
 void CloseMapped(int fd);
-// A second descriptor of the same open file; -1 when there is none to be had.
+// Duplicates a descriptor; -1 on failure.
 int DuplicateMapped(int fd);
-// Maps [offset, offset + bytes) of an open file; bytes 0: up to the end. `offset` is a multiple of
-// 16384. The descriptor may be closed afterwards. kIo: not a regular file; kBundleTruncated: the
-// range leaves it; kOutOfMemory.
+// Maps [offset, offset + bytes) of an open file; bytes 0: to the end. REQUIRES: `offset` is a
+// multiple of 16384. Aligned so that huge pages are possible, if the system has them. The
+// descriptor may be closed afterwards. kIo: not a regular file; kBundleTruncated: the range exceeds
+// the file; kOutOfMemory.
 Status MapFd(int fd, uint64_t offset, uint64_t bytes, MappedFile* out, Diag* diag);
+// Reads [offset, offset + out.size()) of an open file. kIo, kBundleTruncated.
+Status ReadFd(int fd, uint64_t offset, Span<std::byte> out, Diag* diag);
+// Returns the number of bytes that MapFd would map, and its errors.
+Status CheckRange(int fd, uint64_t offset, uint64_t bytes, uint64_t* out_bytes, Diag* diag);
 void UnmapFile(MappedFile* file);
 
-// Puts a copy-on-write mapping of [offset, offset + at.size()) of an open file over memory that
-// ReservePages gave. Whole OS pages only: returns how many bytes from the start of `at` are mapped
-// now, 0 when the two do not lie alike or the OS refuses; the rest is as before. The file is not
-// changed by writes to the memory; it must not be truncated while the mapping lives.
+// Maps [offset, offset + at.size()) of an open file copy-on-write over memory from ReservePages.
+// Maps whole OS pages only: returns the bytes mapped from the start of `at`, 0 if offset and
+// address are not equally aligned or the OS refuses; the rest is unchanged. Writes to the memory do
+// not change the file. The file must not be truncated while the mapping lives.
 size_t MapCopy(int fd, uint64_t offset, Span<std::byte> at);
 
 }  // namespace arn

@@ -1,5 +1,4 @@
-// A file that says that something is under way, so that the next process learns of one that did not
-// come back from it.
+// Marker file for an operation that may crash the process, so that the next process can detect it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +8,10 @@
 namespace arn {
 
 enum class Marking : uint8_t {
-  kMade,    // it is ours until RemoveMarker()
-  kHeld,    // somebody else is at it
-  kLeft,    // whoever made it is gone and has not removed it; it stays
-  kFailed,  // there cannot be one
+  kMade,    // held by this process until RemoveMarker()
+  kHeld,    // held by another process
+  kLeft,    // left by a process that ended without removing it; not deleted
+  kFailed,  // a marker cannot be created
 };
 
 struct MarkerFile {
@@ -21,7 +20,7 @@ struct MarkerFile {
 };
 
 Marking MakeMarker(const char* path, MarkerFile* out);
-// Of one that is not open: nothing.
+// No effect if the marker is not open.
 void RemoveMarker(MarkerFile* marker);
 
 }  // namespace arn

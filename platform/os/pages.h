@@ -1,4 +1,4 @@
-// Pages from the OS: reserved at once, committed when they are first touched.
+// Pages from the OS: reserved at once, committed on first touch.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,21 @@
 
 namespace arn {
 
-// Zeroed pages, readable and writable, that cost physical memory only once touched. `bytes` > 0 is
-// rounded up to whole pages. kOutOfMemory when the address space or the OS's limits do not allow
-// it.
+// Reserves zeroed, writable pages that use physical memory only once touched. `bytes` > 0, rounded
+// up to whole pages. kOutOfMemory if address space or OS limits do not allow it.
 Result<Span<std::byte>> ReservePages(uint64_t bytes);
-// Takes back exactly what ReservePages returned. An empty span is allowed.
+// As ReservePages for memory that is read sequentially, in huge pages as far as available. Starts
+// at a huge page; the remainder at the end stays in small pages, so that no more than the requested
+// bytes are committed.
+Result<Span<std::byte>> ReserveHugePages(uint64_t bytes);
+// Makes whole pages of the range read-only; writing to them then ends the process.
+void ProtectPages(Span<std::byte> range);
+// Locks the pages of the range in memory and reads missing ones. kOutOfMemory if the OS does not
+// allow it (RLIMIT_MEMLOCK).
+Status LockPages(Span<const std::byte> range);
+// Releases exactly what a Reserve function returned. An empty span is allowed.
 void ReleasePages(Span<std::byte> pages);
-// Gives the physical memory of the whole pages inside the range back to the OS; their contents
-// become zero.
+// Returns the physical memory of whole pages in the range to the OS; their contents become zero.
 Status TrimPages(Span<std::byte> range);
 
 }  // namespace arn

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "platform/base/arith.h"
+#include "platform/os/huge_pages.h"
 #include "platform/os/pages.h"
 
 namespace arn {
@@ -22,6 +23,33 @@ Result<Span<std::byte>> ReservePages(uint64_t bytes) {
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) return Status::kOutOfMemory;
   return Span<std::byte>(static_cast<std::byte*>(p), rounded);
+}
+
+Result<Span<std::byte>> ReserveHugePages(uint64_t bytes) {
+  const uint64_t huge = HugePageBytes();
+  const uint64_t page = PageBytes();
+  if (huge <= page || bytes < huge || bytes > SIZE_MAX / 2 - huge) return ReservePages(bytes);
+  const uint64_t rounded = AlignUp(bytes, page);
+  Result<Span<std::byte>> all = ReservePages(rounded + huge - page);
+  if (!all.ok()) return ReservePages(bytes);
+  std::byte* const from = all.value().data();
+  const auto at = reinterpret_cast<uintptr_t>(from);
+  const auto before = static_cast<size_t>(AlignUp(at, huge) - at);
+  const size_t size = static_cast<size_t>(rounded);
+  const size_t behind = all.value().size() - before - size;
+  if (before > 0) munmap(from, before);
+  if (behind > 0) munmap(from + before + size, behind);
+  const Span<std::byte> pages(from + before, size);
+  AskForHugePages({pages.data(), pages.size()});
+  return pages;
+}
+
+void ProtectPages(Span<std::byte> range) {
+  if (!range.empty()) (void)mprotect(range.data(), range.size(), PROT_READ);
+}
+
+Status LockPages(Span<const std::byte> range) {
+  return mlock(range.data(), range.size()) == 0 ? Status::kOk : Status::kOutOfMemory;
 }
 
 void ReleasePages(Span<std::byte> pages) {

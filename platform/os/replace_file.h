@@ -1,5 +1,5 @@
-// A file that is written beside another and takes its place when it is whole: whoever opens the
-// path finds the old bytes or the new ones, also after a crash or a loss of power.
+// Replaces a file atomically: writes beside it and renames at the end. Readers see the old bytes or
+// the new ones, also after a crash or power loss.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,26 @@
 
 namespace arn {
 
-// Bytes of a path at most, its NUL counted.
+// Maximum path length, including NUL.
 inline constexpr size_t kMaxPathBytes = 4096;
 
 struct ReplaceFile {
   int fd = -1;
-  char path[kMaxPathBytes];
-  char temporary[kMaxPathBytes];  // path.tmp: one left by a process that was killed is used again
+  char path[kMaxPathBytes];       // file to replace, with symbolic links resolved
+  char temporary[kMaxPathBytes];  // path.tmp; a stale one of a killed process is removed
 };
 
-// Makes the empty temporary file. kNotFound when the folder does not exist, kBadState when another
-// one is being written for the same path, else kIo or kDiskFull. After a failure nothing is open
-// and nothing is left.
-Status BeginReplace(const char* path, ReplaceFile* out, Diag* diag);
-// Puts bytes anywhere in it. kDiskFull or kIo.
+// Creates the empty temporary file beside the file that `path` resolves to. Permissions are `mode`
+// (0600, 0666 ...) less the umask. kNotFound: no such directory; kBadState: another writer is
+// replacing the same path; else kIo or kDiskFull. Also kIo if the old file is not a regular file,
+// or the file system has no locks. On failure nothing is open and nothing is left.
+Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* diag);
+// Writes bytes at any offset. kDiskFull or kIo.
 Status WriteReplace(ReplaceFile* file, uint64_t offset, Span<const std::byte> bytes, Diag* diag);
-// Brings it to the disk and gives it its name; on failure as AbandonReplace. (When only the folder
-// cannot be synced, the failure is reported although the new file has the name.)
+// Syncs and renames the file; on failure acts as AbandonReplace. The directory is synced last: if
+// only that fails, the new file is in place, a power loss may undo the rename, and diag says so.
 Status FinishReplace(ReplaceFile* file, Diag* diag);
-// Removes it. What had the name before stays.
+// Removes the temporary file; the old file stays.
 void AbandonReplace(ReplaceFile* file);
 
 }  // namespace arn

@@ -9,6 +9,7 @@
 
 #include "platform/base/result.h"
 #include "platform/os/replace_file.h"
+#include "platform/os/retry.h"
 
 namespace arn {
 namespace {
@@ -20,14 +21,74 @@ Status Failed(const char* what, const char* path, int error, Diag* diag) {
   return diag->Fail(status, "%s: cannot %s: %s", path, what, strerror(error));
 }
 
-// Whether the name still means the open file.
-bool HasName(int fd, const char* name) {
-  struct stat open_file, named;
-  return fstat(fd, &open_file) == 0 && lstat(name, &named) == 0 &&
-         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+// Held while the descriptor is open.
+Status Lock(int fd, const ReplaceFile& file, Diag* diag) {
+  if (Retried([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0) return Status::kOk;
+  if (errno != EWOULDBLOCK) return Failed("lock", file.temporary, errno, diag);
+  return diag->Fail(Status::kBadState, "%s: is being written by somebody else", file.path);
 }
 
-Status SyncFolderOf(const char* path, Diag* diag) {
+// True if the temporary name still refers to the open file.
+bool HasName(const struct stat& open_file, const ReplaceFile& file) {
+  struct stat named;
+  return lstat(file.temporary, &named) == 0 && open_file.st_dev == named.st_dev &&
+         open_file.st_ino == named.st_ino;
+}
+
+// Replaces a link by its target: absolute, or relative to the link's directory.
+bool Follow(char (&path)[kMaxPathBytes]) {
+  char target[kMaxPathBytes];
+  const ssize_t n = readlink(path, target, sizeof target);
+  if (n <= 0 || static_cast<size_t>(n) >= sizeof target) return false;
+  target[n] = '\0';
+  const char* slash = std::strrchr(path, '/');
+  const size_t kept =
+      target[0] == '/' || slash == nullptr ? 0 : static_cast<size_t>(slash + 1 - path);
+  if (kept + static_cast<size_t>(n) >= sizeof path) return false;
+  std::memcpy(path + kept, target, static_cast<size_t>(n) + 1);
+  return true;
+}
+
+// Follows symbolic links to the file to replace, which need not exist yet.
+Status FindTarget(char (&path)[kMaxPathBytes], Diag* diag) {
+  constexpr int kMaxLinks = 40;  // same limit as Linux
+  for (int i = 0; i < kMaxLinks; ++i) {
+    struct stat info;
+    if (lstat(path, &info) != 0) {
+      return errno == ENOENT ? Status::kOk : Failed("look at it", path, errno, diag);
+    }
+    if (S_ISREG(info.st_mode)) return Status::kOk;
+    if (!S_ISLNK(info.st_mode)) {
+      return diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", path);
+    }
+    if (!Follow(path)) return Failed("follow the link", path, ENAMETOOLONG, diag);
+  }
+  return Failed("follow the link", path, ELOOP, diag);
+}
+
+// Removes a stale temporary file. kBadState if another writer holds it.
+Status RemoveLeft(const ReplaceFile& file, Diag* diag) {
+  const int fd =
+      Retried([&] { return open(file.temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
+  if (fd < 0 && errno == ENOENT) return Status::kOk;
+  if (fd < 0) return Failed("open", file.temporary, errno, diag);
+  Status status = Status::kOk;
+  struct stat info;
+  if (fstat(fd, &info) != 0) {
+    status = Failed("look at it", file.temporary, errno, diag);
+  } else if (!S_ISREG(info.st_mode)) {
+    status = diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", file.temporary);
+  } else {
+    status = Lock(fd, file, diag);
+  }
+  if (status == Status::kOk && HasName(info, file) && unlink(file.temporary) != 0) {
+    status = Failed("remove", file.temporary, errno, diag);
+  }
+  close(fd);
+  return status;
+}
+
+Status OpenFolderOf(const char* path, int* out, Diag* diag) {
   char folder[kMaxPathBytes];
   std::snprintf(folder, sizeof folder, "%s", path);
   char* slash = std::strrchr(folder, '/');
@@ -36,44 +97,57 @@ Status SyncFolderOf(const char* path, Diag* diag) {
   } else {
     slash[slash == folder ? 1 : 0] = '\0';
   }
-  const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Failed("open the folder", folder, errno, diag);
-  const int error = fsync(fd) == 0 ? 0 : errno;
-  close(fd);
-  // Some file systems do not sync folders.
-  if (error == 0 || error == EINVAL) return Status::kOk;
-  return Failed("sync the folder", folder, error, diag);
+  *out = Retried([&] { return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  // Directories without read permission cannot be synced by their writers.
+  if (*out >= 0 || errno == EACCES) return Status::kOk;
+  return Failed("open the folder", folder, errno, diag);
 }
 
 }  // namespace
 
-Status BeginReplace(const char* path, ReplaceFile* out, Diag* diag) {
+Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* diag) {
   out->fd = -1;
-  const int n = std::snprintf(out->temporary, sizeof out->temporary, "%s.tmp", path);
-  if (n < 0 || static_cast<size_t>(n) >= sizeof out->temporary) {
-    return diag->Fail(Status::kBadArgument, "the path has more than %zu bytes",
-                      sizeof out->temporary - sizeof ".tmp");
+  constexpr size_t kMostBytes = kMaxPathBytes - sizeof ".tmp";
+  if (std::strlen(path) > kMostBytes) {
+    return diag->Fail(Status::kBadArgument, "the path has more than %zu bytes", kMostBytes);
   }
   std::memcpy(out->path, path, std::strlen(path) + 1);
-  // Another writer may have renamed the file between our open and our lock: then it is no longer
-  // ours to write to, and the next one is.
-  for (;;) {
-    const int fd = open(out->temporary, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return Failed("create", out->temporary, errno, diag);
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      close(fd);
-      return diag->Fail(Status::kBadState, "%s: another save to this path is under way", path);
-    }
-    if (!HasName(fd, out->temporary)) {
-      close(fd);
+  ARN_TRY(FindTarget(out->path, diag));
+  const int n = std::snprintf(out->temporary, sizeof out->temporary, "%s.tmp", out->path);
+  if (n < 0 || static_cast<size_t>(n) >= sizeof out->temporary) {
+    return Failed("create", out->path, ENAMETOOLONG, diag);
+  }
+  // Another writer may take the file for a stale one between open and lock; then it is lost and a
+  // new attempt is made.
+  constexpr int kMaxAttempts = 8;
+  for (int i = 0; i < kMaxAttempts; ++i) {
+    const int fd = Retried([&] {
+      return open(out->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    });
+    if (fd < 0 && errno == EEXIST) {
+      ARN_TRY(RemoveLeft(*out, diag));
       continue;
     }
-    out->fd = fd;
-    if (ftruncate(fd, 0) == 0) return Status::kOk;
-    const int error = errno;
-    AbandonReplace(out);
-    return Failed("empty", out->temporary, error, diag);
+    if (fd < 0) return Failed("create", out->temporary, errno, diag);
+    const Status locked = Lock(fd, *out, diag);
+    struct stat info;
+    const int error = fstat(fd, &info) == 0 ? 0 : errno;
+    if (locked == Status::kOk && error == 0 && (info.st_nlink > 0 || HasName(info, *out))) {
+      out->fd = fd;
+      return Status::kOk;
+    }
+    // Keeps the file if another writer took it for stale: that one has locked or removed it.
+    if (locked != Status::kBadState && (locked != Status::kOk || error != 0)) {
+      (void)unlink(out->temporary);
+    }
+    close(fd);
+    ARN_TRY(locked);
+    if (error != 0) return Failed("look at it", out->temporary, error, diag);
   }
+  return diag->Fail(Status::kIo,
+                    "%s: cannot be created, nor removed, in %d attempts (others at it, or a file "
+                    "system without lasting file numbers)",
+                    out->temporary, kMaxAttempts);
 }
 
 Status WriteReplace(ReplaceFile* file, uint64_t offset, Span<const std::byte> bytes, Diag* diag) {
@@ -89,15 +163,27 @@ Status WriteReplace(ReplaceFile* file, uint64_t offset, Span<const std::byte> by
 }
 
 Status FinishReplace(ReplaceFile* file, Diag* diag) {
-  int error = fsync(file->fd) == 0 ? 0 : errno;
-  if (error == 0 && rename(file->temporary, file->path) != 0) error = errno;
-  if (error != 0) {
-    AbandonReplace(file);
-    return Failed("write", file->path, error, diag);
+  // Opened first: after the rename only the sync can fail.
+  int folder = -1;
+  Status status = OpenFolderOf(file->path, &folder, diag);
+  if (status == Status::kOk &&
+      (Retried([&] { return fsync(file->fd); }) != 0 || rename(file->temporary, file->path) != 0)) {
+    status = Failed("write", file->path, errno, diag);
   }
-  close(file->fd);  // and with it the lock
+  if (status != Status::kOk) {
+    if (folder >= 0) close(folder);
+    AbandonReplace(file);
+    return status;
+  }
+  close(file->fd);  // also releases the lock
   file->fd = -1;
-  return SyncFolderOf(file->path, diag);
+  if (folder < 0) return Status::kOk;
+  const int error = Retried([&] { return fsync(folder); }) == 0 ? 0 : errno;
+  close(folder);
+  // Some file systems cannot sync directories.
+  if (error == 0 || error == EINVAL) return Status::kOk;
+  return Failed("sync its folder: it has its new contents, which a loss of power may undo",
+                file->path, error, diag);
 }
 
 void AbandonReplace(ReplaceFile* file) {

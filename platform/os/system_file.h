@@ -1,6 +1,5 @@
-// Small files in which the system speaks of itself (sysfs, procfs): a word or a number each. They
-// can be missing, unreadable, gone the next time, or hold nonsense; nothing here is an error, only
-// something that is not known.
+// Reads small sysfs and procfs files: one word or number each. A file may be missing, unreadable,
+// vanish later, or hold nonsense; none of this is an error, the value is just unknown.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +7,21 @@
 
 namespace arn {
 
-// Longest root, its NUL included, and longest path beneath it.
+// Maximum root length, including NUL, and maximum path length below it.
 inline constexpr size_t kMaxSystemRoot = 192;
 inline constexpr size_t kMaxSystemPath = 128;
 
-// Reads the first line of `root` + `path` ("" and "/sys/...") without the white space at its end,
-// cut to capacity - 1 bytes, into out (NUL-terminated; "" on failure). Bytes that are not printable
-// ASCII become '?'. False when the file cannot be read or its line is empty. Allocates nothing.
+// Reads the first line of `root` + `path` ("" and "/sys/...") without trailing white space, cut to
+// capacity - 1 bytes, into out (NUL-terminated; "" on failure). Replaces bytes that are not
+// printable ASCII by '?'. Returns false if the file cannot be read or the line is empty. Does not
+// allocate.
 bool ReadSystemText(const char* root, const char* path, char* out, size_t capacity);
 
-// The decimal number that is all of the first line. False when there is none, or it does not fit.
+// Reads a first line that is one decimal number. Returns false otherwise, or if it does not fit.
 bool ReadSystemNumber(const char* root, const char* path, int64_t* out);
 
-// Calls see(user, name) for each name in a folder until it returns false, in no order. Allocates
-// while it runs.
+// Calls see(user, name) for each entry of a directory, in no order, until it returns false.
+// Allocates during the call.
 void ListSystemFolder(const char* root, const char* path, bool (*see)(void* user, const char* name),
                       void* user);
 

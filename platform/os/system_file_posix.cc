@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "platform/os/retry.h"
 #include "platform/os/system_file.h"
 
 namespace arn {
@@ -22,10 +23,10 @@ bool ReadSystemText(const char* root, const char* path, char* out, size_t capaci
   out[0] = '\0';
   char full[kFullPath];
   if (!FullPath(root, path, full)) return false;
-  // Nothing that is read here may make a session wait, whatever it is.
-  const int fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  // O_NONBLOCK: the read must not block whatever the file is.
+  const int fd = Retried([&] { return open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
   if (fd < 0) return false;
-  const ssize_t got = read(fd, out, capacity - 1);
+  const ssize_t got = Retried([&] { return read(fd, out, capacity - 1); });
   close(fd);
   size_t n = 0;
   while (got > 0 && n < static_cast<size_t>(got) && out[n] != '\n' && out[n] != '\0') ++n;
@@ -59,7 +60,10 @@ void ListSystemFolder(const char* root, const char* path, bool (*see)(void* user
                       void* user) {
   char full[kFullPath];
   if (!FullPath(root, path, full)) return;
-  DIR* folder = opendir(full);
+  DIR* folder = nullptr;
+  do {
+    folder = opendir(full);
+  } while (folder == nullptr && errno == EINTR);
   if (folder == nullptr) return;
   for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
     if (entry->d_name[0] != '.' && !see(user, entry->d_name)) break;

@@ -1,6 +1,5 @@
-// Threads that share work by claiming pieces of it. Nobody is waited for but who holds a piece: a
-// thread that the system does not run delays nothing, which with a barrier after every step it
-// would.
+// Team: thread pool whose threads claim tasks. The caller waits only for claimed tasks, so a
+// preempted thread does not delay a run; a barrier after every step would.
 #pragma once
 
 #include <pthread.h>
@@ -17,36 +16,36 @@ inline constexpr uint32_t kMaxThreads = 256;
 
 class Team {
  public:
-  // body(context, thread, i). thread < count(), or of those started, when count() has just become
-  // smaller.
+  // body(context, thread, i). thread < count(), or below the number of started threads if count()
+  // has just become smaller.
   using Body = void (*)(void* context, uint32_t thread, size_t i);
 
   Team() = default;
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  // n_threads of [1, kMaxThreads], the calling one among them. The others inherit its CPUs. False
-  // when the system gives no threads; Stop() is to be called either way. Allocates their stacks.
+  // Starts n_threads in [1, kMaxThreads], including the calling thread. The others inherit its CPU
+  // affinity. Returns false if the system cannot create them; call Stop() in either case. Allocates
+  // their stacks.
   bool Start(uint32_t n_threads);
   void Stop();
-  // How many take part from the next Run() on; at most as many as were started.
+  // Sets the number of threads used from the next Run() on; at most as many as were started.
   void Use(uint32_t n_threads);
   uint32_t count() const { return in_use_.load(std::memory_order_relaxed); }
-  // Adds what each started thread may run on, as the system has it now; not the calling one.
+  // Adds the current CPU affinity of each started thread, excluding the calling one.
   void ReadCpus(ThreadCpus* out) const;
 
-  // Calls body once for each i of [0, n), on whatever threads there are, and returns when all calls
-  // have returned. Thread t begins with the t-th part of them. One Run() at a time.
+  // Calls body for each i of [0, n) on the available threads and returns when all calls have
+  // returned. Thread t starts with the t-th part of the range. One Run() at a time.
   void Run(size_t n, Body body, void* context);
 
-  // What the next Run() will read, in the order of its pieces. Threads that have nothing to do ask
-  // for their part of it. It stays readable until another is named.
+  // Sets the memory that the next Run() will read, in the order of its tasks. Idle threads prefetch
+  // their part of it. Must stay readable until the next call.
   void SetAhead(const std::byte* data, uint64_t bytes);
 
  private:
-  // Pieces that nobody has claimed yet: the number of the run, and how many there are. A claim
-  // takes one away. The run cannot end before a claimed piece is done, so who has one may read the
-  // fields of its run.
+  // Unclaimed tasks: run number and count. A claim decrements the count. A run cannot end before a
+  // claimed task is done, so a claimer may read the fields of its run.
   struct alignas(64) Part {
     std::atomic<uint64_t> left{0};
   };
@@ -55,10 +54,10 @@ class Team {
   struct Worker {
     Team* team = nullptr;
     uint32_t thread = 0;
-    std::atomic<uint32_t> id{0};       // the system's, once it runs
-    uint32_t seen = 0;                 // the last run that it looked for pieces of
-    const std::byte* ahead = nullptr;  // what it has been asking for, ...
-    uint64_t ahead_at = 0;             // and how far it is
+    std::atomic<uint32_t> id{0};       // thread id in the system, once running
+    uint32_t seen = 0;                 // last run that it claimed tasks from
+    const std::byte* ahead = nullptr;  // memory being prefetched, ...
+    uint64_t ahead_at = 0;             // ... and the position in it
     pthread_t handle = {};
   };
 
@@ -71,10 +70,10 @@ class Team {
   }
   void PrefetchAhead(Worker* worker);
   void AwaitLastPieces();
-  // Until it is wanted or the team stops.
+  // Blocks until IsWanted() or stop.
   void Sleep(const Worker& worker);
 
-  // Of the run at work.
+  // Fields of the current run.
   std::atomic<Body> body_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<size_t> n_{0};
@@ -82,7 +81,7 @@ class Team {
   Part parts_[kMaxParts];
   alignas(64) std::atomic<size_t> unfinished_{0};
 
-  alignas(64) std::atomic<uint32_t> runs_{0};  // begun
+  alignas(64) std::atomic<uint32_t> runs_{0};  // runs started
   std::atomic<uint32_t> in_use_{1};
   std::atomic<const std::byte*> ahead_{nullptr};
   std::atomic<uint64_t> ahead_bytes_{0};

@@ -8,15 +8,15 @@
 namespace arn {
 namespace {
 
-// How long a thread without work looks for some before it sleeps. Longer than what a decoding step
-// does on one thread alone, and short enough to cost no battery between two requests.
+// Spin time of an idle thread before it sleeps. Longer than the single-threaded part of a decode
+// step, short enough to cost no battery between requests.
 constexpr uint64_t kSpinNs = 25 * 1000;
-// And who waits for the last pieces, before it does. Asleep it leaves its CPU to the very thread
-// that it waits for, should that have been put off another one.
+// Spin time of the caller before it blocks on the last tasks. Blocking frees its CPU for the thread
+// it waits for, in case that one was preempted.
 constexpr uint64_t kAwaitNs = 15 * 1000;
-// Looks between two looks at the clock.
+// Polls per clock read.
 constexpr uint32_t kLooks = 64;
-// Of what comes next: about half of a second cache.
+// Prefetch limit per thread: about half of an L2 cache.
 constexpr uint64_t kAheadBytes = 384 * 1024;
 constexpr size_t kLineBytes = 64;
 constexpr size_t kLinesAtOnce = 8;
@@ -29,7 +29,7 @@ inline void Pause() {
 #endif
 }
 
-// Whether `condition` came true within `ns`.
+// Spins until `condition` is true, at most `ns`. Returns true if it became true.
 template <typename Condition>
 bool SpinUntil(uint64_t ns, const Condition& condition) {
   const uint64_t start = MonotonicNs();
@@ -76,7 +76,7 @@ void Team::ReadCpus(ThreadCpus* out) const {
 
 void Team::Use(uint32_t n_threads) {
   if (n_threads == count()) return;
-  // Those that take part again may sleep uncounted.
+  // Wakes threads that rejoin: they sleep without being counted in sleepers_.
   pthread_mutex_lock(&mutex_);
   in_use_.store(n_threads, std::memory_order_relaxed);
   pthread_cond_broadcast(&wake_);
@@ -99,7 +99,7 @@ void Team::Run(size_t n, Body body, void* context) {
     const uint64_t pieces = n * (p + 1) / n_parts - n * p / n_parts;
     parts_[p].left.store(uint64_t{run} << 32 | pieces, std::memory_order_release);
   }
-  // In one order with sleepers_: a thread that goes to sleep sees this, or it is seen.
+  // seq_cst with sleepers_: a thread going to sleep sees the new run, or is seen here and woken.
   runs_.store(run, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) != 0) {
     pthread_mutex_lock(&mutex_);
@@ -114,7 +114,8 @@ void Team::AwaitLastPieces() {
   auto all_done = [&] { return unfinished_.load(std::memory_order_seq_cst) == 0; };
   if (SpinUntil(kAwaitNs, all_done)) return;
   pthread_mutex_lock(&mutex_);
-  // In one order with unfinished_: who does the last piece sees this, or its end is seen here.
+  // seq_cst with unfinished_: the thread that finishes the last task sees this flag, or its result
+  // is seen here.
   is_awaited_.store(true, std::memory_order_seq_cst);
   while (!all_done()) pthread_cond_wait(&finished_, &mutex_);
   is_awaited_.store(false, std::memory_order_relaxed);
@@ -171,7 +172,7 @@ void Team::PrefetchAhead(Worker* worker) {
     worker->ahead = data;
     worker->ahead_at = begin;
   }
-  // Should another be named meanwhile, what is asked for is of no use, and no harm.
+  // A stale prefetch is harmless.
   while (worker->ahead_at < end && !IsWanted(*worker)) {
     for (size_t i = 0; i < kLinesAtOnce; ++i, worker->ahead_at += kLineBytes) {
       __builtin_prefetch(data + worker->ahead_at, 0, 2);
@@ -195,7 +196,7 @@ void Team::Serve(Worker* worker) {
 void Team::Sleep(const Worker& worker) {
   pthread_mutex_lock(&mutex_);
   while (!stops_.load()) {
-    // Who does not take part is not counted, or every run would call it.
+    // Threads not in use are not counted, or every run would wake them.
     const bool counts = worker.thread < count();
     if (counts) sleepers_.fetch_add(1, std::memory_order_seq_cst);
     const bool is_wanted = IsWanted(worker);

@@ -1,14 +1,18 @@
 #include "platform/os/topology.h"
 
 #include <bit>
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <utility>
 
 #include "platform/os/system_file.h"
 
 namespace arn {
 namespace {
 
-// A number of [1, most] that a CPU's file holds, else 0.
+// Returns a CPU's number in [1, most] from a file, else 0.
 uint32_t CpuNumber(const char* root, uint32_t cpu, const char* file, int64_t most) {
   char path[kMaxSystemPath];
   std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/%s", cpu, file);
@@ -17,9 +21,13 @@ uint32_t CpuNumber(const char* root, uint32_t cpu, const char* file, int64_t mos
   return static_cast<uint32_t>(value);
 }
 
-// The kernel's relative capacity of a CPU, or 0 where it says none (most x86 machines).
+// Returns the kernel's relative capacity of a CPU, or 0 if not given (most x86 machines).
 uint32_t CpuCapacity(const char* root, uint32_t cpu) {
   return CpuNumber(root, cpu, "cpu_capacity", 65535);
+}
+
+uint32_t CpuMaxKhz(const char* root, uint32_t cpu) {
+  return CpuNumber(root, cpu, "cpufreq/cpuinfo_max_freq", 100 * 1000 * 1000);
 }
 
 int64_t CpuPackage(const char* root, uint32_t cpu) {
@@ -79,7 +87,7 @@ uint32_t ReadCpuClusters(const char* root, const Topology& topology,
     CpuCluster own;
     own.package = CpuPackage(root, cpu);
     own.capacity = CpuCapacity(root, cpu);
-    own.max_khz = CpuNumber(root, cpu, "cpufreq/cpuinfo_max_freq", 100 * 1000 * 1000);
+    own.max_khz = CpuMaxKhz(root, cpu);
     own.is_performance = topology.performance.Has(cpu);
     uint32_t at = 0;
     while (at < n && (out[at].package != own.package || out[at].capacity != own.capacity ||
@@ -98,6 +106,36 @@ uint32_t ReadCpuClusters(const char* root, const Topology& topology,
     out[at].cpus.Add(cpu);
   }
   return n;
+}
+
+Status ReadStrongestCpu(const char* root, uint32_t* out_midr) {
+  *out_midr = 0;
+  uint32_t best_capacity = 0, best_khz = 0;
+  for (uint32_t cpu = 0; cpu < CpuMask::kMaxCpus; ++cpu) {
+    char path[kMaxSystemPath], text[32];
+    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/regs/identification/midr_el1",
+                  cpu);
+    errno = 0;
+    if (!ReadSystemText(root, path, text, sizeof text)) {
+      if (errno == EMFILE || errno == ENFILE) return Status::kIo;
+      if (errno == ENOMEM) return Status::kOutOfMemory;
+      // An offline CPU has no registers; past the last CPU the file is missing.
+      std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/online", cpu);
+      int64_t is_online = 0;
+      if (!ReadSystemNumber(root, path, &is_online)) break;
+      continue;
+    }
+    uint64_t midr = 0;
+    const char* end = text + std::strlen(text);
+    const bool is_hex = text[0] == '0' && text[1] == 'x';
+    if (!is_hex || std::from_chars(text + 2, end, midr, 16).ptr != end) continue;
+    const uint32_t capacity = CpuCapacity(root, cpu), khz = CpuMaxKhz(root, cpu);
+    if (*out_midr != 0 && std::pair(capacity, khz) <= std::pair(best_capacity, best_khz)) continue;
+    *out_midr = static_cast<uint32_t>(midr);
+    best_capacity = capacity;
+    best_khz = khz;
+  }
+  return Status::kOk;
 }
 
 uint32_t PerformanceCpuCount() {

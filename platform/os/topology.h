@@ -1,12 +1,14 @@
-// Which CPUs are worth using, and which of them threads run on.
+// CPU topology and thread affinity.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "platform/base/status.h"
+
 namespace arn {
 
-// A set of CPUs by number.
+// Set of CPU numbers.
 class CpuMask {
  public:
   static constexpr uint32_t kMaxCpus = 1024;
@@ -36,57 +38,60 @@ class CpuMask {
   uint64_t bits_[kWords] = {};
 };
 
-// Of the CPUs in `allowed` those whose capacity is at least half of the largest: the big and middle
-// cores of a phone, all of a desktop. capacities[cpu] for cpu < CpuMask::kMaxCpus; 0 where none is
-// known. Empty when `allowed` is.
+// Returns the CPUs of `allowed` with at least half of the largest capacity: big and middle cores of
+// a phone, all of a desktop. capacities[cpu] for cpu < CpuMask::kMaxCpus; 0 if unknown. Empty if
+// `allowed` is.
 CpuMask SelectPerformanceCpus(const CpuMask& allowed, const uint32_t* capacities);
 
-// What this process may run on, and the best of it by the kernel's cpu_capacity.
+// CPUs that this process may use, and the fastest of them by the kernel's cpu_capacity.
 struct Topology {
   CpuMask allowed;
   CpuMask performance;
-  // Whether threads are kept from CPUs that the process may use.
+  // True if some allowed CPUs are not performance CPUs.
   bool is_mixed() const { return !(allowed == performance); }
-  // Whether so many threads stay on the performance CPUs: where there are others, and no more
-  // threads than these.
+  // True if n_threads stay on the performance CPUs: there are others too, and no more threads than
+  // performance CPUs.
   bool keeps(uint32_t n_threads) const { return is_mixed() && n_threads <= performance.count(); }
 };
-// `root`: before /sys (system_file.h).
+// `root`: prepended to /sys (system_file.h).
 Topology ReadTopology(const char* root = "");
-// The same where it is known what the process may run on.
+// As above with a given set of allowed CPUs.
 Topology ReadTopology(const char* root, const CpuMask& allowed);
 
-// CPUs of one package that are alike.
+// Identical CPUs of one package.
 struct CpuCluster {
   CpuMask cpus;
-  int64_t package = 0;    // -1: not known
-  uint32_t capacity = 0;  // as the kernel compares CPUs, the largest 1024; 0: not known
-  uint32_t max_khz = 0;   // 0: not known
+  int64_t package = 0;    // -1: unknown
+  uint32_t capacity = 0;  // relative to the largest CPU, 1024; 0: unknown
+  uint32_t max_khz = 0;   // 0: unknown
   bool is_performance = false;
 };
 inline constexpr uint32_t kMaxCpuClusters = 16;
-// The clusters of topology.allowed, the largest capacity first, then the highest frequency, then
-// by number. Returns how many there are. CPUs of more than kMaxCpuClusters kinds are in none.
+// Returns the number of clusters of topology.allowed, sorted by falling capacity, then falling
+// frequency, then number. CPUs beyond kMaxCpuClusters clusters are omitted.
 uint32_t ReadCpuClusters(const char* root, const Topology& topology,
                          CpuCluster (&out)[kMaxCpuClusters]);
 
-// ReadTopology().performance.count(), at least 1.
+// Returns ARM's MIDR_EL1 of the fastest CPU (by capacity, then frequency, then number); 0 if
+// unknown. kIo or kOutOfMemory if the process has no descriptors or memory left, else kOk.
+Status ReadStrongestCpu(const char* root, uint32_t* out_midr);
+
+// Returns ReadTopology().performance.count(), at least 1.
 uint32_t PerformanceCpuCount();
 
-// The CPUs that the calling thread may run on. Threads that it starts inherit them. False when the
-// system refuses.
+// CPU affinity of the calling thread, inherited by threads it starts. False if the system refuses.
 bool GetThreadCpus(CpuMask* out);
 bool SetThreadCpus(const CpuMask& cpus);
 
-// The calling thread's number in the system, never 0; and what another thread may run on.
+// Returns the calling thread's system id, never 0; and the affinity of another thread.
 uint32_t ThreadId();
 bool GetThreadCpus(uint32_t thread_id, CpuMask* out);
 
-// What threads may run on, read back from the system.
+// CPU affinity of several threads, read back from the system.
 struct ThreadCpus {
-  uint32_t n_threads = 0;  // of which it was read
-  CpuMask cpus;            // of all of them
-  bool are_alike = true;   // each of them may run on all of these
+  uint32_t n_threads = 0;  // threads read
+  CpuMask cpus;            // union of all threads
+  bool are_alike = true;   // all threads have the same affinity
   void Add(const CpuMask& of_one) {
     if (n_threads > 0 && !(of_one == cpus)) are_alike = false;
     cpus.Add(of_one);

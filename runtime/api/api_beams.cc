@@ -1,4 +1,4 @@
-// arn_session_beam_search and what it found.
+// Implements arn_session_beam_search and its results.
 #include "runtime/api/handles.h"
 
 namespace arn::api {
@@ -39,21 +39,19 @@ extern "C" {
 arn_status arn_session_beam_search(arn_session* session, const arn_beam_options* options,
                                    arn_beam_result* out_result) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  BeamRequest read;
-  const Status options_status = ReadBeamOptions(options, &read, s->diag());
-  if (options_status != Status::kOk) return ToC(options_status);
-  BeamResult result;
-  const Status status = s->SearchBeams(read, &result);
-  if (out_result != nullptr) {
+  return OnSession(session, [&](Session& s) {
+    BeamRequest read;
+    ARN_TRY(ReadBeamOptions(options, &read, s.diag()));
+    BeamResult result;
+    const Status status = s.SearchBeams(read, &result);
+    if (out_result == nullptr) return status;
     arn_beam_result out = ARN_BEAM_RESULT_INIT;
     out.n_sequences = result.n_sequences;
     out.n_steps = result.n_steps;
     out.kv_peak_bytes = result.kv_peak_bytes;
     const Status written = WriteStruct(out, out_result);
-    if (status == Status::kOk) return ToC(written);
-  }
-  return ToC(status);
+    return status == Status::kOk ? written : status;
+  });
 }
 
 arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_ids, size_t capacity,
@@ -62,9 +60,11 @@ arn_status arn_session_beam(arn_session* session, uint32_t index, int32_t* out_i
     return ARN_BAD_ARGUMENT;
   }
   float score = 0.0f;
-  const Status status = Begin(session)->Beam(index, {out_ids, capacity}, out_count, &score);
+  const arn_status status = OnSession(session, [&](Session& s) {
+    return s.Beam(index, {out_ids, capacity}, out_count, &score);
+  });
   if (out_score != nullptr) *out_score = score;
-  return ToC(status);
+  return status;
 }
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// arn_chat_*.
+// Implements arn_chat_*.
 #include <new>
 
 #include "platform/base/layout.h"
@@ -13,12 +13,14 @@ namespace {
 constexpr uint64_t kLeastMemoryBytes = 4096;
 constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 40;
 
-// Lies at the start of its memory.
+// Object behind arn_chat; placed at the start of its memory.
 struct Chat {
   const chat::Templates* templates = nullptr;
-  Span<std::byte> pages;   // taken from the OS; empty when the memory is the caller's
-  Span<std::byte> memory;  // of a rendering
+  Span<std::byte> pages;   // reserved from the OS; empty if the caller provided the memory
+  Span<std::byte> memory;  // arena of a rendering
   uint64_t max_steps = 0;
+  bool has_text = false;             // true if the last rendering produced a text
+  Span<const TextSpan> plain_spans;  // spans of that text; in `memory`
   Diag diag;
 };
 
@@ -62,15 +64,14 @@ Status CreateChat(const Model& model, const arn_chat_options* options, void* mem
   made->pages = pages;
   made->memory = block.subspan(kHead, block.size() - kHead);
   made->max_steps = read.max_steps == 0 ? chat::kDefaultMaxSteps : read.max_steps;
-  ReadLocalTime();  // the first call reads the time zone
   *out = reinterpret_cast<arn_chat*>(made);
   return Status::kOk;
 }
 
 Status ReadTime(const arn_chat_time* given, chat::CivilTime* out, Diag* diag) {
-  LocalTime t = {};
+  CalendarTime t = {};
   if (given == nullptr) {
-    t = ReadLocalTime();
+    t = ReadUtcTime();
   } else {
     t = {given->year,   given->month,  given->day,        given->hour,
          given->minute, given->second, given->microsecond};
@@ -101,6 +102,7 @@ Status ReadText(const char* name, const char* text, size_t bytes, std::string_vi
 
 Status RenderChat(Chat* chat, const arn_chat_input* input, Span<char> out, size_t* out_bytes) {
   Diag* const diag = &chat->diag;
+  chat->has_text = false;
   arn_chat_input read = ARN_CHAT_INPUT_INIT;
   if (input == nullptr) return diag->Fail(Status::kBadArgument, "input is NULL");
   ARN_TRY(ReadStruct(input, "arn_chat_input", &read, diag));
@@ -115,8 +117,13 @@ Status RenderChat(Chat* chat, const arn_chat_input* input, Span<char> out, size_
   if (read.template_name != nullptr) render.template_name = read.template_name;
   render.add_generation_prompt = read.add_generation_prompt == 1;
   ARN_TRY(ReadTime(read.now, &render.now, diag));
-  return chat::Render(*chat->templates, render, chat->memory, chat->max_steps, out, out_bytes,
-                      diag);
+  chat::RenderedText text;
+  const Status status =
+      chat::Render(*chat->templates, render, chat->memory, chat->max_steps, out, &text, diag);
+  *out_bytes = text.bytes;
+  chat->has_text = status == Status::kOk || status == Status::kBufferTooSmall;
+  chat->plain_spans = text.given;
+  return status;
 }
 
 }  // namespace
@@ -150,6 +157,19 @@ arn_status arn_chat_render(arn_chat* chat, const arn_chat_input* input, char* ou
   if (chat == nullptr || (out_text == nullptr && capacity > 0)) return ARN_BAD_ARGUMENT;
   ToChat(chat)->diag.Clear();
   return ToC(RenderChat(ToChat(chat), input, {out_text, capacity}, out_bytes));
+}
+
+arn_status arn_chat_plain_spans(const arn_chat* chat, const arn_text_span** out_spans,
+                                size_t* out_count) {
+  if (out_spans == nullptr || out_count == nullptr) return ARN_BAD_ARGUMENT;
+  *out_spans = nullptr;
+  *out_count = 0;
+  if (chat == nullptr) return ARN_BAD_ARGUMENT;
+  const Chat& rendered = *reinterpret_cast<const Chat*>(chat);
+  if (!rendered.has_text) return ARN_BAD_STATE;
+  *out_spans = reinterpret_cast<const arn_text_span*>(rendered.plain_spans.data());
+  *out_count = rendered.plain_spans.size();
+  return ARN_OK;
 }
 
 const char* arn_chat_last_error(const arn_chat* chat) {

@@ -1,4 +1,5 @@
-// arn_chat_* in libraries without chat templates (ARENITE_CHAT_TEMPLATES).
+// Implements arn_chat_* for libraries without chat templates (ARENITE_CHAT_TEMPLATES):
+// arn_chat_create returns ARN_UNSUPPORTED.
 #include "runtime/api/handles.h"
 
 namespace {
@@ -19,8 +20,15 @@ arn_status arn_chat_create(const arn_model* model, const arn_chat_options*, void
 
 void arn_chat_destroy(arn_chat*) {}
 
-// There is no chat that these could be called with.
+// Unreachable with a valid chat: arn_chat_create always fails.
 arn_status arn_chat_render(arn_chat*, const arn_chat_input*, char*, size_t, size_t*) {
+  return ARN_BAD_ARGUMENT;
+}
+
+arn_status arn_chat_plain_spans(const arn_chat*, const arn_text_span** out_spans,
+                                size_t* out_count) {
+  if (out_spans != nullptr) *out_spans = nullptr;
+  if (out_count != nullptr) *out_count = 0;
   return ARN_BAD_ARGUMENT;
 }
 

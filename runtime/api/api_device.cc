@@ -1,4 +1,4 @@
-// The calls of arenite/device.h.
+// Implements arenite/device.h.
 #include "platform/os/clock.h"
 #include "runtime/api/handles.h"
 

@@ -1,4 +1,4 @@
-// The calls of arn_session_* that look at what the cache holds.
+// Implements the arn_session_* calls that read the KV cache.
 #include "runtime/api/handles.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -25,7 +25,7 @@ arn_status arn_session_kv_layer(const arn_session* session, uint32_t layer,
 arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uint32_t first, uint32_t n,
                                float* keys, float* values) {
   if (session == nullptr || (keys == nullptr && values == nullptr)) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->ReadKv(layer, first, n, keys, values));
+  return OnSession(session, [&](Session& s) { return s.ReadKv(layer, first, n, keys, values); });
 }
 
 }  // extern "C"

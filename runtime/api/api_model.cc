@@ -1,6 +1,7 @@
-// arn_model_*, arn_status_name, arn_version, arn_program_dump.
+// Implements arn_model_*, arn_status_name, arn_version and arn_program_dump.
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
+#include "platform/os/huge_pages.h"
 #include "platform/os/mapped_file.h"
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
@@ -9,6 +10,14 @@
 
 namespace arn::api {
 namespace {
+
+#define ARN_SAME(c_name, cpp_name) \
+  static_assert(static_cast<uint32_t>(c_name) == static_cast<uint32_t>(Residency::cpp_name))
+ARN_SAME(ARN_RESIDENCY_MAPPED, kMapped);
+ARN_SAME(ARN_RESIDENCY_COPIED, kCopied);
+ARN_SAME(ARN_RESIDENCY_LOCKED, kLocked);
+ARN_SAME(ARN_RESIDENCY_HUGE, kHuge);
+#undef ARN_SAME
 
 const char* Text(const flatbuffers::String* s) { return s == nullptr ? "" : s->c_str(); }
 
@@ -24,19 +33,23 @@ Status ReadModelOptions(const arn_model_options* options, ModelOptions* out, Dia
                         read.verify_hashes);
   }
   if (read.public_key != nullptr) out->public_key = {read.public_key, kPublicKeyBytes};
+  if (read.residency > ARN_RESIDENCY_HUGE) {
+    return diag->Fail(Status::kBadArgument, "residency is %u, expected ARN_RESIDENCY_... (0..%u)",
+                      read.residency, ARN_RESIDENCY_HUGE);
+  }
+  out->residency = static_cast<Residency>(read.residency);
   return Status::kOk;
 }
 
-// Maps a bundle that lies at `offset` of an open file. A stored prefix is mapped once more by each
-// session that uses it, for which the model keeps a descriptor of its own.
+// Opens a bundle at `offset` of an open file. If it is mapped, the model keeps its own descriptor:
+// each session that uses the stored prefix maps it again.
 Status OpenMapped(int fd, uint64_t offset, uint64_t bytes, const ModelOptions& options,
                   arn_model** out, Diag* diag) {
   ModelBytes source;
-  ARN_TRY(MapFd(fd, offset, bytes, &source.file, diag));
-  source.bytes = source.file.bytes;
+  ARN_TRY(LoadModelBytes(fd, offset, bytes, options.residency, &source, diag));
   Model* model = nullptr;
   ARN_TRY(OpenModel(source, options, &model, diag));
-  if (!model->prefix.ids.empty()) {
+  if (!model->prefix.ids.empty() && source.copy.empty()) {
     model->prefix.fd = DuplicateMapped(fd);
     model->prefix.file_offset += offset;
   }
@@ -72,6 +85,9 @@ Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* c_o
   if (bytes > SIZE_MAX) return diag->Fail(Status::kBadArgument, "bytes leaves the address space");
   ModelOptions options;
   ARN_TRY(ReadModelOptions(c_options, &options, diag));
+  if (options.residency != Residency::kMapped) {
+    return diag->Fail(Status::kUnsupported, "residency: what lies in memory is used in place");
+  }
   ModelBytes source;
   source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
   Model* model = nullptr;
@@ -105,18 +121,16 @@ Status OpenReader(const arn_reader* c_reader, const arn_model_options* c_options
   }
   ModelOptions options;
   ARN_TRY(ReadModelOptions(c_options, &options, diag));
-  Result<Span<std::byte>> pages = ReservePages(reader.bytes);
-  if (!pages.ok()) {
-    return diag->Fail(pages.status(), "cannot reserve %llu bytes for the bundle",
-                      static_cast<unsigned long long>(reader.bytes));
+  if (options.residency > Residency::kCopied) {
+    return diag->Fail(Status::kUnsupported, "residency: what a reader gives is always copied");
   }
   ModelBytes source;
-  source.copy = pages.value();
-  source.bytes = source.copy.subspan(0, static_cast<size_t>(reader.bytes));
+  ARN_TRY(ReserveModelBytes(reader.bytes, &source, diag));
   if (const Status status = ReadAll(reader, source.copy, diag); status != Status::kOk) {
-    ReleasePages(source.copy);
+    GiveBack(source);
     return status;
   }
+  ProtectPages(source.copy);
   Model* model = nullptr;
   ARN_TRY(OpenModel(source, options, &model, diag));
   *out = reinterpret_cast<arn_model*>(model);
@@ -223,6 +237,21 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
   info.start_ids = m.start_ids.data();
   info.self_test_tokens = static_cast<uint32_t>(m.self_test.ids.size());
   return ToC(WriteStruct(info, out_info));
+}
+
+arn_status arn_model_get_residency(const arn_model* model, arn_residency* out_residency) {
+  if (model == nullptr || out_residency == nullptr) return ARN_BAD_ARGUMENT;
+  const ModelBytes& source = ToModel(model)->source;
+  PageCounts counts;
+  if (!CountPages(source.bytes, &counts)) return ARN_UNSUPPORTED;
+  arn_residency out = ARN_RESIDENCY_INIT;
+  out.residency = static_cast<uint32_t>(source.residency);
+  out.mapped_bytes = source.file.bytes.size();
+  out.copied_bytes = source.copy.size();
+  out.resident_bytes = counts.resident_bytes;
+  out.huge_bytes = counts.huge_bytes;
+  out.locked_bytes = counts.locked_bytes;
+  return ToC(WriteStruct(out, out_residency));
 }
 
 arn_status arn_model_sampling(const arn_model* model, arn_sampling* out_sampling) {

@@ -7,6 +7,8 @@ using namespace arn::api;  // NOLINT(google-build-using-namespace)
 arn_status arn_session_observe_products(arn_session* session, arn_product_observer observer,
                                         void* user) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Begin(session)->ObserveProducts(observer, user);
-  return ARN_OK;
+  return OnSession(session, [&](Session& s) {
+    s.ObserveProducts(observer, user);
+    return Status::kOk;
+  });
 }

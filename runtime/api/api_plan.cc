@@ -1,4 +1,4 @@
-// arn_session_plan*: from the C API's session options to a plan, and what it says of memory.
+// Implements arn_session_plan*: converts session options to a plan and reports its memory.
 #include "platform/base/arith.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
@@ -7,7 +7,7 @@
 namespace arn::api {
 namespace {
 
-// ARN_KV_... are KvType's numbers.
+// ARN_KV_... and KvType have the same values.
 Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
   if (value >= kKvTypeCount) {
     return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
@@ -16,7 +16,7 @@ Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
   return Status::kOk;
 }
 
-// ARN_CPUS_... are CpuChoice's numbers.
+// ARN_CPUS_... and CpuChoice have the same values.
 Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, Diag* diag) {
   if (read.cpus > ARN_CPUS_MASK) {
     return diag->Fail(Status::kUnsupported, "cpus %u is not known", read.cpus);
@@ -28,8 +28,12 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
     return diag->Fail(Status::kBadArgument, "trust_device is %u, expected 0 or 1",
                       read.trust_device);
   }
+  if (read.needs_gpu > 1) {
+    return diag->Fail(Status::kBadArgument, "needs_gpu is %u, expected 0 or 1", read.needs_gpu);
+  }
   out->device = read.device;
   out->device_folder = read.device_folder;
+  out->passes_over_software = read.needs_gpu == 1 || read.backend == ARN_BACKEND_AUTO;
   out->trusts_device = read.trust_device == 1;
   out->cpus = static_cast<CpuChoice>(read.cpus);
   out->cpu_mask = read.cpu_mask;
@@ -41,9 +45,8 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   return Status::kOk;
 }
 
-// The GPU with the CPU in reserve; the CPU alone where the GPU's backend does not run the model, or
-// is null.
-// Whether there is a GPU shows when the session is created.
+// Plans the GPU with the CPU as fallback, or the CPU alone if the GPU backend is null or does not
+// support the model. The presence of a GPU is checked only when the session is created.
 Status PlanWithSpare(const Model& model, const Backend* gpu, const SessionOptions& options,
                      SessionPlan* out, Diag* diag) {
   const Backend* cpu = FindBackend(BackendId::kCpu);
@@ -83,6 +86,10 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   if (read.all_logits > 1) {
     return diag->Fail(Status::kBadArgument, "all_logits is %u, expected 0 or 1", read.all_logits);
   }
+  if (read.activation_bits != 0 && read.activation_bits != 8 && read.activation_bits != 16) {
+    return diag->Fail(Status::kBadArgument, "activation_bits is %u, expected 8 or 16",
+                      read.activation_bits);
+  }
   if (read.no_cache > 1) {
     return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
   }
@@ -94,6 +101,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.overflow = static_cast<Overflow>(read.overflow);
   session.pinned_tokens = read.pinned_tokens;
   session.no_cache = read.no_cache == 1;
+  session.splits_rows = read.activation_bits == 16;
   session.kv_in_file = read.kv_file != nullptr;
   session.context_tokens = read.context_tokens;
   session.prefill_chunk = read.prefill_chunk;
@@ -105,7 +113,6 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   if (has_spare) {
     const bool is_auto = read.backend == ARN_BACKEND_AUTO;
-    session.passes_over_software = is_auto;
     return PlanWithSpare(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session, out,
                          diag);
   }
@@ -177,6 +184,7 @@ arn_status arn_session_plan(const arn_model* model, const arn_session_options* o
   if (status == Status::kOk) {
     arn_memory_plan out = ARN_MEMORY_PLAN_INIT;
     FillPlan(plan, &out);
+    out.copied_bytes = ToModel(model)->source.copy.size();
     status = WriteStruct(out, out_plan);
   }
   return Report(status, diag, error, error_bytes);

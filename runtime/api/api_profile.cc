@@ -1,4 +1,4 @@
-// The calls of arenite/profile.h.
+// Implements arenite/profile.h.
 #include "arenite/profile.h"
 
 #include "runtime/api/handles.h"
@@ -27,22 +27,25 @@ uint64_t arn_session_profile_bytes(const arn_session* session) {
 
 arn_status arn_session_profile_start(arn_session* session, void* memory, uint64_t bytes) {
   if (session == nullptr || memory == nullptr) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  const uint64_t needed = arn_session_profile_bytes(session);
-  if (bytes < needed || reinterpret_cast<uintptr_t>(memory) % alignof(uint64_t) != 0) {
-    return ToC(s->diag()->Fail(Status::kBadArgument,
-                               "a profile takes %llu bytes aligned to %zu, not %llu at %p",
-                               static_cast<unsigned long long>(needed), alignof(uint64_t),
-                               static_cast<unsigned long long>(bytes), memory));
-  }
-  s->profile()->Start(s->plan().program, memory);
-  return ARN_OK;
+  return OnSession(session, [&](Session& s) {
+    const uint64_t needed = arn_session_profile_bytes(session);
+    if (bytes < needed || reinterpret_cast<uintptr_t>(memory) % alignof(uint64_t) != 0) {
+      return s.diag()->Fail(Status::kBadArgument,
+                            "a profile takes %llu bytes aligned to %zu, not %llu at %p",
+                            static_cast<unsigned long long>(needed), alignof(uint64_t),
+                            static_cast<unsigned long long>(bytes), memory);
+    }
+    s.profile()->Start(s.plan().program, memory);
+    return Status::kOk;
+  });
 }
 
 arn_status arn_session_profile_stop(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Begin(session)->profile()->Stop();
-  return ARN_OK;
+  return OnSession(session, [](Session& s) {
+    s.profile()->Stop();
+    return Status::kOk;
+  });
 }
 
 arn_status arn_session_profile_step(const arn_session* session, uint32_t index,

@@ -1,4 +1,4 @@
-// The calls of arn_session_* that speak of sequences as wholes.
+// Implements the arn_session_* calls on whole sequences.
 #include "runtime/api/handles.h"
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
@@ -20,19 +20,21 @@ arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n
   if (out_kept != nullptr) *out_kept = 0;
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
   uint32_t kept = 0;
-  const Status status = Begin(session)->Follow({ids, n_ids}, &kept);
+  const arn_status status = OnSession(session, [&](Session& s) {
+    return s.Follow({ids, n_ids}, &kept);
+  });
   if (out_kept != nullptr) *out_kept = kept;
-  return ToC(status);
+  return status;
 }
 
 arn_status arn_session_use_prefix(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->UsePrefix());
+  return OnSession(session, [&](Session& s) { return s.UsePrefix(); });
 }
 
 arn_status arn_session_rewind(arn_session* session, uint32_t position) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Rewind(position));
+  return OnSession(session, [&](Session& s) { return s.Rewind(position); });
 }
 
 uint32_t arn_session_first_rewind_position(const arn_session* session) {
@@ -42,14 +44,14 @@ uint32_t arn_session_first_rewind_position(const arn_session* session) {
 arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   uint64_t bytes = 0;
-  const Status status = Begin(session)->Trim(&bytes);
+  const arn_status status = OnSession(session, [&](Session& s) { return s.Trim(&bytes); });
   if (out_bytes != nullptr) *out_bytes = bytes;
-  return ToC(status);
+  return status;
 }
 
 arn_status arn_session_select(arn_session* session, uint32_t sequence) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Select(sequence));
+  return OnSession(session, [&](Session& s) { return s.Select(sequence); });
 }
 
 uint32_t arn_session_selected(const arn_session* session) {
@@ -58,7 +60,7 @@ uint32_t arn_session_selected(const arn_session* session) {
 
 arn_status arn_session_fork(arn_session* session, uint32_t from, uint32_t to) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Fork(from, to));
+  return OnSession(session, [&](Session& s) { return s.Fork(from, to); });
 }
 
 arn_status arn_session_step(arn_session* session, const uint32_t* sequences, const int32_t* ids,
@@ -66,7 +68,7 @@ arn_status arn_session_step(arn_session* session, const uint32_t* sequences, con
   if (session == nullptr || (n > 0 && (sequences == nullptr || ids == nullptr))) {
     return ARN_BAD_ARGUMENT;
   }
-  return ToC(Begin(session)->StepBatch({sequences, n}, {ids, n}));
+  return OnSession(session, [&](Session& s) { return s.StepBatch({sequences, n}, {ids, n}); });
 }
 
 arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequences, size_t n,
@@ -74,7 +76,9 @@ arn_status arn_session_decode_batch(arn_session* session, const uint32_t* sequen
   if (session == nullptr || (n > 0 && (sequences == nullptr || out_ids == nullptr))) {
     return ARN_BAD_ARGUMENT;
   }
-  return ToC(Begin(session)->DecodeBatch({sequences, n}, {out_ids, n}));
+  return OnSession(session, [&](Session& s) {
+    return s.DecodeBatch({sequences, n}, {out_ids, n});
+  });
 }
 
 }  // extern "C"

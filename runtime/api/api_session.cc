@@ -1,7 +1,7 @@
-// arn_session_*.
+// Implements arn_session_*.
 #include "platform/base/arith.h"
-#include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
+#include "platform/os/random_number.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/backends.h"
@@ -9,8 +9,8 @@
 namespace arn::api {
 namespace {
 
-// The block that a session takes from the OS itself. mmap aligns to the page size, which may be
-// less than kRegionAlign.
+// Session block reserved from the OS. mmap aligns only to the page size, which may be less than
+// kRegionAlign.
 struct OwnBlock {
   Span<std::byte> pages;
   Span<std::byte> block;
@@ -27,26 +27,6 @@ Status ReserveBlock(uint64_t bytes, OwnBlock* out, Diag* diag) {
   const size_t skip = (kRegionAlign - base % kRegionAlign) % kRegionAlign;
   out->block = out->pages.subspan(skip, static_cast<size_t>(bytes));
   return Status::kOk;
-}
-
-// Lays a file under the pools that are to lie in one. They are whole OS pages each.
-Status MapKvFile(const SessionPlan& plan, const char* path, std::byte* block, Diag* diag) {
-  if (path == nullptr) return Status::kOk;
-  const Memory memory = PartitionBlock(plan, block);
-  int fd = -1;
-  ARN_TRY(MakeBacking(path, plan.RegionBytes(Region::kKv), &fd, diag));
-  Status status = Status::kOk;
-  for (uint32_t g = 0; g < plan.cache.n_groups; ++g) {
-    for (uint32_t kind = 0; kind < kPageKinds && status == Status::kOk; ++kind) {
-      const Slice pool = plan.kv_groups[g].pages(kind).pool;
-      const auto bytes = static_cast<size_t>(AlignUp(pool.bytes, kRegionAlign));
-      if (bytes > 0 && plan.IsInFile(g)) {
-        status = MapBacking(fd, pool.offset, {memory.At(pool), bytes}, diag);
-      }
-    }
-  }
-  CloseBacking(fd);
-  return status;
 }
 
 Status CreateSession(const Model& model, const arn_session_options* options, void* memory,
@@ -74,9 +54,11 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   }
   OwnBlock own;
   ARN_TRY(ReserveBlock(needed, &own, diag));
-  Status status = MapKvFile(plan, read.kv_file, own.block.data(), diag);
+  Session::Owned owned = {own.pages, -1};
+  Status status = KvPager::MakeFile(plan, read.kv_file, own.block.data(), &owned.kv_file, diag);
   if (status == Status::kOk) {
-    status = Session::Create(model, plan, own.block, own.pages, out, diag);
+    status = Session::Create(model, plan, own.block, owned, out, diag);
+    if (status != Status::kOk) KvPager::CloseFile(owned.kv_file);
   }
   if (status != Status::kOk) ReleasePages(own.pages);
   return status;
@@ -156,18 +138,20 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
 
 arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids) {
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->EncodeIds({ids, n_ids}));
+  return OnSession(session, [&](Session& s) { return s.EncodeIds({ids, n_ids}); });
 }
 
 arn_status arn_session_encode_features(arn_session* session, const float* features,
                                        uint32_t n_frames, uint32_t width) {
   if (session == nullptr || features == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->EncodeFeatures({features, size_t{n_frames} * width}, n_frames, width));
+  return OnSession(session, [&](Session& s) {
+    return s.EncodeFeatures({features, size_t{n_frames} * width}, n_frames, width);
+  });
 }
 
 arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids) {
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Prefill({ids, n_ids}));
+  return OnSession(session, [&](Session& s) { return s.Prefill({ids, n_ids}); });
 }
 
 arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, size_t n_ids,
@@ -175,40 +159,42 @@ arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, 
   if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
   *out_logits = nullptr;
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->PrefillLogits({ids, n_ids}, out_logits));
+  return OnSession(session, [&](Session& s) { return s.PrefillLogits({ids, n_ids}, out_logits); });
 }
 
 arn_status arn_session_logits(const arn_session* session, const float** out_logits) {
   if (out_logits == nullptr) return ARN_BAD_ARGUMENT;
   *out_logits = nullptr;
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  // They may still have to be brought from a device, which changes nothing that a caller sees.
+  // Logically const: may only copy the logits from a device.
   return ToC(const_cast<Session*>(ToSession(session))->Logits(out_logits));
 }
 
 arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling) {
   if (session == nullptr || sampling == nullptr) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  arn_sampling read = ARN_SAMPLING_INIT;
-  const Status status = ReadStruct(sampling, "arn_sampling", &read, s->diag());
-  if (status != Status::kOk) return ToC(status);
-  SamplingOptions options;
-  options.temperature = read.temperature;
-  options.top_k = read.top_k;
-  options.top_p = read.top_p;
-  options.min_p = read.min_p;
-  options.seed = read.seed;
-  return ToC(s->SetSampling(options));
+  return OnSession(session, [&](Session& s) {
+    arn_sampling read = ARN_SAMPLING_INIT;
+    ARN_TRY(ReadStruct(sampling, "arn_sampling", &read, s.diag()));
+    SamplingOptions options;
+    options.temperature = read.temperature;
+    options.top_k = read.top_k;
+    options.top_p = read.top_p;
+    options.min_p = read.min_p;
+    options.seed = read.seed;
+    return s.SetSampling(options);
+  });
 }
+
+uint64_t arn_random_seed(void) { return RandomNumber() >> 11; }
 
 arn_status arn_session_decode(arn_session* session, int32_t* out_id) {
   if (session == nullptr || out_id == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Decode(out_id));
+  return OnSession(session, [&](Session& s) { return s.Decode(out_id); });
 }
 
 arn_status arn_session_sample(arn_session* session, int32_t* out_id) {
   if (session == nullptr || out_id == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(Begin(session)->Sample(out_id));
+  return OnSession(session, [&](Session& s) { return s.Sample(out_id); });
 }
 
 uint32_t arn_session_length(const arn_session* session) {
@@ -217,32 +203,36 @@ uint32_t arn_session_length(const arn_session* session) {
 
 arn_status arn_session_reset(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Begin(session)->Reset();
-  return ARN_OK;
+  return OnSession(session, [](Session& s) {
+    s.Reset();
+    return Status::kOk;
+  });
 }
 
 void arn_session_cancel(arn_session* session) {
   if (session != nullptr) ToSession(session)->Cancel();
 }
 
+void arn_session_clear_cancel(arn_session* session) {
+  if (session != nullptr) ToSession(session)->ClearCancel();
+}
+
 arn_status arn_session_generate(arn_session* session, const arn_generate_options* options,
                                 arn_generate_result* out_result) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  StringView stops[kMaxStops];
-  GenerateOptions read;
-  const Status options_status = ReadGenerateOptions(options, stops, &read, s->diag());
-  if (options_status != Status::kOk) return ToC(options_status);
-  GenerateResult result;
-  const Status status = s->Generate(read, &result);
-  if (out_result != nullptr) {
+  return OnSession(session, [&](Session& s) {
+    StringView stops[kMaxStops];
+    GenerateOptions read;
+    ARN_TRY(ReadGenerateOptions(options, stops, &read, s.diag()));
+    GenerateResult result;
+    const Status status = s.Generate(read, &result);
+    if (out_result == nullptr) return status;
     arn_generate_result out = ARN_GENERATE_RESULT_INIT;
     out.n_tokens = result.n_tokens;
     out.finish = static_cast<uint32_t>(result.finish);
     const Status written = WriteStruct(out, out_result);
-    if (status == Status::kOk) return ToC(written);
-  }
-  return ToC(status);
+    return status == Status::kOk ? written : status;
+  });
 }
 
 }  // extern "C"

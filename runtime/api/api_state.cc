@@ -1,4 +1,4 @@
-// arn_session_save*, arn_session_restore*.
+// Implements arn_session_save* and arn_session_restore*.
 #include <cinttypes>
 #include <cstring>
 
@@ -23,7 +23,7 @@ Status WriteMemory(void* user, uint64_t offset, Span<const std::byte> bytes, Dia
   return Status::kOk;
 }
 
-// What was saved half-way when a device failed is saved anew by the backend that took over.
+// Saves again if a device failed midway and the fallback backend took over.
 template <typename Save>
 Status SaveOnceOrTwice(const Session& session, const Save& save) {
   const Backend* before = session.backend();
@@ -73,7 +73,7 @@ Status WriteFile(void* user, uint64_t offset, Span<const std::byte> bytes, Diag*
 
 Status SavePath(Session* session, const char* path) {
   ReplaceFile file;
-  ARN_TRY(BeginReplace(path, &file, session->diag()));
+  ARN_TRY(BeginReplace(path, 0600, &file, session->diag()));
   const Status status = session->Save({WriteFile, &file});
   if (status != Status::kOk) {
     AbandonReplace(&file);
@@ -86,9 +86,7 @@ Status RestoreMapped(Session* session, const char* path, int fd, bool verify) {
   Diag inner;
   MappedFile file;
   Status status = MapFd(fd, 0, 0, &file, &inner);
-  if (status == Status::kBundleTruncated) {
-    status = inner.Fail(Status::kBadSave, "the file is empty");
-  }
+  if (status == Status::kBundleTruncated) status = Status::kBadSave;  // the file is empty
   if (status == Status::kOk) {
     status = session->Restore({file.bytes, fd, 0, verify});
     inner = *session->diag();
@@ -126,26 +124,27 @@ arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t 
   if (out_bytes == nullptr) return ARN_BAD_ARGUMENT;
   *out_bytes = 0;
   if (session == nullptr || (buffer == nullptr && capacity > 0)) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  return ToC(SaveOnceOrTwice(*s, [&] { return SaveMemory(s, buffer, capacity, out_bytes); }));
+  return OnSession(session, [&](Session& s) {
+    return SaveOnceOrTwice(s, [&] { return SaveMemory(&s, buffer, capacity, out_bytes); });
+  });
 }
 
 arn_status arn_session_save(arn_session* session, const char* path) {
   if (session == nullptr || path == nullptr) return ARN_BAD_ARGUMENT;
-  Session* s = Begin(session);
-  return ToC(SaveOnceOrTwice(*s, [&] { return SavePath(s, path); }));
+  return OnSession(
+      session, [&](Session& s) { return SaveOnceOrTwice(s, [&] { return SavePath(&s, path); }); });
 }
 
 arn_status arn_session_restore(arn_session* session, const char* path,
                                const arn_restore_options* options) {
   if (session == nullptr || path == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(RestorePath(Begin(session), path, options));
+  return OnSession(session, [&](Session& s) { return RestorePath(&s, path, options); });
 }
 
 arn_status arn_session_restore_memory(arn_session* session, const void* data, uint64_t bytes,
                                       const arn_restore_options* options) {
   if (session == nullptr || (data == nullptr && bytes > 0)) return ARN_BAD_ARGUMENT;
-  return ToC(RestoreMemory(Begin(session), data, bytes, options));
+  return OnSession(session, [&](Session& s) { return RestoreMemory(&s, data, bytes, options); });
 }
 
 }  // extern "C"

@@ -1,4 +1,4 @@
-// arn_session_stats.
+// Implements arn_session_stats.
 #include "platform/os/clock.h"
 #include "runtime/api/handles.h"
 
@@ -69,14 +69,19 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.kv_bytes_read = s.stats().kv_bytes_read;
   out.paced_ns = s.pacer().slept_ns();
   out.cooled_ns = s.pacer().cooled_ns();
+  out.kv_file_bytes_read = s.kv_file_stats().bytes_read;
+  out.kv_file_bytes_written = s.kv_file_stats().bytes_written;
+  out.kv_file_wait_ns = s.kv_file_stats().waited_ns;
   FillDevice(s, &out);
   return ToC(WriteStruct(out, out_stats));
 }
 
 arn_status arn_session_reset_stats(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
-  Begin(session)->ResetStats();
-  return ARN_OK;
+  return OnSession(session, [](Session& s) {
+    s.ResetStats();
+    return Status::kOk;
+  });
 }
 
 }  // extern "C"

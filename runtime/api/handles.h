@@ -1,4 +1,4 @@
-// The opaque handles of the C API are the runtime's own objects; and what all entry points share.
+// Helpers shared by all C API entry points. The API's opaque handles are the runtime's own objects.
 #pragma once
 
 #include <cstddef>
@@ -23,16 +23,24 @@ inline const Session* ToSession(const arn_session* session) {
   return reinterpret_cast<const Session*>(session);
 }
 
-// Clears the last error, so that arn_session_last_error speaks of the call that failed last.
-inline Session* Begin(arn_session* session) {
-  Session* s = ToSession(session);
-  s->diag()->Clear();
-  return s;
+// Runs `call`, a Status(Session&) that may change the session. Refuses with kBadState inside a
+// callback of that session. Clears the last error first, so that arn_session_last_error reports the
+// latest failure. REQUIRES: session is not null.
+template <typename Call>
+arn_status OnSession(arn_session* session, const Call& call) {
+  Session& s = *ToSession(session);
+  if (s.is_in_callback()) {
+    return ToC(s.diag()->Fail(Status::kBadState,
+                              "the session is in a call, whose callback may only look at it or "
+                              "cancel it"));
+  }
+  s.diag()->Clear();
+  return ToC(call(s));
 }
 
-// Copies a caller's option struct, which may be older (shorter: the new fields keep T's zero) or
-// newer (longer: refused unless what this library does not know is zero) than the library. `in` may
-// be null: then *out stays as it is.
+// Copies a caller's option struct to *out. An older (shorter) struct leaves T's defaults in the new
+// fields; a newer (longer) one is refused unless its unknown bytes are zero. Null `in`: *out is
+// unchanged.
 template <typename T>
 Status ReadStruct(const T* in, const char* name, T* out, Diag* diag) {
   if (in == nullptr) return Status::kOk;
@@ -54,7 +62,7 @@ Status ReadStruct(const T* in, const char* name, T* out, Diag* diag) {
   return Status::kOk;
 }
 
-// Writes as much of a result struct as the caller's version has, and leaves its struct_size.
+// Writes the part of a result struct that the caller's version has; keeps its struct_size.
 template <typename T>
 Status WriteStruct(const T& from, T* to) {
   if (to == nullptr) return Status::kBadArgument;
@@ -67,7 +75,7 @@ Status WriteStruct(const T& from, T* to) {
   return Status::kOk;
 }
 
-// Hands the reason of a failure to the caller's buffer and returns the status.
+// Copies the failure message to the caller's buffer and returns the status.
 inline arn_status Report(Status status, const Diag& diag, char* error, size_t error_bytes) {
   if (error != nullptr && error_bytes > 0) {
     const char* text = "";

@@ -2,6 +2,7 @@
 
 #include <cinttypes>
 #include <cstring>
+#include <string_view>
 
 #include "flatbuffers/flatbuffers.h"
 #include "platform/base/arith.h"
@@ -13,8 +14,8 @@
 namespace arn {
 namespace {
 
-// Real indexes have a depth below 8 and at most some thousand tables; these bounds stop a hostile
-// one from costing time.
+// Real indexes have a depth below 8 and at most a few thousand tables; the bounds limit the time
+// that a hostile one can cost.
 constexpr uint32_t kMaxIndexDepth = 16;
 constexpr uint32_t kMaxIndexTables = 4u << 20;
 
@@ -35,8 +36,7 @@ Status CheckHash(const Bundle& bundle, const fbs::Segment* segment, const char* 
   return Status::kOk;
 }
 
-// Calls visit(segment, name), which gives a Status, for each segment of those parts; a segment may
-// be null.
+// Calls Status visit(segment, name) for each segment of those parts; a segment may be null.
 template <typename Visit>
 Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
   if (parts != BundleParts::kTexts) {
@@ -65,7 +65,21 @@ Status EachSegment(const Bundle& bundle, BundleParts parts, Visit visit) {
   return Status::kOk;
 }
 
-// Blocks are larger than many segments, so the parts are checked as one range. Texts lie at the
+// Guesses the format of a file that is not a bundle from its first bytes.
+const char* OtherFormat(Span<const std::byte> file) {
+  const auto begins = [&](std::string_view magic, size_t at) {
+    return file.size() >= at + magic.size() &&
+           std::memcmp(file.data() + at, magic.data(), magic.size()) == 0;
+  };
+  if (begins("GGUF", 0)) return "a GGUF file";
+  // The first eight bytes are the length of the JSON header.
+  if (begins("{\"", 8)) return "a safetensors file";
+  if (begins("PK\x03\x04", 0)) return "a ZIP archive, as checkpoints of PyTorch are";
+  if (begins("version https://git-lfs", 0)) return "a pointer of Git LFS, the file was not fetched";
+  return "the file does not begin with ARENITE";
+}
+
+// Checks the parts as one range, because blocks are larger than many segments. Texts lie at the
 // beginning of the area; weights are nearly all of it.
 Status VerifySealedParts(const Bundle& bundle, BundleParts parts, const Seal& seal, Diag* diag) {
   if (parts != BundleParts::kTexts) {
@@ -89,15 +103,16 @@ Status VerifySealedParts(const Bundle& bundle, BundleParts parts, const Seal& se
 Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag) {
   *out = Bundle();
   BundleHeader header;
+  constexpr char kMagic[sizeof header.magic] = "ARENITE";
+  if (std::memcmp(file.data(), kMagic, Min(file.size(), sizeof kMagic)) != 0) {
+    return diag->Fail(Status::kBadBundle, "not an Arenite bundle: %s", OtherFormat(file));
+  }
   if (file.size() < sizeof header) {
-    return diag->Fail(Status::kBundleTruncated, "the file has %zu bytes, a bundle's header has %zu",
-                      file.size(), sizeof header);
+    return diag->Fail(Status::kBundleTruncated,
+                      "truncated: the file has %zu bytes, a bundle's header has %zu", file.size(),
+                      sizeof header);
   }
   std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, "ARENITE", 8) != 0) {
-    return diag->Fail(Status::kBadBundle,
-                      "not an Arenite bundle: the file does not begin with ARENITE");
-  }
   if (header.version != kBundleVersion) {
     return diag->Fail(Status::kBundleVersion, "bundle version %u, this library reads %u",
                       header.version, kBundleVersion);
@@ -109,10 +124,16 @@ Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag) {
   if (!RangeInside(header.index_offset, header.index_bytes, file.size()) ||
       !RangeInside(header.segments_offset, header.segments_bytes, file.size())) {
     return diag->Fail(Status::kBundleTruncated,
-                      "the file has %zu bytes; the header puts the index at %" PRIu64 "+%" PRIu64
-                      " and the segments at %" PRIu64 "+%" PRIu64,
+                      "truncated: the file has %zu bytes; the header puts the index at %" PRIu64
+                      "+%" PRIu64 " and the segments at %" PRIu64 "+%" PRIu64,
                       file.size(), header.index_offset, header.index_bytes, header.segments_offset,
                       header.segments_bytes);
+  }
+  if (header.index_offset + header.index_bytes != file.size()) {
+    return diag->Fail(Status::kBadBundle,
+                      "%" PRIu64 " bytes lie behind the bundle, which ends at %" PRIu64,
+                      file.size() - header.index_offset - header.index_bytes,
+                      header.index_offset + header.index_bytes);
   }
   if (header.index_offset % 16 != 0 || header.segments_offset % kRegionAlign != 0) {
     return diag->Fail(Status::kBadBundle,

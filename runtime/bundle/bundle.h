@@ -1,6 +1,5 @@
-// Bundle: a .arn file in memory, with its frame checked: header, hashes, FlatBuffers structure, and
-// every segment inside the segment area. What the fields mean is checked by model/ and text/. The
-// file is untrusted input.
+// Bundle: a .arn file in memory. Checks header, hashes, FlatBuffers structure and the bounds of
+// every segment; model/ and text/ check the fields. The file is untrusted input.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 namespace arn {
 
-// The fixed 64 bytes at the start of the file, little endian. docs/bundle-format.md.
+// Fixed 64-byte header at the start of the file, little endian. docs/bundle-format.md.
 struct BundleHeader {
   char magic[8];  // "ARENITE\0"
   uint32_t version;
@@ -23,7 +22,7 @@ struct BundleHeader {
   uint64_t index_hash;  // XXH64, seed 0
   uint64_t segments_offset;
   uint64_t segments_bytes;
-  uint64_t header_hash;  // XXH64, seed 0, of the 56 bytes before it
+  uint64_t header_hash;  // XXH64, seed 0, of the preceding 56 bytes
 };
 static_assert(sizeof(BundleHeader) == 64);
 
@@ -31,17 +30,17 @@ inline constexpr uint32_t kBundleVersion = 1;
 
 struct Bundle {
   Span<const std::byte> file;
-  Span<const std::byte> segments;      // the segment area
-  uint64_t segments_offset = 0;        // of the area, in the file
+  Span<const std::byte> segments;      // segment area
+  uint64_t segments_offset = 0;        // file offset of the area
   const fbs::Bundle* index = nullptr;  // points into `file`
 };
 
-// Checks the header, the index hash and the index's structure. `file` is 16-byte aligned and
-// outlives the bundle.
+// Checks the header, the index hash and the structure of the index. REQUIRES: `file` is 16-byte
+// aligned. It must outlive the bundle.
 Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag);
 
-// That a segment lies inside the area (with kOverreadBytes behind it), at a multiple of 64. `what`
-// names it in the error.
+// Checks that a segment lies inside the area (with kOverreadBytes after it), at a multiple of 64.
+// `what` names it in the error.
 Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const char* what,
                     Diag* diag);
 
@@ -49,10 +48,10 @@ struct Seal;  // seal.h
 enum class BundleParts : uint8_t {
   kAll,
   kTexts,    // tokenizer and chat templates
-  kWeights,  // tensors, the stored prefix and the self-test
+  kWeights,  // tensors, stored prefix and self-test
 };
-// Reads those segments and compares their hashes; with a seal, what was signed with the blocks that
-// they lie in. kHashMismatch, and what CheckSegment gives.
+// Reads those segments and compares their hashes; with a signature, the digests of the blocks they
+// lie in. Returns kHashMismatch, and CheckSegment's errors.
 Status VerifySegments(const Bundle& bundle, BundleParts parts, const Seal* seal, Diag* diag);
 
 }  // namespace arn

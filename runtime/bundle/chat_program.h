@@ -1,9 +1,9 @@
-// A chat template as it lies in a bundle: parsed, flat, made of indices. docs/chat-format.md
-// describes it to the byte. The converter writes it, runtime/chat checks and runs it.
+// Binary format of a parsed chat template in a bundle; docs/chat-format.md specifies it. The
+// converter writes it; runtime/chat checks and runs it.
 //
 //   ProgramHeader | ProgramNode[n_nodes] | u32 links[n_links] | ProgramString[n_strings] | text
 //
-// All numbers are little endian. A node refers to others by index, and only to nodes before it.
+// All numbers are little endian. A node refers to others by index, and only to earlier nodes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace arn::chat {
 inline constexpr char kProgramMagic[4] = {'A', 'C', 'T', 'P'};
 inline constexpr uint32_t kProgramVersion = 1;
 inline constexpr uint32_t kNoIndex = 0xffffffffu;
-// Bytes of a program at most: a real one has some ten thousand.
+// Maximum bytes of a program; real ones have some ten thousand.
 inline constexpr uint64_t kMaxProgramBytes = uint64_t{1} << 24;
 
 struct ProgramHeader {
@@ -29,32 +29,32 @@ struct ProgramHeader {
 };
 static_assert(sizeof(ProgramHeader) == 32);
 
-// What a, b and c are depends on the operation. A "list" is the index of a link and a count of
-// links that follow; "args" is the index of a link: how many positional ones, how many named ones,
-// a node each, a (string, node) each.
+// Operations. The meaning of a, b and c depends on the operation. A "list" is the index of a link
+// and the number of links from there. "args" is the index of a link: the count of positional
+// arguments, the count of named ones, then a node each, then a (string, node) each.
 enum class Op : uint8_t {
   // expressions
   kNone = 0,
   kTrue,
   kFalse,
-  kInt,      // a, b: the low and the high half
+  kInt,      // a, b: low and high half
   kBigInt,   // a: string of decimal digits
-  kFloat,    // a, b: the halves of its IEEE bits
+  kFloat,    // a, b: halves of the IEEE bits
   kString,   // a: string
   kName,     // a: string
   kList,     // a, b: list of nodes
   kTuple,    // a, b: list of nodes
-  kDict,     // a, b: list of nodes, key and value in turn
+  kDict,     // a, b: list of nodes, alternating key and value
   kGetAttr,  // a: node; b: string
   kGetItem,  // a: node; b: node
   kSlice,    // a: node; b: links of start, stop and step, each a node or kNoIndex
   kCall,     // a: node; c: args
   kFilter,   // a: node; b: filter; c: args
   kTest,     // a: node; b: test; c: args
-  kNot,      // a: node; so the next two
+  kNot,      // a: node; also the next two
   kNegative,
   kPositive,
-  kAnd,  // a, b: nodes; so the next eight
+  kAnd,  // a, b: nodes; also the next eight
   kOr,
   kAdd,
   kSubtract,
@@ -65,26 +65,26 @@ enum class Op : uint8_t {
   kPower,
   kConcat,    // a, b: list of nodes
   kCompare,   // a: node; b: list of c pairs: Comparison, node
-  kChoice,    // a: what if b is true (nodes), else c (node or kNoIndex)
-  kCaptured,  // what the block around it has written: the input of {% filter %}, {% set %} filters
+  kChoice,    // a: value if b is true (nodes), else c (node or kNoIndex)
+  kCaptured,  // output of the enclosing block: the input of {% filter %} and of {% set %} filters
   // targets of assignments
   kTargetName,   // a: string
   kTargetField,  // a: string, of a namespace; b: string
   kTargetTuple,  // a, b: list of targets
   // statements
-  kText,         // a: string
-  kPrint,        // a: node
-  kSequence,     // a, b: list of statements
-  kIf,           // a, b: list: condition, statement, ...; c: statement otherwise or kNoIndex
-  kFor,          // a: links of target, node, statement, statement if empty, condition (the last two
-                 // may be kNoIndex)
-  kSet,          // a: target; b: node
-  kSetBlock,     // a: target; b: statement; c: node that has kCaptured in it, or kNoIndex
-  kMacro,        // a: string; b: links: how many parameters, (string, node or kNoIndex) each;
-                 // c: statement
+  kText,      // a: string
+  kPrint,     // a: node
+  kSequence,  // a, b: list of statements
+  kIf,        // a, b: list: condition, statement, ...; c: else statement or kNoIndex
+  kFor,  // a: links of target, node, statement, statement if empty, condition (the last two may be
+         // kNoIndex)
+  kSet,  // a: target; b: node
+  kSetBlock,     // a: target; b: statement; c: node that contains kCaptured, or kNoIndex
+  kMacro,        // a: string; b: links: number of parameters, (string, node or kNoIndex) each; c:
+                 // statement
   kWith,         // a, b: list: target, node, ...; c: statement
-  kFilterBlock,  // a: statement; b: node that has kCaptured in it
-  kScope,        // a: statement whose variables end with it ({% generation %})
+  kFilterBlock,  // a: statement; b: node that contains kCaptured
+  kScope,        // a: statement with its own variable scope ({% generation %})
   kBreak,
   kContinue,
 };
@@ -104,20 +104,20 @@ inline constexpr uint32_t kComparisonCount = static_cast<uint32_t>(Comparison::k
 
 struct ProgramNode {
   uint8_t op;
-  uint8_t height;  // more than that of the nodes it refers to, and at most kMaxHeight
+  uint8_t height;  // greater than that of the nodes it refers to, and at most kMaxHeight
   uint16_t zero;
-  uint32_t line;  // of the template, for messages
+  uint32_t line;  // line of the template, for messages
   uint32_t a, b, c;
 };
 static_assert(sizeof(ProgramNode) == 20);
 inline constexpr uint8_t kMaxHeight = 200;
 
 struct ProgramString {
-  uint32_t offset;  // in the text
+  uint32_t offset;  // offset in the text
   uint32_t bytes;   // valid UTF-8
 };
 
-// Filters and tests by their numbers; both lists are append-only. Several names may mean one.
+// Filters and tests; append-only. Several names may map to one.
 enum class Filter : uint32_t {
   kAbs = 0,
   kAttr,

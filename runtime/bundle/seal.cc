@@ -14,7 +14,7 @@ static_assert(kPublicKeyBytes == crypto_sign_ed25519_PUBLICKEYBYTES);
 static_assert(kSignatureBytes == crypto_sign_ed25519_BYTES);
 static_assert(kDigestBytes == crypto_hash_sha512_BYTES);
 
-// A signature made for anything else is none of a bundle.
+// Domain separation: a signature made for another purpose is not valid for a bundle.
 constexpr char kDomain[] = "arenite bundle seal 1";
 
 class Sha512 {

@@ -1,4 +1,4 @@
-// The segments that a tokenizer's table names.
+// Lists the segments of a tokenizer.
 #pragma once
 
 #include "platform/base/result.h"
@@ -7,7 +7,7 @@
 
 namespace arn {
 
-// Calls visit(segment, name), which gives a Status, for each of them that is there.
+// Calls Status visit(segment, name) for each segment that exists.
 template <typename Visit>
 Status EachTokenizerSegment(const fbs::Tokenizer& table, const Visit& visit) {
   const struct {

@@ -6,11 +6,11 @@ namespace arn {
 
 uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   const uint64_t all = CeilDiv(context_tokens, group.page_tokens);
-  uint64_t behind = UINT64_MAX;  // tokens before a run's first row that this row sees
+  uint64_t behind = UINT64_MAX;  // earlier tokens that a run's first row attends to
   if (group.window != 0) behind = group.window - 1;
   if (group.chunk != 0) behind = Min<uint64_t>(behind, group.chunk - 1);
   if (behind == UINT64_MAX) return static_cast<uint32_t>(all);
-  // An interval of n tokens meets at most ceil((n - 1) / page) + 1 pages.
+  // An interval of n tokens intersects at most ceil((n - 1) / page) + 1 pages.
   const uint64_t n = behind + max_rows;
   return static_cast<uint32_t>(Min(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
@@ -24,7 +24,7 @@ uint32_t OpenPages(const CacheGroup& group, uint32_t context_tokens, uint32_t ma
 
 uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   if (group.residual >= context_tokens) return 0;
-  // What a window's residual holds open is all that the window sees.
+  // The residual covers the whole window, so nothing is quantised.
   if (group.window != 0 && group.window - 1 <= group.residual) return 0;
   return Min(TablePages(group, context_tokens, max_rows),
              (context_tokens - group.residual) / group.page_tokens);
@@ -34,8 +34,8 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
                uint32_t n_sequences) {
   group->n_sealed_pages = SealedPages(*group, context_tokens, max_rows) * n_sequences;
   group->n_pages = OpenPages(*group, context_tokens, max_rows) * n_sequences;
-  // An old page stays open for another sequence in which it is recent. When that one gets a copy to
-  // write to, both are open until the next reservation seals.
+  // An old page stays active while it is recent in another sequence. If that one gets a copy to
+  // write to, both are active until the next reservation quantises.
   if (group->n_sealed_pages != 0) group->n_pages += n_sequences - 1;
 }
 

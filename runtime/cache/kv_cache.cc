@@ -8,7 +8,7 @@
 namespace arn {
 namespace {
 
-// A lone sequence can only go on from itself, which takes no spare row.
+// A single sequence can only continue from itself and needs no temporary row.
 uint32_t RowsOf(uint32_t n_sequences) { return n_sequences + (n_sequences > 1 ? 1 : 0); }
 
 }  // namespace
@@ -37,8 +37,8 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
     tables += n_sequences;
     pages_of_one += groups[g].table_pages;
   }
-  // A reservation seals old pages and copies at most one a table, and one that failed may have left
-  // its seals; a shift edits all pages of one sequence.
+  // A reservation quantises old pages and copies at most one per table, and a failed one may leave
+  // its edits; a shift edits all pages of one sequence.
   const uint64_t edits = sealable + Max(tables, pages_of_one);
   if (edits > UINT32_MAX) return Status::kOutOfMemory;
   out->max_edits = static_cast<uint32_t>(edits);
@@ -100,11 +100,11 @@ void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
       Release(g, table.pages[--table.n_pages]);
     }
-    if (pages == 0) table.first_page = 0;  // what a window has dropped is no longer missed
+    if (pages == 0) table.first_page = 0;  // pages dropped by a window no longer matter
   }
 }
 
-// Removes entries [first, last) of a table and closes the gap.
+// Removes entries [first, last) of a table.
 void KvCache::DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last) {
   PageTable& table = Table(sequence, g);
   uint32_t* pages = Pages(sequence, g);
@@ -141,9 +141,8 @@ uint32_t KvCache::OldPages(uint32_t sequence, uint32_t g) const {
   return Min(end - Min(end, table.first_page), table.n_pages);
 }
 
-// Sealing a page for one sequence and not for others would keep it twice, so it waits until it is
-// old in all of them. A page that several tables name lies at the same index in each: a shift
-// copies what it moves.
+// Quantising a page for some of its sequences would keep it twice, so it waits until it is old in
+// all. A shared page has the same index in every table: a shift copies what it moves.
 void KvCache::SealPage(uint32_t g, uint32_t page, uint32_t index) {
   auto place = [&](uint32_t s) { return index - Table(s, g).first_page; };
   auto names = [&](uint32_t s) {
@@ -184,7 +183,7 @@ uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
     const CacheGroup& group = groups_[g];
     if (group.is_state) return 1;
     if (group.n_sealed_pages == 0) continue;
-    // The reservation at this length seals what is old now; the next page is old once all its
+    // The reservation at this length quantises what is old now; the next page is old once all its
     // tokens are.
     const uint64_t pages =
         length < group.residual ? 0 : (length - group.residual) / group.page_tokens;
@@ -194,10 +193,10 @@ uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
   return tokens;
 }
 
-// Whether the first of the new tokens goes into a page that may not be written to: another table
-// names it too, or it is sealed. *index is its place in the table.
+// True if the first new token goes into a page that must not be written: shared or quantised.
+// *index is its position in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
-  // A run writes a slot of its own, and nothing to a source.
+  // A run writes its own slot, and never writes cross-attention pages.
   if (groups_[g].is_state || groups_[g].is_source) return false;
   const PageTable& table = tables(growth.sequence)[g];
   const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
@@ -219,8 +218,8 @@ Status KvCache::Reserve(Span<const Growth> growths) {
   if (edits_before + uint64_t{growths.size()} * n_groups_ > max_edits_) return Status::kInternal;
   bool fits = true;
   for (uint32_t g = 0; g < n_groups_ && fits; ++g) {
-    // Count first. A table that will get a copy lets go of its page here, so that the last of the
-    // tables that share it keeps it.
+    // Counts first. A table that will get a copy releases its page here, so that the last table
+    // that shares it keeps it.
     uint64_t needed = 0;
     for (const Growth& growth : growths) {
       const PageTable& table = Table(growth.sequence, g);
@@ -230,7 +229,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
       uint32_t index = 0;
       if (NeedsOwnPage(growth, g, &index)) {
         const uint32_t page = table.pages[index];
-        // `to` becomes a page once all groups fit.
+        // `to` holds the sequence until all groups fit, then the page.
         AddEdit(g, page, growth.sequence)->n_tokens = groups_[g].page_tokens;
         if ((page & kSealedPage) == 0) Release(g, page);
         ++needed;
@@ -270,7 +269,7 @@ void KvCache::Commit(Span<const Growth> growths) {
     lengths_[growth.sequence] += growth.n_tokens;
     for (uint32_t g = 0; g < n_groups_; ++g) {
       if (!groups_[g].is_state || Table(growth.sequence, g).n_pages < 2) continue;
-      DropPages(growth.sequence, g, 0, 1);  // the slot before the run
+      DropPages(growth.sequence, g, 0, 1);  // slot before the run
     }
   }
 }
@@ -278,7 +277,7 @@ void KvCache::Commit(Span<const Growth> growths) {
 void KvCache::Clear(uint32_t sequence) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     PageTable& table = Table(sequence, g);
-    // The last first: the pool hands out what was given back last, so the order of pages is kept.
+    // Last first: the pool is a stack, so this keeps the order of pages.
     for (uint32_t i = table.n_pages; i > 0; --i) Release(g, table.pages[i - 1]);
     table.n_pages = 0;
     table.first_page = 0;
@@ -299,7 +298,7 @@ void KvCache::TakeSource(uint32_t sequence, uint32_t rows) {
 
 Status KvCache::Fork(uint32_t from, uint32_t to) {
   if (from == to || lengths_[to] != 0) return Status::kBadState;
-  Clear(to);  // it may hold pages that were reserved and never committed
+  Clear(to);  // may hold pages that were reserved but never committed
   lengths_[to] = lengths_[from];
   source_rows_[to] = source_rows_[from];
   for (uint32_t g = 0; g < n_groups_; ++g) {
@@ -346,7 +345,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
       for (uint32_t k = 0; k < table.n_pages; ++k) Retain(g, table.pages[k]);
     }
   }
-  // All are retained by now, so that no page that somebody goes on with is free in between.
+  // All parents are retained by now, so no page in use is freed in between.
   for (uint32_t i = 0; i < parents.size(); ++i) {
     if (parents[i] == first + i) continue;
     for (uint32_t g = 0; g < n_groups_; ++g) {
@@ -366,6 +365,29 @@ uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
     first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
   return Min(first, lengths_[sequence]);
+}
+
+bool KvCache::CanTurnBackAt(uint32_t length) const {
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    const CacheGroup& group = groups_[g];
+    if (group.is_source) continue;
+    const uint32_t seen = FirstVisible(length, group.window, group.chunk);
+    const uint32_t held = seen - seen % group.page_tokens;
+    if (FirstPositionToGoOnFrom(group, held, length) >= length) return false;
+  }
+  return true;
+}
+
+bool KvCache::CanRepeatLast(uint32_t sequence) const {
+  const uint32_t last = lengths_[sequence] - 1;
+  for (uint32_t g = 0; g < n_groups_; ++g) {
+    if (groups_[g].is_state || groups_[g].is_source) continue;
+    const PageTable& table = tables(sequence)[g];
+    const uint32_t page = table.pages[last / groups_[g].page_tokens - table.first_page];
+    const bool is_own = (page & kSealedPage) == 0 && References(g, page) == 1;
+    if (!is_own && pools_[g].n_free() == 0) return false;
+  }
+  return true;
 }
 
 Status KvCache::Rewind(uint32_t sequence, uint32_t position) {
@@ -390,7 +412,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
   if (n_edits_ != 0) return Status::kInternal;
   ReleaseAfter(sequence, lengths_[sequence]);
   const uint32_t length = lengths_[sequence] - dropped;
-  // A page that moves and is shared gets a copy of its own.
+  // A shared page that moves gets a copy.
   for (uint32_t g = 0; g < n_groups_; ++g) {
     if (groups_[g].is_source) continue;
     const PageTable& table = Table(sequence, g);
@@ -410,7 +432,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
     PageTable& table = Table(sequence, g);
     const uint32_t keep = pinned / groups_[g].page_tokens;
     const uint32_t moved = keep + dropped / groups_[g].page_tokens;
-    // Places in the table of the first dropped page and the first one that moves.
+    // Table indices of the first dropped page and the first moved one.
     const uint32_t first = Min(keep - Min(keep, table.first_page), table.n_pages);
     const uint32_t last = Min(moved - Min(moved, table.first_page), table.n_pages);
     DropPages(sequence, g, first, last);

@@ -1,9 +1,9 @@
-// KvCache: which pages the tokens of a session's sequences lie in. One pool of pages a group of
-// layers, one table a group and sequence. Windows and chunks give pages back once no later token
-// sees them; forks share pages and the first write to a shared page copies it. A group of states
-// has a page a sequence, its slot; a run writes another one, which is the slot from Commit on, so
-// that what is shared is never written to. Integers only: it knows no tensor and touches no page.
-// What has to happen to the pages' contents is left as a list of edits for the backend.
+// KvCache: assigns the tokens of a session's sequences to pages. One page pool per group of layers,
+// one page table per group and sequence. Windows and chunks release pages that no later token
+// attends to; forks share pages, and the first write to a shared page copies it. A state group has
+// one page (slot) per sequence; a run writes a second one, which becomes the slot at Commit, so
+// shared slots are never written. Integers only: touches no tensor and no page. Changes of page
+// contents are recorded as edits for the backend.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 
 namespace arn {
 
-// Where the tables, pools and edits lie. Made at plan time. Of several sequences there is one row
-// more, which Reorder uses.
+// Slices of tables, pools and edits, made at plan time. With several sequences there is one extra
+// row, used by Reorder.
 struct KvCachePlan {
   uint32_t n_groups = 0;
   uint32_t n_sequences = 0;
@@ -28,7 +28,7 @@ struct KvCachePlan {
   PagePool::Plan pools[kMaxKvGroups];
   PagePool::Plan sealed_pools[kMaxKvGroups];
   Slice pages[kMaxKvGroups];    // u32 [rows, table_pages]
-  Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages]: scratch
+  Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages], scratch
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
   Slice source_rows;            // u32 [rows]
@@ -39,7 +39,7 @@ struct KvCachePlan {
 Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* layout,
                    KvCachePlan* out);
 
-// Tokens that a sequence is about to get.
+// Tokens to add to a sequence.
 struct Growth {
   uint32_t sequence = 0;
   uint32_t n_tokens = 0;
@@ -47,10 +47,10 @@ struct Growth {
 
 class KvCache {
  public:
-  // All sequences empty. `memory` is what the plan's layout sized.
+  // Starts with all sequences empty. REQUIRES: `memory` is sized by the plan's layout.
   void Init(const KvCachePlan& plan, const Memory& memory, uint32_t context_tokens);
 
-  // Tokens that a sequence may have.
+  // Maximum tokens of a sequence.
   uint32_t capacity() const { return context_tokens_; }
   uint32_t n_sequences() const { return n_sequences_; }
   uint32_t n_groups() const { return n_groups_; }
@@ -59,87 +59,91 @@ class KvCache {
   const PagePool& sealed_pool(uint32_t g) const { return sealed_pools_[g]; }
 
   uint32_t length(uint32_t sequence) const { return lengths_[sequence]; }
-  // One table a group.
+  // Returns the tables of a sequence, one per group.
   const PageTable* tables(uint32_t sequence) const { return tables_ + sequence * n_groups_; }
 
-  // Takes the pages for the next tokens of different sequences. Pages that these and all later
-  // tokens of a sequence do not see go back to the pool first, and pages that are old enough for
-  // all who share them are sealed; a shared or sealed page that is about to be written to is
-  // replaced by a copy (an edit). kContextFull, with no page taken, when a sequence would pass its
-  // capacity or a pool has too few pages. Lengths stay; Commit moves them once the tokens' K and V
-  // are there, and repeating Reserve after a failed run is allowed.
+  // Reserves pages for the next tokens of distinct sequences. First releases pages that these and
+  // all later tokens do not attend to, and quantises pages that are old enough in all sequences
+  // that share them. Replaces a shared or quantised page that will be written by a copy (an edit).
+  // kContextFull, with no page taken, if a sequence would exceed its capacity or a pool has too few
+  // pages. Lengths change only at Commit, once the tokens' K and V are written; Reserve may be
+  // repeated after a failed run.
   Status Reserve(Span<const Growth> growths);
   void Commit(Span<const Growth> growths);
 
-  // How many tokens can be reserved at once, and any of them taken back by Cut(), with the result
-  // of reserving one at a time: those before the next page is sealed; one when there are states,
-  // which cannot be turned back.
+  // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
+  // result as reserving one at a time: those before the next page is quantised; one if there are
+  // states, which cannot be rewound.
   uint32_t TokensBeforeSeal(uint32_t sequence) const;
 
-  // What Reserve() does first: pages that the next tokens do not see go back to the pool.
+  // Releases pages that the next tokens do not attend to; first step of Reserve().
   void ReleaseUnseen(uint32_t sequence);
 
-  // Forgets a sequence and takes the pages of a new source of so many rows for it. Always fits: a
-  // sequence has one.
+  // Clears a sequence and takes the pages of its encoder output with `rows` rows. Always fits: one
+  // per sequence.
   void TakeSource(uint32_t sequence, uint32_t rows);
   uint32_t source_rows(uint32_t sequence) const { return source_rows_[sequence]; }
 
-  // Forgets a sequence, its source too; pages that nobody else names are free again.
+  // Clears a sequence and its encoder output; frees pages without other references.
   void Clear(uint32_t sequence);
-  // Makes `to`, which must be empty, a copy of `from` that shares all its pages. kBadState when it
-  // is not empty.
+  // Makes `to` a copy of `from` that shares all its pages. kBadState unless `to` is empty.
   Status Fork(uint32_t from, uint32_t to);
-  // Makes sequence first + i what sequence parents[i] was before the call, for all i in one step:
-  // they share all its pages, none is copied. A parent may be there several times, and may be any
-  // sequence; reserved tokens of parents that were never committed are let go. kBadArgument, with
-  // nothing changed, when a number is not a sequence's.
+  // Makes sequence first + i a copy of what parents[i] was before the call, for all i at once, by
+  // sharing pages. A parent may occur several times and may be any sequence; its reserved but
+  // uncommitted tokens are dropped. kBadArgument, with nothing changed, if an index is not a
+  // sequence.
   Status Reorder(uint32_t first, Span<const uint32_t> parents);
-  // The copies by which the last Reorder did that, for whoever keeps other rows of the sequences.
-  // Row n_sequences() is a spare one.
+  // Row copies of the last Reorder, to reorder other per-sequence rows alike. Row n_sequences() is
+  // temporary.
   Span<const RowMove> moves() const { return {moves_, n_moves_}; }
-  // Forgets the tokens from `position` on. kBadState when pages that `position` sees are gone, or
-  // when there are states, which cannot be turned back.
+  // Removes the tokens from `position` on. kBadState if pages that `position` attends to are gone,
+  // or if there are states, which cannot be rewound.
   Status Rewind(uint32_t sequence, uint32_t position);
-  // Rewind for those who compute all tokens anew in each run: to any position up to the length.
+  // As Rewind to any position up to the length, for callers that recompute all tokens in each run.
   void Cut(uint32_t sequence, uint32_t position);
-  // The smallest position that Rewind allows.
+  // True if a sequence of this length can be rewound by one token even after a failed reservation,
+  // which has released the pages that the next token does not attend to.
+  bool CanTurnBackAt(uint32_t length) const;
+  // True if the last token can be removed and reserved again, which needs a page if its page is
+  // shared. REQUIRES: the sequence is not empty, and Rewind allows it.
+  bool CanRepeatLast(uint32_t sequence) const;
+  // Returns the smallest position that Rewind allows.
   uint32_t FirstRewindPosition(uint32_t sequence) const;
 
-  // Drops the `dropped` tokens that follow the first `pinned` ones and moves those behind them
-  // down: both whole pages of every group (multiples of ShiftTokens(groups)), pinned + dropped <=
-  // length. The keys that moved have to be turned: an edit for each of their pages. kContextFull,
-  // with nothing changed, when shared pages have to be copied and the pool has too few.
+  // Drops the `dropped` tokens after the first `pinned` ones and moves the later ones down.
+  // REQUIRES: both are multiples of ShiftTokens(groups), pinned + dropped <= length. Moved keys
+  // must be re-rotated (RoPE): one edit per page. kContextFull, with nothing changed, if shared
+  // pages must be copied and the pool has too few.
   Status Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped);
 
-  // What is worth keeping of a table: the pages of tokens that the next one can see.
+  // Returns the part of a table worth saving: pages with tokens that the next one attends to.
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;
-  // Numbers the pages that the first n_sequences' seen tables name, each kind for itself and in the
-  // order of their first appearance, and tells how many there are of each kind. NumberOf(g, page)
-  // then is the page's number, with the bit kSealedPage where the page has it.
+  // Numbers the pages in the seen tables of the first n_sequences, per page type in order of first
+  // appearance; out: counts per type. Afterwards NumberOf(g, page) returns the page's number, with
+  // the bit kSealedPage if the page has it.
   void NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const;
   uint32_t NumberOf(uint32_t g, uint32_t page) const {
     return numbers_[g][PageIndex(groups_[g], page)] | (page & kSealedPage);
   }
-  // u32 [n_pages + n_sealed_pages]: scratch for whoever saves or restores, by PageIndex.
+  // u32 [n_pages + n_sealed_pages], by PageIndex: scratch for saving and restoring.
   uint32_t* numbers(uint32_t g) const { return numbers_[g]; }
 
-  // Restoring: first all sequences are forgotten and each group takes its first n_pages[g][kind]
-  // pages; then each sequence gets its length, and group by group its table. `entries`: u32
-  // [n_pages], at any alignment, each below the group's n_pages of its kind. The caller has checked
-  // that it all fits and that no page is without a table.
+  // Restores all sequences: BeginRestore clears them and takes the first n_pages[g][kind] pages of
+  // each group; then set each sequence's length and, group by group, its table. `entries`: u32
+  // [n_pages], unaligned, each below the group's n_pages of its type. REQUIRES: everything fits and
+  // every page is in a table.
   void BeginRestore(const uint32_t n_pages[][kPageKinds]);
   void RestoreLength(uint32_t sequence, uint32_t length) { lengths_[sequence] = length; }
   void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                     const void* entries);
 
-  // The same for one empty sequence, among others: whether there are so many free pages, and its
-  // table of pages that are taken now. An entry says of which kind its page is; the pages are new
-  // ones, in the pools' order.
+  // Restores one empty sequence beside others: HasFree checks the free pages, AdoptTable takes new
+  // pages in the pools' order. An entry gives only the type of its page.
   bool HasFree(const uint32_t n_pages[][kPageKinds]) const;
   void AdoptTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                   const void* entries);
 
-  // What has to be done to the pages, in this order, before the next run reads or writes them.
+  // Edits to apply to the pages, in this order, before the next run reads or writes them.
   Span<const KvEdit> edits() const { return {edits_, n_edits_}; }
   void ClearEdits() { n_edits_ = 0; }
 
@@ -150,7 +154,7 @@ class KvCache {
   }
   void CopyRow(const RowMove& move);
   KvEdit* AddEdit(uint32_t g, uint32_t from, uint32_t to);
-  // Gives back the pages behind `position`.
+  // Releases the pages after `position`.
   void ReleaseAfter(uint32_t sequence, uint32_t position);
   PagePool& PoolOf(uint32_t g, uint32_t page) {
     return (page & kSealedPage) != 0 ? sealed_pools_[g] : pools_[g];
@@ -158,12 +162,12 @@ class KvCache {
   uint32_t References(uint32_t g, uint32_t page) const;
   void Retain(uint32_t g, uint32_t page) { PoolOf(g, page).Retain(page & ~kSealedPage); }
   void Release(uint32_t g, uint32_t page) { PoolOf(g, page).Release(page & ~kSealedPage); }
-  // Another page of the same kind. The caller knows that there is one.
+  // Takes another page of the same type. REQUIRES: one is free.
   uint32_t TakeLike(uint32_t g, uint32_t page) {
     return PoolOf(g, page).Take() | (page & kSealedPage);
   }
   void ReleaseUnseenOf(uint32_t sequence, uint32_t g);
-  // Pages of the sequence's table that are old enough to be sealed.
+  // Returns the number of pages in the sequence's table that are old enough to quantise.
   uint32_t OldPages(uint32_t sequence, uint32_t g) const;
   void SealOld(uint32_t g);
   void SealPage(uint32_t g, uint32_t page, uint32_t index);

@@ -1,4 +1,4 @@
-// What saving and restoring need of the cache.
+// KvCache methods for saving and restoring.
 #include <cstring>
 
 #include "kernels/kv_page.h"
@@ -17,7 +17,7 @@ PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   PageTable table = tables(sequence)[g];
   if (group.is_source) return table;
   const uint32_t length = lengths_[sequence];
-  // Pages that a failed run has reserved.
+  // Excludes pages reserved by a failed run.
   const uint64_t end = CeilDiv(length, group.page_tokens);
   table.n_pages = end <= table.first_page
                       ? 0

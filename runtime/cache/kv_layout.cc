@@ -10,12 +10,22 @@ bool IsPageType(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
 }
 
-// Pages of known size. They are whole OS pages, so that a file can be mapped over the pool. Below
-// 2^50 * 2^32 the product may leave 64 bits.
-Status PlacePool(uint32_t n_pages, Layout* layout, KvPages* out, Diag* diag) {
+// Places pages of known size. Pools are whole OS pages, so that a file can be mapped over them, and
+// by_layer so is each layer's part. Page sizes are below 2^50 and counts below 2^32, so the product
+// may exceed 64 bits.
+Status PlacePool(uint32_t n_pages, uint32_t n_layers, bool by_layer, Layout* layout, KvPages* out,
+                 Diag* diag) {
   out->n_pages = n_pages;
+  out->page_bytes = out->layer_bytes * n_layers;
   uint64_t bytes = 0;
-  const bool fits = CheckedMul(n_pages, out->page_bytes, &bytes);
+  bool fits = CheckedMul(n_pages, out->page_bytes, &bytes);
+  out->page_stride = out->page_bytes;
+  out->layer_stride = out->layer_bytes;
+  if (kHasKvFiles && by_layer && fits) {
+    out->page_stride = out->layer_bytes;
+    out->layer_stride = AlignUp(n_pages * out->layer_bytes, kRegionAlign);
+    fits = CheckedMul(n_layers, out->layer_stride, &bytes);
+  }
   Result<Slice> pool =
       fits ? layout->Add(Region::kKv, bytes, kRegionAlign) : Result<Slice>(Status::kOutOfMemory);
   if (!pool.ok()) {
@@ -26,10 +36,10 @@ Status PlacePool(uint32_t n_pages, Layout* layout, KvPages* out, Diag* diag) {
   return Status::kOk;
 }
 
-// One kind of page and its pool.
+// Plans one type of page and its pool.
 Status PlanPages(const KvGroup& group, uint32_t k_bits, uint32_t v_bits, uint32_t n_pages,
-                 Layout* layout, KvPages* out, Diag* diag) {
-  // The model's bounds (heads <= 2^12, head_dim <= 2^10, page <= 2^10, layers <= 2^12) keep a page
+                 bool by_layer, Layout* layout, KvPages* out, Diag* diag) {
+  // The model's limits (heads <= 2^12, head_dim <= 2^10, page <= 2^10, layers <= 2^12) keep a page
   // below 2^50 bytes.
   const uint64_t heads = group.n_kv_heads;
   const uint64_t k = AlignUp(heads * KvValueBytes(group, group.k_type, k_bits), kSliceAlign);
@@ -42,8 +52,7 @@ Status PlanPages(const KvGroup& group, uint32_t k_bits, uint32_t v_bits, uint32_
   out->k_scale_offset = k + v;
   out->v_scale_offset = k + v + k_scale;
   out->layer_bytes = k + v + k_scale + v_scale;
-  out->page_bytes = out->layer_bytes * group.n_layers;
-  return PlacePool(n_pages, layout, out, diag);
+  return PlacePool(n_pages, group.n_layers, by_layer, layout, out, diag);
 }
 
 }  // namespace
@@ -61,13 +70,13 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
   out->n_kv_heads = n_kv_heads;
   out->head_dim = head_dim;
   out->page_tokens = options.page_tokens;
-  ARN_TRY(PlanPages(*out, 0, 0, options.n_pages, layout, &out->open, diag));
+  ARN_TRY(PlanPages(*out, 0, 0, options.n_pages, options.by_layer, layout, &out->open, diag));
   if (options.n_sealed_pages == 0) return Status::kOk;
   out->sealed_k_bits = options.k_bits;
   out->sealed_v_bits = options.v_bits;
   out->group_size = options.group_size;
-  return PlanPages(*out, options.k_bits, options.v_bits, options.n_sealed_pages, layout,
-                   &out->sealed, diag);
+  return PlanPages(*out, options.k_bits, options.v_bits, options.n_sealed_pages, options.by_layer,
+                   layout, &out->sealed, diag);
 }
 
 Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
@@ -84,8 +93,7 @@ Status PlanStateGroup(uint32_t n_layers, uint32_t state_floats, uint32_t n_slots
   out->page_tokens = kStatePageTokens;
   out->state_floats = state_floats;
   out->open.layer_bytes = AlignUp(uint64_t{state_floats} * sizeof(float), kSliceAlign);
-  out->open.page_bytes = out->open.layer_bytes * n_layers;
-  return PlacePool(n_slots, layout, &out->open, diag);
+  return PlacePool(n_slots, n_layers, false, layout, &out->open, diag);
 }
 
 }  // namespace arn

@@ -18,7 +18,7 @@ void PagePool::Init(const Plan& plan, const Memory& memory, uint32_t n_pages) {
 
 void PagePool::Restart(uint32_t n) {
   n_free_ = n_pages_ - n;
-  // Low pages first, so that a short sequence touches one run of memory.
+  // Low pages first, so that a short sequence touches contiguous memory.
   for (uint32_t i = 0; i < n_free_; ++i) free_[i] = n_pages_ - 1 - i;
   for (uint32_t i = 0; i < n_pages_; ++i) references_[i] = 0;
 }

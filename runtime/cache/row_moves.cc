@@ -11,7 +11,7 @@ uint32_t OrderRowMoves(uint32_t first, Span<const uint32_t> parents, uint32_t n_
   for (uint32_t row = 0; row < n_rows; ++row) readers[row] = 0;
   for (uint32_t i = 0; i < n; ++i) readers[parents[i]] += parents[i] != first + i;
   uint32_t n_moves = 0, n_ready = 0;
-  // A row may be overwritten once nobody reads it any more.
+  // A row may be overwritten once it has no readers left.
   for (uint32_t i = 0; i < n; ++i) {
     if (moves_to(first + i) && readers[first + i] == 0) stack[n_ready++] = first + i;
   }
@@ -21,7 +21,7 @@ uint32_t OrderRowMoves(uint32_t first, Span<const uint32_t> parents, uint32_t n_
     moves[n_moves++] = {from, to};
     if (--readers[from] == 0 && moves_to(from)) stack[n_ready++] = from;
   }
-  // What is left are cycles in which each row has one reader.
+  // The rest are cycles in which each row has one reader.
   for (uint32_t start = first; start < first + n; ++start) {
     if (!moves_to(start) || readers[start] == 0) continue;
     moves[n_moves++] = {start, n_rows};

@@ -100,7 +100,7 @@ Status AddTexts(const Value& a, const Value& b, Heap* heap, Value* out) {
   if (a.about == b.about) {
     ARN_TRY(heap->Join(a.view(), b.view(), out));
   } else {
-    // One is marked as safe: the other one is escaped.
+    // If one string is safe, escapes the other.
     TextBuilder builder(heap);
     ARN_TRY(a.about != 0 ? builder.Append(a.view()) : AppendEscaped(a.view(), &builder));
     ARN_TRY(b.about != 0 ? builder.Append(b.view()) : AppendEscaped(b.view(), &builder));
@@ -136,16 +136,18 @@ bool IsRepeatable(const Value& value) {
 }  // namespace
 
 Status AppendEscaped(std::string_view text, TextBuilder* out) {
-  for (const char c : text) {
-    switch (c) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    out->MakeFrom(text.substr(i, 1));
+    switch (text[i]) {
       case '&': ARN_TRY(out->Append("&amp;")); break;
       case '<': ARN_TRY(out->Append("&lt;")); break;
       case '>': ARN_TRY(out->Append("&gt;")); break;
       case '"': ARN_TRY(out->Append("&#34;")); break;
       case '\'': ARN_TRY(out->Append("&#39;")); break;
-      default: ARN_TRY(out->Append(c)); break;
+      default: ARN_TRY(out->Append(text[i])); break;
     }
   }
+  out->set_given(false);
   return Status::kOk;
 }
 

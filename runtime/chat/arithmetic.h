@@ -1,4 +1,5 @@
-// + - * / // % ** and their signs, as Python has them. Whole numbers stay within 64 bits.
+// Arithmetic + - * / // % ** and signs with Python's semantics. Integer results stay within 64
+// bits.
 #pragma once
 
 #include "runtime/bundle/chat_program.h"
@@ -6,11 +7,11 @@
 
 namespace arn::chat {
 
-// `op` is one of kAdd to kPower.
+// `op` is kAdd to kPower.
 Status Calculate(Op op, const Value& a, const Value& b, Heap* heap, Value* out);
 Status Negate(const Value& value, Heap* heap, Value* out);
 
-// The text with &, <, >, " and ' as HTML has them.
+// Appends the text with &, <, >, " and ' escaped for HTML.
 Status AppendEscaped(std::string_view text, TextBuilder* out);
 
 }  // namespace arn::chat

@@ -8,7 +8,7 @@
 namespace arn::chat {
 namespace {
 
-// What Jinja's sandbox lets range() make at most.
+// Maximum length of range() in Jinja's sandbox.
 constexpr int64_t kMaxRange = 100000;
 
 struct FunctionName {
@@ -46,7 +46,7 @@ Status Range(const Arguments& arguments, Heap* heap, Value* out) {
   return items.Finish(out, Kind::kRange);
 }
 
-// dict(...) and namespace(...): a dict or pairs, then names.
+// dict(...) and namespace(...): a dict or pairs, then keyword arguments.
 Status MakeDict(const Arguments& arguments, Kind kind, Heap* heap, Value* out) {
   if (arguments.n_positional > 1) return heap->Fail("more than one positional argument");
   Dict* dict = nullptr;

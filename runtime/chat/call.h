@@ -1,4 +1,4 @@
-// Calling what is not a macro: methods of values, Jinja's functions.
+// Calls other than macros: methods of values, Jinja's functions.
 #pragma once
 
 #include "runtime/chat/heap.h"
@@ -9,20 +9,20 @@ namespace arn::chat {
 
 enum class Function : uint8_t { kRange = 0, kDict, kNamespace, kRaiseException, kStrftimeNow };
 
-// A function of this name, or kMissing.
+// Returns the function of this name, or kMissing.
 Value FindFunction(std::string_view name);
 
-// Gives each parameter its argument, kMissing where there is none. kTemplateError when an argument
-// has no parameter, or one of the first `required` parameters no argument. `what` names the callee.
+// Binds arguments to parameters, kMissing where absent. kTemplateError if an argument has no
+// parameter, or one of the first `required` parameters has no argument. `what` names the callee.
 Status Bind(const Arguments& arguments, std::string_view what, Span<const char* const> parameters,
             uint32_t required, Heap* heap, Value* out);
-// An argument that may be left out or be none.
+// True if an optional argument is present and not none.
 inline bool IsGiven(const Value& value) {
   return value.kind != Kind::kMissing && value.kind != Kind::kNone;
 }
-// kTemplateError unless it is a text (`what` names it).
+// kTemplateError unless the value is a string; `what` names it.
 Status NeedText(const Value& value, const char* what, Heap* heap);
-// The same for a whole number.
+// kTemplateError unless the value is an integer.
 Status NeedInt(const Value& value, const char* what, Heap* heap, int64_t* out);
 
 Status CallMethod(Method method, const Value& self, const Arguments& arguments, Heap* heap,
@@ -33,7 +33,7 @@ Status CallFunction(Function function, const Arguments& arguments, const CivilTi
 // Parts of CallMethod.
 Status CallTextMethod(Method method, std::string_view text, const Arguments& arguments, Heap* heap,
                       Value* out);
-// text.replace(from, to, limit); a negative limit: all.
+// text.replace(from, to, limit); a negative limit replaces all.
 Status ReplaceText(std::string_view text, std::string_view from, std::string_view to, int64_t limit,
                    Heap* heap, Value* out);
 

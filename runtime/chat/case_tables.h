@@ -1,5 +1,5 @@
-// Characters whose upper or title case is more than one character (Unicode's SpecialCasing.txt, the
-// unconditional part), sorted.
+// Characters whose upper or title case is several characters (unconditional part of Unicode's
+// SpecialCasing.txt), sorted.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace arn::chat {
 
 struct CaseSequence {
   uint16_t from;
-  uint16_t to[3];  // 0 behind the last
+  uint16_t to[3];  // padded with 0
 };
 
 // clang-format off

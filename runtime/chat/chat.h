@@ -1,4 +1,4 @@
-// Chat: renders conversations by the templates of a bundle, in memory that is taken once.
+// Chat: renders conversations with a bundle's templates in memory allocated once.
 #pragma once
 
 #include <string_view>
@@ -17,19 +17,26 @@ struct RenderInput {
   std::string_view messages;       // JSON: an array
   std::string_view tools;          // JSON: an array or null; empty: none
   std::string_view variables;      // JSON: an object of further variables; empty: none
-  std::string_view template_name;  // empty: chosen, see Templates::Find
+  std::string_view template_name;  // empty: chosen as in Templates::Find
   bool add_generation_prompt = false;
   CivilTime now;
 };
 
-// Renders into out[0, capacity); *n_bytes is the whole size even when that is more, and then the
-// status is kBufferTooSmall. `memory` is scratch. kTemplateError: the template raised or failed;
-// kBadArgument: the JSON is none; kOutOfMemory: `memory` does not do.
+struct RenderedText {
+  size_t bytes = 0;  // full size, even if it exceeds the output buffer
+  // Spans of the full text that came from the input, ordered and not adjacent: contents of messages
+  // and tools, including keys and roles that are not words, and of variables, except those that
+  // replace the bundle's own. In `memory`.
+  Span<const TextSpan> given;
+};
+
+// Renders into `out`. `memory` is scratch. kBufferTooSmall: the text is larger; kTemplateError: the
+// template raised or failed; kBadArgument: invalid JSON; kOutOfMemory: `memory` is too small.
 Status Render(const Templates& templates, const RenderInput& input, Span<std::byte> memory,
-              uint64_t max_steps, Span<char> out, size_t* n_bytes, Diag* diag);
-// The same by one program.
+              uint64_t max_steps, Span<char> out, RenderedText* result, Diag* diag);
+// Renders with a given program.
 Status RenderProgram(const Program& program, const Dict& variables, const RenderInput& input,
-                     Span<std::byte> memory, uint64_t max_steps, Span<char> out, size_t* n_bytes,
-                     Diag* diag);
+                     Span<std::byte> memory, uint64_t max_steps, Span<char> out,
+                     RenderedText* result, Diag* diag);
 
 }  // namespace arn::chat

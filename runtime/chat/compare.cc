@@ -8,7 +8,7 @@
 namespace arn::chat {
 namespace {
 
-// -1, 0, 1; 2 when one is not a number.
+// Returns -1, 0 or 1; 2 if one is not a number.
 int CompareNumbers(const Value& a, const Value& b) {
   if (a.IsWhole() && b.IsWhole()) {
     return a.AsInt() < b.AsInt() ? -1 : a.AsInt() > b.AsInt() ? 1 : 0;
@@ -118,7 +118,7 @@ Status Equals(const Value& a, const Value& b, Heap* heap, bool* out) {
     case Kind::kMethod: *out = a.about == b.about && a.self == b.self; break;
     case Kind::kBool:
     case Kind::kInt:
-    case Kind::kFloat: break;  // numbers: above
+    case Kind::kFloat: break;  // handled above
   }
   return Status::kOk;
 }
@@ -131,7 +131,7 @@ Status Less(const Value& a, const Value& b, Heap* heap, bool* out) {
   }
   if (a.IsString() && b.IsString()) {
     ARN_TRY(heap->Spend(Min(a.size, b.size) / 64));
-    // The order of UTF-8 bytes is that of code points.
+    // Byte order of UTF-8 equals code point order.
     *out = a.view() < b.view();
     return Status::kOk;
   }
@@ -210,7 +210,7 @@ Status Compare(Comparison comparison, const Value& a, const Value& b, Heap* heap
     case Comparison::kGreater: ARN_TRY(Less(b, a, heap, out)); break;
     case Comparison::kLessOrEqual:
     case Comparison::kGreaterOrEqual: {
-      // Not "not greater": with a NaN neither is.
+      // a < b or a == b, not !(b < a): with NaN every comparison is false.
       const bool swaps = comparison == Comparison::kGreaterOrEqual;
       ARN_TRY(Less(swaps ? b : a, swaps ? a : b, heap, out));
       if (!*out) ARN_TRY(Equals(a, b, heap, out));

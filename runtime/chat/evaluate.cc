@@ -65,7 +65,7 @@ Status Renderer::Evaluate(uint32_t index, Value* out) {
     case Op::kFilterBlock:
     case Op::kScope:
     case Op::kBreak:
-    case Op::kContinue: break;  // no expressions: Program::Open has looked
+    case Op::kContinue: break;  // not expressions: excluded by Program::Open
   }
   return Status::kInternal;
 }

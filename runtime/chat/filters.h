@@ -11,12 +11,12 @@ Status ApplyFilter(Filter filter, const Value& input, const Arguments& arguments
                    Value* out);
 Status ApplyTest(Test test, const Value& value, const Arguments& arguments, Heap* heap, bool* out);
 
-// By name, as `map` and `select` are told; false when there is none.
+// Looks up a name, as for `map` and `select`; false if it does not exist.
 bool FindFilter(std::string_view name, Filter* out);
 bool FindTest(std::string_view name, Test* out);
 
-// Parts of ApplyFilter: those that make texts and numbers, and those that go over sequences.
-// *known is false when the filter is of the other kind.
+// Parts of ApplyFilter: filters that return strings and numbers, and filters over sequences. *known
+// is false if the filter belongs to the other part.
 Status ApplyScalarFilter(Filter filter, const Value& input, const Arguments& arguments, Heap* heap,
                          Value* out, bool* known);
 Status ApplySequenceFilter(Filter filter, const Value& input, const Arguments& arguments,
@@ -26,7 +26,7 @@ Status ApplyMap(const Value& input, const Arguments& arguments, Heap* heap, Valu
 Status ApplySelect(Filter filter, const Value& input, const Arguments& arguments, Heap* heap,
                    Value* out);
 
-// The items as what map and the like give.
+// Wraps the items as the iterator that map and similar filters return.
 Status MakeIterator(const ListBuilder& items, Heap* heap, Value* out);
 
 }  // namespace arn::chat

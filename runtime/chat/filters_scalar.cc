@@ -1,4 +1,4 @@
-// Filters that make a text, a number or one value.
+// Filters that return a string, a number or a single value.
 #include <cmath>
 
 #include "platform/base/arith.h"
@@ -66,7 +66,7 @@ class ScalarFilter {
     Value name;
     ARN_TRY(Args("attr", {"name"}, 1, &name));
     ARN_TRY(NeedText(name, "attr: the name", heap_));
-    // Fields only, not items.
+    // Attributes only, no items.
     if (input_.kind != Kind::kDict) return GetAttr(input_, name.view(), heap_, out_);
     *out_ = UndefinedValue(UndefinedBecause::kNoField, name.view(), input_.kind);
     return Status::kOk;
@@ -199,7 +199,7 @@ class ScalarFilter {
     }
     const bool with_first = bound[1].kind != Kind::kMissing && IsTrue(bound[1]);
     const bool with_blank = bound[2].kind != Kind::kMissing && IsTrue(bound[2]);
-    // A line feed is put behind the text before it is cut into lines.
+    // Appends a line feed before splitting into lines.
     ARN_TRY(heap_->Join(input_.view(), "\n", &text));
     TextBuilder builder(heap_);
     const std::string_view whole = text.view();
@@ -261,7 +261,7 @@ class ScalarFilter {
     return Status::kOk;
   }
 
-  // Of words, each the part behind white space or one of - ( { [ <.
+  // Title case per word: a word starts after white space or one of - ( { [ <.
   Status Title() {
     ARN_TRY(Args("title", {}, 0, nullptr));
     Value text;

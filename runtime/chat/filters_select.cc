@@ -1,5 +1,5 @@
-// map, select and their kin: filters that apply a filter or a test to every item. Python's are
-// lazy; here all items are looked at when the filter runs.
+// map, select and similar: filters that apply a filter or test to every item. Python's are lazy;
+// here all items are evaluated at once.
 #include "platform/base/arith.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
@@ -13,7 +13,7 @@ Status FailName(const char* what, std::string_view name, Heap* heap) {
                     name.data());
 }
 
-// The named argument, or kMissing.
+// Returns the named argument, or kMissing.
 Value Named(const Arguments& arguments, std::string_view name) {
   for (uint32_t i = 0; i < arguments.n_named; ++i) {
     if (arguments.named[i].name == name) return arguments.named[i].value;

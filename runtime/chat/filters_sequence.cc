@@ -1,4 +1,4 @@
-// Filters that go over sequences.
+// Filters over sequences.
 #include "runtime/chat/arithmetic.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
@@ -45,7 +45,7 @@ class SequenceFilter {
   }
   Status Sequence(List* out) { return ToList(input_, heap_, out); }
 
-  // What an item is ordered by: the attribute, in lower case unless the case counts.
+  // Sort key of an item: the attribute, lower-cased unless case-sensitive.
   Status KeyOf(const Value& item, const Value& attribute, bool with_case, Value* out) {
     *out = item;
     if (IsGiven(attribute)) ARN_TRY(GetPath(item, attribute, heap_, out));
@@ -53,7 +53,7 @@ class SequenceFilter {
     const std::string_view text = out->view();
     return ChangeCase(text, Case::kLower, heap_, out);
   }
-  // Several attributes, "a,b", make a tuple.
+  // Several attributes "a,b" form a tuple.
   Status SortKey(const Value& item, const Value& attribute, bool with_case, Value* out) {
     if (!attribute.IsString() || attribute.view().find(',') == std::string_view::npos) {
       return KeyOf(item, attribute, with_case, out);
@@ -70,7 +70,7 @@ class SequenceFilter {
     }
   }
 
-  // Stable, by keys[i] of items[i]; by insertion into runs that double.
+  // Sorts items stably by keys[i]: insertion sort in runs, then merges that double them.
   Status SortBy(const Value* items, const Value* keys, uint32_t n, bool reverse,
                 ListBuilder* sorted) {
     uint32_t *order = nullptr, *other = nullptr;
@@ -141,7 +141,7 @@ class SequenceFilter {
     return sorted.Finish(out_);
   }
 
-  // (key, value) tuples.
+  // Returns (key, value) tuples.
   Status ItemsOf(const Dict& dict, Value** out) {
     ListBuilder items(heap_);
     for (uint32_t i = 0; i < dict.size; ++i) {
@@ -221,7 +221,6 @@ class SequenceFilter {
       Value item = items.items[i];
       if (IsGiven(bound[1])) ARN_TRY(GetPath(items.items[i], bound[1], heap_, &item));
       if (i > 0) ARN_TRY(builder.Append(separator.view()));
-      // A text of its own, because making it may grow beside the result.
       ARN_TRY(heap_->Spend(1));
       ARN_TRY(AppendText(item, heap_, &builder));
     }

@@ -33,6 +33,22 @@ const char* TypeName(const Value& value) {
   return "";
 }
 
+Heap::Heap(Span<std::byte> memory, uint64_t max_steps, Diag* diag)
+    : total_bytes_(memory.size()),
+      memory_(memory.subspan(0, memory.size() - GivenText::BitsFor(memory.size()))),
+      given_(memory_, memory.subspan(memory_.size(), memory.size() - memory_.size())),
+      max_steps_(max_steps),
+      diag_(diag) {}
+
+Status Heap::AllocateAtEnd(uint64_t bytes, uint64_t align, void** out) {
+  const uint64_t room = memory_.size() - used_;
+  const uint64_t unaligned = memory_.size() % align;
+  if (unaligned > room || bytes > room - unaligned) return TooLarge(bytes);
+  memory_ = memory_.subspan(0, memory_.size() - static_cast<size_t>(unaligned + bytes));
+  *out = memory_.end();
+  return Status::kOk;
+}
+
 Status Heap::Allocate(uint64_t bytes, uint64_t align, void** out) {
   const uint64_t start = AlignUp(used_, align);
   if (start > memory_.size() || bytes > memory_.size() - start) return TooLarge(bytes);
@@ -45,7 +61,7 @@ Status Heap::TooLarge(uint64_t bytes) {
   return diag_->Fail(Status::kOutOfMemory,
                      "line %u: the template needs more memory than the chat's %zu bytes: %llu more "
                      "were asked for when %llu were in use (arn_chat_options.arena_bytes)",
-                     line_, memory_.size(), static_cast<unsigned long long>(bytes),
+                     line_, total_bytes_, static_cast<unsigned long long>(bytes),
                      static_cast<unsigned long long>(used_));
 }
 
@@ -72,7 +88,9 @@ Status Heap::Join(std::string_view a, std::string_view b, Value* out) {
   if (bytes > UINT32_MAX) return TooLarge(bytes);
   ARN_TRY(Spend(bytes / 64));
   if (!a.empty() && !b.empty() && Extend(a.data() + a.size(), b.size())) {
-    std::memcpy(const_cast<char*>(a.data()) + a.size(), b.data(), b.size());
+    char* const end = const_cast<char*>(a.data()) + a.size();
+    std::memcpy(end, b.data(), b.size());
+    given_.Copy(end, b, false);
     *out = TextValue({a.data(), static_cast<size_t>(bytes)});
     return Status::kOk;
   }
@@ -80,6 +98,8 @@ Status Heap::Join(std::string_view a, std::string_view b, Value* out) {
   ARN_TRY(NewArray(bytes, &text));
   if (!a.empty()) std::memcpy(text, a.data(), a.size());
   if (!b.empty()) std::memcpy(text + a.size(), b.data(), b.size());
+  given_.Copy(text, a, false);
+  given_.Copy(text + a.size(), b, false);
   *out = TextValue({text, static_cast<size_t>(bytes)});
   return Status::kOk;
 }
@@ -114,11 +134,13 @@ Status TextBuilder::Append(std::string_view text) {
       ARN_TRY(heap_->Allocate(capacity, 1, &place));
       moved = static_cast<char*>(place);
       if (size_ > 0) std::memcpy(moved, text_, size_);
+      heap_->given().Copy(moved, view(), false);
       text_ = moved;
       capacity_ = capacity;
     }
   }
   std::memcpy(text_ + size_, text.data(), text.size());
+  heap_->given().Copy(text_ + size_, text, is_given_);
   size_ = needed;
   return Status::kOk;
 }

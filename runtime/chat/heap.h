@@ -1,5 +1,5 @@
-// Heap: the memory of one rendering, and what bounds it: bytes, steps and depth. Nothing is given
-// back before the rendering ends.
+// Heap: memory of one rendering with limits on bytes, steps and depth. Frees nothing before the
+// rendering ends.
 #pragma once
 
 #include <cstddef>
@@ -11,29 +11,29 @@
 #include "platform/base/diag.h"
 #include "platform/base/result.h"
 #include "platform/base/span.h"
+#include "runtime/chat/given_text.h"
 #include "runtime/chat/value.h"
 
 namespace arn::chat {
 
-// How deep expressions, statements, macros and values may lie in each other. A level takes some
-// hundred bytes of stack.
+// Maximum nesting of expressions, statements, macros and values. A level takes a few hundred bytes
+// of stack.
 inline constexpr uint32_t kMaxDepth = 600;
 
 class Heap {
  public:
-  // `memory` is 16-byte aligned. Both outlive the heap.
-  Heap(Span<std::byte> memory, uint64_t max_steps, Diag* diag)
-      : memory_(memory), max_steps_(max_steps), diag_(diag) {}
+  // REQUIRES: `memory` is 16-byte aligned. Both must outlive the heap.
+  Heap(Span<std::byte> memory, uint64_t max_steps, Diag* diag);
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // kOutOfMemory, with a sentence that says how much there is and how much was asked for.
+  // kOutOfMemory with a message that states the available and the requested bytes.
   Status Allocate(uint64_t bytes, uint64_t align, void** out);
   template <typename T>
   Status New(T** out) {
     return NewArray(1, out);
   }
-  // Value-initialised.
+  // Allocates a value-initialised array.
   template <typename T>
   Status NewArray(uint64_t count, T** out) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -44,24 +44,28 @@ class Heap {
     for (uint64_t i = 0; i < count; ++i) new (*out + i) T();
     return Status::kOk;
   }
-  // `text` as a value of its own.
+  // Allocates at the other end of the memory, downwards: for a growing array, last element first.
+  Status AllocateAtEnd(uint64_t bytes, uint64_t align, void** out);
+  // Copies `text` into the heap.
   Status Copy(std::string_view text, Value* out);
-  // Both, one after the other; without copying `a` when nothing was allocated since.
+  // Concatenates; does not copy `a` if it is the last allocation.
   Status Join(std::string_view a, std::string_view b, Value* out);
-  // Grows what was allocated last in place. False when `end` is not where that ends.
+  // Grows the last allocation in place. Returns false if it does not end at `end`.
   bool Extend(const char* end, uint64_t bytes);
 
-  // kTemplateError with "line N: " and a printf-style sentence.
+  GivenText& given() { return given_; }
+
+  // Returns kTemplateError with "line N: " and a printf-style message.
   Status Fail(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  // kTemplateError with exactly this sentence, cut at the capacity of a Diag.
+  // Returns kTemplateError with exactly this message, cut at the capacity of a Diag.
   Status Raise(std::string_view message);
-  // Work that took about `steps` times as long as a step. kTemplateError when there were too many.
+  // Counts work of about `steps` steps. kTemplateError if the limit is exceeded.
   Status Spend(uint64_t steps) {
     if (steps > max_steps_ - steps_) return TooManySteps();
     steps_ += steps;
     return Status::kOk;
   }
-  // The work of looking for a text in another, at worst.
+  // Counts the worst-case work of a substring search.
   Status SpendSearch(uint64_t text_bytes, uint64_t part_bytes) {
     return Spend(text_bytes / 16 + text_bytes * part_bytes / 512);
   }
@@ -75,7 +79,9 @@ class Heap {
   Status TooManySteps();
   Status TooDeep();
 
+  const size_t total_bytes_;
   Span<std::byte> memory_;
+  GivenText given_;
   uint64_t used_ = 0;
   uint64_t max_steps_;
   uint64_t steps_ = 0;
@@ -84,26 +90,31 @@ class Heap {
   Diag* diag_;
 };
 
-// One level of depth, as long as it lives.
+// Counts one nesting level during its lifetime.
 class Level {
  public:
   explicit Level(Heap* heap) : heap_(heap) { ++heap_->depth_; }
   ~Level() { --heap_->depth_; }
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
-  // kTemplateError when it is one too many.
+  // kTemplateError if the limit is exceeded.
   Status Check() { return heap_->depth_ > kMaxDepth ? heap_->TooDeep() : Status::kOk; }
 
  private:
   Heap* heap_;
 };
 
-// A text that grows. Several may grow at a time; one that is alone is never copied.
+// Growing string. Several may grow at once; a single one is never copied.
 class TextBuilder {
  public:
   explicit TextBuilder(Heap* heap) : heap_(heap) {}
   Status Append(std::string_view text);
   Status Append(char c) { return Append(std::string_view(&c, 1)); }
+  // Marks text appended from now on as given by the caller if its address does not tell
+  // (GivenText): characters derived from others. Initially the template's.
+  void set_given(bool is_given) { is_given_ = is_given; }
+  // Marks text derived from `text`.
+  void MakeFrom(std::string_view text) { is_given_ = heap_->given().HasGiven(text); }
   std::string_view view() const { return {text_, static_cast<size_t>(size_)}; }
   Value ToValue() const { return TextValue(view()); }
 
@@ -112,9 +123,10 @@ class TextBuilder {
   char* text_ = nullptr;
   uint64_t size_ = 0;
   uint64_t capacity_ = 0;
+  bool is_given_ = false;
 };
 
-// A list that grows.
+// Growing list.
 class ListBuilder {
  public:
   explicit ListBuilder(Heap* heap) : heap_(heap) {}

@@ -1,4 +1,4 @@
-// A value as what a loop goes over.
+// Length and iteration of values.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace arn::chat {
 
-// len(value); kTemplateError when it has none.
+// len(value). kTemplateError if it has none.
 Status Length(const Value& value, Heap* heap, int64_t* out);
-// What a loop over the value goes over. An iterator is used up.
+// Returns the items of a loop over the value. Exhausts an iterator.
 Status ToList(const Value& value, Heap* heap, List* out);
 
 }  // namespace arn::chat

@@ -160,6 +160,7 @@ class Reader {
       return Status::kOk;
     }
     TextBuilder builder(heap_);
+    builder.set_given(true);
     ARN_TRY(builder.Append(plain));
     for (;;) {
       const size_t run = at_;
@@ -178,7 +179,7 @@ class Reader {
     return Status::kOk;
   }
 
-  // Behind a backslash.
+  // Reads the rest of an escape after the backslash.
   Status ReadEscape(TextBuilder* out) {
     static constexpr std::string_view kLetters = "\"\\/bfnrt";
     static constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";

@@ -25,6 +25,7 @@ Status AppendQuoted(std::string_view text, bool is_ascii, TextBuilder* out) {
     const bool escapes = u < 0x20 || u == '"' || u == '\\' || (is_ascii && u >= 0x7F);
     if (escapes) {
       ARN_TRY(out->Append(text.substr(done, i - done)));
+      out->MakeFrom(text.substr(i, c.bytes));
       done = i + c.bytes;
       const size_t known = u < 0x80 ? kShort.find(static_cast<char>(u)) : std::string_view::npos;
       if (known != std::string_view::npos) {
@@ -39,6 +40,7 @@ Status AppendQuoted(std::string_view text, bool is_ascii, TextBuilder* out) {
     }
     i += c.bytes;
   }
+  out->set_given(false);
   ARN_TRY(out->Append(text.substr(done)));
   return out->Append('"');
 }
@@ -112,7 +114,7 @@ class Writer {
     ARN_TRY(AppendScalar(key, heap_, out_));
     return out_->Append('"');
   }
-  // The order in which entries are written: by key, stable, or as they are.
+  // Returns the order of entries: sorted by key, stable, or as inserted.
   Status SortedOrder(const Dict& dict, uint32_t* order) {
     for (uint32_t i = 0; i < dict.size; ++i) {
       uint32_t at = i;

@@ -68,7 +68,7 @@ constexpr MethodName kListMethods[] = {
     {"reverse", Method::kForbidden}, {"sort", Method::kForbidden}};
 constexpr MethodName kLoopMethods[] = {{"cycle", Method::kCycle}, {"changed", Method::kChanged}};
 
-// A method of `object`, bound to it.
+// Finds a method and binds it to `object`.
 template <size_t N>
 Status FindMethod(const MethodName (&names)[N], const Value& object, std::string_view name,
                   Heap* heap, Value* out, bool* found) {
@@ -107,7 +107,7 @@ Value LoopField(const Loop& loop, std::string_view name, bool* found) {
   return none;
 }
 
-// getattr(): methods and what loops and namespaces have.
+// getattr(): methods, and attributes of loops and namespaces.
 Status FindAttribute(const Value& object, std::string_view name, Heap* heap, Value* out,
                      bool* found) {
   *found = false;
@@ -146,7 +146,7 @@ Status FindAttribute(const Value& object, std::string_view name, Heap* heap, Val
   return Status::kOk;
 }
 
-// object[index] of Python.
+// Python's object[index].
 Status FindItem(const Value& object, const Value& index, Heap* heap, Value* out, bool* found) {
   *found = false;
   if (object.kind == Kind::kDict) {
@@ -193,7 +193,7 @@ Status ToSteps(const Value& start, const Value& stop, const Value& step, int64_t
   const auto is_given = [](const Value& v) { return v.IsWhole(); };
   out->step = is_given(step) ? step.AsInt() : 1;
   if (out->step == 0) return heap->Fail("the step of a slice is 0");
-  // A step longer than the whole is as good as any.
+  // Larger steps are equivalent; the clamp avoids overflow.
   out->step = Max<int64_t>(Min<int64_t>(out->step, int64_t{1} << 40), -(int64_t{1} << 40));
   const bool goes_back = out->step < 0;
   const int64_t low = goes_back ? -1 : 0, high = goes_back ? n - 1 : n;
@@ -327,7 +327,7 @@ Status GetSlice(const Value& object, const Value& start, const Value& stop, cons
           rest.substr(0, OffsetOfChar(rest, static_cast<uint64_t>(steps.stop - steps.start))));
       return Status::kOk;
     }
-    // Where each character begins.
+    // Byte offset of each character.
     uint32_t* offsets = nullptr;
     ARN_TRY(heap->NewArray(static_cast<uint64_t>(n), &offsets));
     for (size_t i = 0, c = 0; i < text.size(); ++c) {

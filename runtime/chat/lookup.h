@@ -1,4 +1,4 @@
-// Looking into values: keys, fields, items, slices; and walking over them.
+// Access to values: keys, attributes, items, slices, attribute paths.
 #pragma once
 
 #include "runtime/chat/heap.h"
@@ -53,24 +53,24 @@ enum class Method : uint8_t {
   kCopy,
   kCycle,
   kChanged,
-  kForbidden,  // append, update, ...: what would change a value
+  kForbidden,  // append, update, ...: methods that would modify a value
 };
 
-// The value of a key, or null.
+// Returns the value of a key, or null.
 Status FindKey(const Dict& dict, const Value& key, Heap* heap, const Value** out);
 const Value* FindText(const Dict& dict, std::string_view key);
-// Sets or adds. kTemplateError when the key cannot be one (a list, a dict).
+// Sets or adds a key. kTemplateError if the key is not hashable (a list, a dict).
 Status SetKey(Dict* dict, const Value& key, const Value& value, Heap* heap);
 
-// object.name and object[index] as Jinja's sandbox has them: each tries the other way too, and
-// what is not there is undefined. kTemplateError when the object is undefined.
+// object.name and object[index] as in Jinja's sandbox: each falls back to the other; a missing one
+// is undefined. kTemplateError if the object is undefined.
 Status GetAttr(const Value& object, std::string_view name, Heap* heap, Value* out);
 Status GetItem(const Value& object, const Value& index, Heap* heap, Value* out);
-// object[start:stop:step]; kNone or kMissing stand for what is left out.
+// object[start:stop:step]; kNone or kMissing for omitted parts.
 Status GetSlice(const Value& object, const Value& start, const Value& stop, const Value& step,
                 Heap* heap, Value* out);
-// "a.b.0" one after the other, as the attribute= of filters has it; or an int. `otherwise` stands
-// for what is undefined on the way, unless it is null, kMissing or kNone.
+// Follows a path "a.b.0", as in attribute= of filters, or an int. `otherwise` replaces an undefined
+// step unless it is null, kMissing or kNone.
 Status GetPath(const Value& object, const Value& path, Heap* heap, Value* out,
                const Value* otherwise = nullptr);
 

@@ -1,5 +1,5 @@
-// In libraries without chat templates (ARENITE_CHAT_TEMPLATES): bundles that have some can be used
-// for all else.
+// Replaces runtime/chat in libraries without chat templates (ARENITE_CHAT_TEMPLATES): bundles with
+// templates still work otherwise.
 #include "runtime/chat/templates.h"
 
 namespace arn::chat {

@@ -24,8 +24,8 @@ bool EqualsNoCase(std::string_view text, std::string_view lower) {
   return true;
 }
 
-// The text without single underscores between digits, to `out`, which has room for `capacity`
-// bytes. The count, or -1 when it is not that.
+// Removes single underscores between digits. Writes to `out` (room for `capacity` bytes); returns
+// the count, or -1 if invalid or too long.
 int WithoutUnderscores(std::string_view text, char* out, int capacity) {
   int n = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -53,7 +53,7 @@ size_t FormatInt(int64_t value, char* out) {
 size_t FormatFloat(double value, char* out) {
   if (std::isnan(value)) return Put("nan", out);
   if (std::isinf(value)) return Put(value < 0 ? "-inf" : "inf", out);
-  // d.ddde+xx, from which Python's form is made.
+  // Starts from d.ddde+xx and converts to Python's form.
   char digits[kMaxNumberBytes];
   const auto end =
       std::to_chars(digits, digits + sizeof digits, value, std::chars_format::scientific);
@@ -114,7 +114,7 @@ bool ParseFloat(std::string_view text, double* out) {
     const auto [end, error] = ReadDouble(rest.data(), rest.data() + rest.size(), &value);
     if (end != rest.data() + rest.size()) return false;
     if (error == std::errc::result_out_of_range) {
-      // Too large gives infinity, too small zero; the exponent says which.
+      // Overflow gives infinity, underflow zero; the sign of the exponent decides.
       const size_t e = rest.find_first_of("eE");
       value =
           e != std::string_view::npos && e + 1 < rest.size() && rest[e + 1] == '-' ? 0.0 : HUGE_VAL;
@@ -155,7 +155,7 @@ double RoundTo(double value, int digits) {
     const double unit = std::pow(10.0, -digits);
     return std::isfinite(unit) ? std::nearbyint(value / unit) * unit : 0.0 * value;
   }
-  // Fixed notation is exact to the digit that was asked for, half to even.
+  // Fixed notation rounds exactly at the requested digit, half to even.
   char text[700];
   const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, digits);
   if (end.ec != std::errc()) return value;

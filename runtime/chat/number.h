@@ -1,4 +1,4 @@
-// Numbers as Python writes and reads them.
+// Formats and parses numbers as Python does.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace arn::chat {
 
 inline constexpr size_t kMaxNumberBytes = 32;
 
-// repr(float): the shortest digits that give it back, "1.0", "1e-05", "nan", "inf". At most
-// kMaxNumberBytes; returns how many.
+// repr(float): the shortest digits that round-trip, "1.0", "1e-05", "nan", "inf". Writes at most
+// kMaxNumberBytes and returns the count.
 size_t FormatFloat(double value, char* out);
 size_t FormatInt(int64_t value, char* out);
 
-// float(text), without white space around it: false when it is not one.
+// float(text), without surrounding white space; false if invalid.
 bool ParseFloat(std::string_view text, double* out);
 // int(text, base) with base 10 (underscores between digits allowed) or 2 to 36.
 bool ParseInt(std::string_view text, uint32_t base, int64_t* out);

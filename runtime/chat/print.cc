@@ -17,6 +17,7 @@ Status AppendQuoted(std::string_view text, TextBuilder* out) {
   for (size_t i = 0; i < text.size();) {
     const Utf8Char c = ReadValidUtf8(text.data() + i);
     const uint32_t u = c.code_point;
+    out->MakeFrom(text.substr(i, c.bytes));
     if (u == static_cast<uint8_t>(quote) || u == '\\') {
       const char escaped[] = {'\\', static_cast<char>(u)};
       ARN_TRY(out->Append({escaped, 2}));
@@ -32,6 +33,7 @@ Status AppendQuoted(std::string_view text, TextBuilder* out) {
     }
     i += c.bytes;
   }
+  out->set_given(false);
   return out->Append(quote);
 }
 

@@ -5,9 +5,9 @@
 
 namespace arn::chat {
 
-// str(value). A kString is itself.
+// str(value). Returns a kString unchanged.
 Status ToText(const Value& value, Heap* heap, Value* out);
-// The same, behind what is there. kTemplateError for what has no text, like a generator.
+// Appends str(value). kTemplateError for values without a text, such as a generator.
 Status AppendText(const Value& value, Heap* heap, TextBuilder* out);
 Status AppendRepr(const Value& value, Heap* heap, TextBuilder* out);
 

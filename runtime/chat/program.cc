@@ -9,7 +9,7 @@
 namespace arn::chat {
 namespace {
 
-// What kind of thing a node is; a node names those it may refer to.
+// Role of a node; a node lists the roles that its children may have.
 enum Role : uint8_t { kExpression = 1, kTarget = 2, kStatement = 4 };
 
 Role RoleOf(Op op) {
@@ -89,7 +89,7 @@ class Program::Checker {
     }
     return Status::kOk;
   }
-  // Pairs of which the first ones have `role` and the second ones `second`.
+  // Checks pairs: the first of each has `role`, the second `second`.
   Status CheckPairs(uint32_t first, uint32_t count, Role role, Role second) {
     if (count % 2 != 0) return FailNode();
     ARN_TRY(CheckLinks(first, count));

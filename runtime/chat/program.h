@@ -1,5 +1,5 @@
-// Program: the checked view of a compiled template (runtime/bundle/chat_program.h). The bytes are
-// untrusted; after Open() every index, count and height is what the format says it is.
+// Program: checked view of a compiled template (runtime/bundle/chat_program.h). The bytes are
+// untrusted; after Open() every index, count and height conforms to the format.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,8 @@ namespace arn::chat {
 
 class Program {
  public:
-  // kBadBundle with a sentence otherwise. `bytes` are 4-byte aligned and outlive the program.
+  // Returns kBadBundle with a message if a check fails. REQUIRES: `bytes` are 4-byte aligned. They
+  // must outlive the program.
   Status Open(Span<const std::byte> bytes, Diag* diag);
 
   uint32_t root() const { return header_->root; }

@@ -7,10 +7,10 @@
 namespace arn::chat {
 namespace {
 
-// No double, nor what lies halfway between two, has more digits; of the others only whether there
-// is one that is not 0 matters.
+// No double, nor a midpoint between two, has more digits; beyond them only the presence of a
+// non-zero digit matters.
 constexpr int kDigits = 768;
-// Larger exponents are all the same.
+// Larger exponents are equivalent.
 constexpr int kMostExponent = 100000;
 
 bool IsDigit(const char* p, const char* end) { return p != end && *p >= '0' && *p <= '9'; }
@@ -65,7 +65,7 @@ std::from_chars_result ReadDoubleByStrtod(const char* begin, const char* end, do
       decimal.digits[decimal.n++] = '1';
       --decimal.exponent;
     }
-    // Without a point, which a locale may write otherwise.
+    // Without a decimal point, which depends on the locale.
     char text[kDigits + 32];
     std::snprintf(text, sizeof text, "%.*se%d", decimal.n, decimal.digits, decimal.exponent);
     value = std::strtod(text, nullptr);

@@ -1,4 +1,4 @@
-// Renderer: runs a program over a context, once. It holds no memory but its heap's.
+// Renderer: runs a program over a context once. All memory is the heap's.
 #pragma once
 
 #include "runtime/chat/call.h"
@@ -9,26 +9,29 @@
 namespace arn::chat {
 
 struct Variable {
-  uint32_t name = 0;  // string of the program
+  uint32_t name = 0;  // string index in the program
   Value value;
   Variable* next = nullptr;
 };
 struct Scope {
   Scope* parent = nullptr;
   Variable* variables = nullptr;
-  Loop* loop = nullptr;  // of the iteration that this scope is
+  Loop* loop = nullptr;  // loop of this iteration scope
 };
 
-// Where the text goes: as much of it as there is room for, and how much it is in all.
+// Output text, cut at `capacity`; its full size; and the spans of the full text given by the
+// caller, last first, not adjacent.
 struct Output {
   char* text = nullptr;
   size_t capacity = 0;
   uint64_t bytes = 0;
+  TextSpan* spans = nullptr;
+  size_t n_spans = 0;
 };
 
 class Renderer {
  public:
-  // `context`: the variables that the template is given. All outlive the renderer.
+  // `context`: the template's variables. All arguments must outlive the renderer.
   Renderer(const Program& program, const Dict& context, const CivilTime& now, Heap* heap,
            Output* out)
       : program_(program), context_(context), now_(now), heap_(heap), out_(out) {}
@@ -36,13 +39,13 @@ class Renderer {
   Status Run();
 
  private:
-  // What a statement leaves behind in the loop around it.
+  // Effect of a statement on the enclosing loop.
   enum class Flow : uint8_t { kOn = 0, kBreak, kContinue };
 
   // statements: run_statement.cc
   Status Execute(uint32_t index, Flow* flow);
   Status ExecuteIn(Scope* scope, uint32_t index, Flow* flow);
-  // Runs the statement and gives what it writes.
+  // Runs the statement and returns its output.
   Status Capture(Scope* scope, uint32_t index, Flow* flow, Value* out);
   Status Sequence(const ProgramNode& node, Flow* flow);
   Status Print(const ProgramNode& node);
@@ -58,6 +61,7 @@ class Renderer {
   Status SetVariable(Scope* scope, uint32_t name, const Value& value);
   Status NewScope(Scope* parent, Scope** out);
   Status Write(std::string_view text);
+  Status AddSpans(std::string_view text);
 
   // expressions: evaluate.cc
   Status Evaluate(uint32_t index, Value* out);
@@ -86,9 +90,9 @@ class Renderer {
   const CivilTime& now_;
   Heap* const heap_;
   Output* const out_;
-  TextBuilder* capture_ = nullptr;  // where the text goes instead of out_
+  TextBuilder* capture_ = nullptr;  // output target instead of out_
   Scope* scope_ = nullptr;
-  Value captured_;  // what kCaptured is
+  Value captured_;  // value of kCaptured
 };
 
 }  // namespace arn::chat

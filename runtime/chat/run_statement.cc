@@ -1,4 +1,5 @@
 #include <cstring>
+#include <new>
 
 #include "runtime/chat/compare.h"
 #include "runtime/chat/iterate.h"
@@ -27,7 +28,27 @@ Status Renderer::Write(std::string_view text) {
     const size_t room = out_->capacity - static_cast<size_t>(out_->bytes);
     std::memcpy(out_->text + out_->bytes, text.data(), text.size() < room ? text.size() : room);
   }
+  ARN_TRY(AddSpans(text));
   out_->bytes += text.size();
+  return Status::kOk;
+}
+
+// Adds the given spans of a text appended to the output.
+Status Renderer::AddSpans(std::string_view text) {
+  for (uint64_t at = out_->bytes; !text.empty();) {
+    bool is_given = false;
+    const size_t n = heap_->given().Run(text, &is_given);
+    if (is_given && out_->n_spans > 0 && out_->spans->offset + out_->spans->bytes == at) {
+      out_->spans->bytes += n;
+    } else if (is_given) {
+      void* place = nullptr;
+      ARN_TRY(heap_->AllocateAtEnd(sizeof(TextSpan), alignof(TextSpan), &place));
+      out_->spans = new (place) TextSpan{static_cast<size_t>(at), n};
+      ++out_->n_spans;
+    }
+    at += n;
+    text.remove_prefix(n);
+  }
   return Status::kOk;
 }
 
@@ -118,7 +139,7 @@ Status Renderer::For(const ProgramNode& node, Flow* flow) {
   return ExecuteIn(scope, otherwise, flow);
 }
 
-// The items for which the loop's condition holds.
+// Returns the items that satisfy the loop's condition.
 Status Renderer::Passing(const ProgramNode& node, List* items) {
   ListBuilder kept(heap_);
   Scope* const outer = scope_;
@@ -142,7 +163,7 @@ Status Renderer::Iterate(const ProgramNode& node, const List& items, Flow* flow)
   Scope* const outer = scope_;
   for (uint32_t i = 0; i < items.size; ++i) {
     loop->index0 = i;
-    // A scope of its own for each: a macro may hold on to it.
+    // One scope per iteration: a macro may keep a reference to it.
     ARN_TRY(NewScope(outer, &scope_));
     scope_->loop = loop;
     heap_->set_line(node.line);

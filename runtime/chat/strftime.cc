@@ -32,7 +32,7 @@ int WeekDay(const CivilTime& t) {
   return static_cast<int>((days + DayOfYear(t)) % 7);
 }
 
-// The ISO 8601 week and its year.
+// Returns the ISO 8601 week and its year.
 int IsoWeek(const CivilTime& t, int32_t* year) {
   const int weekday = (WeekDay(t) + 6) % 7;  // 0: Monday
   const int thursday = DayOfYear(t) - weekday + 3;
@@ -52,7 +52,7 @@ int IsoWeek(const CivilTime& t, int32_t* year) {
   return (thursday - 1) / 7 + 1;
 }
 
-// How numbers are filled up: "0", "_" for a space, "-" for nothing; 0: the directive's own.
+// Padding of numbers: "0", "_" for spaces, "-" for none; 0: the directive's default.
 struct Directive {
   char letter;
   char fill;
@@ -63,6 +63,7 @@ class Formatter {
   Formatter(const CivilTime& time, Heap* heap) : t_(time), heap_(heap), out_(heap) {}
 
   Status Run(std::string_view format, Value* out) {
+    out_.MakeFrom(format);
     ARN_TRY(Format(format));
     *out = out_.ToValue();
     return Status::kOk;
@@ -145,7 +146,7 @@ class Formatter {
       case 'n': return out_.Append('\n');
       case 't': return out_.Append('\t');
       case 'z':
-      case 'Z': return Status::kOk;  // a time without a zone has no name for it
+      case 'Z': return Status::kOk;  // a time without a time zone prints nothing
       case '%': return out_.Append('%');
       default: return heap_->Fail("strftime_now: '%%%c' is not supported", d.letter);
     }

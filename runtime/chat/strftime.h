@@ -1,4 +1,4 @@
-// strftime of Python in the C locale.
+// Python's strftime in the C locale.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace arn::chat {
 
-// A local time, by the Gregorian calendar.
+// Time in the Gregorian calendar.
 struct CivilTime {
   int32_t year = 1970;  // 1 .. 9999
   uint8_t month = 1;    // 1 .. 12
@@ -20,7 +20,7 @@ struct CivilTime {
 
 bool IsValid(const CivilTime& time);
 
-// kTemplateError for a directive that is not known.
+// kTemplateError for an unknown directive.
 Status FormatTime(const CivilTime& time, std::string_view format, Heap* heap, Value* out);
 
 }  // namespace arn::chat

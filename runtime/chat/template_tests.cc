@@ -1,4 +1,4 @@
-// value is name.
+// Tests: value is name.
 #include "runtime/chat/arithmetic.h"
 #include "runtime/chat/compare.h"
 #include "runtime/chat/filters.h"
@@ -12,7 +12,7 @@ bool IsCallable(const Value& v) {
   return v.kind == Kind::kMacro || v.kind == Kind::kFunction || v.kind == Kind::kMethod ||
          v.kind == Kind::kUndefined || v.kind == Kind::kLoop;
 }
-// Has a length and items by number or key.
+// True if it has a length and items by index or key.
 bool IsSequence(const Value& v) {
   return v.kind == Kind::kString || v.kind == Kind::kList || v.kind == Kind::kTuple ||
          v.kind == Kind::kRange || v.kind == Kind::kDict || v.kind == Kind::kUndefined;
@@ -43,7 +43,7 @@ Status HasRest(const Value& value, const Value& by, int64_t rest, Heap* heap, bo
   return Equals(found, IntValue(rest), heap, out);
 }
 
-// Tests of the value alone; *known is false for another one.
+// Tests without arguments; *known is false for other tests.
 Status TestAlone(Test test, const Value& v, Heap* heap, bool* out, bool* known) {
   *known = true;
   if (test == Test::kBoolean)

@@ -1,4 +1,4 @@
-// Templates: the chat templates of a bundle and the variables that they are given, checked.
+// Templates: a bundle's chat templates and their variables, checked.
 #pragma once
 
 #include <string_view>
@@ -19,16 +19,16 @@ namespace chat {
 
 class Templates {
  public:
-  // `segments` is the bundle's segment area, whose Segment ranges were checked to lie inside it.
-  // The result points into `table`, `segments` and `arena`.
+  // `segments` is the bundle's segment area, whose Segment ranges are already checked. The result
+  // points into `table`, `segments` and `arena`, which must outlive it.
   static Result<Templates*> Create(const fbs::Chat& table, Span<const std::byte> segments,
                                    Arena* arena, Diag* diag);
   static uint64_t ArenaBytes(const fbs::Chat& table);
 
-  // The template of this name, or null. What a caller does not name is "tool_use" when there are
+  // Returns the template of this name, or null. Callers without a name use "tool_use" if there are
   // tools and such a template, else "default".
   const Program* Find(std::string_view name) const;
-  // bos_token and the like: NAME -> text.
+  // Variables such as bos_token: name -> text.
   const Dict& variables() const { return variables_; }
 
  private:

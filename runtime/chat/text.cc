@@ -14,7 +14,7 @@ utf8proc_category_t Category(uint32_t c) {
 }
 bool IsUpperChar(uint32_t c) { return Category(c) == UTF8PROC_CATEGORY_LU; }
 bool IsLowerChar(uint32_t c) {
-  // Other_Lowercase is what Python adds to Ll: ordinals, modifier letters, small Roman numerals.
+  // Other_Lowercase, which Python adds to Ll: ordinals, modifier letters, small Roman numerals.
   return Category(c) == UTF8PROC_CATEGORY_LL || c == 0xAA || c == 0xBA ||
          (c >= 0x2B0 && c <= 0x2B8) || (c >= 0x2170 && c <= 0x217F) || (c >= 0x24D0 && c <= 0x24E9);
 }
@@ -23,7 +23,7 @@ bool IsCased(uint32_t c) {
   return IsUpperChar(c) || IsLowerChar(c) || IsTitleChar(c) || (c >= 0x2160 && c <= 0x216F) ||
          (c >= 0x24B6 && c <= 0x24CF);
 }
-// What does not end a word for the sigma at its end.
+// Characters ignored when looking for the end of a word (final sigma).
 bool IsCaseIgnorable(uint32_t c) {
   const utf8proc_category_t category = Category(c);
   return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_ME ||
@@ -61,7 +61,7 @@ Status AppendTitle(uint32_t c, TextBuilder* out) {
   return AppendMapped(c, kTitleSequences, simple, out);
 }
 
-// Whether the sigma at `at` (2 bytes) ends a word.
+// True if the sigma at `at` (2 bytes) ends a word.
 bool IsFinalSigma(std::string_view text, size_t at) {
   const char* const begin = text.data();
   bool has_before = false;
@@ -93,7 +93,7 @@ bool Passes(uint32_t c, CharTest test) {
   const bool is_alpha = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
   const bool is_number = category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_NL ||
                          category == UTF8PROC_CATEGORY_NO;
-  // Superscripts and circled digits are digits too.
+  // Superscripts and circled digits count as digits.
   const bool is_digit = category == UTF8PROC_CATEGORY_ND || c == 0xB2 || c == 0xB3 || c == 0xB9 ||
                         c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
                         (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468);
@@ -106,7 +106,7 @@ bool Passes(uint32_t c, CharTest test) {
     case CharTest::kAscii: return c < 0x80;
     case CharTest::kLower:
     case CharTest::kUpper:
-    case CharTest::kTitle: break;  // not a matter of single characters
+    case CharTest::kTitle: break;  // not decided per character
   }
   return false;
 }
@@ -188,6 +188,7 @@ Status ChangeCase(std::string_view text, Case to, Heap* heap, Value* out) {
   bool after_cased = false;
   for (size_t i = 0; i < text.size();) {
     const Utf8Char c = ReadValidUtf8(text.data() + i);
+    builder.MakeFrom(text.substr(i, c.bytes));
     const bool begins = to == Case::kTitle ? !after_cased : i == 0;
     const bool swaps_up = to == Case::kSwap && IsLowerChar(c.code_point);
     if (to == Case::kUpper || swaps_up) {

@@ -1,4 +1,4 @@
-// The methods of str.
+// Methods of str.
 #include "platform/base/arith.h"
 #include "runtime/chat/call.h"
 #include "runtime/chat/iterate.h"
@@ -75,7 +75,7 @@ class TextMethod {
     *out_ = TextValue(text);
     return Status::kOk;
   }
-  // One or more texts.
+  // Binds arguments that are strings.
   Status Args(std::initializer_list<const char*> names, uint32_t required, Value* out) {
     return Bind(arguments_, "a method of a text", {names.begin(), names.size()}, required, heap_,
                 out);
@@ -217,7 +217,7 @@ class TextMethod {
     return Status::kOk;
   }
 
-  // text[start:stop] and its byte offset. *is_inside is false when start is behind the end.
+  // Returns text[start:stop] and its byte offset. *is_inside is false if start is past the end.
   Status Window(const Value& start, const Value& stop, std::string_view* out, size_t* offset,
                 bool* is_inside) {
     const int64_t n = CountChars(text_);
@@ -337,7 +337,7 @@ class TextMethod {
       if (CountChars(fill) != 1) return heap_->Fail("fillchar is not one character");
     }
     const int64_t missing = Max<int64_t>(0, width - CountChars(text_));
-    // The odd one goes where Python puts it.
+    // The extra space of an odd count goes where Python puts it.
     int64_t before = left && right ? missing / 2 + (missing & width & 1) : left ? missing : 0;
     TextBuilder builder(heap_);
     for (int64_t i = 0; i < before; ++i) ARN_TRY(Pad(fill, &builder));
@@ -358,7 +358,7 @@ class TextMethod {
     ARN_TRY(NeedInt(bound, "width", heap_, &width));
     const bool has_sign = !text_.empty() && (text_[0] == '-' || text_[0] == '+');
     TextBuilder builder(heap_);
-    if (has_sign) ARN_TRY(builder.Append(text_[0]));
+    if (has_sign) ARN_TRY(builder.Append(text_.substr(0, 1)));
     for (int64_t i = CountChars(text_); i < width; ++i) ARN_TRY(Pad("0", &builder));
     ARN_TRY(builder.Append(text_.substr(has_sign ? 1 : 0)));
     *out_ = builder.ToValue();
@@ -379,7 +379,7 @@ Status ReplaceText(std::string_view text, std::string_view from, std::string_vie
   TextBuilder builder(heap);
   size_t at = 0;
   if (from.empty()) {
-    // Between all characters.
+    // Inserts between all characters.
     for (; limit != 0; --limit) {
       ARN_TRY(builder.Append(to));
       if (at == text.size()) break;

@@ -1,7 +1,6 @@
-// The values that a chat template computes with: Python's, as far as templates see them. A Value is
-// 16 bytes; what it points to lies in the heap of a rendering (heap.h), in the program or in the
-// caller's JSON text. Strings are valid UTF-8. Lists and dicts never change once they are made; a
-// namespace does.
+// Values of chat templates: the subset of Python's that templates use. A Value has 16 bytes and
+// points into the heap of a rendering (heap.h), the program or the caller's JSON text. Strings are
+// valid UTF-8. Lists and dicts are immutable once built; a namespace is mutable.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,12 @@
 namespace arn::chat {
 
 enum class Kind : uint8_t {
-  kUndefined = 0,  // text: what is missing; about: see UndefinedBecause
-  kMissing,        // no value at all: an argument that was not given
+  kUndefined = 0,  // text: missing name; about: see UndefinedBecause
+  kMissing,        // no value: an omitted argument
   kNone,
   kBool,
   kInt,
-  kBigInt,  // text: decimal digits of an integer beyond 64 bits, to be printed and compared only
+  kBigInt,  // text: decimal digits of an integer beyond 64 bits, only printed and compared
   kFloat,
   kString,
   kList,
@@ -23,15 +22,15 @@ enum class Kind : uint8_t {
   kRange,  // list
   kDict,
   kNamespace,  // dict
-  kView,       // keys(), values() or items() of a dict: list
-  kIterator,   // what map, select and the like give: iterator
+  kView,       // list: keys(), values() or items() of a dict
+  kIterator,   // iterator: result of map, select and similar
   kMacro,
   kFunction,  // about: Function
   kMethod,    // about: Method; self
   kLoop,      // the `loop` of a {% for %}
 };
 
-// Why a kUndefined is: it decides what an error says of it.
+// Origin of a kUndefined; selects the error message.
 enum class UndefinedBecause : uint8_t { kNoVariable = 0, kNoField, kNoArgument, kEmptySequence };
 
 struct List;
@@ -42,8 +41,8 @@ struct Loop;
 
 struct Value {
   Kind kind = Kind::kUndefined;
-  uint8_t about = 0;  // see Kind; of a kString: 1 when it is marked as safe (the filter)
-  uint8_t owner = 0;  // of a kUndefined for kNoField: the Kind of what has no such field
+  uint8_t about = 0;  // see Kind; kString: 1 if marked safe (the filter)
+  uint8_t owner = 0;  // kUndefined by kNoField: Kind of the value without the field
   uint8_t zero = 0;
   uint32_t size = 0;  // bytes of text
   union {
@@ -65,9 +64,9 @@ struct Value {
     return kind == Kind::kInt || kind == Kind::kFloat || kind == Kind::kBool;
   }
   bool IsWhole() const { return kind == Kind::kInt || kind == Kind::kBool; }
-  // Of a kInt or kBool.
+  // REQUIRES: kInt or kBool.
   int64_t AsInt() const { return kind == Kind::kBool ? (boolean ? 1 : 0) : integer; }
-  // Of a kInt, kBool or kFloat.
+  // REQUIRES: kInt, kBool or kFloat.
   double AsFloat() const { return kind == Kind::kFloat ? number : static_cast<double>(AsInt()); }
 };
 static_assert(sizeof(Value) == 16);
@@ -81,14 +80,14 @@ struct Entry {
   Value key;
   Value value;
 };
-// In the order of insertion, as Python's.
+// In insertion order, as in Python.
 struct Dict {
   Entry* entries = nullptr;
   uint32_t size = 0;
   uint32_t capacity = 0;
 };
 
-// Gives each item once.
+// Returns each item once.
 struct Iterator {
   List list;
   uint32_t at = 0;
@@ -97,13 +96,13 @@ struct Iterator {
 struct Scope;
 struct Macro {
   uint32_t node = 0;
-  Scope* scope = nullptr;  // where it was defined
+  Scope* scope = nullptr;  // scope of the definition
 };
 
 struct Loop {
   List list;
   uint32_t index0 = 0;
-  Value changed;  // what loop.changed() was called with last: kMissing or a kTuple
+  Value changed;  // last argument of loop.changed(): kMissing or a kTuple
 };
 
 inline Value NoneValue() {
@@ -135,7 +134,7 @@ inline Value FloatValue(double d) {
   v.number = d;
   return v;
 }
-// The caller keeps texts below 4 GiB.
+// REQUIRES: text is below 4 GiB.
 inline Value TextValue(std::string_view text) {
   Value v;
   v.kind = Kind::kString;
@@ -164,7 +163,7 @@ inline Value UndefinedValue(UndefinedBecause because, std::string_view name,
   return v;
 }
 
-// What Python calls the type: "str", "list", ...
+// Returns Python's name of the type: "str", "list", ...
 const char* TypeName(const Value& value);
 
 // Arguments of a call.

@@ -14,12 +14,12 @@ uint64_t ValueBytes(const Program& program, const Value& value) {
   return value.width * MaxRowsOf(program, value) * sizeof(float);
 }
 
-// With the gap after each value that kernels may read into.
+// Includes the gap after each value that kernels may over-read.
 uint64_t PaddedBytes(const Program& program, const Value& value) {
   return AlignUp(ValueBytes(program, value) + kOverreadBytes, kSliceAlign);
 }
 
-// The lowest offset where `value` overlaps no placed value that lives at the same time.
+// Returns the lowest offset where `value` overlaps no placed value with a common step.
 uint64_t LowestOffset(const Program& program, const Value& value, uint64_t bytes,
                       const bool* placed) {
   const Span<const Value> values(program.values.data(), program.values.size());

@@ -1,4 +1,4 @@
-// Places activations by lifetime: values that are never alive at the same step share bytes.
+// Assigns activation offsets by lifetime: values that are never alive at the same step share bytes.
 #pragma once
 
 #include "kernels/program.h"
@@ -7,9 +7,8 @@
 
 namespace arn {
 
-// Sets the slice of every value (f32). Greedy: the largest value first, each at the
-// lowest offset that is free during its lifetime. Quadratic in the number of values, of which a
-// decoder has about ten.
+// Sets the slice of every value (f32). Greedy: largest value first, each at the lowest offset free
+// during its lifetime. Quadratic in the number of values, about ten for a decoder.
 Status PlanActivations(const Program& program, Layout* layout);
 
 }  // namespace arn

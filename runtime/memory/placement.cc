@@ -5,10 +5,10 @@
 namespace arn {
 namespace {
 
-// Tokens a second: a pause is at most 1000 s.
+// Tokens per second: a pause lasts at most 1000 s.
 constexpr float kMinPace = 0.001f;
 constexpr float kMaxPace = 1e6f;
-// Thousandths of a degree.
+// Millidegrees Celsius.
 constexpr int32_t kMinHeatLimit = 20 * 1000;
 constexpr int32_t kMaxHeatLimit = 150 * 1000;
 constexpr float kMaxHeadroom = 10;

@@ -1,14 +1,14 @@
-// The options of a session that are about the device: which CPUs it uses, and how it holds back.
+// Checks the session options for the device: CPU affinity, rate limit and thermal throttling.
 #pragma once
 
 #include "runtime/memory/session_plan.h"
 
 namespace arn {
 
-// What the plan's threads are to stay on, and how many there are when nobody says.
+// Sets the CPUs of the plan's threads, and the default thread count.
 Status PlaceThreads(const Backend& backend, SessionPlan* plan, Diag* diag);
 
-// Checks the numbers and fills in the duty.
+// Checks the limits and sets the default duty.
 Status CheckPace(PaceOptions* pace, Diag* diag);
 
 }  // namespace arn

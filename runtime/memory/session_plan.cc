@@ -7,8 +7,7 @@
 namespace arn {
 namespace {
 
-// The order of the regions inside a session's block. KV is last: it is the one that is committed as
-// it is used.
+// Order of the regions in a session's block. KV is last, because it is committed as it is used.
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
@@ -73,7 +72,7 @@ Status ApplySequenceDefaults(SessionOptions* options, Diag* diag) {
   return Status::kOk;
 }
 
-// Something must be left to drop besides what is pinned, in the cache's whole units.
+// At least one unit of the cache must be left to drop besides the pinned tokens.
 Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag* diag) {
   if (options.overflow != Overflow::kShift) return Status::kOk;
   for (uint32_t g = 0; g < cache.n_groups; ++g) {
@@ -141,7 +140,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
   return ApplySequenceDefaults(options, diag);
 }
 
-// Pages for `group` alone, and how they follow from the options.
+// Derives the paging of one group from the options.
 CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, uint32_t max_rows) {
   CacheGroup out;
   out.page_tokens = options.kv_page_tokens;
@@ -159,6 +158,12 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   return out;
 }
 
+// Whether the group's pool lies in the KV file.
+bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
+  return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
+         !group.is_state && !group.is_source;
+}
+
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   KvOptions kv;
   kv.k_type = OpenType(options.k_type);
@@ -169,10 +174,12 @@ KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
   kv.n_sealed_pages = group.n_sealed_pages;
+  kv.by_layer = IsInFile(options, group);
   return kv;
 }
 
-// Rows of a run: a chunk, or one token of each sequence, or all tokens of one.
+// Returns the maximum rows of a run: a chunk, one token per sequence, or all tokens of one
+// sequence.
 uint32_t MaxRows(const SessionOptions& options) {
   if (options.no_cache) return options.context_tokens;
   return Max(options.prefill_chunk, options.max_sequences);
@@ -186,6 +193,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
   program.max_context = options.context_tokens;
   program.max_source_rows = options.source_rows;
+  program.splits_rows = options.splits_rows;
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
     plan->values[i] = model.program.values[i];
@@ -227,6 +235,24 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   return Status::kOk;
 }
 
+// For the smallest OS pages there are.
+Status PlanMarks(SessionPlan* plan, Layout* layout) {
+  uint64_t most = 0;
+  for (uint32_t g = 0; g < plan->cache.n_groups; ++g) {
+    if (!plan->IsInFile(g)) continue;
+    uint64_t chunks = 0;
+    for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
+      const KvPages& pages = plan->kv_groups[g].pages(kind);
+      if (pages.n_pages != 0) chunks += CeilDiv(pages.layer_stride, kKvChunkPages * 4096);
+    }
+    most = Max(most, chunks);
+  }
+  if (most == 0) return Status::kOk;
+  ARN_ASSIGN(plan->kv_marks,
+             layout->AddArray(Region::kConstants, most, kKvLayersNoted * kKvChunkMarkBytes));
+  return Status::kOk;
+}
+
 Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout) {
   const uint64_t n = plan->options.max_sequences;
   ARN_ASSIGN(plan->sequences, layout->AddArray(Region::kConstants, n, sequence_bytes));
@@ -262,6 +288,8 @@ void SessionPlan::Bind() {
   program.ropes = {ropes, program.ropes.size()};
   program.kv_groups = {kv_groups, program.kv_groups.size()};
 }
+
+bool SessionPlan::IsInFile(uint32_t g) const { return arn::IsInFile(options, cache.groups[g]); }
 
 uint64_t SessionPlan::BlockBytes(Region region) const {
   const bool is_on_device = !backend->kv_in_memory && options.spare == nullptr &&
@@ -304,6 +332,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   if (out->options.kv_in_file && !backend->kv_in_memory) {
     return diag->Fail(Status::kUnsupported, "kv_file: the KV pages lie on the device");
   }
+  if (kHasKvFiles) ARN_TRY(PlanMarks(out, &layout));
   const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
                                        out->options.device};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
@@ -313,7 +342,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
                          out->program.vocab, &layout, &out->beams));
-  // Held-back text (at most a stop string less one byte) and the piece that is added to it.
+  // Text held back (at most a stop string less one byte) plus the piece added to it.
   const uint64_t piece = model.tokenizer == nullptr ? 0 : model.tokenizer->max_piece_bytes();
   ARN_ASSIGN(out->text, layout.Add(Region::kIo, kMaxStopBytes + 2 * piece));
   for (uint32_t r = 0; r < kRegionCount; ++r) {

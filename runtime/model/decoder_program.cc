@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kStepsPerLayer = 22;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
 
-// Whether two layers have the same steps: then the values of one live as those of the other.
+// True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   const auto both = [](WeightId x, WeightId y) { return (x == kNoWeight) == (y == kNoWeight); };
   return spec.kinds[a.kind].is_parallel == spec.kinds[b.kind].is_parallel &&
@@ -25,7 +25,7 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
          both(a.ffn_post_norm, b.ffn_post_norm) && both(a.cross_q, b.cross_q);
 }
 
-// The first kind of which it is true; null when there is none.
+// Returns the first layer type that satisfies the predicate; null if none does.
 template <typename Predicate>
 const LayerKindSpec* FirstThat(const ModelSpec& spec, const Predicate& is_it) {
   for (const LayerKindSpec& kind : spec.kinds) {
@@ -34,7 +34,7 @@ const LayerKindSpec* FirstThat(const ModelSpec& spec, const Predicate& is_it) {
   return nullptr;
 }
 
-// The first kind whose feed-forward part has experts, or has none.
+// Returns the first layer type with experts, or without.
 const LayerKindSpec* FirstKind(const ModelSpec& spec, bool has_experts) {
   return FirstThat(spec, [&](const LayerKindSpec& kind) {
     return kind.ffn_dim != 0 && (kind.n_experts != 0) == has_experts;
@@ -57,7 +57,7 @@ bool SameMixer(const LayerKindSpec& a, const LayerKindSpec& b) {
          a.attention.head_dim == b.attention.head_dim;
 }
 
-// Different widths inside one value would need a stride of their own.
+// All layers must have the same widths: a value has one row stride.
 Status CheckWidths(const ModelSpec& spec, Diag* diag) {
   for (const LayerKindSpec& kind : spec.kinds) {
     const bool has_same_ffn =
@@ -86,7 +86,7 @@ void AddAttentionValues(const ModelSpec& spec, StepList* builder, LayerValues* v
   }
 }
 
-// Values of the feed-forward part of layers with experts and of those without.
+// Adds the feed-forward values of layers with experts and of dense layers.
 void AddFeedForwardValues(const ModelSpec& spec, StepList* builder, LayerValues* v) {
   if (const LayerKindSpec* dense = FirstKind(spec, false)) {
     v->gate_up = builder->NewValue("gate_up", (dense->is_gated ? 2 : 1) * dense->ffn_dim);
@@ -173,7 +173,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
                                                            id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);
       }
-      // The first layer has KV of its own; in those that have not, q takes qkv's place.
+      // The first layer has its own KV. In layers without, q replaces qkv and takes its lifetime.
       if (v.q != kNoValue) {
         values[v.q].first_step = values[v.qkv].first_step;
         values[v.q].last_step = values[v.qkv].last_step;
@@ -193,7 +193,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
   builder.Add(logits);
-  // A model need not use every rope kind it lists in its first layer; the tables live to the end.
+  // The first layer need not use every RoPE type; keep all tables alive to the end.
   for (uint32_t i = 0; i < spec.ropes.size(); ++i)
     values[angles[i]].last_step = builder.n_steps() - 1;
 

@@ -1,5 +1,5 @@
-// Lowers a ModelSpec to the Program that every session of the model runs. What depends on a
-// session's options (rows, slices, KV pages) is left zero here and filled in by the memory plan.
+// Lowers a ModelSpec to the Program shared by all sessions of the model. Session-dependent fields
+// (rows, slices, KV pages) stay zero until the memory plan sets them.
 #pragma once
 
 #include "kernels/program.h"
@@ -9,13 +9,13 @@
 
 namespace arn {
 
-// Values of any decoder: the residual stream, a layer's intermediates with and without attention
-// and experts, those of a source, one angle table a rope kind.
+// Upper bound of a decoder's values: residual stream, a layer's intermediates with and without
+// attention and experts, the encoder's values, one angle table per RoPE type.
 inline constexpr uint32_t kMaxValues = 35 + kMaxRopeKinds;
 
 uint64_t DecoderProgramBytes(const fbs::Model& model);
 
-// Steps, values and kinds are allocated from `arena`; weights, ropes are the spec's. Value
+// Allocates steps, values and kinds from `arena`; weights and ropes belong to the spec. Value
 // lifetimes are those of the first layer: each layer writes its intermediates before it reads them,
 // so all layers repeat the pattern.
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag);

@@ -1,4 +1,4 @@
-// Ranges of a bundle's numbers; errors name the field.
+// Range checks for numbers in a bundle. Errors name the field.
 #pragma once
 
 #include <cinttypes>

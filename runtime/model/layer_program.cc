@@ -41,7 +41,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     }
     builder->Add(step);
   };
-  // x normalised into `out`; x itself when there is no norm.
+  // Adds a norm of x into `out`; returns x itself if there is no norm.
   auto pre_norm = [&](ValueId out, WeightId weight, WeightId bias) {
     if (weight == kNoWeight) return v.x;
     Step step = base;
@@ -54,7 +54,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     builder->Add(step);
     return out;
   };
-  // x += matrix(in), by way of `branch` and a norm when there is one.
+  // Adds x += matrix(in), through `branch` and a norm if there is one.
   auto add_block = [&](ValueId in, WeightId matrix, ValueId branch, WeightId norm) {
     if (norm == kNoWeight) return add(Op::kLinear, in, v.x, matrix);
     add(Op::kLinear, in, branch, matrix);

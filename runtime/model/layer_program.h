@@ -1,4 +1,4 @@
-// The steps of one layer.
+// Builds the steps of one layer.
 #pragma once
 
 #include "runtime/model/mixer_program.h"
@@ -7,28 +7,28 @@
 
 namespace arn {
 
-// kNoValue: no layer needs it.
+// Values of a layer; kNoValue if no layer needs it.
 struct LayerValues {
   ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
   ValueId route_logits = kNoValue, routes = kNoValue, expert_scratch = kNoValue;
   ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
-  ValueId q = kNoValue;  // of layers that share another's KV
+  ValueId q = kNoValue;  // layers that share another layer's KV
   MixerValues mixer;
-  ValueId cross_q = kNoValue;  // of layers that attend to a source
+  ValueId cross_q = kNoValue;  // layers with cross-attention
 };
 
-// What the steps of a layer are made from.
+// Identifies a layer in the program.
 struct LayerPlace {
   uint32_t index = 0;       // for messages and dumps
   uint32_t kind = 0;        // index into Program::kinds
-  uint32_t cross_kind = 0;  // the same, of the attention to the source
-  bool is_source = false;   // a layer of the source itself
+  uint32_t cross_kind = 0;  // the same for its cross-attention
+  bool is_source = false;   // encoder layer
 };
 
-// x += post(Wo attention(pre(x))); x += Wo' attention'(norm(x)) when the layer attends to a source;
-// x += post(Wdown act(Wup pre(x))), where each pre and post is a norm or nothing. In a parallel
-// layer both blocks read the x before either sum. angles: one value a rope kind.
+// Adds x += post(Wo attention(pre(x))); with cross-attention x += Wo' attention'(norm(x)); x +=
+// post(Wdown act(Wup pre(x))). Each pre and post is a norm or the identity. In a parallel layer
+// both blocks read x before either sum. angles: one value per RoPE type.
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
               const LayerValues& values, const ValueId* angles, StepList* steps);
 

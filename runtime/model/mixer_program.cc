@@ -44,7 +44,7 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& bas
   add(Op::kLinear, v.convolved, v.low, layer.mixer.low);
   add(Op::kLinear, v.low, v.steps, layer.mixer.steps);
   add(Op::kLinear, v.convolved, v.mix, layer.mixer.mix);
-  // The result takes the place of x, next to its gate.
+  // The scan's result replaces x, next to its gate.
   add(Op::kScan, v.convolved, v.mixed, layer.mixer.rates);
   add(Op::kGatedAct, v.mixed, v.convolved, kNoWeight);
 }

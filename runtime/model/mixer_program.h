@@ -1,4 +1,4 @@
-// The steps of layers that keep a state (mixer_spec.h).
+// Builds the steps of layers with a recurrent state (mixer_spec.h).
 #pragma once
 
 #include "runtime/model/mixer_spec.h"
@@ -10,14 +10,15 @@ namespace arn {
 struct MixerValues {
   ValueId mixed = kNoValue;  // [b | c | x] or [z | x]
   ValueId convolved = kNoValue;
-  ValueId low = kNoValue;  // this and the following: of Mixer::kScan
+  ValueId low = kNoValue;  // this and the following: Mixer::kScan only
   ValueId steps = kNoValue;
   ValueId mix = kNoValue;
 };
 MixerValues NewMixerValues(const MixerSpec& mixer, StepList* steps);
 
-// A convolution of [b | c | x], or of [z | x] a scan of the convolved x, gated by z: from `in` to
-// v.convolved, what the layer's last matrix takes. `base`: what all steps of the layer have.
+// Adds a convolution of [b | c | x], or a scan over the convolved x of [z | x], gated by z. Reads
+// `in`, writes v.convolved, the input of the layer's output projection. `base` holds the fields
+// common to all steps of the layer.
 void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& base, ValueId in,
               const MixerValues& v, StepList* steps);
 

@@ -18,7 +18,7 @@ Status ReadMixerKind(const fbs::LayerKind& kind, MixerSpec* out, Diag* diag) {
   out->width = kind.mixer_width();
   out->taps = kind.conv_taps();
   if (out->mixer == Mixer::kConv) {
-    // A state of nothing would be no group.
+    // One tap needs no state, and a group of size 0 is not allowed.
     return out->taps > 1 ? Status::kOk
                          : diag->Fail(Status::kUnsupported, "model.kinds.conv_taps is 1");
   }

@@ -118,7 +118,7 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   return Status::kOk;
 }
 
-// The hashes that are to be checked before anything else of the bundle is looked at.
+// Checks the hashes that must hold before anything else of the bundle is read.
 Status CheckAtOpening(const Bundle& bundle, const ModelOptions& options, Seal* seal, Diag* diag) {
   const bool sealed = !options.public_key.empty();
   if (sealed) ARN_TRY(OpenSeal(bundle, options.public_key, seal, diag));
@@ -167,12 +167,6 @@ Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** ou
   model->weights_checked.store(!left, std::memory_order_relaxed);
   *out = model;
   return Status::kOk;
-}
-
-void GiveBack(const ModelBytes& source) {
-  MappedFile file = source.file;
-  UnmapFile(&file);
-  ReleasePages(source.copy);
 }
 
 }  // namespace

@@ -1,84 +1,79 @@
-// Model: an open bundle: the file, its checked spec, the program and the tokenizer. Immutable after
-// opening, so any number of threads and sessions may share it.
+// Model: an open bundle with its checked spec, program and tokenizer. Immutable after opening;
+// threads and sessions may share it.
 #pragma once
 
 #include <atomic>
 
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
-#include "platform/os/mapped_file.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/seal.h"
 #include "runtime/chat/templates.h"
 #include "runtime/model/decoder_program.h"
+#include "runtime/model/model_bytes.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/self_test.h"
 #include "runtime/text/tokenizer.h"
 
 namespace arn {
 
-// The beginning of a prompt that comes computed with the bundle.
+// Precomputed prompt prefix of a bundle.
 struct StoredPrefix {
-  Span<const int32_t> ids;      // empty: there is none
-  Span<const std::byte> state;  // of a session that has run them; unchecked but for its place
-  // An open descriptor of the bundle's file, which the model closes, and where `state` lies in it;
-  // -1: none.
+  Span<const int32_t> ids;      // empty: no prefix
+  Span<const std::byte> state;  // saved state of a session after these ids; only its position is
+                                // checked
+  // Descriptor of the bundle's file, closed by the model, and the offset of `state` in it; -1:
+  // none.
   int fd = -1;
   uint64_t file_offset = 0;
 };
 
-// Where a bundle's bytes are, and what of it the model gives back when it is closed.
-struct ModelBytes {
-  Span<const std::byte> bytes;
-  MappedFile file;       // empty unless they are mapped
-  Span<std::byte> copy;  // pages that they were read into; empty otherwise
-};
-
-// Which hashes of segments are checked. Those of header and index always are.
+// Selects the segments whose hashes are checked. Header and index are always checked.
 enum class HashCheck : uint8_t {
   kNone,
-  kAll,    // of every segment, while opening
-  kOnUse,  // of texts while opening, of the rest when the first session is made
+  kAll,    // every segment, while opening
+  kOnUse,  // texts while opening, the rest when the first session is created
 };
 
 struct ModelOptions {
   HashCheck hashes = HashCheck::kNone;
-  // Ed25519; empty: none. The bundle has to be signed with it. Then kNone is kOnUse.
+  // Ed25519 key that must have signed the bundle; empty: none. With a key kNone acts as kOnUse.
   Span<const uint8_t> public_key;
+  Residency residency = Residency::kMapped;  // for a bundle in a file
 };
 
 struct Model {
   ModelBytes source;
-  Span<std::byte> pages;  // where this object and all it points to live
+  Span<std::byte> pages;  // memory of this object and all it points to
   Bundle bundle;
-  bool has_weights = false;  // else spec and program are empty
+  bool has_weights = false;  // false: spec and program are empty
   ModelSpec spec;
-  Program program;                             // without a session's sizes; see decoder_program.h
-  const Tokenizer* tokenizer = nullptr;        // null when the bundle has none
-  const chat::Templates* templates = nullptr;  // null when the bundle has none
+  Program program;                             // without session sizes; see decoder_program.h
+  const Tokenizer* tokenizer = nullptr;        // null if the bundle has none
+  const chat::Templates* templates = nullptr;  // null if the bundle has none
   Span<const uint32_t> eos_ids;
   Span<const uint32_t> bos_ids;
-  uint32_t lone_bos_id = 0;        // what bos_ids points to in bundles that have no list
-  Span<const uint32_t> start_ids;  // what the tokens of a sequence with a source begin with
+  uint32_t lone_bos_id = 0;  // storage for bos_ids if the bundle has a single id instead of a list
+  Span<const uint32_t> start_ids;  // decoder start tokens of an encoder-decoder model
   StoredPrefix prefix;
   StoredTest self_test;
-  // What saved states are tied to: the index hash, of a bundle with a prefix or a self-test the one
-  // without them.
+  // Identity of the model in saved states: the index hash, computed without prefix and self-test if
+  // the bundle has them.
   uint64_t state_hash = 0;
-  Seal seal;  // of no blocks: the bundle was opened without a key
-  // Set once nothing is left to be checked of the weights; see CheckWeights.
+  Seal seal;  // signed block hashes; empty if the bundle was opened without a key
+  // Set once all weights have been checked; see CheckWeights.
   mutable std::atomic<bool> weights_checked{false};
 };
 
-// Takes over what `source` has to give back, also on failure.
+// Opens a model. Takes ownership of `source`, also on failure.
 Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** out, Diag* diag);
-// What HashCheck::kOnUse leaves for the first session: reads the weights, the stored prefix and
-// the self-test, once. kHashMismatch. Threads may call it at once (then each of them may read).
+// Does the checks that HashCheck::kOnUse defers to the first session: reads weights, stored prefix
+// and self-test once. kHashMismatch. Thread-safe; concurrent callers may each read.
 Status CheckWeights(const Model& model, Diag* diag);
 // Null is allowed.
 void CloseModel(Model* model);
 
-// The name of a tensor, never null.
+// Returns the name of a tensor, never null.
 const char* TensorName(const Model& model, WeightId id);
 
 }  // namespace arn

@@ -14,12 +14,12 @@
 namespace arn {
 namespace {
 
-// Bounds far above any known model. They keep every product below in 64 bits and stop a hostile
-// bundle from asking for absurd memory.
+// Bounds far above any known model. They keep every product below in 64 bits and limit the memory
+// that a hostile bundle can request.
 constexpr uint32_t kMaxLayers = 4096;
 constexpr uint32_t kMaxKinds = 256;
 constexpr uint32_t kMaxTensors = 1u << 20;
-constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Model
+constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Model
 
 template <typename V>
 uint64_t CountOf(const V* vector) {

@@ -1,6 +1,5 @@
-// ModelSpec: the plain, checked view of a bundle's model. After ReadModelSpec every index is in
-// range, every tensor has the shape its place asks for, and every number is finite: what builds on
-// it checks nothing again.
+// ModelSpec: checked view of a bundle's model. After ReadModelSpec every index is in range, every
+// tensor has the required shape and every number is finite, so later stages check nothing again.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,9 @@
 namespace arn {
 
 struct LayerKindSpec {
-  AttentionKind attention;  // of other mixers only its group is set
+  AttentionKind attention;  // with another mixer only its group is set
   MixerSpec mixer;
-  uint32_t ffn_dim = 0;  // 0: no feed-forward part
+  uint32_t ffn_dim = 0;  // 0: no feed-forward block
   float norm_epsilon = 0.0f;
   NormKind norm = NormKind::kRms;
   Activation activation = Activation::kSilu;
@@ -26,52 +25,52 @@ struct LayerKindSpec {
   bool qk_norm_spans_heads = false;
   bool is_gated = true;
   bool is_parallel = false;
-  uint32_t n_experts = 0;  // 0: gate_up and down; else ffn_dim is that of each expert
+  uint32_t n_experts = 0;  // 0: dense, gate_up and down; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
   RouteScore route_score = RouteScore::kSoftmax;
   bool routes_weigh_input = false;
-  uint32_t shared_ffn_dim = 0;  // 0: nothing beside the experts
+  uint32_t shared_ffn_dim = 0;  // 0: no shared expert
   float activation_limit = 0.0f;
 };
 
 struct LayerSpec {
   uint32_t kind = 0;
-  uint32_t group_layer = 0;  // index inside its KV group
-  bool shares_kv = false;    // group_layer is an earlier layer's; qkv has the q heads alone
-  WeightId attention_norm = kNoWeight;  // kNoWeight: the block reads x itself
+  uint32_t group_layer = 0;  // index in its KV group
+  bool shares_kv = false;    // group_layer belongs to an earlier layer; qkv has only the q heads
+  WeightId attention_norm = kNoWeight;  // kNoWeight: the block reads x directly
   WeightId attention_norm_bias = kNoWeight;
   WeightId attention_post_norm = kNoWeight;
   WeightId qkv = kNoWeight;
   WeightId q_norm = kNoWeight;
   WeightId k_norm = kNoWeight;
   WeightId attention_out = kNoWeight;
-  MixerTensors mixer;             // of kinds with another mixer than attention, which have no qkv
-  WeightId ffn_norm = kNoWeight;  // kNoWeight: the block reads x itself
+  MixerTensors mixer;  // for layer types with a mixer other than attention, which have no qkv
+  WeightId ffn_norm = kNoWeight;  // kNoWeight: the block reads x directly
   WeightId ffn_norm_bias = kNoWeight;
   WeightId ffn_post_norm = kNoWeight;
   WeightId gate_up = kNoWeight;
   WeightId down = kNoWeight;
-  WeightId router = kNoWeight;   // of kinds with experts
+  WeightId router = kNoWeight;   // layer types with experts
   WeightId experts = kNoWeight;  // gate_up, down, gate_up, ...
   WeightId sinks = kNoWeight;
   WeightId shared_gate_up = kNoWeight;
   WeightId shared_down = kNoWeight;
   WeightId distance_bias = kNoWeight;
-  WeightId cross_norm = kNoWeight;  // this and the following: of layers that attend to a source
+  WeightId cross_norm = kNoWeight;  // this and the following: layers with cross-attention
   WeightId cross_norm_bias = kNoWeight;
-  WeightId cross_q = kNoWeight;  // kNoWeight: they do not
+  WeightId cross_q = kNoWeight;  // kNoWeight: no cross-attention
   WeightId cross_kv = kNoWeight;
   WeightId cross_out = kNoWeight;
-  uint32_t cross_layer = 0;  // index inside the source's group
+  uint32_t cross_layer = 0;  // index in the encoder's KV group
 };
 
-// Layers whose KV has one shape and that see the same positions share a group of pages; those whose
-// states have one size share a group of slots.
+// Layers with the same KV shape and attention mask share a page pool; layers with the same state
+// size share a pool of slots.
 struct KvGroupSpec {
-  uint32_t n_layers = 0;      // those with keys and values, or a state, of their own
-  uint32_t state_floats = 0;  // of each layer; 0: keys and values
-  bool is_source = false;     // those of what a sequence attends to beside its own tokens
+  uint32_t n_layers = 0;      // layers with their own keys and values, or state
+  uint32_t state_floats = 0;  // per layer; 0: keys and values
+  bool is_source = false;     // cross-attention keys and values
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;
@@ -80,7 +79,7 @@ struct KvGroupSpec {
 
 inline constexpr uint32_t kMaxRopeKinds = 8;
 
-// What a rope is in sessions with room for more than short_context tokens (0: the same).
+// RoPE frequencies of sessions with more than short_context tokens (0: the same as below it).
 struct LongRope {
   uint32_t short_context = 0;
   Span<const float> inv_freq;
@@ -88,13 +87,13 @@ struct LongRope {
 
 inline constexpr uint32_t kMaxSourceRows = 1u << 20;
 
-// What a sequence attends to beside its own tokens: tokens through the embedding, or features
-// through two convolutions, then layers in which each row sees all.
+// Encoder: token embeddings, or features through two convolutions, then layers with bidirectional
+// attention.
 struct SourceSpec {
-  uint32_t max_rows = 0;       // 0: there is none
-  uint32_t feature_width = 0;  // of each of the two frames that become a row; 0: tokens
-  WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], the earliest input first
-  WeightId conv2 = kNoWeight;  // [hidden, 3 hidden], of each second row
+  uint32_t max_rows = 0;       // 0: no encoder
+  uint32_t feature_width = 0;  // width of each of the two frames that form a row; 0: token ids
+  WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], earliest input first
+  WeightId conv2 = kNoWeight;  // [hidden, 3 hidden], stride 2
   Activation conv_activation = Activation::kGelu;
   WeightId positions = kNoWeight;
   Span<const LayerKindSpec> kinds;
@@ -114,7 +113,7 @@ struct ModelSpec {
   uint32_t max_context = 0;
   Span<const LayerKindSpec> kinds;
   Span<const RopeKind> ropes;
-  Span<const LongRope> long_ropes;  // one for each of ropes
+  Span<const LongRope> long_ropes;  // parallel to ropes
   Span<const LayerSpec> layers;
   Span<const Weight> weights;  // by tensor index
   KvGroupSpec groups[kMaxKvGroups];
@@ -134,10 +133,10 @@ struct ModelSpec {
   uint64_t n_parameters = 0;  // rows * cols of each tensor once
 };
 
-// Arena bytes that ReadModelSpec takes at most.
+// Returns an upper bound of the arena bytes that ReadModelSpec uses.
 uint64_t ModelSpecBytes(const fbs::Model& model);
 
-// The spec points into the bundle and the arena. Errors name the field and the value.
+// Fills the spec, which points into the bundle and the arena. Errors name the field and the value.
 Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* diag);
 
 }  // namespace arn

@@ -9,7 +9,7 @@
 namespace arn {
 namespace {
 
-// Counts everything, keeps what fits.
+// Counts all bytes, stores those that fit.
 class Writer {
  public:
   explicit Writer(Span<char> out) : out_(out) {}
@@ -42,6 +42,11 @@ const char* ActivationName(Activation activation) {
     case Activation::kGelu: return "gelu";
     case Activation::kClampedSwiglu: return "clamped_swiglu";
     case Activation::kRelu: return "relu";
+    case Activation::kReluSquared: return "relu_squared";
+    case Activation::kQuickGelu: return "quick_gelu";
+    case Activation::kTanh: return "tanh";
+    case Activation::kSigmoid: return "sigmoid";
+    case Activation::kMish: return "mish";
   }
   return "unknown";
 }

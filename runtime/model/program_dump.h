@@ -1,4 +1,4 @@
-// A Program as text, one line a step, for `inspect --program` and for golden tests.
+// Writes a Program as text, one step per line, for `inspect --program` and golden tests.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace arn {
 
-// Names of weights by index; `context` is the caller's.
+// Returns the name of a weight. `context` is passed through.
 using WeightNamer = const char* (*)(const void* context, WeightId id);
 
-// Writes at most text.size() bytes (no NUL) and returns how many the whole text has.
+// Writes at most text.size() bytes (no NUL) and returns the full size.
 size_t DumpProgram(const Program& program, WeightNamer name, const void* context, Span<char> text);
 
 }  // namespace arn

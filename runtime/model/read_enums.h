@@ -1,5 +1,4 @@
-// The enums of a bundle's fields as those of the code. An unknown value is refused by its field and
-// number.
+// Converts the bundle's enums. Refuses unknown values, naming field and number.
 #pragma once
 
 #include "kernels/program.h"
@@ -25,6 +24,11 @@ inline Status ReadActivation(const char* field, fbs::Activation activation, Acti
     case fbs::Activation::Gelu: *out = Activation::kGelu; return Status::kOk;
     case fbs::Activation::ClampedSwiglu: *out = Activation::kClampedSwiglu; return Status::kOk;
     case fbs::Activation::Relu: *out = Activation::kRelu; return Status::kOk;
+    case fbs::Activation::ReluSquared: *out = Activation::kReluSquared; return Status::kOk;
+    case fbs::Activation::QuickGelu: *out = Activation::kQuickGelu; return Status::kOk;
+    case fbs::Activation::Tanh: *out = Activation::kTanh; return Status::kOk;
+    case fbs::Activation::Sigmoid: *out = Activation::kSigmoid; return Status::kOk;
+    case fbs::Activation::Mish: *out = Activation::kMish; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(activation));

@@ -8,8 +8,8 @@
 namespace arn {
 namespace {
 
-// Bounds far above any known model. They keep every product below in 64 bits and stop a hostile
-// bundle from asking for absurd memory.
+// Bounds far above any known model. They keep every product below in 64 bits and limit the memory
+// that a hostile bundle can request.
 constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxExperts = 4096;
 

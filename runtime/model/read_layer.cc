@@ -5,9 +5,9 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kNoIndex = UINT32_MAX;  // of an absent field of fbs::Layer
+constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Layer
 
-// Whose keys and values the layer uses.
+// Finds the layer whose keys and values this layer uses.
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
                Diag* diag) {
   if (layer.kv_layer() == kNoIndex) return Status::kOk;
@@ -29,7 +29,7 @@ Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, L
   return Status::kOk;
 }
 
-// Norms behind a block are RMS ones: no known model has another.
+// Post-norms are RMS norms: no known model has another.
 Status ReadNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
                  uint64_t hidden, Shapes* shapes, LayerSpec* out) {
   ARN_TRY(ReadNorm("attention_norm", index, layer.attention_norm(), layer.attention_norm_bias(),
@@ -72,7 +72,8 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   return Status::kOk;
 }
 
-// The rows of distances that attention scores get, both_ways or behind the query alone.
+// Reads the relative position bias, per head. both_ways: bidirectional, else only keys before the
+// query.
 Status ReadDistanceBias(const fbs::Layer& layer, uint32_t index, uint32_t n_heads, bool both_ways,
                         const ModelSpec& spec, LayerSpec* out, Diag* diag) {
   if (layer.distance_bias() == kNoIndex) return Status::kOk;
@@ -93,7 +94,7 @@ Status ReadDistanceBias(const fbs::Layer& layer, uint32_t index, uint32_t n_head
   return Status::kOk;
 }
 
-// Attention to the source between the two other blocks.
+// Reads the cross-attention block, which lies between the two other blocks.
 Status ReadCross(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
                  uint64_t hidden, Shapes* shapes, LayerSpec* out) {
   const AttentionKind& a = kind.attention;

@@ -1,4 +1,4 @@
-// One rope of a bundle's index.
+// Reads one RoPE of a bundle's index.
 #pragma once
 
 #include "platform/base/diag.h"
@@ -7,8 +7,8 @@
 
 namespace arn {
 
-// Checks sizes and numbers. The frequencies point into the bundle. *out_long stays as it is when
-// the rope is the same in every session.
+// Checks sizes and numbers. The frequencies point into the bundle. Leaves *out_long unchanged if
+// the RoPE does not depend on the session's context.
 Status ReadRope(const fbs::RopeKind& rope, RopeKind* out, LongRope* out_long, Diag* diag);
 
 }  // namespace arn

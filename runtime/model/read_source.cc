@@ -20,7 +20,7 @@ uint64_t CountOf(const V* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
-// Features go through two convolutions of three inputs, the second of each second one.
+// Reads the two convolutions of kernel size 3; the second has stride 2.
 Status ReadFeatures(const fbs::Source& source, const ModelSpec& spec, SourceSpec* out, Diag* diag) {
   if (source.feature_width() == 0) return Status::kOk;
   ARN_TRY(CheckRange("source.feature_width", source.feature_width(), 1, kMaxWidth / 3, diag));

@@ -1,15 +1,15 @@
-// The source part of a model: what a sequence attends to beside its own tokens.
+// Reads the encoder of a model.
 #pragma once
 
 #include "runtime/model/model_spec.h"
 
 namespace arn {
 
-// Arena bytes that ReadSource takes at most; `source` may be null.
+// Returns an upper bound of the arena bytes that ReadSource uses. `source` may be null.
 uint64_t SourceSpecBytes(const fbs::Source* source);
 
-// Reads spec->source; the decoder's kinds are there, its layers are not. Adds the group of the keys
-// and values that its layers have of the source.
+// Reads spec->source and adds the KV group of its cross-attention. REQUIRES: the decoder's kinds
+// are read, its layers are not.
 Status ReadSource(const fbs::Source& source, Arena* arena, ModelSpec* spec, Diag* diag);
 
 }  // namespace arn

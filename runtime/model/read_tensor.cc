@@ -42,7 +42,7 @@ Status ReadLayout(const fbs::Tensor& tensor, WeightLayout* out, Diag* diag) {
 }  // namespace
 
 Status ReadTensor(const Bundle& bundle, const fbs::Tensor& tensor, Weight* out, Diag* diag) {
-  const char* name = tensor.name()->c_str();  // a key, so the verifier made sure that it is there
+  const char* name = tensor.name()->c_str();  // required key: the verifier has checked it
   const fbs::Segment* segment = tensor.segment();
   if (segment == nullptr) return diag->Fail(Status::kBadBundle, "tensor %s has no segment", name);
   ARN_TRY(ReadDType(tensor, &out->dtype, diag));

@@ -1,5 +1,4 @@
-// What a bundle says that a few tokens come to (fbs::SelfTest): a device is held against it before
-// a session is handed out.
+// Stored device self-test of a bundle (fbs::SelfTest): expected logits for a few tokens.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +14,18 @@ inline constexpr uint32_t kMaxTestRuns = 4;
 inline constexpr uint32_t kMaxTestTokens = 64;
 
 struct StoredTest {
-  Span<const int32_t> ids;  // of all runs, which follow each other; empty: there is no test
+  Span<const int32_t> ids;  // of all runs, concatenated; empty: no test
   Span<const uint32_t> run_tokens;
-  Span<const float> scales;      // one for each run
+  Span<const float> scales;      // one per run
   Span<const std::byte> logits;  // i16 [runs, vocab], 2-byte aligned
-  uint64_t model_hash = 0;       // what states are tied to
+  uint64_t model_hash = 0;       // identity of the model in saved states
 
-  // The logits behind the last token of a run, into f32 [vocab].
+  // Dequantises the logits after the last token of a run into f32 [vocab].
   void Logits(uint32_t run, uint32_t vocab, float* out) const;
 };
 
-// kBadBundle: counts that do not agree, ids that the vocabulary has not, more tokens than the
-// context or kMaxTestTokens, a segment of another size.
+// kBadBundle: inconsistent counts, ids outside the vocabulary, more tokens than the context or
+// kMaxTestTokens, or a segment of the wrong size.
 Status ReadSelfTest(const Bundle& bundle, uint32_t vocab, uint32_t max_context, StoredTest* out,
                     Diag* diag);
 

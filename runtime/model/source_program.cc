@@ -9,7 +9,7 @@ constexpr uint64_t kStepsPerSourceLayer = 8;
 constexpr uint64_t kStepsOutsideSourceLayers = 9;
 constexpr uint16_t kTaps = 3;
 
-// Values of the source are written and read by its steps alone.
+// Adds a value that only the encoder's steps use.
 ValueId NewSourceValue(const char* name, uint32_t width, uint16_t row_factor, StepList* steps) {
   const ValueId id = steps->NewValue(name, width);
   steps->MarkSource(id, row_factor);
@@ -25,7 +25,8 @@ Step StepOf(Op op, ValueId in, ValueId out, WeightId weight) {
   return step;
 }
 
-// A convolution of three neighbours and its activation: in -> out, which has the rows of `out`.
+// Adds a convolution of kernel size 3 and its activation: in -> out. The row count is that of
+// `out`.
 void AddConvolution(ValueId in, ValueId unfolded, ValueId out, WeightId weight,
                     Activation activation, StepList* steps) {
   Step unfold = StepOf(Op::kUnfold, in, unfolded, kNoWeight);
@@ -37,7 +38,7 @@ void AddConvolution(ValueId in, ValueId unfolded, ValueId out, WeightId weight,
   steps->Add(act);
 }
 
-// Two frames become a row of x.
+// Adds the feature front end: two frames become one row of x.
 void AddFeatures(const SourceSpec& source, uint32_t hidden, ValueId x, StepList* steps) {
   const uint32_t width = source.feature_width;
   const ValueId frames = NewSourceValue("frames", width, 2, steps);
@@ -64,7 +65,7 @@ LayerValues NewLayerValues(const SourceSpec& source, uint32_t hidden, StepList* 
   return v;
 }
 
-// What each layer of the decoder makes of the source, stored one after the other.
+// Adds each decoder layer's cross-attention keys and values, stored one after the other.
 void AddCross(const ModelSpec& spec, ValueId source, StepList* steps) {
   const AttentionKind& shape = spec.kinds[0].attention;
   const ValueId kv = NewSourceValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, 1, steps);

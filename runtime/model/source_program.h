@@ -1,5 +1,4 @@
-// The steps of what a sequence attends to beside its own tokens, and the kinds of attention of a
-// model that has it.
+// Builds the encoder's steps and the attention types of models with an encoder.
 #pragma once
 
 #include "runtime/model/model_spec.h"
@@ -7,17 +6,18 @@
 
 namespace arn {
 
-// Program::kinds: those of the decoder's layers; with a source then those of their attention to it,
-// in the same order, and those of its own layers.
+// Returns the size of Program::kinds: the decoder's layer types; with an encoder also their
+// cross-attention, in the same order, and the encoder's own.
 uint64_t ProgramKinds(const ModelSpec& spec);
 void FillKinds(const ModelSpec& spec, Span<AttentionKind> out);
 uint64_t SourceKinds(const fbs::Source* source);
 
-// Steps that AddSource adds at most.
+// Returns an upper bound of the steps that AddSource adds.
 uint64_t SourceSteps(const SourceSpec& source, uint64_t n_layers);
 uint64_t SourceSteps(const fbs::Source* source);
 
-// From tokens or features to the keys and values that each layer of the decoder has of the source.
+// Adds the steps from tokens or features to the cross-attention keys and values of each decoder
+// layer.
 void AddSource(const ModelSpec& spec, StepList* steps);
 
 }  // namespace arn

@@ -1,4 +1,4 @@
-// Collects a program's steps and values.
+// Collects the steps and values of a program.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace arn {
 
-// Collects steps and stretches the lifetimes of the values that they touch.
+// Collects steps and extends the lifetimes of the values they use.
 class StepList {
  public:
   StepList(Span<Step> steps, Span<Value> values) : steps_(steps), values_(values) {}
@@ -23,7 +23,7 @@ class StepList {
     return id;
   }
 
-  // A value of the source, with so many rows for each row of a run.
+  // Marks an encoder value with row_factor rows per row of a run.
   void MarkSource(ValueId id, uint16_t row_factor) {
     values_[id].is_source = true;
     values_[id].row_factor = row_factor;
@@ -42,7 +42,8 @@ class StepList {
     steps_[n_steps_++] = step;
   }
 
-  // Later layers repeat the first one's pattern; only values that cross layers live on.
+  // Stops tracking a value's lifetime: later layers repeat the first layer's pattern. Values that
+  // cross layers stay tracked.
   void FreezeLifetimes(ValueId id) { frozen_ |= uint64_t{1} << id; }
 
   uint32_t n_steps() const { return n_steps_; }

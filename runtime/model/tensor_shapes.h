@@ -1,4 +1,4 @@
-// Whether the tensors that a model names have the shapes that their places ask for.
+// Checks the shapes of the tensors that a model names.
 #pragma once
 
 #include <cinttypes>
@@ -11,7 +11,7 @@
 
 namespace arn {
 
-// Finds tensor `index` and holds it against the shape that its place asks for.
+// Looks up tensor `index` and checks it against the required shape.
 class Shapes {
  public:
   Shapes(Span<const Weight> weights, Diag* diag) : weights_(weights), diag_(diag) {}

@@ -10,7 +10,7 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kNoNode = UINT32_MAX;
-// Logits looked at between two looks at the threshold.
+// Logits scanned between updates of the threshold.
 constexpr uint32_t kBlock = 2048;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
@@ -26,7 +26,7 @@ Status PlanBeamSearch(uint32_t max_beams, uint32_t max_tokens, uint32_t vocab, L
     ARN_ASSIGN(*slice, layout->AddArray(Region::kIo, count, bytes));
     return Status::kOk;
   };
-  // Nodes are numbered with 32 bits.
+  // Node indices have 32 bits.
   if (n * max_tokens >= kNoNode) return Status::kOutOfMemory;
   ARN_TRY(add(n, sizeof(BeamSearch::Group), &out->groups));
   ARN_TRY(add(2 * n, sizeof(BeamSearch::Beam), &out->beams));
@@ -97,11 +97,11 @@ void BeamSearch::Start(const BeamOptions& options) {
     groups_[g] = {g, 1, 0, false};
     beams_[g] = {0.0f, kNoNode};
   }
-  // All of it only here: after each step what it counted is taken back.
+  // Cleared in full only here: each step resets the counts it set.
   if (n_running_ > 1) std::fill(chosen_, chosen_ + vocab_, 0u);
 }
 
-// Higher score first; among equals the lower beam, then the lower id.
+// Higher score first; ties: lower beam, then lower id.
 bool BeamSearch::Before(const Candidate& a, const Candidate& b) {
   if (a.score != b.score) return a.score > b.score;
   if (a.beam != b.beam) return a.beam < b.beam;
@@ -124,15 +124,15 @@ double BeamSearch::LogSumExp(const float* logits) {
   return static_cast<double>(max) + std::log(sum);
 }
 
-// Adds what one beam has to the heap of the best so far, whose top is the worst of them.
+// Adds one beam's candidates to the heap of the best so far, whose top is the worst.
 void BeamSearch::CollectFrom(uint32_t beam, const float* logits, uint32_t capacity, uint32_t* n) {
   const double sum = LogSumExp(logits);
-  if (!std::isfinite(sum)) return;  // no distribution
+  if (!std::isfinite(sum)) return;  // not a distribution
   const float before = beams_[beam].score;
   float threshold = kLowest;
   for (uint32_t first = 0; first < vocab_; first += kBlock) {
     if (*n == capacity) {
-      // The least logit that can reach the worst score, less what rounding may have added to it.
+      // Smallest logit that can still reach the worst score, minus a bound of the rounding error.
       const double worst = static_cast<double>(candidates_[0].score);
       const double least = worst - static_cast<double>(before) + sum;
       const double slack =
@@ -171,7 +171,7 @@ uint32_t BeamSearch::Collect(const Group& group, Span<const float* const> logits
   return n;
 }
 
-// Keeps the group's best group_size() finished sequences in order, the earlier of equals first.
+// Keeps the best group_size() finished sequences of the group, sorted; ties keep the earlier first.
 void BeamSearch::Finish(uint32_t g, const Candidate& candidate) {
   Group& group = groups_[g];
   Finished* finished = FinishedOf(g);
@@ -186,7 +186,7 @@ void BeamSearch::Finish(uint32_t g, const Candidate& candidate) {
   finished[place] = added;
 }
 
-// Whether the best running beam may still become better than a finished sequence.
+// True if the best running beam can still beat a finished sequence.
 bool BeamSearch::CanImprove(const Group& group, const Finished* finished, float best) const {
   if (group.n_finished < group_size()) return true;
   const bool at_the_end =
@@ -196,7 +196,7 @@ bool BeamSearch::CanImprove(const Group& group, const Finished* finished, float 
   return best / static_cast<float>(divisor) > finished[group.n_finished - 1].score;
 }
 
-// One group's part of a step. What runs on is appended to next_, parents_ and ids_.
+// Steps one group. Appends the beams that run on to next_, parents_ and ids_.
 void BeamSearch::StepGroup(uint32_t g, Span<const float* const> logits, uint32_t* n_next) {
   Group& group = groups_[g];
   const uint32_t n = Collect(group, logits);
@@ -231,7 +231,7 @@ void BeamSearch::Step(Span<const float* const> logits) {
   for (uint32_t g = 0; g < options_.num_beam_groups; ++g) {
     if (!groups_[g].is_done) StepGroup(g, logits, &n_next);
   }
-  // Groups that are done now leave; only after the step, for their tokens counted in it.
+  // Removes groups that are done only after the step, because their tokens count in it.
   n_running_ = 0;
   for (uint32_t g = 0; g < options_.num_beam_groups; ++g) {
     Group& group = groups_[g];
@@ -250,13 +250,13 @@ void BeamSearch::Step(Span<const float* const> logits) {
   if (n_running_ == 0) Conclude();
 }
 
-// Brings the groups' finished sequences together; of equals the earlier group's comes first.
+// Merges the finished sequences of all groups; ties: earlier group first.
 void BeamSearch::Conclude() {
   uint32_t n = 0;
   for (uint32_t g = 0; g < options_.num_beam_groups; ++g) {
     for (uint32_t i = 0; i < groups_[g].n_finished; ++i) {
       const Finished added = FinishedOf(g)[i];
-      uint32_t place = n++;  // never beyond where it was read
+      uint32_t place = n++;  // never beyond the index just read
       for (; place > 0 && finished_[place - 1].score < added.score; --place) {
         finished_[place] = finished_[place - 1];
       }

@@ -6,8 +6,8 @@ namespace arn {
 namespace {
 
 constexpr uint32_t kMinBlock = 512;
-// Of a sum of n doubles in any order, and of a walk along it, each rounding is at most 2^-53 of the
-// sum. DrawInOrder rounds 2 n + 1 times, DrawByBlocks less often.
+// Error bound per weight: each rounding in a sum of n doubles, in any order, or in the subtraction
+// is at most 2^-53 of the sum. DrawInOrder rounds 2 n + 1 times, DrawByBlocks less often.
 constexpr double kErrorPerWeight = 0x1p-50;
 
 }  // namespace

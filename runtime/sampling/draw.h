@@ -1,28 +1,29 @@
-// One draw from weights: walking along them until they add up to more than what was drawn.
+// Samples an index from weights by inverse transform: the first index whose cumulative weight
+// exceeds the random number.
 #pragma once
 
 #include <cstdint>
 
 namespace arn {
 
-// weights: f32 [n], n > 0, none below 0, some above; unit: in [0, 1). Takes the weights in order
-// from unit * (their sum, added up in order), in double, and returns the index that makes it
-// negative; or, should rounding let none, the last that is not 0.
+// weights: f32 [n], n > 0, non-negative, not all zero; unit: in [0, 1). Subtracts the weights in
+// order from unit * (their sum, added in order), in double, and returns the index that makes it
+// negative; if rounding prevents that, the last non-zero weight.
 uint32_t DrawInOrder(const float* weights, uint32_t n, double unit);
 
-// The sums of weights block by block, for draws from many.
+// Block sums of the weights, to sample from many.
 struct BlockSums {
   static constexpr uint32_t kMaxBlocks = 256;
 
-  // Weights of a block, whose last one may have fewer; n > 0.
+  // Returns the weights per block (the last may have fewer); n > 0.
   static uint32_t BlockOf(uint32_t n);
 
   uint32_t block = 0;
-  double sums[kMaxBlocks];  // each added up in any order
+  double sums[kMaxBlocks];  // each added in any order
 };
 
-// What DrawInOrder returns, looking at the weights of one block only. False, with *index as it was,
-// when the draw is so close to a border between two weights that rounding may decide.
+// Returns the same index as DrawInOrder but reads one block of weights only. Returns false and
+// leaves *index unchanged if the number is so close to a boundary that rounding may decide.
 bool DrawByBlocks(const float* weights, uint32_t n, const BlockSums& blocks, double unit,
                   uint32_t* index);
 

@@ -15,6 +15,15 @@ void Random::Seed(uint64_t seed) {
   NextU32();
 }
 
+// Mixes with the output function of SplitMix64 (Steele, Lea, Flood 2014, "Fast Splittable
+// Pseudorandom Number Generators"): states that differ in one bit end up far apart.
+void Random::Branch(uint64_t number) {
+  uint64_t mixed = state_ + (number + 1) * 0x9E3779B97F4A7C15u;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+  state_ = mixed ^ (mixed >> 31);
+}
+
 uint32_t Random::NextU32() {
   const uint64_t old = state_;
   state_ = old * kMultiplier + kIncrement;

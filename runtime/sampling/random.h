@@ -1,5 +1,5 @@
 // PCG32 (O'Neill 2014, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms
-// for Random Number Generation", XSH-RR 64/32): small state, and the same numbers on every machine.
+// for Random Number Generation", XSH-RR 64/32): small state, same numbers on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,10 @@ class Random {
   // Uniform in [0, 1), 53 bits.
   double NextUnit();
 
-  // Where it is in its numbers: all that there is to save.
+  // Switches to another stream, determined by the current state and `number`.
+  void Branch(uint64_t number);
+
+  // Complete state, for saving.
   uint64_t state() const { return state_; }
   void set_state(uint64_t state) { state_ = state; }
 

@@ -10,15 +10,16 @@
 namespace arn {
 namespace {
 
-// A batch of the sorted head of the distribution: top-p usually ends within the first.
+// Batch of the sorted head of the distribution: top-p usually ends within the first.
 constexpr uint32_t kTopPBatch = 32;
-// Logits scanned at once while the top-k threshold rises.
+// Logits scanned between updates of the top-k threshold.
 constexpr uint32_t kTopKBlock = 2048;
-// How far below the best logit the tokens are looked for that top_p keeps, in temperatures.
+// Depths below the best logit, in units of the temperature, searched for the tokens that top_p
+// keeps.
 constexpr float kHeadDepths[] = {4.0f, 10.0f, 20.0f};
 constexpr double kSurely = 1.0 + 1e-9;
 
-// Higher logit first, lower id first among equals: the one order that all selections use.
+// Higher logit first, ties by lower id: the single order of all selections.
 struct Before {
   const float* logits;
   bool operator()(uint32_t a, uint32_t b) const {
@@ -27,7 +28,7 @@ struct Before {
   }
 };
 
-// Below it a token's weight is surely less than min_p.
+// Logit below which a token's weight is certainly less than min_p.
 float MinPThreshold(const SamplingOptions& options, float max) {
   const double depth = std::log(static_cast<double>(options.min_p)) - 1e-3;
   return static_cast<float>(static_cast<double>(max) +
@@ -71,22 +72,26 @@ void Sampler::Configure(const SamplingOptions& options) {
   random_.Seed(options.seed);
 }
 
+void Sampler::Branch(uint32_t number) {
+  if (options_.temperature != 0.0f) random_.Branch(number);
+}
+
 void Sampler::PeekDraws(Span<uint32_t> out) const {
   Random random = random_;
   for (uint32_t& draw : out) draw = static_cast<uint32_t>(random.NextUnit() * 0x1p32);
 }
 
 void Sampler::SkipDraws(uint32_t n) {
-  // Greedy choices draw nothing.
+  // Greedy sampling consumes no random numbers.
   for (uint32_t i = 0; i < n && options_.temperature != 0.0f; ++i) random_.NextUnit();
 }
 
-// Leaves the k best in candidates_, in no particular order. A heap of the k best so far has the
-// worst of them on top, and its logit is the threshold below which a block's elements need no look.
+// Leaves the k best in candidates_, unordered. A heap of the k best so far has the worst on top;
+// its logit is the threshold below which elements of a block are skipped.
 uint32_t Sampler::KeepTopK(const float* logits) {
   const Before before{logits};
   const uint32_t k = Min(options_.top_k, vocab_);
-  uint32_t* block = reinterpret_cast<uint32_t*>(weights_);  // free until the weights are computed
+  uint32_t* block = reinterpret_cast<uint32_t*>(weights_);  // unused until the weights are computed
   uint32_t count = 0;
   float threshold = -std::numeric_limits<float>::infinity();
   for (uint32_t first = 0; first < vocab_; first += kTopKBlock) {
@@ -113,7 +118,7 @@ void Sampler::Weigh(const float* logits, float max, uint32_t first, uint32_t n, 
   *sum = ops_->exp_sum(weights_ + first, n, max, 1.0f / options_.temperature);
 }
 
-// A NaN weighs 0, so weights_[id] is that of every token.
+// A NaN logit has weight 0, so weights_[id] is valid for every token.
 int32_t Sampler::DrawFromAll(const float* logits, float max, double unit) {
   BlockSums blocks;
   blocks.block = BlockSums::BlockOf(vocab_);
@@ -127,7 +132,7 @@ int32_t Sampler::DrawFromAll(const float* logits, float max, double unit) {
   return static_cast<int32_t>(id);
 }
 
-// Of all tokens, the best that have more than top_p of the weight together, and perhaps more.
+// Collects a superset of the best tokens that together hold more than top_p of the weight.
 uint32_t Sampler::CollectHead(const float* logits, float max, double* wanted) {
   std::copy(logits, logits + vocab_, weights_);
   *wanted = ops_->exp_sum(weights_, vocab_, max, 1.0f / options_.temperature) *
@@ -137,7 +142,7 @@ uint32_t Sampler::CollectHead(const float* logits, float max, double* wanted) {
         logits, vocab_, max - depth * options_.temperature, candidates_, vocab_));
     double mass = 0.0;
     for (uint32_t i = 0; i < n; ++i) mass += static_cast<double>(weights_[candidates_[i]]);
-    // More by what adding up in another order can make of it.
+    // Strictly more, by a margin for the different order of summation.
     if (mass > *wanted * kSurely) return n;
   }
   return CollectAtLeast(logits, -std::numeric_limits<float>::infinity());
@@ -148,9 +153,9 @@ uint32_t Sampler::CollectAtLeast(const float* logits, float threshold) {
       ops_->collect_at_least(logits, vocab_, threshold, candidates_, vocab_));
 }
 
-// Sorts out the best of n candidates, best last, until they hold the mass, and leaves them first.
+// Sorts the best of n candidates to the end until they hold the mass, then moves them to the front.
 uint32_t Sampler::KeepTopP(const float* logits, float max, double wanted, uint32_t n) {
-  // pop_heap takes what its order puts last; here that is the best.
+  // pop_heap removes the maximum of its order; inverted, that is the best.
   const Before before{logits};
   const auto worse = [before](uint32_t a, uint32_t b) { return before(b, a); };
   std::make_heap(candidates_, candidates_ + n, worse);
@@ -179,7 +184,7 @@ int32_t Sampler::Sample(const float* logits) {
   if (options_.temperature == 0.0f) return static_cast<int32_t>(best);
   const double unit = random_.NextUnit();
   const float max = logits[best];
-  // Nothing but NaN, or no distribution to draw from.
+  // Only NaN, or no distribution to sample from.
   if (!std::isfinite(max)) return static_cast<int32_t>(best);
 
   const bool has_top_k = options_.top_k > 0 && options_.top_k < vocab_;
@@ -200,12 +205,12 @@ int32_t Sampler::Sample(const float* logits) {
     return DrawFromAll(logits, max, unit);
   }
   if (has_top_p) n = KeepTopP(logits, max, wanted, n);
-  // One order whatever the selection was, so that a seed's draw does not depend on heap internals.
+  // Fixes the order after selection, so that the draw does not depend on heap internals.
   if (has_top_k || has_top_p) std::sort(candidates_, candidates_ + n);
   double sum;
   Weigh(logits, max, 0, n, &sum);
   for (uint32_t i = 0; i < n; ++i) {
-    // The best has weight 1, so min-p compares with 1 * min_p.
+    // The best token has weight 1, so min-p compares with 1 * min_p.
     if (weights_[i] < options_.min_p) weights_[i] = 0.0f;
   }
   return static_cast<int32_t>(candidates_[DrawInOrder(weights_, n, unit)]);

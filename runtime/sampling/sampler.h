@@ -1,5 +1,6 @@
-// Sampler: from logits to one token. The order of the warpers is that of transformers' generate():
-// temperature, top-k, top-p, min-p; then one draw. Temperature 0 is greedy.
+// Sampler: chooses a token from logits. Applies the warpers in the order of transformers'
+// generate(): temperature, top-k, top-p, min-p; then draws one random number. Temperature 0 is
+// greedy.
 #pragma once
 
 #include <cstdint>
@@ -32,32 +33,35 @@ Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out);
 class Sampler {
  public:
   void Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory, uint32_t vocab);
-  // Checked options; restarts the random numbers.
+  // Sets the options and restarts the random numbers. REQUIRES: options passed CheckSampling.
   void Configure(const SamplingOptions& options);
-  // To go on where another sampler was: Configure(its options()), then this.
+  // Continues from another sampler's state: call Configure(its options()) first.
   void set_random_state(uint64_t state) { random_.set_state(state); }
+  // Switches to random numbers that differ from those of the sampler this is a copy of, and from
+  // its copies with another `number`. No effect when greedy.
+  void Branch(uint32_t number);
   const SamplingOptions& options() const { return options_; }
   uint64_t random_state() const { return random_.state(); }
 
-  // Of the next numbers that Sample() would draw the first 32 bits behind the point.
+  // Returns the first 32 fractional bits of the next random numbers without consuming them.
   void PeekDraws(Span<uint32_t> out) const;
-  // As if so many tokens had been sampled.
+  // Consumes the random numbers of n sampled tokens.
   void SkipDraws(uint32_t n);
 
-  // logits: f32 [vocab], unchanged. The same logits, options and draws give the same token on every
-  // machine.
+  // logits: f32 [vocab], not modified. The same logits, options and random numbers give the same
+  // token on every machine.
   int32_t Sample(const float* logits);
 
  private:
-  // weights_ of candidates [first, first + n), and their sum. max: the largest logit.
+  // Computes weights_ of candidates [first, first + n) and their sum. max: the largest logit.
   void Weigh(const float* logits, float max, uint32_t first, uint32_t n, double* sum);
   int32_t DrawFromAll(const float* logits, float max, double unit);
-  // These fill candidates_ with ids that may be drawn and return how many (at least 1): ascending,
-  // but KeepTopK's in no particular order. *wanted: the weight that top_p keeps.
+  // Each fills candidates_ with the ids that may be drawn and returns their number (at least 1):
+  // ascending, except KeepTopK's. *wanted: the weight that top_p keeps.
   uint32_t CollectAtLeast(const float* logits, float threshold);
   uint32_t CollectHead(const float* logits, float max, double* wanted);
   uint32_t KeepTopK(const float* logits);
-  // Of n candidates the best that hold the weight wanted.
+  // Keeps the best of n candidates that together hold the weight `wanted`.
   uint32_t KeepTopP(const float* logits, float max, double wanted, uint32_t n);
 
   const LogitsOps* ops_ = nullptr;

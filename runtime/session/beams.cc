@@ -1,4 +1,4 @@
-// Beam search in a session: each running beam is a sequence, a step is one run.
+// Beam search: each running beam is a sequence, each step one run.
 #include <cstring>
 
 #include "platform/base/arith.h"
@@ -7,7 +7,7 @@
 
 namespace arn {
 
-// The model's end tokens and the caller's, each once.
+// Collects the stop token ids of the model and the caller, without duplicates.
 Status Session::CollectEnds(const BeamRequest& request, BeamOptions* options) {
   options->n_ends = 0;
   if (request.ignore_eos) return Status::kOk;
@@ -27,8 +27,8 @@ Status Session::CollectEnds(const BeamRequest& request, BeamOptions* options) {
   return Status::kOk;
 }
 
-// Makes sequences 0, 1, ... what the given ones were, with their ids; none has logits then. Their
-// sampling stays: it belongs to the sequence's number.
+// Reorders the sequences by their parent beams, with their ids. None has logits afterwards.
+// Sampling options stay with the sequence index.
 Status Session::Reorder(Span<const uint32_t> parents) {
   ARN_TRY(cache_.Reorder(0, parents));
   uint32_t n_ids = 0;
@@ -54,7 +54,7 @@ void Session::ClearSequences(uint32_t first, uint32_t last) {
 Status Session::BeamSteps(uint32_t num_beams, BeamResult* out) {
   auto* sequences = memory_.As<uint32_t>(plan_.beam_sequences);
   auto* logits = memory_.As<const float*>(plan_.beam_logits);
-  // Every group's first beam is the prompt as it stands.
+  // The first beam of every group is the prompt itself.
   uint32_t n = beams_.n_running();
   for (uint32_t i = 0; i < n; ++i) logits[i] = LogitsOf(selected_);
   for (bool is_first = true;; is_first = false) {
@@ -64,7 +64,7 @@ Status Session::BeamSteps(uint32_t num_beams, BeamResult* out) {
     if (n == 0) return Status::kOk;
     for (uint32_t i = 0; i < n; ++i) sequences[i] = is_first ? selected_ : beams_.parents()[i];
     ARN_TRY(Reorder({sequences, n}));
-    // What no beam goes on with is free before the run takes pages.
+    // Free the pages of dropped beams before the run reserves new ones.
     ClearSequences(n, num_beams);
     for (uint32_t i = 0; i < n; ++i) {
       sequences[i] = i;
@@ -79,9 +79,9 @@ Status Session::BeamSteps(uint32_t num_beams, BeamResult* out) {
 Status Session::SearchBeams(const BeamRequest& request, BeamResult* out) {
   *out = BeamResult();
   beams_.Forget();
-  if (!At(selected_).has_logits) return NoLogits();
+  ARN_TRY(NeedLogits(selected_));
   BeamOptions options = request.options;
-  // The last token of a sequence is never run.
+  // The last token of a sequence does not run.
   const uint32_t room = cache_.capacity() - length() + 1;
   if (options.max_tokens == 0) options.max_tokens = Min(room, plan_.beams.max_tokens);
   ARN_TRY(CollectEnds(request, &options));

@@ -1,15 +1,14 @@
-// Decoding where the logits are: the device chooses tokens and runs them, several steps ahead of
-// what the host has seen. What comes out is what choosing on the host would give: the same tokens,
-// and the sequence ends where it ended there.
+// Decoding on the device: the device samples and runs several tokens before the host sees them.
+// Must give the same tokens and the same final sequence as sampling on the host.
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 #include "runtime/session/session.h"
 
 namespace arn {
 
-// One token at a time, by the host: of several sequences each keeps its logits in host memory;
-// without a cache each run begins with the first token; a profile and an observer are of one run
-// each; and one that is paced sleeps between its tokens.
+// Excludes the cases that need the host between tokens: several sequences keep their logits in host
+// memory; no_cache re-runs the whole sequence; profile and observer cover one run each; pacing
+// sleeps between tokens.
 bool Session::CanChooseOnDevice() const {
   return in_use_->backend->decode != nullptr && logits_at_ != LogitsAt::kHost &&
          sequences_.size() == 1 && !plan_.options.no_cache && !profile_.is_on() &&
@@ -35,8 +34,8 @@ void Session::CommitStep(StepsOnDevice* steps) {
 Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   steps->is_taken = false;
   if (!CanChooseOnDevice() || steps->ends.size() > DecodeArgs::kMaxEnds) return Status::kOk;
-  // What is reserved ahead must be what reserving token by token would give: no page is sealed in
-  // between, and no context shifts.
+  // Reserving several steps at once must equal reserving token by token: no page may be quantised
+  // and no context may shift in between.
   const uint32_t fitting = Min(cache_.capacity() - length(), cache_.TokensBeforeSeal(selected_));
   Growth growth{selected_, Min(Min(steps->wanted, fitting),
                                Min(DecodeArgs::kMaxSteps, plan_.program.max_rows))};
@@ -46,7 +45,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
     growth.n_tokens = 1;
     status = cache_.Reserve(grown);
   }
-  // When not even one fits, the host's way says so, after it has shown the token.
+  // If not even one token fits, the host path reports it after it has shown the token.
   if (status == Status::kContextFull) return Status::kOk;
   ARN_TRY(status);
 
@@ -68,7 +67,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   args.ends = steps->ends;
   args.cancel = &cancel_;
   args.user = &seer;
-  // A token is in the sequence once the next one was chosen: then it has run.
+  // A token is in the sequence once the next one has been chosen, because only then has it run.
   args.see = [](void* user, int32_t id) {
     auto& s = *static_cast<Seer*>(user);
     if (s.n_seen++ != 0) s.session->CommitStep(s.steps);
@@ -82,28 +81,37 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   is_decoding_ = false;
   steps->is_taken = true;
   steps->ended = result.ended;
-  sequence.sampler.SkipDraws(result.n_seen + (result.ended ? 1 : 0));
   cache_.ClearEdits();
   if (status == Status::kOk && result.n_seen != 0) {
     CommitStep(steps);
     logits_at_ = LogitsAt::kBackend;
   }
-  cache_.Cut(selected_, length());  // what steps that never were have reserved
-  if (status == Status::kOk) return status;
+  cache_.Cut(selected_, length());  // releases what unused steps had reserved
+  const uint32_t n_ended = result.ended ? 1 : 0;
+  if (status == Status::kOk) {
+    sequence.sampler.SkipDraws(result.n_seen + n_ended);
+    return status;
+  }
 
-  // The last token that was seen has not run.
-  if (result.n_seen != 0 || !CanFallBack(status)) sequence.has_logits = false;
+  // The last token returned has not run: the logits are the ones it was chosen from, and its random
+  // number is not consumed.
+  if (result.n_seen != 0) sequence.sampler.SkipDraws(result.n_seen - 1);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
     return Failed(status, selected_);
   }
-  if (!CanFallBack(status)) return status;
+  if (!CanFallBack(status)) {
+    sequence.has_logits = false;
+    return status;
+  }
   ARN_TRY(FallBack(status));
   if (result.n_seen == 0) {
+    sequence.sampler.SkipDraws(n_ended);
     steps->is_taken = result.ended;
     return Status::kOk;
   }
   ARN_TRY(RunOne(selected_, steps->last_id));
+  sequence.sampler.SkipDraws(1 + n_ended);
   ++steps->n_run;
   return Status::kOk;
 }

@@ -1,4 +1,4 @@
-// What a session says of itself and of the device that it runs on, and how it holds itself back.
+// Statistics of the session and its device, and pacing.
 #include "kernels/kv_page.h"
 #include "kernels/step_work.h"
 #include "platform/os/clock.h"
@@ -27,7 +27,7 @@ Status Session::OpenWatch(const SessionOptions& options, Diag* diag) {
 
 Status Session::Pace(Span<const Part> parts) {
   if (!pacer_.is_on()) return Status::kOk;
-  // A chunk of a prompt is what has more than one token of a sequence.
+  // A part with more than one token is a prompt chunk.
   uint32_t n_decoded = 0;
   for (const Part& part : parts) {
     if (part.ids.size() == 1) ++n_decoded;
@@ -38,8 +38,8 @@ Status Session::Pace(Span<const Part> parts) {
   return Failed(status, parts[0].sequence);
 }
 
-// Of a run of tokens the weights depend on its shape alone, and most runs have the shape of the one
-// before: then only what reads keys, values and states is looked at.
+// Counts weight and KV bytes of a run. Weight bytes depend only on the shape of the run, and most
+// runs have the shape of the previous one; those recount only steps that read KV or state.
 void Session::CountWork(const RunArgs& args) {
   const bool is_like_last =
       !args.is_source && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
@@ -66,6 +66,7 @@ void Session::CountWork(const RunArgs& args) {
 void Session::ResetStats() {
   stats_ = SessionStats();
   pacer_.ResetStats();
+  kv_pager_.ResetStats();
   watch_.ResetEnergy(MonotonicNs());
 }
 

@@ -1,7 +1,6 @@
-// Whether a device computes what a CPU computes. Drivers of phones do not always: before a session
-// is handed out, a few tokens of its own model go through the device several times, in runs of
-// every size that has shaders of its own. What they come to is in the bundle; where it is not, the
-// CPU computes it.
+// Self-test of a device against the CPU, run before a session is returned because some phone
+// drivers miscompute. Runs a few tokens of the model several times, in every run size that has its
+// own shaders. The expected logits come from the bundle, or from the CPU if the bundle has none.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,18 +16,19 @@ namespace {
 
 constexpr uint32_t kRepeats = 3;
 
-// Of bundles without a test: many rows, one, few. As the converter's (converter/self_test.cc).
+// For bundles without a test: many rows, one row, few rows. Must match the converter
+// (converter/self_test.cc).
 constexpr uint32_t kRunTokens[] = {12, 1, 4};
 constexpr uint32_t kTokens = 17;
 
-// How far logits may be from the CPU's: each, as a share of the largest, and in the mean, as a
-// share of theirs. An int8 value that rounds the other way sets off others in the layers above: 30
-// layers of random weights differ by 0.08 and 0.07 between any two backends (docs/vulkan.md). A
-// wrong product, a lost barrier or a stale page leaves hardly anything of the logits.
+// Tolerances: each logit relative to the largest, and the mean difference relative to the mean
+// magnitude. One int8 value that rounds differently changes others in later layers: 30 layers of
+// random weights differ by 0.08 and 0.07 between any two backends (docs/vulkan.md). A wrong matmul,
+// a missing barrier or a stale page changes the logits far more.
 constexpr float kTolerance = 0.3f;
 constexpr double kMeanTolerance = 0.2;
 
-// `whose`: of the message.
+// `whose` names the expected logits in the message.
 Status Compare(const float* expected, const char* whose, const float* found, uint32_t n,
                const char* device, Diag* diag) {
   float largest = 0.0f;
@@ -51,7 +51,7 @@ Status Compare(const float* expected, const char* whose, const float* found, uin
                     100.0 * std::sqrt(differences / sum), whose);
 }
 
-// Whether the session is one of those that the bundle's test speaks of.
+// True if the bundle's test applies to this session.
 bool Holds(const StoredTest& test, const SessionPlan& plan) {
   return !test.ids.empty() && test.ids.size() <= plan.options.context_tokens &&
          plan.long_ropes == 0 && plan.program.n_source_steps == 0;
@@ -59,7 +59,7 @@ bool Holds(const StoredTest& test, const SessionPlan& plan) {
 
 }  // namespace
 
-// Of a model with a source, one of more rows than have a kernel of their own.
+// Encodes a test input, with more rows than the small-row kernels take.
 Status Session::EncodeTestSource() {
   const SourceSpec& source = model_.spec.source;
   if (!source.exists()) return Status::kOk;
@@ -82,13 +82,13 @@ Status Session::EncodeTestSource() {
   return status;
 }
 
-// What a device is tested with.
+// Tokens of the self-test, split into runs.
 struct Session::TestTokens {
   Span<const int32_t> ids;
-  Span<const uint32_t> runs;  // tokens of each
+  Span<const uint32_t> runs;  // tokens per run
 };
 
-// Calls see(run, logits) after each run, as far as the context goes.
+// Calls see(run, logits) after each run, until the context is full.
 template <typename See>
 Status Session::RunTestTokens(const TestTokens& test, const See& see) {
   Reset();
@@ -104,7 +104,7 @@ Status Session::RunTestTokens(const TestTokens& test, const See& see) {
   return Status::kOk;
 }
 
-// Into expected: f32 [runs, vocab].
+// expected: f32 [runs, vocab].
 Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* diag) {
   const auto keep = [&](uint32_t r, const float* logits) {
     const uint64_t vocab = plan_.program.vocab;
@@ -117,7 +117,7 @@ Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* d
     in_use_ = &planned_;
     return status;
   }
-  // A session of the CPU's for as long as this takes, of the same sizes but for its sequences.
+  // A temporary CPU session of the same sizes, with one sequence.
   SessionOptions options = plan_.options;
   options.max_sequences = 1;
   options.kv_tokens = 0;
@@ -138,7 +138,7 @@ Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* d
       reinterpret_cast<uintptr_t>(pages.value().data());
   Session* cpu = nullptr;
   Status status = Create(model_, plan, pages.value().subspan(skip, plan.TotalBytes()),
-                         pages.value(), &cpu, diag);
+                         {pages.value(), -1}, &cpu, diag);
   if (status != Status::kOk) {
     ReleasePages(pages.value());
     return status;
@@ -149,8 +149,7 @@ Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* d
   return status;
 }
 
-// The token that the device chooses, where it chooses them, is the best of the logits that the last
-// run has left.
+// Checks that a token chosen on the device has the largest of the logits left by the last run.
 Status Session::CompareChoice(Diag* diag) {
   if (in_use_ != &planned_ || !CanChooseOnDevice() || IsFull(selected_)) return Status::kOk;
   const float* logits = LogitsOf(selected_);

@@ -3,7 +3,7 @@
 namespace arn {
 namespace {
 
-// Whether it is time to read again; if so the time is taken down.
+// Returns true and updates *last_ns if the last reading is every_ns old.
 bool IsDue(uint64_t now_ns, uint64_t every_ns, uint64_t* last_ns) {
   if (*last_ns != 0 && now_ns - *last_ns < every_ns) return false;
   *last_ns = now_ns;

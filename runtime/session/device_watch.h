@@ -1,4 +1,4 @@
-// DeviceWatch: what a session can say of the device that it runs on: heat and energy.
+// DeviceWatch: reads temperature and energy sensors of the device for a session.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,26 @@ class DeviceWatch {
  public:
   struct Temperature {
     int32_t millicelsius = kNoTemperature;
-    uint32_t zone = 0;  // of zones()
+    uint32_t zone = 0;  // index into zones()
   };
 
-  // Looks for what there is. `root` before /sys; zones whose type contains `zone` (null: all).
-  // kUnsupported, with the reason, when a limit is set on what cannot be read. Allocates.
+  // Finds the sensors. `root` is prepended to /sys. Uses only thermal zones whose type contains
+  // `zone` (null: all). kUnsupported, with the reason, if a limit is set on a sensor that cannot be
+  // read. Allocates.
   Status Open(const char* root, const char* zone, const PaceOptions& pace, Diag* diag);
   void Close();
   bool is_open() const { return is_open_; }
 
-  // Between two runs, and before a look: reads the energy if it has not been read for kSampleNs.
+  // Reads the energy counter if the last reading is kSampleNs old. Call between runs and before
+  // reading the meter.
   void Sample(uint64_t now_ns);
-  // Counts from now on.
+  // Restarts the energy count.
   void ResetEnergy(uint64_t now_ns);
   const EnergyMeter& energy() const { return energy_; }
   const ThermalZones& zones() const { return zones_; }
-  // Of the zones that can be read now the hottest. Read anew when the last time is kSampleNs ago.
+  // Returns the hottest readable zone. Cached for kSampleNs.
   Temperature Hottest(uint64_t now_ns);
-  // Less than 0: not known. Android is asked once a second at most.
+  // Returns Android's thermal headroom; negative if unknown. Queried at most once per second.
   float Headroom(uint64_t now_ns);
   bool has_headroom() const { return headroom_.is_open(); }
 
@@ -46,7 +48,7 @@ class DeviceWatch {
   ThermalHeadroom headroom_;
   Temperature hottest_;
   float last_headroom_ = -1;
-  // When something was read last; 0: never.
+  // Times of the last readings; 0: never.
   uint64_t energy_ns_ = 0, hottest_ns_ = 0, headroom_ns_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The source of a sequence: what it attends to beside its own tokens.
+// Runs the encoder of a sequence (cross-attention input).
 #include <cstring>
 
 #include "runtime/session/session.h"
@@ -18,7 +18,7 @@ Status Session::EncodeIds(Span<const int32_t> ids) {
                       ids.size(), plan_.options.source_rows);
   }
   ARN_TRY(CheckIds(ids));
-  // The run reads ids from the session's own memory.
+  // Copied because the backend may read the ids after this call returns.
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
   std::memcpy(tokens, ids.data(), ids.size() * sizeof(int32_t));
   return Encode({tokens, ids.size()}, {}, static_cast<uint32_t>(ids.size()));

@@ -1,6 +1,6 @@
-// The backends of a session: the one that was planned, and the one in reserve, which is loaded with
-// it, so that nothing is allocated when it has to take over. When a device fails, nothing that lies
-// on it is relied on: the tokens of all sequences are computed anew, from their ids.
+// Planned and fallback backend of a session. The fallback is loaded at creation, so a switch
+// allocates nothing. After a device failure no data on the device is trusted: all sequences are
+// recomputed from their token ids.
 #include <cstring>
 
 #include "platform/base/arith.h"
@@ -17,7 +17,7 @@ uint32_t CommonTokens(const int32_t* a, const int32_t* b, uint32_t most) {
 
 }  // namespace
 
-// The one in reserve first: it is what a device that fails needs.
+// Loads the fallback first: it is needed if the device fails.
 Status Session::Load(const SessionPlan& wanted, Diag* diag) {
   BackendOptions options{wanted.options.n_threads, wanted.options.n_prefill_threads,
                          wanted.options.device};
@@ -40,7 +40,7 @@ Status Session::Load(const SessionPlan& wanted, Diag* diag) {
   return Status::kOk;
 }
 
-// Its pages lie in the session's own block from now on: it may have worked on the device's.
+// Moves the KV pages to the session's own block; they may have been on the device.
 void Session::TakeSpare() {
   in_use_ = &spare_;
   if (spare_.backend->place_kv == nullptr) return;
@@ -101,9 +101,9 @@ Status Session::LoseSources() {
                     why_spare_.text());
 }
 
-// What a sequence has in common with an earlier one is computed once, and forked where they part:
-// so they share their pages as they did before, and all fit as they did. Of several that have as
-// much in common it is the first: that one was not forked behind the place where they part.
+// Recomputes a prefix shared with an earlier sequence once and forks there. Sequences thus share
+// pages as before and fit the same pool. Among sequences with an equally long common prefix the
+// first is used: it was not forked after the point of divergence.
 Status Session::ComputeAnew(bool wants_logits) {
   const auto n = static_cast<uint32_t>(sequences_.size());
   for (uint32_t s = 0; s < n; ++s) {
@@ -141,7 +141,7 @@ Status Session::ComputeAnew(bool wants_logits) {
   return Status::kOk;
 }
 
-// Cannot be cancelled: what follows can.
+// Not cancellable; the runs that follow are.
 Status Session::ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last) {
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
   auto* rows = memory_.As<SequenceRows>(plan_.rows);

@@ -1,11 +1,11 @@
-// Session::Follow: from the tokens that a sequence has to others, computing what is not there.
+// Session::Follow: turns a sequence into the given tokens and computes only what it lacks.
 #include "platform/base/arith.h"
 #include "runtime/session/session.h"
 
 namespace arn {
 namespace {
 
-// How many tokens both begin with.
+// Length of the common prefix.
 size_t CommonTokens(Span<const int32_t> a, Span<const int32_t> b) {
   const size_t n = Min(a.size(), b.size());
   size_t common = 0;
@@ -13,8 +13,7 @@ size_t CommonTokens(Span<const int32_t> a, Span<const int32_t> b) {
   return common;
 }
 
-// Of `common` tokens that `ids` begin with, those that need not run: at least one token does, so
-// that its logits are there.
+// Caps the reuse prefix: at least the last of `ids` must run to give logits.
 uint32_t WithoutLast(size_t common, Span<const int32_t> ids) {
   return static_cast<uint32_t>(Min(common, ids.size() - 1));
 }
@@ -32,12 +31,12 @@ Status Session::CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* v
   if (n <= kept) return Status::kOk;
   const Status status = CheckPrefix(view);
   if (status == Status::kSaveMismatch || status == Status::kContextFull) {
-    diag_.Clear();  // a session of another kind: it computes
+    diag_.Clear();  // the prefix is for another kind of session: compute instead
     return Status::kOk;
   }
   ARN_TRY(status);
-  // A window's saved pages may begin behind what the first new token sees, and a saved state is
-  // that after the last one.
+  // The saved pages of a sliding window may begin after the first position that the next token
+  // attends to, and a saved recurrent state is valid only after the last token.
   for (uint32_t g = 0; g < cache_.n_groups() && n < prefix.size(); ++g) {
     const uint32_t held = view->Table(0, g).first_page * cache_.group(g).page_tokens;
     const auto length = static_cast<uint32_t>(prefix.size());
@@ -69,10 +68,10 @@ Status Session::Follow(Span<const int32_t> ids, uint32_t* out_kept) {
     const Status status = TakePrefix(view);
     if (status != Status::kOk && status != Status::kContextFull) return status;
     diag_.Clear();
-    kept = status == Status::kOk ? of_prefix : 0;  // without pages the sequence is empty
+    kept = status == Status::kOk ? of_prefix : 0;  // out of pages: the sequence is empty
   }
   if (kept == 0) {
-    cache_.Cut(selected_, 0);  // its source stays
+    cache_.Cut(selected_, 0);  // keeps its encoder output
     At(selected_).has_logits = false;
   } else {
     ARN_TRY(Rewind(kept));

@@ -43,17 +43,17 @@ bool Session::Show(int32_t id, Generation* generation) {
         generation->tokenizer->DecodeToken(&generation->decode, id, true, filter.Space());
     if (filter.Add(bytes, false, &text)) out->finish = Finish::kStop;
   }
-  if (options.callback != nullptr &&
-      options.callback(options.user, id, text.data, text.size) != 0 &&
-      out->finish == Finish::kNone) {
-    out->finish = Finish::kCallback;
+  if (options.callback != nullptr) {
+    const InCallback in_callback(&is_in_callback_);
+    const bool ends = options.callback(options.user, id, text.data, text.size) != 0;
+    if (ends && out->finish == Finish::kNone) out->finish = Finish::kCallback;
   }
   return out->finish == Finish::kNone;
 }
 
 Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
   *out = GenerateResult();
-  if (!At(selected_).has_logits) return NoLogits();
+  if (!IsAtEnd(selected_)) ARN_TRY(NeedLogits(selected_));
   const Tokenizer* tokenizer = model_.tokenizer;
   if (tokenizer == nullptr && !options.stops.empty()) {
     return diag_.Fail(Status::kUnsupported, "stop strings need a tokenizer, the bundle has none");
@@ -79,13 +79,14 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
       out->finish = Finish::kLength;
       break;
     }
-    if (IsFull(selected_) && plan_.options.overflow == Overflow::kStop) {
+    if (IsAtEnd(selected_)) {
+      if (plan_.options.overflow != Overflow::kStop) return Full(selected_);
       out->finish = Finish::kContext;
       break;
     }
-    ARN_TRY(MakeRoomForOne(selected_));
     StepsOnDevice steps;
-    if (ends_fit) {
+    if (!IsAtLast(selected_)) ARN_TRY(MakeRoomForOne(selected_));
+    if (ends_fit && !IsAtLast(selected_)) {
       steps.wanted = options.max_tokens == 0 ? UINT32_MAX : options.max_tokens - out->n_tokens;
       steps.ends = {ends, n_ends};
       steps.generation = &generation;
@@ -97,14 +98,15 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
       if (steps.is_taken) continue;
     }
     int32_t id = 0;
-    ARN_TRY(Sample(&id));
+    ARN_TRY(Choose(selected_, &id));
     if (IsEnd(id, options)) {
       out->finish = Finish::kEos;
       break;
     }
     Show(id, &generation);
-    // The last token runs too: what is counted is in the sequence, and a caller can go on from it.
-    const Status status = RunOne(selected_, id);
+    // Runs the last token too if it fits: counted tokens are in the sequence, so the caller can
+    // continue from there.
+    const Status status = RunChosen(selected_, id);
     if (status == Status::kCancelled) out->finish = Finish::kCancelled;
     ARN_TRY(status);
     ++out->n_tokens;
@@ -114,6 +116,7 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
     StopFilter& filter = generation.filter;
     const size_t bytes = tokenizer->DecodeFinish(&generation.decode, filter.Space());
     if (filter.Add(bytes, true, &rest)) out->finish = Finish::kStop;
+    const InCallback in_callback(&is_in_callback_);
     if (rest.size > 0) options.callback(options.user, -1, rest.data, rest.size);
   }
   return Status::kOk;

@@ -50,7 +50,7 @@ Status Pacer::Begin(uint32_t n_decoded, const std::atomic<uint32_t>& cancel) {
     const Status status = SleepUntil(due_at_, cancel, &slept);
     slept_ns_ += slept;
     ARN_TRY(status);
-    // Who is late by less than a token catches up; more than that is not saved up.
+    // Catches up a delay of less than one token; longer delays are not saved up.
     const uint64_t now = world_.now_ns(world_.user);
     const double ns = 1e9 * n_decoded / static_cast<double>(options_.max_tokens_per_s);
     const auto interval = static_cast<uint64_t>(ns);

@@ -1,5 +1,4 @@
-// Session::UsePrefix: starting a sequence after the prompt's beginning that the bundle has
-// computed.
+// Session::UsePrefix: starts a sequence from the bundle's precomputed prompt prefix.
 #include <cstring>
 
 #include "runtime/session/session.h"
@@ -22,7 +21,7 @@ Status Session::CheckPrefix(StateView* out) {
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) scratch[g] = cache_.numbers(g);
   const StateTarget target{&plan_, model_.state_hash, scratch};
-  // Pages that are copied are read anyway.
+  // Copied pages are read anyway, so verify them.
   const bool verify_pages = !OthersAreEmpty() || !CanMap(prefix.fd);
   Diag inner;
   const Status status = CheckState(prefix.state, target, verify_pages, out, &inner);
@@ -39,7 +38,18 @@ Status Session::CheckPrefix(StateView* out) {
   return Status::kOk;
 }
 
-// Page by page to where the selected sequence has been given room.
+Status Session::WritePage(const KvPages& pages, uint32_t index, Span<const std::byte> from) {
+  size_t done = 0;
+  for (uint32_t i = 0; i < pages.n_pieces(); ++i) {
+    const Slice to = pages.Piece(index, i);
+    const auto bytes = static_cast<size_t>(to.bytes);
+    ARN_TRY(in_use_->backend->kv_write(in_use_->state, to, from.subspan(done, bytes)));
+    done += bytes;
+  }
+  return Status::kOk;
+}
+
+// Copies page by page into the pages reserved for the selected sequence.
 Status Session::CopyPrefixPages(const StateView& view) {
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     const StateGroup saved = view.Group(g);
@@ -48,12 +58,10 @@ Status Session::CopyPrefixPages(const StateView& view) {
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t kind = KindOfPage(table.pages[i]);
       const KvPages& pages = plan_.kv_groups[g].pages(kind);
-      const uint64_t index = table.pages[i] & ~kSealedPage;
-      const Slice to{Region::kKv, pages.pool.offset + index * pages.page_bytes, pages.page_bytes};
       const auto bytes = static_cast<size_t>(pages.page_bytes);
       const auto from = static_cast<size_t>(next[kind]++ * pages.page_bytes);
-      ARN_TRY(in_use_->backend->kv_write(in_use_->state, to,
-                                         view.pages(saved.pages[kind]).subspan(from, bytes)));
+      ARN_TRY(WritePage(pages, table.pages[i] & ~kSealedPage,
+                        view.pages(saved.pages[kind]).subspan(from, bytes)));
     }
   }
   return Status::kOk;
@@ -64,7 +72,7 @@ Status Session::TakePrefix(const StateView& view) {
   Reset();
   const bool is_alone = OthersAreEmpty();
   uint32_t n_pages[kMaxKvGroups][kPageKinds] = {};
-  // With all pages free those that are taken are the first of each pool, one after another.
+  // If all pages are free, the ones taken are the first of each pool, in order.
   if (is_alone) cache_.BeginRestore(n_pages);
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -93,6 +101,7 @@ Status Session::TakePrefix(const StateView& view) {
   }
   cache_.RestoreLength(selected_, n_tokens);
   std::memcpy(History(selected_), prefix.ids.data(), n_tokens * sizeof(int32_t));
+  logits_row_ = 0;
   std::memcpy(LogitsOf(selected_), view.logits(), uint64_t{plan_.program.vocab} * sizeof(float));
   At(selected_).has_logits = true;
   logits_at_ = LogitsAt::kHost;

@@ -1,4 +1,4 @@
-// StepProfile: what each step of a session's program has cost, in the caller's memory.
+// StepProfile: accumulates the cost of each program step in the caller's memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace arn {
 
 class StepProfile {
  public:
-  // Of one step, over all runs.
+  // Totals of one step over all runs.
   struct Total {
     uint64_t runs = 0;
     uint64_t ns = 0;
@@ -22,21 +22,21 @@ class StepProfile {
   static uint64_t Bytes(const Program& program) {
     return program.steps.size() * (sizeof(Total) + sizeof(uint64_t));
   }
-  // memory: aligned to 8, Bytes(program).
+  // REQUIRES: memory has Bytes(program) bytes, aligned to 8.
   void Start(const Program& program, void* memory);
   void Stop() { totals_ = {}; }
   bool is_on() const { return !totals_.empty(); }
 
-  // RunArgs::step_ns of the next run; null when no profile is on.
+  // Returns RunArgs::step_ns for the next run; null if no profile is active.
   uint64_t* BeginRun();
-  // That run has succeeded. A run that fails is not counted.
+  // Adds a successful run. Do not call it for a run that failed.
   void EndRun(const Program& program, const RunArgs& args);
 
   const Total& at(uint32_t step) const { return totals_[step]; }
 
  private:
   Span<Total> totals_;
-  uint64_t* run_ns_ = nullptr;  // [steps]: of one run
+  uint64_t* run_ns_ = nullptr;  // [steps], times of one run
 };
 
 }  // namespace arn

@@ -1,5 +1,4 @@
-// Session::ReadKv: the keys and values of a layer, as f32, whatever they are kept as and wherever
-// the backend keeps them.
+// Session::ReadKv: returns the keys and values of a layer as f32 for every KV type and backend.
 #include "kernels/kv_page.h"
 #include "kernels/kv_rows.h"
 #include "platform/base/arith.h"
@@ -8,16 +7,16 @@
 namespace arn {
 namespace {
 
-// Holds a row of the widest head, and its ranges.
+// One row of the widest head with its scales.
 constexpr size_t kStageBytes = kMaxHeadDim * sizeof(float);
 
-// Reads rows of keys (or of values) through the backend, as many at a time as its stage holds.
+// Reads key or value rows through the backend, as many at once as the stage holds.
 class RowReader {
  public:
   RowReader(const Backend& backend, void* state, const KvGroup& group, bool keys)
       : backend_(backend), state_(state), group_(group), keys_(keys) {}
 
-  // Slots [first, first + n) of one head's part of `page`. out: [n, head_dim].
+  // Reads slots [first, first + n) of one head in `page`. out: [n, head_dim].
   Status Read(uint32_t page, uint32_t group_layer, uint32_t kv_head, uint32_t first, uint32_t n,
               float* out) {
     const KvHeadPlace place = KvPlaceAt(group_, keys_, page, group_layer, kv_head);
@@ -40,8 +39,8 @@ class RowReader {
     return KvValueBytes(group_, place.type, place.bits) / group_.page_tokens;
   }
 
-  // Slots from `first` on that can be fetched together: what LoadKvRow then takes for slot 0 must
-  // be the first one of its scales.
+  // Number of slots from `first` on that one fetch can read. Slot 0 of the fetch must be the first
+  // of its quantisation group, because LoadKvRow takes its scales from there.
   uint32_t StageSlots(const KvHeadPlace& place, uint32_t first) const {
     auto slots = static_cast<uint32_t>(kStageBytes / RowBytes(place));
     if (HasRangesOfTokens(place)) return Min(slots, group_.group_size - first % group_.group_size);

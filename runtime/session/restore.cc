@@ -1,4 +1,4 @@
-// Session::Restore: everything is checked first, then the sequences are replaced.
+// Session::Restore: checks everything before it replaces the sequences.
 #include <cstring>
 
 #include "platform/os/mapped_file.h"
@@ -15,11 +15,11 @@ Status Session::Restore(const StateSource& source) {
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &view, &diag_));
   Status status = RestorePages(view, source.fd, source.file_offset);
   if (CanFallBack(status)) {
-    UseSpare(status);  // what the sequences are now is replaced anyway
+    UseSpare(status);  // the current sequences are replaced in any case
     status = RestorePages(view, source.fd, source.file_offset);
   }
   if (status != Status::kOk) {
-    // Some pages are overwritten: what the sequences saw is gone.
+    // Some pages are already overwritten, so the old sequences are lost.
     for (uint32_t s = 0; s < sequences_.size(); ++s) {
       cache_.Clear(s);
       At(s).has_logits = false;
@@ -30,12 +30,12 @@ Status Session::Restore(const StateSource& source) {
   return Status::kOk;
 }
 
-// Whether a file's pages can be put where those of the pools lie.
+// True if pages of a file can be mapped over the pools.
 bool Session::CanMap(int fd) const {
   return fd >= 0 && !owned_.empty() && in_use_->backend->kv_in_memory;
 }
 
-// The saved pages become the first of each pool, in their order.
+// Saved pages become the first pages of each pool, in order.
 Status Session::RestorePages(const StateView& view, int fd, uint64_t file_offset) {
   const bool can_map = CanMap(fd);
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
@@ -43,9 +43,17 @@ Status Session::RestorePages(const StateView& view, int fd, uint64_t file_offset
       const StatePages saved = view.Group(g).pages[kind];
       const Span<const std::byte> pages = view.pages(saved);
       if (pages.empty()) continue;
-      const Slice pool = plan_.kv_groups[g].pages(kind).pool;
+      const KvPages& to_pages = plan_.kv_groups[g].pages(kind);
+      const Slice pool = to_pages.pool;
+      if (plan_.IsInFile(g)) {
+        const auto bytes = static_cast<size_t>(to_pages.page_bytes);
+        for (uint32_t i = 0; i < saved.count; ++i) {
+          ARN_TRY(WritePage(to_pages, i, pages.subspan(i * bytes, bytes)));
+        }
+        continue;
+      }
       size_t mapped = 0;
-      if (can_map && !plan_.IsInFile(g)) {
+      if (can_map) {
         mapped = MapCopy(fd, file_offset + saved.offset, {memory_.At(pool), pages.size()});
       }
       if (mapped == pages.size()) continue;
@@ -68,6 +76,7 @@ void Session::RestoreSequences(const StateView& view) {
   const std::byte* tokens = view.tokens();
   const std::byte* logits = view.logits();
   logits_at_ = LogitsAt::kHost;
+  logits_row_ = 0;
   const uint64_t logits_bytes = uint64_t{plan_.program.vocab} * sizeof(float);
   for (uint32_t s = 0; s < sequences_.size(); ++s) {
     Sequence& sequence = At(s);

@@ -1,4 +1,4 @@
-// Session::Save: the sequences and what they need to go on, as docs/state-format.md lays it out.
+// Session::Save: writes the sequences in the layout of docs/state-format.md.
 #include <cstddef>
 #include <cstring>
 
@@ -22,7 +22,7 @@ StateSequence RecordOf(const Sampler& sampler, uint32_t n_tokens, bool has_logit
   return out;
 }
 
-// Whether the sampler is as a new session's.
+// True if the sampler equals a new session's.
 bool IsNew(const Sampler& sampler) {
   Sampler other;
   other.Configure(SamplingOptions());
@@ -115,16 +115,20 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
       const uint32_t page = table.pages[i];
       if (KindOfPage(page) != kind) continue;
       const uint32_t index = page & ~kSealedPage;
-      if ((cache_.NumberOf(g, page) & ~kSealedPage) != next) continue;  // an earlier table's
+      // already written for an earlier table
+      if ((cache_.NumberOf(g, page) & ~kSealedPage) != next) continue;
       ++next;
-      const uint64_t first = pages.pool.offset + index * pages.page_bytes;
-      for (uint64_t done = 0; done < pages.page_bytes;) {
-        const Span<std::byte> room =
-            writer->Room(static_cast<size_t>(Min<uint64_t>(pages.page_bytes - done, SIZE_MAX)));
-        const Slice from{Region::kKv, first + done, room.size()};
-        ARN_TRY(in_use_->backend->kv_read(in_use_->state, from, room));
-        ARN_TRY(writer->Filled(room.size()));
-        done += room.size();
+      kv_pager_.AskForPage(g, page);
+      for (uint32_t piece = 0; piece < pages.n_pieces(); ++piece) {
+        Slice from = pages.Piece(index, piece);
+        for (uint64_t left = from.bytes; left > 0; left -= from.bytes) {
+          const Span<std::byte> room =
+              writer->Room(static_cast<size_t>(Min<uint64_t>(left, SIZE_MAX)));
+          from.bytes = room.size();
+          ARN_TRY(in_use_->backend->kv_read(in_use_->state, from, room));
+          ARN_TRY(writer->Filled(room.size()));
+          from.offset += from.bytes;
+        }
       }
     }
   }
@@ -165,7 +169,8 @@ Status Session::TrySave(const StateSink& sink) {
   header.tokens = layout.tokens;
   header.logits = layout.logits;
 
-  // The pages come first because the index has their hashes, the header last because it has all.
+  // Pages first, because the index holds their hashes; the header last, because it holds all
+  // hashes.
   StateGroup groups[kMaxKvGroups] = {};
   uint64_t end = layout.logits.offset + layout.logits.bytes;
   for (uint32_t g = 0; g < counts.n_groups; ++g) {

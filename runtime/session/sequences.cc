@@ -1,8 +1,7 @@
-// What a session does with its sequences as wholes: choose, fork, rewind, shift, step together.
+// Operations on whole sequences: select, fork, rewind, shift, batched steps.
 #include <cstring>
 
 #include "platform/base/arith.h"
-#include "platform/os/backing_file.h"
 #include "platform/os/pages.h"
 #include "runtime/session/session.h"
 #include "runtime/session/timer.h"
@@ -10,8 +9,8 @@
 namespace arn {
 namespace {
 
-// A shift drops this part of what is not pinned: few enough to keep most of the past, many enough
-// that turning the keys that move is rare.
+// A shift drops this fraction of the unpinned tokens: small enough to keep most of the past, large
+// enough that re-rotating the moved keys is rare.
 constexpr uint32_t kShiftPart = 4;
 
 }  // namespace
@@ -55,6 +54,7 @@ Status Session::Fork(uint32_t from, uint32_t to) {
   }
   std::memcpy(History(to), History(from), cache_.length(from) * sizeof(int32_t));
   At(to) = At(from);
+  At(to).sampler.Branch(to);
   if (At(from).has_logits) {
     std::memcpy(LogitsOf(to), LogitsOf(from), uint64_t{plan_.program.vocab} * sizeof(float));
   }
@@ -121,6 +121,7 @@ Status Session::Shift(uint32_t sequence) {
 Status Session::RunEdits() {
   RunArgs args;
   args.edits = cache_.edits();
+  kv_pager_.BeforeEdits(args.edits);
   const Status status =
       args.edits.empty() ? Status::kOk : in_use_->backend->run(in_use_->state, args, &diag_);
   cache_.ClearEdits();
@@ -142,14 +143,32 @@ Status Session::StepBatch(Span<const uint32_t> sequences, Span<const int32_t> id
 
 Status Session::DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_ids) {
   ARN_TRY(CheckSequences(sequences));
-  for (uint32_t sequence : sequences) {
-    if (!At(sequence).has_logits) {
-      return diag_.Fail(Status::kBadState, "sequence %u has no logits: prefill it first", sequence);
+  for (uint32_t sequence : sequences) ARN_TRY(NeedLogits(sequence));
+  Timer timer(&stats_.decode_ns);
+  auto* parts = memory_.As<Part>(plan_.parts);
+  size_t n_parts = 0;
+  Status status = HeedCancel(sequences[0]);
+  for (size_t i = 0; i < sequences.size() && status == Status::kOk; ++i) {
+    if (!IsAtLast(sequences[i])) {
+      status = MakeRoomForOne(sequences[i]);
+      parts[n_parts++] = {sequences[i], {&out_ids[i], 1}};
     }
-    ARN_TRY(MakeRoomForOne(sequence));
   }
+  ARN_TRY(status);
   for (size_t i = 0; i < sequences.size(); ++i) ARN_TRY(Choose(sequences[i], &out_ids[i]));
-  return StepBatch(sequences, Span<const int32_t>(out_ids.data(), out_ids.size()));
+  if (n_parts > 0) status = Run(Span<const Part>(parts, n_parts), LogitRows::kLastOfEach);
+  // With no_cache tokens run one by one; those that ran keep their random numbers.
+  for (size_t i = 0; i < sequences.size() && status != Status::kOk; ++i) Unchoose(sequences[i]);
+  ARN_TRY(status);
+  // Sequences without a part have reached their last token.
+  size_t n_seen = 0;
+  for (uint32_t sequence : sequences) {
+    const bool has_run = n_seen < n_parts && parts[n_seen].sequence == sequence;
+    if (has_run) ++n_seen;
+    if (!has_run) At(sequence).has_logits = false;
+  }
+  stats_.decode_tokens += sequences.size();
+  return Status::kOk;
 }
 
 uint64_t Session::kv_used_bytes() const {
@@ -164,14 +183,14 @@ uint64_t Session::kv_used_bytes() const {
 
 Status Session::TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file,
                          uint64_t* bytes) {
-  std::byte* base = memory_.At(pages.pool);
   for (uint32_t first = 0; first < pool.n_pages();) {
     uint32_t last = first;
     while (last < pool.n_pages() && pool.References(last) == 0) ++last;
-    const uint64_t n = (last - first) * pages.page_bytes;
-    if (n > 0) {
-      const Span<std::byte> unused(base + first * pages.page_bytes, static_cast<size_t>(n));
-      ARN_TRY(is_in_file ? DiscardBacking(unused) : TrimPages(unused));
+    for (uint32_t i = 0; i < pages.n_pieces() && last > first; ++i) {
+      const Slice piece = pages.Piece(first, i);
+      const uint64_t n = (last - first) * piece.bytes;
+      const Span<std::byte> unused(memory_.At(piece), static_cast<size_t>(n));
+      ARN_TRY(is_in_file ? KvPager::Discard(unused) : TrimPages(unused));
       *bytes += n;
     }
     first = last + 1;

@@ -21,19 +21,19 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
 }
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
-                       Span<std::byte> owned, Session** out, Diag* diag) {
+                       const Owned& owned, Session** out, Diag* diag) {
   *out = nullptr;
   const uint64_t start = MonotonicNs();
   ARN_TRY(CheckWeights(model, diag));
   const Memory memory = PartitionBlock(plan, block.data());
-  Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned);
+  Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned.pages);
   Status status = session->Load(plan, diag);
   if (status == Status::kOk) {
     session->cache_.Init(plan.cache, memory, plan.options.context_tokens);
     session->InitSequences();
     status = session->TestDevice(diag);
   }
-  // After the test, which nothing is to hold back.
+  // Starts pacing only after the self-test.
   if (status == Status::kOk) status = session->OpenWatch(plan.options, diag);
   if (status != Status::kOk) {
     session->watch_.Close();
@@ -41,6 +41,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     session->~Session();
     return status;
   }
+  session->kv_pager_.Init(session->plan_, memory, owned.kv_file);
   session->create_ns_ = MonotonicNs() - start;
   *out = session;
   return Status::kOk;
@@ -61,7 +62,7 @@ void Session::InitSequences() {
   sequences_ = {memory_.As<Sequence>(plan_.sequences), plan_.options.max_sequences};
   for (Sequence& at : sequences_) {
     Sequence* sequence = new (&at) Sequence();
-    // The scratch is shared: one sequence samples at a time.
+    // Shares the scratch: only one sequence samples at a time.
     sequence->sampler.Init(FindLogitsOps(id), plan_.sampler, memory_, plan_.program.vocab);
     sequence->sampler.Configure(SamplingOptions());
   }
@@ -105,50 +106,32 @@ Status Session::Full(uint32_t sequence) {
                     plan_.options.kv_tokens);
 }
 
-float* Session::LogitsOf(uint32_t sequence) const {
-  if (sequences_.size() == 1) return memory_.As<float>(plan_.program.logits);
-  return memory_.As<float>(plan_.sequence_logits) + uint64_t{sequence} * plan_.program.vocab;
-}
-
-// The next run overwrites the rows, so each of several sequences keeps its own.
-void Session::KeepLogits(Span<const Part> parts) {
-  const uint64_t vocab = plan_.program.vocab;
-  const float* row = memory_.As<float>(plan_.program.logits);
-  for (const Part& part : parts) {
-    if (sequences_.size() > 1) {
-      std::memcpy(LogitsOf(part.sequence), row, vocab * sizeof(float));
-    }
-    At(part.sequence).has_logits = true;
-    row += vocab;
-  }
-}
-
 void Session::ObserveProducts(ProductSeen seen, void* user) {
   seen_ = seen;
   seen_user_ = user;
   observer_.user = this;
   observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
                      const float* sums) {
-    const auto& s = *static_cast<const Session*>(self);
+    auto& s = *static_cast<Session*>(self);
+    const InCallback in_callback(&s.is_in_callback_);
     const Weight& matrix = s.plan_.program.weights[weight];
     s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
             matrix.rows);
   };
 }
 
-// Of several sequences each keeps its own in host memory. Where the best id is all that the next
-// step needs, the backend finds it, but a program that has asked for logits is not made to compute
-// them twice a step; nor is one that asks for those of a prompt.
-void Session::AskForLogits(RunArgs* args) {
+// With several sequences, logits are copied to host memory. With one greedy sequence a decode step
+// returns only the argmax. Prompts, and decode steps once the caller has requested logits, return
+// the logits at once, so that the output head does not run twice.
+void Session::AskForLogits(RunArgs* args, int32_t* best) {
   const Backend& backend = *in_use_->backend;
-  best_id_ = kNotFound;
   if (backend.read_logits == nullptr || sequences_.size() != 1 || plan_.options.no_cache ||
       args->logit_rows != LogitRows::kLastOfEach) {
     return;
   }
   const bool is_greedy = At(0).sampler.options().temperature == 0.0f;
   if (backend.finds_best && is_greedy && !wants_logits_ && args->tokens.size() == 1) {
-    args->best_id = &best_id_;
+    args->best_id = best;
   }
   args->leaves_logits = !backend.finds_best || args->best_id != nullptr;
 }
@@ -159,17 +142,22 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.tokens = {memory_.As<int32_t>(plan_.tokens), n_tokens};
   args.sequences = {memory_.As<SequenceRows>(plan_.rows), n_rows};
   args.logit_rows = logit_rows;
-  args.cancel = &cancel_;
+  args.cancel = is_cancellable_ ? &cancel_ : nullptr;
   args.step_ns = profile_.BeginRun();
   if (seen_ != nullptr) args.observer = &observer_;
-  AskForLogits(&args);
+  int32_t best = kNotFound;
+  AskForLogits(&args, &best);
+  args.watcher = kv_pager_.watcher();
+  kv_pager_.BeforeEdits(args.edits);
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
   if (watch_.is_open()) watch_.Sample(MonotonicNs());
   if (status == Status::kOk) {
     profile_.EndRun(plan_.program, args);
     CountWork(args);
+    kv_pager_.EndRun(args);
     logits_at_ = args.leaves_logits ? LogitsAt::kBackend : LogitsAt::kHost;
+    best_id_ = best;
   }
   cache_.ClearEdits();
   if (status == Status::kCancelled) cancel_.store(0, std::memory_order_relaxed);
@@ -184,8 +172,8 @@ Status Session::RunWithCache(Span<const Part> parts, LogitRows logit_rows) {
 }
 
 Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
-  // The run reads ids from the session's own memory: a backend may read them later than the
-  // caller's buffer lives.
+  // Copies the ids to the session's memory: a backend may read them after the caller's buffer is
+  // gone.
   int32_t* tokens = memory_.As<int32_t>(plan_.tokens);
   auto* rows = memory_.As<SequenceRows>(plan_.rows);
   const Span<Growth> growths(memory_.As<Growth>(plan_.growths), parts.size());
@@ -202,7 +190,7 @@ Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
   const Span<const Growth> grown(growths.data(), growths.size());
   const Status reserved = cache_.Reserve(grown);
   if (reserved == Status::kContextFull) {
-    ARN_TRY(RunEdits());  // pages that were sealed meanwhile
+    ARN_TRY(RunEdits());  // quantises pages that became inactive
     return Full(parts[0].sequence);
   }
   ARN_TRY(reserved);
@@ -211,7 +199,7 @@ Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
   return Status::kOk;
 }
 
-// All tokens of the sequence in one run, from nothing. Its tokens stay if that fails.
+// Runs all tokens of the sequence at once, from scratch. Keeps them if the run fails.
 Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
   const uint32_t before = cache_.length(part.sequence);
   const auto added = static_cast<uint32_t>(part.ids.size());
@@ -237,23 +225,29 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
   return status;
 }
 
+// A failed run leaves sequences and logits unchanged: a backend writes logits last.
 Status Session::Run(Span<const Part> parts, LogitRows logit_rows) {
   ARN_TRY(Pace(parts));
-  for (const Part& part : parts) At(part.sequence).has_logits = false;
   if (plan_.options.no_cache) {
     for (const Part& part : parts) {
       const Status status = RunWithoutCache(part, logit_rows);
       if (status != Status::kOk) return Failed(status, part.sequence);
-      Remember(part);
-      if (logit_rows == LogitRows::kLastOfEach) KeepLogits(Span<const Part>(&part, 1));
+      Committed(Span<const Part>(&part, 1), logit_rows);
     }
     return Status::kOk;
   }
   const Status status = RunWithCache(parts, logit_rows);
   if (status != Status::kOk) return Failed(status, parts[0].sequence);
-  for (const Part& part : parts) Remember(part);
-  if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
+  Committed(parts, logit_rows);
   return Status::kOk;
+}
+
+void Session::Committed(Span<const Part> parts, LogitRows logit_rows) {
+  for (const Part& part : parts) {
+    Remember(part);
+    At(part.sequence).has_logits = false;
+  }
+  if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
 }
 
 Status Session::Failed(Status status, uint32_t sequence) {
@@ -261,11 +255,12 @@ Status Session::Failed(Status status, uint32_t sequence) {
   return diag_.Fail(status, "cancelled after %u tokens", cache_.length(sequence));
 }
 
-// The ids of what is now in the sequence.
+// Appends the ids of a part to the history.
 void Session::Remember(const Part& part) {
   const size_t n = part.ids.size();
   int32_t* end = History(part.sequence) + cache_.length(part.sequence);
-  std::memmove(end - n, part.ids.data(), n * sizeof(int32_t));  // they may be there already
+  // may overlap: the ids may be in place already
+  std::memmove(end - n, part.ids.data(), n * sizeof(int32_t));
 }
 
 Status Session::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
@@ -284,8 +279,13 @@ Status Session::Prefill(Span<const int32_t> ids) {
     size_t n = 0;
     ARN_TRY(NextChunk(selected_, ids.size() - done, &n));
     const Part part{selected_, ids.subspan(done, n)};
-    const bool last = done + n == ids.size();
-    ARN_TRY(Run(Span<const Part>(&part, 1), last ? LogitRows::kLastOfEach : LogitRows::kNone));
+    // A cancelled call must leave logits, or a state they can be recomputed from.
+    const bool is_last = done + n == ids.size();
+    const bool needs_logits =
+        is_last ||
+        !(plan_.options.no_cache || cache_.CanTurnBackAt(length() + static_cast<uint32_t>(n)));
+    ARN_TRY(
+        Run(Span<const Part>(&part, 1), needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
     stats_.prefill_tokens += n;
     done += n;
   }
@@ -319,60 +319,13 @@ Status Session::PrefillLogits(Span<const int32_t> ids, const float** out_logits)
   const uint64_t vocab = plan_.program.vocab;
   const float* rows = memory_.As<float>(plan_.program.logits) + first * vocab;
   *out_logits = rows;
-  // A lone sequence samples from the region's first row; only a one-row run has the last one there.
   if (sequences_.size() > 1) {
     std::memcpy(LogitsOf(selected_), rows + (n - 1) * vocab, vocab * sizeof(float));
-    At(selected_).has_logits = true;
   } else {
-    At(selected_).has_logits = n == 1 && first == 0;
+    logits_row_ = static_cast<uint32_t>(first + n - 1);
   }
+  At(selected_).has_logits = true;
   return Status::kOk;
-}
-
-Status Session::FetchLogits() {
-  if (logits_at_ != LogitsAt::kBackend) return Status::kOk;
-  if (best_id_ != kNotFound) wants_logits_ = true;
-  const Status status =
-      in_use_->backend->read_logits(in_use_->state, {LogitsOf(0), plan_.program.vocab}, &diag_);
-  if (status == Status::kOk) logits_at_ = LogitsAt::kBoth;
-  // While steps are under way it is they who fall back.
-  if (is_decoding_ || !CanFallBack(status)) return status;
-  return FallBack(status);
-}
-
-Status Session::NoLogits() {
-  return diag_.Fail(Status::kBadState, "there are no logits: prefill first");
-}
-
-Status Session::Logits(const float** out_logits) {
-  *out_logits = nullptr;
-  if (!sequences_[selected_].has_logits) return NoLogits();
-  ARN_TRY(FetchLogits());
-  *out_logits = LogitsOf(selected_);
-  return Status::kOk;
-}
-
-Status Session::SetSampling(const SamplingOptions& options) {
-  ARN_TRY(CheckSampling(options, &diag_));
-  At(selected_).sampler.Configure(options);
-  return Status::kOk;
-}
-
-Status Session::Choose(uint32_t sequence, int32_t* out_id) {
-  Sampler& sampler = At(sequence).sampler;
-  if (logits_at_ == LogitsAt::kBackend && best_id_ != kNotFound &&
-      sampler.options().temperature == 0.0f) {
-    *out_id = best_id_;
-    return Status::kOk;
-  }
-  ARN_TRY(FetchLogits());
-  *out_id = sampler.Sample(LogitsOf(sequence));
-  return Status::kOk;
-}
-
-Status Session::Sample(int32_t* out_id) {
-  if (!At(selected_).has_logits) return NoLogits();
-  return Choose(selected_, out_id);
 }
 
 Status Session::RunOne(uint32_t sequence, int32_t id) {
@@ -382,16 +335,38 @@ Status Session::RunOne(uint32_t sequence, int32_t id) {
   return Status::kOk;
 }
 
+Status Session::RunChosen(uint32_t sequence, int32_t id) {
+  Status status = Status::kOk;
+  if (IsAtLast(sequence)) {
+    status = HeedCancel(sequence);
+    if (status == Status::kOk) {
+      At(sequence).has_logits = false;
+      ++stats_.decode_tokens;
+    }
+  } else {
+    status = RunOne(sequence, id);
+  }
+  if (status != Status::kOk) Unchoose(sequence);
+  return status;
+}
+
+Status Session::HeedCancel(uint32_t sequence) {
+  if (cancel_.exchange(0, std::memory_order_relaxed) == 0) return Status::kOk;
+  return Failed(Status::kCancelled, sequence);
+}
+
 Status Session::Decode(int32_t* out_id) {
   Timer timer(&stats_.decode_ns);
-  if (!At(selected_).has_logits) return NoLogits();
-  ARN_TRY(MakeRoomForOne(selected_));
+  ARN_TRY(NeedLogits(selected_));
   StepsOnDevice steps;
-  ARN_TRY(DecodeOnDevice(&steps));
+  if (!IsAtLast(selected_)) {
+    ARN_TRY(MakeRoomForOne(selected_));
+    ARN_TRY(DecodeOnDevice(&steps));
+  }
   int32_t id = steps.last_id;
   if (!steps.is_taken) {
-    ARN_TRY(Sample(&id));
-    ARN_TRY(RunOne(selected_, id));
+    ARN_TRY(Choose(selected_, &id));
+    ARN_TRY(RunChosen(selected_, id));
   }
   *out_id = id;
   return Status::kOk;

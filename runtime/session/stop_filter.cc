@@ -8,7 +8,7 @@
 namespace arn {
 namespace {
 
-// Where `stop` begins in text, or text.size.
+// Returns the position of `stop` in text, or text.size.
 size_t Find(StringView text, StringView stop) {
   for (size_t i = 0; i + stop.size <= text.size; ++i) {
     if (std::memcmp(text.data + i, stop.data, stop.size) == 0) return i;
@@ -16,7 +16,7 @@ size_t Find(StringView text, StringView stop) {
   return text.size;
 }
 
-// The longest end of text that is a proper beginning of `stop`.
+// Length of the longest suffix of text that is a proper prefix of `stop`.
 size_t PartialMatch(StringView text, StringView stop) {
   for (size_t n = Min(text.size, stop.size - 1); n > 0; --n) {
     if (std::memcmp(text.data + text.size - n, stop.data, n) == 0) return n;

@@ -1,4 +1,4 @@
-// Adds the time until its end to a total.
+// Adds its lifetime to a total.
 #pragma once
 
 #include <cstdint>

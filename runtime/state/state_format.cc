@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMaxStateBytes = uint64_t{1} << 62;
 
-// Puts count * element_bytes behind *end, at a multiple of `align`.
+// Appends count * element_bytes at *end, aligned to `align`.
 Status Place(uint64_t count, uint64_t element_bytes, uint64_t align, uint64_t* end,
              StateSection* out) {
   uint64_t bytes = 0, after = 0;
@@ -42,7 +42,7 @@ Status PlanState(const StateCounts& counts, StateLayout* out) {
   ARN_TRY(Place(logits, sizeof(float), kStateSectionAlign, &end, &out->logits));
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
-      // No pages take no room.
+      // An empty section needs no alignment.
       const uint32_t n = counts.n_pages[g][kind];
       const uint64_t align = n == 0 ? 1 : kStatePageAlign;
       ARN_TRY(Place(n, counts.page_bytes[g][kind], align, &end, &out->pages[g][kind]));

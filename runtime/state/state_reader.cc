@@ -104,7 +104,7 @@ Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag
   return Status::kOk;
 }
 
-// That the index lies where it must and holds its records; its hash.
+// Checks the position, size and hash of the index.
 Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const StateTarget& target,
                   Diag* diag) {
   const uint32_t capacity = target.plan->options.max_sequences;
@@ -202,9 +202,9 @@ Status CheckSequences(const StateView& view, const SessionPlan& plan, StateCount
   return Status::kOk;
 }
 
-// One table: it ends with the page of the last token and names no page before the first that the
-// next token may see. New pages have the next number of their kind; a page seen before belongs to
-// an earlier sequence, at the same place. `positions` is where each page so far belongs, by
+// Checks one table: it ends with the page of the last token and names no page before the first that
+// the next token attends to. New pages take the next number of their type; a known page must belong
+// to an earlier sequence at the same position. `positions`: position of each page so far, by
 // PageIndex.
 Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, uint32_t g,
                   const std::byte* entries, uint32_t* positions, uint32_t* n_pages, Diag* diag) {
@@ -282,7 +282,7 @@ bool SamePlace(const StateSection& a, const StateSection& b) {
   return a.offset == b.offset && a.bytes == b.bytes;
 }
 
-// Everything lies where a writer would have put it.
+// Checks that all sections lie where the writer puts them.
 Status CheckPlaces(const StateView& view, const StateCounts& counts, Diag* diag) {
   const StateHeader& header = view.header();
   StateLayout layout;

@@ -1,5 +1,5 @@
-// A saved session as a reader finds it: untrusted bytes, checked against the session that wants
-// them before anything is changed.
+// Reads a saved session from untrusted bytes; checks it against the target session before anything
+// changes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace arn {
 
-// Records of a state that CheckState accepted.
+// View of a state that CheckState accepted.
 class StateView {
  public:
   StateView() = default;
@@ -24,7 +24,7 @@ class StateView {
   StateGroup Group(uint32_t g) const;
   StateSequence Sequence(uint32_t s) const;
   StateTable Table(uint32_t s, uint32_t g) const;
-  // Where the tables' entries, the tokens and the logits begin; at any alignment.
+  // Start of the tables' entries, the tokens and the logits. Unaligned.
   const std::byte* entries() const;
   const std::byte* tokens() const { return At(header_.tokens.offset); }
   const std::byte* logits() const { return At(header_.logits.offset); }
@@ -44,21 +44,21 @@ class StateView {
   StateHeader header_ = {};
 };
 
-// The sampling of a saved sequence.
+// Returns the sampling options of a saved sequence.
 SamplingOptions SamplingOf(const StateSequence& sequence);
 
-// What is to be restored into.
+// Session to restore into.
 struct StateTarget {
   const SessionPlan* plan = nullptr;
   uint64_t model_hash = 0;
-  // u32 [n_pages + n_sealed_pages] for each group, whose contents do not matter.
+  // u32 [n_pages + n_sealed_pages] for each group; scratch, contents are irrelevant.
   uint32_t* const* scratch = nullptr;
 };
 
-// Checks all of `file` but, unless `verify_pages`, the contents of its pages, which may be any
-// bytes. kBadSave: not a state, another version, cut short, or records that contradict each other;
-// kHashMismatch: damaged; kSaveMismatch: of another model, KV type or page size; kContextFull: more
-// than the target holds. The reason is in diag, with both values.
+// Checks all of `file` except, unless `verify_pages`, the contents of its pages, which may be any
+// bytes. kBadSave: not a state, another version, truncated, or inconsistent; kHashMismatch:
+// damaged; kSaveMismatch: another model, KV type or page size; kContextFull: more than the target
+// holds. diag gives the reason with both values.
 Status CheckState(Span<const std::byte> file, const StateTarget& target, bool verify_pages,
                   StateView* out, Diag* diag);
 

@@ -34,7 +34,7 @@ Span<std::byte> StateWriter::Room(size_t wanted) {
   return {buffer_ + used_, Min(wanted, kBufferBytes - used_)};
 }
 
-// A full buffer is written at once, so that there is always room.
+// Flushes a full buffer at once, so that Room() is never empty.
 Status StateWriter::Filled(size_t bytes) {
   hash_.Update(buffer_ + used_, bytes);
   used_ += bytes;

@@ -1,4 +1,4 @@
-// StateWriter: a stream of bytes with a hash over each section, to wherever a state goes.
+// StateWriter: buffered byte stream to a StateSink with a hash per section.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace arn {
 
-// Where the bytes of a state go: memory, a file. Each byte comes once; the header (offset 0) comes
+// Destination of a state: memory or a file. Each byte is written once; the header (offset 0) comes
 // last.
 struct StateSink {
   Status (*write)(void* user, uint64_t offset, Span<const std::byte> bytes, Diag* diag) = nullptr;
@@ -23,13 +23,13 @@ class StateWriter {
   StateWriter(const StateSink& sink, uint64_t offset, Diag* diag)
       : sink_(sink), flushed_(offset), diag_(diag) {}
 
-  // Zeros up to `offset`, which is not behind the end; a section begins there.
+  // Pads with zeros to `offset` and starts a section there. REQUIRES: offset is not before the end.
   Status Begin(uint64_t offset);
   Status Append(const void* data, size_t bytes);
-  // At most `wanted` bytes that the caller fills, then tells Filled() how many. Never empty.
+  // Returns up to `wanted` bytes to fill, never empty. Call Filled() with the count afterwards.
   Span<std::byte> Room(size_t wanted);
   Status Filled(size_t bytes);
-  // Of the section so far.
+  // Hash of the section so far.
   uint64_t Digest() const { return hash_.Digest(); }
   Status Flush();
 

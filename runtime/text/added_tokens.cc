@@ -5,6 +5,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/text/byte_alphabet.h"
 #include "runtime/text/normal_form.h"
 #include "runtime/text/regex.h"
 #include "runtime/text/unicode.h"
@@ -13,8 +14,8 @@
 namespace arn {
 namespace {
 
-// Matching is a search through the sorted texts at every place of the input: longer texts would
-// make it slow.
+// Matching searches the sorted texts at every position of the input; longer texts would make it
+// slow.
 constexpr size_t kMaxTextBytes = 1024;
 
 uint32_t CountOf(const fbs::Tokenizer& table) {
@@ -58,8 +59,9 @@ bool HasRegex(const fbs::Tokenizer& table) {
 
 }  // namespace
 
-// For normalizing the tokens' texts; given back when that is done.
+// Scratch for normalising the tokens' texts; released afterwards.
 struct AddedTokens::Workspace {
+  static constexpr uint64_t kMaxSteps = uint64_t{16} << 20;  // for all tokens together
   static constexpr size_t kBufferBytes = 8192;
   static uint64_t Bytes(bool has_regex) {
     return 2 * kBufferBytes + NormalFormScratchBytes(kBufferBytes) +
@@ -67,22 +69,24 @@ struct AddedTokens::Workspace {
   }
   char* buffers = nullptr;
   Arena scratch;
+  WorkBudget budget{kMaxSteps, nullptr, nullptr};
   RegexMatcher matcher;
 };
 
 uint64_t AddedTokens::ArenaBytes(const fbs::Tokenizer& table) {
-  uint64_t bytes = table.n_tokens() / 8 + 1 + CountOf(table) * sizeof(Entry) + 4 * alignof(Entry);
+  uint64_t bytes = table.n_tokens() / 8 + 1 + CountOf(table) * (sizeof(Entry) + sizeof(Decoded)) +
+                   6 * alignof(Entry);
   if (!NeedsNormalizing(table)) return bytes;
   const Growth growth = NormalizerChain::GrowthOf(table);
   for (const fbs::AddedToken* token : *table.added()) {
     const uint64_t size = token->content() == nullptr ? 0 : token->content()->size();
-    bytes += Min<uint64_t>(growth.Bound(size), Workspace::kBufferBytes);
+    bytes += 2 * Min<uint64_t>(growth.Bound(size), Workspace::kBufferBytes);
   }
   return bytes + Workspace::Bytes(HasRegex(table)) + 256;
 }
 
 Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& normalizer,
-                         Arena* arena, Diag* diag) {
+                         bool units_are_bytes, Arena* arena, Diag* diag) {
   ARN_ASSIGN(Span<uint8_t> bits, arena->AllocateArray<uint8_t>(table.n_tokens() / 8 + 1));
   special_bits_ = bits.data();
   const uint32_t count = CountOf(table);
@@ -93,7 +97,8 @@ Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& nor
   }
   ARN_ASSIGN(raw_.entries, arena->AllocateArray<Entry>(count - n_normalized));
   ARN_ASSIGN(normalized_.entries, arena->AllocateArray<Entry>(n_normalized));
-  // The texts first, then what making them takes.
+  ARN_ASSIGN(decoded_, arena->AllocateArray<Decoded>(n_normalized));
+  // Allocates the texts first, so that the scratch after them can be released.
   Arena texts;
   Workspace workspace;
   const uint64_t mark = arena->mark();
@@ -101,7 +106,7 @@ Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& nor
     uint64_t text_bytes = 0;
     for (const fbs::AddedToken* token : *table.added()) {
       const uint64_t size = token->content() == nullptr ? 0 : token->content()->size();
-      text_bytes += Min<uint64_t>(normalizer.growth().Bound(size), Workspace::kBufferBytes);
+      text_bytes += 2 * Min<uint64_t>(normalizer.growth().Bound(size), Workspace::kBufferBytes);
     }
     ARN_ASSIGN(void* text_memory, arena->Allocate(text_bytes, 1));
     texts = Arena({static_cast<std::byte*>(text_memory), static_cast<size_t>(text_bytes)});
@@ -112,7 +117,7 @@ Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& nor
     ARN_ASSIGN(void* buffers, workspace.scratch.Allocate(2 * Workspace::kBufferBytes, 16));
     workspace.buffers = static_cast<char*>(buffers);
     if (normalizer.uses_regex()) {
-      ARN_TRY(workspace.matcher.Init(&workspace.scratch, Workspace::kBufferBytes));
+      ARN_TRY(workspace.matcher.Init(&workspace.scratch, &workspace.budget));
     }
   }
   size_t filled[2] = {0, 0};
@@ -121,7 +126,9 @@ Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& nor
     bool is_normalized = false;
     ARN_TRY(ReadEntry(table, i, &entry, &is_normalized, diag));
     if (is_normalized && !normalizer.is_empty()) {
+      const StringView given = entry.text;
       ARN_TRY(Normalize(normalizer, &workspace, &texts, &entry, diag));
+      if (!(entry.text == given)) ARN_TRY(AddDecoded(entry, units_are_bytes, &texts));
     }
     Set& set = is_normalized ? normalized_ : raw_;
     set.entries[filled[is_normalized ? 1 : 0]++] = entry;
@@ -129,7 +136,36 @@ Status AddedTokens::Init(const fbs::Tokenizer& table, const NormalizerChain& nor
   arena->Rewind(mark + texts.used_bytes());
   Index(&raw_);
   Index(&normalized_);
+  // Heap sort: a second instance of std::sort would add most of a kilobyte.
+  const auto by_id = [](const Decoded& a, const Decoded& b) { return a.id < b.id; };
+  std::make_heap(decoded_.begin(), decoded_.begin() + n_decoded_, by_id);
+  std::sort_heap(decoded_.begin(), decoded_.begin() + n_decoded_, by_id);
   return Status::kOk;
+}
+
+Status AddedTokens::AddDecoded(const Entry& entry, bool units_are_bytes, Arena* texts) {
+  special_bits_[entry.id / 8] &= static_cast<uint8_t>(~(1u << (entry.id % 8)));
+  Decoded decoded = {entry.id, entry.text};
+  if (units_are_bytes) {
+    ARN_ASSIGN(void* memory, texts->Allocate(entry.text.size, 1));
+    char* const bytes = static_cast<char*>(memory);
+    size_t size = 0;
+    // A text with characters outside the alphabet is decoded unchanged.
+    if (BytesOfAlphabet(entry.text, bytes, &size)) decoded.text = {bytes, size};
+  }
+  decoded_[n_decoded_++] = decoded;
+  max_decoded_bytes_ = Max(max_decoded_bytes_, static_cast<uint32_t>(decoded.text.size));
+  return Status::kOk;
+}
+
+bool AddedTokens::FindDecoded(uint32_t id, StringView* text) const {
+  const Decoded* const begin = decoded_.begin();
+  const Decoded* const end = begin + n_decoded_;
+  const Decoded* const found = std::lower_bound(
+      begin, end, id, [](const Decoded& a, uint32_t value) { return a.id < value; });
+  if (found == end || found->id != id) return false;
+  *text = found->text;
+  return true;
 }
 
 Status AddedTokens::ReadEntry(const fbs::Tokenizer& table, uint32_t index, Entry* entry,
@@ -149,7 +185,13 @@ Status AddedTokens::ReadEntry(const fbs::Tokenizer& table, uint32_t index, Entry
     return diag->Fail(Status::kBadBundle, "tokenizer.added[%u].id is %u, expected less than %u",
                       index, flags->id(), table.n_tokens());
   }
-  *entry = {text, flags->id(), index, flags->lstrip(), flags->rstrip(), flags->single_word()};
+  *entry = {text,
+            flags->id(),
+            index,
+            flags->special(),
+            flags->lstrip(),
+            flags->rstrip(),
+            flags->single_word()};
   *is_normalized = flags->normalized();
   if (flags->special()) {
     special_bits_[entry->id / 8] |= static_cast<uint8_t>(1u << (entry->id % 8));
@@ -177,15 +219,34 @@ Status AddedTokens::Normalize(const NormalizerChain& normalizer, Workspace* work
   return Status::kOk;
 }
 
-const AddedTokens::Entry* PartIterator::Match(size_t position) const {
+const AddedTokens::Entry* PartIterator::Match(size_t position, size_t* skip) {
+  *skip = 0;
+  // Special tokens must end before the next plain span.
+  size_t special_end = SIZE_MAX, plain_end = 0;
+  const size_t place = text_offset_ + position;
+  while (next_plain_ < plain_.size() &&
+         plain_[next_plain_].offset + plain_[next_plain_].bytes <= place) {
+    ++next_plain_;
+  }
+  if (next_plain_ < plain_.size()) {
+    special_end = plain_[next_plain_].offset;
+    if (special_end <= place) plain_end = special_end + plain_[next_plain_].bytes;
+  }
   const AddedTokens::Entry* const entries = set_.entries.data();
   const uint8_t first = static_cast<uint8_t>(text_.data[position]);
   const AddedTokens::Entry* low = entries + set_.first_entry[first];
   const AddedTokens::Entry* high = entries + set_.first_entry[first + 1];
   const AddedTokens::Entry* longest = nullptr;
-  // [low, high): the texts that agree with the input in their first `depth` bytes.
+  // [low, high): texts that match the input in their first `depth` bytes.
   for (size_t depth = 1; low != high; ++depth) {
-    if (low->text.size == depth) longest = low;
+    if (low->text.size == depth) {
+      if (!low->special || place + depth <= special_end) {
+        longest = low;
+        *skip = 0;
+      } else if (place + depth <= plain_end) {
+        *skip = depth;
+      }
+    }
     if (position + depth == text_.size) break;
     const uint8_t byte = static_cast<uint8_t>(text_.data[position + depth]);
     const auto is_before = [depth](const AddedTokens::Entry& entry, uint8_t value) {
@@ -215,9 +276,10 @@ bool PartIterator::Next(TextPart* part) {
     return true;
   }
   while (search_ < text_.size && set_.entries.size() > 0) {
-    const AddedTokens::Entry* const token = Match(search_);
-    if (token == nullptr) {
-      ++search_;
+    size_t skip = 0;
+    const AddedTokens::Entry* const token = Match(search_, &skip);
+    if (token == nullptr || skip > 0) {
+      search_ += Max<size_t>(1, skip);
       continue;
     }
     size_t begin = search_;
@@ -238,9 +300,11 @@ bool PartIterator::Next(TextPart* part) {
         end += c.bytes;
       }
     }
+    if (token->lstrip) begin = Max(begin, done_);
+    if (begin >= end) continue;  // the previous token took all of it
     const size_t text_begin = done_;
-    // The search goes on behind the token's own text, so a later token may begin in the space that
-    // this one took: it counts, and takes what is left.
+    // Search continues after the token's own text, so a later token may begin in the space stripped
+    // by this one: it counts unless it strips that space too and nothing remains.
     done_ = end;
     *part = {begin, end, true, token->id};
     if (text_begin < begin) {

@@ -10,11 +10,11 @@
 namespace arn {
 namespace {
 
-// Up to here looking at every pair anew costs less than a heap.
+// Up to this size a rescan of all pairs is cheaper than a heap.
 constexpr size_t kSmall = 32;
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr size_t kMaxAffixBytes = 64;
-// A unit that is no byte and no code point: borders next to it are not looked up.
+// Neither byte nor code point: borders next to it are not looked up.
 constexpr uint32_t kNoUnit = 0xFFFFFFFFu;
 
 uint32_t IdOf(uint32_t slot) { return slot == kEmptySlot ? slot : slot & ~kWholeToken; }
@@ -26,7 +26,7 @@ struct BpeModel::Chunk {
   IdSink* out;
   size_t count = 0;
   uint32_t last_unit = kNoUnit;
-  // The text of the symbols, while each of them is a token that is spelled as in the text.
+  // Source text of the symbols, valid while each is a token spelled as in the text.
   const char* begin = nullptr;
   const char* end = nullptr;
   bool is_plain = true;
@@ -82,13 +82,13 @@ size_t BpeModel::CountSymbols(StringView text) const {
 }
 
 uint64_t BpeModel::Workspace::Bytes(uint64_t max_symbols) {
-  // Merging n symbols starts with at most n - 1 pairs and each of the n - 1 merges takes one away
-  // and adds at most two.
+  // Merging n symbols starts with at most n - 1 pairs; each of the n - 1 merges removes one and
+  // adds at most two.
   return max_symbols * (3 * sizeof(uint32_t) + 2 * sizeof(uint64_t)) + 4 * alignof(uint64_t);
 }
 
 Status BpeModel::Workspace::Init(Arena* scratch, uint64_t max_symbols) {
-  // Not AllocateArray, which clears: only what is used is to be touched.
+  // Not AllocateArray, which clears: untouched memory should stay untouched.
   ARN_ASSIGN(void* heap, scratch->Allocate(2 * max_symbols * sizeof(uint64_t), alignof(uint64_t)));
   ARN_ASSIGN(void* words, scratch->Allocate(3 * max_symbols * sizeof(uint32_t), alignof(uint32_t)));
   const size_t n = static_cast<size_t>(max_symbols);
@@ -137,7 +137,7 @@ void BpeModel::EncodeBytes(StringView piece, Chunk* chunk) const {
       if (unk_waits && !fuse_unk_) Append(chunk, unk_id_, kNoUnit, p, p);
       unk_waits = true;
     } else {
-      chunk->is_plain = false;  // the byte vanishes, and its neighbours become adjacent
+      chunk->is_plain = false;  // the byte is dropped, and its neighbours become adjacent
     }
   }
   if (unk_waits) Append(chunk, unk_id_, kNoUnit, nullptr, nullptr);
@@ -172,8 +172,8 @@ void BpeModel::EncodeAffixed(StringView piece, Chunk* chunk) const {
 }
 
 void BpeModel::EncodeCharacters(StringView piece, Chunk* chunk) const {
-  // An unknown token is written when the next known character comes, so that it can be fused; bytes
-  // of a fallback in between overtake it. That is how the reference does it.
+  // An unknown token is emitted only before the next known character, so that it can be fused;
+  // fallback bytes in between overtake it, as in the reference.
   bool unk_waits = false;
   const char* const end = piece.data + piece.size;
   for (const char* p = piece.data; p != end;) {
@@ -253,9 +253,9 @@ void BpeModel::Flush(Chunk* chunk) const {
   }
 }
 
-// Merges in place; returns how many symbols are left.
+// Merges in place; returns the number of symbols left.
 size_t BpeModel::MergeSmall(uint32_t* ids, size_t count) const {
-  Merge pairs[kSmall];  // of symbols i and i + 1
+  Merge pairs[kSmall];  // symbols i and i + 1
   for (size_t i = 0; i + 1 < count; ++i) pairs[i] = merges_->Find(ids[i], ids[i + 1]);
   while (count > 1) {
     size_t best = 0;
@@ -302,7 +302,7 @@ void BpeModel::MergeLarge(Workspace* workspace, size_t count, IdSink* out) const
     std::pop_heap(heap, heap + heap_size, later);
     const uint64_t top = heap[--heap_size];
     const uint32_t position = static_cast<uint32_t>(top);
-    // An entry is out of date when its symbol was merged away or the pair is another by now.
+    // Stale entry: the symbol was merged away, or the pair has changed.
     if (ids[position] == kEmptySlot || next[position] == kNone) continue;
     const uint32_t right = next[position];
     const Merge merge = merges_->Find(ids[position], ids[right]);

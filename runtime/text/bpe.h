@@ -1,6 +1,5 @@
 // Byte pair encoding (Sennrich et al. 2016, https://aclanthology.org/P16-1162) of one piece of
-// text, in the order of Hugging Face tokenizers' BPE model: the merge of lowest rank first, of
-// equals the leftmost.
+// text, in the order of Hugging Face tokenizers' BPE model: lowest rank first, ties leftmost first.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +16,19 @@ namespace arn {
 
 class BpeModel {
  public:
-  // Needs the vocabulary and the merges; `units_are_bytes`: the pre-tokenizer is byte-level.
+  // REQUIRES: vocabulary and merges. `units_are_bytes`: the pre-tokenizer is byte-level.
   Status Init(const fbs::Tokenizer& table, bool units_are_bytes, const Vocab* vocab,
               const MergeTable* merges, Diag* diag);
 
-  // At most this many symbols stand for the text before merging.
+  // Returns an upper bound of the symbols before merging.
   size_t CountSymbols(StringView text) const;
 
-  // The arrays that merging works in; one for each Encode.
+  // Arrays for merging; one workspace per Encode.
   class Workspace {
    public:
-    // Enough for Init with the same count.
+    // Returns the bytes that Init needs for the same count.
     static uint64_t Bytes(uint64_t max_symbols);
-    // max_symbols is below 2^32.
+    // REQUIRES: max_symbols < 2^32.
     Status Init(Arena* scratch, uint64_t max_symbols);
 
    private:
@@ -40,11 +39,11 @@ class BpeModel {
     Span<uint64_t> heap_;  // rank << 32 | position of the left symbol
   };
 
-  // `piece` is valid UTF-8. kInternal when it has more symbols than the workspace was made for.
+  // REQUIRES: `piece` is valid UTF-8. kInternal if it has more symbols than the workspace.
   Status Encode(StringView piece, Workspace* workspace, IdSink* out) const;
 
  private:
-  // Symbols of adjacent text, collected until a border that no merge can cross.
+  // Symbols of adjacent text, up to a border that no merge can cross.
   struct Chunk;
 
   void EncodeBytes(StringView piece, Chunk* chunk) const;
@@ -61,14 +60,14 @@ class BpeModel {
   bool byte_fallback_ = false;
   bool fuse_unk_ = false;
   bool ignore_merges_ = false;
-  // Of units that do not begin a piece and of those that end one: such a unit is looked up with
-  // them around it.
+  // Affixes added to a unit for the lookup: prefix if it does not begin a piece, suffix if it ends
+  // one.
   StringView subword_prefix_;
   StringView word_suffix_;
   bool has_affixes_ = false;
   uint32_t unk_id_ = kEmptySlot;
-  uint32_t unit_ids_[256];      // of a byte, or of an ASCII character
-  uint32_t fallback_ids_[256];  // of "<0x00>" ... "<0xFF>"
+  uint32_t unit_ids_[256];      // per byte, or per ASCII character
+  uint32_t fallback_ids_[256];  // "<0x00>" ... "<0xFF>"
 };
 
 }  // namespace arn

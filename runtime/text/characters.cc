@@ -11,7 +11,7 @@ using Kind = fbs::NormalizerKind;
 
 bool IsLineOrTab(uint32_t c) { return c == '\t' || c == '\n' || c == '\r'; }
 
-// SentencePiece's nmt rules, as Hugging Face tokenizers has them.
+// SentencePiece's nmt rules, as in Hugging Face tokenizers.
 bool IsNmtControl(uint32_t c) {
   return (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) || c == 0x7F ||
          c == 0x8F || c == 0x9F;
@@ -47,7 +47,7 @@ void Map(Kind kind, const char* p, const Utf8Char& c, TextWriter* writer) {
   }
 }
 
-// Whether the step leaves an ASCII character as it is.
+// True if the step leaves an ASCII character unchanged.
 bool KeepsAscii(Kind kind, uint8_t c) {
   if (kind == Kind::Lowercase) return c < 'A' || c > 'Z';
   if (kind == Kind::CleanText || kind == Kind::Nmt) return c >= 0x20 && c != 0x7F;

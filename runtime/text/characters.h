@@ -1,4 +1,4 @@
-// The normalizers that look at one character at a time.
+// Normalisers that map single characters.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace fbs {
 enum class NormalizerKind : uint8_t;
 }
 
-// Writes what the characters of `text`, valid UTF-8, become; at most twice its bytes. `kind` is
-// Lowercase, StripAccents, StripNonspacing, CleanText, SpaceIdeographs or Nmt.
+// Maps each character of `text` (valid UTF-8); writes at most twice its bytes. `kind` is Lowercase,
+// StripAccents, StripNonspacing, CleanText, SpaceIdeographs or Nmt.
 void MapCharacters(fbs::NormalizerKind kind, StringView text, TextWriter* writer);
 
-// The text without white space at its start (`left`) and at its end (`right`), or without `what`
-// there if that is not empty.
+// Strips white space, or repeated `what` if not empty, from the start (`left`) and the end
+// (`right`).
 StringView StripEnds(StringView text, StringView what, bool left, bool right);
 
 }  // namespace arn

@@ -76,7 +76,7 @@ bool Charsmap::Find(const char* p, const char* end, bool longest, StringView* re
     if (!HasValue(unit) || node >= n_units_ || !ReplacementAt(Value(units_[node]), replacement)) {
       continue;
     }
-    // A table for SentencePiece has whole characters.
+    // Tables for SentencePiece contain whole characters.
     if (longest && q + 1 != end && IsContinuation(q[1])) continue;
     found = true;
     *bytes = static_cast<size_t>(q + 1 - p);
@@ -93,7 +93,7 @@ size_t Charsmap::ReplacementBytes(bool* is_kept) const {
   return *is_kept ? kReplacementText.size : replacement.size;
 }
 
-// An ASCII character that is a cluster by itself and stays what it is.
+// True for an ASCII character that is a cluster of its own and stays unchanged.
 bool Charsmap::IsPlain(const char* p, const char* end) const {
   const uint8_t c = static_cast<uint8_t>(*p);
   if (c >= 0x80 || begins_text_[c]) return false;

@@ -1,10 +1,9 @@
-// A table of replacements of characters, as SentencePiece compiles it ("precompiled_charsmap"), in
-// place:
-//   u32 bytes of the tree, the tree (an array of u32, a double array of Darts-clone), the
-//   replacements: texts, each with a NUL behind it
-// In a unit of the tree bits 10..30 shifted by 8 * bit 9 are the offset to the children, bit 8 says
-// that a value is there, bits 0..7 and 31 are the label; in a value's unit bits 0..30 are where the
-// replacement begins.
+// Character replacement table compiled by SentencePiece ("precompiled_charsmap"), used in place:
+//   u32 bytes of the trie, the trie (an array of u32, a double array of Darts-clone), the
+//   replacements: NUL-terminated texts
+// In a trie unit bits 10..30 shifted by 8 * bit 9 are the offset to the children, bit 8 marks a
+// value, bits 0..7 and 31 are the label; in a value unit bits 0..30 are the position of the
+// replacement.
 #pragma once
 
 #include <cstddef>
@@ -22,22 +21,21 @@ struct Segment;
 
 class Charsmap {
  public:
-  // `longest`: see Run. Checks what looking up relies on.
+  // `longest`: see Run. Checks all bounds that lookups rely on.
   Status Init(const fbs::Segment* segment, Span<const std::byte> segments, bool longest,
               Diag* diag);
 
-  // How many bytes U+FFFD becomes; *is_kept: it stays what it is.
+  // Returns the size of the replacement of U+FFFD; *is_kept: it is unchanged.
   size_t ReplacementBytes(bool* is_kept) const;
 
-  // Replaces into `buffer`; *out lies there. kBufferTooSmall when that is not enough. `text` is
-  // valid UTF-8. Linear in the text.
-  // As Hugging Face tokenizers has it: a grapheme cluster of less than 6 bytes is replaced by what
-  // the shortest of its beginnings in the table becomes, or else every character by itself. As
-  // SentencePiece has it (`longest`): at every place the longest text of the table.
+  // Replaces into `buffer`; *out points into it. kBufferTooSmall if it does not fit. REQUIRES:
+  // `text` is valid UTF-8. Linear in the text. As in Hugging Face tokenizers: replaces a grapheme
+  // cluster of less than 6 bytes by its shortest prefix in the table, else each character by
+  // itself. As in SentencePiece (`longest`): the longest match at each position.
   Status Run(StringView text, Span<char> buffer, StringView* out) const;
 
  private:
-  // Whether some beginning of [p, end) is in the table; *bytes is its length.
+  // Finds a prefix of [p, end) in the table; *bytes is its length.
   bool Find(const char* p, const char* end, bool longest, StringView* replacement,
             size_t* bytes) const;
   bool ReplacementAt(uint32_t at, StringView* replacement) const;
@@ -47,7 +45,7 @@ class Charsmap {
   size_t n_units_ = 0;
   StringView replacements_;
   bool longest_ = false;
-  bool begins_text_[128] = {};  // an ASCII character that some text of the table begins with
+  bool begins_text_[128] = {};  // ASCII characters that begin an entry of the table
 };
 
 }  // namespace arn

@@ -1,11 +1,11 @@
-// Ids to text.
+// Converts ids to text.
 #include "runtime/text/tokenizer_impl.h"
 #include "runtime/text/utf8.h"
 
 namespace arn {
 namespace {
 
-// Whether bytes that come one at a time are UTF-8 as a whole.
+// Checks incrementally whether bytes are UTF-8.
 class Utf8Check {
  public:
   void Add(uint8_t byte) {
@@ -27,21 +27,30 @@ class Utf8Check {
 
 bool Tokenizer::IsDecoded(int32_t id, bool skip_special) const {
   return id >= 0 && static_cast<uint32_t>(id) < n_tokens() && !(skip_special && IsSpecial(id)) &&
-         TokenText(id).size > 0;
+         DecodedText(id).size > 0;
+}
+
+StringView Tokenizer::DecodedText(int32_t id) const {
+  StringView text;
+  return impl_->added.FindDecoded(static_cast<uint32_t>(id), &text) ? text : TokenText(id);
 }
 
 size_t Tokenizer::DecodeToken(DecodeState* state, int32_t id, bool skip_special,
                               Span<char> out) const {
   if (!IsDecoded(id, skip_special)) return 0;
   TextSink sink(out);
-  impl_->decoder.Token(state, TokenText(id), false, &sink);
-  return sink.fits() ? sink.size() : 0;
+  DecodeState next = *state;
+  impl_->decoder.Token(&next, DecodedText(id), false, &sink);
+  if (sink.fits()) *state = next;
+  return sink.size();
 }
 
 size_t Tokenizer::DecodeFinish(DecodeState* state, Span<char> out) const {
   TextSink sink(out);
-  impl_->decoder.Finish(state, &sink);
-  return sink.fits() ? sink.size() : 0;
+  DecodeState next = *state;
+  impl_->decoder.Finish(&next, &sink);
+  if (sink.fits()) *state = next;
+  return sink.size();
 }
 
 Status Tokenizer::Decode(Span<const int32_t> ids, bool skip_special, Span<char> out,
@@ -49,28 +58,29 @@ Status Tokenizer::Decode(Span<const int32_t> ids, bool skip_special, Span<char> 
   const TokenDecoder& decoder = impl_->decoder;
   TextSink sink(out);
   DecodeState state;
-  size_t n_ids = ids.size();  // up to the last one that gives any text
+  size_t n_ids = ids.size();  // up to the last id that gives text
   while (n_ids > 0 && !IsDecoded(ids[n_ids - 1], skip_special)) --n_ids;
   for (size_t i = 0; i < n_ids;) {
-    // A run of byte tokens is looked at as a whole.
+    // Checks a run of byte tokens as a whole.
     Utf8Check check;
     size_t n_bytes_of_run = 0;
     size_t end = i;
     for (; end < n_ids; ++end) {
       if (!IsDecoded(ids[end], skip_special)) continue;
       uint8_t byte = 0;
-      if (!decoder.ReadByte(TokenText(ids[end]), &byte)) break;
+      if (!decoder.ReadByte(DecodedText(ids[end]), &byte)) break;
       check.Add(byte);
       ++n_bytes_of_run;
     }
     if (check.IsValid()) {
       for (; i < end; ++i) {
-        if (IsDecoded(ids[i], skip_special)) decoder.Token(&state, TokenText(ids[i]), false, &sink);
+        if (IsDecoded(ids[i], skip_special))
+          decoder.Token(&state, DecodedText(ids[i]), false, &sink);
       }
     } else {
       decoder.InvalidBytes(&state, n_bytes_of_run, &sink);
     }
-    if (end < n_ids) decoder.Token(&state, TokenText(ids[end]), end + 1 == n_ids, &sink);
+    if (end < n_ids) decoder.Token(&state, DecodedText(ids[end]), end + 1 == n_ids, &sink);
     i = end + 1;
   }
   decoder.Finish(&state, &sink);

@@ -1,5 +1,5 @@
-// Text to ids: added tokens are cut out of the text, what is between them is normalized, searched
-// for the added tokens that match normalized text, split into pieces, and each piece is encoded.
+// Converts text to ids: cuts out added tokens, normalises the rest, cuts out added tokens that
+// match normalised text, splits into pieces and encodes each piece.
 #include <cstring>
 
 #include "platform/base/arith.h"
@@ -20,12 +20,14 @@ uint64_t Product(uint64_t a, uint64_t b) {
   return CheckedMul(a, b, &product) ? Min(product, kTooLarge) : kTooLarge;
 }
 
-// The pieces of a text go to the model.
+// Passes the pieces of a text to the model.
 class EncodingSink : public PieceSink {
  public:
-  EncodingSink(const TextModel& model, TextModel::Workspace* workspace, IdSink* out, Diag* diag)
-      : model_(model), workspace_(workspace), out_(out), diag_(diag) {}
+  EncodingSink(const TextModel& model, TextModel::Workspace* workspace, IdSink* out,
+               WorkBudget* budget, Diag* diag)
+      : model_(model), workspace_(workspace), out_(out), budget_(budget), diag_(diag) {}
   Status Put(StringView piece) override {
+    if (!budget_->Pass(piece.size)) return budget_->Fail(diag_);
     const Status status = model_.Encode(piece, workspace_, out_);
     if (status != Status::kBadArgument) return status;
     return diag_->Fail(status,
@@ -36,8 +38,37 @@ class EncodingSink : public PieceSink {
   const TextModel& model_;
   TextModel::Workspace* workspace_;
   IdSink* out_;
+  WorkBudget* budget_;
   Diag* diag_;
 };
+
+// Extra steps beyond those any text needs. Benign patterns take one or two steps per character of a
+// long run.
+uint64_t DefaultSteps(uint64_t text_bytes) { return Sum(16 << 20, Product(64, text_bytes)); }
+
+// Checks that the plain spans are ordered, disjoint and inside the text.
+Status CheckSpans(StringView text, Span<const TextSpan> spans, Diag* diag) {
+  size_t end = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const TextSpan span = spans[i];
+    if (span.offset < end || span.offset > text.size || span.bytes > text.size - span.offset) {
+      return diag->Fail(Status::kBadArgument,
+                        "plain_spans[%zu] has %zu bytes at %zu: out of order, or not in a text of "
+                        "%zu bytes",
+                        i, span.bytes, span.offset, text.size);
+    }
+    end = span.offset + span.bytes;
+  }
+  return Status::kOk;
+}
+
+// True if any of the ordered spans overlaps bytes [begin, end) of the text.
+bool HasSpan(Span<const TextSpan> spans, size_t begin, size_t end) {
+  for (const TextSpan& span : spans) {
+    if (span.bytes > 0 && span.offset < end && span.offset + span.bytes > begin) return true;
+  }
+  return false;
+}
 
 Result<Span<char>> TakeBuffer(Arena* arena, uint64_t bytes) {
   ARN_ASSIGN(void* memory, arena->Allocate(bytes, kAlign));
@@ -57,7 +88,7 @@ Tokenizer::Impl::Sizes Tokenizer::Impl::Measure(uint64_t text_bytes) const {
   StringView pattern, content;
   normalizer.SoleReplacement(&pattern, &content);
   if (!pre_tokenizer.units_are_bytes() && (!normalizer.has_growing_steps() || pattern.size > 0)) {
-    // Characters count, not their bytes.
+    // Limits count characters, not bytes.
     sizes.limits.symbols = Product(Sum(text_bytes, growth.added), symbols_per_byte);
     if (space.size > 0)
       sizes.limits.symbols = Product(Sum(sizes.limits.symbols, 1), symbols_per_space);
@@ -81,9 +112,10 @@ size_t Tokenizer::EncodeScratchBytes(size_t text_bytes) const {
   return static_cast<size_t>(Min<uint64_t>(impl_->Measure(text_bytes).total, SIZE_MAX));
 }
 
-Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scratch,
+Status Tokenizer::Encode(StringView text, const EncodeOptions& options, Span<std::byte> scratch,
                          Span<int32_t> ids, size_t* n_ids, Diag* diag) const {
   *n_ids = 0;
+  ARN_TRY(CheckSpans(text, options.plain_spans, diag));
   const Impl& impl = *impl_;
   const Impl::Sizes sizes = impl.Measure(text.size);
   if (impl.model.CountUnits(sizes.limits) >= UINT32_MAX) {
@@ -97,6 +129,9 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
   }
   Arena arena(scratch);
   if (!IsValidUtf8(text)) {
+    if (!options.plain_spans.empty()) {
+      return diag->Fail(Status::kBadArgument, "plain_spans of a text that is not UTF-8");
+    }
     ARN_ASSIGN(Span<char> valid, TakeBuffer(&arena, sizes.valid_text));
     text = {valid.data(), ReplaceInvalidUtf8(text, valid.data())};
   }
@@ -108,17 +143,22 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
   Arena normalizer_arena(shared_bytes);
   Arena model_arena(shared_bytes);
   RegexMatcher matcher;
-  if (sizes.matcher > 0) ARN_TRY(matcher.Init(&arena, Max<size_t>(text.size, sizes.normalized)));
+  WorkBudget budget(options.max_steps != 0 ? options.max_steps : DefaultSteps(text.size),
+                    options.stop, options.user);
+  if (sizes.matcher > 0) ARN_TRY(matcher.Init(&arena, &budget));
   TextModel::Workspace workspace;
   ARN_TRY(impl.model.InitWorkspace(&model_arena, sizes.limits, &workspace));
 
   IdSink out(ids);
-  EncodingSink sink(impl.model, &workspace, &out, diag);
-  if (add_special) {
+  EncodingSink sink(impl.model, &workspace, &out, &budget, diag);
+  const TextSpan whole = {0, text.size};
+  const Span<const TextSpan> plain =
+      options.is_plain ? Span<const TextSpan>(&whole, 1) : options.plain_spans;
+  if (options.add_special) {
     for (uint32_t id : impl.prefix_ids) out.Put(id);
   }
   TextPart raw;
-  for (PartIterator raw_parts(impl.added.raw(), text); raw_parts.Next(&raw);) {
+  for (PartIterator raw_parts(impl.added.raw(), text, plain, 0); raw_parts.Next(&raw);) {
     if (raw.is_token) {
       out.Put(raw.id);
       continue;
@@ -133,8 +173,14 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
                         part_text.size);
     }
     ARN_TRY(status);
-    TextPart part;
-    for (PartIterator parts(impl.added.normalized(), part_text); parts.Next(&part);) {
+    // The origin of normalised bytes is unknown: a part is plain if any of its bytes is.
+    const TextSpan all = {raw.begin, SIZE_MAX - raw.begin};
+    Span<const TextSpan> plain_here = plain;
+    if (!impl.normalizer.is_empty()) {
+      plain_here = {&all, HasSpan(plain, raw.begin, raw.end) ? size_t{1} : size_t{0}};
+    }
+    PartIterator parts(impl.added.normalized(), part_text, plain_here, raw.begin);
+    for (TextPart part; parts.Next(&part);) {
       if (part.is_token) {
         out.Put(part.id);
         continue;
@@ -144,7 +190,7 @@ Status Tokenizer::Encode(StringView text, bool add_special, Span<std::byte> scra
                                      &matcher, pieces, &sink, diag));
     }
   }
-  if (add_special) {
+  if (options.add_special) {
     for (uint32_t id : impl.suffix_ids) out.Put(id);
   }
   *n_ids = out.count();

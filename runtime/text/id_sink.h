@@ -1,4 +1,4 @@
-// Where the ids of a text go.
+// Output of token ids.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace arn {
 
-// Takes ids, counts those that do not fit.
+// Stores ids and counts all, including those that do not fit.
 class IdSink {
  public:
   explicit IdSink(Span<int32_t> ids) : ids_(ids) {}

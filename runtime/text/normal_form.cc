@@ -12,8 +12,8 @@ namespace {
 
 constexpr utf8proc_option_t kCompose =
     static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
-// No decomposition of one character has more than 18 (UAX #15). Of a character that may not begin a
-// run every two bytes become at most three characters.
+// No single decomposition has more than 18 characters (UAX #15). For characters that cannot begin a
+// run, two bytes become at most three characters.
 constexpr size_t kMaxDecomposition = 18;
 constexpr size_t kCharactersPerTwoBytes = 3;
 
@@ -27,7 +27,7 @@ utf8proc_option_t DecomposeOptions(NormalForm form) {
   return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | compatible);
 }
 
-// A mark that Unicode got late is to the reference a character like any other.
+// A mark added in a later Unicode version is an ordinary character to the reference.
 bool IsLateMark(const utf8proc_property_t& property, uint32_t c) {
   return (property.combining_class != 0 || property.comb_issecond) &&
          IsOtherwiseInReference(CharacterTable::kMark, c);
@@ -38,7 +38,8 @@ uint32_t CombiningClass(int32_t c) {
   return IsLateMark(property, static_cast<uint32_t>(c)) ? 0u : property.combining_class;
 }
 
-// The character's decomposition, of at most `capacity` characters; how many, or a negative number.
+// Writes the character's decomposition, at most `capacity` characters; returns the count, or a
+// negative number.
 utf8proc_ssize_t Decompose(NormalForm form, uint32_t c, utf8proc_int32_t* out, size_t capacity) {
   const CharacterTable table =
       IsCompatible(form) ? CharacterTable::kCompatible : CharacterTable::kCanonical;
@@ -56,7 +57,7 @@ bool IsVowelOrTailJamo(uint32_t c) {
   return (c >= 0x1161 && c <= 0x1175) || (c >= 0x11A8 && c <= 0x11C2);
 }
 
-// Whether the character is its own normal form and what is before it cannot change it.
+// True if the character is its own normal form and unaffected by what precedes it.
 bool IsStable(NormalForm form, uint32_t c) {
   if (c < 0xA0) return true;
   if (form == NormalForm::kNfc && c < 0x300) return true;
@@ -68,7 +69,7 @@ bool IsStable(NormalForm form, uint32_t c) {
   return !IsComposed(form) || (!IsVowelOrTailJamo(c) && !property->comb_issecond);
 }
 
-// Whether the text can be normalized apart from what is before the character.
+// True if text from this character on can be normalised independently.
 bool BeginsRun(NormalForm form, uint32_t c) {
   if (IsStable(form, c)) return true;
   utf8proc_int32_t parts[kMaxDecomposition];
@@ -78,7 +79,7 @@ bool BeginsRun(NormalForm form, uint32_t c) {
                                !utf8proc_get_property(parts[0])->comb_issecond);
 }
 
-// The end of the longest prefix that is a sequence of stable characters.
+// Returns the end of the longest prefix of stable characters.
 const char* SkipStable(NormalForm form, const char* p, const char* end) {
   while (p != end) {
     uint64_t word;
@@ -96,7 +97,7 @@ const char* SkipStable(NormalForm form, const char* p, const char* end) {
   return p;
 }
 
-// Stable sort by combining class of characters that all have one. `temporary` holds as many.
+// Sorts marks stably by combining class. REQUIRES: all have one; `temporary` holds as many.
 void SortMarks(int32_t* marks, size_t count, int32_t* temporary) {
   constexpr size_t kFew = 16;
   if (count <= kFew) {
@@ -127,7 +128,7 @@ struct Workspace {
   size_t capacity;
 };
 
-// Normalizes [p, end) into out.
+// Normalises [p, end) into out.
 Status NormalizeRun(NormalForm form, const char* p, const char* end, const Workspace& work,
                     Span<char> out, size_t* written) {
   size_t count = 0;
@@ -192,7 +193,7 @@ Status ToNormalForm(NormalForm form, StringView text, Span<char> buffer, Arena* 
   const char* copied = text.data;
   size_t size = 0;
   while (unstable != end) {
-    // A run: a character that nothing before it changes, and those behind it that are not so.
+    // A run: a character unaffected by what precedes it, and the affected ones after it.
     const bool begins = unstable == copied || BeginsRun(form, ReadValidUtf8(unstable).code_point);
     const char* const run = begins ? unstable : PreviousUtf8(unstable);
     const char* run_end = unstable + ReadValidUtf8(unstable).bytes;

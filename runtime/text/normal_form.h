@@ -1,4 +1,4 @@
-// The Unicode normalization forms (UAX #15).
+// Unicode normalisation forms (UAX #15).
 #pragma once
 
 #include <cstddef>
@@ -12,17 +12,17 @@ namespace arn {
 
 enum class NormalForm : uint8_t { kNfc, kNfd, kNfkc, kNfkd };
 
-// Text grows to at most this many times its UTF-8 bytes (UAX #15, "Maximum expansion").
+// Returns the maximum growth factor in UTF-8 bytes (UAX #15, "Maximum expansion").
 constexpr size_t NormalFormGrowth(NormalForm form) {
   return form == NormalForm::kNfc || form == NormalForm::kNfd ? 3 : 11;
 }
 
-// Scratch that ToNormalForm takes for a text of at most that many bytes.
+// Returns the scratch bytes that ToNormalForm needs for a text of text_bytes.
 uint64_t NormalFormScratchBytes(size_t text_bytes);
 
-// *out is `text` itself when normalizing changes nothing that is easily seen, else it lies in
-// `buffer`; NormalFormGrowth * text.size bytes are always enough, with less the status may be
-// kBufferTooSmall. `text` is valid UTF-8. Linear in the text.
+// Normalises `text`. *out is `text` itself if a quick check finds no change, else it lies in
+// `buffer`. A buffer of NormalFormGrowth * text.size bytes always suffices; kBufferTooSmall if a
+// smaller one does not. REQUIRES: `text` is valid UTF-8. Linear in the text.
 Status ToNormalForm(NormalForm form, StringView text, Span<char> buffer, Arena* scratch,
                     StringView* out);
 

@@ -1,4 +1,5 @@
-// In libraries without normal forms (ARENITE_NORMAL_FORMS): a text that may need one is refused.
+// Replaces normal_form.cc in libraries without normal forms (ARENITE_NORMAL_FORMS): refuses texts
+// that may need one.
 #include "runtime/text/normal_form.h"
 #include "runtime/text/utf8.h"
 
@@ -7,7 +8,7 @@ namespace arn {
 uint64_t NormalFormScratchBytes(size_t) { return 0; }
 
 Status ToNormalForm(NormalForm form, StringView text, Span<char>, Arena*, StringView* out) {
-  // Below it no character changes or is changed by the one before it.
+  // Below it no character changes or is affected by the previous one.
   const uint32_t first_unstable = form == NormalForm::kNfc ? 0x300 : 0xA0;
   const char* const end = text.data + text.size;
   for (const char* p = text.data; p != end;) {

@@ -14,7 +14,7 @@ namespace arn {
 namespace {
 
 constexpr uint64_t kHuge = uint64_t{1} << 62;
-// A pattern or a replacement longer than this is no tokenizer's.
+// No tokenizer has a longer pattern or replacement.
 constexpr size_t kMaxTextBytes = 65536;
 constexpr uint32_t kMaxCharsmapGrowth = 64;
 
@@ -34,7 +34,7 @@ StringView ViewOf(const flatbuffers::String* text) {
   return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
 }
 
-// The position of `needle`, which is not empty, in `text` from `start` on, or text.size.
+// Returns the position of the non-empty `needle` at or after `start`, or text.size.
 size_t FindLiteral(StringView text, StringView needle, size_t start) {
   while (start + needle.size <= text.size) {
     const void* hit =
@@ -58,7 +58,7 @@ void ReplaceLiteral(StringView text, StringView pattern, StringView content, Tex
   }
 }
 
-// *taken: the bytes of the match that the text begins with, if it begins with one.
+// *taken: bytes of a match at the start of the text, else 0.
 Status ReplaceRegex(StringView text, const Regex& regex, StringView content, RegexMatcher* matcher,
                     TextWriter* writer, size_t* taken, Diag* diag) {
   RegexIterator matches(regex, matcher, text);
@@ -98,7 +98,7 @@ Growth StepGrowth(const fbs::Normalizer& step) {
       break;
     case Kind::Replace:
       if (step.pattern_is_regex()) {
-        // A match at every border of characters, each of which may be empty.
+        // A match at every character boundary, each possibly empty.
         growth.added = 1;
         growth.factor = 1 + content;
       } else {
@@ -205,7 +205,7 @@ Status NormalizerChain::InitStep(uint32_t index, const fbs::Tokenizer& table,
   return Status::kOk;
 }
 
-// Follows U+FFFD, which invalid bytes of a text become, through the step.
+// Tracks U+FFFD, the replacement of invalid bytes, through the step.
 void NormalizerChain::CountReplacement(const Step& step, const Growth& growth) {
   const bool is_replace = step.kind == Kind::Replace;
   const bool is_met = is_replace && (step.is_regex || FindLiteral(step.pattern, kReplacementText,
@@ -214,7 +214,7 @@ void NormalizerChain::CountReplacement(const Step& step, const Growth& growth) {
     replacement_bytes_ =
         Max<uint64_t>(replacement_bytes_, step.charsmap.ReplacementBytes(&replacement_is_kept_));
   } else if (replacement_is_kept_ && !is_met) {
-    // It stays, or vanishes, or becomes a space.
+    // Kept, removed, or replaced by a space.
     replacement_is_kept_ = step.kind != Kind::CleanText && step.kind != Kind::Nmt;
   } else {
     replacement_is_kept_ = false;
@@ -235,7 +235,7 @@ void NormalizerChain::SoleReplacement(StringView* pattern, StringView* content) 
 }
 
 Growth NormalizerChain::growth_of_anything() const {
-  // A byte grows in the one way or, when it is invalid, in the other.
+  // A byte grows by one factor or, if invalid, by the other.
   Growth growth = growth_;
   growth.factor = Max(growth.factor, replacement_bytes_);
   return growth;

@@ -1,4 +1,4 @@
-// The normalizers: what happens to text before it is split.
+// Normalises text before it is split.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Tokenizer;
 enum class NormalizerKind : uint8_t;
 }  // namespace fbs
 
-// How much text can grow: n bytes become at most (n + added) * factor. Saturates.
+// Bound of text growth: n bytes become at most (n + added) * factor. Saturates.
 struct Growth {
   uint64_t added = 0;
   uint64_t factor = 1;
@@ -36,19 +36,19 @@ class NormalizerChain {
   bool is_empty() const { return n_steps_ == 0; }
   bool uses_regex() const { return uses_regex_; }
   Growth growth() const { return growth_; }
-  // Like growth(), from bytes of anything, whose invalid parts become U+FFFD first.
+  // As growth() for arbitrary bytes, whose invalid parts first become U+FFFD.
   Growth growth_of_anything() const;
-  // When the only step that may lengthen a text puts a literal in the place of another one: both,
-  // else empty views.
+  // Returns pattern and content if the only step that may lengthen a text replaces a literal; else
+  // empty views.
   void SoleReplacement(StringView* pattern, StringView* content) const;
   bool has_growing_steps() const { return n_growing_ > 0; }
 
-  // What Run takes from its scratch, for a text that was text_bytes of anything.
+  // Returns the scratch bytes that Run needs for a text of text_bytes arbitrary bytes.
   uint64_t ScratchBytes(uint64_t text_bytes) const;
-  // *out lies in `text` or in one of the buffers; growth().Bound(text.size) bytes each are enough,
-  // with less the status may be kBufferTooSmall. `text` is valid UTF-8 and outside of the buffers.
-  // `matcher` may be null when uses_regex() is false. *keeps_start: the beginning of the text was
-  // not taken away.
+  // *out lies in `text` or in one of the buffers. Buffers of growth().Bound(text.size) bytes
+  // suffice; kBufferTooSmall if smaller ones do not. REQUIRES: `text` is valid UTF-8 and outside
+  // the buffers; `matcher` is not null if uses_regex(). *keeps_start: true if the beginning of the
+  // text was not removed.
   Status Run(StringView text, Span<char> buffer_a, Span<char> buffer_b, RegexMatcher* matcher,
              Arena* scratch, StringView* out, bool* keeps_start, Diag* diag) const;
 
@@ -74,12 +74,12 @@ class NormalizerChain {
   Step steps_[kMaxSteps];
   uint32_t n_steps_ = 0;
   uint32_t n_growing_ = 0;
-  const Step* growing_ = nullptr;  // the last of them
+  const Step* growing_ = nullptr;  // last growing step
   Growth growth_;
   bool uses_regex_ = false;
-  bool has_form_ = false;           // a Unicode normalization form
-  Growth form_input_;               // how the text may have grown before the last of them
-  uint64_t replacement_bytes_ = 3;  // what U+FFFD becomes at most
+  bool has_form_ = false;           // has a Unicode normalisation step
+  Growth form_input_;               // growth before the last such step
+  uint64_t replacement_bytes_ = 3;  // maximum bytes that U+FFFD becomes
   bool replacement_is_kept_ = true;
 };
 

@@ -5,6 +5,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/text/byte_alphabet.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 
@@ -21,7 +22,7 @@ bool StartsWith(StringView text, StringView prefix) {
 
 }  // namespace
 
-// What one Run is about.
+// State of one Run.
 struct PreTokenizer::Job {
   StringView text;
   bool at_start;
@@ -29,10 +30,12 @@ struct PreTokenizer::Job {
   Span<char> buffer;
   PieceSink* sink;
   Diag* diag;
+  bool is_in_alphabet = false;  // the piece is spelled in ByteLevel's alphabet
+  Span<char> bytes = {};        // buffer for the bytes of such a piece
 };
 
-// Takes the matches of a delimiter and what is between them, in order, and makes pieces of them for
-// the step `next`.
+// Receives the matches of a delimiter in order and emits them and the text between as pieces for
+// step `next`.
 class PreTokenizer::Splitter {
  public:
   Splitter(const PreTokenizer& owner, const Job& job, uint32_t next, StringView text,
@@ -61,13 +64,13 @@ class PreTokenizer::Splitter {
       case fbs::SplitBehavior::MergedWithPrevious:
         return Join(begin, end, is_match && !previous_match);
       case fbs::SplitBehavior::MergedWithNext:
-        // Only a match waits, and only for text.
+        // Only a match waits to be joined, and only with text.
         return Join(begin, end, !is_match && previous_match);
     }
     return Status::kInternal;
   }
 
-  // The part lengthens the waiting one, or takes its place.
+  // Extends the waiting part, or emits it and waits with the new one.
   Status Join(size_t begin, size_t end, bool lengthens) {
     if (has_waiting_ && lengthens) {
       waiting_end_ = end;
@@ -165,12 +168,15 @@ Status PreTokenizer::InitStep(uint32_t index, const fbs::PreTokenizer& source, b
       break;
     default: return unknown("kind", static_cast<unsigned>(step.kind));
   }
-  const bool writes = step.kind == fbs::PreTokenizerKind::ByteLevel ||
-                      step.kind == fbs::PreTokenizerKind::Metaspace;
-  if (writes && !is_last) {
+  const bool is_byte_level = step.kind == fbs::PreTokenizerKind::ByteLevel;
+  const bool is_metaspace = step.kind == fbs::PreTokenizerKind::Metaspace;
+  if ((is_metaspace && !is_last) || ((is_byte_level || is_metaspace) && byte_level_ < index)) {
     return diag->Fail(Status::kBadBundle,
-                      "tokenizer.pre_tokenizers[%u] changes text and is not the last", index);
+                      "tokenizer.pre_tokenizers[%u] changes text that another step changes, or "
+                      "looks at, too",
+                      index);
   }
+  if (is_byte_level) byte_level_ = index;
   if (!step.has_regex) return Status::kOk;
   const StringView regex = ViewOf(source.regex());
   if (regex.size == 0) {
@@ -180,10 +186,6 @@ Status PreTokenizer::InitStep(uint32_t index, const fbs::PreTokenizer& source, b
   std::snprintf(what, sizeof what, "tokenizer.pre_tokenizers[%u]", index);
   uses_regex_ = true;
   return step.regex.Compile(regex, what, arena, diag);
-}
-
-bool PreTokenizer::units_are_bytes() const {
-  return n_steps_ > 0 && steps_[n_steps_ - 1].kind == fbs::PreTokenizerKind::ByteLevel;
 }
 
 StringView PreTokenizer::space_replacement() const {
@@ -198,7 +200,13 @@ uint64_t PreTokenizer::BufferBytes(uint64_t text_bytes) const {
     return drops_spaces_ ? text_bytes + last.replacement.size
                          : (text_bytes + 1) * last.replacement.size;
   }
-  return last.add_prefix_space ? text_bytes + 1 : 0;
+  if (!units_are_bytes()) return 0;
+  const uint64_t bytes = text_bytes + (steps_[byte_level_].add_prefix_space ? 1 : 0);
+  // Room for the text with its prefix; after ByteLevel also for its spelling in the alphabet and
+  // the bytes again.
+  const bool is_last = byte_level_ + 1 == n_steps_;
+  return (steps_[byte_level_].add_prefix_space ? bytes : 0) +
+         (is_last ? 0 : 2 * kAlphabetBytes * bytes);
 }
 
 Status PreTokenizer::Run(StringView text, bool at_start, RegexMatcher* matcher, Span<char> buffer,
@@ -208,7 +216,10 @@ Status PreTokenizer::Run(StringView text, bool at_start, RegexMatcher* matcher, 
 }
 
 Status PreTokenizer::RunStep(const Job& job, uint32_t index, StringView piece) const {
-  if (index == n_steps_) return job.sink->Put(piece);
+  if (index == byte_level_ + 1 && index < n_steps_ && !job.is_in_alphabet) {
+    return RunBehindByteLevel(job, index, piece);
+  }
+  if (index == n_steps_) return job.is_in_alphabet ? PutBytes(job, piece) : job.sink->Put(piece);
   switch (steps_[index].kind) {
     case fbs::PreTokenizerKind::SplitRegex: return RunRegex(job, index, piece);
     case fbs::PreTokenizerKind::ByteLevel: return RunByteLevel(job, index, piece);
@@ -219,6 +230,32 @@ Status PreTokenizer::RunStep(const Job& job, uint32_t index, StringView piece) c
     case fbs::PreTokenizerKind::Punctuation: return RunPunctuation(job, index, piece);
   }
   return Status::kInternal;
+}
+
+// Steps after ByteLevel see its alphabet, in which each character is a byte.
+Status PreTokenizer::RunBehindByteLevel(const Job& job, uint32_t index, StringView piece) const {
+  // Placed after the text with its prefix, which pieces may point into. The bytes need less room.
+  constexpr size_t kParts = 2 * kAlphabetBytes;
+  const size_t prefixed =
+      steps_[byte_level_].add_prefix_space ? job.buffer.size() / (kParts + 1) : 0;
+  if (piece.size > (job.buffer.size() - prefixed) / kParts) return Status::kInternal;
+  char* const spelled = job.buffer.data() + prefixed;
+  size_t size = 0;
+  for (size_t i = 0; i < piece.size; ++i) {
+    size += WriteUtf8(CharacterOfByte(static_cast<uint8_t>(piece.data[i])), spelled + size);
+  }
+  Job inner = job;
+  inner.is_in_alphabet = true;
+  inner.bytes = {spelled + size, job.buffer.size() - prefixed - size};
+  return RunStep(inner, index, {spelled, size});
+}
+
+Status PreTokenizer::PutBytes(const Job& job, StringView piece) {
+  size_t size = 0;
+  if (piece.size > job.bytes.size() || !BytesOfAlphabet(piece, job.bytes.data(), &size)) {
+    return Status::kInternal;
+  }
+  return job.sink->Put({job.bytes.data(), size});
 }
 
 Status PreTokenizer::RunRegex(const Job& job, uint32_t index, StringView piece) const {
@@ -302,7 +339,7 @@ Status PreTokenizer::RunByteLevel(const Job& job, uint32_t index, StringView pie
     std::memcpy(job.buffer.data() + 1, piece.data, piece.size);
     piece = {job.buffer.data(), piece.size + 1};
   }
-  return step.has_regex ? RunRegex(job, index, piece) : job.sink->Put(piece);
+  return step.has_regex ? RunRegex(job, index, piece) : RunStep(job, index + 1, piece);
 }
 
 Status PreTokenizer::RunMetaspace(const Job& job, uint32_t index, StringView piece) const {

@@ -1,5 +1,4 @@
-// Pre-tokenizers: a normalized text is split into the pieces that are encoded apart from each
-// other.
+// Pre-tokenizers: split a normalised text into pieces that are encoded independently.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,7 @@ enum class SplitBehavior : uint8_t;
 enum class PrependScheme : uint8_t;
 }  // namespace fbs
 
-// Where the pieces go. A piece is never empty and lives until Put returns.
+// Receives the pieces. A piece is never empty and is valid until Put returns.
 class PieceSink {
  public:
   virtual Status Put(StringView piece) = 0;
@@ -36,14 +35,14 @@ class PreTokenizer {
   static uint64_t ArenaBytes(const fbs::Tokenizer& table);
 
   bool uses_regex() const { return uses_regex_; }
-  // The last step spells text in bytes.
-  bool units_are_bytes() const;
-  // What stands for a space in the last step; empty when nothing does.
+  // True if a step is ByteLevel.
+  bool units_are_bytes() const { return byte_level_ < n_steps_; }
+  // Returns the replacement of a space in the last step; empty if there is none.
   StringView space_replacement() const;
-  // Bytes of the buffer for a text of that many bytes; no piece is longer than this or the text.
+  // Returns the buffer bytes for a text of text_bytes. No piece is longer than this or the text.
   uint64_t BufferBytes(uint64_t text_bytes) const;
 
-  // `at_start`: the text is what the input begins with. `matcher` may be null without regexes.
+  // `at_start`: the text begins the input. `matcher` may be null without regexes.
   Status Run(StringView text, bool at_start, RegexMatcher* matcher, Span<char> buffer,
              PieceSink* sink, Diag* diag) const;
 
@@ -67,6 +66,8 @@ class PreTokenizer {
   Status InitStep(uint32_t index, const fbs::PreTokenizer& source, bool is_last, Arena* arena,
                   Diag* diag);
   Status RunStep(const Job& job, uint32_t index, StringView piece) const;
+  static Status PutBytes(const Job& job, StringView piece);
+  Status RunBehindByteLevel(const Job& job, uint32_t index, StringView piece) const;
   Status RunRegex(const Job& job, uint32_t index, StringView piece) const;
   Status RunDigits(const Job& job, uint32_t index, StringView piece) const;
   Status RunWhitespace(const Job& job, uint32_t index, StringView piece) const;
@@ -77,8 +78,9 @@ class PreTokenizer {
 
   Step steps_[kMaxSteps];
   uint32_t n_steps_ = 0;
+  uint32_t byte_level_ = kMaxSteps;  // index of the ByteLevel step
   bool uses_regex_ = false;
-  bool drops_spaces_ = false;  // no piece has a space when it comes to the last step
+  bool drops_spaces_ = false;  // pieces contain no spaces when they reach the last step
 };
 
 }  // namespace arn

@@ -1,4 +1,4 @@
-// Regular expressions: PCRE2 with UTF and UCP, without its JIT and without a heap.
+// Regular expressions: PCRE2 with UTF and UCP, without JIT and without heap allocation.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,9 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"
+#include "runtime/text/work_budget.h"
 
+struct pcre2_callout_block_8;
 struct pcre2_real_code_8;
 struct pcre2_real_match_context_8;
 struct pcre2_real_match_data_8;
@@ -17,35 +19,41 @@ namespace arn {
 
 class Regex {
  public:
-  // `what` names the pattern in the error. The compiled form lies in `arena`.
+  // Compiles into `arena`. `what` names the pattern in the error.
   Status Compile(StringView pattern, const char* what, Arena* arena, Diag* diag);
-  // What Compile may use at most; a pattern that needs more is refused.
+  // Returns the arena bytes that Compile may use; a pattern that needs more is refused.
   static uint64_t ArenaBytes(size_t pattern_bytes);
 
  private:
   friend class RegexMatcher;
   const pcre2_real_code_8* code_ = nullptr;
+  const pcre2_real_code_8* counted_code_ = nullptr;  // the same, with a callout before each item
+  uint64_t item_steps_ = 0;  // worst-case steps of an item before the next callout
 };
 
-// The state of matching, apart from Regex so that one Regex serves many threads. It stays where
-// Init was called.
+// Match state, separate from Regex so that threads can share a Regex. Must not move after Init.
+//
+// PCRE2 limits the number of backtracks per match, but not the characters scanned by each. A match
+// is therefore first tried within a short window of the text with few backtracks, at a constant
+// cost per byte. If it reaches the end of the window or the limit, it is repeated on the whole
+// text, with each step counted against the call's budget.
 class RegexMatcher {
  public:
-  // Most patterns need a few KB of it; it is what bounds the depth of backtracking.
+  // Bounds the backtracking depth; most patterns need a few KB.
   static constexpr uint64_t kScratchBytes = uint64_t{1} << 20;
 
-  // Uses kScratchBytes. `text_bytes`: of the longest subject; the number of steps that a match may
-  // take grows with it.
-  Status Init(Arena* scratch, size_t text_bytes);
+  // Uses kScratchBytes of `scratch`. `budget` must outlive the matcher.
+  Status Init(Arena* scratch, WorkBudget* budget);
 
-  // The first match at `start` or later. `subject` is valid UTF-8, `start` a border of characters.
+  // Finds the first match at or after `start`. REQUIRES: `subject` is valid UTF-8 and `start` a
+  // character boundary. kUnsupported or kCancelled: the budget is spent, or the pattern nests too
+  // deep on this text.
   Status Find(const Regex& regex, StringView subject, size_t start, bool* found, size_t* begin,
               size_t* end, Diag* diag);
 
  private:
-  // What PCRE2 asks memory from: first for its contexts, then for backtracking frames. A full array
-  // of frames is copied to one of twice the size while it is still alive, so they lie alternately
-  // at either end.
+  // Memory for PCRE2: contexts first, then backtracking frames. A full frame array is copied to one
+  // of twice the size while still alive, so arrays alternate between the two ends.
   struct Pool {
     Arena contexts;
     bool is_ready = false;
@@ -56,19 +64,25 @@ class RegexMatcher {
   };
   static void* Take(size_t bytes, void* pool);
   static void Return(void* block, void* pool);
+  static int Count(pcre2_callout_block_8* block, void* matcher);
+  Status FailMatch(int error, StringView subject, size_t at, Diag* diag) const;
 
   Pool pool_;
+  WorkBudget* budget_ = nullptr;
+  uint64_t item_steps_ = 0;
+  size_t last_position_ = 0;  // position of the last counted item
   pcre2_real_match_context_8* context_ = nullptr;
+  pcre2_real_match_context_8* counted_context_ = nullptr;
   pcre2_real_match_data_8* data_ = nullptr;
 };
 
-// All matches of a regex in a text, in order and not overlapping, as Oniguruma's iteration has
-// them: an empty match right behind the previous match does not count.
+// Iterates over the non-overlapping matches of a regex, as Oniguruma does: skips an empty match
+// directly after the previous match.
 class RegexIterator {
  public:
   RegexIterator(const Regex& regex, RegexMatcher* matcher, StringView text)
       : regex_(regex), matcher_(matcher), text_(text) {}
-  // *found is false when there are no more.
+  // *found is false at the end.
   Status Next(bool* found, size_t* begin, size_t* end, Diag* diag);
 
  private:

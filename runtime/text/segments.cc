@@ -7,8 +7,7 @@
 
 namespace arn {
 
-// The caller of Tokenizer::Create checked ranges already; they are checked again here because an
-// out-of-bounds read is too high a price for a caller's mistake.
+// Checked again although the caller has checked the ranges: an out-of-bounds read costs too much.
 Status SegmentBytes(const fbs::Segment* segment, Span<const std::byte> segments, const char* name,
                     Span<const std::byte>* out, Diag* diag) {
   if (segment == nullptr) return diag->Fail(Status::kBadBundle, "tokenizer.%s is missing", name);

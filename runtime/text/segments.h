@@ -1,4 +1,4 @@
-// The segments of a bundle that a tokenizer's tables lie in.
+// Access to a tokenizer's segments in a bundle.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace fbs {
 struct Segment;
 }
 
-// *out is the segment's bytes, at a multiple of 8. kBadBundle when it is absent, leaves the area
-// or lies at another place. `name` is its field's.
+// Returns the segment's bytes, aligned to 8. kBadBundle if it is absent, out of bounds or
+// misaligned. `name` is the field's name.
 Status SegmentBytes(const fbs::Segment* segment, Span<const std::byte> segments, const char* name,
                     Span<const std::byte>* out, Diag* diag);
 
-// *mask is the number of slots less one; kBadBundle unless `bytes` are a power of two of them.
+// *mask: number of slots - 1. kBadBundle unless `bytes` is a power of two of slots.
 Status SlotMask(uint64_t bytes, uint64_t slot_bytes, const char* name, uint32_t* mask, Diag* diag);
 
 }  // namespace arn

@@ -1,4 +1,4 @@
-// The model of a tokenizer, whichever it is: from a piece of text to ids.
+// Model of a tokenizer, of any type: converts a piece of text to ids.
 #pragma once
 
 #include <cstddef>
@@ -23,32 +23,32 @@ enum class TokenizerModel : uint8_t;
 
 class TextModel {
  public:
-  // Reads all tables but the vocabulary's. `units_are_bytes`: the pre-tokenizer is byte-level.
+  // Reads all tables except the vocabulary. `units_are_bytes`: the pre-tokenizer is byte-level.
   Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool units_are_bytes,
               const Vocab* vocab, Diag* diag);
 
-  // At most this many symbols stand for the text.
+  // Returns an upper bound of the symbols of a text.
   size_t CountSymbols(StringView text) const;
 
-  // How large a piece may be.
+  // Maximum size of a piece.
   struct Limits {
     uint64_t symbols = 0;
     uint64_t bytes = 0;
   };
-  // What encoding works in; one for each text.
+  // Scratch for encoding; one per text.
   struct Workspace {
     BpeModel::Workspace bpe;
     UnigramModel::Workspace unigram;
     Span<uint32_t> word_pieces;
   };
-  // What has to be below 2^32 - 1.
+  // Returns the value that must be below 2^32 - 1.
   uint64_t CountUnits(const Limits& limits) const;
-  // Enough for InitWorkspace with the same limits.
+  // Returns the bytes that InitWorkspace needs for the same limits.
   uint64_t WorkspaceBytes(const Limits& limits) const;
   Status InitWorkspace(Arena* scratch, const Limits& limits, Workspace* workspace) const;
 
-  // `piece` is valid UTF-8 and within the limits. kBadArgument when a part of it has no token and
-  // there is none for unknown text.
+  // REQUIRES: `piece` is valid UTF-8 and within the limits. kBadArgument if a part of it has no
+  // token and the model has no unknown token.
   Status Encode(StringView piece, Workspace* workspace, IdSink* out) const;
 
  private:

@@ -1,4 +1,4 @@
-// Text appended to a buffer of fixed size.
+// Appends text to a buffer of fixed size.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace arn {
 
-// Never writes past the buffer; overflow() says that it was too small.
+// Never writes past the buffer; overflow() is true if it was too small.
 class TextWriter {
  public:
   explicit TextWriter(Span<char> buffer) : buffer_(buffer) {}

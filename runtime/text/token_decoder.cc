@@ -8,14 +8,14 @@ namespace arn {
 namespace {
 
 constexpr size_t kMaxTextBytes = 1024;
-// Longer tokens, which no vocabulary of words has, are not cleaned up.
+// Longer tokens are not cleaned up; no word vocabulary has them.
 constexpr size_t kMaxCleanBytes = 1024;
 
 StringView ViewOf(const flatbuffers::String* text) {
   return text == nullptr ? StringView() : StringView(text->c_str(), text->size());
 }
 
-// The value of a hexadecimal digit; 16 for anything else.
+// Returns the value of a hexadecimal digit; 16 otherwise.
 uint32_t HexValue(char c) {
   if (c >= '0' && c <= '9') return static_cast<uint32_t>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<uint32_t>(c - 'a' + 10);
@@ -23,17 +23,17 @@ uint32_t HexValue(char c) {
   return 16;
 }
 
-// "<0x41>": the byte; 256 for anything else.
+// Returns the byte of "<0x41>"; 256 otherwise.
 uint32_t ByteOf(StringView token) {
   if (token.size != 6 || std::memcmp(token.data, "<0x", 3) != 0 || token.data[5] != '>') return 256;
-  // The reference's number parser takes a sign.
+  // The reference's number parser accepts a sign.
   const uint32_t high = token.data[3] == '+' ? 0 : HexValue(token.data[3]);
   const uint32_t low = HexValue(token.data[4]);
   return high > 15 || low > 15 ? 256 : high << 4 | low;
 }
 
-// What WordPiece's clean-up makes of a token's text, one pattern after the other
-// (tokenizers/src/decoders/wordpiece.rs). Each is shortened.
+// Clean-up of WordPiece, applied in order (tokenizers/src/decoders/wordpiece.rs). Each replacement
+// shortens the text.
 constexpr struct {
   StringView from;
   StringView to;
@@ -61,7 +61,7 @@ size_t ReplaceAll(char* text, size_t size, StringView from, StringView to) {
 Status TokenDecoder::Init(const fbs::Tokenizer& table, Diag* diag) {
   const uint32_t count = table.decoders() == nullptr ? 0 : table.decoders()->size();
   joins_with_spaces_ = count == 0;
-  // Each kind's place in the supported chains; ByteLevel stands for the first three.
+  // Position of each decoder in the supported chains; ByteLevel replaces the first three.
   uint32_t reached = 0;
   for (uint32_t i = 0; i < count; ++i) {
     const fbs::Decoder* step = table.decoders()->Get(i);
@@ -83,7 +83,7 @@ Status TokenDecoder::Init(const fbs::Tokenizer& table, Diag* diag) {
         byte_fallback_ = true;
         break;
       case fbs::DecoderKind::ByteLevel:
-        // The texts in the bundle are the bytes already.
+        // The bundle stores the decoded bytes already.
         place = 2;
         is_valid &= reached == 0;
         break;
@@ -128,7 +128,7 @@ size_t TokenDecoder::MaxPieceBytes(size_t max_token_bytes) const {
       pattern_.size == 0
           ? 1
           : static_cast<size_t>(Max<uint64_t>(1, CeilDiv(content_.size, pattern_.size)));
-  // A space, what was pending, and the token; every byte may become U+FFFD.
+  // A space, the pending bytes and the token; every byte may become U+FFFD.
   return 1 +
          kReplacementText.size * (sizeof State::pending + Max<size_t>(1, max_token_bytes) * growth);
 }
@@ -186,7 +186,7 @@ void TokenDecoder::WordPieceToken(State* state, StringView token, bool is_first,
   PutBytes(state, {text, size}, out);
 }
 
-// The suffix stands for a space, in the last token for nothing.
+// Replaces the suffix by a space, or by nothing in the last token.
 void TokenDecoder::WordEndToken(State* state, StringView token, bool is_last, TextSink* out) const {
   if (state->space_waits) PutBytes(state, " ", out);
   state->space_waits = false;
@@ -218,9 +218,8 @@ void TokenDecoder::Finish(State* state, TextSink* out) const {
   }
 }
 
-// A byte of a run. The reference decodes the run as a whole and replaces all of it when it is not
-// UTF-8; a stream cannot take back what is out, so from the first wrong byte on every one is
-// replaced.
+// Adds a byte of a run. The reference decodes a whole run and replaces all of it if it is not
+// UTF-8; a stream cannot retract output, so it replaces every byte from the first wrong one on.
 void TokenDecoder::PutByte(State* state, uint8_t byte, TextSink* out) const {
   if (state->bad_run) return PutCharacter(state, kReplacementText, out);
   state->pending[state->pending_size++] = byte;
@@ -246,8 +245,8 @@ void TokenDecoder::InvalidBytes(State* state, size_t count, TextSink* out) const
   for (size_t i = 0; i < count; ++i) PutCharacter(state, kReplacementText, out);
 }
 
-// Bytes whose characters may be cut by the borders of tokens. Invalid parts become one U+FFFD each,
-// as String::from_utf8_lossy of the reference's language has it.
+// Adds bytes whose characters may span tokens. Each invalid part becomes one U+FFFD, as in Rust's
+// String::from_utf8_lossy.
 void TokenDecoder::PutBytes(State* state, StringView bytes, TextSink* out) const {
   const char* const end = bytes.data + bytes.size;
   const char* p = bytes.data;
@@ -268,7 +267,7 @@ void TokenDecoder::PutBytes(State* state, StringView bytes, TextSink* out) const
     const char* pending = reinterpret_cast<const char*>(state->pending);
     const Utf8Char c = ReadUtf8(pending, pending + state->pending_size);
     if (c.kind == Utf8Kind::kInvalid) {
-      // The new byte does not go on with what was pending; it is looked at again by itself.
+      // The new byte does not continue the pending ones; it is read again by itself.
       state->pending_size = 0;
       PutCharacter(state, kReplacementText, out);
       continue;

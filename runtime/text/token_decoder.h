@@ -1,4 +1,4 @@
-// Decoders: from token texts back to text, as a stream.
+// Decodes token texts to text, as a stream.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace arn {
 
-// Takes text, counts what does not fit.
+// Stores text and counts all bytes, including those that do not fit.
 class TextSink {
  public:
   explicit TextSink(Span<char> out) : out_(out) {}
@@ -30,27 +30,27 @@ class TextSink {
   size_t size_ = 0;
 };
 
-// The supported chains, each part of which may be missing:
-//   Replace or Metaspace, then ByteFallback, then Fuse, then Strip (behind Fuse only)
+// Supported decoder chains; each part is optional:
+//   Replace or Metaspace, then ByteFallback, then Fuse, then Strip (only after Fuse)
 //   ByteLevel, then Fuse
-//   WordPiece, or WordEnd, and nothing else
-// With no decoder at all tokens are joined by spaces.
+//   WordPiece or WordEnd alone
+// Without decoders tokens are joined by spaces.
 class TokenDecoder {
  public:
   using State = Tokenizer::DecodeState;
 
   Status Init(const fbs::Tokenizer& table, Diag* diag);
 
-  // Bytes that Token, or Finish, writes at most, for tokens of at most that many bytes.
+  // Returns the maximum bytes written by Token or Finish for tokens of at most max_token_bytes.
   size_t MaxPieceBytes(size_t max_token_bytes) const;
 
-  // `is_last`: no token follows. A stream does not know; it calls Finish.
+  // `is_last`: no token follows. A stream passes false and calls Finish.
   void Token(State* state, StringView token, bool is_last, TextSink* out) const;
   void Finish(State* state, TextSink* out) const;
 
-  // Whether the token stands for a byte ("<0x0A>") that has to be joined with its neighbours.
+  // True if the token is a byte token ("<0x0A>") that must be joined with its neighbours.
   bool ReadByte(StringView token, uint8_t* byte) const;
-  // A run of such bytes that is not UTF-8 as a whole: every one of them becomes U+FFFD.
+  // Replaces each byte of a run that is not valid UTF-8 by U+FFFD.
   void InvalidBytes(State* state, size_t count, TextSink* out) const;
 
  private:
@@ -64,9 +64,9 @@ class TokenDecoder {
   bool joins_with_spaces_ = false;
   bool is_word_piece_ = false;
   bool is_word_end_ = false;
-  bool cleans_up_ = false;  // WordPiece: blanks before punctuation vanish
+  bool cleans_up_ = false;  // WordPiece: removes spaces before punctuation
   bool byte_fallback_ = false;
-  bool drops_in_first_ = false;  // Metaspace: the pattern vanishes in the first token
+  bool drops_in_first_ = false;  // Metaspace: removes the pattern in the first token
   StringView pattern_;
   StringView content_;
   StringView strip_;

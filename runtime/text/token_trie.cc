@@ -17,7 +17,7 @@ Status TokenTrie::Init(const fbs::Tokenizer& table, Span<const std::byte> segmen
   }
   units_ = reinterpret_cast<const TrieUnit*>(bytes.data());
   for (size_t i = 0; i < count; ++i) {
-    // A byte changes the lowest eight bits of a base: it stays within the base's block.
+    // XOR with a byte changes only the lowest eight bits, so a child stays within the base's block.
     const bool bad_id = units_[i].id != kEmptySlot && units_[i].id >= table.n_tokens();
     if (units_[i].base >= count || bad_id) {
       return diag->Fail(Status::kBadBundle,

@@ -1,4 +1,4 @@
-// The prefix tree of the token texts, a view of a bundle's segment (runtime/bundle/token_tables.h).
+// Trie of the token texts: view of a bundle's segment (runtime/bundle/token_tables.h).
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ class TokenTrie {
  public:
   static constexpr uint32_t kRoot = 0;
 
-  // Checks everything that walking relies on, so that it stays in bounds.
+  // Checks all bounds that walking relies on.
   Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag);
 
-  // The unit that the byte leads to; kEmptySlot when there is none.
+  // Returns the unit that the byte leads to, or kEmptySlot.
   uint32_t Child(uint32_t unit, uint8_t byte) const {
     const uint32_t child = units_[unit].base ^ byte;
     return units_[child].check == unit ? child : kEmptySlot;
   }
-  // The token that ends at the unit, or kEmptySlot.
+  // Returns the token that ends at the unit, or kEmptySlot.
   uint32_t Id(uint32_t unit) const { return units_[unit].id; }
 
  private:

@@ -42,7 +42,8 @@ Result<Tokenizer*> Tokenizer::Create(const fbs::Tokenizer& table, Span<const std
   ARN_TRY(
       impl->model.Init(table, segments, impl->pre_tokenizer.units_are_bytes(), &impl->vocab, diag));
   ARN_TRY(impl->decoder.Init(table, diag));
-  ARN_TRY(impl->added.Init(table, impl->normalizer, arena, diag));
+  ARN_TRY(impl->added.Init(table, impl->normalizer, impl->pre_tokenizer.units_are_bytes(), arena,
+                           diag));
   const uint32_t n = impl->vocab.n_tokens();
   ARN_TRY(CheckIds(table.prefix_ids(), "prefix_ids", n, &impl->prefix_ids, diag));
   ARN_TRY(CheckIds(table.suffix_ids(), "suffix_ids", n, &impl->suffix_ids, diag));
@@ -72,7 +73,8 @@ StringView Tokenizer::TokenText(int32_t id) const {
 }
 
 size_t Tokenizer::max_piece_bytes() const {
-  return impl_->decoder.MaxPieceBytes(impl_->vocab.max_token_bytes());
+  return impl_->decoder.MaxPieceBytes(
+      Max(impl_->vocab.max_token_bytes(), impl_->added.max_decoded_bytes()));
 }
 
 }  // namespace arn

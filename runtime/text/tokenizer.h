@@ -1,6 +1,6 @@
-// Tokenizer: text <-> token ids, over tables that lie in the bundle and are used in place. Equal,
-// id for id, to Hugging Face tokenizers for the tokenizer.json that it was converted from, or to
-// SentencePiece for its model (docs/tokenizers.md).
+// Tokenizer: converts text <-> token ids with tables used in place from the bundle. Produces the
+// same ids as Hugging Face tokenizers for the source tokenizer.json, or as SentencePiece for its
+// model (docs/tokenizers.md).
 #pragma once
 
 #include <cstddef>
@@ -19,62 +19,76 @@ struct Tokenizer;  // runtime/bundle/bundle.fbs
 
 class Tokenizer {
  public:
-  // Checks the tables (untrusted: every offset, id and hash slot that could lead out of bounds) and
-  // compiles the regexes. `segments` is the bundle's segment area, whose Segment ranges were
-  // already checked to lie inside it. All memory comes from `arena`, which is sized by
-  // ArenaBytes(). The result points into `table`, `segments` and `arena`.
+  // Checks the untrusted tables (every offset, id and hash slot) and compiles the regexes.
+  // `segments` is the bundle's segment area, whose Segment ranges are already checked. Takes all
+  // memory from `arena` (ArenaBytes()). The result points into `table`, `segments` and `arena`,
+  // which must outlive it.
   static Result<Tokenizer*> Create(const fbs::Tokenizer& table, Span<const std::byte> segments,
                                    Arena* arena, Diag* diag);
-  // Enough arena for Create (an upper bound, from the table's counts).
+  // Returns an upper bound of the arena bytes that Create needs.
   static uint64_t ArenaBytes(const fbs::Tokenizer& table);
 
-  // Scratch for Encode of a text of text_bytes: what the worst text of that size takes, of which an
-  // ordinary one touches a small part.
+  struct EncodeOptions {
+    bool add_special = false;  // add special tokens around the text (BOS)
+    // Treats special tokens in the text as ordinary text: everywhere (is_plain), or in these spans,
+    // ordered and disjoint. A special token that overlaps a span is not recognised.
+    bool is_plain = false;
+    Span<const TextSpan> plain_spans;
+    uint64_t max_steps = 0;        // see arn_tokenize_options; 0: DefaultSteps
+    int (*stop)(void*) = nullptr;  // see arn_tokenize_options
+    void* user = nullptr;
+  };
+
+  // Returns the scratch bytes of Encode for the worst text of text_bytes; ordinary texts touch a
+  // small part.
   size_t EncodeScratchBytes(size_t text_bytes) const;
-  // *n_ids is the whole count even when it exceeds ids.size(); then the status is kBufferTooSmall.
-  // `scratch` is 16-byte aligned. Invalid UTF-8 in `text` is replaced by U+FFFD first. Texts of
-  // 2^32 symbols are refused. kBadArgument when a part of the text has no token and the tokenizer
-  // has none for unknown text. Thread-safe.
-  Status Encode(StringView text, bool add_special, Span<std::byte> scratch, Span<int32_t> ids,
-                size_t* n_ids, Diag* diag) const;
+  // *n_ids is the full count, even if it exceeds ids.size() (kBufferTooSmall). REQUIRES: `scratch`
+  // is 16-byte aligned. Replaces invalid UTF-8 in `text` by U+FFFD first. Refuses texts of 2^32
+  // symbols. kBadArgument: a part of the text has no token and there is no unknown token, or
+  // plain_spans are out of order or the text is not UTF-8. kUnsupported: max_steps exceeded;
+  // kCancelled: stop. Thread-safe.
+  Status Encode(StringView text, const EncodeOptions& options, Span<std::byte> scratch,
+                Span<int32_t> ids, size_t* n_ids, Diag* diag) const;
 
   uint32_t n_tokens() const;
   bool IsSpecial(int32_t id) const;
-  // The token's text as stored, e.g. for display: bytes for byte-level models, "\xE2\x96\x81the"
-  // for SentencePiece style.
+  // Returns the token's stored text for display: bytes for byte-level models, "\xE2\x96\x81the" for
+  // SentencePiece.
   StringView TokenText(int32_t id) const;
 
-  // The text of all the ids, byte for byte that of Hugging Face tokenizers (but an added token that
-  // matches normalized text gives its own text; tokenizers 0.23 gives the normalized one). *n_bytes
-  // is the whole size even when it exceeds out.size(); then the status is kBufferTooSmall and what
-  // is in `out` is unspecified. Ids that no token has give nothing. Thread-safe.
+  // Decodes ids to the same bytes as Hugging Face tokenizers. *n_bytes is the full size, even if it
+  // exceeds out.size() (kBufferTooSmall, contents of `out` unspecified). Unknown ids give nothing.
+  // Thread-safe.
   Status Decode(Span<const int32_t> ids, bool skip_special, Span<char> out, size_t* n_bytes) const;
 
-  // Detokenisation as a stream: bytes come out as soon as they are whole characters. One state per
-  // sequence. The concatenated pieces are what Decode gives, but for one case: of a run of byte
-  // tokens ("<0xE2>") that is not UTF-8 as a whole Decode makes U+FFFD throughout, while the stream
-  // has given out the characters before the first wrong byte.
+  // State of streaming detokenisation, one per sequence. Returns bytes once they form whole
+  // characters. The concatenated pieces equal Decode, with one exception: for a run of byte tokens
+  // ("<0xE2>") that is not UTF-8, Decode returns U+FFFD throughout, while the stream has already
+  // returned the characters before the first wrong byte.
   struct DecodeState {
     bool started = false;       // a token was decoded
-    bool bad_run = false;       // inside a run of byte tokens that is not UTF-8
-    bool space_waits = false;   // a word ended: a space comes if a token follows
-    uint32_t stripped = 0;      // characters that Strip took from the start so far
+    bool bad_run = false;       // in a run of byte tokens that is not UTF-8
+    bool space_waits = false;   // a word ended: a space follows if a token does
+    uint32_t stripped = 0;      // characters stripped from the start so far
     uint32_t pending_size = 0;  // bytes of an unfinished UTF-8 character
     uint8_t pending[4] = {0};
   };
-  // Bytes that DecodeToken/DecodeFinish may write at most for any token.
+  // Returns the maximum bytes that DecodeToken or DecodeFinish write for any token.
   size_t max_piece_bytes() const;
-  // Writes the text that token `id` makes final to out, which has max_piece_bytes(); returns its
-  // bytes. Only whole, valid UTF-8 is written; invalid bytes become U+FFFD as Hugging Face's
-  // decoder has them. `skip_special`: special tokens give nothing.
+  // Writes the text that token `id` completes and returns its bytes. If these exceed the size of
+  // `out`, its contents are unspecified and the state is unchanged. Writes only whole, valid UTF-8;
+  // invalid bytes become U+FFFD as in Hugging Face's decoder. `skip_special`: special tokens give
+  // nothing.
   size_t DecodeToken(DecodeState* state, int32_t id, bool skip_special, Span<char> out) const;
-  // What is left when the sequence ends (an unfinished character becomes U+FFFD).
+  // Returns the remaining text at the end of a sequence; an unfinished character becomes U+FFFD.
   size_t DecodeFinish(DecodeState* state, Span<char> out) const;
 
  private:
   Tokenizer() = default;
-  // Whether the id gives any text.
+  // True if the id gives any text.
   bool IsDecoded(int32_t id, bool skip_special) const;
+  // Returns the decoders' input for an id: its TokenText, except for some added tokens.
+  StringView DecodedText(int32_t id) const;
 
   struct Impl;
   const Impl* impl_ = nullptr;

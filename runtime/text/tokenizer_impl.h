@@ -1,4 +1,4 @@
-// What a Tokenizer consists of.
+// Parts of a Tokenizer.
 #pragma once
 
 #include "platform/base/span.h"
@@ -13,13 +13,13 @@
 namespace arn {
 
 struct Tokenizer::Impl {
-  // Encode's scratch, in bytes unless said otherwise.
+  // Scratch of Encode, in bytes unless noted.
   struct Sizes {
-    uint64_t valid_text = 0;   // a copy with U+FFFD for what is invalid
+    uint64_t valid_text = 0;   // copy with U+FFFD for invalid bytes
     uint64_t normalized = 0;   // each of two buffers
-    uint64_t pieces = 0;       // the pre-tokenizer's buffer
+    uint64_t pieces = 0;       // pre-tokenizer buffer
     TextModel::Limits limits;  // of the longest piece
-    uint64_t shared = 0;       // the normalizer's work, later the model's
+    uint64_t shared = 0;       // used by the normaliser, then by the model
     uint64_t matcher = 0;
     uint64_t total = 0;
   };
@@ -33,7 +33,7 @@ struct Tokenizer::Impl {
   TokenDecoder decoder;
   Span<const uint32_t> prefix_ids;
   Span<const uint32_t> suffix_ids;
-  // How many symbols a byte of text and a pre-tokenizer's replacement become at most.
+  // Maximum symbols per byte of text and per pre-tokenizer replacement.
   uint64_t symbols_per_byte = 1;
   uint64_t symbols_per_space = 1;
 };

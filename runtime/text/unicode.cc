@@ -6,7 +6,7 @@
 namespace arn {
 namespace {
 
-// Other_Alphabetic outside of category M: circled and squared Latin letters (PropList.txt).
+// Other_Alphabetic outside category M: circled and squared Latin letters (PropList.txt).
 bool IsAlphabeticSymbol(uint32_t c) {
   return (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
          (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
@@ -16,8 +16,7 @@ constexpr uint32_t Bit(Category category) { return 1u << static_cast<uint32_t>(c
 
 bool IsOf(uint32_t categories, uint32_t c) { return (categories & Bit(CategoryOf(c))) != 0; }
 
-// A character that the tables do not know yet is nothing to them; the reference may say otherwise
-// only of those that they know.
+// Unassigned characters in the tables stay unassigned; differences apply only to assigned ones.
 bool IsOtherwise(CharacterTable table, uint32_t c) {
   return IsOtherwiseInReference(table, c) && CategoryOf(c) != Category::kCn;
 }

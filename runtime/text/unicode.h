@@ -1,4 +1,4 @@
-// What characters are to Hugging Face tokenizers.
+// Character classes as in Hugging Face tokenizers.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@ namespace arn {
 
 // Unicode White_Space.
 bool IsWhiteSpace(uint32_t c);
-// A character of words: \w of Rust's regular expressions.
+// Word character: \w of Rust's regular expressions.
 bool IsWordCharacter(uint32_t c);
-// Of the categories N*.
+// Categories N*.
 bool IsNumeric(uint32_t c);
-// Of the categories P*, or an ASCII character that is neither a letter, a digit nor a control.
+// Categories P*, or an ASCII character that is neither letter, digit nor control.
 bool IsPunctuation(uint32_t c);
-// Of the categories M*.
+// Categories M*.
 bool IsMark(uint32_t c);
 bool IsNonspacingMark(uint32_t c);
-// Of the categories Cc, Cf and Co.
+// Categories Cc, Cf and Co.
 bool IsControl(uint32_t c);
-// Of the blocks of CJK ideographs that BERT's tokenizer takes apart.
+// Blocks of CJK ideographs that BERT's tokenizer splits.
 bool IsIdeograph(uint32_t c);
 
-// The lower case of one character, at most two of them; returns how many.
+// Writes the lower case of a character, at most two; returns their number.
 size_t ToLowercase(uint32_t c, uint32_t out[2]);
 
-// Bytes of the extended grapheme cluster (UAX #29) that the text, valid UTF-8 and not empty, begins
-// with.
+// Returns the bytes of the first extended grapheme cluster (UAX #29). REQUIRES: valid UTF-8, not
+// empty.
 size_t GraphemeBytes(StringView text);
 
 }  // namespace arn

@@ -1,12 +1,12 @@
-// What unicode.cc asks of a table of all characters: utf8proc's, or, in libraries without normal
-// forms, the one that PCRE2 has for its own use (ARENITE_NORMAL_FORMS).
+// Unicode data for unicode.cc: from utf8proc or, in libraries without normal forms, from PCRE2's
+// internal tables (ARENITE_NORMAL_FORMS).
 #pragma once
 
 #include <cstdint>
 
 namespace arn {
 
-// The general categories, in utf8proc's order.
+// General categories in utf8proc's order.
 enum class Category : uint8_t {
   kCn,
   kLu,
@@ -41,7 +41,7 @@ enum class Category : uint8_t {
 };
 
 Category CategoryOf(uint32_t c);
-// The simple lower case; the character itself where there is none.
+// Returns the simple lower case, or the character itself.
 uint32_t LowercaseOf(uint32_t c);
 
 }  // namespace arn

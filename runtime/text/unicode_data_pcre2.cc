@@ -1,5 +1,5 @@
-// Without utf8proc's 330 kB of tables: PCRE2 is there for regular expressions and brings its own.
-// They are not part of its API; its version is pinned, and a test compares all characters.
+// Uses PCRE2's own tables instead of utf8proc's 330 kB. They are not part of its API: the version
+// is pinned, and a test compares all characters.
 #include "runtime/text/unicode.h"
 #include "runtime/text/unicode_data.h"
 
@@ -35,7 +35,7 @@ uint32_t LowercaseOf(uint32_t c) {
   if (category == Category::kLt && c < kGreekExtended) return c + 1;
   const bool is_upper = category == Category::kLu || category == Category::kLt ||
                         (c >= 0x2160 && c <= 0x216F) ||  // Roman numerals
-                        (c >= 0x24B6 && c <= 0x24CF);    // letters in circles
+                        (c >= 0x24B6 && c <= 0x24CF);    // circled letters
   return is_upper ? UCD_OTHERCASE(c) : c;
 }
 

@@ -1,5 +1,5 @@
-// Where the character tables of Hugging Face tokenizers 0.23.1 differ from utf8proc's: they are of
-// older versions of Unicode, each of its own. Found by asking both about every code point.
+// Differences between utf8proc's tables and those of Hugging Face tokenizers 0.23.1, which use
+// several older Unicode versions. Found by comparing both for every code point.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@ namespace arn {
 
 enum class CharacterTable : uint8_t {
   kPunctuation,
-  kMark,        // of StripAccents
-  kNonspacing,  // of BertNormalizer
+  kMark,        // for StripAccents
+  kNonspacing,  // for BertNormalizer
   kControl,
   kWord,
   kCanonical,   // decompositions
-  kCompatible,  // decompositions, the canonical ones among them
+  kCompatible,  // decompositions, canonical ones included
 };
 
-// Whether the reference says the opposite of what utf8proc says of the character; for the
-// decompositions: whether the character has one, and none there.
+// True if the reference disagrees with utf8proc about the character; for decompositions: the
+// character has one only in utf8proc.
 bool IsOtherwiseInReference(CharacterTable table, uint32_t c);
 
 }  // namespace arn

@@ -9,13 +9,13 @@
 namespace arn {
 namespace {
 
-// In Workspace::tokens_: no way leads here; one unit that is unknown.
+// Values in Workspace::tokens_: unreachable; a single unknown unit.
 constexpr uint32_t kNoWay = 0xFFFFFFFFu;
 constexpr uint32_t kUnknownUnit = 0xFFFFFFFEu;
 constexpr size_t kNowhere = SIZE_MAX;
 constexpr size_t kMaxUnitBytes = 4;
 
-// Places that scores are kept of: those of all tokens that begin at one place.
+// Size of the score ring: positions of all tokens that begin at one position.
 uint64_t RingSize(uint64_t max_piece_bytes, uint64_t max_token_bytes) {
   const uint64_t reach = Min(max_piece_bytes, Max<uint64_t>(max_token_bytes, kMaxUnitBytes)) + 1;
   uint64_t size = 2;
@@ -29,7 +29,7 @@ struct UnigramModel::Job {
   StringView piece;
   Workspace* workspace;
   IdSink* out;
-  size_t unknown_begin = kNowhere;  // of the unknown text that waits for its end
+  size_t unknown_begin = kNowhere;  // start of unknown text not yet emitted
 };
 
 Status UnigramModel::Init(const fbs::Tokenizer& table, Span<const std::byte> segments,
@@ -90,8 +90,8 @@ Status UnigramModel::Encode(StringView piece, Workspace* workspace, IdSink* out)
   double* const scores = workspace->scores_.data();
   const size_t mask = workspace->scores_.size() - 1;
   const size_t max_token_bytes = Min<size_t>(vocab_->max_token_bytes(), mask);
-  // Where all ways meet (`block`) the best one up to there is known and is given out; what is
-  // behind is at tokens[place - block].
+  // Where all paths meet (`block`) the best path so far is final and emitted; later tokens are at
+  // tokens[place - block].
   uint32_t* const tokens = workspace->tokens_.data();
   size_t block = 0;
   size_t reached = 0;
@@ -131,7 +131,7 @@ Status UnigramModel::Encode(StringView piece, Workspace* workspace, IdSink* out)
   return PutUnknown(&job, piece.size);
 }
 
-// Gives out the best way from `begin` to `end`, which are where all ways meet.
+// Emits the best path from `begin` to `end`, both points where all paths meet.
 Status UnigramModel::PutBlock(Job* job, size_t begin, size_t end) const {
   uint32_t* const tokens = job->workspace->tokens_.data();
   const char* const text = job->piece.data;
@@ -139,8 +139,8 @@ Status UnigramModel::PutBlock(Job* job, size_t begin, size_t end) const {
     return token == kUnknownUnit ? LastUnitBytes(text + first, text + last)
                                  : vocab_->Text(token).size;
   };
-  // Back along the way, turning it around: each token moves from its end to its beginning. In a
-  // bundle whose trie and texts disagree that leads to where no way is, or out of the block.
+  // Walks back and reverses the path: moves each token from its end to its beginning. If trie and
+  // texts of a bundle disagree, this reaches an unreachable position or leaves the block.
   uint32_t token = tokens[end - begin];
   for (size_t place = end; place > begin;) {
     if (token == kNoWay) return Status::kInternal;
@@ -165,7 +165,7 @@ Status UnigramModel::PutBlock(Job* job, size_t begin, size_t end) const {
   return Status::kOk;
 }
 
-// The unknown text that ends at `end`, if any waits: a token after all, bytes, or the unknown one.
+// Emits pending unknown text that ends at `end`: as a token, as bytes, or as the unknown token.
 Status UnigramModel::PutUnknown(Job* job, size_t end) const {
   if (job->unknown_begin == kNowhere) return Status::kOk;
   const StringView text(job->piece.data + job->unknown_begin, end - job->unknown_begin);

@@ -1,7 +1,7 @@
-// The unigram language model (Kudo 2018, https://aclanthology.org/P18-1007): the segmentation of a
-// piece of text whose tokens have the greatest sum of scores, as Hugging Face tokenizers has it:
-// sums of f64 from the left on; of equal ones that with the longest last token counts; a character
-// that is no token by itself may be an unknown one, and adjacent unknown ones are one.
+// Unigram language model (Kudo 2018, https://aclanthology.org/P18-1007): finds the segmentation of
+// a piece with the greatest sum of scores, as Hugging Face tokenizers does: sums in f64 from the
+// left; ties take the longest last token; a character without a token may be unknown, and adjacent
+// unknown ones are merged.
 #pragma once
 
 #include <cstddef>
@@ -23,23 +23,22 @@ class UnigramModel {
   Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool units_are_bytes,
               const Vocab* vocab, const TokenTrie* trie, Diag* diag);
 
-  // What Encode works in.
+  // Scratch of Encode.
   class Workspace {
    public:
-    // Enough for Init with the same numbers.
+    // Returns the bytes that Init needs for the same limits.
     static uint64_t Bytes(uint64_t max_piece_bytes, uint64_t max_token_bytes);
-    // max_piece_bytes is below 2^32.
+    // REQUIRES: max_piece_bytes < 2^32.
     Status Init(Arena* scratch, uint64_t max_piece_bytes, uint64_t max_token_bytes);
 
    private:
     friend class UnigramModel;
-    Span<uint32_t> tokens_;  // the best last token of the text up to each place
-    Span<double> scores_;    // a ring: of the text up to each place within a token's length
+    Span<uint32_t> tokens_;  // best last token of the text up to each position
+    Span<double> scores_;    // ring buffer: scores up to each position within a token's length
   };
 
-  // `piece` is valid UTF-8. Linear in it. kBadArgument when it has a character that no token
-  // stands for and there is no token for those; kInternal when it is longer than the workspace
-  // was made for.
+  // REQUIRES: `piece` is valid UTF-8. Linear in it. kBadArgument if a character has no token and
+  // there is no unknown token; kInternal if it is longer than the workspace.
   Status Encode(StringView piece, Workspace* workspace, IdSink* out) const;
 
  private:

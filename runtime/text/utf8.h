@@ -1,4 +1,4 @@
-// UTF-8, one character at a time.
+// Reads and writes UTF-8 characters.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ inline constexpr uint32_t kReplacementCharacter = 0xFFFD;
 inline constexpr StringView kReplacementText{"\xEF\xBF\xBD", 3};
 
 enum class Utf8Kind : uint8_t {
-  kValid,       // `bytes` bytes are the character `code_point`
-  kIncomplete,  // the text ends inside a character that could still become valid
-  kInvalid,     // `bytes` bytes can never begin a character (the maximal subpart of Unicode 3.9)
+  kValid,       // `bytes` bytes form the character `code_point`
+  kIncomplete,  // the text ends inside a possibly valid character
+  kInvalid,     // `bytes` bytes cannot begin a character (maximal subpart, Unicode 3.9)
 };
 struct Utf8Char {
   uint32_t code_point;
@@ -22,10 +22,10 @@ struct Utf8Char {
   Utf8Kind kind;
 };
 
-// The character at p; p < end.
+// Reads the character at p. REQUIRES: p < end.
 Utf8Char ReadUtf8(const char* p, const char* end);
 
-// The character at p of text that is known to be valid.
+// Reads the character at p. REQUIRES: valid UTF-8.
 inline Utf8Char ReadValidUtf8(const char* p) {
   const auto byte = [p](int i) { return static_cast<uint32_t>(static_cast<uint8_t>(p[i])); };
   const uint32_t b0 = byte(0);
@@ -38,7 +38,8 @@ inline Utf8Char ReadValidUtf8(const char* p) {
           Utf8Kind::kValid};
 }
 
-// The first byte of the character that ends before `end`, in valid text that begins before it.
+// Returns the first byte of the character before `end`. REQUIRES: valid, non-empty text before
+// `end`.
 inline const char* PreviousUtf8(const char* end) {
   do {
     --end;
@@ -46,13 +47,13 @@ inline const char* PreviousUtf8(const char* end) {
   return end;
 }
 
-// At most 4 bytes; `code_point` is a scalar value. Returns the bytes written.
+// Writes at most 4 bytes and returns their number. REQUIRES: `code_point` is a scalar value.
 size_t WriteUtf8(uint32_t code_point, char* out);
 
 bool IsValidUtf8(StringView text);
 
-// Bytes of the text with every invalid part replaced by U+FFFD; written to `out` unless it is null.
-// At most 3 * text.size.
+// Returns the size of the text with invalid parts replaced by U+FFFD, at most 3 * text.size. Writes
+// it to `out` unless null.
 size_t ReplaceInvalidUtf8(StringView text, char* out);
 
 }  // namespace arn

@@ -1,6 +1,5 @@
-// Models that take a piece as a whole: WordPiece (Schuster and Nakajima 2012; the longest token
-// from the left on) and WordLevel (the piece is a token or unknown), as Hugging Face tokenizers
-// has them.
+// Models that take a whole piece, as in Hugging Face tokenizers: WordPiece (Schuster and Nakajima
+// 2012; longest token from the left) and WordLevel (the piece is a token or unknown).
 #pragma once
 
 #include <cstddef>
@@ -20,13 +19,13 @@ class WordPieceModel {
   void Init(const fbs::Tokenizer& table, bool units_are_bytes, const Vocab* vocab,
             const TokenTrie* trie);
 
-  // Bytes of scratch that Encode takes for a piece of that size.
+  // Returns the scratch bytes that Encode needs for a piece.
   static uint64_t ScratchBytes(uint64_t piece_bytes) {
     return (piece_bytes + 1) * sizeof(uint32_t);
   }
 
-  // `piece` is valid UTF-8. kBadArgument when it is unknown and there is no token for that;
-  // kInternal when `ids` has not room for one a byte.
+  // REQUIRES: `piece` is valid UTF-8. kBadArgument if it is unknown and there is no unknown token;
+  // kInternal if `ids` has less than one entry per byte.
   Status Encode(StringView piece, Span<uint32_t> ids, IdSink* out) const;
 
  private:
@@ -37,14 +36,14 @@ class WordPieceModel {
   bool units_are_bytes_ = false;
   uint32_t max_word_chars_ = 0;
   uint32_t unk_id_ = kEmptySlot;
-  uint32_t prefix_node_ = kEmptySlot;  // where the tokens that do not begin a piece are
+  uint32_t prefix_node_ = kEmptySlot;  // trie node after the subword prefix
 };
 
 class WordLevelModel {
  public:
   void Init(const fbs::Tokenizer& table, const Vocab* vocab);
 
-  // kBadArgument when the piece is unknown and there is no token for that.
+  // kBadArgument if the piece is unknown and there is no unknown token.
   Status Encode(StringView piece, IdSink* out) const;
 
  private:

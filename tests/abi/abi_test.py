@@ -1,13 +1,13 @@
-"""The promise to programs that are compiled already: v0_1/ is what they were compiled with.
+"""Checks binary compatibility with compiled programs: v0_1/ is the header they were compiled with.
 
-Of every struct there the fields are still where they were, and new ones begin behind the old end
-(an old program leaves what lies in its padding unset, and its struct_size covers it); every
-constant has its value, every function its type. Headers are compared by compiling them for the
-target; nothing of it runs. With --library, the shared library must have the functions too;
-tests/package runs a program that is compiled with the old header.
+Every old struct keeps its fields at their offsets, and new fields follow the old end (an old
+program does not initialise its padding, which its struct_size covers). Every constant keeps its
+value, every function its type. Compares the headers by compiling them for the target; runs nothing.
+With --library the shared library must have the functions too; tests/package runs a program compiled
+with the old header.
 
---record writes v0_1/arenite/arenite.h anew (format it then): before version 0.1 is given to anyone,
-and never after.
+--record writes v0_1/arenite/arenite.h again (format it afterwards): only before version 0.1 is
+released.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OLD_HEADER = os.path.join(FOLDER, "v0_1/arenite/arenite.h")
-PARTS = ("status.h", "model.h", "session.h", "device.h", "chat.h")  # the others promise nothing
+PARTS = ("status.h", "model.h", "session.h", "device.h", "chat.h")  # the others are not covered
 options = None
 
 
@@ -29,7 +29,7 @@ def strip_comments(text):
 
 
 def public_text():
-  """The declarations of the headers in one text: no comments, no includes, no guards."""
+  """Returns the declarations of the headers: no comments, no includes, no guards."""
   folder = os.path.join(options.source, "runtime/api/include/arenite")
   lines = []
   for part in PARTS:
@@ -41,7 +41,7 @@ def public_text():
         continue
       lines.append(line.rstrip())
   text = "\n".join(lines)
-  # Each part ends with the #endif of its guard.
+  # Each header ends with the #endif of its guard.
   depth, kept = 0, []
   for line in text.split("\n"):
     if re.match(r"\s*#\s*if", line):
@@ -56,7 +56,7 @@ def public_text():
 
 
 class Declarations:
-  """What a header declares: structs with their fields in order, constants, functions."""
+  """The declarations of a header: structs with their fields in order, constants, functions."""
 
   def __init__(self, text):
     text = strip_comments(text)
@@ -89,7 +89,7 @@ def run(*command):
 
 
 def values(header, expressions, folder):
-  """What the target's compiler makes of constant expressions: its object file tells."""
+  """Evaluates constant expressions with the target's compiler, through its object file."""
   source = os.path.join(folder, "values.c")
   compiled = os.path.join(folder, "values.o")
   raw = os.path.join(folder, "values.bin")
@@ -123,7 +123,7 @@ class Layout:
 
 
 def breaks(old, old_layout, new, new_layout):
-  """What an old program would trip over, as sentences."""
+  """Returns the incompatible changes for an old program, as sentences."""
   wrong = []
   for name, fields in old.structs.items():
     if name not in new.structs:

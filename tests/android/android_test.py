@@ -1,4 +1,4 @@
-"""The scripts for Android, against stand-ins: a small bionic and a small NDK, made here."""
+"""Tests the Android scripts against a small fake bionic and NDK."""
 
 import os
 import subprocess
@@ -52,7 +52,8 @@ class SymbolsTest(unittest.TestCase):
 
   def test_missing_leaves_out_what_the_toolchain_brings(self):
     needed = {"open", "aligned_alloc", "ours", "_ZNSt6__ndk15mutex4lockEv", "__aeabi_uldivmod",
-              "__udivti3", "_ZdlPv", "__cxa_guard_acquire", "__fancy_glibc", "getrandom"}
+              "__udivti3", "_ZdlPv", "__cxa_guard_acquire", "__fancy_glibc", "getrandom",
+              "__android_log_vprint"}
     self.assertEqual(android_symbols.missing(needed, {"ours"}, {"open"}),
                      ["__fancy_glibc", "aligned_alloc", "getrandom"])
 
@@ -98,6 +99,19 @@ class CheckScriptTest(unittest.TestCase):
       done = run(self.script, BIONIC_DIR=folder)
     self.assertEqual(done.returncode, 1)
     self.assertIn("libc/include/stdio.h is not there", done.stderr)
+
+  def test_says_that_liblog_is_missing(self):
+    # The header is in neither bionic nor libc++, but cpuinfo includes it.
+    with tempfile.TemporaryDirectory() as folder:
+      for path in ("bionic/libc/include/stdio.h", "cxx/vector",
+                   *("bionic/" + path for path in android_symbols.MAPS)):
+        os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+        with open(os.path.join(folder, path), "w", encoding="utf-8"):
+          pass
+      done = run(self.script, BIONIC_DIR=os.path.join(folder, "bionic"),
+                 ARN_LIBCXX=os.path.join(folder, "cxx"), ARN_LIBLOG=folder)
+    self.assertEqual(done.returncode, 1)
+    self.assertIn("android/log.h is not in", done.stderr)
 
   def test_refuses_arguments(self):
     self.assertEqual(run(self.script, "--fast").returncode, 2)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Whether backends choose different tokens for a reason: after each token of a prompt, the gap
-between the best two tokens, and how far the backends' logits are apart.
+"""Explains why backends choose different tokens. Prints, after each token of a prompt, the gap
+between the top two logits and the distance between the backends' logits.
 
   backend_gap.py build/release/bin/arenite MODEL.arn --ids 1,17,300
       [--backends reference,cpu,vulkan] [--kv f32]
 
-The first backend is the judge. Where another one's best token is not the judge's, the line says by
-how much the judge prefers its own; when that is less than the logits differ, no backend is wrong.
+The first backend is the reference. If another backend has a different argmax, the line shows the
+gap between both tokens in the reference. If the gap is below the logit distance, no backend is
+wrong.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import tempfile
 
 
 def logits_of(tool, model, ids, backend, kv):
-  """One array of logits for each token."""
+  """Returns one array of logits per token."""
   with tempfile.TemporaryDirectory() as folder:
     out = os.path.join(folder, "logits")
     subprocess.run([tool, "logits", model, "--prompt-ids", ids, "--kv", kv, "--backend", backend,

@@ -1,5 +1,5 @@
-"""Draws the ratios of the table as an SVG picture: one bar a row, the target as a line across it.
-Nothing but the standard library, and colours that can be read on white and on black."""
+"""Draws the ratios of the table as SVG: one bar per row, with the target as a line across it. Uses
+only the standard library, and colours readable on white and on black."""
 
 from xml.sax.saxutils import escape
 
@@ -35,7 +35,7 @@ def _kind(row):
 
 
 def draw(rows):
-  """The picture as text. rows: those of compare.py."""
+  """Returns the SVG text. `rows` are those of compare.py."""
   groups = []
   for row in rows:
     name = f"{row['geometry']}, {row['weights']}"

@@ -1,4 +1,4 @@
-"""From the start of a process to its first token, and the memory that it dirties."""
+"""Measures the time from process start to the first token, and the private dirty memory."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import time
 
 
 def _private_dirty(pid):
-  """Bytes, or 0 when the process is gone."""
+  """Returns bytes, or 0 if the process has ended."""
   try:
     with open(f"/proc/{pid}/smaps_rollup") as f:
       return sum(int(line.split()[1]) * 1024 for line in f if line.startswith("Private_Dirty"))
@@ -17,7 +17,7 @@ def _private_dirty(pid):
 
 
 def first_token_ms(command):
-  """Until the first byte of text is there, or until the end when the first token has none."""
+  """Measures the time to the first byte of text, or to exit if the first token has no text."""
   start = time.perf_counter()
   process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
@@ -30,7 +30,8 @@ def first_token_ms(command):
 
 
 def most_private_dirty(command):
-  """The most that the process had in its life, looked at every two milliseconds, and its output."""
+  """Returns the process's peak private dirty memory, sampled every two milliseconds, and its
+  output."""
   process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
   most = 0
@@ -44,8 +45,8 @@ def most_private_dirty(command):
 
 
 def table(arenite, peer, pairs, threads, rounds):
-  """Markdown. pairs: (name, bundle, gguf). The first run of each, which brings the file into the
-  page cache, does not count."""
+  """Returns a Markdown table. pairs: (name, bundle, gguf). The first run of each reads the file
+  into the page cache and does not count."""
   lines = ["| weights | | first token, ms | private dirty after 128 tokens, MB | of it KV, MB |",
            "|---|---|--:|--:|--:|"]
   for name, bundle, model in pairs:

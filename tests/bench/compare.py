@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Measures Arenite beside llama.cpp on this machine: the two run in turn, every time as a new
-process with a warm-up of its own, and a row is the median of the rounds.
+"""Measures Arenite against llama.cpp on this machine. The two run alternately, each time in a new
+process with its own warm-up; a row is the median of the rounds.
 
   compare.py --table DIR [--peer "chroot TREE" --peer-dir /mnt/dir]
       The whole table of docs/benchmarks.md: prefill 512, decode 128, and decode 128 at depth 8192
       with an int8 cache against the faster of the peer's f16 and q8_0 caches with flash attention.
-      What is missing in DIR is made first: checkpoints (--reference), bundles, GGUF files.
+      Makes the files missing in DIR first: checkpoints (--reference), bundles, GGUF files.
   compare.py --pair int8/Q8_0 A.arn A.gguf [--pair ...] [--tests prefill:512,decode:128:2048]
-      The same of other files.
-  --cold-start      instead: from a process's start to its first token, and private dirty memory
-  --oversubscribe   instead: how much slower both get when two other processes never stop computing
-  --json FILE       write the rows; --update-docs: put them into docs/benchmarks.md and .svg
-  --from-json FILE  measure nothing, take the rows from there
+      The same for other files.
+  --tests batch:64:8 decodes 64 tokens in a batch of 8 sequences; tokens/s count all sequences.
+  --cold-start      instead: time from process start to the first token, and private dirty memory
+  --oversubscribe   instead: slowdown of both while two other processes compute all the time
+  --json FILE       writes the rows; --update-docs: puts them into docs/benchmarks.md and .svg
+  --from-json FILE  measures nothing, reads the rows from FILE
 
---peer is put before the peer's commands (llama-bench, llama-completion, llama-quantize, python3):
-"chroot TREE", or "env PATH=BUILD:$PATH" for a build of one's own; --peer-dir is where it finds the
-models' folder. A run begins when the machine is idle; one during which other processes took more
-than --max-foreign of a CPU is repeated, and a row that could not be measured undisturbed has a *.
+--peer is a prefix of the peer's commands (llama-bench, llama-completion, llama-quantize, python3):
+"chroot TREE", or "env PATH=BUILD:$PATH" for a local build; --peer-dir is the path of the models'
+folder for the peer. A run waits for an idle machine. A run is repeated if other processes took more
+than --max-foreign of a CPU during it; a row without an undisturbed run gets a *.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from programs import Arenite, Peer, Watch, run
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 TESTS = (("prefill", 512, 0), ("decode", 128, 0), ("decode", 128, 8192))
-# The geometry, our weights and the peer's, and the ratios to reach in TESTS.
+# Geometry, our weights and the peer's, and the target ratios in the order of TESTS.
 TABLE = (
     ("smol135", "int8", "Q8_0", (4.0, 1.7, 4.0)),
     ("smol135", "int4", "Q4_0", (3.0, 1.7, 4.0)),
@@ -47,22 +48,25 @@ TABLE = (
 
 def name_of(test):
   kind, tokens, depth = test
+  if kind == "batch":
+    return f"decode {tokens}, {depth} sequence" + ("s" if depth != 1 else "")
   return f"{kind} {tokens}" + (f" @ {depth}" if depth else "")
 
 
 def parse_tests(text):
-  """ "prefill:512,decode:128:2048" """
+  """ "prefill:512,decode:128:2048,batch:64:8" """
   tests = []
   for word in text.split(","):
     kind, tokens, *depth = word.split(":")
-    if kind not in ("prefill", "decode"):
-      raise argparse.ArgumentTypeError(f"{word}: expected prefill:N[:DEPTH] or decode:N[:DEPTH]")
+    if kind not in ("prefill", "decode", "batch") or (kind == "batch" and not depth):
+      raise argparse.ArgumentTypeError(
+          f"{word}: expected prefill:N[:DEPTH], decode:N[:DEPTH] or batch:N:SEQUENCES")
     tests.append((kind, int(tokens), int(depth[0]) if depth else 0))
   return tests
 
 
 def parse_factor(text):
-  """ "Q8_0:prefill=2" or "decode=1.1" -> (weights or "", kind, factor)."""
+  """"Q8_0:prefill=2" or "decode=1.1" -> (weights or "", kind, factor)."""
   where, factor = text.split("=")
   weights, _, kind = where.rpartition(":")
   return weights, kind, float(factor)
@@ -82,12 +86,12 @@ def cpu_name():
 class Comparison:
   def __init__(self, options):
     self.options = options
-    self.arenite = Arenite(options.arenite)
+    self.arenite = Arenite(options.arenite, options.residency)
     self.peer = Peer(options.peer, options.peer_dir)
     self.watch = Watch(options.max_foreign, options.attempts, options.patience)
 
   def pairs(self):
-    """(geometry, weights of both, bundle, gguf, targets by test) of each row's models."""
+    """Returns (geometry, weights of both, bundle, gguf, targets by test) for each row's models."""
     options = self.options
     if not options.table:
       return [("", name, bundle, gguf, {}) for name, bundle, gguf in options.pair]
@@ -103,7 +107,7 @@ class Comparison:
     return found
 
   def factor(self, weights, test):
-    """By how much a native build of the peer is said to be faster."""
+    """Returns the stated speed-up of a native build of the peer."""
     for of, kind, factor in self.options.peer_factor:
       if kind == test[0] and of in ("", weights.split("/")[-1]):
         return factor
@@ -112,7 +116,8 @@ class Comparison:
   def row(self, geometry, weights, bundle, gguf, test, target):
     options = self.options
     ours, calm = [], True
-    theirs = {kv: [] for kv in (options.peer_kv if test[2] > 0 else ["f16"])}
+    depth = 0 if test[0] == "batch" else test[2]
+    theirs = {kv: [] for kv in (options.peer_kv if depth > 0 else ["f16"])}
     for _ in range(options.rounds):
       speed, was_calm = self.watch.undisturbed(
           lambda: self.arenite.speed(bundle, test, options.threads, options.kv))
@@ -123,12 +128,12 @@ class Comparison:
             lambda: self.peer.speed(gguf, test, options.threads, kv))
         speeds.append(speed)
         calm = calm and was_calm
-      # The slower of the peer's caches ran once, which is enough to know it.
+      # One round identifies the slower of the peer's caches.
       theirs = dict([max(theirs.items(), key=lambda item: statistics.median(item[1]))])
     (kv, speeds), = theirs.items()
     a, b = statistics.median(ours), statistics.median(speeds)
     work = self.arenite.work(bundle, test, options.threads, options.kv)
-    return {"geometry": geometry, "weights": weights, "test": name_of(test), "depth": test[2],
+    return {"geometry": geometry, "weights": weights, "test": name_of(test), "depth": depth,
             "kv": f"{options.kv}/{kv}", "ours": a, "theirs": b, "ratio": a / b,
             "all_ours": ours, "all_theirs": speeds, "target": target, "undisturbed": calm,
             "peer_factor": self.factor(weights, test), "work": work}
@@ -140,9 +145,12 @@ class Comparison:
     version = subprocess.run(self.peer.command("llama-bench", "--version"), capture_output=True,
                              text=True)
     version = (version.stderr + version.stdout).strip().splitlines()
-    version = [line for line in version if line.startswith("version")] or ["unknown version"]
+    # Its second version line is the compiler's.
+    version = [line for line in version if line.startswith(("version", "built with"))]
+    version = [", ".join(version) or "unknown version"]
     result = {"date": time.strftime("%Y-%m-%d"), "cpu": cpu_name(), "threads": options.threads,
-              "rounds": options.rounds, "limits": self.arenite.limits,
+              "rounds": options.rounds, "residency": options.residency,
+              "limits": self.arenite.limits,
               "peer": options.peer_name or version[0],
               "peer_factors": [f"{(w + ' ') if w else ''}{k} x{f:g}"
                                for w, k, f in options.peer_factor],
@@ -162,7 +170,7 @@ class Comparison:
                            self.options.rounds))
 
   def oversubscribe(self):
-    """Two processes that never stop computing, beside as many threads as options say."""
+    """Runs two processes that compute all the time, next to as many threads as options specify."""
     options = self.options
     print("| geometry | weights | test | | alone, tokens/s | beside two loops | times slower |")
     print("|---|---|---|---|--:|--:|--:|", flush=True)
@@ -212,6 +220,7 @@ def parse():
   parser.add_argument("--only", action="append", default=[],
                       help="rows of the table with this in their name: 135M, int4, 'bf16/F16'")
   parser.add_argument("--kv", default="int8", help="our KV type")
+  parser.add_argument("--residency", default="mapped", help="where our bundles are")
   parser.add_argument("--threads", type=int, default=2)
   parser.add_argument("--rounds", type=int, default=3)
   parser.add_argument("--max-foreign", type=float, default=0.05, metavar="CPUS")

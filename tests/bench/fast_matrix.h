@@ -1,4 +1,4 @@
-// Large matrices for programs that measure, and what their command lines have in common.
+// Large matrices for benchmarks, and their shared command line options.
 #pragma once
 
 #include <cmath>
@@ -13,7 +13,7 @@
 
 namespace arn::conformance {
 
-// Random bytes in place of values; scales that keep activations near 1.
+// Returns a matrix of random bytes, with scales that keep activations near 1.
 inline Matrix FastMatrix(DType dtype, uint32_t rows, uint32_t cols, std::mt19937* rng) {
   Matrix m;
   m.dtype = dtype;

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Inner loops of arm64 kernels by llvm-mca, since the machines that build Arenite cannot time them.
+"""Estimates the speed of arm64 inner loops with llvm-mca; the build machines cannot time them.
 
-Disassembles a program or archive of the arm64 build, finds in each function that is named the
-innermost loop with the most multiplications, and has llvm-mca run it a hundred times.
+Disassembles a program or archive of the arm64 build, finds in each named function the innermost
+loop with the most multiplications, and runs it a hundred times in llvm-mca.
 
   inner_loops.py build/linux-arm64/lib/libmicrokernels-prod.a qd8_f32_qc8w_gemm.*neondot
   inner_loops.py build/linux-arm64/bin/arenite 'ScoreRows|AddValueRows' --cpus cortex-a76
 
-For each loop: its instructions, multiplications and bytes loaded, the cycles of a turn, and those
-that its multiplications and loads need at least, two of either a cycle (neoverse-v1 multiplies
-four times and loads three times a cycle, which llvm-mca before version 15 does not know).
+Prints for each loop its instructions, multiplications and bytes loaded, the cycles per iteration,
+and the lower bound from its multiplications and loads at two of either per cycle. (neoverse-v1
+does four multiplications and three loads per cycle, which llvm-mca before version 15 does not
+model.)
 """
 
 import argparse
@@ -22,12 +23,12 @@ MULTIPLY = re.compile(r"^(sdot|udot|usdot|smmla|fmla|fmlal|bfmmla|bfdot|smlal2?|
 BRANCH = re.compile(r"^(b\.\w+|cbn?z|tbn?z)$")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 LINE = re.compile(r"^\s+([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)\s*(.*)$")
-SVE_BYTES = {"ld1b": 32, "ld1rqb": 16}  # the vectors that kernels/cpu/int8_dot/sve.cc is for
+SVE_BYTES = {"ld1b": 32, "ld1rqb": 16}  # the vector length kernels/cpu/int8_dot/sve.cc is for
 REGISTER_BYTES = {"q": 16, "d": 8, "s": 4, "x": 8, "w": 4, "h": 2, "b": 1}
 
 
 def functions(binary, wanted, objdump):
-    """(name, [(address, mnemonic, operands)]) of each function that matches."""
+    """Yields (name, [(address, mnemonic, operands)]) of each matching function."""
     text = subprocess.run([objdump, "-d", "-C", binary], capture_output=True, text=True,
                           check=True).stdout
     name, body = None, []
@@ -61,7 +62,8 @@ def loaded_bytes(mnemonic, operands):
 
 
 def inner_loop(body):
-    """The instructions between a backward branch and its target, with no such pair within."""
+    """Returns the instructions between a backward branch and its target, with no inner loop among
+    them."""
     loops = []
     for index, (address, mnemonic, operands) in enumerate(body):
         target = re.search(r"([0-9a-f]+)$", operands)

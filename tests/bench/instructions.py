@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Counts the arm64 instructions that a token takes, under qemu's user emulation.
+"""Counts the arm64 instructions per token under qemu's user emulation.
 
-ARM CPUs are emulated on the machines that build Arenite, so time says nothing; what a program
-executes is exact. qemu logs each block of code that it translates (`-d in_asm`) and each that it
-executes (`exec,nochain`); the sum over the blocks is the instructions of a run, and the difference
-between two runs of different lengths is what the tokens between them took.
+The build machines emulate ARM CPUs, so times are meaningless, but instruction counts are exact.
+qemu logs each translated block (`-d in_asm`) and each executed one (`exec,nochain`). The sum over
+the blocks is the instruction count of a run; the difference between two runs of different lengths
+is the cost of the tokens between them.
 
-  instructions.py F.arn                          decoding and a prefill chunk, on each of two CPUs
+  instructions.py F.arn                          decode and a prefill chunk, on each of two CPUs
   instructions.py F.arn --cpus max --test decode --arenite build/linux-arm64/bin/arenite
 
-One thread. Prints instructions a token, the share of those that do the arithmetic, and which
-instructions of dot products were executed at all.
+Uses one thread. Prints the instructions per token, the share of arithmetic instructions, and the
+dot product instructions executed.
 """
 
 import argparse
@@ -22,12 +22,12 @@ import sys
 import tempfile
 import threading
 
-# What a run executes: the block's address in `Trace 0: 0xHOST [cs/PC/flags/cflags] symbol`.
+# An executed block, with its address in `Trace 0: 0xHOST [cs/PC/flags/cflags] symbol`.
 TRACE = re.compile(r"^Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
-# What a block holds: `0xPC:  4e20cc41  fmla     v1.4s, v2.4s, v0.4s`.
+# An instruction of a block: `0xPC:  4e20cc41  fmla     v1.4s, v2.4s, v0.4s`.
 INSTRUCTION = re.compile(r"^0x([0-9a-f]+):\s+([0-9a-f]{8})\s+(\S+)")
-# Those that qemu's disassembler does not know (it prints .byte), by the Arm Architecture Reference
-# Manual's encodings: mask, value.
+# Instructions that qemu's disassembler prints as .byte, from the Arm Architecture Reference Manual:
+# mask, value.
 ENCODED = {
     "sdot": ((0xFFE0FC00, 0x4E809400), (0xFFC0F400, 0x4F80E000)),
     "smmla": ((0xFFE0FC00, 0x4E80A400), (0xFFE0FC00, 0x45009800)),  # of NEON, and of SVE
@@ -35,12 +35,12 @@ ENCODED = {
     "bfmmla": ((0xFFE0FC00, 0x6E40EC00),),
 }
 DOT_PRODUCTS = (*ENCODED, "fmla", "smlal", "smlal2")
-# Two runs of a test: their difference is what is counted, without load and warm-up.
+# Two runs of a test: their difference excludes load and warm-up.
 TESTS = {
     "decode": (["-p", "0", "-n", "1"], ["-p", "0", "-n", "3"], 2),
     "prefill": (["-n", "0", "-p", "16"], ["-n", "0", "-p", "32"], 16),
 }
-RUNS_OF_A_CASE = 2  # one to warm up, one that counts
+RUNS_OF_A_CASE = 2  # one warm-up, one counted
 
 
 def name_of(word, text):
@@ -51,7 +51,7 @@ def name_of(word, text):
 
 
 def count(lines):
-    """(instructions, Counter of mnemonics) of a log."""
+    """Returns (instructions, Counter of mnemonics) of a log."""
     blocks, executed = {}, collections.Counter()
     block, total, kinds = None, 0, collections.Counter()
 
@@ -79,7 +79,7 @@ def count(lines):
             continue
         if block is None:
             pc = int(instruction[1], 16)
-            if pc in blocks:  # translated anew, maybe to another length
+            if pc in blocks:  # translated again, maybe with another length
                 settle()
             block = blocks[pc] = collections.Counter()
         block[name_of(int(instruction[2], 16), instruction[3])] += 1
@@ -100,7 +100,7 @@ def run(arenite, bundle, cpu, emulator, arguments):
                     result.append(count(lines))
                 except ValueError as error:
                     result.append(error)
-                    for _ in lines:  # or the program would wait for its reader
+                    for _ in lines:  # drain, else the program blocks on the pipe
                         pass
 
         reader = threading.Thread(target=read)
@@ -109,7 +109,8 @@ def run(arenite, bundle, cpu, emulator, arguments):
             [*command, "-D", log, arenite, "bench", bundle, "-t", "1", "-r", "1", *arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0 and reader.is_alive() and not result:
-            with open(log, "a", encoding="utf-8"):  # it may never have opened its log
+            with open(log, "a", encoding="utf-8"):  # unblocks the reader if the program never
+                                                    # opened its log
                 pass
         reader.join()
     if done.returncode != 0:

@@ -1,11 +1,11 @@
-// Speed of the CPU backend's matrix products next to what the machine can do, measured in turn with
-// them by the same threads: a loop of dot products or multiplications in registers, and a loop
-// that reads memory. x86 with AVX-512 VNNI.
+// Measures the CPU backend's matmuls against the limits of the machine. The limits are measured
+// alternately with them on the same threads: a loop of dot products or multiplications in
+// registers, and a loop that reads memory. x86 with AVX-512 VNNI.
 //
 //   linear_bench [--weights int8] [--rows 128] [--threads 2] [--target x86-avx512vnni]
 //                [--accumulate 0] [--repeat 9] OUTxIN...
 //
-// Every product of a run has a matrix of its own, so that weights come from memory.
+// Every matmul of a run has its own matrix, so that weights come from memory.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 double Now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 #if defined(__x86_64__)
-// Twelve independent instructions a turn, of 64 multiplications (VNNI) or 16 (f32) each.
+// Twelve independent instructions per iteration, of 64 multiplications (VNNI) or 16 (f32) each.
 #define ARN_TWELVE(op)                                                                         \
   op "0\n" op "1\n" op "2\n" op "3\n" op "4\n" op "5\n" op "6\n" op "7\n" op "8\n" op "9\n" op \
      "10\n" op "11\n"
@@ -66,13 +66,13 @@ class Machine {
   explicit Machine(uint32_t n_threads) : n_(n_threads) { ok_ = team_.Start(n_threads); }
   ~Machine() { team_.Stop(); }
   bool ok() const { return ok_; }
-  // Operations a second (a multiplication and an addition are two).
+  // Returns operations per second. A multiply-add counts as two.
   double Operations(bool is_integer) {
     const double start = Now();
     Each([&](size_t) { is_integer ? IntegerLoop() : FloatLoop(); });
     return 2.0 * n_ * kTurns * 12 * (is_integer ? 64 : 16) / (Now() - start);
   }
-  // Bytes a second.
+  // Returns bytes per second.
   double Read() {
     const size_t part = bytes_.size() / n_ / 256 * 256;
     const double start = Now();

@@ -1,11 +1,11 @@
-// Micro-benchmarks of the kernels, by Google Benchmark, with GB and GOP a second. Build and run:
+// Kernel micro-benchmarks with Google Benchmark, in GB/s and GOP/s. Build and run:
 //
 //   cmake --build --preset release --target micro_bench
 //   build/release/bin/bench/micro_bench --benchmark_filter=matmul/int8 [--threads 2]
-//       [--bundle F.arn --text F.txt]   (the tokenizer's)
+//       [--bundle F.arn --text F.txt]   (for the tokenizer)
 //
-// Everything but quantisation, sampling and tokenizers is a step of a Program on the CPU backend:
-// what is timed is what a model runs, the dispatch to threads included.
+// Except for quantisation, sampling and tokenizers, each benchmark times a step of a Program on the
+// CPU backend as a model runs it, including the dispatch to the thread pool.
 #include "micro.h"
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 
 Settings settings;
 
-// Takes our own options out of the command line.
+// Removes the options of this program from the command line.
 void ReadSettings(int* argc, char** argv) {
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
@@ -59,6 +59,10 @@ void StepBench::Run(benchmark::State& state) {
   }
   SetRates(state, static_cast<double>(work.weight_bytes + work.kv_bytes),
            static_cast<double>(work.integer_ops + work.float_ops));
+}
+
+void StepBench::NameSealed(uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) batch_.pages[0][i] |= kSealedPage;
 }
 
 void FillValue(conformance::Session* session, ValueId id, uint32_t rows) {

@@ -1,4 +1,4 @@
-// What the micro-benchmarks share: one step of a Program, run on the CPU backend again and again.
+// Shared by the micro-benchmarks: runs one step of a Program repeatedly on the CPU backend.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -12,7 +12,7 @@
 
 namespace arn::bench {
 
-// --threads, --bundle and --text of the command line.
+// The values of --threads, --bundle and --text.
 struct Settings {
   uint32_t n_threads = 1;
   std::string bundle, text;
@@ -21,13 +21,15 @@ const Settings& TheSettings();
 
 using conformance::FastMatrix;
 
-// A loaded Program and the rows that it runs on. `n_before`: tokens that the sequence has already.
+// A loaded Program and its input rows. `n_before` is the number of earlier tokens in the sequence.
 class StepBench {
  public:
   StepBench(conformance::ProgramBuilder* builder, uint32_t n_before, uint32_t n_rows);
-  // Times whole runs; GB/s and GOP/s are those of WorkOf() over all steps.
+  // Times whole runs. GB/s and GOP/s come from WorkOf() over all steps.
   void Run(benchmark::State& state);
   conformance::Session& session() { return session_; }
+  // Makes the first n pages of the sequence quantised pages.
+  void NameSealed(uint32_t n);
 
  private:
   std::mt19937 rng_;
@@ -38,10 +40,10 @@ class StepBench {
 // Fills a value's rows with numbers around 1.
 void FillValue(conformance::Session* session, ValueId id, uint32_t rows);
 
-// The counters of a benchmark whose runs read so many bytes and do so many operations.
+// Sets the rate counters of a benchmark with these bytes and operations per run.
 void SetRates(benchmark::State& state, double bytes, double ops);
 
-// Each family's own file registers its benchmarks.
+// Each file registers its benchmarks.
 void RegisterMatmul();
 void RegisterAttention();
 void RegisterNorm();

@@ -1,4 +1,4 @@
-// kGatedAct and kAct of each function.
+// kGatedAct and kAct for each function.
 #include "micro.h"
 
 namespace arn::bench {
@@ -11,10 +11,15 @@ struct Function {
 constexpr Function kFunctions[] = {{"silu", Activation::kSilu},
                                    {"gelu_tanh", Activation::kGeluTanh},
                                    {"gelu", Activation::kGelu},
-                                   {"relu", Activation::kRelu}};
+                                   {"relu", Activation::kRelu},
+                                   {"relu_squared", Activation::kReluSquared},
+                                   {"quick_gelu", Activation::kQuickGelu},
+                                   {"tanh", Activation::kTanh},
+                                   {"sigmoid", Activation::kSigmoid},
+                                   {"mish", Activation::kMish}};
 
-// Without a gate the step works in place and its results become its next inputs; the functions
-// take the same time for any of them.
+// Without a gate the step works in place, so its output is its next input. The speed does not
+// depend on the values.
 void Act(benchmark::State& state, Activation activation, bool is_gated, uint32_t width,
          uint32_t n_rows) {
   conformance::ProgramBuilder builder(/*vocab=*/2, n_rows, /*max_context=*/1024);

@@ -1,5 +1,5 @@
-// kAttention of one row and of a chunk at depths, for each type of pages; and kQkvRope, which fills
-// them.
+// kAttention for one row and for a chunk at several depths, for each page type including quantised
+// pages, and kQkvRope, which writes the pages.
 #include "micro.h"
 
 namespace arn::bench {
@@ -13,8 +13,9 @@ struct Heads {
 constexpr Heads k135M = {9, 3, 64}, k1B = {32, 8, 64};
 constexpr uint32_t kPageTokens = 32;
 
-void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t depth, uint32_t n_rows,
-               bool rope) {
+// sealed_bits: of all whole pages before the rows; 0: active pages.
+void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t sealed_bits, uint32_t depth,
+               uint32_t n_rows, bool rope) {
   const uint32_t context = depth + n_rows + kPageTokens;
   ProgramBuilder builder(/*vocab=*/2, n_rows, context);
   AttentionKind kind;
@@ -23,11 +24,15 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t depth, u
   kind.head_dim = heads.dim;
   kind.scale = 0.125f;
   kind.rope = builder.AddRope(heads.dim, 10000.0f);
-  // Enough layers that one's pages are not in a cache when its turn comes, but at a small depth.
+  // Enough layers to evict a layer's pages from the cache before its next turn, except at a small
+  // depth.
   const uint32_t layers = n_rows == 1 ? 30 : 1;
   const uint32_t pages = context / kPageTokens + 1;
   Step step;
   step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, layers, kPageTokens, pages));
+  if (sealed_bits != 0) {
+    builder.AddSealedPages(step.kind, sealed_bits, sealed_bits, kPageTokens, pages);
+  }
   step.op = rope ? Op::kQkvRope : Op::kAttention;
   step.in = builder.AddValue((heads.n + 2 * heads.kv) * heads.dim);
   const ValueId out = builder.AddValue(heads.n * heads.dim);
@@ -44,21 +49,29 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t depth, u
   }
   StepBench bench(&builder, depth, n_rows);
   FillValue(&bench.session(), step.in, n_rows);
-  // Pages hold a pattern that is NaN as f32 until they are written.
+  // Unwritten pages hold a pattern that is NaN as f32.
   const KvGroup& group = bench.session().program().kv_groups[0];
   std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).open),
               group.open.n_pages * group.open.page_bytes, char{0x2c});
+  if (sealed_bits != 0) {
+    std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).sealed),
+                group.sealed.n_pages * group.sealed.page_bytes, char{0x2c});
+    bench.NameSealed(depth / kPageTokens);
+  }
   bench.Run(state);
   state.counters["layers"] = layers;
 }
 
-void Register(const char* geometry, Heads heads, DType kv, uint32_t depth, uint32_t n_rows,
-              bool rope) {
-  const std::string name = std::string(rope ? "qkv_rope/" : "attention/") + geometry + "/" +
-                           DTypeName(kv) + "/depth:" + std::to_string(depth) +
-                           "/M:" + std::to_string(n_rows);
-  benchmark::RegisterBenchmark(
-      name, [=](benchmark::State& state) { Attention(state, heads, kv, depth, n_rows, rope); })
+void Register(const char* geometry, Heads heads, DType kv, uint32_t sealed_bits, uint32_t depth,
+              uint32_t n_rows, bool rope) {
+  const std::string name =
+      std::string(rope ? "qkv_rope/" : "attention/") + geometry + "/" +
+      (sealed_bits == 0 ? std::string(DTypeName(kv)) : "int" + std::to_string(sealed_bits)) +
+      "/depth:" + std::to_string(depth) + "/M:" + std::to_string(n_rows);
+  benchmark::RegisterBenchmark(name,
+                               [=](benchmark::State& state) {
+                                 Attention(state, heads, kv, sealed_bits, depth, n_rows, rope);
+                               })
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond);
 }
@@ -66,14 +79,17 @@ void Register(const char* geometry, Heads heads, DType kv, uint32_t depth, uint3
 }  // namespace
 
 void RegisterAttention() {
+  const std::vector<uint32_t> kOpen = {0}, kSealed = {0, 4, 2};
   for (DType kv : {DType::kInt8, DType::kF16, DType::kF32}) {
     for (const uint32_t depth : {128u, 2048u, 8192u}) {
       for (const uint32_t n_rows : {1u, 128u}) {
-        Register("135M", k135M, kv, depth, n_rows, false);
-        Register("1B", k1B, kv, depth, n_rows, false);
+        for (const uint32_t bits : kv == DType::kInt8 ? kSealed : kOpen) {
+          Register("135M", k135M, kv, bits, depth, n_rows, false);
+          Register("1B", k1B, kv, bits, depth, n_rows, false);
+        }
       }
     }
-    for (const uint32_t n_rows : {1u, 128u}) Register("1B", k1B, kv, 128, n_rows, true);
+    for (const uint32_t n_rows : {1u, 128u}) Register("1B", k1B, kv, 0, 128, n_rows, true);
   }
 }
 

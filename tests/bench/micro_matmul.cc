@@ -1,4 +1,4 @@
-// kLinear of each type of weights, one row (bound by memory) and a chunk (bound by arithmetic).
+// kLinear for each weight type: one row (memory bound) and a chunk (compute bound).
 #include "kernels/cpu/native_layout.h"
 #include "micro.h"
 
@@ -7,15 +7,15 @@ namespace {
 
 using conformance::ProgramBuilder;
 
-// So many bytes that no cache holds them.
+// More bytes than any cache holds.
 constexpr uint64_t kColdBytes = uint64_t{96} << 20;
 
 struct Shape {
   uint32_t rows, cols;
 };
 
-// One row goes through as many matrices as it takes to find none of them in a cache; a chunk uses
-// its one matrix often enough not to care.
+// One row cycles through enough matrices that none stays in cache. A chunk reuses its matrix so
+// often that caching does not matter.
 void Matmul(benchmark::State& state, DType dtype, Shape shape, uint32_t n_rows) {
   std::mt19937 rng(1);
   ProgramBuilder builder(/*vocab=*/2, n_rows, /*max_context=*/1024);

@@ -1,4 +1,4 @@
-// kNorm of both kinds, over the widths of models.
+// kNorm of both types at model widths.
 #include "micro.h"
 
 namespace arn::bench {
@@ -21,7 +21,7 @@ void Norm(benchmark::State& state, NormKind kind, uint32_t width, uint32_t n_row
   StepBench bench(&builder, 0, n_rows);
   FillValue(&bench.session(), step.in, n_rows);
   bench.Run(state);
-  // Of activations, in and out: the weight is little next to them.
+  // Counts activations in and out; the weight is small.
   SetRates(state, 2.0 * sizeof(float) * n_rows * width, 0);
 }
 

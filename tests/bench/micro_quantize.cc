@@ -1,4 +1,4 @@
-// One row of activations to int8, which every product with integer weights begins with.
+// Quantises one row of activations to int8, the first step of each matmul with integer weights.
 #include "kernels/cpu/simd/kernels.h"
 #include "micro.h"
 

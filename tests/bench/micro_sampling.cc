@@ -1,4 +1,4 @@
-// From logits to a token: what samplers ask of the CPU, and whole samplers.
+// From logits to a token: LogitsOps of the CPU backend, and whole samplers.
 #include "kernels/cpu/backend_cpu.h"
 #include "micro.h"
 #include "runtime/sampling/sampler.h"
@@ -6,7 +6,7 @@
 namespace arn::bench {
 namespace {
 
-// A few tokens hold most of the weight, as in a trained model.
+// A few tokens hold most of the probability, as in a trained model.
 std::vector<float> Logits(uint32_t vocab) {
   std::mt19937 rng(1);
   std::normal_distribution<float> normal(0.0f, 3.0f);

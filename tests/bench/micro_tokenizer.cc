@@ -1,5 +1,5 @@
-// Text to ids and back, by a bundle's tokenizer: --bundle F.arn --text F.txt. Rates are of the
-// text.
+// Encoding and decoding with a bundle's tokenizer: --bundle F.arn --text F.txt. Rates are bytes of
+// text per second.
 #include <arenite/arenite.h>
 
 #include <fstream>
@@ -15,7 +15,8 @@ struct CloseModel {
 };
 using ModelPtr = std::unique_ptr<arn_model, CloseModel>;
 
-// The model and the text that were asked for; null, and the benchmark is skipped, without.
+// Returns the model and its text from the options. Without them it skips the benchmark and returns
+// null.
 ModelPtr Open(benchmark::State& state, std::string* text) {
   const Settings& settings = TheSettings();
   if (settings.bundle.empty() || settings.text.empty()) {

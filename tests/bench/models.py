@@ -1,5 +1,5 @@
-"""The models of the table: checkpoints of real geometry with random weights, and what each of the
-two programs makes of them. Everything lies in one folder and is made when it is not there."""
+"""Models of the table: checkpoints of real geometry with random weights, and their conversions for
+both programs. Makes missing files in one folder."""
 
 import json
 import os
@@ -7,9 +7,9 @@ import shutil
 
 from programs import run
 
-# Of the script that makes checkpoints -> what the table calls it.
+# Name in the script that makes checkpoints -> name in the table.
 GEOMETRIES = {"smol135": "135M", "llama1b": "1B"}
-# The long tests need room behind the depth.
+# The deep tests need context beyond the depth.
 CONTEXT = 16384
 
 
@@ -23,7 +23,7 @@ class Models:
     return os.path.join(self.folder, name)
 
   def _script(self, name, *arguments):
-    """Runs a script of the reference where the peer's Python finds it."""
+    """Runs a script of the reference in a folder visible to the peer's Python."""
     shutil.copyfile(os.path.join(self.reference, name), self._at(name))
     run(self.peer.command("python3", self.peer.path(self._at(name)), *arguments))
 
@@ -35,7 +35,7 @@ class Models:
     return path
 
   def _long_checkpoint(self, geometry):
-    """The same files, but for a context that is long enough."""
+    """Links the same files with a config.json for a longer context."""
     path, source = self._at(geometry + ".long"), self.checkpoint(geometry)
     config = os.path.join(path, "config.json")
     if not os.path.exists(config):

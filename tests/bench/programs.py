@@ -1,5 +1,4 @@
-"""Runs Arenite and its peer, llama.cpp, and says how fast they were and whether the machine was
-theirs meanwhile."""
+"""Runs Arenite and llama.cpp, and measures their speed and whether other processes interfered."""
 
 import json
 import os
@@ -11,7 +10,7 @@ import time
 
 
 def run(command):
-  """What the command writes to standard output; ends the program when it fails."""
+  """Returns the command's standard output; ends the program if the command fails."""
   result = subprocess.run(command, capture_output=True, text=True)
   if result.returncode != 0:
     reason = result.stderr.strip()[-500:]
@@ -20,7 +19,7 @@ def run(command):
 
 
 def _busy_seconds():
-  """CPU time that all processes together have taken since the start of the machine."""
+  """Returns the CPU time of all processes since boot."""
   with open("/proc/stat") as stat:
     user, nice, system, _, _, irq, softirq, steal = map(int, stat.readline().split()[1:9])
   return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
@@ -32,13 +31,13 @@ def _own_seconds():
 
 
 class Watch:
-  """Waits for an idle machine before each run, and repeats one that was disturbed."""
+  """Waits for an idle machine before each run, and repeats a disturbed run."""
 
   def __init__(self, max_foreign, attempts, patience):
     self.max_foreign, self.attempts, self.patience = max_foreign, attempts, patience
 
   def wait(self):
-    """Returns when a second passes without other work, or after `patience` of them."""
+    """Returns after one second without other work, or after `patience` seconds."""
     for _ in range(self.patience):
       busy = _busy_seconds()
       time.sleep(1)
@@ -46,7 +45,7 @@ class Watch:
         return
 
   def undisturbed(self, measure):
-    """The result of measure(), and whether the machine was ours meanwhile."""
+    """Returns measure()'s result, and True if no other process interfered."""
     for _ in range(self.attempts):
       self.wait()
       busy, own, start = _busy_seconds(), _own_seconds(), time.monotonic()
@@ -57,23 +56,32 @@ class Watch:
     return result, False
 
 
+# Prompt tokens of each sequence in a batch: llama-batched-bench has no test without a prompt.
+BATCH_PROMPT = 16
+
+
 class Arenite:
   """`arenite` and `arenite-convert`, in one folder."""
 
   name = "Arenite"
 
-  def __init__(self, folder):
+  def __init__(self, folder, residency="mapped"):
+    self.residency = residency
     self.program = os.path.join(folder, "arenite")
     self.converter = os.path.join(folder, "arenite-convert")
-    self.limits = {}  # the machine's, the best that any run has seen
+    self.limits = {}  # machine limits, the best of all runs
 
   def bench(self, bundle, test, threads, kv, extra=()):
-    """The report of `arenite bench` on one test: (kind, tokens, depth)."""
+    """Returns the report of `arenite bench` on one test: (kind, tokens, depth), or ("batch",
+    tokens, sequences) with BATCH_PROMPT prompt tokens per sequence."""
     kind, tokens, depth = test
+    sequences = []
+    if kind == "batch":
+      sequences, depth = ["--sequences", str(depth)], BATCH_PROMPT
     report = json.loads(run([
         self.program, "bench", bundle, "-p", str(tokens if kind == "prefill" else 0), "-n",
-        str(tokens if kind == "decode" else 0), "-d", str(depth), "-t", str(threads), "-r", "1",
-        "--kv", kv, "--json", *extra]))
+        str(0 if kind == "prefill" else tokens), "-d", str(depth), "-t", str(threads), "-r", "1",
+        "--kv", kv, "--residency", self.residency, "--json", *sequences, *extra]))
     for limits in report.get("limits", []):
       for name, value in limits.items():
         known = self.limits.get(name, value)
@@ -81,11 +89,11 @@ class Arenite:
     return report
 
   def speed(self, bundle, test, threads, kv):
-    """Tokens/s."""
+    """Returns tokens/s."""
     return self.bench(bundle, test, threads, kv)["results"][0]["tokens_per_s"]
 
   def work(self, bundle, test, threads, kv):
-    """What each kind of step takes, reads and computes a token: a list of dictionaries."""
+    """Returns a list of dictionaries: time, bytes and operations per token for each step type."""
     result = self.bench(bundle, test, threads, kv, ["--profile"])["results"][0]
     tokens = result["tokens"]
     return [{"op": row["op"], "ns": row["ns_per_token"], "bytes": row["bytes"] / tokens,
@@ -102,8 +110,8 @@ class Arenite:
 
 
 class Peer:
-  """llama.cpp's programs. `prefix` is put before each command; `folder` is where the files' folder
-  is for it."""
+  """llama.cpp's programs. `prefix` precedes each command; `folder` is the files' folder as the peer
+  sees it."""
 
   name = "llama.cpp"
 
@@ -117,8 +125,15 @@ class Peer:
     return self.prefix + list(arguments)
 
   def speed(self, model, test, threads, kv):
-    """Tokens/s. kv: the type of keys and values; f16 is its default."""
+    """Returns tokens/s. kv: type of the KV cache; f16 is the peer's default."""
     kind, tokens, depth = test
+    if kind == "batch":
+      lines = run(self.command(
+          "llama-batched-bench", "-m", self.path(model), "-npp", str(BATCH_PROMPT), "-ntg",
+          str(tokens), "-npl", str(depth), "-c", str((BATCH_PROMPT + tokens) * depth), "-t",
+          str(threads), "-ctk", kv, "-ctv", kv, "-fa", "on", "--output-format", "jsonl"))
+      return next(json.loads(line)["speed_tg"] for line in lines.splitlines()
+                  if line.startswith("{"))
     options = ["-ctk", kv, "-ctv", kv, "-fa", "1"] if depth > 0 else []
     rows = json.loads(run(self.command(
         "llama-bench", "-m", self.path(model), "-p", str(tokens if kind == "prefill" else 0), "-n",

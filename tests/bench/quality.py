@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""How far quantised weights are from the float ones: for each text a table of ours and the peer's.
+"""Measures how far quantised weights are from float ones: a table for each text.
 
 usage: quality.py CHECKPOINT --text HELD_OUT.txt ... [--calibrate TEXT] [--bits B ...]
                   [--gguf F.gguf ...]
 
-Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and runs them all
-over the text next to the f32 bundle (arenite eval --compare), KV in f32. A GGUF file of the peer is
-converted to an f32 bundle first: its row is what its rounding of the weights costs and nothing
-else, while Arenite's integer rows are the whole of it, with activations rounded to int8. Bits a
-weight are those of the matrices' values and scales, in both.
+Converts the checkpoint to f32, int8 and int4, with --calibrate also calibrated, and compares each
+with the f32 bundle over the text (arenite eval --compare), KV in f32. A GGUF file of the peer is
+first converted to an f32 bundle, so its row has only the cost of rounding the weights. Arenite's
+integer rows have the whole cost, with activations quantised to int8. Bits per weight count the
+matrices' values and scales for both.
 """
 
 import argparse
@@ -19,16 +19,16 @@ import subprocess
 import sys
 import tempfile
 
-# Bytes and elements of a block, by the type's number in a GGUF file.
+# Bytes and elements per block, by GGUF type number.
 GGUF_BLOCKS = {0: (4, 1), 1: (2, 1), 30: (2, 1), 2: (18, 32), 3: (20, 32), 6: (22, 32),
                7: (24, 32), 8: (34, 32), 10: (84, 256), 11: (110, 256), 12: (144, 256),
                13: (176, 256), 14: (210, 256)}
-# Bytes of a value of metadata; 8 is a string and 9 an array.
+# Bytes of a metadata value; 8 is a string and 9 an array.
 GGUF_VALUES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 
 class Reader:
-  """The front of a GGUF file."""
+  """Reads the head of a GGUF file."""
 
   def __init__(self, path):
     self.file = open(path, "rb")
@@ -51,7 +51,7 @@ class Reader:
 
 
 def gguf_bits(path):
-  """Bits a weight of the file's matrices."""
+  """Returns the bits per weight of the file's matrices."""
   reader = Reader(path)
   if reader.file.read(4) != b"GGUF":
     sys.exit(f"{path}: not a GGUF file")
@@ -90,7 +90,7 @@ def main():
   convert, tool = (os.path.join(arguments.bin, name) for name in ("arenite-convert", "arenite"))
 
   with tempfile.TemporaryDirectory() as folder:
-    rows = []  # label, bundle, bits a weight if they are not the bundle's
+    rows = []  # label, bundle, bits per weight if not the bundle's
 
     def make(label, source, options, bits=None):
       bundle = os.path.join(folder, f"{len(rows)}.arn")
@@ -116,7 +116,7 @@ def main():
 
 
 def print_table(tool, text, rows):
-  """rows: label, bundle, bits a weight if they are not the bundle's; the first is the reference."""
+  """rows: label, bundle, bits per weight if not the bundle's; the first is the reference."""
   command = [tool, "eval", rows[0][1], "--file", text, "--kv", "f32", "--json"]
   for _, bundle, _ in rows[1:]:
     command += ["--compare", bundle]

@@ -1,4 +1,4 @@
-"""What compare.py measured, as Markdown, and as the table and the picture of docs/benchmarks."""
+"""Formats the results of compare.py as Markdown, and as table and chart of docs/benchmarks."""
 
 import re
 
@@ -6,13 +6,18 @@ import chart
 
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 HEADER = (
-    "| geometry | weights | test | KV | Arenite tokens/s | llama.cpp tokens/s | ratio | scaled "
-    "| target | of the limit |\n"
-    "|---|---|---|---|--:|--:|--:|--:|--:|--:|")
+    "| geometry | weights | test | KV | Arenite tokens/s | min - max, n | llama.cpp tokens/s "
+    "| min - max, n | ratio | scaled | target | of the limit |\n"
+    "|---|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+
+
+def spread(speeds):
+  """Returns the range and the count of a row's rounds."""
+  return f"{min(speeds):.1f} - {max(speeds):.1f}, {len(speeds)}"
 
 
 def least_ns(work, limits):
-  """The time a token that such work takes at the machine's limits."""
+  """Returns the time per token of this work at the machine's limits."""
   return sum(max(step["bytes"] / limits["read_gb_per_s"],
                  step["integer_ops"] / limits["integer_gop_per_s"]
                  + step["float_ops"] / limits["float_gop_per_s"]) for step in work)
@@ -22,7 +27,7 @@ WEIGHTS = ("bf16", "int4", "int8")
 
 
 def line(row, limits):
-  """One row of the table; `limits`: the report's, where the row has none of its own."""
+  """Returns one row of the table. `limits` are the report's, used if the row has none."""
   mark = "" if row["undisturbed"] else " *"
   target = f"{row['target']:.2f}" if row.get("target") else "-"
   limits = row.get("limits", limits)
@@ -33,15 +38,16 @@ def line(row, limits):
     limit += f" (linears {least_ns(linear, limits) / ns:.0%})"
   scaled = "-" if row["peer_factor"] == 1 else f"{row['ratio'] / row['peer_factor']:.2f}"
   return (f"| {row['geometry']} | {row['weights']} | {row['test']} | {row['kv']} | "
-          f"{row['ours']:.1f} | {row['theirs']:.1f} | {row['ratio']:.2f}{mark} | {scaled} | "
+          f"{row['ours']:.1f} | {spread(row['all_ours'])} | {row['theirs']:.1f} | "
+          f"{spread(row['all_theirs'])} | {row['ratio']:.2f}{mark} | {scaled} | "
           f"{target} | {limit} |")
 
 
 def merged(reports):
-  """One report of several that were measured one after another on one machine. A row keeps the
-  limits of its own report: memory is not equally fast at all times."""
+  """Merges reports measured one after another on one machine. Each row keeps the limits of its
+  report, because memory speed varies over time."""
   first = reports[0]
-  for name in ("cpu", "threads", "peer", "peer_factors"):
+  for name in ("cpu", "threads", "peer", "peer_factors", "residency"):
     for other in reports[1:]:
       if other[name] != first[name]:
         raise SystemExit(f"these were not measured alike: {name} is {first[name]} in one and "
@@ -53,7 +59,7 @@ def merged(reports):
 
 
 def _order(row):
-  """Geometries as they come in the document, then weights, then tests by depth."""
+  """Sorts by geometry in document order, then weights, then tests by depth."""
   return (row["geometry"] != "135M", row["geometry"], -WEIGHTS.index(row["weights"].split("/")[0]),
           row["depth"], row["test"].startswith("decode"))
 
@@ -62,7 +68,8 @@ def notes(report):
   limits = report["limits"]
   lines = [
       f"{report['date']}, {report['cpu']}, {report['threads']} threads; medians of at most "
-      f"{report['rounds']} rounds, the two programs in turn. llama.cpp: {report['peer']}.",
+      f"{report['rounds']} rounds, the two programs in turn. llama.cpp: {report['peer']}."
+      + ("" if report["residency"] == "mapped" else f" Bundles {report['residency']}."),
       "",
       f"Limits measured with the rows, the best: reads {limits['read_gb_per_s']:.1f} GB/s, "
       f"{limits['integer_instruction']} {limits['integer_gop_per_s']:.0f} GOP/s, "
@@ -84,7 +91,7 @@ def markdown(report):
 
 
 def update_docs(report, document, picture):
-  """Puts the table between the two marks of the document, and draws the picture beside it."""
+  """Puts the table between the document's two markers, and draws the chart next to it."""
   with open(document) as f:
     text = f.read()
   if BEGIN not in text or END not in text:

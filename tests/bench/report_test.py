@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The table and the picture that compare.py makes of what it measured."""
+"""Tests the table and the chart made from the results of compare.py."""
 
+import argparse
 import os
 import tempfile
 import unittest
@@ -20,13 +21,15 @@ ATTENTION = {"op": "attention", "ns": 9000, "bytes": 100, "integer_ops": 0, "flo
 def row(test="prefill 512", depth=0, ratio=4.5, **fields):
   return {"geometry": "135M", "weights": "int8/Q8_0", "test": test, "depth": depth,
           "kv": "int8/f16", "ours": 100000.0, "theirs": 100000.0 / ratio, "ratio": ratio,
+          "all_ours": [100000.0, 90000.0, 110000.0], "all_theirs": [100000.0 / ratio],
           "target": 4.0, "undisturbed": True, "peer_factor": 1, "work": [LINEAR, ATTENTION],
           **fields}
 
 
 def whole(rows):
   return {"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "rounds": 3, "limits": LIMITS,
-          "peer": "version: 1", "peer_factors": ["decode x1.1"], "rows": rows}
+          "residency": "mapped", "peer": "version: 1", "peer_factors": ["decode x1.1"],
+          "rows": rows}
 
 
 class ReportTest(unittest.TestCase):
@@ -35,11 +38,21 @@ class ReportTest(unittest.TestCase):
     self.assertAlmostEqual(report.least_ns([ATTENTION], LIMITS), 1000)
 
   def test_line_says_the_share_of_the_limit(self):
-    # 3000 ns at the limits of 10000 that a token took.
+    # 3000 ns at the limits, of the 10000 ns per token.
     cells = [cell.strip() for cell in report.line(row(), LIMITS).split("|")]
-    self.assertEqual(cells[7:11], ["4.50", "-", "4.00", "30% (linears 50%)"])
+    self.assertEqual(cells[9:13], ["4.50", "-", "4.00", "30% (linears 50%)"])
     cells = [cell.strip() for cell in report.line(row("decode 128"), LIMITS).split("|")]
-    self.assertEqual(cells[10], "30%")
+    self.assertEqual(cells[12], "30%")
+
+  def test_line_has_the_least_the_most_and_the_number_of_rounds(self):
+    cells = [cell.strip() for cell in report.line(row(), LIMITS).split("|")]
+    self.assertEqual(cells[5:9], ["100000.0", "90000.0 - 110000.0, 3", "22222.2",
+                                  "22222.2 - 22222.2, 1"])
+    self.assertEqual(len(cells), len(report.HEADER.split("\n")[0].split("|")))
+
+  def test_another_residency_is_named(self):
+    self.assertNotIn("Bundles", report.notes(whole([row()])))
+    self.assertIn("Bundles copied.", report.notes({**whole([row()]), "residency": "copied"}))
 
   def test_line_of_a_disturbed_row_is_marked_and_a_factor_divides(self):
     line = report.line(row(undisturbed=False, peer_factor=2), LIMITS)
@@ -68,7 +81,7 @@ class ReportTest(unittest.TestCase):
       document, picture = os.path.join(folder, "a.md"), os.path.join(folder, "a.svg")
       with open(document, "w") as f:
         f.write(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-      for _ in range(2):  # twice is as once
+      for _ in range(2):  # idempotent
         report.update_docs(whole([row()]), document, picture)
       with open(document) as f:
         text = f.read()
@@ -103,7 +116,7 @@ class ChartTest(unittest.TestCase):
       self.assertLessEqual(float(bar.get("y")) + float(bar.get("height")), height)
     targets = [e for e in root if e.get("class") == "target"]
     self.assertEqual(len(targets), 2)
-    # A target of 4 lies in the middle of a bar of 8.
+    # A target of 4 is in the middle of a bar of 8.
     middle = float(bars[0].get("x")) + lengths[0] / 2
     self.assertAlmostEqual(float(targets[0].get("x1")), middle, delta=0.2)
     for text in (e for e in root if e.tag.endswith("text")):
@@ -114,6 +127,11 @@ class OptionsTest(unittest.TestCase):
   def test_tests_and_factors_are_read(self):
     self.assertEqual(compare.parse_tests("prefill:512,decode:128:2048"),
                      [("prefill", 512, 0), ("decode", 128, 2048)])
+    tests = compare.parse_tests("batch:64:1,batch:64:8")
+    self.assertEqual([compare.name_of(test) for test in tests],
+                     ["decode 64, 1 sequence", "decode 64, 8 sequences"])
+    with self.assertRaises(argparse.ArgumentTypeError):
+      compare.parse_tests("batch:64")
     self.assertEqual(compare.parse_factor("Q8_0:prefill=2"), ("Q8_0", "prefill", 2.0))
     self.assertEqual(compare.parse_factor("decode=1.1"), ("", "decode", 1.1))
 

@@ -1,10 +1,10 @@
-"""The speed of tokenizing against Hugging Face tokenizers, on one thread.
+"""Measures tokenizing speed against Hugging Face tokenizers, on one thread.
 
   python3 tests/bench/tokenizer_speed.py TOOL FOLDER NAME...
 
-TOOL is build/release/bin/tokenizer_compare, FOLDER holds NAME/tokenizer.json. The text is the
-project's own: stories, documents and sources, 1 MB. Prints a table in Markdown: MB/s of both and
-the ratio for 1 MB, then ours for 4 MB and for one word of 1 MB.
+TOOL is build/release/bin/tokenizer_compare, FOLDER holds NAME/tokenizer.json. The text is 1 MB of
+this repository's stories, documents and sources. Prints a Markdown table: MB/s of both and the
+ratio for 1 MB, then Arenite's for 4 MB and for one word of 1 MB.
 """
 
 import os

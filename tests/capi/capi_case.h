@@ -1,4 +1,4 @@
-/* A case of the C API's test: C11, returns 0 when all is well, else env->failure says what is not.
+/* One case of the C API test in C11. Returns 0 on success; otherwise env->failure has the reason.
  */
 #ifndef TESTS_CAPI_CAPI_CASE_H_
 #define TESTS_CAPI_CAPI_CASE_H_
@@ -12,13 +12,14 @@ extern "C" {
 #endif
 
 typedef struct capi_env {
-  /* A bundle without a tokenizer: vocab 61, context 256, end token 2. The same bytes in a file and
-   * in memory (64-byte aligned), and in a file at offset 16384 with as much rubbish behind it. */
+  /* A bundle without a tokenizer: vocab 61, context 256, stop token id 2. The same bytes are in a
+   * file, in memory (64-byte aligned), and in a file at offset 16384 followed by as much garbage.
+   */
   const char* path;
   const void* data;
   uint64_t bytes;
   const char* embedded_path;
-  /* A bundle with a tokenizer; NULL in the cases that do without. */
+  /* A bundle with a tokenizer; NULL for cases that use none. */
   const char* text_path;
   char failure[512];
 } capi_env;
@@ -65,22 +66,28 @@ int capi_generate_ends(capi_env* env);
 int capi_cancel_from_callback(capi_env* env);
 int capi_cancel_from_thread(capi_env* env);
 int capi_cancel_is_remembered(capi_env* env);
+int capi_calls_from_callback(capi_env* env);
 
 int capi_tokenize(capi_env* env);
 int capi_tokenize_errors(capi_env* env);
+int capi_tokenize_plain(capi_env* env);
+int capi_tokenize_options(capi_env* env);
 int capi_detokenize(capi_env* env);
+int capi_detokenizer(capi_env* env);
+int capi_detokenizer_errors(capi_env* env);
 int capi_token_text(capi_env* env);
 int capi_stop_strings(capi_env* env);
 int capi_without_tokenizer(capi_env* env);
 
 int capi_chat(capi_env* env);
 int capi_chat_errors(capi_env* env);
+int capi_chat_plain_spans(capi_env* env);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* Ends the case unless the condition holds. */
+/* Fails the case unless the condition holds. */
 #define CHECK(condition)                                                                        \
   do {                                                                                          \
     if (!(condition)) {                                                                         \
@@ -88,7 +95,7 @@ int capi_chat_errors(capi_env* env);
       return 1;                                                                                 \
     }                                                                                           \
   } while (0)
-/* The same for a call's status, with what it was instead. */
+/* Fails the case unless `call` returns `wanted`, and reports the status. */
 #define CHECK_STATUS(wanted, call)                                                        \
   do {                                                                                    \
     const arn_status check_status_ = (call);                                              \

@@ -1,4 +1,4 @@
-// The frame of the C API's test: makes the bundles, runs the C cases, reports.
+// Driver of the C API test: makes the bundles, runs the C cases and reports failures.
 #include <arenite/arenite.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace arn::test {
 namespace {
 
-// The header's numbers are the library's.
+// The status values of the header must match the library's.
 #define ARN_SAME(c_name, cpp_name) \
   static_assert(static_cast<uint32_t>(c_name) == static_cast<uint32_t>(Status::cpp_name))
 ARN_SAME(ARN_OK, kOk);
@@ -71,7 +71,7 @@ class Capi : public testing::TestWithParam<NamedCase> {
 
 TEST_P(Capi, Case_Holds) { EXPECT_EQ(0, GetParam().run(&env_)) << env_.failure; }
 
-// Those that need a bundle with a tokenizer.
+// The cases that use the bundle with a tokenizer.
 class CapiText : public Capi {};
 
 TEST_P(CapiText, Case_Holds) {
@@ -114,13 +114,16 @@ INSTANTIATE_TEST_SUITE_P(Generate, Capi,
                          testing::Values(ARN_CASE(generate), ARN_CASE(generate_errors),
                                          ARN_CASE(generate_ends), ARN_CASE(cancel_from_callback),
                                          ARN_CASE(cancel_from_thread),
-                                         ARN_CASE(cancel_is_remembered)),
+                                         ARN_CASE(cancel_is_remembered),
+                                         ARN_CASE(calls_from_callback)),
                          Name);
 INSTANTIATE_TEST_SUITE_P(Text, CapiText,
                          testing::Values(ARN_CASE(tokenize), ARN_CASE(tokenize_errors),
-                                         ARN_CASE(detokenize), ARN_CASE(token_text),
+                                         ARN_CASE(tokenize_plain), ARN_CASE(tokenize_options),
+                                         ARN_CASE(detokenize), ARN_CASE(detokenizer),
+                                         ARN_CASE(detokenizer_errors), ARN_CASE(token_text),
                                          ARN_CASE(stop_strings), ARN_CASE(chat),
-                                         ARN_CASE(chat_errors)),
+                                         ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans)),
                          Name);
 
 }  // namespace

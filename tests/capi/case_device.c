@@ -1,4 +1,4 @@
-/* What a session says of the device, whichever that is. */
+/* Device information of a session, on any device. */
 #include <stddef.h>
 
 #include "tests/capi/capi_case.h"
@@ -41,7 +41,7 @@ int capi_device(capi_env* env) {
   return 0;
 }
 
-/* A program that knows no more of the statistics than there was at first gets just that. */
+/* A caller compiled with the first version of the struct gets only its fields. */
 int capi_device_structs(capi_env* env) {
   arn_model* model = NULL;
   arn_session* session = NULL;

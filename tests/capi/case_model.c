@@ -1,4 +1,4 @@
-/* Opening models and asking about them. */
+/* Opening models and querying them. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ int capi_open_fd(capi_env* env) {
   int fd = open(env->path, O_RDONLY);
   CHECK(fd >= 0);
   CHECK_STATUS(ARN_OK, arn_model_open_fd(fd, 0, 0, NULL, error, sizeof error, &model));
-  close(fd); /* the model does without it */
+  close(fd); /* the model no longer needs it */
   CHECK(arn_model_tensor_count(model) > 0);
   arn_model_close(model);
 
@@ -116,7 +116,7 @@ int capi_open_errors(capi_env* env) {
                arn_model_open("/no/such/file.arn", NULL, error, sizeof error, &model));
   CHECK(model == NULL && strstr(error, "/no/such/file.arn") != NULL);
   CHECK_STATUS(ARN_IO, arn_model_open("/", NULL, error, sizeof error, &model));
-  /* A message that does not fit is cut, and ends in a NUL. */
+  /* A truncated message ends in a NUL. */
   CHECK_STATUS(ARN_NOT_FOUND, arn_model_open("/no/such/file.arn", NULL, tiny, sizeof tiny, &model));
   CHECK(strlen(tiny) == sizeof tiny - 1 && strncmp(tiny, "/no/such", sizeof tiny - 1) == 0);
 
@@ -124,13 +124,17 @@ int capi_open_errors(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_open(env->path, &options, error, sizeof error, &model));
   CHECK(strstr(error, "verify_hashes") != NULL);
   options.verify_hashes = 0;
+  options.residency = 4;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_open(env->path, &options, error, sizeof error, &model));
+  CHECK(strstr(error, "residency is 4") != NULL);
+  options.residency = ARN_RESIDENCY_MAPPED;
   options.struct_size = 0;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_open(env->path, &options, error, sizeof error, &model));
   CHECK(strstr(error, "struct_size") != NULL);
   options.struct_size = 1u << 20;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_open(env->path, &options, error, sizeof error, &model));
   CHECK(model == NULL);
-  /* Only struct_size itself: an older program, all else is at its default. */
+  /* An older program sets only struct_size; all other options get their defaults. */
   options.struct_size = sizeof(size_t);
   options.verify_hashes = 77;
   CHECK_STATUS(ARN_OK, arn_model_open(env->path, &options, error, sizeof error, &model));
@@ -169,7 +173,23 @@ int capi_info(capi_env* env) {
     CHECK(sampling.min_p == 0.0f && sampling.seed == 0);
   }
 
-  /* A program that knows only the first fields gets only these. */
+  {
+    arn_residency residency = ARN_RESIDENCY_INIT;
+    arn_status status;
+    CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_get_residency(NULL, &residency));
+    CHECK_STATUS(ARN_BAD_ARGUMENT, arn_model_get_residency(model, NULL));
+    status = arn_model_get_residency(model, &residency);
+    CHECK(status == ARN_OK || status == ARN_UNSUPPORTED); /* some systems cannot report it */
+    if (status == ARN_OK) {
+      CHECK(residency.residency == ARN_RESIDENCY_MAPPED && residency.mapped_bytes == env->bytes);
+      CHECK(residency.copied_bytes == 0 && residency.huge_bytes <= residency.resident_bytes);
+    }
+    residency.struct_size = 1;
+    status = arn_model_get_residency(model, &residency);
+    CHECK(status == ARN_BAD_ARGUMENT || status == ARN_UNSUPPORTED);
+  }
+
+  /* A caller with a short struct_size gets only the first fields. */
   {
     arn_model_info old = ARN_MODEL_INFO_INIT;
     old.struct_size = offsetof(arn_model_info, n_layers);

@@ -1,4 +1,4 @@
-/* Plans, options and the memory that a session is created in. */
+/* Plans, options and caller memory of a session. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ int capi_plan(capi_env* env) {
   CHECK(plan.context_tokens == 64 && plan.prefill_chunk == 16 && plan.n_threads == 2);
   CHECK(plan.n_prefill_threads == 2);
   CHECK(plan.kv_page_tokens == 8 && plan.alignment > 0 && plan.weights_bytes > 0);
-  /* 2 layers, keys and values of 2 heads of 8 floats, at least. */
+  /* 2 layers with K and V of 2 heads of 8 floats each, at least. */
   CHECK(plan.kv_bytes_per_token >= 2u * 2 * 2 * 8 * 4);
   CHECK(plan.kv_bytes >= 64 * plan.kv_bytes_per_token);
 
@@ -66,6 +66,14 @@ int capi_plan_errors(capi_env* env) {
   options.kv_type = 5;
   CHECK_STATUS(ARN_UNSUPPORTED, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(strstr(error, "kv_type") != NULL);
+  options = good;
+  options.activation_bits = 12;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
+  CHECK(strstr(error, "activation_bits is 12") != NULL);
+  options = good;
+  options.needs_gpu = 2;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
+  CHECK(strstr(error, "needs_gpu") != NULL);
   options = good;
   options.context_tokens = 257;
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_plan(model, &options, error, sizeof error, &plan));
@@ -106,7 +114,7 @@ int capi_options_size(capi_env* env) {
   char error[256] = "";
   CHECK_STATUS(ARN_OK, arn_model_open(env->path, NULL, NULL, 0, &model));
   options.struct_size = offsetof(arn_session_options, context_tokens);
-  options.context_tokens = UINT32_MAX; /* behind the end: not read */
+  options.context_tokens = UINT32_MAX; /* beyond struct_size: ignored */
   CHECK_STATUS(ARN_OK, arn_session_plan(model, &options, error, sizeof error, &plan));
   CHECK(plan.context_tokens == 256);
 
@@ -163,7 +171,7 @@ int capi_caller_memory(capi_env* env) {
   CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_create(model, NULL, memory + 8, plan.total_bytes,
                                                     error, sizeof error, &session));
   CHECK(session == NULL);
-  /* Twice in the same block: the second starts as new. */
+  /* A second session in the same block starts clean. */
   for (int round = 0; round < 2; ++round) {
     int32_t id = -1;
     CHECK_STATUS(ARN_OK, arn_session_create(model, NULL, memory, plan.total_bytes, error,

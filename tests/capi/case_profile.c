@@ -1,4 +1,4 @@
-/* What the steps of a session cost. */
+/* Profile of a session's steps. */
 #include <arenite/profile.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static void end(fixture* f) {
   free(f->memory);
 }
 
-/* Adds up all steps of one operation; what is not a number is that of the last. */
+/* Sums the profiles of all steps with `op`; non-numeric fields come from the last one. */
 static int sum_of(capi_env* env, const fixture* f, const char* op, arn_step_profile* sum) {
   const arn_step_profile zero = ARN_STEP_PROFILE_INIT;
   *sum = zero;
@@ -65,7 +65,8 @@ int capi_profile(capi_env* env) {
   CHECK(prefill.ns > 0 && prefill.dtype[0] != '\0');
   CHECK(logits.runs == 1 && logits.float_ops + logits.integer_ops > 0);
 
-  /* Started again it is at zero. One token reads the same weights and does a fifth of the work. */
+  /* A restart resets the counters. One token reads the same weights and does a fifth of the work.
+   */
   CHECK_STATUS(ARN_OK, arn_session_profile_start(f.session, f.memory, f.bytes));
   CHECK_STATUS(ARN_OK, arn_session_reset_stats(f.session));
   CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
@@ -78,7 +79,7 @@ int capi_profile(capi_env* env) {
   CHECK(attention.dtype[0] == '\0' && attention.weight_bytes == 0);
   CHECK(attention.kv_bytes == stats.kv_bytes_read_per_token);
 
-  /* Stopped, its memory is left alone. */
+  /* After stop, the profile memory is not written. */
   CHECK_STATUS(ARN_OK, arn_session_profile_stop(f.session));
   memset(f.memory, 0x5a, (size_t)f.bytes);
   CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));

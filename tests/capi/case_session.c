@@ -113,7 +113,7 @@ int capi_all_logits(capi_env* env) {
   CHECK_STATUS(ARN_OK, arn_session_prefill_logits(f.session, prompt, 3, &all));
   memcpy(kept, all, sizeof kept);
 
-  /* Row i is what one token at a time has after token i. */
+  /* Row i equals the logits after token i when run token by token. */
   CHECK_STATUS(ARN_OK, arn_session_reset(f.session));
   for (int i = 0; i < 3; ++i) {
     CHECK_STATUS(ARN_OK, arn_session_prefill(f.session, prompt + i, 1));
@@ -124,7 +124,7 @@ int capi_all_logits(capi_env* env) {
   return 0;
 }
 
-/* The shape that is told is the shape that is written, and not a float more. */
+/* arn_session_read_kv writes exactly the reported shape, not one float more. */
 int capi_read_kv(capi_env* env) {
   fixture f;
   arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
@@ -166,7 +166,7 @@ int capi_context_full(capi_env* env) {
   fixture f;
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   const int32_t prompt[9] = {3, 1, 4, 1, 5, 9, 2, 6, 5};
-  int32_t id = -1;
+  int32_t id = -1, last = -1;
   options.context_tokens = 8;
   if (begin(env, &options, &f) != 0) return 1;
   CHECK_STATUS(ARN_CONTEXT_FULL, arn_session_prefill(f.session, prompt, 9));
@@ -175,10 +175,16 @@ int capi_context_full(capi_env* env) {
   CHECK_STATUS(ARN_CONTEXT_FULL, arn_session_prefill(f.session, prompt, 2));
   CHECK(arn_session_length(f.session) == 7);
   CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
-  CHECK_STATUS(ARN_CONTEXT_FULL, arn_session_decode(f.session, &id));
   CHECK(arn_session_length(f.session) == 8);
+  /* The token after a full context is sampled but not run. */
+  CHECK_STATUS(ARN_OK, arn_session_sample(f.session, &last));
+  CHECK_STATUS(ARN_OK, arn_session_decode(f.session, &id));
+  CHECK(id == last && arn_session_length(f.session) == 8);
+  id = -1;
+  CHECK_STATUS(ARN_CONTEXT_FULL, arn_session_decode(f.session, &id));
+  CHECK(id == -1 && arn_session_length(f.session) == 8);
   CHECK(arn_session_last_error(f.session)[0] != '\0');
-  CHECK_STATUS(ARN_OK, arn_session_sample(f.session, &id)); /* the logits are still there */
+  CHECK_STATUS(ARN_CONTEXT_FULL, arn_session_sample(f.session, &id));
   end(&f);
   return 0;
 }
@@ -206,7 +212,9 @@ int capi_sampling(capi_env* env) {
   sampling.seed = 43;
   if (sample_many(env, f.session, &sampling, b, 32) != 0) return 1;
   CHECK(memcmp(a, b, sizeof a) != 0);
-  /* One candidate is greedy, whatever the temperature. */
+  const uint64_t one = arn_random_seed(), other = arn_random_seed();
+  CHECK(one != other && (one | other) >> 53 == 0);
+  /* top_k 1 is greedy at any temperature. */
   sampling.top_k = 1;
   if (sample_many(env, f.session, &sampling, a, 32) != 0) return 1;
   sampling = (arn_sampling)ARN_SAMPLING_INIT;
@@ -283,7 +291,7 @@ int capi_stats(capi_env* env) {
   return 0;
 }
 
-/* Two sessions on one model do not touch each other, and need not share options. */
+/* Two sessions on one model are independent and may use different options. */
 int capi_two_sessions(capi_env* env) {
   fixture f;
   arn_session* other = NULL;

@@ -1,5 +1,5 @@
-// Attention over more tokens than a task takes at once: several segments and many tiles, read from
-// the pages themselves.
+// Attention over contexts longer than one task: several segments and many tiles, read directly from
+// the pages.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -13,10 +13,10 @@
 namespace arn::conformance {
 namespace {
 
-constexpr uint32_t kDepth = 1170;  // two segments of 512 and a part
-constexpr uint32_t kFew = 3;       // tokens that the tests look at
-constexpr uint32_t kAfter = 12;    // and as many as a device does not share the tokens of
-constexpr uint32_t kShort = 40;    // of a second sequence
+constexpr uint32_t kDepth = 1170;  // two segments of 512 and a partial one
+constexpr uint32_t kFew = 3;       // tokens compared row by row
+constexpr uint32_t kAfter = 12;    // more rows than a device splits over segments
+constexpr uint32_t kShort = 40;    // tokens of the second sequence
 
 struct DepthShape {
   uint32_t n_heads, n_kv_heads, head_dim, window, page_tokens;
@@ -35,7 +35,7 @@ constexpr DepthShape kShapes[] = {
     {2, 2, 16, 0, 32, false, 0, 0.0f, 700},
 };
 
-// One layer of attention without RoPE after kDepth tokens, whose keys and values are random.
+// One attention layer without RoPE after kDepth tokens with random K and V.
 class Deep {
  public:
   Deep(const DepthShape& shape, DType kv_type, const BackendCase& backend, uint32_t n_threads)
@@ -91,7 +91,7 @@ class Deep {
     uint32_t sequence, first, n;
   };
   std::vector<float> Run(uint32_t first, uint32_t n) { return Run({{0, first, n}}); }
-  // The outputs of them all.
+  // Returns the outputs of all parts.
   std::vector<float> Run(const std::vector<Part>& parts) {
     std::vector<SequenceRows> sequences;
     uint32_t n = 0;
@@ -173,7 +173,7 @@ class Deep {
         std::memcpy(row + i * sizeof(float), &x[i], sizeof(float));
       }
     }
-    // Up to twice the usual, so that a scale left out shows.
+    // Up to twice the usual value, so that a missing scale shows.
     if (block.scales != nullptr) {
       static_cast<float*>(block.scales)[slot] = (1.0f + std::fabs(x[0])) / 100.0f;
     }
@@ -226,7 +226,8 @@ TEST_P(AttentionDepthTest, Attention_ManySegments_EqualsTheFormula) {
   }
 }
 
-// What a token gets depends neither on the tokens computed with it nor on who shares the work.
+// The output of a token must not depend on the other tokens of the chunk or on the number of
+// threads.
 TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
   for (const DepthShape& shape : kShapes) {
     for (const DType kv_type : kKvTypes) {
@@ -246,7 +247,7 @@ TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
                                  alone.size() * sizeof(float)))
             << "token " << i;
       }
-      // With one that sees a single segment.
+      // In a batch with a token that sees a single segment.
       const std::vector<float> brief = one.Run({{1, 0, kShort}});
       const std::vector<float> both = one.Run({{1, kShort - 1, 1}, {0, kDepth, 1}});
       const size_t row = both.size() / 2;
@@ -256,7 +257,7 @@ TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
   }
 }
 
-// What damaged weights may lead to: it stays visible, and with the head that it belongs to.
+// Damaged weights may produce NaN or infinity. It must stay visible and within its head.
 TEST_P(AttentionDepthTest, Attention_QueryThatIsNotFinite_NotFiniteInItsHeadAlone) {
   const DepthShape& shape = kShapes[0];
   for (const DType kv_type : kKvTypes) {

@@ -1,5 +1,5 @@
-// kQkvRope and kAttention over pages of every type: one Program of both steps, fed several times so
-// that later runs see what earlier ones wrote.
+// kQkvRope and kAttention over pages of every type. One Program holds both steps and runs several
+// times, so that later runs read what earlier ones wrote.
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kTemperatureStep = 5;
 
-// The K and V that a sequence has seen, in double, as the formulas give them.
+// K and V of a sequence in double, by the formulas.
 struct History {
   std::vector<std::vector<double>> k, v;  // [position][n_kv_heads * head_dim]
 };
@@ -39,8 +39,8 @@ class Oracle {
     for (float f : inv_freq) freq_.push_back(static_cast<double>(f));
   }
 
-  // Normalises and rotates one token's row, appends it to `history` and attends. Returns the row
-  // after RoPE and the output.
+  // Normalises and rotates one row, appends it to `history` and attends. Writes the row after RoPE
+  // to `rotated` and the output to `out`.
   void Token(const float* row, uint32_t position, History* history, std::vector<double>* rotated,
              std::vector<double>* out) const {
     const uint32_t dim = s_.head_dim;
@@ -90,7 +90,7 @@ class Oracle {
     }
   }
 
-  // What the pages keep of it.
+  // Rounds x as the page type stores it.
   std::vector<double> Stored(std::vector<double> x) const {
     for (uint32_t h = 0; h < s_.n_kv_heads; ++h) {
       double largest = 0.0;
@@ -145,8 +145,8 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
   std::mt19937 rng(21);
   for (const AttentionShape& shape : kAttentionShapes) {
     for (DType kv_dtype : kKvTypes) {
-      // Here reductions are what differs from the case before, and they do not know the type: one
-      // in turn will do.
+      // This case differs from the previous one only in its reductions, which do not depend on the
+      // page type. Test one type per shape, in rotation.
       const auto turn = static_cast<size_t>(&shape - kAttentionShapes);
       if (GetParam().name == "VulkanSharedMemory" && kv_dtype != kKvTypes[turn % 3]) continue;
       ProgramBuilder builder(/*vocab=*/2, /*max_rows=*/64, /*max_context=*/64);
@@ -211,7 +211,7 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
                                                   : session.program().ropes[kind.rope].inv_freq;
         const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope.epsilon, sinks);
         std::vector<History> histories(run.size());
-        // First what came before, one sequence at a time, then the run itself.
+        // Runs the earlier tokens first, one sequence at a time, then the batch under test.
         std::vector<Batch::Part> empty;
         for (size_t s = 0; s < run.size(); ++s) empty.push_back({0, run[s].n_rows});
         Batch batch(session.program(), empty, &rng);
@@ -249,7 +249,7 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
                            &out);
               ExpectNear(session.ValueData(rope.in) + size_t{row} * width, rotated,
                          kAttentionTolerance);
-              // f16 and int8 may round the other way after a last-bit difference: at most a step
+              // A last-bit difference may make f16 and int8 round the other way: at most one step
               // of one element of many.
               ExpectNear(session.ValueData(attention.out) + size_t{row} * out.size(), out,
                          kv_dtype == DType::kF32   ? kAttentionTolerance
@@ -264,7 +264,7 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
   }
 }
 
-// The pages themselves, slot by slot, after one run of 19 tokens.
+// Checks the pages slot by slot after one run of 19 tokens.
 TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
   std::mt19937 rng(22);
   constexpr uint32_t kDim = 20, kKv = 2, kPage = 8, kTokens = 19, kWidth = (2 + 2 * kKv) * kDim;
@@ -288,7 +288,7 @@ TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
     builder.AddStep(rope);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
     auto x = RandomFloats(kTokens * kWidth, 1.0f, &rng);
-    std::fill_n(x.begin() + 3 * kWidth, kWidth, 0.0f);  // a token of zeros
+    std::fill_n(x.begin() + 3 * kWidth, kWidth, 0.0f);  // a zero row
     std::memcpy(session.ValueData(rope.in), x.data(), x.size() * sizeof(float));
     Batch batch(session.program(), {{0, kTokens}}, &rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk);

@@ -13,7 +13,7 @@
 namespace arn::conformance {
 
 #if HWY_ARCH_X86
-// The SIMD kernels are those of AVX3 on CPUs with VNNI too, but not all that they call.
+// CPUs with VNNI share Highway's AVX3 kernels but call other int8 kernels.
 static std::string NameOf(int64_t target) {
   return (target & HWY_AVX3_DL) != 0 ? "Vnni" : hwy::TargetName(target);
 }
@@ -31,8 +31,8 @@ std::vector<BackendCase> AllBackends() {
     cases.push_back({CpuBackend(), target, 1, "Cpu" + NameOf(target)});
   }
 #endif
-// AddressSanitizer sees the host's code alone, which other tests run as well, and makes each shader
-// take several times as long.
+// AddressSanitizer covers only host code, which the other tests run too, and makes shader
+// compilation several times slower.
 #if defined(ARENITE_VULKAN) && !defined(__SANITIZE_ADDRESS__)
   using vulkan::RestrictedBackend;
   using vulkan::Restriction;

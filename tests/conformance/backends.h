@@ -1,4 +1,4 @@
-// Which backends, instruction sets and thread counts the tests go through.
+// The backends, instruction sets and thread counts that the tests cover.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,22 +13,22 @@ namespace arn::conformance {
 
 struct BackendCase {
   const Backend* backend;
-  int64_t simd_target;  // one of Highway's; 0: the best
+  int64_t simd_target;  // a Highway target; 0: the best
   uint32_t n_threads;
   std::string name;
 };
-// The reference; the CPU backend with each instruction set that this machine has, and 3 threads;
-// the Vulkan backend with all that the device has and with less, when it is built.
+// Returns the reference backend, the CPU backend for each instruction set of this machine and with
+// 3 threads, and, if built, the Vulkan backend with all and with fewer device features.
 std::vector<BackendCase> AllBackends();
-// And the Vulkan backend where the host does not see the device's memory, which makes a difference
-// to how weights get there (and pages: kernels_vulkan_test).
+// Returns AllBackends() and the Vulkan backend without host-visible device memory, which changes
+// how weights are uploaded (pages: kernels_vulkan_test).
 std::vector<BackendCase> BackendsAndStaging();
 
-// Why the Vulkan backend cannot run here; null when it can, or is none.
+// Returns the reason why the Vulkan backend cannot run here; null if it can or for another backend.
 const char* NoDevice(const Backend* backend);
 
-// Tests that run for each; the instruction set is forced while one is alive. Those of a backend
-// without a device are skipped.
+// Parameterised over the backends. Forces the instruction set while a test object exists and skips
+// a backend without a device.
 class BackendTest : public testing::TestWithParam<BackendCase> {
  protected:
   void SetUp() override;

@@ -1,5 +1,4 @@
-// RunArgs::best_id: what a head finds without keeping its logits against the logits of a run that
-// keeps them.
+// RunArgs::best_id: the argmax of a fused head against the argmax of the kept logits.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -43,7 +42,7 @@ std::vector<BackendCase> ThoseThatFindIt() {
   return cases;
 }
 
-// Both ways to one row's logits.
+// Compares the argmax with and without kept logits for one row.
 void ExpectTheSame(const Backend* backend, const std::vector<float>& x, ValueId in,
                    Session* session, std::mt19937* rng) {
   const uint32_t vocab = session->program().vocab;
@@ -69,7 +68,7 @@ TEST_P(BestIdTest, EveryTypeLayoutAndShape_IsTheLargestLogits) {
   std::mt19937 rng(23);
   const Backend* backend = GetParam().backend;
   std::vector<MatrixShape> shapes(std::begin(kMatrixShapes), std::end(kMatrixShapes));
-  shapes.push_back({9001, 24});  // several pieces for each thread
+  shapes.push_back({9001, 24});  // several tasks per thread
   for (DType dtype : kWeightTypes) {
     for (const MatrixShape& shape : shapes) {
       for (const WeightLayout& layout : TargetLayouts(dtype)) {
@@ -89,7 +88,7 @@ TEST_P(BestIdTest, EveryTypeLayoutAndShape_IsTheLargestLogits) {
   }
 }
 
-// Nothing but the bias is left of a row that the norm makes zero.
+// A row that the norm makes zero leaves only the bias.
 TEST_P(BestIdTest, TiesZerosAndNan_AreTheLowestIdOfTheLargest) {
   std::mt19937 rng(29);
   constexpr uint32_t kVocab = 4099, kWidth = 8;

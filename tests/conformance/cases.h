@@ -1,4 +1,4 @@
-// The shapes that every backend is held against, and the tolerances, in one place.
+// The shapes every backend is tested with, and the tolerances.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ namespace arn::conformance {
 struct MatrixShape {
   uint32_t rows, cols;
 };
-// Outputs and inputs: hidden 172, vocabulary 1021, tails of every tile, one column, one row.
+// [outputs, inputs]: hidden 172, vocabulary 1021, tails of every tile, one column, one row.
 inline constexpr MatrixShape kMatrixShapes[] = {
     {1, 1}, {3, 8}, {16, 32}, {17, 33}, {172, 172}, {344, 172}, {172, 460}, {1021, 172}, {40, 1280},
 };
-// Rows of activations: one token, around every micro-kernel's height, a chunk.
+// Rows of activations: one token, around the height of each micro-kernel, a chunk.
 inline constexpr uint32_t kRowCounts[] = {1, 2, 5, 7, 16, 33};
 
 inline constexpr DType kWeightTypes[] = {DType::kF32, DType::kF16, DType::kBf16, DType::kInt8,
                                          DType::kInt4};
 inline constexpr DType kKvTypes[] = {DType::kF32, DType::kF16, DType::kInt8};
 
-// Every layout that bundles may hold a matrix of `dtype` in.
+// Returns every layout in which a bundle may store a matrix of `dtype`.
 inline std::vector<WeightLayout> TargetLayouts(DType dtype) {
   std::vector<WeightLayout> layouts;
   for (const PackTarget& target : PackTargets()) {
@@ -43,47 +43,48 @@ struct AttentionShape {
   float softcap = 0.0f;
   bool norms_span_heads = false;
   bool has_sinks = false;
-  float temperature = 0.0f;  // with steps of 5 tokens
+  float temperature = 0.0f;  // of q, in steps of 5 tokens
 };
 inline constexpr AttentionShape kAttentionShapes[] = {
-    {4, 4, 8, 8, 0, 8, false},     // narrower than a vector
-    {9, 3, 64, 64, 0, 32, false},  // grouped queries
+    {4, 4, 8, 8, 0, 8, false},     // narrower than a SIMD vector
+    {9, 3, 64, 64, 0, 32, false},  // grouped-query attention
     {7, 1, 80, 80, 0, 32, false},  // 7 : 1, not a power of two
     {6, 2, 96, 48, 0, 8, true},    // partial rotary, q/k norm
     {4, 2, 128, 128, 0, 32, true},
-    {8, 8, 64, 64, 1, 8, false},    // sees itself only
-    {4, 2, 64, 64, 8, 8, false},    // the window is a page
-    {4, 2, 64, 64, 13, 32, false},  // the window ends inside pages
+    {8, 8, 64, 64, 1, 8, false},    // sees only itself
+    {4, 2, 64, 64, 8, 8, false},    // window of one page
+    {4, 2, 64, 64, 13, 32, false},  // window ends inside a page
     {64, 1, 16, 16, 0, 32, false},  // more query heads than a tile has queries
     {2, 1, 12, 4, 5, 64, false},
     {4, 2, 64, 64, 0, 8, false, 16},                           // chunks of whole pages
-    {4, 1, 40, 40, 0, 32, false, 11},                          // chunks that end inside pages
+    {4, 1, 40, 40, 0, 32, false, 11},                          // chunks end inside a page
     {2, 2, 16, 16, 6, 8, false, 10},                           // a window inside chunks
-    {4, 2, 32, 32, 9, 8, false, 0, 5.0f},                      // scores that are capped
-    {6, 2, 16, 0, 0, 8, false},                                // nothing is rotated
-    {6, 3, 24, 24, 0, 16, true, 0, 0.0f, true},                // norms of all heads as one
-    {6, 2, 40, 40, 0, 8, false, 0, 0.0f, false, true},         // a share of each softmax sinks
-    {4, 4, 16, 16, 5, 16, true, 0, 2.0f, false, true},         // and with a window and a cap
+    {4, 2, 32, 32, 9, 8, false, 0, 5.0f},                      // logit softcap
+    {6, 2, 16, 0, 0, 8, false},                                // no RoPE
+    {6, 3, 24, 24, 0, 16, true, 0, 0.0f, true},                // one norm across all heads
+    {6, 2, 40, 40, 0, 8, false, 0, 0.0f, false, true},         // attention sinks
+    {4, 4, 16, 16, 5, 16, true, 0, 2.0f, false, true},         // sinks with a window and a softcap
     {4, 2, 24, 0, 0, 16, false, 0, 0.0f, false, false, 0.3f},  // later queries are sharper
 };
 
-// Pages that are sealed: ranges of a whole page and of parts, of heads that are no multiple of
-// them.
+// Quantised pages: groups of a whole page and of part of one, and head dimensions that are not a
+// multiple of the group.
 struct SealedShape {
   uint32_t n_heads, n_kv_heads, head_dim, page_tokens, group_size, window;
 };
 inline constexpr SealedShape kSealedShapes[] = {
-    {2, 2, 8, 8, 8, 0},  {7, 1, 80, 32, 32, 0},  {3, 1, 96, 16, 8, 21}, {4, 2, 64, 32, 8, 0},
-    {2, 1, 20, 8, 4, 5}, {4, 2, 128, 16, 16, 0}, {8, 2, 6, 8, 2, 0},    {9, 3, 64, 32, 32, 33},
+    {2, 2, 8, 8, 8, 0},   {7, 1, 80, 32, 32, 0},  {3, 1, 96, 16, 8, 21},
+    {4, 2, 64, 32, 8, 0}, {2, 1, 20, 8, 4, 5},    {4, 2, 128, 16, 16, 0},
+    {8, 2, 6, 8, 2, 0},   {9, 3, 64, 32, 32, 33}, {6, 2, 32, 32, 16, 40},
 };
-// Bits of keys and of values; 0: as in an open page.
+// Bits of keys and of values; 0: stored as in an active page.
 struct SealedBits {
   uint32_t k, v;
 };
 inline constexpr SealedBits kSealedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
 
-// Layers with a state: taps of a convolution, channels, and whether its input is [b | c | x];
-// states of a scan. Tails of every vector, one channel, a tile and more.
+// Recurrent layers. Convolution: taps, channels, and true if its input is [b | c | x]. Scan:
+// states. Covers tails of every vector, one channel, one tile and more.
 struct ConvShape {
   uint32_t taps, width;
   bool is_gated, has_bias;
@@ -98,7 +99,7 @@ struct ScanShape {
 inline constexpr ScanShape kScanShapes[] = {{1, 1},   {16, 128}, {5, 33},
                                             {256, 7}, {3, 1537}, {16, 172}};
 
-// What a run of several sequences looks like: rows and how many tokens came before.
+// One sequence of a batch: rows in this run and tokens before it.
 struct SequenceShape {
   uint32_t n_rows, n_before;
 };
@@ -106,14 +107,13 @@ inline const std::vector<std::vector<SequenceShape>> kRuns = {
     {{1, 0}}, {{1, 40}}, {{19, 0}}, {{33, 21}}, {{1, 7}, {12, 0}, {5, 31}},
 };
 
-// Largest error, as a share of the largest magnitude in the expected values (at least 1e-3).
+// Largest error relative to the largest magnitude of the expected values (at least 1e-3).
 inline constexpr double kTolerance = 2e-6;           // element-wise ops, sums of up to 1280 terms
-inline constexpr double kAttentionTolerance = 1e-5;  // and a softmax
-// Queries and weights of 15 bits where int8 pages are multiplied as integers: scores of 10 are off
-// by up to 3e-4, and so are their weights. (What int8 itself takes from the keys is some 100 times
-// it.)
+inline constexpr double kAttentionTolerance = 1e-5;  // adds a softmax
+// The integer path over int8 pages quantises queries and weights to 15 bits: scores of 10 are off
+// by up to 3e-4, and so are the weights. (Quantising the keys to int8 costs about 100 times that.)
 inline constexpr double kInt8AttentionTolerance = 5e-4;
-// An int8 value may round the other way when what went before differs in the last bit.
+// An int8 value may round the other way when its input differs in the last bit.
 inline constexpr int kInt8Steps = 1;
 
 }  // namespace arn::conformance

@@ -1,4 +1,4 @@
-// The choice of a token on a device against the host's (runtime/sampling/sampler.h).
+// Token sampling on a device against the host sampler (runtime/sampling/sampler.h).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -36,7 +36,7 @@ const Rule kRules[] = {
 };
 // clang-format on
 
-// An embedding and a head: all that a choice needs.
+// An embedding and a head, the minimum for sampling.
 struct Head {
   Head(uint32_t vocab, std::mt19937* rng) : builder(vocab, 1, 128) {
     const WeightId words = builder.AddMatrix(RandomMatrix(DType::kF32, vocab, 4, false, rng), {});
@@ -60,7 +60,7 @@ class Chooser {
   Chooser(const Backend* backend, uint32_t vocab, std::mt19937* rng)
       : backend_(backend), head_(vocab, rng), session_(backend, &head_.builder, 1) {}
 
-  // The token that follows `logits`; -1: none, that one is an end.
+  // Returns the token sampled from `logits`, or -1 if it is a stop token id.
   int32_t Choose(const std::vector<float>& logits, const SamplingOptions& options, uint32_t draw,
                  const std::vector<int32_t>& ends = {}) {
     EXPECT_EQ(Status::kOk, vulkan::WriteLogits(session_.state(), {logits.data(), logits.size()}));
@@ -96,7 +96,7 @@ class Chooser {
   Session session_;
 };
 
-// What Sampler gives.
+// Samples with the host Sampler.
 class Host {
  public:
   explicit Host(uint32_t vocab) {
@@ -121,7 +121,7 @@ class Host {
   Sampler sampler_;
 };
 
-// The distribution in doubles, in ascending order of ids: what is drawn where.
+// The cumulative distribution in double, in ascending order of ids.
 struct Interval {
   int32_t id;
   double end;
@@ -160,8 +160,8 @@ std::vector<Interval> Distribution(const std::vector<float>& logits, const Sampl
   return out;
 }
 
-// How far a draw may be from where another token begins and still fall there: weights are rounded
-// to 2^-31, and a float's exp is off by some 2^-23 of each.
+// Tolerance at the boundary between two tokens: weights are rounded to 2^-31 and a float exp is off
+// by about 2^-23 relative.
 constexpr double kNearBoundary = 2e-5;
 
 bool IsNear(const std::vector<float>& logits, const SamplingOptions& options, double unit,
@@ -184,9 +184,9 @@ std::vector<float> LogitsLike(uint32_t vocab, uint32_t kind, std::mt19937* rng) 
   std::vector<float> logits(vocab);
   for (float& x : logits) {
     x = normal(*rng);
-    if (kind == 1) x = std::round(x);  // many are equal
+    if (kind == 1) x = std::round(x);  // many equal values
     if (kind == 2) x = x < -3.0f ? kNan : x < 0.0f ? -kInf : x;
-    if (kind == 3) x = x < 0.0f ? 0.0f : -0.0f;  // all are equal
+    if (kind == 3) x = x < 0.0f ? 0.0f : -0.0f;  // all values equal
     if (kind == 4) x -= 1e4f;
   }
   return logits;
@@ -207,7 +207,7 @@ TEST_P(ChooseTest, AnyLogitsAndRule_ChoosesAsTheHost) {
   for (const uint32_t vocab : {1u, 8u, 1021u, 49152u, 262144u}) {
     Chooser chooser(backend_, vocab, &rng);
     Host host(vocab);
-    // A driver in software takes a second for some of the large ones.
+    // A software driver takes a second for some of the large vocabularies.
     const bool is_large = vocab > 2000, is_largest = vocab > 50000;
     for (uint32_t kind = is_large ? 1 : 0; kind < (is_large ? 2u : 5u); ++kind) {
       const std::vector<float> logits = LogitsLike(vocab, kind, &rng);
@@ -233,11 +233,11 @@ TEST_P(ChooseTest, AnyLogitsAndRule_ChoosesAsTheHost) {
       }
     }
   }
-  // Draws that near a boundary are rare.
+  // Random numbers this close to a boundary are rare.
   EXPECT_GE(n_equal * 100, n_draws * 98) << n_equal << " of " << n_draws;
 }
 
-// Draws from one end to the other, so that every token has its turn.
+// Random numbers just inside both ends of every interval select each token.
 TEST_P(ChooseTest, DrawsEverywhere_GiveTheHostsShares) {
   std::mt19937 rng(72);
   const std::vector<float> logits = LogitsLike(29, 0, &rng);
@@ -310,7 +310,7 @@ TEST_P(ChooseTest, WrongArguments_AreRefused) {
   args.n_steps = DecodeArgs::kMaxSteps + 1;
   EXPECT_EQ(Status::kBadArgument, status());
   args.n_steps = 1;
-  args.rule.temperature = 1.0f;  // and no draw
+  args.rule.temperature = 1.0f;  // without a random number
   EXPECT_EQ(Status::kBadArgument, status());
   args.rule.temperature = 0.0f;
   args.sequence.first_position = 128;

@@ -1,6 +1,6 @@
-// Whole decoders of two layers on both backends: prefill in chunks, then decode, with several
-// sequences; and what must hold of any run: the same bits for any number of threads, no change by
-// how rows are grouped into sequences, cancellation.
+// Two-layer decoders on both backends: chunked prefill, then decode, with several sequences. Also
+// covers what holds for any run: bitwise equality for any number of threads and any grouping of
+// rows into sequences, and cancellation.
 #include <cstring>
 
 #include "backends.h"
@@ -34,7 +34,7 @@ constexpr DecoderShape kDecoders[] = {
 };
 constexpr uint32_t kVocab = 1021, kLayers = 2, kMaxRows = 24, kContext = 96;
 
-// A pre-norm decoder with random weights; the head is the embedding.
+// A pre-norm decoder with random weights and a tied head.
 ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
   ProgramBuilder b(kVocab, kMaxRows, kContext);
   const WeightLayout layout = TargetLayout(*FindPackTarget(s.target), s.weights);
@@ -92,7 +92,8 @@ ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
   return b;
 }
 
-// Two sequences: 20 rows, then 24, then a few decode steps of both. All logits, in order.
+// Runs two sequences: 20 rows, then 24, then a few decode steps of both. Returns all logits in
+// order.
 std::vector<float> RunDecoder(const DecoderShape& shape, const Backend* backend,
                               uint32_t n_threads) {
   std::mt19937 rng(31);
@@ -116,7 +117,7 @@ void ExpectAgreesWithReference(const Backend* backend, uint32_t n_threads) {
     const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
     const auto found = RunDecoder(shape, backend, n_threads);
     ASSERT_EQ(found.size(), expected.size());
-    // One int8 step of one activation shows in all logits of a row: the bound is that of a step.
+    // One int8 step of one activation changes all logits of a row. The bound is one such step.
     const bool exact =
         shape.weights != DType::kInt8 && shape.weights != DType::kInt4 && shape.kv == DType::kF32;
     ExpectNear(found.data(), expected, exact ? 2e-5 : 2e-2);
@@ -142,7 +143,7 @@ TEST(DecoderTest, Decoder_AnotherInstructionSet_AgreesWithReference) {
   const DecoderShape& shape = kDecoders[0];
   const auto expected = RunDecoder(shape, ReferenceBackend(), 1);
   for (const BackendCase& backend : AllBackends()) {
-    if (!backend.backend->kv_in_memory) continue;  // VulkanDecoderTest
+    if (!backend.backend->kv_in_memory) continue;  // covered by VulkanDecoderTest
     SCOPED_TRACE(backend.name);
     const auto found = RunDecoder(shape, backend.backend, backend.n_threads);
     ExpectNear(found.data(), expected, 2e-5);
@@ -286,8 +287,8 @@ TEST(DecoderTest, Plan_NativeLayout_RepacksNothing) {
 }
 
 TEST(DecoderTest, NativeLayout_ThisMachine_IsATargetsUnlessRare) {
-  // Every ARM (but 32-bit programs on cores with dot products), RISC-V without vectors, and every
-  // x86 with AVX-512 VNNI or with AVX2 alone, has a target of its own.
+  // Every x86 with AVX-512 VNNI or with only AVX2, every ARM except 32-bit programs on cores with
+  // dot products, and RISC-V without vectors has its own pack target.
   bool known = false;
   for (const PackTarget& target : PackTargets()) {
     auto same = [&](DType dtype) {

@@ -62,7 +62,7 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   }
 }
 
-// Whatever the logits are.
+// Covers NaN, infinities and ties.
 TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = INFINITY;
   const std::vector<std::vector<float>> rows = {{nan, nan, nan, nan, nan, nan},
@@ -93,13 +93,13 @@ TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
       EXPECT_EQ(kChosen, ids.size()) << row;
       for (const float id : ids) EXPECT_TRUE(id >= 0 && id < kExperts && id == std::floor(id));
     }
-    // Among equals the lower id first.
+    // Ties go to the lower id.
     const float* equal = session.ValueData(step.out) + (rows.size() - 1) * 2 * kChosen;
     EXPECT_EQ((std::vector<float>{0, 1, 2}), std::vector<float>(equal, equal + kChosen));
   }
 }
 
-// A step of experts with random weights, expert by expert of the types given, and what it makes.
+// A kExperts step with random weights, one type per expert, and its expected output.
 struct ExpertsCase {
   static constexpr uint32_t kChosen = 2;
 
@@ -135,7 +135,7 @@ struct ExpertsCase {
     builder.AddStep(step);
   }
 
-  // Adds what the experts of each row make of x to `sums`.
+  // Adds the weighted expert outputs of each row of x to `sums`.
   void Add(const std::vector<float>& x, const std::vector<float>& routes,
            std::vector<double>* sums) const {
     for (size_t row = 0; row < x.size() / width; ++row) {
@@ -175,7 +175,7 @@ struct ExpertsCase {
   std::vector<Matrix> matrices;
 };
 
-// Runs of so many rows, each on a new input.
+// Runs the case once per entry of `runs`, each with that many rows and new input.
 void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector<uint32_t>& runs,
                    double tolerance, std::mt19937* rng) {
   Session session(backend.backend, &c->builder, backend.n_threads);
@@ -185,7 +185,7 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
     const auto before = RandomFloats(size_t{rows} * c->out_width, 1.0f, rng);
     std::memcpy(session.ValueData(c->step.in), x.data(), x.size() * sizeof(float));
     std::memcpy(session.ValueData(c->step.out), before.data(), before.size() * sizeof(float));
-    // The expert before the last gets no row, the first all but one or none.
+    // The second-to-last expert gets no row; the first gets all rows but one at most.
     const auto n = static_cast<float>(c->step.n_experts);
     std::vector<float> routes;
     for (uint32_t row = 0; row < rows; ++row) {
@@ -203,10 +203,10 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
   }
 }
 
-// Integer weights have their activations rounded to 8 bits, twice.
+// Integer weights quantise their activations to 8 bits twice.
 constexpr double kIntegerTolerance = 2e-2;
 
-// Runs of one row, of few, of a tile and more.
+// Covers one row, a few rows, and more than a tile.
 TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
   std::mt19937 rng(42);
   for (const auto& [dtype, weighs_input] : {std::pair{DType::kF32, false},
@@ -223,8 +223,7 @@ TEST_P(ExpertsTest, Experts_EveryWeightType_EqualTheFormula) {
   }
 }
 
-// Matrices that do not lie at the same distances, and wider than a tile, with columns of no kind of
-// quads.
+// Matrices at unequal offsets, wider than a tile, with a column count that is not a multiple of 4.
 TEST_P(ExpertsTest, Experts_OfDifferentTypes_EqualTheFormula) {
   std::mt19937 rng(44);
   ExpertsCase c({DType::kF32, DType::kBf16, DType::kInt4, DType::kInt8, DType::kInt8, DType::kF32},
@@ -232,7 +231,7 @@ TEST_P(ExpertsTest, Experts_OfDifferentTypes_EqualTheFormula) {
   ExpectFormula(GetParam(), &c, {2, 17}, kIntegerTolerance, &rng);
 }
 
-// More outputs than a grid of the few rows' kernels has workgroups.
+// More outputs than the grid of the few-row kernels has workgroups.
 TEST_P(ExpertsTest, Experts_MoreOutputsThanAGrid_EqualTheFormula) {
   std::mt19937 rng(45);
   ExpertsCase c(std::vector<DType>(2, DType::kF32), {3, 5, 262201}, 9, false, &rng);

@@ -1,5 +1,5 @@
-// Each way that the CPU has to multiply int8 keys and values, against sums in 64 bits. Attention
-// takes the first of them; here all are held, so that a CPU with the newest tests the older ones.
+// Tests every kernel variant for int8 K and V that the CPU supports against 64-bit sums. Attention
+// uses only the first variant; a newer CPU also tests the older ones here.
 #include "kernels/cpu/int8_dot/int8_dot.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ constexpr uint32_t kDims[] = {4, 8, 12, 20, 40, 64, 80, 96, 128, 172, 256, 1024}
 constexpr uint32_t kTokens[] = {1, 4, 7, 8, 9, 16, 21, 32, 45, 57, 63, 64};
 constexpr uint32_t kQueries[] = {1, 2, 3, 4, 5, 8, 33};
 
-// A tile of n tokens, each strip in memory of its own.
+// A tile of n tokens with each strip in separate memory.
 class Tile {
  public:
   Tile(uint32_t n, uint32_t dim, std::mt19937* rng) : dim_(dim), memory_(CeilDiv(n, kKvStrip)) {
@@ -56,7 +56,7 @@ class Tile {
   std::vector<const int8_t*> strips_;
 };
 
-// The 16-bit numbers that queries (or weights) are, and their planes.
+// 16-bit queries (or weights) and their high and low byte planes.
 struct Numbers {
   size_t stride;  // bytes from one query to the next
   std::vector<int32_t> high, low, high_sums, low_sums;
@@ -133,7 +133,7 @@ TEST_P(Int8DotTest, Scores_EveryShape_AreTheSumsOfProducts) {
         for (uint32_t t = 0; t < n; ++t) {
           int64_t sum = 0;
           for (uint32_t i = 0; i < dim; ++i) sum += numbers.values[q][i] * keys.At(t, i);
-          // The two planes' sums are rounded to floats each.
+          // The sum of each plane is rounded to float.
           const double error = 1.2e-7 * (32639.0 * 127 * dim + 1);
           ASSERT_NEAR(static_cast<double>(sum), scores[q * kDotTokens + t], error)
               << "query " << q << " token " << t;
@@ -178,7 +178,8 @@ TEST_P(Int8DotTest, AddValues_EveryShape_AddsTheWeightedSum) {
     std::vector<float> sums = before;
     std::vector<uint8_t> packed(DotValueBytes(dim));
     dot_->pack_values(values.strips(), DotQuads(n), dim, packed.data());
-    dot_->add_values(weights, packed.data(), DotQuads(n), dim, stride, sums.data());
+    dot_->add_values(weights, packed.data(), DotQuads(n), DotValueWidth(dim), dim, stride,
+                     sums.data());
     ASSERT_NO_FATAL_FAILURE(expect(sums));
     if (!TakesRows(dim, n_queries)) return;
     sums = before;

@@ -1,4 +1,4 @@
-// kLinear, kEmbed and kLogits: products with weights of every type and layout.
+// kLinear, kEmbed and kLogits: matmuls with weights of every type and layout.
 #include <hwy/highway.h>
 #include <hwy/targets.h>
 
@@ -15,8 +15,8 @@
 namespace arn::conformance {
 namespace {
 
-// What integer products see instead of x: quantised to int8 per row over [min(x, 0), max(x, 0)].
-// Written anew from the definition, with the scale in f32 as in XNNPACK.
+// Returns the activations an integer matmul uses: quantised to int8 per row over [min(x, 0), max(x,
+// 0)]. Implemented again from the definition, with the scale in f32 as in XNNPACK.
 std::vector<double> QuantizedActivations(const std::vector<float>& x, uint32_t rows,
                                          uint32_t cols) {
   std::vector<double> out(x.size());
@@ -60,7 +60,7 @@ std::vector<double> Product(const Matrix& w, const std::vector<float>& x, uint32
   return y;
 }
 
-// A program of one kLinear.
+// A Program with one kLinear.
 struct Linear {
   Linear(const Matrix& w, const WeightLayout& layout, uint32_t max_rows, bool accumulate = false)
       : builder(/*vocab=*/2, max_rows, /*max_context=*/64) {
@@ -82,10 +82,10 @@ std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
          " rows, " + std::to_string(w.rows) + " x " + std::to_string(w.cols);
 }
 
-// Which layouts a shape goes through: all of them in host memory, whose kernels read them. On a
-// device, where weights are rows whatever the bundle's layout is and each session makes shaders of
-// its own, one in turn: so each shape meets the shaders, and each layout is read (how, pack_test
-// looks at for many shapes).
+// Returns the layouts to test for a shape: all layouts if the kernels read host memory. A device
+// stores weights as rows for any layout and each session compiles shaders, so it gets one layout in
+// rotation. Each shape still runs the shaders and each layout is read (pack_test covers reading for
+// many shapes).
 std::vector<WeightLayout> LayoutsFor(const BackendCase& backend, DType dtype,
                                      const MatrixShape& shape) {
   std::vector<WeightLayout> layouts = TargetLayouts(dtype);
@@ -93,6 +93,9 @@ std::vector<WeightLayout> LayoutsFor(const BackendCase& backend, DType dtype,
   const auto turn = static_cast<size_t>(&shape - kMatrixShapes);
   return {layouts[turn % layouts.size()]};
 }
+
+// Error of activations quantised to 16 bits against f32 ones. With 8 bits it is a few hundredths.
+constexpr double kSplitTolerance = 4e-4;
 
 class LinearTest : public BackendTest {};
 
@@ -117,7 +120,7 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
           for (size_t i = 0; accumulate && i < expected.size(); ++i) {
             expected[i] += static_cast<double>(before[i]);
           }
-          // Int4 adds up its blocks, 40 of them at most, in f32.
+          // Int4 sums at most 40 blocks in f32.
           ExpectNear(session.ValueData(linear.out), expected,
                      w.dtype == DType::kInt4 ? 2 * kTolerance : kTolerance);
           if (HasFatalFailure()) return;
@@ -127,9 +130,47 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
   }
 }
 
-// A chunk of one token takes a micro-kernel of its own, and it may round otherwise than the one for
-// several rows. On ARM with dot products XNNPACK's int8 pair does: fma(dot * a, b, bias) for one
-// row, dot * (a * b) + bias in assembler for four, where a and b are the two scales.
+// 16-bit rows: the quantised row plus the quantised remainder.
+TEST_P(LinearTest, Linear_SplitRows_EqualTheFormula) {
+  std::mt19937 rng(17);
+  for (const DType dtype : {DType::kInt8, DType::kInt4}) {
+    for (const MatrixShape& shape : kMatrixShapes) {
+      const bool accumulate = shape.cols % 3 == 1;
+      const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
+      Linear linear(w, LayoutsFor(GetParam(), dtype, shape)[0], /*max_rows=*/33, accumulate);
+      linear.builder.SplitRows();
+      if (!GetParam().backend->kv_in_memory) {
+        std::string message;
+        EXPECT_FALSE(CanLoad(GetParam().backend, &linear.builder, &message));
+        EXPECT_NE(std::string::npos, message.find("not to 16")) << message;
+        return;
+      }
+      Session session(GetParam().backend, &linear.builder, GetParam().n_threads);
+      for (const uint32_t rows : kRowCounts) {
+        SCOPED_TRACE(Name(w, {}, rows));
+        const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
+        const auto before = RandomFloats(size_t{rows} * shape.rows, 1.0f, &rng);
+        std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
+        std::memcpy(session.ValueData(linear.out), before.data(), before.size() * sizeof(float));
+        Batch batch(session.program(), {{0, rows}}, &rng);
+        ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+        // The result is close to a matmul of the f32 activations.
+        Matrix exact = w;
+        exact.dtype = DType::kF32;
+        std::vector<double> expected = Product(exact, x, rows);
+        for (size_t i = 0; accumulate && i < expected.size(); ++i) {
+          expected[i] += static_cast<double>(before[i]);
+        }
+        ExpectNear(session.ValueData(linear.out), expected, kSplitTolerance);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// A chunk of one token uses another micro-kernel, which may round differently from the one for
+// several rows. XNNPACK's int8 pair on ARM with dot products does: one row computes fma(dot * a, b,
+// bias), four rows compute dot * (a * b) + bias in assembler, with a and b the two scales.
 TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
   std::mt19937 rng(11);
   constexpr uint32_t kRows = 16;
@@ -155,12 +196,12 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
         alone.insert(alone.end(), out, out + shape.rows);
       }
       ExpectNear(alone.data(), among, kTolerance);
-      // Kernels of our own sum alike in every tile.
+      // Kernels of this project sum in the same order in every tile.
       if (GetParam().backend == CpuBackend() && (dtype == DType::kF16 || dtype == DType::kBf16)) {
         ASSERT_TRUE(alone == among);
       }
       for (size_t i = 0; dtype == DType::kInt8 && i < alone.size(); ++i) {
-        // One rounding of the product against two, and two roundings of the sum.
+        // One rounding of the dot product against two, and two roundings of the sum.
         const double sum = static_cast<double>(among[i]);
         const double product = std::fabs(sum - static_cast<double>(w.bias[i % shape.rows]));
         ASSERT_LE(std::fabs(static_cast<double>(alone[i]) - sum),
@@ -172,7 +213,7 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
 }
 
 #if HWY_ARCH_X86
-// One product by the CPU backend, with Highway held to `targets` (0: not held).
+// Runs one matmul on the CPU backend with Highway restricted to `targets` (0: unrestricted).
 std::vector<float> ProductOnTargets(int64_t targets, const Matrix& w, uint32_t rows,
                                     const std::vector<float>& x, bool accumulate) {
   hwy::SetSupportedTargetsForTest(targets);
@@ -189,8 +230,8 @@ std::vector<float> ProductOnTargets(int64_t targets, const Matrix& w, uint32_t r
   return {out, out + n};
 }
 
-// Our int4 kernel adds up in the same order as XNNPACK's, which the CPU backend takes when Highway
-// is held to AVX-512 without dot products.
+// The int4 kernel of this project sums in the same order as XNNPACK's, which the CPU backend uses
+// if Highway is restricted to AVX-512 without dot products.
 TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
   if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
   const WeightLayout ours = NativeLayout(DType::kInt4);
@@ -209,7 +250,7 @@ TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
   }
 }
 
-// And our int8 kernel gives the very bits of XNNPACK's, alone and in tiles of every height.
+// The int8 kernel of this project gives the same bits as XNNPACK's for every tile height.
 TEST(LinearKernelsTest, Linear_Int8OursAndXnnpacks_AreTheSameBits) {
   if ((hwy::SupportedTargets() & HWY_AVX3_DL) == 0) GTEST_SKIP() << "no AVX-512 VNNI";
   std::mt19937 rng(13);
@@ -316,7 +357,7 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
               static_cast<float>(static_cast<double>(row[c]) / std::sqrt(sum / kHidden + 1e-5) *
                                  static_cast<double>(norm[c]));
         }
-        // Quantised activations may round the other way where the norm differs in the last bit.
+        // Quantised activations may round the other way if the norm differs in the last bit.
         const bool exact = dtype != DType::kInt8 && dtype != DType::kInt4;
         ExpectNear(session.Logits() + i * kVocab, Product(w, normed, 1), exact ? kTolerance : 2e-3);
       }

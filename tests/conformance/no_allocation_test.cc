@@ -1,5 +1,5 @@
-// After load(), the CPU backend allocates nothing: not by itself, not through XNNPACK or
-// cpuinfo. malloc and its relatives are replaced in this program by ones that count.
+// Checks that the CPU backend and XNNPACK allocate nothing after load(). Replaces malloc and its
+// relatives with counting versions.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The packers against XNNPACK's own, byte for byte, and the unpackers against the source.
+// Compares the packers with XNNPACK's byte for byte, and the unpackers with the source matrix.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -161,11 +161,11 @@ TEST(PackTest, PackedBytes_BadCombination_IsRefused) {
   EXPECT_TRUE(PackedBytes(DType::kInt8, good, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt8, good, 0, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kInt8, good, 5, 0, &bytes));
-  EXPECT_FALSE(PackedBytes(DType::kF16, good, 5, 5, &bytes));  // kr
+  EXPECT_FALSE(PackedBytes(DType::kF16, good, 5, 5, &bytes));  // kr must be 1
   EXPECT_TRUE(PackedBytes(DType::kF16, {WeightOrder::kPanels, 32, 1, 1, 0}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kF16, {WeightOrder::kPanels, 32, 1, 2, 0}, 5, 5, &bytes));
   EXPECT_FALSE(PackedBytes(DType::kBf16, {WeightOrder::kPanels, 32, 2, 1, 2}, 5, 5, &bytes));
-  EXPECT_FALSE(PackedBytes(DType::kInt4, good, 5, 5, &bytes));  // planes
+  EXPECT_FALSE(PackedBytes(DType::kInt4, good, 5, 5, &bytes));  // planes must be 2
   EXPECT_FALSE(PackedBytes(static_cast<DType>(5), {}, 5, 5, &bytes));
   for (uint8_t bad : {0, 3, 255}) {
     EXPECT_FALSE(PackedBytes(DType::kInt8, {WeightOrder::kPanels, bad, 8, 1, 0}, 5, 5, &bytes));

@@ -1,4 +1,4 @@
-// What a step has to do, against numbers worked out by hand; and the times that a run writes down.
+// The work of each step against numbers computed by hand, and the times a run records.
 #include <chrono>
 
 #include "backends.h"
@@ -66,7 +66,7 @@ struct Decoder {
 TEST(StepWorkTest, Embed_ThreeTokens_ReadsThreeRows) {
   Decoder d(DType::kF32, DType::kF32);
   Batch batch(d.program, {{0, 3}}, &d.rng);
-  // The packed matrix is 50 rows of 32 floats and 50 of bias, each 64-byte aligned: 6400 + 200.
+  // The packed matrix has 50 rows of 32 floats and a bias of 50, each 64-byte aligned: 6400 + 200.
   EXPECT_EQ(d.program.weights[0].bytes, 6600u);
   EXPECT_EQ(d.Work(Op::kEmbed, batch.Args()).weight_bytes, 3 * 6600u / 50);
   EXPECT_EQ(d.Work(Op::kEmbed, batch.Args()).float_ops, 0u);
@@ -76,7 +76,7 @@ TEST(StepWorkTest, Linear_RowsOfTwoSequences_ReadsTheMatrixOnceAndMultipliesEach
   Decoder d(DType::kF32, DType::kF32);
   Batch batch(d.program, {{0, 3}, {7, 2}}, &d.rng);
   const StepWork work = d.Work(Op::kLinear, batch.Args());
-  EXPECT_EQ(work.weight_bytes, 128u * 32 * 4 + 128 * 4);  // and the bias
+  EXPECT_EQ(work.weight_bytes, 128u * 32 * 4 + 128 * 4);  // plus the bias
   EXPECT_EQ(work.float_ops, 2u * 5 * 128 * 32);
   EXPECT_EQ(work.integer_ops, 0u);
   EXPECT_EQ(work.kv_bytes, 0u);
@@ -100,7 +100,7 @@ TEST(StepWorkTest, Logits_OnlyTheRowsAskedFor_AreMultiplied) {
   EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).float_ops, 5 * head);
   batch.logit_rows = LogitRows::kLastOfEach;
   EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).float_ops, 2 * head);
-  EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).weight_bytes, 6600u + 32 * 4);  // and the norm
+  EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).weight_bytes, 6600u + 32 * 4);  // plus the norm
   batch.logit_rows = LogitRows::kNone;
   EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).float_ops, 0u);
   EXPECT_EQ(d.Work(Op::kLogits, batch.Args()).weight_bytes, 0u);
@@ -110,9 +110,9 @@ TEST(StepWorkTest, Attention_RowsAfterTokens_EachSeesAllBeforeIt) {
   Decoder d(DType::kF32, DType::kF32);
   Batch batch(d.program, {{10, 3}, {0, 2}}, &d.rng);
   const StepWork work = d.Work(Op::kAttention, batch.Args());
-  // 11 + 12 + 13 and 1 + 2 pairs, of 4 heads of 16, two products of two operations.
+  // 11 + 12 + 13 and 1 + 2 pairs, 4 heads of 16, two dot products of two operations.
   EXPECT_EQ(work.float_ops, 39u * 4 * 16 * 4);
-  // 13 and 2 tokens, of 2 kv heads of 16 floats, K and V.
+  // 13 and 2 tokens, 2 KV heads of 16 floats, K and V.
   EXPECT_EQ(work.kv_bytes, 15u * 2 * 16 * 4 * 2);
   EXPECT_EQ(work.weight_bytes, 0u);
 }
@@ -139,14 +139,14 @@ TEST(StepWorkTest, Attention_SealedPages_AreCountedAsTheyAreKept) {
   Batch batch(d.program, {{15, 1}}, &d.rng);
   batch.pages[0][0] = 3 | kSealedPage;
   const uint64_t open = 8u * 2 * (16 + 4) * 2;
-  // 8 tokens of 2 heads in 4 bits; a pair of f16 for each channel (K) and for each token (V).
+  // 8 tokens of 2 heads in 4 bits; one f16 pair per channel (K) and per token (V).
   const uint64_t values = 8u * 2 * 16 / 2;
   const uint64_t sealed = 2 * values + 2 * 16 * 4 + 2 * 8 * 2 * 4;
   EXPECT_EQ(d.Work(Op::kAttention, batch.Args()).kv_bytes, open + sealed);
 }
 
-// A step of its own kind with a weight [rows, cols] of f32, on rows that follow each of n_before
-// tokens.
+// Returns the work of a program with one step and a weight [rows, cols] of f32, on rows that follow
+// n_before tokens each.
 StepWork WorkOfLone(Step step, uint32_t rows, uint32_t cols, uint16_t more_weights,
                     const std::vector<Batch::Part>& parts) {
   std::mt19937 rng(5);
@@ -168,7 +168,7 @@ StepWork WorkOfLone(Step step, uint32_t rows, uint32_t cols, uint16_t more_weigh
 TEST(StepWorkTest, Conv_AndItsState_AreCounted) {
   Step step;
   step.op = Op::kConv;
-  // Four taps over 32 channels; the sequence that begins has no state yet.
+  // Four taps over 32 channels. The sequence that begins has no state yet.
   const StepWork work = WorkOfLone(step, 4, 32, 0, {{0, 3}, {7, 2}});
   EXPECT_EQ(work.float_ops, 2u * 5 * 4 * 32);
   EXPECT_EQ(work.kv_bytes, 3u * 32 * 4);
@@ -187,7 +187,7 @@ TEST(StepWorkTest, Experts_ReadTheChosenOnesAndNoMoreThanThereAre) {
   step.op = Op::kExperts;
   step.n_experts = 4;
   step.n_chosen = 2;
-  // Each expert is [16, 32] and [32, 8]; biases and padding to 64 bytes belong to the bytes.
+  // Each expert is [16, 32] and [32, 8]. The bytes include biases and padding to 64 bytes.
   const uint64_t expert = (16u * 32 * 4 + 16 * 4) + (32u * 8 * 4 + 32 * 4);
   const StepWork one = WorkOfLone(step, 16, 32, 4, {{0, 1}});
   EXPECT_EQ(one.weight_bytes, 2 * expert);

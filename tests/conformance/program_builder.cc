@@ -169,6 +169,16 @@ uint32_t ProgramBuilder::AddRope(uint32_t rotary_dim, float theta, float amplitu
   return static_cast<uint32_t>(ropes_.size() - 1);
 }
 
+namespace {
+
+// Pages whose layers follow one another.
+void SetStrides(uint32_t n_layers, KvPages* pages) {
+  pages->page_bytes = pages->page_stride = pages->layer_bytes * n_layers;
+  pages->layer_stride = pages->layer_bytes;
+}
+
+}  // namespace
+
 uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                                       uint32_t page_tokens, uint32_t n_pages) {
   KvGroup g;
@@ -185,7 +195,7 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   g.open.k_scale_offset = 2 * block;
   g.open.v_scale_offset = 2 * block + scales;
   g.open.layer_bytes = 2 * block + 2 * scales;
-  g.open.page_bytes = g.open.layer_bytes * n_layers;
+  SetStrides(n_layers, &g.open);
   groups_.push_back(g);
   kinds_.push_back(kind);
   kinds_.back().group = static_cast<uint32_t>(groups_.size() - 1);
@@ -222,7 +232,7 @@ void ProgramBuilder::AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_b
   pages.k_scale_offset = pages.v_offset + block(KvValueBytes(g, g.v_type, v_bits));
   pages.v_scale_offset = pages.k_scale_offset + block(KvScaleBytes(g, true, g.k_type, k_bits));
   pages.layer_bytes = pages.v_scale_offset + block(KvScaleBytes(g, false, g.v_type, v_bits));
-  pages.page_bytes = pages.layer_bytes * g.n_layers;
+  SetStrides(g.n_layers, &pages);
 }
 
 uint32_t ProgramBuilder::AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots) {
@@ -232,7 +242,7 @@ uint32_t ProgramBuilder::AddStates(uint32_t state_floats, uint32_t n_layers, uin
   g.state_floats = state_floats;
   g.open.n_pages = n_slots;
   g.open.layer_bytes = AlignUp(state_floats * sizeof(float), kSliceAlign);
-  g.open.page_bytes = g.open.layer_bytes * n_layers;
+  SetStrides(n_layers, &g.open);
   groups_.push_back(g);
   return static_cast<uint32_t>(groups_.size() - 1);
 }
@@ -264,6 +274,7 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.max_context = max_context_;
   p.n_source_steps = n_source_steps_;
   p.max_source_rows = max_source_rows_;
+  p.splits_rows = splits_rows_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
   return p;
 }
@@ -352,7 +363,7 @@ Batch::Batch(const Program& program, const std::vector<Part>& parts, std::mt1993
     for (uint32_t p = 0; p < program.kv_groups[g].open.n_pages; ++p) free_pages[g].push_back(p);
     std::shuffle(free_pages[g].begin(), free_pages[g].end(), *rng);
   }
-  // Every sequence gets an equal share of the pages, in full.
+  // Every sequence gets an equal share of all pages.
   pages.resize(parts.size() * n_groups);
   tables.resize(parts.size());
   for (size_t s = 0; s < parts.size(); ++s) {

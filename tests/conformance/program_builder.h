@@ -1,5 +1,5 @@
-// Small Programs for the tests of backends: a builder that owns everything a Program points to, and
-// a runner that plans, loads and runs one on a backend.
+// Builds small Programs for backend tests. The builder owns everything a Program points to; Session
+// plans, loads and runs one on a backend.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace arn::conformance {
 
-// Bytes at a 64-byte aligned address, with room to over-read, filled with a pattern that is NaN as
-// f32 and large as an integer, so that reading what was never written shows.
+// 64-byte aligned bytes with room to over-read. Filled with a pattern that is NaN as f32 and large
+// as an integer, so that a read of unwritten memory shows.
 class AlignedBytes {
  public:
   AlignedBytes() = default;
@@ -31,7 +31,7 @@ class AlignedBytes {
   size_t size_ = 0;
 };
 
-// A random matrix: what is packed, and the values in double that the packed bytes stand for.
+// A random matrix: the input of the packer and the exact values in double.
 struct Matrix {
   DType dtype = DType::kF32;
   uint32_t rows = 0, cols = 0;
@@ -53,33 +53,33 @@ class ProgramBuilder {
   ValueId AddValue(uint32_t width);
   WeightId AddMatrix(const Matrix& matrix, const WeightLayout& layout);
   WeightId AddVector(const std::vector<float>& values);
-  // rotary_dim / 2 frequencies theta^(-2i / rotary_dim).
+  // Adds rotary_dim / 2 frequencies theta^(-2i / rotary_dim).
   uint32_t AddRope(uint32_t rotary_dim, float theta, float amplitude = 1.0f);
-  // One group of n_layers; returns the kind that uses it.
+  // Adds a KV group of n_layers and returns the index of its attention kind.
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);
-  // Gives the kind's group a pool of sealed pages.
+  // Gives the kind's group a pool of quantised pages.
   void AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
                       uint32_t n_pages);
-  // A group of n_layers with states of so many floats; returns its index.
+  // Adds a group of n_layers with state_floats of recurrent state each. Returns its index.
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }
+  void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
 
-  // Of a program with a source of at most so many rows: its values, and its steps, which come
-  // before all others.
+  // Encoder of at most max_source_rows rows: its values, and its steps, which precede all others.
   void SetSourceRows(uint32_t max_source_rows) { max_source_rows_ = max_source_rows; }
   ValueId AddSourceValue(uint32_t width, uint16_t row_factor);
   void AddSourceStep(const Step& step) {
     steps_.push_back(step);
     n_source_steps_ = static_cast<uint32_t>(steps_.size());
   }
-  // AddAttention with a group of sources; returns the kind, which sees them.
+  // AddAttention with an encoder group. Returns the kind for cross-attention.
   uint32_t AddSourceAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                               uint32_t n_pages);
-  // A kind without pages.
+  // Adds an attention kind without pages.
   uint32_t AddSelfAttention(const AttentionKind& kind);
 
-  // Valid while the builder lives and nothing is added. Places values and logits in `layout`.
+  // Places values and logits in `layout`. The Program is valid until the builder changes or dies.
   Program Build(Layout* layout);
 
  private:
@@ -87,6 +87,7 @@ class ProgramBuilder {
   uint32_t max_source_rows_ = 0, n_source_steps_ = 0;
   std::vector<Step> steps_;
   std::vector<Value> values_;
+  bool splits_rows_ = false;
   std::vector<Weight> weights_;
   std::vector<AttentionKind> kinds_;
   std::vector<RopeKind> ropes_;
@@ -95,7 +96,7 @@ class ProgramBuilder {
   std::deque<AlignedBytes> weight_bytes_;
 };
 
-// Whether a backend plans and loads a program; otherwise what it says.
+// Returns true if the backend plans and loads the program; otherwise sets `message`.
 bool CanLoad(const Backend* backend, ProgramBuilder* builder, std::string* message);
 
 // One loaded Program.
@@ -107,10 +108,9 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Where values and pages lie on a device, they are brought there before the run, and back after
-  // it.
+  // Uploads values and pages before the run and reads them back after it if they are on a device.
   Status Run(const RunArgs& args);
-  // Values and pages as in a new session.
+  // Resets values and pages to those of a new session.
   void Forget();
   float* ValueData(ValueId id) { return memory_.As<float>(program_.values[id].slice); }
   const float* Logits() { return memory_.As<float>(program_.logits); }
@@ -133,15 +133,15 @@ class Session {
   Diag diag_;
 };
 
-// The tokens, tables and rows of one run of `n_sequences` sequences. Pages are taken in a shuffled
-// order, so that nothing depends on their being neighbours.
+// Tokens, page tables and rows of one run. Pages are assigned in shuffled order, so that no test
+// depends on adjacent pages.
 struct Batch {
   struct Part {
     uint32_t first_position = 0;
     uint32_t n_rows = 0;
   };
   Batch(const Program& program, const std::vector<Part>& parts, std::mt19937* rng);
-  // The same sequences, further along.
+  // Moves the same sequences forward by n_rows.
   void Advance(const std::vector<uint32_t>& n_rows);
   RunArgs Args() const;
 

@@ -1,22 +1,36 @@
-// Sealed pages: what an edit that seals writes, and kAttention over tables that name both kinds.
+// Quantised pages: the edit that quantises a page, and kAttention over tables with both page types.
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/cpu/int8_dot/int8_dot.h"
+#include "kernels/cpu/simd/kernels.h"
 #include "kernels/kv_page.h"
 #include "kernels/kv_rows.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
+#include "scalar_dot.h"
 
 namespace arn::conformance {
 namespace {
 
-constexpr uint32_t kTokens = 64;  // before the run that is looked at
+constexpr uint32_t kTokens = 64;    // tokens before the tested run, or per earlier run
+constexpr uint32_t kDeepRuns = 10;  // earlier runs of kTokens: more than one attention segment
 constexpr uint32_t kRows = 3;
+constexpr uint32_t kManyRows = 7;
+// Timed runs per page type, and the largest allowed time ratio of quantised to int8 pages in cache.
+constexpr uint32_t kTimes = 200;
+constexpr double kSlowest = 1.6;
+// With byte dot products, few queries multiply int8 rows without packing them; quantised pages are
+// packed first.
+constexpr double kSlowestWithDotProducts = 2.6;
 
-// Slot `slot` of a block, by the words of kernels/kv_view.h.
+// Reads slot `slot` of a block by the layout in kernels/kv_view.h.
 std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot) {
   const uint32_t dim = group.head_dim;
   std::vector<double> x(dim);
@@ -40,12 +54,12 @@ std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& bloc
   return x;
 }
 
-// One attention layer of a group of two, and one sequence that has run kTokens tokens.
+// One attention layer in a group of two, and one sequence after n_runs runs of kTokens tokens.
 class SealedSession {
  public:
   SealedSession(const BackendCase& backend, const SealedShape& shape, SealedBits bits, DType open,
-                std::mt19937* rng)
-      : shape_(shape), rng_(rng), builder_(2, kTokens, 2 * kTokens) {
+                std::mt19937* rng, uint32_t n_runs = 1, uint32_t n_threads = 0)
+      : shape_(shape), rng_(rng), builder_(2, kTokens, (n_runs + 1) * kTokens) {
     AttentionKind kind;
     kind.n_heads = shape.n_heads;
     kind.n_kv_heads = shape.n_kv_heads;
@@ -63,7 +77,7 @@ class SealedSession {
     rope.op = Op::kQkvRope;
     rope.in = in_ = builder_.AddValue(width_);
     rope.angles = angles.out;
-    const uint32_t pages = 2 * kTokens / shape.page_tokens;
+    const uint32_t pages = (n_runs + 1) * kTokens / shape.page_tokens;
     const uint32_t k = builder_.AddAttention(kind, open, 2, shape.page_tokens, pages);
     builder_.AddSealedPages(k, bits.k, bits.v, shape.group_size, pages);
     rope.kind = static_cast<uint16_t>(k);
@@ -74,10 +88,11 @@ class SealedSession {
     builder_.AddStep(angles);
     builder_.AddStep(rope);
     builder_.AddStep(attention);
-    session_ = std::make_unique<Session>(backend.backend, &builder_, backend.n_threads);
+    session_ = std::make_unique<Session>(backend.backend, &builder_,
+                                         n_threads == 0 ? backend.n_threads : n_threads);
     batch_ =
         std::make_unique<Batch>(session_->program(), std::vector<Batch::Part>{{0, kTokens}}, rng);
-    Run(kTokens);
+    for (uint32_t i = 0; i < n_runs; ++i) Run(kTokens);
   }
 
   const KvGroup& group() const { return session_->program().kv_groups[0]; }
@@ -86,7 +101,7 @@ class SealedSession {
   }
   uint32_t page(uint32_t index) const { return batch_->pages[0][index]; }
 
-  // Seals the page at `index` of the table into sealed page `to`.
+  // Quantises the page at `index` of the table into quantised page `to`.
   void Seal(uint32_t index, uint32_t to) {
     KvEdit edit;
     edit.from = batch_->pages[0][index];
@@ -99,16 +114,54 @@ class SealedSession {
     batch_->pages[0][index] = edit.to;
   }
 
+  // Runs the next n_rows tokens.
   void Run(uint32_t n_rows) {
-    if (n_rows != kTokens) batch_->Advance({n_rows});
-    const auto x = RandomFloats(size_t{n_rows} * width_, 2.0f, rng_);
-    std::memcpy(session_->ValueData(in_), x.data(), x.size() * sizeof(float));
-    RunArgs args = batch_->Args();
-    args.logit_rows = LogitRows::kNone;
-    ASSERT_EQ(Status::kOk, session_->Run(args)) << session_->message();
+    if (has_run_) batch_->Advance({n_rows});
+    has_run_ = true;
+    x_ = RandomFloats(size_t{n_rows} * width_, 2.0f, rng_);
+    RunRows(batch_->sequences[0], 0);
+  }
+  // Runs row `row` of the last run alone and returns its output. The row may be run again.
+  std::vector<float> RunAlone(uint32_t row) {
+    SequenceRows alone = batch_->sequences[0];
+    alone.first_position += row;
+    alone.n_rows = 1;
+    RunRows(alone, row);
+    return Outputs(1);
+  }
+  // Runs attention of the last run's rows again on the CPU kernel with `dot`, one task per KV head.
+  void AttendWith(const cpu::Int8Dot& dot) {
+    const SequenceRows& rows = batch_->sequences[0];
+    const AttentionKind& kind = session_->program().kinds[0];
+    std::vector<std::byte> scratch(cpu::AttentionScratchBytes(kind) + kSliceAlign);
+    cpu::AttentionTile tile = {};
+    tile.kind = &kind;
+    tile.group = &group();
+    tile.pools = session_->Pools(0);
+    tile.table = rows.tables;
+    tile.group_layer = kLayer;
+    tile.n_heads = kind.n_heads / kind.n_kv_heads;
+    tile.n_rows = rows.n_rows;
+    tile.first_position = rows.first_position;
+    tile.q = session_->ValueData(in_);
+    tile.q_stride = width_;
+    tile.out = session_->ValueData(out_);
+    tile.out_stride = size_t{kind.n_heads} * kind.head_dim;
+    tile.dot = &dot;
+    const auto at = reinterpret_cast<uintptr_t>(scratch.data());
+    tile.scratch = scratch.data() + (AlignUp(at, kSliceAlign) - at);
+    std::fill_n(tile.out, tile.n_rows * tile.out_stride, 0.0f);
+    for (tile.kv_head = 0; tile.kv_head < kind.n_kv_heads; ++tile.kv_head) {
+      tile.first_head = tile.kv_head * tile.n_heads;
+      cpu::ChooseAttention()(tile);
+    }
+  }
+  std::vector<float> Outputs(uint32_t n_rows) {
+    const float* out = session_->ValueData(out_);
+    return {out, out + size_t{n_rows} * shape_.n_heads * shape_.head_dim};
   }
 
-  // The last run's rows against softmax(q K^T) V in double over what the pages hold.
+  // Compares the last run's rows with softmax(q K^T) V in double over the stored pages.
   void ExpectAttention(uint32_t n_rows) {
     const uint32_t dim = shape_.head_dim, first = batch_->sequences[0].first_position;
     for (uint32_t row = 0; row < n_rows; ++row) {
@@ -126,6 +179,17 @@ class SealedSession {
 
  private:
   static constexpr uint32_t kLayer = 1;
+
+  // Runs rows of x_ from `first` on.
+  void RunRows(const SequenceRows& sequence, uint32_t first) {
+    std::memcpy(session_->ValueData(in_), x_.data() + size_t{first} * width_,
+                size_t{sequence.n_rows} * width_ * sizeof(float));
+    RunArgs args = batch_->Args();
+    args.tokens = {args.tokens.data(), sequence.n_rows};
+    args.sequences = {&sequence, 1};
+    args.logit_rows = LogitRows::kNone;
+    ASSERT_EQ(Status::kOk, session_->Run(args)) << session_->message();
+  }
 
   void Attend(const float* q, uint32_t position, uint32_t kv_head, double* out) {
     const uint32_t dim = shape_.head_dim;
@@ -155,13 +219,16 @@ class SealedSession {
   std::unique_ptr<Session> session_;
   std::unique_ptr<Batch> batch_;
   ValueId in_ = 0, out_ = 0;
+  bool has_run_ = false;
+  std::vector<float> x_;  // rows of the last run
   uint32_t width_ = 0;
   double scale_ = 0.0;
 };
 
 using Rows = std::vector<std::vector<double>>;
 
-// That `sealed` is `open` in the nearest steps of the smallest range that holds the group's values.
+// Expects each value of `sealed` to equal the nearest step of the smallest range that covers its
+// group.
 void ExpectSealed(const Rows& open, const Rows& sealed, bool keys, uint32_t group_size,
                   uint32_t bits) {
   const auto n_tokens = static_cast<uint32_t>(open.size());
@@ -177,7 +244,7 @@ void ExpectSealed(const Rows& open, const Rows& sealed, bool keys, uint32_t grou
         low = std::fmin(low, x);
         high = std::fmax(high, x);
       }
-      // Half a step, and what rounding the pair to 11 bits adds at either end of the range.
+      // Half a step, plus the error of rounding the pair to 11 bits at either end of the range.
       const double least_error = std::fabs(low) / 2048;
       const double bound = (high - low + least_error) / steps * (0.5 + steps / 2048) + least_error;
       ASSERT_LE(std::fabs(open[t][i] - sealed[t][i]), bound + 1e-7)
@@ -186,15 +253,23 @@ void ExpectSealed(const Rows& open, const Rows& sealed, bool keys, uint32_t grou
   }
 }
 
-// Which of `types` a combination goes through: all of them in host memory. On a device, where each
-// makes shaders of its own to compile, one in turn: so each type meets each shape and each number
-// of bits, though not all three at once.
+// Returns the page types to test: all in host memory. A device compiles shaders per type, so it
+// gets one type in rotation: each type meets each shape and each number of bits, but not all three
+// at once.
 std::vector<DType> TypesFor(const BackendCase& backend, const SealedShape& shape,
                             const SealedBits& bits, const std::vector<DType>& types) {
   if (backend.backend->kv_in_memory) return types;
   const auto turn =
       static_cast<size_t>(&shape - kSealedShapes) + static_cast<size_t>(&bits - kSealedBits);
   return {types[turn % types.size()]};
+}
+
+// Quantises the first n pages but one, into quantised pages in reverse order.
+void SealMost(uint32_t n, SealedSession* session) {
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i == 1) continue;
+    ASSERT_NO_FATAL_FAILURE(session->Seal(i, n - 1 - i));
+  }
 }
 
 class SealedTest : public BackendTest {};
@@ -251,18 +326,99 @@ TEST_P(SealedTest, Attention_OpenAndSealedPages_EqualsTheFormula) {
                      << shape.window << " bits " << bits.k << "/" << bits.v << " "
                      << DTypeName(open_type));
         SealedSession session(GetParam(), shape, bits, open_type, &rng);
-        // All whole pages but the last, in an order of their own, and one of them not.
-        const uint32_t n = kTokens / shape.page_tokens - 1;
-        for (uint32_t i = 0; i < n; ++i) {
-          if (i == 1) continue;
-          ASSERT_NO_FATAL_FAILURE(session.Seal(i, (i * 5 + 3) % (2 * n + 1)));
-        }
+        ASSERT_NO_FATAL_FAILURE(SealMost(kTokens / shape.page_tokens - 1, &session));
         for (uint32_t rows : {kRows, 1u}) {
           ASSERT_NO_FATAL_FAILURE(session.Run(rows));
           ASSERT_NO_FATAL_FAILURE(session.ExpectAttention(rows));
         }
       }
     }
+  }
+}
+
+// Several segments of tokens. The output of a row must not depend on the other rows or on the
+// number of threads.
+TEST_P(SealedTest, Attention_ManyPages_EqualsTheFormulaInTheSameBitsAlone) {
+  if (GetParam().backend->name != std::string("cpu")) GTEST_SKIP() << "the CPU's kernel alone";
+  std::mt19937 rng(33);
+  for (const SealedShape& shape : kSealedShapes) {
+    for (const SealedBits& bits : kSealedBits) {
+      if (shape.head_dim < 32) continue;  // the small shapes cover one page only
+      SCOPED_TRACE(testing::Message()
+                   << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
+                   << " page " << shape.page_tokens << " bits " << bits.k << "/" << bits.v);
+      std::mt19937 copy = rng;
+      SealedSession one(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+      SealedSession three(GetParam(), shape, bits, DType::kInt8, &copy, kDeepRuns, 3);
+      const uint32_t n = (kDeepRuns * kTokens - 3 * kTokens) / shape.page_tokens;
+      for (SealedSession* s : {&one, &three}) {
+        ASSERT_NO_FATAL_FAILURE(SealMost(n, s));
+        ASSERT_NO_FATAL_FAILURE(s->Run(kManyRows));
+      }
+      const std::vector<float> together = one.Outputs(kManyRows);
+      ASSERT_EQ(together, three.Outputs(kManyRows));
+      for (uint32_t row = 0; row < kManyRows; ++row) {
+        const std::vector<float> alone = three.RunAlone(row);
+        ASSERT_EQ(0, std::memcmp(alone.data(), together.data() + row * alone.size(),
+                                 alone.size() * sizeof(float)))
+            << "row " << row;
+      }
+      ASSERT_NO_FATAL_FAILURE(one.Run(1));
+      ASSERT_NO_FATAL_FAILURE(one.ExpectAttention(1));
+    }
+  }
+}
+
+// Runs the summation orders of VNNI and of ARM on any CPU.
+TEST_P(SealedTest, Attention_WithDotProducts_EqualsTheFormula) {
+  if (GetParam().backend->name != std::string("cpu")) GTEST_SKIP() << "the CPU's kernel alone";
+  std::mt19937 rng(35);
+  for (const SealedShape& shape : kSealedShapes) {
+    for (const SealedBits& bits : kSealedBits) {
+      SCOPED_TRACE(testing::Message()
+                   << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
+                   << " page " << shape.page_tokens << " group " << shape.group_size << " bits "
+                   << bits.k << "/" << bits.v);
+      SealedSession session(GetParam(), shape, bits, DType::kInt8, &rng, /*n_runs=*/3);
+      ASSERT_NO_FATAL_FAILURE(SealMost(3 * kTokens / shape.page_tokens - 1, &session));
+      ASSERT_NO_FATAL_FAILURE(session.Run(kRows));
+      session.AttendWith(ScalarDot<4, 128, false>::kTable);
+      ASSERT_NO_FATAL_FAILURE(session.ExpectAttention(kRows)) << "VNNI's order";
+      session.AttendWith(ScalarDot<8, 0, true>::kTable);
+      ASSERT_NO_FATAL_FAILURE(session.ExpectAttention(kRows)) << "ARM's order";
+    }
+  }
+}
+
+// Reading 4 or 2 bits must take about as long as reading 8 bits, here from cache.
+TEST_P(SealedTest, Attention_SealedPages_TakeNotMuchLongerThanInt8Pages) {
+  if (GetParam().name != "Cpu") GTEST_SKIP() << "the best instruction set alone";
+    // Other architectures run under an emulator, which has other timings.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__) || \
+    !defined(__x86_64__)
+  GTEST_SKIP() << "what is measured is not what users run";
+#endif
+  const SealedShape shape = {9, 3, 64, 32, 32, 0};
+  for (const SealedBits& bits : {SealedBits{4, 4}, SealedBits{2, 2}}) {
+    std::mt19937 rng(34);
+    SealedSession open(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+    SealedSession sealed(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+    for (uint32_t i = 0; i < kDeepRuns * kTokens / shape.page_tokens; ++i) {
+      ASSERT_NO_FATAL_FAILURE(sealed.Seal(i, i));
+    }
+    double least[2] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
+    SealedSession* sessions[] = {&open, &sealed};
+    for (SealedSession* s : sessions) s->Run(1);
+    for (uint32_t i = 0; i < 2 * kTimes; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      sessions[i % 2]->RunAlone(0);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      least[i % 2] = std::min(least[i % 2], took.count());
+    }
+    std::printf("%u bits: %.1f us after int8's %.1f\n", bits.k, 1e6 * least[1], 1e6 * least[0]);
+    const bool has_dot_products = cpu::ChooseInt8Dot() != nullptr;
+    EXPECT_LT(least[1], (has_dot_products ? kSlowestWithDotProducts : kSlowest) * least[0])
+        << bits.k << " bits";
   }
 }
 

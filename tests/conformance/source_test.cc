@@ -1,4 +1,4 @@
-// The steps of a source, attention to it, and biases by distance.
+// Encoder steps, cross-attention, and relative position biases.
 #include <cmath>
 #include <cstring>
 
@@ -11,11 +11,11 @@
 namespace arn::conformance {
 namespace {
 
-constexpr uint32_t kMaxRows = 75;  // no power of two, more than two tiles
+constexpr uint32_t kMaxRows = 75;  // not a power of two, more than two tiles
 
 struct SourceShape {
   uint32_t n_heads, n_kv_heads, head_dim, rows;
-  uint32_t n_distances = 0;  // of a bias on one side of the query; 0: none
+  uint32_t n_distances = 0;  // of the bias on one side of the query; 0: no bias
 };
 constexpr SourceShape kShapes[] = {
     {4, 4, 8, 1, 3}, {4, 4, 16, 33, 5}, {7, 1, 80, 75}, {6, 2, 40, 32, 200}, {2, 2, 64, 64, 9},
@@ -25,7 +25,7 @@ Matrix BiasRows(uint32_t n_distances, uint32_t n_heads, std::mt19937* rng) {
   return RandomMatrix(DType::kF32, n_distances, n_heads, false, rng);
 }
 
-// Softmax of one head over keys [n, dim] and values; bias(key) is added to the scores.
+// Attention of one head over keys [n, dim] and values; bias(key) is added to the scores.
 template <typename Bias>
 std::vector<double> Attend(const float* q, const std::vector<const float*>& keys,
                            const std::vector<const float*>& values, uint32_t dim, double scale,
@@ -47,7 +47,7 @@ std::vector<double> Attend(const float* q, const std::vector<const float*>& keys
   return out;
 }
 
-// The bias of the formula: the row of the distance, the ends beyond them.
+// Returns the bias row of the distance, clamped to the first and last row.
 double BiasOf(const Matrix& rows, int64_t origin, int64_t distance, uint32_t head) {
   if (rows.rows == 0) return 0.0;
   const int64_t row = std::min<int64_t>(std::max<int64_t>(origin + distance, 0), rows.rows - 1);
@@ -163,7 +163,7 @@ TEST_P(SourceTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
   }
 }
 
-// Two sequences with sources of different lengths, each in its own page.
+// Two sequences with encoder outputs of different lengths, each in its own page.
 TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
   std::mt19937 rng(63);
   constexpr uint32_t kQueries = 5;
@@ -231,7 +231,7 @@ TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
           expected.insert(expected.end(), out.begin(), out.end());
         }
       }
-      // Against what was stored exactly: the rounding of the page types is in the tolerance.
+      // The stored values are exact: the tolerance includes the rounding of the page type.
       ExpectNear(session.ValueData(attention.out), expected,
                  kv_dtype == DType::kF32   ? kAttentionTolerance
                  : kv_dtype == DType::kF16 ? 2e-3

@@ -1,4 +1,4 @@
-// kConv and kScan: layers with a state of a fixed size.
+// kConv and kScan: layers with a fixed-size state.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,7 +18,8 @@ std::vector<double> Doubles(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }
 
-// A program of one step that keeps a state, in the second of two layers, behind other floats.
+// A program with one stateful step, in the second of two layers, with its state at a nonzero
+// offset.
 class StateCase {
  public:
   static constexpr uint32_t kLayers = 2, kOffset = 3;
@@ -32,7 +33,7 @@ class StateCase {
     step.group_layer = 1;
     step.state_offset = kOffset;
   }
-  // f32 rows.
+  // Adds f32 rows.
   WeightId AddRows(const std::vector<float>& values, uint32_t rows, uint32_t cols) {
     Matrix m;
     m.rows = rows;
@@ -77,7 +78,7 @@ struct ConvWeights {
   std::vector<float> taps, bias;
 };
 
-// One sequence's rows by the formula; *state is that before and becomes that after.
+// Computes one sequence's rows by the formula and updates *state.
 std::vector<double> ConvFormula(const ConvShape& shape, const ConvWeights& w, const float* in,
                                 size_t in_stride, uint32_t rows, std::vector<double>* state) {
   const size_t width = shape.width, kept = shape.taps - 1;
@@ -149,15 +150,15 @@ std::vector<double> ScanFormula(const ScanShape& shape, const ScanWeights& w, co
 
 class StateTest : public BackendTest {};
 
-// What the sequences of a run have before it: zeros, or what their first slot holds. Slots that
-// must not be read hold NaN.
+// Fills and returns the state of each sequence before the run: zeros for a new sequence, else its
+// first slot. Slots that must not be read hold NaN.
 std::vector<std::vector<double>> FillSlots(StateCase* c, const Batch& batch, std::mt19937* rng) {
   std::vector<std::vector<double>> states;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     std::vector<float> before(c->state_floats, 0.0f);
     if (batch.sequences[s].first_position != 0) {
       before = RandomFloats(c->state_floats, 1.0f, rng);
-      std::copy(before.begin(), before.end(), c->Slot(batch.pages[s][0]));  // none with one tap
+      std::copy(before.begin(), before.end(), c->Slot(batch.pages[s][0]));  // no state with one tap
     }
     states.push_back(Doubles(before));
   }
@@ -219,7 +220,7 @@ TEST_P(StateTest, Scan_OddSizesAndSequences_EqualsTheFormula) {
       c.Put(c.step.in, in.x);
       c.Put(c.step.time_steps, in.time_steps);
       c.Put(c.step.mix, in.mix);
-      // What is before the last columns stays.
+      // The columns before the scan's output must keep their values.
       c.Put(c.step.out, std::vector<float>(size_t{rows} * out_width, 7.0f));
       ASSERT_EQ(c.session->Run(batch.Args()), Status::kOk) << c.session->message();
       for (size_t s = 0; s < run.size(); ++s) {
@@ -239,7 +240,7 @@ TEST_P(StateTest, Scan_OddSizesAndSequences_EqualsTheFormula) {
   }
 }
 
-// One state that nothing decays and that gets dt * 1 * 1 is dt.
+// With one state, a zero initial state, and input and mix of 1, the output is dt.
 TEST_P(StateTest, Scan_TimeSteps_AreSoftplus) {
   std::vector<float> steps;
   for (float x = -100.0f; x < 100.0f; x += 0.0137f) steps.push_back(x);
@@ -261,7 +262,7 @@ TEST_P(StateTest, Scan_TimeSteps_AreSoftplus) {
     const auto x = static_cast<double>(steps[i]);
     const double expected = std::fmax(x, 0.0) + std::log1p(std::exp(-std::fabs(x)));
     const auto found = static_cast<double>(c.session->ValueData(c.step.out)[i]);
-    // Below the least normal f32 it is 0.
+    // Below the smallest normal f32 the result may be 0.
     if (expected < 0x1p-125) {
       ASSERT_NEAR(expected, found, 0x1p-125) << x;
     } else {
@@ -270,7 +271,7 @@ TEST_P(StateTest, Scan_TimeSteps_AreSoftplus) {
   }
 }
 
-// Whatever the chunks, the bits are those of one run: each row is computed by itself.
+// Each row is computed alone, so any chunking gives the same bits.
 TEST_P(StateTest, Chunks_GiveTheBitsOfOneRun) {
   constexpr uint32_t kRows = 33;
   const ConvShape conv = {4, 37, true, false};
@@ -311,7 +312,7 @@ TEST_P(StateTest, Chunks_GiveTheBitsOfOneRun) {
       const float* out = c.session->ValueData(c.step.out);
       all.insert(all.end(), out, out + size_t{n} * 37);
       done += n;
-      // What was written is read next.
+      // The next run reads the slot this run wrote.
       std::swap(batch.pages[0][0], batch.pages[0][1]);
       if (done < kRows) batch.Advance({Min(chunk, kRows - done)});
     }
@@ -331,7 +332,7 @@ TEST_P(StateTest, Chunks_GiveTheBitsOfOneRun) {
 INSTANTIATE_TEST_SUITE_P(Backends, StateTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
 
-// A program that is right until `damage` has changed it.
+// Checks a valid program after `damage` changed it.
 template <typename Damage>
 Status CheckDamaged(Op op, const Damage& damage) {
   StateCase c(op, 12, 12, 24, 2);
@@ -382,7 +383,7 @@ TEST(StateProgramTest, WrongShapes_AreRefused) {
             CheckDamaged(Op::kScan, [](StateCase* c) { c->step.time_steps = c->step.mix; }));
 }
 
-// A run reads one slot and writes another one.
+// A run must read one slot and write another.
 TEST(StateProgramTest, WrongSlots_AreRefused) {
   std::mt19937 rng(55);
   StateCase c(Op::kConv, 12, 12, 24, 2);

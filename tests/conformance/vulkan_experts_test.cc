@@ -1,4 +1,4 @@
-// How experts are bound: what no test can hold the weights of.
+// How experts are bound to descriptors, for models whose weights do not fit in a test.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -25,7 +25,7 @@ class Collector final : public vulkan::DispatchSink {
   std::vector<Dispatch> dispatches;
 };
 
-// A step of experts whose weights have no bytes.
+// A kExperts step with weights that have sizes but no bytes.
 struct BigExperts {
   BigExperts(uint32_t n_experts, uint32_t width, uint32_t ffn, DType dtype) {
     for (const uint32_t value_width : {width, width, 4u, width, 2 * ffn, ffn, width}) {
@@ -82,11 +82,11 @@ struct BigExperts {
 struct Shape {
   uint32_t n_experts, width, ffn;
   DType dtype;
-  bool has_blocks, has_slices;  // whether weights lie in several, and experts in parts
+  bool has_blocks, has_slices;  // true if weights span several blocks, and if experts are split
 };
 
 TEST(VulkanExpertsTest, EachExpert_IsBoundOnceByEachKernelWithinItsBlock) {
-  // Words of the push constants, behind the head (shaders/linear.glsl).
+  // Push constant words after the header (shaders/linear.glsl).
   constexpr uint32_t kRowQuads = 8, kFirstOut = 9, kOuts = 10, kFirst = 18, kExperts = 19;
   constexpr uint32_t kStride = 20;
   for (const Shape& s : {Shape{24, 4096, 4064, DType::kInt8, true, false},
@@ -98,7 +98,7 @@ TEST(VulkanExpertsTest, EachExpert_IsBoundOnceByEachKernelWithinItsBlock) {
     const std::vector<Dispatch> dispatches = experts.Lower(true);
     EXPECT_EQ(dispatches.size(), experts.Lower(false).size()) << "planned otherwise";
     EXPECT_EQ(s.has_blocks, experts.placed.back().block != 0);
-    // Outputs of each expert's two matrices, by the kernel of few rows and that of many.
+    // Outputs computed per expert and matrix, by the few-row and by the many-row kernel.
     std::vector<uint64_t> outs(size_t{s.n_experts} * 4);
     bool has_slices = false;
     for (const Dispatch& d : dispatches) {

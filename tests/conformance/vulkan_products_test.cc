@@ -1,5 +1,5 @@
-// Each variant of the Vulkan backend's products (kernels/vulkan/product_variants.h) against the
-// reference: one row, few and more than a tile, and through experts.
+// Each Vulkan matmul variant (kernels/vulkan/product_variants.h) against the reference: one row, a
+// few rows, more than a tile, and experts.
 #include "kernels/vulkan/product_variants.h"
 
 #include <cstring>
@@ -15,10 +15,10 @@
 namespace arn::conformance {
 namespace {
 
-// Integer products round their input to 8 bits; those of experts do it twice.
+// Integer matmuls quantise their input to 8 bits; experts do it twice.
 constexpr double kExpertTolerance = 2e-2;
 
-// Products of several types side by side, and experts, in one program.
+// Matmuls of several types, and experts, in one program.
 struct Products {
   static constexpr uint32_t kMaxRows = 70, kExperts = 3, kChosen = 2, kWidth = 72, kFfn = 40;
   static constexpr uint32_t kRows = 101, kCols = 460;
@@ -29,8 +29,8 @@ struct Products {
     double tolerance;
   };
 
-  // Types whose kernels differ, as each shader takes a driver in software long to compile: f16 and
-  // bf16 take the tiles of f32, and the last variants have nothing new for floats.
+  // Uses only types with different kernels, because a software driver compiles each shader slowly:
+  // f16 and bf16 share the f32 tiles, and the last variants add nothing for floats.
   explicit Products(uint32_t variant) : builder(2, kMaxRows, 128) {
     std::mt19937 rng(91);
     std::vector<DType> types = {DType::kInt8, DType::kInt4};
@@ -75,7 +75,7 @@ struct Products {
   std::vector<Case> cases;
 };
 
-// The outputs of all cases, of the same inputs in each session.
+// Returns the outputs of all cases. The inputs are the same in each session.
 std::vector<std::vector<float>> Outputs(const Products& products, Session* session, uint32_t rows) {
   std::mt19937 rng(92);
   const Program& program = session->program();
@@ -89,7 +89,7 @@ std::vector<std::vector<float>> Outputs(const Products& products, Session* sessi
     if (c.step.op != Op::kExperts) continue;
     float* routes = session->ValueData(c.step.routes);
     for (uint32_t row = 0; row < rows; ++row, routes += 2 * Products::kChosen) {
-      routes[0] = row % 5 == 0 ? 1.0f : 0.0f;  // the first has more than a tile of the 70 rows
+      routes[0] = row % 5 == 0 ? 1.0f : 0.0f;  // expert 0 gets more than a tile of the 70 rows
       routes[1] = 2.0f;
       routes[2] = 0.4f;
       routes[3] = 0.7f;
@@ -126,8 +126,8 @@ TEST_P(VulkanProductsTest, Variant_EveryKindOfRun_IsTheReference) {
   }
 }
 
-// With the first of each every other test runs. AddressSanitizer sees the host's code alone, which
-// is the same for all.
+// All other tests run the first variant. AddressSanitizer covers only host code, which is the same
+// for all variants.
 #ifdef __SANITIZE_ADDRESS__
 constexpr uint32_t kEnd = 2;
 #else

@@ -1,5 +1,5 @@
-// What holds of the Vulkan backend alone: what it refuses and says, what it asks the driver for,
-// and that nothing stays behind.
+// Behaviour specific to the Vulkan backend: refusals and messages, what it requests from the
+// driver, and leaks.
 #include "kernels/vulkan/backend_vulkan.h"
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include "backends.h"
 #include "cases.h"
 #include "kernels/vulkan/device.h"
+#include "kernels/vulkan/pipelines.h"
+#include "kernels/vulkan/product_variants.h"
 #include "kernels/vulkan/segments.h"
 #include "program_builder.h"
 
@@ -24,7 +26,7 @@ class VulkanTest : public testing::Test {
   }
 };
 
-// One layer with products, pages and logits.
+// One layer with matmuls, pages and logits.
 struct OneLayer {
   explicit OneLayer(std::mt19937* rng) : builder(kVocab, kRows, 256) {
     AttentionKind kind;
@@ -58,7 +60,8 @@ struct OneLayer {
   ProgramBuilder builder;
 };
 
-// What the driver holds; it may give back what a submission took a moment after the fence.
+// Returns the driver's live allocations. Waits up to 2 s for `expected`, because the driver may
+// free the memory of a submission shortly after the fence.
 int64_t LiveAfter(void* state, int64_t expected) {
   int64_t live = vulkan::DriverMemoryOf(state).n_live;
   for (int i = 0; live != expected && i < 2000; ++i) {
@@ -68,7 +71,7 @@ int64_t LiveAfter(void* state, int64_t expected) {
   return live;
 }
 
-// What it holds when it has given back all that it will: the least of 200 ms.
+// Returns the driver's live allocations at rest: the minimum over 200 ms.
 int64_t LiveAtRest(void* state) {
   int64_t least = vulkan::DriverMemoryOf(state).n_live;
   for (int i = 0; i < 200; ++i) {
@@ -78,7 +81,7 @@ int64_t LiveAtRest(void* state) {
   return least;
 }
 
-// The driver may ask for memory while it takes a submission, but it has to give it back.
+// The driver may allocate during a submission but must free it afterwards.
 TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
   std::mt19937 rng(61);
   OneLayer layer(&rng);
@@ -113,8 +116,8 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
   }
 }
 
-// The validation layer speaks of what a device is destroyed before. All kinds of objects are there
-// in each; most have few pipelines, which take the time.
+// The validation layer reports objects that outlive their device. Every session has all object
+// types; most have few pipelines, because pipelines take the time.
 TEST_F(VulkanTest, CreateAndDestroy_200Times_Works) {
   std::mt19937 rng(62);
   OneLayer layer(&rng);
@@ -163,7 +166,7 @@ TEST_F(VulkanTest, KvReadAndWrite_AnyBytes_AreThoseOfTheRegion) {
   }
 }
 
-// Without a driver too.
+// Works without a driver too.
 TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
   const auto expect_refused = [](ProgramBuilder* builder, const char* reason) {
     Layout layout;
@@ -236,7 +239,7 @@ TEST(VulkanQuirksTest, AvoidedOn_EveryEntryThatMatches_AddsUp) {
   EXPECT_STREQ("c", why);
 }
 
-// Positions 0 to 767 lie in the segments 0 to 2 of 256.
+// Positions 0 to 767 are in segments 0 to 2 of 256.
 TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
   ProgramBuilder builder(2, 64, 2000);
   AttentionKind kind;
@@ -282,8 +285,8 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
         << "kind " << c.kind << ", rows after " << c.rows[0].n_before;
     EXPECT_LE(c.expected, segments.most);
   }
-  // Steps of one row that follow each other: the one at 768 sees most, neither the first nor the
-  // last.
+  // Consecutive single-row steps: the row at 768 sees the most segments, neither the first nor the
+  // last row.
   step.kind = window;
   SequenceRows steps;
   steps.n_rows = 64;
@@ -294,7 +297,7 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
   EXPECT_EQ(0u, vulkan::PartialBytes(program, step, 256));
 }
 
-// What partial results of eight rows would take is held to what is worth it.
+// Partial results of eight rows would need too much memory, so fewer rows are split.
 TEST(VulkanSegmentsTest, SegmentsOf_AVeryLongContext_FewerRowsAreSharedOut) {
   ProgramBuilder builder(2, 64, 1u << 18);
   AttentionKind kind;
@@ -334,6 +337,60 @@ TEST_F(VulkanTest, Device_WithQuirks_DoesWithoutOrIsRefused) {
   quirk.avoid = vulkan::kAvoidDevice;
   EXPECT_EQ(Status::kUnsupported, open(&refused));
   EXPECT_NE(std::string(diag.text()).find(quirk.why), std::string::npos) << diag.text();
+}
+
+// Records the request for the last pipeline.
+struct AskedPipeline {
+  static inline PFN_vkCreateComputePipelines create = nullptr;
+  static inline bool is_full = false;
+  static inline uint32_t size = 0;
+
+  static VkResult VKAPI_PTR Create(VkDevice device, VkPipelineCache cache, uint32_t n,
+                                   const VkComputePipelineCreateInfo* info,
+                                   const VkAllocationCallbacks* callbacks, VkPipeline* out) {
+    is_full = (info->stage.flags & VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT) != 0;
+    const auto* sized =
+        static_cast<const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo*>(info->stage.pNext);
+    size = sized == nullptr ? 0 : sized->requiredSubgroupSize;
+    return create(device, cache, n, info, callbacks, out);
+  }
+};
+
+// A shader that assumes one subgroup per workgroup must request that size. Without the feature no
+// such shader is used.
+TEST_F(VulkanTest, Pipelines_OfOneSubgroup_AskForItsSize) {
+  for (const uint32_t avoid : {0u, uint32_t{vulkan::kAvoidFullSubgroups}}) {
+    vulkan::DeviceChoice choice;
+    choice.avoid = avoid;
+    Diag diag;
+    vulkan::Device device;
+    ASSERT_EQ(Status::kOk, device.Open(choice, &diag)) << diag.text();
+    EXPECT_TRUE(device.uses_subgroups());
+    EXPECT_EQ(avoid == 0, device.has_full_subgroups());
+    EXPECT_EQ(avoid == 0, device.has_sized_subgroups());
+    vulkan::ProductTraits traits;
+    traits.subgroup_size = device.subgroup_size();
+    traits.has_full_subgroups = device.has_full_subgroups();
+    EXPECT_EQ(avoid == 0 ? device.subgroup_size() : 0, vulkan::OneSubgroup(traits));
+    AskedPipeline::create = device.api().CreateComputePipelines;
+    device.mutable_api()->CreateComputePipelines = AskedPipeline::Create;
+    vulkan::Pipelines pipelines;
+    EXPECT_EQ(Status::kOk, pipelines.Open(device, {}, &diag)) << diag.text();
+    for (const bool is_one : {true, false}) {
+      if (is_one && avoid != 0) continue;
+      vulkan::Dispatch dispatch;
+      dispatch.shader = vulkan::Shader::kNorm;
+      dispatch.constants[0] = device.subgroup_size();
+      dispatch.constants[vulkan::kOneSubgroup] = is_one ? 1 : 0;
+      VkPipeline made = VK_NULL_HANDLE;
+      ASSERT_EQ(Status::kOk, pipelines.Make(device, dispatch, false, &made, &diag)) << diag.text();
+      EXPECT_EQ(is_one, AskedPipeline::is_full);
+      EXPECT_EQ(is_one ? device.subgroup_size() : 0, AskedPipeline::size);
+      device.api().DestroyPipeline(device.handle(), made, device.callbacks());
+    }
+    pipelines.Close(device);
+    device.Close();
+  }
 }
 
 TEST_F(VulkanTest, Device_OfNoSuchName_IsRefused) {

@@ -1,5 +1,4 @@
-// How variants of products are chosen by measuring, and what of it is remembered: with times and a
-// clock of the test's own.
+// Selects matmul variants by measurement and stores the result, with fake times and a fake clock.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,7 +21,7 @@ using vulkan::Tuning;
 constexpr auto kInt8 = static_cast<uint32_t>(DType::kInt8);
 constexpr auto kF32 = static_cast<uint32_t>(DType::kF32);
 
-// Says what `time` says, and counts.
+// Returns the times of `time` and counts calls.
 class FakeMeter final : public vulkan::ProductMeter {
  public:
   Status Measure(Span<const Dispatch> dispatches, uint32_t rows, uint64_t* ns, Diag*) override {
@@ -44,7 +43,7 @@ class FakeMeter final : public vulkan::ProductMeter {
   size_t most_at_once = 0;
 };
 
-// Products of two shapes; of 64 x 96 there is more to do.
+// Matmuls of two shapes; 64 x 96 has the more work.
 struct TwoShapes {
   explicit TwoShapes(DType dtype, uint32_t max_rows = 300) : builder(2, max_rows, 512) {
     std::mt19937 rng(93);
@@ -58,6 +57,7 @@ struct TwoShapes {
     }
     program = builder.Build(&layout);
     traits.products.subgroup_size = 32;
+    traits.products.has_full_subgroups = true;
     traits.products.max_lanes = 1024;
     traits.products.has_dot = true;
     traits.products.coop = {16, 16, 16};
@@ -91,7 +91,7 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
     if (is_tiled) {
       *ns = d.shader == vulkan::Shader::kGemmCoop && d.row_tile == 64 ? 500 : 1000;
     } else {
-      // Of one row 8 outputs are the fastest, of few rows shared memory.
+      // gemv-8 is fastest for one row, shared memory for few rows.
       *ns = d.row_tile == 1 ? (d.constants[5] == 8 ? 700 : 900)
                             : ((d.avoid & vulkan::kAvoidSubgroups) != 0 ? 600 : 800);
     }
@@ -99,7 +99,7 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
   };
   products.Tune(&meter);
   EXPECT_EQ(Tuning::kMeasured, products.tuning);
-  // Each variant of each kind of run, once.
+  // Measures each variant once per run mode.
   EXPECT_EQ(2 * vulkan::kGemvVariants + vulkan::kGemmVariants, meter.n_measured);
   EXPECT_EQ(2u, meter.most_at_once);
   EXPECT_STREQ("gemv-8", vulkan::VariantName(Mode::kOne, products.Choice(Mode::kOne, kInt8)));
@@ -116,7 +116,7 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
   vulkan::DescribeProducts(products.program, products.traits, products.tuning, text, sizeof text);
   EXPECT_STREQ("int8 gemv-8 gemv-shared-64x4 gemm-coop-64x64; measured", text);
 
-  // A session after it, from the file's bytes.
+  // A later session reads the stored bytes.
   TwoShapes later(DType::kInt8);
   later.record.Read(products.record.Bytes());
   FakeMeter none;
@@ -137,7 +137,8 @@ TEST(VulkanTuningTest, Tune_WhatIsHardlyFaster_IsNotTaken) {
     return Status::kOk;
   };
   products.Tune(&meter);
-  // Each is 1 % faster than the one before: only what is 5 % faster than the best counts.
+  // Each variant is 1 % faster than the one before. A variant replaces the best only if it is 5 %
+  // faster.
   EXPECT_EQ(6u, products.Choice(Mode::kOne, kInt8));
 }
 
@@ -151,7 +152,7 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
     return Status::kOk;
   };
   floats.Tune(&meter);
-  // Without those that do without dot products, and with cooperative matrices.
+  // Skips the variants that avoid dot products and those with cooperative matrices.
   EXPECT_EQ(2 * (vulkan::kGemvVariants - 1) + vulkan::kGemmVariants - 3, meter.n_measured);
   EXPECT_EQ(0u, floats.Choice(Mode::kMany, kF32));
 
@@ -165,9 +166,9 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
     return Status::kOk;
   };
   small.Tune(&least);
-  // gemv: 4, 2 and 8 outputs, 128 lanes; gemm: all with at most 128 lanes.
+  // gemv: 4, 2 and 8 outputs and 128 lanes; gemm: those with at most 128 lanes.
   EXPECT_EQ(2u * 4 + 3, least.n_measured);
-  // One row at a time: there is nothing but that to measure.
+  // A program of one row only needs the one-row variants.
   TwoShapes single(DType::kInt8, 1);
   FakeMeter one;
   single.Tune(&one);
@@ -189,16 +190,16 @@ TEST(VulkanTuningTest, Tune_BudgetEnds_TheRestIsMeasuredByLaterSessions) {
     products.record = record;
     meter.n_measured = 0;
     products.Tune(&meter);
-    // Four take all of the time.
+    // Four measurements use up the time budget.
     EXPECT_LE(meter.n_measured, 4u);
     EXPECT_GE(meter.n_measured, 1u);
     tuning = products.tuning;
     record = products.record;
-    // What is known is used at once.
+    // Known results apply at once.
     EXPECT_EQ(2u, products.Choice(Mode::kOne, kInt8));
     ASSERT_LT(n_sessions, 10u);
   }
-  EXPECT_EQ(6u, n_sessions);  // of 21 variants
+  EXPECT_EQ(6u, n_sessions);  // for 21 variants
 }
 
 TEST(VulkanTuningTest, Tune_OtherShapes_AreMeasuredAnewBesideTheOld) {
@@ -216,7 +217,7 @@ TEST(VulkanTuningTest, Tune_OtherShapes_AreMeasuredAnewBesideTheOld) {
   EXPECT_EQ(64u, later.record.products[0].rows);
   EXPECT_EQ(65u, later.record.products[5].rows);
 
-  // No more than there is room for: the oldest go.
+  // When the record is full, the oldest entries are dropped.
   later.record.n = vulkan::TuningRecord::kMost;
   later.record.products[0].rows = later.record.products[1].rows = later.record.products[2].rows =
       66;
@@ -264,35 +265,34 @@ TEST(VulkanTuningTest, Read_WhatMakesNoSense_IsNothing) {
 }
 
 TEST(VulkanTuningTest, CoopShape_IsTheLargestThatTheShaderCanUse) {
-  using vulkan::CoopProperties;
+  using Properties = VkCooperativeMatrixPropertiesKHR;
   const auto ints = [](uint32_t m, uint32_t n, uint32_t k) {
-    CoopProperties p;
-    p.m = m;
-    p.n = n;
-    p.k = k;
-    p.a = p.b = vulkan::kCoopInt8;
-    p.c = p.result = vulkan::kCoopInt32;
-    p.scope = vulkan::kCoopSubgroup;
+    Properties p = {};
+    p.MSize = m;
+    p.NSize = n;
+    p.KSize = k;
+    p.AType = p.BType = VK_COMPONENT_TYPE_SINT8_KHR;
+    p.CType = p.ResultType = VK_COMPONENT_TYPE_SINT32_KHR;
+    p.scope = VK_SCOPE_SUBGROUP_KHR;
     return p;
   };
   const auto floats = [&](uint32_t m, uint32_t n) {
-    CoopProperties p = ints(m, n, 16);
-    p.a = p.b = 0;
-    p.c = p.result = vulkan::kCoopF32;
+    Properties p = ints(m, n, 16);
+    p.AType = p.BType = VK_COMPONENT_TYPE_FLOAT16_KHR;
+    p.CType = p.ResultType = VK_COMPONENT_TYPE_FLOAT32_KHR;
     return p;
   };
-  std::vector<CoopProperties> list = {ints(8, 8, 32), ints(16, 16, 32), ints(32, 8, 32),
-                                      floats(8, 8)};
+  std::vector<Properties> list = {ints(8, 8, 32), ints(16, 16, 32), ints(32, 8, 32), floats(8, 8)};
   const auto choose = [&] {
     return vulkan::ChooseCoopShape(list.data(), static_cast<uint32_t>(list.size()));
   };
-  // Sums of f32 have the size of one of them alone.
+  // Only 8 x 8 also has an f32 accumulator.
   EXPECT_EQ(8u, choose().m);
   list.push_back(floats(16, 16));
   EXPECT_EQ(16u, choose().m);
-  list[1].saturates = VK_TRUE;
+  list[1].saturatingAccumulation = VK_TRUE;
   EXPECT_EQ(8u, choose().m);
-  list[0].scope = 2;
+  list[0].scope = VK_SCOPE_WORKGROUP_KHR;
   EXPECT_EQ(0u, choose().m);
 }
 
@@ -305,7 +305,7 @@ class VulkanKeptFilesTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // What is kept of a device with such a number.
+  // Returns the bytes of tuning results stored for a device.
   size_t KeptOf(uint32_t device) {
     vulkan::KeptFiles kept;
     Diag diag;

@@ -9,7 +9,7 @@
 namespace arn::conformance {
 namespace {
 
-// src/operators/fully-connected-nc.c, create_fully_connected_nc and
+// As in XNNPACK src/operators/fully-connected-nc.c: create_fully_connected_nc and
 // xnn_create_fully_connected_nc_qd8_f32_qb4w.
 std::vector<uint8_t> PackInt4(const Matrix& m, const WeightLayout& l) {
   const size_t k = AlignUp(m.cols, kInt4BlockSize);

@@ -1,4 +1,4 @@
-// XNNPACK's packers, as its fully-connected operators call them: what kernels/pack is held against.
+// XNNPACK's packers, called as its fully-connected operators do: the reference for kernels/pack.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@
 
 namespace arn::conformance {
 
-// `matrix` is f32, int8 or int4, `layout` kPanels. Bytes that XNNPACK leaves unset are 0.
+// REQUIRES: `matrix` is f32, int8 or int4, `layout` is kPanels. Sets bytes to 0 that XNNPACK leaves
+// unset.
 std::vector<uint8_t> XnnPack(const Matrix& matrix, const WeightLayout& layout);
 
 }  // namespace arn::conformance

@@ -11,7 +11,7 @@ namespace {
 constexpr uint32_t kContext = 16;
 constexpr size_t kPromptTokens = 5;
 constexpr int kDecodes = 4;
-// A session of a bundle this small that asks for more has believed a damaged number.
+// Far above any session of these small bundles: a larger plan means a damaged number was trusted.
 constexpr uint64_t kMaxSessionBytes = uint64_t{1} << 30;
 
 struct CloseModel {
@@ -21,7 +21,7 @@ struct DestroySession {
   void operator()(arn_session* session) const { arn_session_destroy(session); }
 };
 
-// Reads everything that is pointed to, so that a sanitizer sees it.
+// Reads every referenced byte, so that a sanitizer checks it.
 bool LookAtModel(const arn_model* model, arn_model_info* info, std::string* problem) {
   if (arn_model_get_info(model, info) != ARN_OK) {
     *problem = "arn_model_get_info fails";
@@ -63,7 +63,7 @@ bool Generates(arn_session* session, uint32_t vocab, std::string* problem) {
   return true;
 }
 
-// A prefix that is damaged leaves the session as it was; one that is not is all there.
+// A damaged prefix leaves the session unchanged; an intact one is restored completely.
 void UsePrefix(arn_session* session, const arn_model* model, uint32_t vocab, std::string* problem) {
   const int32_t* ids = nullptr;
   uint32_t n = 0;

@@ -15,7 +15,7 @@ TinyBundle SubjectBundle(StateSubject::Kind kind) {
   bundle.heads = 2;
   bundle.kv_heads = 1;
   bundle.layer_kinds = {{}, {9}, {0, 11}};
-  // Wide enough that pages are old before they are out of sight.
+  // Windows wide enough that pages are quantised before they leave the window.
   if (kind == StateSubject::Kind::kSealed) bundle.layer_kinds = {{}, {26}, {0, 40}};
   if (kind == StateSubject::Kind::kStates) {
     const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
@@ -34,7 +34,8 @@ bool Decodes(arn_session* session, std::vector<int32_t>* tokens, std::string* pr
   return true;
 }
 
-// Everything that walks tables and counts references. No sequence has tokens afterwards.
+// Covers everything that walks page tables and reference counts. All sequences are empty
+// afterwards.
 void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* problem) {
   for (uint32_t s = 0; s < kSequences; ++s) {
     if (arn_session_select(session, s) != ARN_OK) *problem = "a sequence is gone";
@@ -54,7 +55,7 @@ void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* proble
     if (arn_session_rewind(session, first + (arn_session_length(session) - first) / 2) != ARN_OK) {
       *problem = "cannot be rewound";
     }
-    // Into a page that may be shared or sealed.
+    // Appends to a page that may be shared or quantised.
     const int32_t id = 2;
     arn_session_prefill(session, &id, 1);
     arn_session_rewind(session, arn_session_first_rewind_position(session));
@@ -69,7 +70,7 @@ void Use(arn_session* session, std::vector<int32_t>* tokens, std::string* proble
   if (stats.kv_used_bytes != 0) *problem = "pages are in use and nobody has them";
 }
 
-// All that the pools of a session without tokens hold can be taken.
+// A session without tokens must be able to use all its pool pages.
 void Fill(arn_session* session, std::string* problem) {
   const std::vector<int32_t> ids = SomeIds(64, kVocab);
   for (uint32_t s = 0; s < kSequences; ++s) {

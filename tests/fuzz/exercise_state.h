@@ -1,4 +1,4 @@
-// Restores whatever bytes and uses what comes of them.
+// Restores arbitrary bytes as a session state and uses the result.
 #pragma once
 
 #include <cstddef>
@@ -10,30 +10,30 @@
 
 namespace arn::test {
 
-// A small model with full, windowed and chunked layers, and a state of three sequences on it, two
+// A small model with full, windowed and chunked layers, and a saved state of three sequences, two
 // of them forks.
 class StateSubject {
  public:
   enum class Kind {
     kOpen,    // int8
-    kSealed,  // keys in 4 bits and values in 2 once they are old, in every group
-    kStates,  // int8, and layers that keep a state
+    kSealed,  // 4-bit keys and 2-bit values in older pages, in every group
+    kStates,  // int8, and recurrent layers
   };
   explicit StateSubject(Kind kind);
   const std::vector<uint8_t>& state() const { return state_; }
-  // What the saved sequences say next.
+  // The next tokens of the saved sequences.
   const std::vector<int32_t>& tokens() const { return tokens_; }
   const arn_model* model() const { return model_.get(); }
 
-  // Restores the bytes into a fresh session. Refused: kOk is not returned and the session must be
-  // as it was. Restored: each sequence steps and is forked, rewound and saved again. `tokens`: what
-  // came out. What is wrong is put in `problem`.
+  // Restores the bytes into a new session. If refused, the session must be unchanged. If restored,
+  // each sequence decodes, forks, rewinds and saves again. Returns the status of the restore and
+  // the decoded `tokens`; describes a wrong result in `problem`.
   arn_status Exercise(const uint8_t* data, size_t bytes, uint32_t verify,
                       std::vector<int32_t>* tokens, std::string* problem) const;
 
  private:
   SessionPtr NewSubject() const;
-  // Where states are restored into: two of its sequences have tokens.
+  // Returns the session to restore into: two of its sequences have tokens.
   SessionPtr NewInUse() const;
 
   const Kind kind_;
@@ -41,7 +41,7 @@ class StateSubject {
   ModelPtr model_;
   std::vector<uint8_t> state_;
   std::vector<int32_t> tokens_;
-  std::vector<int32_t> untouched_;  // what comes of a session into which nothing was restored
+  std::vector<int32_t> untouched_;  // tokens of a session without a restore
 };
 
 }  // namespace arn::test

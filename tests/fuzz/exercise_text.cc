@@ -15,7 +15,7 @@ std::string ReadFile(const std::filesystem::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Well-formed as Unicode defines it.
+// Returns true for well-formed UTF-8 as Unicode defines it.
 bool IsUtf8(const std::string& text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = [&](size_t k) {
@@ -40,7 +40,7 @@ std::string FolderOf(const std::string& name) {
   return std::string(ARN_TEXT_TEST_DATA) + "/" + name;
 }
 
-// Takes numbers from the fuzzer's bytes; zeros when there are no more.
+// Reads numbers from the fuzzer's bytes; zeros after their end.
 class Choices {
  public:
   Choices(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -59,7 +59,7 @@ class Choices {
   size_t size_;
 };
 
-// Some node of the document; long lists and objects count as one node more often than their items.
+// Picks a random node. Longer lists and objects are picked less often than their items.
 json* PickNode(json* root, Choices* choices) {
   json* node = root;
   for (int depth = 0; depth < 6 && node->is_structured() && !node->empty(); ++depth) {
@@ -170,7 +170,14 @@ void ExerciseText(const LoadedTokenizer& tokenizer, const std::string& text, std
       if (!IsUtf8(result)) *problem = "decoded text is not UTF-8";
     }
   }
-  if (!tokenizer.GivesBack(text) || !IsUtf8(text)) return;
+  if (!IsUtf8(text)) return;
+  const TextSpan third = {text.size() / 3, text.size() / 3};
+  Tokenizer::EncodeOptions in_parts;
+  in_parts.plain_spans = {&third, 1};
+  const auto parts = tokenizer.Encode(text, in_parts);
+  if (parts.status != Status::kOk) *problem = "encoding with a plain part failed: " + parts.error;
+  if (!tokenizer.GivesBack(text)) return;
+  if (tokenizer.Decode(parts.ids, false) != text) *problem = "a plain part does not come back";
   const auto plain = tokenizer.Encode(text, false);
   if (tokenizer.Decode(plain.ids, false) != text) *problem = "the text does not come back";
 }

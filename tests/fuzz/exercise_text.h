@@ -1,4 +1,4 @@
-// Does with tokenizers what a program does, whatever they are made of.
+// Uses tokenizers as a program does, whatever files they come from.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 
 namespace arn::test {
 
-// The folders of small tokenizers in tests/unit/text/data that hold a tokenizer.json, in order.
+// Returns the folders of small tokenizers in tests/unit/text/data that hold a tokenizer.json,
+// sorted.
 const std::vector<std::string>& SmallTokenizers();
 
-// Encodes the text, and decodes the ids at once and as a stream. What is wrong with a result is put
-// in `problem`: an id that no token has, text that is not UTF-8, text that a byte-level tokenizer
-// without normalizers does not give back.
+// Encodes the text, and decodes the ids at once and as a stream. Describes a wrong result in
+// `problem`: an unknown id, text that is not UTF-8, or a byte-level tokenizer without normalizers
+// that does not give the text back.
 void ExerciseText(const LoadedTokenizer& tokenizer, const std::string& text, std::string* problem);
 
-// `data` is a choice of a small tokenizer's tokenizer.json and of changes to it, or a
-// tokenizer.json as it is. It is converted, loaded and tried. True when it worked; a failure has a
-// reason.
+// `data` selects a small tokenizer's tokenizer.json and edits to it, or is a tokenizer.json.
+// Converts, loads and exercises it. Returns true on success; every failure must have a reason.
 bool ExerciseTokenizerJson(const uint8_t* data, size_t size, std::string* problem);
 
-// The same for bytes as a SentencePiece model.
+// The same for the bytes of a SentencePiece model.
 bool ExerciseSentencePiece(const uint8_t* data, size_t size, std::string* problem);
 
-// The first byte chooses one of the small tokenizers, the others are the text.
+// The first byte selects a small tokenizer; the rest is the text.
 void ExerciseSmallTokenizer(const uint8_t* data, size_t size, std::string* problem);
 
 }  // namespace arn::test

@@ -1,6 +1,6 @@
-// libFuzzer: any bytes as a bundle. The hashes are made to match, or nothing behind them would be
-// reached. A corpus folder that is empty is filled with small bundles first: from nothing, no
-// mutation arrives at a valid index.
+// libFuzzer: any bytes as a bundle. Repairs the hashes, since otherwise the checks after them are
+// never reached. Fills an empty corpus folder with small bundles first, since mutation does not
+// find a valid index from nothing.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

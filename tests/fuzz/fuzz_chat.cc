@@ -1,9 +1,9 @@
-// libFuzzer: chat templates. The first byte says what the rest is:
-//   0: a template's text, rendered over a conversation when it compiles
-//   1: edits of a good program (u16 place, byte), which is then opened and run
-//   2: the JSON of messages
-//   3: a program as it is
-// Its chat_dict.txt of words helps the first: -dict=tests/fuzz/chat_dict.txt.
+// libFuzzer: chat templates. The first byte selects the meaning of the rest:
+//   0: template text, rendered over a conversation if it compiles
+//   1: edits of a valid program (u16 offset, byte), which is then opened and run
+//   2: JSON of messages
+//   3: a program
+// The dictionary helps with 0: -dict=tests/fuzz/chat_dict.txt.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

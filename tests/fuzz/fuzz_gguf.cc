@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as a GGUF file, as far as to the tokenizer's tables and the model's spec.
+// libFuzzer: any bytes as a GGUF file, up to the tokenizer tables and the model spec.
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,7 +13,7 @@ namespace {
 using namespace arn;           // NOLINT(google-build-using-namespace)
 using namespace arn::convert;  // NOLINT(google-build-using-namespace)
 
-// What every tensor of a parsed file promises.
+// Aborts if a tensor of a parsed file leaves the file.
 void CheckPlaces(const GgufContents& contents, size_t size) {
   for (const SourceTensor& tensor : contents.tensors) {
     if (tensor.offset > size || tensor.bytes > size - tensor.offset) {
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Formats formats;
     formats.target = FindPackTarget("portable");
     const TensorPlan plan = MakeTensorPlan(weights.spec, weights.checkpoint, formats, &warnings);
-    // A row of each source is read, whatever its type.
+    // Reads one row of each source tensor, of any type.
     for (const PlannedTensor& tensor : plan.tensors) {
       for (const SourcePart& part : tensor.parts) {
         std::vector<float> row(part.weight->tensor->shape.back());

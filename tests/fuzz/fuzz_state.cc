@@ -1,8 +1,8 @@
-// libFuzzer: a good state with edits, as a saved session. The hashes are made to match, or nothing
-// behind them would be reached. A corpus is not needed: the empty input is a good state.
+// libFuzzer: edits of a valid saved session. Repairs the hashes, since otherwise the checks after
+// them are never reached. Needs no corpus: the empty input is a valid state.
 //
-// An input is a byte that chooses one of the states, and edits until it ends: a byte of flags, a
-// u16 place, and the bytes that are put there.
+// Input: one byte that selects the state, then edits until the end: a byte of flags, a u16 offset,
+// and the bytes to write there.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,9 +14,9 @@
 namespace arn::test {
 namespace {
 
-constexpr uint8_t kBytesMask = 7;  // how many bytes are put, less one
-constexpr uint8_t kCut = 8;        // the state ends at the place, and nothing is put
-constexpr uint8_t kInPages = 16;   // the place counts 8 bytes, from the first page on
+constexpr uint8_t kBytesMask = 7;  // number of bytes to write, minus one
+constexpr uint8_t kCut = 8;        // truncates the state at the offset and writes nothing
+constexpr uint8_t kInPages = 16;   // the offset counts 8 bytes from the first page on
 
 std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* data, size_t size) {
   std::vector<uint8_t> state = good;

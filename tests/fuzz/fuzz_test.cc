@@ -1,5 +1,5 @@
-// Bundles with a byte changed or the end missing: an error or a correct run, never a crash. The
-// same changes in every run.
+// Bundles with one changed byte or a missing end: an error or a correct run, never a crash. The
+// changes are the same in every run.
 #include <cstring>
 
 #include "runtime/bundle/bundle.h"
@@ -36,7 +36,7 @@ BundleHeader HeaderOf(const std::vector<uint8_t>& file) {
   return header;
 }
 
-// A decoder and a tokenizer in one small file, by the converter.
+// Returns a small bundle with a decoder and a tokenizer, made by the converter.
 std::vector<uint8_t> MakeTextBundle() {
   const TempFolder folder;
   TinyCheckpoint checkpoint;
@@ -72,7 +72,7 @@ std::vector<uint8_t> MakeSelfTestBundle() {
   return std::vector<uint8_t>(bytes.data(), bytes.data() + bytes.size());
 }
 
-// Layers that scan, next to attention.
+// Scan layers next to attention.
 std::vector<uint8_t> MakeStateBundle() {
   TinyBundle bundle;
   const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
@@ -93,8 +93,8 @@ void ExpectRuns(const std::vector<uint8_t>& file) {
   EXPECT_EQ("", problem);
 }
 
-// Flips bits of one byte: a quarter each in the header and index, there with hashes that match
-// again so that the validators behind them are reached (twice), and in the segments.
+// Flips bits of one byte: a quarter of the runs in the header and index, half there with repaired
+// hashes so that the validators are reached, and a quarter in the segments.
 void ExpectFlipsAreSurvived(const std::vector<uint8_t>& file) {
   ExpectRuns(file);
   Counts counts;
@@ -123,7 +123,7 @@ void ExpectFlipsAreSurvived(const std::vector<uint8_t>& file) {
     }
     ++counts[outcome];
   }
-  // Changed weights run, changed sizes do not: each kind of ending was met.
+  // Changed weights run and changed sizes do not, so both outcomes must occur.
   EXPECT_GT(counts[Outcome::kNotOpened], 0u);
   EXPECT_GT(counts[Outcome::kRan], 0u);
 }
@@ -131,7 +131,7 @@ void ExpectFlipsAreSurvived(const std::vector<uint8_t>& file) {
 void Truncate(const std::vector<uint8_t>& file) {
   for (uint32_t i = 0; i < kTruncations; ++i) {
     Random random(i + 99);
-    // Half of them near the ends, where the header and the index are.
+    // Half of them near the start or the end, in or around the header and the index.
     uint64_t bytes = random.Below(file.size());
     if (i % 4 == 0) bytes = random.Below(256);
     if (i % 4 == 1) bytes = file.size() - 1 - random.Below(256);
@@ -152,7 +152,7 @@ TEST(FuzzFlips, BundleWithStates_NeverCrashes) { ExpectFlipsAreSurvived(MakeStat
 
 TEST(FuzzFlips, BundleWithPrefix_NeverCrashes) {
   const std::vector<uint8_t> file = MakePrefixBundle();
-  // The whole one is of use to a session like those that meet the damaged ones.
+  // The intact prefix must be usable in the session the damaged ones get.
   const BundleBytes whole(file);
   const ModelPtr model = OpenBytes(whole);
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;

@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as text for a tokenizer of each kind.
+// libFuzzer: any bytes as text, for one tokenizer of each type.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as text for a tokenizer, that of models/fable.
+// libFuzzer: any bytes as text, for the tokenizer of models/fable.
 #include <cstdio>
 #include <cstdlib>
 

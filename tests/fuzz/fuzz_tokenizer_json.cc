@@ -1,4 +1,4 @@
-// libFuzzer: a tokenizer.json, as it is or made of a small one by changes.
+// libFuzzer: a tokenizer.json, either raw or edited from a small one.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Saved states with a byte changed or the end missing: an error that changes nothing, or a correct
-// run, never a crash. The same changes in every run.
+// Saved states with one changed byte or a missing end: an error that changes nothing, or a correct
+// run, never a crash. The changes are the same in every run.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,7 @@ uint64_t Hash(uint64_t x) {
 
 class FuzzState : public testing::TestWithParam<StateSubject::Kind> {};
 
-// In the sealed one each group has pages of both kinds: what is done to them is done to both.
+// In kSealed each group has pages of both types, so every operation covers both.
 TEST_P(FuzzState, Whole_Runs) {
   const StateSubject subject(GetParam());
   const StateHeader header = StateHeaderOf(subject.state());
@@ -43,9 +43,8 @@ TEST_P(FuzzState, Whole_Runs) {
   EXPECT_EQ(36u, tokens.size());  // three sequences
 }
 
-// A third as it is: the hashes find it, unless it lies in what no one reads. Two thirds with hashes
-// that match again, most of them in the header and the tables, so that the checks behind the hashes
-// are reached.
+// A third with stale hashes: refused, unless the byte is never read. Two thirds with repaired
+// hashes, mostly in the header and the tables, so that the checks after the hashes are reached.
 TEST_P(FuzzState, FlippedBytes_NeverCrash) {
   const StateSubject subject(GetParam());
   const StateHeader header = StateHeaderOf(subject.state());
@@ -80,8 +79,8 @@ TEST_P(FuzzState, FlippedBytes_NeverCrash) {
   EXPECT_GT(other, 0u);
 }
 
-// Pages are not looked at when a state is restored: ranges and scales may be NaN or infinite, and
-// pages are opened, copied and sealed with them.
+// Restore does not validate page contents: ranges and scales may be NaN or infinite, and the pages
+// are then read, copied and quantised.
 TEST_P(FuzzState, PagesOfAnyBytes_GiveSomeTokens) {
   const StateSubject subject(GetParam());
   const StateHeader header = StateHeaderOf(subject.state());
@@ -106,7 +105,7 @@ TEST_P(FuzzState, PagesOfAnyBytes_GiveSomeTokens) {
 TEST_P(FuzzState, Truncated_IsRefused) {
   const StateSubject subject(GetParam());
   for (size_t bytes = 0; bytes < subject.state().size(); bytes += bytes < 1500 ? 3 : 211) {
-    // A block of exactly this size, so that a sanitizer sees what is read behind it.
+    // An allocation of exactly this size, so that a sanitizer sees reads past its end.
     const std::vector<uint8_t> cut(subject.state().begin(),
                                    subject.state().begin() + static_cast<ptrdiff_t>(bytes));
     std::vector<int32_t> tokens;
@@ -118,7 +117,7 @@ TEST_P(FuzzState, Truncated_IsRefused) {
   }
 }
 
-// The same with a header that says the short size, so that sections behind the end are met.
+// The header has the short size too, so that sections past the end are reached.
 TEST_P(FuzzState, TruncatedAndRepaired_IsRefused) {
   const StateSubject subject(GetParam());
   for (size_t bytes = sizeof(StateHeader); bytes < subject.state().size();

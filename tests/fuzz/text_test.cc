@@ -1,5 +1,5 @@
-// Tokenizers' files with changes: an error with a reason, or a tokenizer that works. The same
-// changes in every run.
+// Edited tokenizer files: an error with a reason, or a tokenizer that works. The changes are the
+// same in every run.
 #include <gtest/gtest.h>
 
 #include <filesystem>

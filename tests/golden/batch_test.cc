@@ -1,5 +1,5 @@
-// Sequences of different lengths decoded together, and prompts and continuations far beyond a
-// window, against what transformers does with the same checkpoints (data/cache/batch.json,
+// Batched decoding of sequences with different lengths, and prompts and continuations far beyond a
+// window, against transformers on the same checkpoints (data/cache/batch.json,
 // data/cache/window.json).
 #include <cmath>
 
@@ -33,7 +33,8 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-// The largest difference of a sequence's logits from every step-th one that is known.
+// Returns the largest difference between the sequence's logits and the stored ones, which are every
+// step-th logit.
 double Difference(arn_session* session, uint32_t sequence, const float* wanted, uint32_t n,
                   uint32_t step) {
   const float* logits = nullptr;

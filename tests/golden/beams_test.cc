@@ -1,6 +1,5 @@
-// Beam search on reference checkpoints (ARENITE_SHARED_DIR), where there are some, against what
-// transformers' generate() found with the same options (data/beams/searches.json,
-// make_beam_goldens.py).
+// Beam search on the reference checkpoints (ARENITE_SHARED_DIR, if set) against transformers'
+// generate() with the same options (data/beams/searches.json, make_beam_goldens.py).
 #include <map>
 
 #include "nlohmann/json.hpp"

@@ -1,4 +1,4 @@
-// The files in data/cache, which make_cache_goldens.py explains.
+// Loads data/cache/*.json, described in make_cache_goldens.py.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace arn::test {
 
-// The cases of data/cache/PART.json.
+// Returns the cases of data/cache/PART.json.
 nlohmann::json LoadCacheGoldens(const std::string& part);
 
-// The floats of a base64 string; empty, and the test fails, when it is none.
+// Decodes base64 floats. On bad input returns an empty vector and fails the test.
 std::vector<float> DecodeFloats(const std::string& base64);
 
 }  // namespace arn::test

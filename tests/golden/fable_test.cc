@@ -1,5 +1,5 @@
-// The trained model in models/: its tokens to the token. models/fable/expected.json is
-// transformers' work; tests/tool/eval_test.cc holds its perplexity.
+// The trained model in models/ against transformers, token by token (models/fable/expected.json).
+// tests/tool/eval_test.cc checks its perplexity.
 #include "nlohmann/json.hpp"
 #include "tests/harness/bundles.h"
 #include "tests/support/tiny_checkpoint.h"
@@ -14,7 +14,7 @@ class FableTest : public testing::Test {
     expected_ = nlohmann::json::parse(ReadText(SourcePath("models/fable/expected.json")));
   }
 
-  // Null when the test has failed.
+  // Returns null after a test failure.
   ModelPtr Model(const char* weights) {
     const auto bundle = folder_ / (std::string(weights) + ".arn");
     if (!Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", weights})) return {};
@@ -56,7 +56,7 @@ TEST_F(FableTest, F32_GreedyIdsAndText_AreTheExpected) {
   for (const nlohmann::json& prompt : expected_["prompts"]) ExpectGreedy(model.get(), prompt);
 }
 
-// Scalar code: one continuation to its length and one to its end token.
+// Scalar kernels are slow: runs one continuation to max length and one to its end token.
 TEST_F(FableTest, Reference_GreedyIdsAndText_AreTheExpected) {
   const ModelPtr model = Model("f32");
   ASSERT_NE(nullptr, model);

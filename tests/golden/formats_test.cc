@@ -1,7 +1,7 @@
-// What smaller weights and a smaller cache cost: the mean KL divergence (nats a token) of the
-// predictions from those of the f32 reference. The bounds are about twice what was measured on
-// these decoders (int4: 1.5 times 0.115, odd_sizes), whose weights are uniform and random: int4
-// costs far less on trained ones (golden_fable_test).
+// The cost of quantised weights and KV cache: mean KL divergence (nats per token) from the f32
+// reference. The bounds are about twice the measured values on these decoders (int4: 1.5 times
+// 0.115, odd_sizes). Their weights are uniform random; int4 costs far less on trained weights
+// (golden_fable_test).
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +15,7 @@ struct Param {
   std::string weights;
   uint32_t kv;
   double max_mean_kl;  // from the f32 reference
-  double max_between;  // of one backend from the other
+  double max_between;  // between the backends
 };
 
 constexpr uint32_t kChunk = 16;
@@ -45,7 +45,7 @@ std::vector<double> LogSoftmax(const float* logits, size_t n) {
   return out;
 }
 
-// sum p (ln p - ln q), the mean over the tokens.
+// Returns the mean over the tokens of sum p (ln p - ln q).
 double MeanKl(const std::vector<float>& exact, const std::vector<float>& other, size_t vocab) {
   double sum = 0;
   const size_t tokens = exact.size() / vocab;
@@ -81,7 +81,7 @@ TEST_P(FormatsTest, PredictionsStayClose_OnBothBackends) {
     RecordProperty(backend == ARN_BACKEND_CPU ? "mean_kl_cpu" : "mean_kl_reference",
                    std::to_string(kl));
     EXPECT_LT(kl, param.max_mean_kl) << "backend " << backend;
-    // Not the same bits: the smaller format was in use.
+    // Different bits prove that the smaller format was in use.
     EXPECT_NE(exact, other) << "backend " << backend;
     const double between = MeanKl(other, of_cpu, golden.vocab());
     RecordProperty("kl_between_backends", testing::PrintToString(between));
@@ -89,16 +89,15 @@ TEST_P(FormatsTest, PredictionsStayClose_OnBothBackends) {
   }
 }
 
-// The backends differ by roundings only, but where something is quantised while it runs, a value
-// that lies on the border of two steps may go to either (docs/architecture.md, "The same result").
-// Each bound is 1.5 to 2.5 times the most that was seen, on x86, cortex-a53, cortex-a76 and qemu's
-// max.
+// The backends differ only by rounding. A value on the border of two quantisation steps may fall to
+// either step (docs/architecture.md, "The same result"). Each bound is 1.5 to 2.5 times the largest
+// value measured on x86, cortex-a53, cortex-a76 and qemu's max.
 constexpr double kFloats = 2e-12;     // 7.8e-13; float weights and cache
 constexpr double kF16Cache = 1.3e-8;  // 8.3e-9
-// The CPU backend multiplies int8 keys and values with 15 or 16 bits of queries and weights.
-constexpr double kInt8Cache = 2.5e-6;      // 1.2e-6, where the cache itself costs up to 7e-4
-constexpr double kInt8Activations = 4e-5;  // 2.7e-5; 2e-14 where no value falls otherwise
-constexpr double kInt8Both = 8e-4;  // 3.7e-4: what the cache changes makes values fall otherwise
+// The CPU backend quantises queries and weights to 15 or 16 bits for int8 K and V.
+constexpr double kInt8Cache = 2.5e-6;      // 1.2e-6; the cache itself costs up to 7e-4
+constexpr double kInt8Activations = 4e-5;  // 2.7e-5; 2e-14 if no value changes its step
+constexpr double kInt8Both = 8e-4;  // 3.7e-4: rounding in the cache moves values to another step
 
 std::vector<Param> Params() {
   std::vector<Param> params;
@@ -111,7 +110,7 @@ std::vector<Param> Params() {
     params.push_back({name, "f32", ARN_KV_INT8, 7e-4, kInt8Cache});
     params.push_back({name, "int8", ARN_KV_INT8, 6e-3, kInt8Both});
   }
-  // What convolutions and scans keep is f32 whatever the cache.
+  // The state of convolutions and scans is f32 for any cache type.
   for (const char* name : {"scan", "scan_biases", "short_convolutions"}) {
     params.push_back({name, "f16", ARN_KV_F32, 1e-5, kFloats});
     params.push_back({name, "int8", ARN_KV_INT8, 5e-3, kInt8Both});

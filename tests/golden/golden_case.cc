@@ -27,7 +27,7 @@ TinyTensors ListedTensors(const GoldenCase& golden) {
   return tensors;
 }
 
-// Stored [width, frames], as transformers takes them.
+// The file stores [width, frames] as transformers does.
 void LoadFeatures(const nlohmann::json& shape, GoldenCase* golden) {
   const uint32_t width = shape[0], frames = shape[1];
   const std::vector<float> stored =
@@ -40,10 +40,11 @@ void LoadFeatures(const nlohmann::json& shape, GoldenCase* golden) {
 
 }  // namespace
 
-std::vector<std::string> GoldenNames() {
+std::vector<std::string> GoldenNames(const std::string& folder) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(SourcePath("tests/golden/data"))) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(SourcePath("tests/golden/data/" + folder))) {
+    if (entry.path().extension() == ".json") names.push_back(folder + entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -57,7 +58,9 @@ GoldenCase LoadGolden(const std::string& name) {
   golden.config = json.at("config");
   golden.old_config = json.at("old_config");
   TinyCheckpoint& c = golden.checkpoint;
-  c.vocab = golden.config.at("vocab_size");
+  const nlohmann::json& text =
+      golden.config.contains("text_config") ? golden.config.at("text_config") : golden.config;
+  c.vocab = text.at("vocab_size");
   if (json.contains("tensors")) {
     json.at("tensors").get_to(golden.tensors);
   } else {

@@ -1,4 +1,4 @@
-// The cases in data/*.json, which make_goldens.py explains.
+// Loads the cases of data/*.json, described in make_goldens.py.
 #pragma once
 
 #include <cstdint>
@@ -18,37 +18,39 @@ struct GoldenCase {
   std::string name;
   TinyCheckpoint checkpoint;
   nlohmann::json config, old_config;
-  // Names to shapes; empty: the tensors of `checkpoint`.
+  // Tensor names and shapes. If empty, the tensors of `checkpoint`.
   std::map<std::string, std::vector<uint64_t>> tensors;
   std::vector<int32_t> prompt, greedy;
-  // Of models with a source: its tokens, or features f32 [n_frames, feature_width].
+  // Encoder input of encoder-decoder models: token ids, or features f32 [n_frames, feature_width].
   std::vector<int32_t> source_ids;
   std::vector<float> features;
   uint32_t feature_width = 0;
-  // Of the teacher-forced logits over prompt + greedy:
+  // Teacher-forced logits over prompt + greedy:
   std::vector<double> log_sum_exp;         // [tokens]
   std::vector<int32_t> argmax;             // [tokens]
-  std::vector<uint32_t> positions;         // of some, ...
-  uint32_t stride = 1;                     // ... every stride-th logit
+  std::vector<uint32_t> positions;         // positions with stored logits
+  uint32_t stride = 1;                     // every stride-th logit is stored
   std::vector<std::vector<float>> logits;  // [positions, vocab / stride rounded up]
 
   uint32_t vocab() const { return checkpoint.vocab; }
   std::vector<int32_t> all_ids() const;
 };
 
-std::vector<std::string> GoldenNames();
-// name: "tied" of data/tied.json, "source/features" of data/source/features.json.
+// Those of data/FOLDER: "tied" of data/tied.json; "tower/audio" of data/tower/audio.json, with
+// folder "tower/".
+std::vector<std::string> GoldenNames(const std::string& folder = "");
 GoldenCase LoadGolden(const std::string& name);
 
-// Writes the checkpoint into `folder` and converts it to `bundle`. False when the test has failed.
+// Writes the checkpoint to `folder` and converts it to `bundle`. Returns false after a test
+// failure.
 bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const std::filesystem::path& folder,
                    const std::filesystem::path& bundle, const std::vector<std::string>& options);
 
-// Encodes the case's source. False when the test has failed.
+// Runs the encoder on the case's input. Returns false after a test failure.
 bool EncodeSource(const GoldenCase& golden, arn_session* session);
 
-// Compares the logits after the token at `position` with what is known of them; a failure names
-// the worst.
+// Compares the logits after the token at `position` with the stored ones. A failure reports the
+// largest error.
 void ExpectLogits(const GoldenCase& golden, size_t position, const float* logits, double tolerance);
 
 }  // namespace arn::test

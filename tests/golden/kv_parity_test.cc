@@ -1,5 +1,5 @@
-// The keys and values of a session are those in transformers' caches after the same tokens, and
-// what is computed from them is what is computed without a cache.
+// The KV cache of a session equals transformers' after the same tokens, and cached decoding equals
+// decoding without a cache.
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -13,8 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr double kKvTolerance = 1e-4;
-// Sums in another order, as a part of the largest logit. Norms behind blocks, which bring whatever
-// they get to one size, enlarge it most: 2.8e-6 seen with them, 7e-7 without.
+// Rounding of reordered sums, relative to the largest logit. Post-norms rescale their input and
+// enlarge it most: 2.8e-6 measured with them, 7e-7 without.
 constexpr double kUncachedTolerance = 3.5e-6;
 
 arn_session_options Options(uint32_t backend, uint32_t chunk, uint32_t page_tokens) {
@@ -27,7 +27,7 @@ arn_session_options Options(uint32_t backend, uint32_t chunk, uint32_t page_toke
   return options;
 }
 
-// What one layer of a session holds, read back: [n_kv_heads, n, head_dim] from `first` on.
+// K and V of one layer, read back as [n_kv_heads, n, head_dim] from position `first` on.
 struct LayerKv {
   uint32_t first = 0, n = 0, head_dim = 0;
   std::vector<float> keys, values;
@@ -51,7 +51,8 @@ void ReadLayer(arn_session* session, uint32_t layer, LayerKv* out) {
       << arn_session_last_error(session);
 }
 
-// Compares the positions that the layer holds with the golden's columns. Returns the worst error.
+// Compares the positions that the layer still holds with the stored columns. Returns the largest
+// error.
 double CompareLayer(const json& golden, uint32_t layer, const LayerKv& found) {
   const std::vector<uint32_t> positions = golden["positions"];
   const std::vector<uint32_t> shape = golden["shape"];  // layers, heads, positions, columns
@@ -75,7 +76,7 @@ double CompareLayer(const json& golden, uint32_t layer, const LayerKv& found) {
   return worst;
 }
 
-// A window's layers have dropped the rest: it is refused and nothing is written.
+// Positions outside the window are dropped: reading them fails and writes nothing.
 void ExpectDropped(arn_session* session, uint32_t layer, uint32_t position) {
   float untouched = 7.0f;
   EXPECT_EQ(ARN_BAD_STATE,
@@ -83,7 +84,7 @@ void ExpectDropped(arn_session* session, uint32_t layer, uint32_t position) {
   EXPECT_EQ(7.0f, untouched);
 }
 
-// `worst`: raised to the worst error.
+// Raises *worst to the largest error.
 void ExpectCaches(arn_session* session, const json& golden, double* worst) {
   const uint32_t n_layers = golden["shape"][0];
   const uint32_t length = arn_session_length(session);
@@ -96,7 +97,7 @@ void ExpectCaches(arn_session* session, const json& golden, double* worst) {
     EXPECT_LT(error, kKvTolerance);
     *worst = std::max(*worst, error);
     if (found.first > 0) ExpectDropped(session, layer, found.first - 1);
-    // Each of transformers' layers holds a part of what was compared.
+    // Each cache layer of transformers must hold some of the compared positions.
     for (const auto& [name, layers] : golden["caches"].items()) {
       EXPECT_LE(found.first, layers[layer][1]) << name << " " << layers[layer][0];
       EXPECT_EQ(length, layers[layer][2]) << name << " " << layers[layer][0];
@@ -148,7 +149,7 @@ class SeededKvTest : public testing::TestWithParam<std::string> {
   ModelPtr model_;
 };
 
-// Whether the first layer keeps a state instead of keys and values.
+// Returns true if the first layer keeps a recurrent state instead of KV.
 bool HasStates(const json& config) {
   return config.contains("conv_kernel") || config.contains("conv_L_cache");
 }

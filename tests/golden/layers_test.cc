@@ -1,6 +1,6 @@
-// What every layer computes, against the reference's own intermediate values: a trained model's
-// published activations (models/nanogpt-sort of the folder of references), and the residual stream
-// of seeded decoders in transformers.
+// Compares every layer with the reference's intermediate values: the published activations of a
+// trained model (models/nanogpt-sort in the folder of references), and transformers' residual
+// stream of seeded decoders.
 #include <algorithm>
 #include <cmath>
 
@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 1e-5;  // of seeded decoders as a part of the largest value
+constexpr double kTolerance = 1e-5;  // for seeded decoders, relative to the largest value
 
 std::string BackendName(const testing::TestParamInfo<BackendId>& p) {
   return FindBackend(p.param)->name;
 }
 
-// The largest difference, NaN included.
+// Returns the largest difference; NaN counts as one.
 double WorstError(const std::vector<float>& wanted, const std::vector<float>& found) {
   if (wanted.size() != found.size()) {
     ADD_FAILURE() << "expected " << wanted.size() << " values, found " << found.size();
@@ -35,8 +35,8 @@ double WorstError(const std::vector<float>& wanted, const std::vector<float>& fo
   return worst;
 }
 
-// The model's steps up to what layer `layer` leaves in the residual stream; `layer` -1: what the
-// embedding does. *value is set to the stream.
+// Returns the model's steps through layer `layer`, or through the embedding for -1. Sets *value to
+// the residual stream.
 std::vector<Step> StepsUpTo(const StepValues& model, int layer, ValueId* value) {
   std::vector<Step> steps = model.steps();
   *value = steps[0].out;
@@ -49,7 +49,7 @@ std::vector<Step> StepsUpTo(const StepValues& model, int layer, ValueId* value) 
   return steps;
 }
 
-// All steps but the head: the final norm's output is left in the residual stream's place.
+// Returns all steps but the head, with the final norm written over the residual stream.
 std::vector<Step> StepsUpToFinalNorm(const StepValues& model, ValueId* value) {
   std::vector<Step> steps = model.steps();
   Step& last = steps.back();
@@ -79,7 +79,7 @@ class SortTest : public testing::TestWithParam<BackendId> {
   TempFolder folder_;
 };
 
-// The published tensors of one input of the batch.
+// The published tensors of one batch.
 class Published {
  public:
   explicit Published(const fs::path& path) : json_(nlohmann::json::parse(ReadText(path))) {}
@@ -88,7 +88,7 @@ class Published {
     const std::vector<float> ids = Of("idx", input);
     return {ids.begin(), ids.end()};
   }
-  // A tensor without its first dimension; that of one input for all stays whole.
+  // Returns the entry of one input. A tensor shared by all inputs is returned whole.
   std::vector<float> Of(const std::string& name, size_t input) const {
     const nlohmann::json& tensor = json_.at(name);
     const std::vector<float> all = DecodeFloats(tensor.at("data"));
@@ -102,7 +102,7 @@ class Published {
   nlohmann::json json_;
 };
 
-// Rows of [q; k; v] as the reference keeps them: [heads, tokens, head_dim] of one of the three.
+// Extracts one of q, k and v from rows of [q; k; v], as [heads, tokens, head_dim].
 std::vector<float> Heads(const std::vector<float>& qkv, size_t which, size_t n_tokens,
                          size_t n_heads) {
   const size_t width = qkv.size() / n_tokens, head_dim = width / 3 / n_heads;
@@ -132,7 +132,7 @@ TEST_P(SortTest, EveryStep_GivesThePublishedValues) {
     ASSERT_EQ(11u, ids.size());
     const auto at = [&](Op op, uint32_t nth) { return model.Find(op, 0, nth); };
     const auto after = [&](Op op, uint32_t nth) { return model.After(at(op, nth), ids); };
-    // The last of the steps up to `op`, changed.
+    // Runs the steps up to `op` with the last one changed.
     const auto changed = [&](Op op, uint32_t nth, auto change) {
       std::vector<Step> steps = model.steps();
       steps.resize(at(op, nth) + 1);
@@ -151,7 +151,7 @@ TEST_P(SortTest, EveryStep_GivesThePublishedValues) {
     expect("k", input, Heads(in_heads, 1, ids.size(), 3));
     expect("v", input, Heads(in_heads, 2, ids.size(), 3));
     expect("y", input, after(Op::kAttention, 0));
-    // Into a value that nothing else is in, instead of onto the residual stream.
+    // Writes to a free value instead of adding to the residual stream.
     const ValueId aside = model.steps()[at(Op::kNorm, 0)].out;
     const auto put_aside = [aside](Step& step) {
       step.accumulate = false;
@@ -194,7 +194,7 @@ TEST_P(SortTest, All729Inputs_ComeOutSorted) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = static_cast<uint32_t>(GetParam());
   options.kv_type = ARN_KV_F32;
-  options.context_tokens = 11;  // six letters, and all but the last of the six behind them
+  options.context_tokens = 11;  // six letters, then all but the last of the six answers
   const SessionPtr session = NewSession(model.get(), options);
   ASSERT_NE(nullptr, session);
   for (uint32_t number = 0; number < 729; ++number) {
@@ -204,7 +204,7 @@ TEST_P(SortTest, All729Inputs_ComeOutSorted) {
     }
     ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
     std::vector<int32_t> found = Greedy(session.get(), letters, 5);
-    // The sixth has no place behind it: it is chosen and not run.
+    // The context is full after the fifth answer: the sixth is sampled but not run.
     found.push_back(-1);
     EXPECT_EQ(ARN_OK, arn_session_sample(session.get(), &found.back()));
     std::vector<int32_t> sorted = letters;
@@ -216,8 +216,8 @@ TEST_P(SortTest, All729Inputs_ComeOutSorted) {
 INSTANTIATE_TEST_SUITE_P(Backends, SortTest,
                          testing::Values(BackendId::kCpu, BackendId::kReference), BackendName);
 
-// data/cache/hidden.json: of each case the stream behind the embedding and behind each layer, the
-// last one's behind the final norm.
+// data/cache/hidden.json: the residual stream after the embedding and after each layer, for the
+// last layer after the final norm.
 class HiddenTest : public testing::TestWithParam<BackendId> {};
 
 TEST_P(HiddenTest, EveryLayer_LeavesTheReferencesResidualStream) {

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Makes data/beams/searches.json: what transformers' generate() finds in small checkpoints.
+"""Writes data/beams/searches.json: the results of transformers' generate() with beam search.
 
   make_beam_goldens.py FOLDER [--check] [--out FILE]
 
 Needs transformers 5 and torch. FOLDER holds the reference checkpoints (llama_tied, qwen3, ...; each
-with a golden.json of prompts). End tokens are given besides the checkpoint's own, such that they
-are met; the file says which. Searches whose outcome another rounding could change are left out
-(see is_clear).
+with a golden.json of prompts). Adds stop token ids to the checkpoint's own, so that beams reach
+them; the file lists them. Skips searches whose result depends on rounding (see is_clear).
 """
 
 import argparse
@@ -37,7 +36,7 @@ MIN_GAP = 1e-4  # between the scores of sequences: far above rounding
 
 
 def ends_of(model):
-  """Those of a bundle: config.json's where generation_config.json has none."""
+  """Stop token ids of a bundle: config.json's if generation_config.json has none."""
   ids = model.generation_config.eos_token_id
   if ids is None:
     ids = model.config.eos_token_id
@@ -53,7 +52,7 @@ def search(model, prompt, options, ends):
   for row, score in zip(out.sequences.tolist(), out.sequences_scores.tolist()):
     ids = row[len(prompt):]
     for i, token in enumerate(ids):
-      if token in ends:  # what follows is padding
+      if token in ends:  # the rest is padding
         ids = ids[: i + 1]
         break
     found.append(dict(score=round(score, 6), ids=ids))
@@ -61,7 +60,7 @@ def search(model, prompt, options, ends):
 
 
 def is_clear(model, prompt, options, ends, found):
-  """The scores are apart, and the same comes out in double precision."""
+  """True if the scores are well separated and double precision gives the same result."""
   scores = [f["score"] for f in found]
   if any(a - b < MIN_GAP for a, b in zip(scores, scores[1:])):
     return False
@@ -78,7 +77,7 @@ def make(folder):
     golden = json.loads((folder / name / "golden.json").read_text(encoding="utf-8"))
     for run in golden["runs"][:2]:
       prompt = run["prompt"]
-      # Tokens that beams come upon often.
+      # Tokens that beams often reach.
       common = collections.Counter(run["no_cache"][len(prompt) + 2:]).most_common()
       common = [token for token, _ in common]
       for i, options in enumerate(OPTIONS):

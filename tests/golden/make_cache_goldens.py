@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Makes data/cache/*.json: what transformers' caches hold, and what it generates from them.
+"""Writes data/cache/*.json: contents of transformers' KV caches, and the tokens generated from
+them.
 
   make_cache_goldens.py [--references FOLDER] [--check] [--out DIR] [PART ...]
 
-Needs transformers 5, torch and numpy. PARTs, each a file:
+Needs transformers 5, torch and numpy. Each PART is a file:
 
-  kv             keys and values of the checkpoints of make_goldens.py after prompt and continuation
-  kv_references  the same of the reference checkpoints (FOLDER: llama_tied, mistral, ...)
-  batch          three prompts of different lengths in a batch: left padding and position_ids
+  kv             K and V of make_goldens.py's checkpoints after prompt and continuation
+  kv_references  the same for the reference checkpoints (FOLDER: llama_tied, mistral, ...)
+  batch          a batch of three prompts of different lengths: left padding and position_ids
   window         prompts and continuations far beyond a window of 8
 
-The prompt goes through in one run and every later token in one of its own, as generate() does it.
-kv holds what a DynamicCache that keeps everything holds; that the caches which follow the config
-(DynamicCache, StaticCache: full and sliding layers) hold the same is checked here, and which
-positions of each layer they hold is written down. Floats are base64 of little-endian f32. --check
-compares with the files that are there.
+Prefills the prompt in one run and then runs token by token, as generate() does. kv stores the
+contents of a DynamicCache without a config, which drops nothing. The script checks that caches
+built from the config (DynamicCache, StaticCache: full and sliding layers) hold the same, and
+stores the positions each layer holds. Floats are base64 of little-endian f32. --check compares
+with the existing files.
 """
 
 import argparse
@@ -33,7 +34,7 @@ import transformers
 HERE = pathlib.Path(__file__).parent
 REFERENCES = ("llama_tied", "llama_untied", "llama_bias_hd", "llama3_rope", "llama_yarn", "mistral",
               "qwen2", "qwen3", "gemma3", "gpt_neox")
-SAME = 1e-5  # of the largest: caches of one library differ by the rounding of sums only
+SAME = 1e-5  # relative to the largest: caches of one library differ only by the rounding of sums
 MIN_MARGIN = 0.005  # between the two largest logits on a greedy path: far above rounding
 MIN_DISTINCT = 6
 BATCH_CASES = ("llama3_rope", "window", "qk_norm")
@@ -60,7 +61,7 @@ def ints(n):
 
 @torch.no_grad()
 def run(model, ids, n_prompt, cache):
-  """Fills `cache` as generate() would: the prompt, then token by token."""
+  """Fills `cache` as generate() does: the prompt, then token by token."""
   model(input_ids=ints(ids[:n_prompt]), past_key_values=cache, use_cache=True)
   for i in range(n_prompt, len(ids)):
     model(input_ids=ints([ids[i]]), past_key_values=cache, use_cache=True)
@@ -68,9 +69,9 @@ def run(model, ids, n_prompt, cache):
 
 
 def held(layer, n_tokens):
-  """Keys, values and the positions [first, end) that a cache's layer has of n_tokens."""
+  """Returns keys, values and the positions [first, end) in a cache layer after n_tokens."""
   n = min(layer.keys.shape[2], n_tokens)
-  # A static cache has room for more.
+  # A static cache is longer than n_tokens.
   return layer.keys[0, :, :n], layer.values[0, :, :n], n_tokens - n, n_tokens
 
 
@@ -87,7 +88,7 @@ def compare_cache(model, ids, n_prompt, cache, everything):
 
 
 def pairs_apart(config, layer, keys):
-  """Rotated neighbours (0, 1), (2, 3), ... as a bundle has them: half of a head apart."""
+  """Reorders rotated neighbours (0, 1), (2, 3), ... to the bundle's layout: half a head apart."""
   rotates = {"ernie4_5": True, "llama4_text": getattr(config, "no_rope_layers", [True] * 99)[layer]}
   if not rotates.get(config.model_type, False):
     return keys
@@ -100,10 +101,10 @@ def make_kv(name, model, ids, n_prompt):
     raise SystemExit(f"{name}: a cache without a config keeps everything")
   config = model.config
   caches = {}
-  # Models that make their masks themselves tell caches nothing of their windows, and a static cache
-  # gives them other results. Chunks in a static cache end in a TypeError (transformers 5.12).
+  # Models with their own masks do not pass the window to the cache, and a static cache then gives
+  # other results. Chunked attention in a static cache raises a TypeError (transformers 5.12).
   if getattr(config, "attention_chunk_size", None):
-    # What these hold reaches back a chunk's length, to where no later token looks.
+    # These caches reach one chunk length back, which includes positions no later token attends to.
     compare_cache(model, ids, n_prompt, transformers.DynamicCache(config=config), everything)
   elif model._can_compile_fullgraph:
     caches["DynamicCache"] = compare_cache(model, ids, n_prompt,
@@ -115,10 +116,12 @@ def make_kv(name, model, ids, n_prompt):
                       for i, layer in enumerate(everything.layers)])
   vals = torch.stack([layer.values[0] for layer in everything.layers])
   n, head_dim = len(ids), keys.shape[-1]
-  # The ends, both sides of the borders of pages of 8 and 16, and what lies in windows of 8 and 16.
+  # The ends, both sides of the borders of pages of 8 and 16, and positions inside windows of 8 and
+  # 16.
   positions = sorted({0, 1, 7, 8, 15, 16, 31, 32, n - 17, n - 16, n - 9, n - 8, n - 7, n - 3, n - 2,
                       n - 1})
-  step = max(1, head_dim // 8 + (head_dim // 8 + 1) % 2)  # odd: any column of a vector register
+  step = max(1, head_dim // 8 + (head_dim // 8 + 1) % 2)  # odd: covers every column of a SIMD
+                                                          # register
   return {
       "checkpoint": name, "prompt": ids[:n_prompt], "rest": ids[n_prompt:], "positions": positions,
       "step": step, "shape": [keys.shape[0], keys.shape[1], len(positions),
@@ -133,7 +136,7 @@ def make_seeded_kv(_):
   for name in CASES:
     golden = json.loads((HERE / "data" / f"{name}.json").read_text())
     if "conv_kernel" in golden["config"] or "conv_L_cache" in golden["config"]:
-      continue  # layers with a state have no keys and values
+      continue  # recurrent layers have no K and V
     cases.append(make_kv(name, seeded(name), golden["prompt"] + golden["greedy"],
                          len(golden["prompt"])))
   return cases
@@ -154,7 +157,7 @@ def make_reference_kv(folder):
 
 @torch.no_grad()
 def greedy(model, prompt, n):
-  """The continuation without a cache, its logits [n, vocab], and the smallest margin."""
+  """Returns the continuation without a cache, its logits [n, vocab], and the smallest margin."""
   ids, rows, margin = list(prompt), [], math.inf
   for _ in range(n):
     rows.append(model(input_ids=ints(ids), use_cache=False).logits[0, -1])
@@ -165,7 +168,7 @@ def greedy(model, prompt, n):
 
 
 def clear_prompt(model, n_prompt, n_new, taken):
-  """The first prompt whose greedy path no rounding changes."""
+  """Returns the first prompt whose greedy path does not depend on rounding."""
   vocab = model.config.vocab_size
   for number in range(200):
     if number in taken:
@@ -181,7 +184,7 @@ def clear_prompt(model, n_prompt, n_new, taken):
 
 @torch.no_grad()
 def batched(model, prompts, n):
-  """Greedy ids [n, prompts] and logits [n, prompts, vocab], all prompts in one batch."""
+  """Returns greedy ids [n, prompts] and logits [n, prompts, vocab] of all prompts in one batch."""
   longest = max(len(p) for p in prompts)
   pad = [longest - len(p) for p in prompts]
   ids = torch.tensor([[0] * k + p for k, p in zip(pad, prompts)])
@@ -239,14 +242,14 @@ PARTS = {"kv": make_seeded_kv, "kv_references": make_reference_kv, "batch": make
 
 
 def text_of(cases):
-  """JSON with one key a line."""
+  """Formats JSON with one key per line."""
   def one(case):
     return "{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in case.items()) + "\n}"
   return "[\n" + ",\n".join(one(case) for case in cases) + "\n]\n"
 
 
 def agree(a, b):
-  """Equal but for the last bits of the floats."""
+  """Equal up to the last bits of the floats."""
   if isinstance(a, list):
     return isinstance(b, list) and len(a) == len(b) and all(agree(x, y) for x, y in zip(a, b))
   if not isinstance(a, dict):

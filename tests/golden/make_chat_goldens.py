@@ -1,11 +1,12 @@
-"""What transformers renders: the expectations of tests/unit/chat/chat_goldens_test.cc.
+"""Renders chat templates with transformers, for tests/unit/chat/chat_goldens_test.cc.
 
   make_chat_goldens.py [--shared FOLDER]      needs transformers and jinja2
 
-Reads data/chat/conversations.json and data/chat/templates/*.jinja, which are ours, and writes
-data/chat/expected.json; renders each "template" of data/chat/features.json over
-data/chat/features_input.json and puts its text beside it. With --shared: the templates of FOLDER
-are not ours, so that only lengths and XXH64 of what they give go into data/chat/shared.json.
+Reads data/chat/conversations.json and data/chat/templates/*.jinja, which belong to this
+repository, and writes data/chat/expected.json. Renders each "template" of
+data/chat/features.json over data/chat/features_input.json and stores the text next to it.
+--shared reads third-party templates from FOLDER and stores only lengths and XXH64 of their
+output in data/chat/shared.json.
 """
 
 import argparse
@@ -71,12 +72,12 @@ def xxh64(data):
 
 
 def render(template, conversation):
-  """{"text": ...}, {"raised": message} for raise_exception, or {"failed": true}."""
+  """Returns {"text": ...}, {"raised": message} for raise_exception, or {"failed": true}."""
   variables = dict(TOKENS)
   variables.update(conversation.get("variables", {}))
   try:
     compiled = chat_template_utils._compile_jinja_template(template)
-    # As render_jinja_template() does it; that one takes no message list without messages.
+    # As render_jinja_template() does, which rejects a list without messages.
     text = compiled.render(
         **{"documents": None, **variables},
         messages=conversation["messages"],

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Makes data/*.json: small checkpoints of seeded weights and what transformers computes with them.
+"""Writes data/*.json: small checkpoints with seeded weights, and transformers' results on them.
 
   make_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
 Needs transformers 5, torch and numpy. Each file holds config.json in the key style of
 transformers 5 and of 4, the seed of the weights (the formula of tests/support/tiny_checkpoint.h,
-written again here), a prompt, the greedy continuation, and of the teacher-forced logits over both:
-of every position the log-sum-exp and the largest logit's id, and of some positions every n-th
-logit. --check compares with the files that are there; --find-seeds takes for each case the first
-seed whose greedy path is clear (see pick_seed) instead of the one in the table.
+implemented again here), a prompt, and the greedy continuation. For the teacher-forced logits over
+both it holds the log-sum-exp and the argmax of every position, and every n-th logit of some
+positions. --check compares with the existing files. --find-seeds replaces each seed of the table
+by the first one whose greedy path is clear (see pick_seed).
 """
 
 import argparse
@@ -31,9 +31,9 @@ import transformers
 HERE = pathlib.Path(__file__).parent
 NEW_TOKENS = 24
 MIN_MARGIN = 0.02  # between the two largest logits on the greedy path: far above rounding
-MIN_DISTINCT = 8  # different tokens on the greedy path: one that repeats itself proves little
+MIN_DISTINCT = 8  # distinct tokens on the greedy path: a repeating one proves little
 
-ABSENT = object()  # as a value: the key is left out
+ABSENT = object()  # value that removes the key
 
 
 def rope(theta=10000.0, **scaling):
@@ -65,13 +65,13 @@ def config(architecture, model_type, **changes):
 
 
 def layer_norm_config(architecture, model_type, epsilon_key, **changes):
-  """For families with LayerNorm: no heads of their own size, no RMSNorm."""
+  """Config for families with LayerNorm: no head_dim, no RMSNorm."""
   return config(architecture, model_type, head_dim=ABSENT, rms_norm_eps=ABSENT,
                 **{epsilon_key: 1e-5}, **changes)
 
 
 def scan_config(**changes):
-  """For families with a convolution and a selective scan in each layer."""
+  """Config for families with a convolution and a selective scan per layer."""
   c = {
       "architectures": ["MambaForCausalLM"], "model_type": "mamba", "vocab_size": 509,
       "hidden_size": 64, "num_hidden_layers": 3, "expand": 2, "intermediate_size": 128,
@@ -88,11 +88,11 @@ MISTRAL = ("MistralForCausalLM", "mistral")
 QWEN2 = ("Qwen2ForCausalLM", "qwen2")
 QWEN3 = ("Qwen3ForCausalLM", "qwen3")
 
-# name -> (config, seed, what else differs from the defaults below)
+# name -> (config, seed, overrides of the defaults below)
 CASES = {
     "tied": (config(*LLAMA, tie_word_embeddings=True, head_dim=ABSENT), 1, {}),
     "untied": (config(*LLAMA, rope_parameters=rope(500000.0)), 3, {}),
-    # Nothing is a multiple of anything that a kernel likes.
+    # No dimension is a multiple of a kernel's tile or vector size.
     "odd_sizes": (
         config(*MISTRAL, vocab_size=1021, hidden_size=172, intermediate_size=100, head_dim=80,
                num_attention_heads=7, num_key_value_heads=1, num_hidden_layers=2,
@@ -170,7 +170,7 @@ CASES = {
         layer_norm_config("Starcoder2ForCausalLM", "starcoder2", "norm_epsilon",
                           tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", use_bias=True,
                           sliding_window=8), 1, {}),
-    # All of prompt and continuation beyond the original context, as a session with room for them.
+    # Prompt and continuation exceed the original context, as in a session with a longer one.
     "long_rope": (
         config("Phi3ForCausalLM", "phi3", head_dim=ABSENT, pad_token_id=0, sliding_window=None,
                original_max_position_embeddings=20,
@@ -207,7 +207,7 @@ CASES = {
                attention_bias=False, pad_token_id=0,
                layer_types=["chunked_attention", "full_attention", "chunked_attention"],
                rope_parameters=rope(500000.0)), 3, {}),
-    # Nothing is a multiple of anything that a kernel likes.
+    # No dimension is a multiple of a kernel's tile or vector size.
     "scan": (scan_config(hidden_size=44, expand=3, intermediate_size=132, state_size=5,
                          conv_kernel=3, time_step_rank=7), 91, {}),
     "scan_biases": (scan_config(use_bias=True, use_conv_bias=False, time_step_rank="auto",
@@ -233,13 +233,13 @@ DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": Fa
 
 
 def amplitude_of(c):
-  """Keeps the numbers of a layer at about the size that they come in with: a uniform value in
-  [-a, a) has a variance of a^2 / 3."""
+  """Keeps a layer's output at about the magnitude of its input: a uniform value in [-a, a) has
+  variance a^2 / 3."""
   return round(1.4 * math.sqrt(3.0 / (c.get("hidden_size") or c["n_embd"])), 3)
 
 
 def old_config(c):
-  """The config as transformers 4 wrote it."""
+  """Returns the config as transformers 4 wrote it."""
   old = copy.deepcopy(c)
   old["torch_dtype"] = old.pop("dtype")
   old["transformers_version"] = "4.51.0"
@@ -301,8 +301,7 @@ def fill(model, case, seed):
 
 
 def stored_shapes(model):
-  """The tensors of a checkpoint of the model: experts that are one tensor in memory are stored one
-  by one."""
+  """Returns the tensors stored in the model's checkpoint. Fused experts are stored one by one."""
   with tempfile.TemporaryDirectory() as folder:
     model.save_pretrained(folder)
     with safetensors.safe_open(pathlib.Path(folder, "model.safetensors"), "pt") as file:
@@ -338,7 +337,7 @@ def prompt_of(c, number):
 
 @torch.no_grad()
 def greedy(model, prompt):
-  """Ids of prompt and continuation, without a cache; and the smallest margin on the way."""
+  """Returns the ids of prompt and continuation without a cache, and the smallest margin."""
   ids = list(prompt)
   margin = math.inf
   for _ in range(NEW_TOKENS):
@@ -383,7 +382,7 @@ def make(name, find_seeds):
     raise SystemExit(f"{name}: margin {margin:.4f}, {distinct} distinct: use --find-seeds")
   logits = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0].double()
 
-  # The same weights under the old config are the same model.
+  # The same weights under the old config must give the same model.
   old = make_model(case["old_config"])
   fill(old, case, case["base_seed"])
   difference = (old(input_ids=torch.tensor([ids]), use_cache=False).logits[0] - logits).abs().max()
@@ -408,7 +407,7 @@ def make(name, find_seeds):
 
 
 def text_of(case):
-  """JSON with one key a line and one row of logits a line."""
+  """Formats JSON with one key per line and one row of logits per line."""
   lines = []
   for key, value in case.items():
     if key == "logits":
@@ -420,7 +419,7 @@ def text_of(case):
 
 
 def agree(a, b):
-  """Equal but for the last bits of the reference's own arithmetic."""
+  """Equal up to the last bits of the reference's arithmetic."""
   if isinstance(a, float) or isinstance(b, float):
     return abs(a - b) <= 1e-5
   if isinstance(a, list):
@@ -431,7 +430,7 @@ def agree(a, b):
 
 
 def run_tool(doc, cases, make_case, folder):
-  """The command line: makes the cases' files, or compares with those that are there."""
+  """Command line: writes the files of the cases, or compares with the existing ones."""
   parser = argparse.ArgumentParser(description=doc,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("--check", action="store_true")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes data/cache/hidden.json: what transformers' residual stream holds after each layer.
+"""Writes data/cache/hidden.json: transformers' residual stream after each layer.
 
   make_hidden_goldens.py [--check] [--out DIR]
 
-Needs transformers 5, torch and numpy. Of some checkpoints of make_goldens.py, over the first
-tokens of prompt and continuation: the embedding's output, each layer's, and the last one's behind
-the final norm, every few columns. Floats are base64 of little-endian f32. --check compares with
-the file that is there.
+Needs transformers 5, torch and numpy. For some checkpoints of make_goldens.py, over the first
+tokens of prompt and continuation: the output of the embedding and of each layer, for the last
+layer after the final norm, every few columns. Floats are base64 of little-endian f32. --check
+compares with the existing file.
 """
 
 import argparse

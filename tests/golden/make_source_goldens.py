@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes data/source/*.json: small checkpoints with an encoder and what transformers computes.
+"""Writes data/source/*.json: small encoder-decoder checkpoints and transformers' results on them.
 
   make_source_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
-As make_goldens.py, whose formulas it uses; a case has besides them the source: source_ids, or
-feature_shape [width, frames] of features that are the formula's values of the name "features".
+Uses the formulas of make_goldens.py. Each case also has the encoder input: source_ids, or
+feature_shape [width, frames] of features, which are the formula's values for the name "features".
 """
 
 import sys
@@ -25,9 +25,9 @@ def t5(**changes):
           "dtype": "float32", **changes}
 
 
-# Logits are divided by 8 in one of the cases: its margins are smaller, but far above rounding too.
+# One case divides logits by 8: its margins are smaller, but still far above rounding.
 LEAST_MARGIN = {"relative_bias": 0.004}
-# name: (config, seed, amplitude of the weights, source tokens)
+# name: (config, seed, amplitude of the weights, encoder tokens)
 CASES = {
     "relative_bias": (t5(), 2, 0.45, 41),
     "relative_bias_gated": (
@@ -45,7 +45,7 @@ CASES = {
 
 
 def source_of(c, n_tokens, seed):
-  """What goes into the encoder: the model's arguments, and the case's own fields."""
+  """Returns the encoder input: the model's arguments, and the fields of the case."""
   if n_tokens:
     ids = [(29 * i * i + 7 * i + 3) % (c["vocab_size"] - 4) + 4 for i in range(n_tokens - 1)] + [1]
     return {"input_ids": torch.tensor([ids])}, {"source_ids": ids}

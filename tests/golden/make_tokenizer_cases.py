@@ -1,11 +1,11 @@
-"""Writes what Hugging Face tokenizers makes of generated strings, for tokenizer_compare.
+"""Encodes generated strings with Hugging Face tokenizers, for tokenizer_compare.
 
   python3 make_tokenizer_cases.py FOLDER_OF_TOKENIZERS OUT_FOLDER [--count 10000] [NAME ...]
 
-FOLDER_OF_TOKENIZERS holds NAME/tokenizer.json. For each name OUT_FOLDER/NAME.cases gets, for every
-string: u32 bytes of the text, the text, u32 n, n ids without special tokens (all little endian).
-NAME may also be a folder with a tokenizer.model alone: then SentencePiece says what the ids are.
-The strings are the same for all names but for the texts of added tokens among them.
+FOLDER_OF_TOKENIZERS holds NAME/tokenizer.json. Writes OUT_FOLDER/NAME.cases for each name, with
+for every string: u32 bytes of the text, the text, u32 n, n ids without special tokens (all little
+endian). If a folder has only a tokenizer.model, SentencePiece provides the ids. All names get the
+same strings, except for the texts of added tokens in them.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def strings(count, seed, special):
 
 
 def reference(folder):
-    """(texts of added tokens, text -> ids)"""
+    """Returns (texts of added tokens, text -> ids)."""
     if (folder / "tokenizer.json").exists():
         from tokenizers import Tokenizer
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

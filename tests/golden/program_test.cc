@@ -1,6 +1,6 @@
-// The steps that some decoders are lowered to, as text. data/NAME.program.txt is what
+// The Program text of some decoders against data/NAME.program.txt, the output of
 //   arenite inspect NAME.arn --program --context 64 --prefill-chunk 16
-// prints; whoever changes the program on purpose looks at the difference and replaces it.
+// After an intended change, review the difference and replace the file.
 #include "tests/golden/golden_case.h"
 
 namespace arn::test {

@@ -1,5 +1,5 @@
-// The folder of reference checkpoints (ARENITE_SHARED_DIR), where there is one: a trained model's
-// published text, random decoders with the logits of every position, and real tokenizers.
+// The folder of reference checkpoints (ARENITE_SHARED_DIR, if set): the published text of a trained
+// model, random decoders with the logits of every position, and real tokenizers.
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -23,7 +23,7 @@ std::string Stripped(const std::string& text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// The float32 tensors of a safetensors file.
+// Returns the float32 tensors of a safetensors file.
 std::map<std::string, std::vector<float>> ReadFloats(const fs::path& path) {
   const std::vector<uint8_t> file = ReadFile(path);
   uint64_t header_bytes = 0;
@@ -121,8 +121,8 @@ TEST_F(StoriesTest, Int8_CostsUnderTwoPercentOfPerplexity) {
   EXPECT_LT(std::exp(int8 - exact), 1.02);
 }
 
-// Gives the session its source when the checkpoint has one: the features, or the prompt's tokens.
-// Returns how many of `ids` are the prompt.
+// Runs the encoder if the checkpoint has one, on the features or on the prompt's tokens. Returns
+// the number of prompt tokens in `ids`.
 size_t EncodeSource(arn_session* session, const std::map<std::string, std::vector<float>>& tensors,
                     size_t run, const std::vector<int32_t>& prompt,
                     const std::vector<int32_t>& ids) {
@@ -142,7 +142,7 @@ size_t EncodeSource(arn_session* session, const std::map<std::string, std::vecto
   if (tensors.count(name + ".encoder_out") == 0) return prompt.size();
   EXPECT_EQ(ARN_OK, arn_session_encode_ids(session, prompt.data(), prompt.size()));
   EXPECT_FALSE(ids.empty());
-  return 1;  // what a decoder begins with
+  return 1;  // the decoder start token
 }
 
 class TinyReferenceTest : public testing::TestWithParam<const char*> {};
@@ -171,7 +171,7 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
       for (size_t i = 0; i < golden["runs"].size(); ++i) {
         const std::vector<int32_t> prompt = golden["runs"][i]["prompt"];
         const std::vector<int32_t> ids = golden["runs"][i]["no_cache"];
-        // What a context has room for decides between a rope's frequencies.
+        // The context length selects between the RoPE frequencies.
         options.context_tokens = static_cast<uint32_t>(ids.size());
         const SessionPtr session = NewSession(model.get(), options);
         ASSERT_NE(nullptr, session);
@@ -186,10 +186,10 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
           const double error = std::abs(static_cast<double>(logits[k] - wanted[k]));
           if (!(error <= worst)) worst = error;
         }
-        // Logits of hundreds come from scores that are not scaled: there the reference in float32
-        // is itself 2.5e-5 of the largest from what it computes in float64.
+        // Logits in the hundreds come from unscaled attention scores. The float32 reference then
+        // differs from float64 by 2.5e-5 of the largest logit.
         EXPECT_LT(worst, largest > 100 ? 6e-5 * largest : kTolerance);
-        // Where it is false, the reference's own tokens depend on how it got there.
+        // If false, the reference's own tokens depend on the evaluation order.
         if (!golden["runs"][i]["tf_greedy_agrees"]) continue;
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
         EncodeSource(session.get(), tensors, i, prompt, ids);

@@ -1,5 +1,4 @@
-// What tests of models that attend to a source share: a golden case, and sessions that have encoded
-// its source.
+// Fixture for encoder-decoder models: a golden case, and sessions that have run its encoder.
 #pragma once
 
 #include <string>
@@ -30,7 +29,7 @@ class SourceCaseTest : public testing::TestWithParam<const char*> {
     return session;
   }
 
-  // Greedy tokens after the prompt of the selected sequence.
+  // Returns the greedy tokens after the prompt of the selected sequence.
   std::vector<int32_t> Greedy(arn_session* session) const {
     const auto n = static_cast<uint32_t>(golden_.greedy.size());
     return GenerateGreedy(session, golden_.prompt, n, /*ignore_eos=*/true).ids;

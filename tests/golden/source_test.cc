@@ -1,5 +1,5 @@
-// Models that attend to a source: transformers' logits and tokens, and what a session does with
-// sources.
+// Encoder-decoder models: transformers' logits and tokens, and the lifetime of encoder outputs in a
+// session.
 #include "tests/golden/source_case.h"
 
 namespace arn::test {
@@ -51,7 +51,7 @@ TEST_P(SourceGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferen
     ASSERT_TRUE(EncodeSource(golden_, session.get()));
     EXPECT_EQ(0u, arn_session_length(session.get()));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // the source stays
+    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // keeps the encoder output
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     uint32_t kept = 1;
     const std::vector<int32_t> other = {golden_.prompt[0] + 1};
@@ -74,7 +74,7 @@ TEST_P(SourceGoldenTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
   const SessionPtr session = Encoded(options);
   ASSERT_NE(nullptr, session);
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
-  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));  // sequence 0's share alone
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));  // releases only sequence 0's share
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
@@ -83,13 +83,14 @@ TEST_P(SourceGoldenTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
   EXPECT_EQ(golden_.prompt.size() + golden_.greedy.size(), arn_session_length(session.get()));
   ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-  // All three hold a source, as many as there is room for.
+  // Each of the three sequences has an encoder output, the maximum.
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
   ASSERT_TRUE(EncodeSource(golden_, session.get()));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
 }
 
-// One beam with one group is greedy search; several share the source through every reordering.
+// One beam with one group is greedy search. Several beams share the encoder output across
+// reordering.
 TEST_P(SourceGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
   float scores[2] = {};
   const uint32_t counts[2] = {1, 4};
@@ -118,7 +119,7 @@ TEST_P(SourceGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
   EXPECT_GE(scores[1], scores[0] - 1e-5f);
 }
 
-// Random weights make attention that is not scaled too sharp for a comparison with floats.
+// With random weights unscaled attention is too sharp to compare with float results.
 TEST_P(SourceGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
   ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "f16",
                             folder_ / "f16.arn", {"--weights", "f16"}));

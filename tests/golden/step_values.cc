@@ -68,8 +68,8 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
   Program program = plan_.program;
   program.steps = {steps.data(), steps.size()};
 
-  // Behind what the session has planned: values that share nothing, and the backend's needs for
-  // these steps.
+  // Placed after the session's plan: values that do not alias, and the backend's memory for these
+  // steps.
   Layout layout;
   for (uint32_t r = 0; r < kRegionCount; ++r) {
     EXPECT_TRUE(layout.Add(static_cast<Region>(r), plan_.region_bytes[r]).ok());
@@ -88,7 +88,7 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
       << diag.text();
   Memory memory;
   Block blocks[kRegionCount];
-  for (uint32_t r = 1; r < kRegionCount; ++r) {  // weights are reached through the bundle
+  for (uint32_t r = 1; r < kRegionCount; ++r) {  // weights are mapped from the bundle
     const uint64_t bytes = layout.RegionBytes(static_cast<Region>(r));
     blocks[r].reset(static_cast<std::byte*>(std::aligned_alloc(kRegionAlign, bytes)));
     memory.region[r] = {blocks[r].get(), static_cast<size_t>(bytes)};
@@ -99,7 +99,7 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
     ADD_FAILURE() << diag.text();
     return {};
   }
-  // One table a group, of the first pages.
+  // One page table per group, with the first pages.
   std::vector<uint32_t> pages(ids.size());
   for (uint32_t i = 0; i < pages.size(); ++i) pages[i] = i;
   std::vector<PageTable> tables;

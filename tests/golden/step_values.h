@@ -1,5 +1,5 @@
-// The program of a bundle, run step by step on a backend: what a value holds after any of its
-// steps. Beside the runtime's own sessions, which show only logits, keys and values.
+// Runs a bundle's Program step by step on a backend and reads any value after any step. A session
+// only exposes logits, K and V.
 #pragma once
 
 #include <filesystem>
@@ -13,26 +13,26 @@ namespace arn::test {
 
 class StepValues {
  public:
-  // Opens the bundle and plans one sequence of `context` tokens with an f32 cache. The test fails,
-  // and nothing else may be called, when is_open() is false.
+  // Opens the bundle and plans one sequence of `context` tokens with an f32 cache. On failure the
+  // test fails and is_open() is false; no other method may be called then.
   StepValues(const std::filesystem::path& bundle, const Backend* backend, uint32_t context);
   ~StepValues();
   StepValues(const StepValues&) = delete;
   StepValues& operator=(const StepValues&) = delete;
 
   bool is_open() const { return model_ != nullptr; }
-  // The model's own steps: the pieces that programs for Run are made of.
+  // Returns the model's own steps, from which programs for Run are built.
   std::vector<Step> steps() const;
-  // The place in steps() of the layer's `nth` step of that kind, counted from 0. The test fails,
-  // and 0 is returned, when there is none.
+  // Returns the index in steps() of the layer's `nth` step with `op`, counted from 0. Fails the
+  // test and returns 0 if there is none.
   size_t Find(Op op, uint32_t layer, uint32_t nth = 0) const;
 
-  // Runs `steps` on `ids` from an empty sequence. Returns `value`, [ids, its width]; with kNoValue
-  // the logits after each token, [ids, vocab]. All values lie apart, so that a step may write to
-  // any of them. Empty, and the test fails, when a run fails.
+  // Runs `steps` on `ids` from an empty sequence. Returns `value` as [ids, width], or with kNoValue
+  // the logits after each token as [ids, vocab]. Values do not alias, so a step may write to any of
+  // them. Fails the test and returns an empty vector if a run fails.
   std::vector<float> Run(const std::vector<Step>& steps, const std::vector<int32_t>& ids,
                          ValueId value) const;
-  // What the model's step `at` writes. (`out`, or `in` of steps that work in place.)
+  // Returns the output of the model's step `at`: `out`, or `in` for an in-place step.
   std::vector<float> After(size_t at, const std::vector<int32_t>& ids) const;
 
  private:

@@ -1,5 +1,5 @@
-// Tokenizers of every kind in a bundle: by the converter's program to a file, and from that through
-// the C API, with its segments' hashes checked.
+// Tokenizers of every type in a bundle: written by the converter, read through the C API, with the
+// segment hashes checked.
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"

@@ -1,8 +1,7 @@
-// Compares ids with those that make_tokenizer_cases.py wrote, and measures.
-//   tokenizer_compare FOLDER CASES        FOLDER holds the tokenizer; ends with 1 when ids differ,
-//   or
-//                                       when a byte-level one does not give a text back
-//   tokenizer_compare FOLDER --time TEXT  MB/s of encoding the file, the best of five
+// Compares ids with those written by make_tokenizer_cases.py, and measures speed.
+//   tokenizer_compare FOLDER CASES        FOLDER holds the tokenizer; exits with 1 if ids differ or
+//                                         a byte-level tokenizer does not give the text back
+//   tokenizer_compare FOLDER --time TEXT  encoding speed in MB/s, the best of five
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -97,7 +96,7 @@ int Time(const arn::test::LoadedTokenizer& tokenizer, const std::string& path) {
     arn::Diag diag;
     const auto start = std::chrono::steady_clock::now();
     const arn::Status status =
-        tokenizer->Encode({text.data(), text.size()}, false,
+        tokenizer->Encode({text.data(), text.size()}, {},
                           {reinterpret_cast<std::byte*>(scratch.get()), scratch_bytes},
                           {ids.data(), ids.size()}, &count, &diag);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

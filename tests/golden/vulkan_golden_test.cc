@@ -1,5 +1,5 @@
 // The golden cases on the Vulkan backend: transformers' logits and greedy tokens with float weights
-// and a float cache, and with quantised ones what the reference backend makes of them.
+// and a float cache, the reference backend's logits with quantised ones.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -37,7 +37,7 @@ class VulkanGoldenTest : public testing::TestWithParam<std::string> {
     return options;
   }
 
-  // Null: the test is skipped, for want of a driver, or has failed.
+  // Returns null after a test failure, or if the test is skipped without a driver.
   SessionPtr Create(const arn_session_options& options) {
     arn_session* session = nullptr;
     char error[512] = "";
@@ -77,7 +77,7 @@ TEST_P(VulkanGoldenTest, FloatWeights_GiveTheReferencesLogitsAndTokens) {
   }
 }
 
-// An int8 value may fall on the other side of a border between two steps (docs/architecture.md).
+// An int8 value may round to the other of two steps (docs/architecture.md).
 TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const std::pair<const char*, uint32_t> cases[] = {

@@ -1,4 +1,4 @@
-// A device that is lost with the sources of a session.
+// Loses a device together with a session's encoder outputs.
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,7 +41,7 @@ class LostSourceTest : public testing::TestWithParam<const char*> {
     ASSERT_NE(nullptr, model_);
   }
 
-  // On a device that fails, with the CPU in reserve.
+  // Creates a session on a failing device with the CPU as fallback.
   SessionPtr New(bool no_cache) {
     SessionOptions options;
     options.k_type = options.v_type = KvType::kF32;
@@ -76,7 +76,7 @@ class LostSourceTest : public testing::TestWithParam<const char*> {
   TempFolder folder_;
   GoldenCase golden_;
   ModelPtr model_;
-  std::vector<std::byte> block_;  // the session's
+  std::vector<std::byte> block_;  // memory of the session
 };
 
 TEST_P(LostSourceTest, WhileItIsEncoded_TheCpuEncodesIt) {
@@ -105,7 +105,7 @@ TEST_P(LostSourceTest, WhileAnotherHasOne_NoneIsLeftAndEncodingAnewWorks) {
   ExpectGreedy(session.get());
 }
 
-// With pages and without, where the tokens before are computed anew each time.
+// With a cache, and without one, where each token recomputes the earlier ones.
 TEST_P(LostSourceTest, InAPrefill_TheErrorSaysSoAndEncodingAnewWorks) {
   for (const bool no_cache : {false, true}) {
     SCOPED_TRACE(no_cache);

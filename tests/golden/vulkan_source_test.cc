@@ -1,5 +1,5 @@
-// Models that attend to a source, on the Vulkan backend and on both: transformers' logits and
-// tokens, and what a session does with sources.
+// Encoder-decoder models on the Vulkan backend and on the split backend: transformers' logits and
+// tokens, and the lifetime of encoder outputs in a session.
 #include <cmath>
 
 #include "tests/golden/source_case.h"
@@ -13,7 +13,7 @@ constexpr double kTolerance = 2e-4;  // as golden_test.cc
 arn_session_options Options(uint32_t backend, uint32_t chunk) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = backend;
-  options.device = "0";  // a driver in software has to be named
+  options.device = "0";  // a software driver must be named explicitly
   options.kv_type = ARN_KV_F32;
   options.prefill_chunk = chunk;
   options.n_threads = 1;
@@ -60,7 +60,7 @@ TEST_P(VulkanSourceTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferen
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_TRUE(EncodeSource(golden_, session.get()));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // the source stays
+    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // keeps the encoder output
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   }
 }
@@ -73,7 +73,7 @@ TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
     const SessionPtr session = Encoded(options);
     ASSERT_NE(nullptr, session);
     ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
-    ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));  // sequence 0's share alone
+    ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));  // releases only sequence 0's share
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
@@ -81,7 +81,8 @@ TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
     ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-    // Sources of the same rows, of sequences of different lengths, in one run.
+    // Decodes a batch of sequences with different lengths whose encoder outputs have the same
+    // length.
     const uint32_t both[2] = {1, 2};
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
     ASSERT_EQ(ARN_OK,
@@ -93,7 +94,7 @@ TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
   }
 }
 
-// Random weights make attention that is not scaled too sharp for a comparison with floats.
+// With random weights unscaled attention is too sharp to compare with float results.
 TEST_P(VulkanSourceTest, QuantisedWeightsAndPages_AgreeWithTheReferenceBackend) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const std::pair<const char*, uint32_t> cases[] = {
@@ -120,7 +121,7 @@ TEST_P(VulkanSourceTest, QuantisedWeightsAndPages_AgreeWithTheReferenceBackend) 
   }
 }
 
-// A device is tested with a source of its own, which no sequence has afterwards.
+// The device self-test uses its own encoder input, which no sequence has afterwards.
 TEST_P(VulkanSourceTest, TestedDevice_IsKeptAndHasNoSource) {
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_AUTO, ARN_BACKEND_VULKAN_CPU}) {
     SCOPED_TRACE(backend);

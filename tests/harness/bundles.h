@@ -1,5 +1,4 @@
-// Bundles that the converter makes while a test runs, models and sessions on them, and where the
-// references lie.
+// Converts bundles during a test, opens models and sessions on them, and locates the references.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -13,7 +12,7 @@
 
 namespace arn::test {
 
-// Whether arenite-convert can be run here.
+// True if arenite-convert can run here.
 bool HasConverter();
 std::string ConverterPath();
 #define ARN_NEEDS_CONVERTER()                                                                \
@@ -23,12 +22,11 @@ std::string ConverterPath();
     }                                                                                        \
   } while (false)
 
-// Converts `folder`; the test fails with the converter's words, and false is returned, when it
-// does.
+// Converts `folder`. On failure the test fails with the converter's message and it returns false.
 bool Convert(const std::filesystem::path& folder, const std::filesystem::path& bundle,
              const std::vector<std::string>& options);
 
-// The folder of references; empty when there is none.
+// Returns the folder of references, or an empty path if it does not exist.
 std::filesystem::path SharedDir();
 #define ARN_NEEDS_SHARED_DIR()                                               \
   do {                                                                       \
@@ -37,21 +35,21 @@ std::filesystem::path SharedDir();
     }                                                                        \
   } while (false)
 
-// A path in the source tree.
+// Returns the absolute path of a file in the source tree.
 std::filesystem::path SourcePath(const std::string& path);
 std::string ReadText(const std::filesystem::path& path);
 
-// Null, and the test fails with the library's words, when it cannot be done.
+// Returns null and fails the test with the library's message on error.
 ModelPtr OpenModel(const std::filesystem::path& bundle);
 
 uint32_t VocabSize(const arn_model* model);
 
-// Logits after each token, [tokens, vocab], prefilled in the session's chunks. The session has
-// all_logits. Empty when it fails (the test fails too).
+// Prefills `ids` in chunks and returns the logits after each token as [tokens, vocab].
+// REQUIRES: a session with all_logits. Returns an empty vector and fails the test on error.
 std::vector<float> AllLogits(arn_session* session, uint32_t vocab, uint32_t chunk,
                              const std::vector<int32_t>& ids);
 
-// Up to max_tokens greedy tokens and their text after the prompt.
+// Up to max_tokens greedy tokens after the prompt, and their text.
 struct Generated {
   std::vector<int32_t> ids;
   std::string text;
@@ -63,8 +61,8 @@ Generated GenerateGreedy(arn_session* session, const std::vector<int32_t>& promp
 std::vector<int32_t> Tokenize(const arn_model* model, const std::string& text, uint32_t flags);
 std::string Detokenize(const arn_model* model, const std::vector<int32_t>& ids, uint32_t flags);
 
-// Mean negative log-likelihood over windows of `window` tokens that do not overlap; the first token
-// of each is not predicted. The session has all_logits.
+// Returns the mean negative log-likelihood over disjoint windows of `window` tokens. The first
+// token of each window is not scored. REQUIRES: a session with all_logits.
 double MeanNll(arn_session* session, uint32_t vocab, uint32_t chunk,
                const std::vector<int32_t>& ids, uint32_t window);
 

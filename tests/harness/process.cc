@@ -35,7 +35,7 @@ struct Pipe {
   }
 };
 
-// Appends what can be read; false at the end.
+// Appends the available bytes. Returns false at end of file.
 bool ReadSome(int fd, std::string* text) {
   char buffer[65536];
   const ssize_t n = read(fd, buffer, sizeof buffer);
@@ -54,7 +54,7 @@ ProcessResult RunProcess(const std::vector<std::string>& command,
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   Pipe in, out, err;
-  // A pipe holds this much, so that nobody waits for the reader.
+  // The pipe buffer holds all of `input`, so the write does not block before the child reads.
   if (input &&
       write(in.write, input->data(), input->size()) != static_cast<ssize_t>(input->size())) {
     Fail("write");

@@ -1,4 +1,4 @@
-// Running a program and looking at what it says.
+// Runs a child process and captures its output.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,19 @@
 namespace arn::test {
 
 struct ProcessResult {
-  int exit_code = -1;  // 128 + the signal's number when a signal ended it
+  int exit_code = -1;  // 128 + signal number if a signal killed it
   std::string out;
   std::string err;
 };
 
-// Runs a program to its end. `while_running` is called once with its process id, after it wrote
-// something to stdout. `input`: what it reads from stdin, at most 64 KiB; else it has the test's
-// own. Throws std::runtime_error when it cannot be started.
+// Runs a program until it exits. Calls `while_running` once with the process id, after the first
+// output on stdout. `input` is its stdin, at most 64 KiB; without it the child inherits the stdin
+// of the test. Throws std::runtime_error if the program cannot be started.
 ProcessResult RunProcess(const std::vector<std::string>& command,
                          const std::function<void(int pid)>& while_running = {},
                          const std::optional<std::string>& input = std::nullopt);
 
-// The command `arenite` of this build with these arguments; under an emulator where there is one.
+// Returns the command line of this build's `arenite`, prefixed with the emulator if one is set.
 std::vector<std::string> AreniteCommand(std::vector<std::string> arguments);
 ProcessResult RunArenite(std::vector<std::string> arguments,
                          const std::function<void(int pid)>& while_running = {},

@@ -1,15 +1,15 @@
-"""Words and constructs that have no place here. The library (platform, kernels, runtime) does not
-throw, end the process, allocate from the heap, print, or look at the environment. Nowhere is there
-a sign of unfinished work.
+"""Forbidden words and constructs. The library (platform, kernels, runtime) does not throw, end the
+process, allocate from the heap, print, or read the environment. No file has signs of unfinished
+work.
 
-A line that has to break a rule says so: `// lint:allow heap: <reason>`.
+A line that must break a rule states the reason: `// lint:allow heap: <reason>`.
 """
 
 import re
 
 import source_tree
 
-# rule -> (what to look for in the code, comments and strings blanked; what to do instead)
+# rule -> (pattern for the code, with comments and strings blanked; the alternative)
 LIBRARY_RULES = {
     "exceptions": (
         r"\b(throw|dynamic_cast|typeid)\b|\btry\s*\{|\bcatch\s*\(",
@@ -52,7 +52,7 @@ def _check_library(root):
 def _check_unfinished(root):
   for path in source_tree.files(root, source_tree.EVERYTHING, source_tree.CODE + (".md",)):
     if path.parts[:2] == ("tests", "lint"):
-      continue  # the words are listed here
+      continue  # this file lists the words
     for number, line in enumerate(source_tree.read(root, path).splitlines(), 1):
       match = UNFINISHED.search(line)
       if match and not source_tree.allowed(line, "unfinished"):

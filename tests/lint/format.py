@@ -1,6 +1,6 @@
-"""C++ is formatted as .clang-format says. toolchains/format.sh does it; this only looks.
+"""Checks that C++ is formatted as in .clang-format. toolchains/format.sh formats it.
 
-clang-format's output changes between versions, so only the version that is named here counts.
+clang-format's output changes between versions, so only the version named here counts.
 """
 
 import re
@@ -22,7 +22,7 @@ def check(root):
   run = subprocess.run(
       [CLANG_FORMAT, "--dry-run", "--style=file", *map(str, paths)],
       cwd=root, capture_output=True, text=True, check=False)
-  first = {}  # one line a file is enough: the cure is the same for all of it
+  first = {}  # one line per file is enough: one command fixes them all
   finding = re.compile(r"^([^:\n]+):(\d+):\d+: (?:warning|error):", re.MULTILINE)
   for path, line in finding.findall(run.stderr):
     first.setdefault(path, line)

@@ -1,13 +1,13 @@
-"""Includes point down only. The tables below are the house rules; the targets enforce most of them
-a second time, because a layer's headers are on the include path of those above it alone.
+"""Checks that includes only point down. The tables below are the rules. The targets enforce most of
+them a second time: a layer's headers are only on the include path of the layers above it.
 """
 
 import re
 
 import source_tree
 
-# Folder -> what it may include besides itself. The longest folder that a file lies in counts.
-# A name that ends in a slash is a folder; "kernels/*.h" is the headers of that folder itself.
+# Folder -> allowed includes besides itself. The longest matching folder applies. A name that ends
+# in a slash is a folder; "kernels/*.h" is the headers directly in that folder.
 MAY_INCLUDE = {
     "platform": (),
     "platform/base": (),
@@ -45,10 +45,10 @@ MAY_INCLUDE = {
     "tools": ("arenite/",),
     "bindings": ("arenite/",),
 }
-# The one file that names concrete backends.
+# The only file that names concrete backends.
 EXCEPTIONS = {"runtime/backends.cc": ("kernels/",)}
 
-# Third-party headers and the doors to the operating system: pattern -> the folders that may use it.
+# Third-party and operating system headers: pattern -> folders that may use them.
 OWNERS = (
     (r"xnnpack(\.h|/)|pthreadpool\.h|cpuinfo\.h|fxdiv\.h", ("kernels/cpu", "kernels/pack")),
     (r"hwy/", ("kernels/cpu",)),
@@ -60,7 +60,7 @@ OWNERS = (
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )
-# What an include of our own begins with, as against the standard library's.
+# Prefixes of this repository's includes, as opposed to the standard library's.
 OUR_FOLDERS = tuple(layer + "/" for layer in source_tree.PRODUCT + ("arenite",))
 
 

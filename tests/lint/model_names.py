@@ -1,5 +1,5 @@
-"""A model is data. The name of a model or of a family appears in the converter's table (and in
-tests and documentation), and nowhere in the code that goes to a device.
+"""A model is data. Checks that model and family names appear only in the converter's table, in
+tests and in documentation, not in code that runs on a device.
 """
 
 import re

@@ -1,15 +1,17 @@
-"""Each lint finds what it is there to find, and leaves alone what is right."""
+"""Tests that each lint finds its problem and accepts correct code."""
 
 import pathlib
 import shutil
 import tempfile
 import unittest
 
+import docs
 import forbidden
 import format as format_lint
 import layering
 import model_names
 import shape
+import simd_targets
 import source_tree
 import static_state
 
@@ -23,7 +25,7 @@ class LintTest(unittest.TestCase):
     self.addCleanup(shutil.rmtree, self.root)
 
   def problems(self, lint, path, text):
-    """What the lint says about a tree of this one file."""
+    """Returns the problems of the lint in a tree with only this file."""
     file = self.root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -154,6 +156,76 @@ class Forbidden(LintTest):
       with self.subTest(text=text):
         self.assert_finds(forbidden, "converter/a.py", text + "\n", "unfinished")
     self.assert_clean(forbidden, "converter/a.py", "mkstemp('XXXXXX')\n")
+
+
+class SimdTargets(LintTest):
+
+  def test_finds_a_second_set(self):
+    self.assert_finds(simd_targets, "kernels/cpu/simd/targets_dot.h",
+                      "#define HWY_DISABLED_TARGETS HWY_SSE4\n", "HWY_DISABLED_TARGETS")
+    self.assert_finds(simd_targets, "kernels/cpu/CMakeLists.txt",
+                      "add_compile_options(-DHWY_COMPILE_ONLY_STATIC)\n", "HWY_COMPILE_ONLY_STATIC")
+
+  def test_finds_headers_before_the_set(self):
+    self.assert_finds(simd_targets, "kernels/cpu/simd/a.cc",
+                      '#include <hwy/highway.h>\n#include "kernels/cpu/simd/targets.h"\n',
+                      "hwy/highway.h")
+
+  def test_leaves_alone_the_set_and_its_users(self):
+    self.assert_clean(simd_targets, "kernels/cpu/simd/targets.h",
+                      "#define HWY_DISABLED_TARGETS HWY_SSSE3\n")
+    self.assert_clean(simd_targets, "kernels/cpu/simd/a.cc",
+                      '#include "kernels/cpu/simd/targets.h"\n#include <hwy/highway.h>\n'
+                      "#define HWY_TARGET_INCLUDE 1\n")
+
+
+class Docs(LintTest):
+
+  def setUp(self):
+    super().setUp()
+    self.write("kernels/cpu/steps.cc", "int a;\n")
+    self.write("docs/other.md",
+               "# Other\n\n## The [same](other.md) `result`\n\n## The same result\n")
+
+  def write(self, path, text):
+    file = self.root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+  def test_finds_names_that_lead_nowhere(self):
+    for text, what in (
+        ("`kernels/cpu/gone.cc`", "kernels/cpu/gone.cc"),
+        ("`kernels/cpu/{steps,gone}.cc`", "kernels/cpu/gone.cc"),
+        ("`bash tests/gone.sh --all`", "tests/gone.sh"),
+        ("see `gone.cc`", "gone.cc"),
+        ("see `gpu/steps.cc`", "gpu/steps.cc"),
+        ("`kernels/gone/*.h`", "kernels/gone/*.h"),
+        ("[a](gone.md)", "gone.md"),
+        ("[a](other.md#gone)", "no heading"),
+        ("[a](#gone)", "no heading"),
+        ("| [a](gone.md) |", "gone.md"),
+    ):
+      with self.subTest(text=text):
+        self.assert_finds(docs, "docs/page.md", text + "\n", what)
+    self.assert_finds(docs, "README.md", "`kernels/gone.h`\n", "kernels/gone.h")
+    self.assert_finds(docs, "docs/deep/page.md", "[a](other.md)\n", "other.md")
+
+  def test_finds_long_lines(self):
+    self.assert_finds(docs, "docs/page.md", "a " * 50 + "a\n", "101 columns")
+
+  def test_leaves_alone_what_is_there_and_what_is_no_path(self):
+    for text in (
+        "`kernels/cpu/steps.cc`, `steps.cc`, `cpu/steps.cc`, `kernels/*/steps.cc`, `kernels/cpu/`",
+        "[a](other.md#the-same-result), [b](other.md#the-same-result-1)",
+        "[a](../kernels/cpu/steps.cc)",
+        "[a](https://example.org/gone.md), `[a](gone.md)`",
+        "`build/release/bin/tests/gone.cc`, `xnnpack/gemm.h`, `kernels/<name>/a.h`, `config.json`",
+        "```\n" + "a " * 60 + "`kernels/gone.h`\n```",
+        "| " + "a " * 60 + "|",
+        "<!-- table: begin -->\n" + "a " * 60 + "\n<!-- table: end -->",
+    ):
+      with self.subTest(text=text):
+        self.assert_clean(docs, "docs/page.md", text + "\n")
 
 
 class Format(LintTest):

@@ -1,4 +1,4 @@
-"""What the lints share: which files there are, what their code is without comments, how to report.
+"""Shared by the lints: lists the files, strips comments, reports problems.
 
 A lint is a module with a function check(root) that returns a list of problems, each one line
 "path:line: what is wrong". main(check) makes it a program: exit 0 clean, 1 problems, 77 skipped.
@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-# Folders with code of our own. Third-party sources (.deps) and build trees are never entered.
+# Folders of this repository's code. Third-party sources (.deps) and build trees are never entered.
 LIBRARY = ("platform", "kernels", "runtime")
 PRODUCT = LIBRARY + ("converter", "tools", "bindings")
 EVERYTHING = PRODUCT + ("tests", "toolchains", "docs", ".ci")
@@ -22,11 +22,11 @@ SKIPPED = 77
 
 
 class Skip(Exception):
-  """Raised by a check that cannot run here; ctest shows it as skipped, with the reason."""
+  """Raised by a check that cannot run here. ctest reports it as skipped, with the reason."""
 
 
 def files(root, folders, endings):
-  """Paths relative to root, sorted, of the files in folders whose names end in one of endings."""
+  """Returns the sorted paths, relative to root, of files in folders with one of endings."""
   found = []
   for folder in folders:
     for directory, subfolders, names in os.walk(root / folder):
@@ -53,7 +53,7 @@ _CXX_TOKEN = re.compile(
 
 
 def blank_comments_and_strings(text):
-  """The same text with comments and the contents of strings as spaces; line numbers stay."""
+  """Returns the text with comments and string contents as spaces. Line numbers stay the same."""
 
   def blank(match):
     token = match.group(0)
@@ -69,13 +69,13 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.MULTI
 
 
 def includes(text):
-  """(line number, '"' or '<', header) of each include directive."""
+  """Yields (line number, '"' or '<', header) of each include directive."""
   for match in _INCLUDE.finditer(text):
     yield text.count("\n", 0, match.start()) + 1, match.group(1), match.group(2)
 
 
 def allowed(line, rule):
-  """Whether the line says that it may break the rule: `// lint:allow <rule>: <reason>`."""
+  """True if the line has an exemption: `// lint:allow <rule>: <reason>`."""
   return re.search(r"lint:allow " + re.escape(rule) + r": \S", line) is not None
 
 

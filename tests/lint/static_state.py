@@ -1,5 +1,5 @@
-"""The library has no static constructors and no variables that outlive a call: looks into the
-object files of our own archives for initialisers and for writable data.
+"""Checks that the library has no static constructors and no variables that outlive a call. Searches
+the object files of our archives for initialisers and for writable data.
 
   static_state.py --objdump PROGRAM ARCHIVE...
 """
@@ -9,14 +9,14 @@ import re
 import subprocess
 import sys
 
-# Section names in `objdump -t`: what may be written at run time. Constants with addresses in them
-# lie in .data.rel.ro, which is read-only once the program is loaded.
+# Writable section names in `objdump -t`. Constants that contain addresses are in .data.rel.ro,
+# which is read-only after loading.
 WRITABLE = re.compile(r"^\.(data|bss|tdata|tbss)(\.(?!rel\.ro)|$)")
 INITIALISER = re.compile(r"^\.(init_array|ctors|preinit_array)")
 
 
 def problems_of(archive, symbol_table):
-  """Problems in the output of `objdump -t` for one archive."""
+  """Returns the problems in the output of `objdump -t` for one archive."""
   problems = []
   member = "?"
   for line in symbol_table.splitlines():

@@ -1,5 +1,5 @@
-// The C library's allocator is replaced by one that counts, for this program's every thread,
-// XNNPACK's default allocator and C++'s operator new included (both end in malloc).
+// Replaces the C library's allocator with a counting one, for all threads of this program. Includes
+// XNNPACK's default allocator and C++ operator new, which both call malloc.
 #pragma once
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 namespace arn::test {
 
-// While it is set, calls are counted: those that allocate and those that give back.
+// While set, every allocation and every free is counted.
 extern std::atomic<bool> g_trap;
 extern std::atomic<uint64_t> g_calls;
 

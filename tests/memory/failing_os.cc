@@ -24,6 +24,12 @@ Result<Span<std::byte>> ReservePages(uint64_t bytes) {
   return Span<std::byte>(static_cast<std::byte*>(p), rounded);
 }
 
+Result<Span<std::byte>> ReserveHugePages(uint64_t bytes) { return ReservePages(bytes); }
+
+void ProtectPages(Span<std::byte>) {}
+
+Status LockPages(Span<const std::byte>) { return FailsNow() ? Status::kOutOfMemory : Status::kOk; }
+
 void ReleasePages(Span<std::byte> pages) {
   if (pages.empty()) return;
   munmap(pages.data(), pages.size());

@@ -1,8 +1,13 @@
-// Every request to the OS fails once: each gives ARN_OUT_OF_MEMORY and leaks nothing, and the next
-// attempt works.
+// Fails each OS request once. Each failure returns ARN_OUT_OF_MEMORY and leaks nothing, and the
+// next attempt works.
 #include "failing_os.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
 
 #include "platform/base/arena.h"
 #include "runtime/model/decoder_program.h"
@@ -35,6 +40,35 @@ TEST(FailingOs_Open, EachRequestFailsOnce_ThenItWorks) {
   EXPECT_EQ(0, LiveReservations());
 }
 
+TEST(FailingOs_OpenCopiedOrLocked, EachRequestFailsOnce_ThenItWorks) {
+  const BundleBytes bytes = MakeTinyBundle(TinyBundle());
+  const int fd = memfd_create("bundle", MFD_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(static_cast<ssize_t>(bytes.size()), write(fd, bytes.data(), bytes.size()));
+  for (const uint32_t residency : {ARN_RESIDENCY_COPIED, ARN_RESIDENCY_LOCKED}) {
+    arn_model_options options = ARN_MODEL_OPTIONS_INIT;
+    options.residency = residency;
+    int64_t failures = 0;
+    for (;; ++failures) {
+      FailAfter(failures);
+      arn_model* model = nullptr;
+      char error[256] = "";
+      const arn_status status = arn_model_open_fd(fd, 0, 0, &options, error, sizeof error, &model);
+      FailAfter(-1);
+      if (status == ARN_OK) {
+        arn_model_close(model);
+        break;
+      }
+      ASSERT_EQ(ARN_OUT_OF_MEMORY, status) << error;
+      ASSERT_EQ(nullptr, model);
+      ASSERT_EQ(0, LiveReservations());
+    }
+    EXPECT_EQ(2, failures) << "the bundle's, then the tables'";
+    EXPECT_EQ(0, LiveReservations());
+  }
+  close(fd);
+}
+
 TEST(FailingOs_CreateSession, EachRequestFailsOnce_ThenItWorks) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
@@ -60,8 +94,36 @@ TEST(FailingOs_CreateSession, EachRequestFailsOnce_ThenItWorks) {
   EXPECT_EQ(live, LiveReservations());
 }
 
-// The model's own arena, grown byte by byte: each of its allocations fails once, and the size that
-// is asked for suffices.
+// The first session of a process detects the CPU features.
+TEST(FailingOs_CreateSession, WithoutADescriptorLeft_WorksOrSaysSoAndLaterWorks) {
+  const BundleBytes bytes = MakeTinyBundle(TinyBundle());
+  const ModelPtr model = OpenBytes(bytes);
+  const arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  rlimit before;
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+  rlimit none = before;
+  none.rlim_cur = 0;
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  arn_session* session = nullptr;
+  char error[256] = "";
+  const arn_status first =
+      arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &session);
+  arn_session_destroy(session);
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+  EXPECT_EQ("", testing::internal::GetCapturedStderr());
+#if defined(__arm__) || defined(__aarch64__)
+  EXPECT_EQ(ARN_IO, first);
+  EXPECT_NE(nullptr, strstr(error, "descriptor")) << error;
+#else
+  EXPECT_EQ(ARN_OK, first) << error;
+#endif
+  const SessionPtr second = NewSession(model.get(), options);
+  Greedy(second.get(), SomeIds(3, 61), 2);
+}
+
+// Grows the model's arena by 8 bytes at a time: each of its allocations fails once, and the
+// requested size is sufficient.
 TEST(FailingOs_ModelArena, GrowthFromZero_FailsUntilTheAskedSize) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   Bundle bundle;

@@ -1,4 +1,4 @@
-// Nor does what a session says of its device, and the sleep of one that holds itself back.
+// No allocation in device statistics and thermal throttling.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -36,7 +36,7 @@ TEST(NoAllocation_Device, StatsZonesCpusAndPacing_AllocateNothing) {
   g_calls = 0;
   g_trap = true;
   arn_status status = arn_session_prefill(session.get(), prompt, 3);
-  // Longer than a reading is kept.
+  // Longer than the cache time of a sensor reading.
   for (int i = 0; i < 12 && status == ARN_OK; ++i) {
     int32_t id = 0;
     status = arn_session_decode(session.get(), &id);

@@ -1,5 +1,5 @@
-// Nor when a device fails and the CPU computes everything anew: neither the library nor, at its
-// bidding, the driver.
+// No allocation, in the library or through it in the driver, when a device fails and the CPU
+// recomputes everything.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -48,14 +48,14 @@ TEST_P(NoAllocationFallBackTest, DeviceThatFails_AllocatesNothing) {
             Session::Create(model, plan, {static_cast<std::byte*>(at), plan.TotalBytes()}, {},
                             &session, &diag))
       << diag.text();
-  // Sequences that share pages and part.
+  // Sequences that share pages and diverge.
   const std::vector<int32_t> ids = SomeIds(70, 61);
   ASSERT_EQ(Status::kOk, session->Prefill({ids.data(), 50}));
   ASSERT_EQ(Status::kOk, session->Fork(0, 1));
   ASSERT_EQ(Status::kOk, session->Select(1));
   ASSERT_EQ(Status::kOk, session->Prefill({ids.data() + 60, 4}));
 
-  // The driver frees what it kept of a submission on a thread of its own, after the fence.
+  // The driver frees the memory of a submission on its own thread after the fence.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   fault_plan.FailAt(Fault::kSubmitLost, 0);
   const uint64_t driver_calls = vulkan::DriverMemoryOf(fault_plan.state).n_calls;

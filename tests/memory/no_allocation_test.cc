@@ -1,4 +1,4 @@
-// Nothing allocates after a session is created.
+// Checks that nothing allocates after a session is created.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 namespace arn::test {
 namespace {
 
-// The trap itself works: what is caught below would be seen.
+// Checks that the trap catches every kind of call.
 TEST(NoAllocation_Trap, CatchesEachKind) {
   g_calls = 0;
   g_trap = true;
@@ -49,7 +49,7 @@ void SetKv(const Case& c, uint32_t residual, arn_session_options* options) {
   if (Seals(c)) options->kv_residual = residual;
 }
 
-// What n tokens would take in the first group if no page were sealed.
+// Returns the bytes of n tokens in the first group without quantised pages.
 uint64_t OpenBytes(const arn_model* model, const arn_session_options& options, uint32_t n_tokens) {
   arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
   EXPECT_EQ(ARN_OK, arn_session_plan_group(model, &options, 0, nullptr, 0, &group));
@@ -70,6 +70,14 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   SetKv(GetParam(), 64, &options);
   options.n_threads = 2;
   options.prefill_chunk = 32;
+  const std::string kv_file =
+      testing::TempDir() + "/no_allocation_" + std::to_string(getpid()) + ".kv";
+#ifndef ARENITE_NO_KV_FILE
+  // In a file as well as in memory.
+  if (GetParam().backend == ARN_BACKEND_REFERENCE || GetParam().weights == DType::kInt8) {
+    options.kv_file = kv_file.c_str();
+  }
+#endif
   const SessionPtr session = NewSession(model.get(), options);
   const std::vector<int32_t> prompt = SomeIds(150, bundle.vocab);
   arn_sampling sampling = ARN_SAMPLING_INIT;
@@ -77,7 +85,7 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   sampling.top_k = 20;
   sampling.top_p = 0.9f;
   std::vector<uint8_t> state(8u << 20);
-  // Of its own: other cases may run at the same time.
+  // A unique path: other cases may run at the same time.
   const std::string path =
       testing::TempDir() + "/no_allocation_" + std::to_string(getpid()) + ".state";
 
@@ -120,8 +128,8 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
-// What sequences do as wholes: fork, the copies that writing to shared pages makes, batches,
-// rewind, shift, trim, and giving pages of a window back; with all of it saved and restored.
+// Operations on whole sequences: fork, copy-on-write of shared pages, batches, rewind, shift, trim,
+// returning pages of a window, save and restore.
 TEST_P(NoAllocationTest, ForksBatchesRewindShiftSaveAndTrim_AllocateNothing) {
   TinyBundle bundle;
   bundle.weights = GetParam().weights;
@@ -246,7 +254,7 @@ TEST_P(NoAllocationTest, BeamSearch_AllocatesNothing) {
   EXPECT_EQ(0u, g_calls.load());
 }
 
-// Layers with a state: their runs, forks that part, a batch, saved and restored.
+// Recurrent layers: runs, diverging forks, a batch, save and restore.
 TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
@@ -288,7 +296,7 @@ TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
   }
 }
 
-// Rendering by a chat template, with the system's clock and with an error that is explained.
+// Chat template rendering, with the system clock and with an error message.
 TEST(NoAllocation_Chat, Render_AllocatesNothing) {
   TinyBundle bundle;
   bundle.chat_program = convert::CompileChatTemplate(

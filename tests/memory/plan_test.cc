@@ -1,5 +1,5 @@
-// The plan's bytes are the used bytes: a session works in a block of exactly that size, touches
-// nothing outside, and less is refused.
+// The plan is exact: a session works in a block of exactly the planned size, touches nothing
+// outside, and refuses a smaller block.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kAlignment = 16384;
 
-// A block of exact size with an unreadable page right behind it.
+// A block of exact size followed by an unreadable page.
 class FencedBlock {
  public:
   explicit FencedBlock(uint64_t bytes) : bytes_(bytes) {
@@ -95,7 +95,8 @@ std::vector<Case> Cases() {
   shifting.pinned_tokens = 5;
   arn_session_options anew = Options(kReference, ARN_KV_F32, 64, 16, 1, 8, 0);
   anew.no_cache = 1;
-  // Two pools a group: pages of both kinds, or of one where all that a window sees is recent.
+  // Two pools per group: active and quantised pages. A group has one pool if its window is within
+  // the residual.
   const auto sealed = [](arn_session_options options, uint32_t keys, uint32_t values,
                          uint32_t residual) {
     options.kv_type = keys;
@@ -145,8 +146,8 @@ arn_memory_plan Plan(const arn_model* model, const arn_session_options& options)
   return plan;
 }
 
-// Of all groups' pools, one after another, each at a multiple of the alignment; with the 128 bytes
-// that kernels may read past the last.
+// Returns the bytes of all pools in order, each aligned, plus the 128 bytes that kernels may read
+// past the last one.
 uint64_t PoolBytes(const arn_model* model, const arn_session_options& options, uint32_t n_groups) {
   const auto padded = [](uint64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; };
   uint64_t end = 0;
@@ -189,11 +190,11 @@ TEST(Plan_ExactBlock, EveryOptionSet_WorksInsideIt) {
     EXPECT_EQ(plan.kv_bytes, stats.kv_capacity_bytes);
     EXPECT_LE(stats.kv_used_bytes, plan.kv_bytes);
     if (c.options.max_sequences <= 1 && c.bundle.layer_kinds.empty() && c.bundle.window == 0) {
-      // A full context uses every page, and no region is padded by more than its alignment.
+      // A full context uses every page, and each region has at most one alignment of padding.
       EXPECT_GT(stats.kv_used_bytes + 2 * kAlignment, plan.kv_bytes);
     }
 
-    // The other sequences fill the pools, up to the last page.
+    // The other sequences fill the pools to the last page.
     for (uint32_t s = 1; s < c.options.max_sequences; ++s) {
       ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
       const std::vector<int32_t> whole = SomeIds(context, c.bundle.vocab);
@@ -203,19 +204,19 @@ TEST(Plan_ExactBlock, EveryOptionSet_WorksInsideIt) {
     }
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
 
-    // Memory that the library takes itself gives the same tokens.
+    // Library-allocated memory gives the same tokens.
     const SessionPtr other = NewSession(model.get(), c.options);
     EXPECT_EQ(ids, Greedy(other.get(), prompt, ids.size()));
     if (c.options.overflow == ARN_OVERFLOW_SHIFT) continue;
-    // The context is full: nothing more fits, and nothing changes.
+    // The context is full: one more token is sampled, then nothing changes.
     int32_t id = 0;
+    EXPECT_EQ(ARN_OK, arn_session_decode(session.get(), &id));
     EXPECT_EQ(ARN_CONTEXT_FULL, arn_session_decode(session.get(), &id));
     EXPECT_EQ(context, arn_session_length(session.get()));
   }
 }
 
-// Grows the block from nothing: every size below the plan's is refused, whatever region it would
-// have cut.
+// Grows the block from zero: every size below the plan's is refused, whichever region does not fit.
 TEST(Plan_Growth, EveryBlockBelowThePlan_IsOutOfMemory) {
   for (const Case& c : Cases()) {
     const BundleBytes bytes = MakeTinyBundle(c.bundle);
@@ -260,7 +261,7 @@ uint64_t ResidentBytes(const void* data, uint64_t bytes) {
   return resident;
 }
 
-// KV is committed as tokens are used: a large context costs what the tokens in it cost.
+// KV memory is committed on use: a large context costs only the tokens in it.
 TEST(Plan_LargeContext, FewTokens_TouchFewPages) {
   TinyBundle bundle;
   bundle.layers = 4;

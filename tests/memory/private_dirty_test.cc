@@ -1,5 +1,5 @@
-// What a process has to itself while it generates: the keys and values that it holds, and little
-// more. Weights are used where the bundle is mapped and are nobody's own.
+// Private dirty memory during generation: the KV cache and little more. Weights are used from the
+// shared mapping.
 #include <arenite/arenite.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kSlackBytes = int64_t{8} << 20;
 
-// Of this process; -1 when the system does not say.
+// Private dirty bytes of this process; -1 if the system does not report them.
 int64_t PrivateDirtyBytes() {
   std::ifstream rollup("/proc/self/smaps_rollup");
   for (std::string line; std::getline(rollup, line);) {
@@ -34,7 +34,7 @@ TEST(PrivateDirtyTest, Written_IsSeen) {
   EXPECT_EQ(1, written.back());
 }
 
-// The float weights are larger than all that is allowed: a copy of them would show.
+// The float weights are larger than the limit: a copy of them would show.
 TEST(PrivateDirtyTest, After128Tokens_AtMostKvAndEightMebibytes) {
   ARN_NEEDS_CONVERTER();
   const int64_t before = PrivateDirtyBytes();

@@ -1,6 +1,7 @@
-"""The example program, compiled for another architecture and run under its emulator, tells a story.
+"""Compiles the example program for another architecture and runs it under an emulator; it must tell
+a story.
 
-The bundle is made by the converter of a native build; without one this is skipped (exit 77).
+The converter of a native build makes the bundle; without one the test is skipped (exit 77).
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Installs the build and uses it as a stranger would: each way of linking tells the same story.
+"""Installs the build and links it as a user would: each way of linking tells the same story.
 
-The symbols of both libraries are the functions that the headers declare, and nothing else.
+Both libraries export exactly the functions that the headers declare.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class PackageTest(unittest.TestCase):
         os.path.join(options.source, "models/fable/fable-2m"), "-o", cls.bundle)
     cls.story = os.path.join(options.source, "tools/example/story.c")
     cls.expected = run(os.path.join(cls.prefix, "bin/arenite"), "run", cls.bundle,
-                       "--prompt", PROMPT, "--max-tokens", "256", "--context", "512")
+                       "--prompt", PROMPT, "--max-tokens", "256", "--context", "512", "--seed", "0")
 
   @classmethod
   def tearDownClass(cls):
@@ -63,10 +63,10 @@ class PackageTest(unittest.TestCase):
     self.assertGreater(len(told), len(PROMPT) + 40)
     self.assertEqual(told[len(PROMPT):].strip(), self.expected.strip())
 
-  def build(self, project, name, *definitions):
+  def build(self, project, name, *definitions, build_type="Release"):
     build = self.path(name)
     run("cmake", "-S", os.path.join(options.source, "tests/package", project), "-B", build,
-        "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_C_COMPILER={options.cc}",
+        "-G", "Ninja", f"-DCMAKE_BUILD_TYPE={build_type}", f"-DCMAKE_C_COMPILER={options.cc}",
         f"-DCMAKE_CXX_COMPILER={options.cxx}", f"-DSTORY={self.story}", *definitions)
     run("cmake", "--build", build)
     return build
@@ -81,6 +81,11 @@ class PackageTest(unittest.TestCase):
     self.assertNotIn("libarenite",
                      run(options.readelf, "-d", os.path.join(build, "story_static")))
 
+  def test_licences_are_installed(self):
+    folder = os.path.join(self.prefix, "share/doc/arenite")
+    self.assertEqual(set(os.listdir(folder)),
+                     {"LICENSE", "THIRD_PARTY_NOTICES.txt", "arenite.spdx.json"})
+
   def test_pkg_config(self):
     if subprocess.run(["which", "pkg-config"], capture_output=True).returncode != 0:
       self.skipTest("pkg-config is not installed")
@@ -89,7 +94,7 @@ class PackageTest(unittest.TestCase):
       with self.subTest(name):
         flags = run("pkg-config", "--cflags", "--libs", *more, "arenite",
                     PKG_CONFIG_PATH=path).split()
-        # --static lists what an archive needs; which of both -l takes is the linker's switch.
+        # --static lists an archive's dependencies; a linker switch selects which library -l takes.
         extra = ["-Wl,-Bstatic", "-larenite", "-Wl,-Bdynamic"] if more else []
         flags = [f for f in flags if not (more and f == "-larenite")]
         head = [f for f in flags if f.startswith(("-I", "-L"))]
@@ -98,10 +103,10 @@ class PackageTest(unittest.TestCase):
         self.tells_the_story(self.path(name))
 
   def test_subdirectory(self):
-    # The whole library is compiled once more: as quickly as it still tells a story in time.
+    # As in an app's debug build: compiles the whole library again without optimisation.
     build = self.build("subdirectory", "subdirectory", f"-DARENITE={options.source}",
                        f"-DARENITE_DEPS_BUILD={options.build}", "-DARENITE_VULKAN=OFF",
-                       "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
+                       build_type="Debug")
     self.tells_the_story(os.path.join(build, "story"))
 
   def test_program_compiled_with_the_old_header(self):
@@ -109,6 +114,33 @@ class PackageTest(unittest.TestCase):
     run(options.cc, "-std=c11", "-I", old, self.story, f"-L{self.lib}", "-larenite", "-o",
         self.path("old_story"))
     self.tells_the_story(self.path("old_story"))
+
+  def test_programs_that_use_the_standard_library(self):
+    # The archive has private copies of the standard library's inline functions, for any link order
+    # and any compiler of the other objects.
+    compilers = {"gcc": (options.cxx, "-O2")}
+    if options.clangxx:
+      compilers["clang"] = (options.clangxx, "-O0")
+    folder = os.path.join(options.source, "tests/package/standard_library")
+    for name, (cxx, level) in compilers.items():
+      objects = {}
+      for source in ("program", "other"):
+        objects[source] = self.path(f"{name}_{source}.o")
+        run(cxx, "-std=c++20", level, "-c", os.path.join(folder, source + ".cc"), "-o",
+            objects[source])
+      story = self.path(f"{name}_story.o")
+      run(cxx, "-x", "c", "-Dmain=TellStory", f"-I{self.prefix}/include", "-c", self.story, "-o",
+          story)
+      other = self.path(f"lib{name}_other.a")
+      run(options.ar, "rcs", other, objects["other"])
+      archive = os.path.join(self.lib, "libarenite.a")
+      for link, library, flags in (("shared", os.path.join(self.lib, "libarenite.so"), ()),
+                                   ("archive", archive, ()), ("static", archive, ("-static",))):
+        for order, libraries in (("behind", (library, other)), ("before", (other, library))):
+          with self.subTest(compiler=name, link=link, other=order):
+            program = self.path(f"{name}_{link}_{order}")
+            run(cxx, *flags, objects["program"], story, *libraries, "-pthread", "-o", program)
+            self.tells_the_story(program)
 
   def test_symbols_of_the_shared_library(self):
     library = os.path.join(self.lib, "libarenite.so")
@@ -133,7 +165,8 @@ class PackageTest(unittest.TestCase):
 
 if __name__ == "__main__":
   parser = argparse.ArgumentParser()
-  for name in ("source", "build", "cc", "cxx", "nm", "readelf"):
+  for name in ("source", "build", "cc", "cxx", "ar", "nm", "readelf"):
     parser.add_argument("--" + name, required=True)
+  parser.add_argument("--clangxx", default="", help="another compiler for programs")
   options, rest = parser.parse_known_args()
   unittest.main(argv=[sys.argv[0]] + rest)

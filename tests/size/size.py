@@ -1,9 +1,9 @@
-"""Where the bytes of libarenite.so are, and whether they keep to their budgets.
+"""Measures the bytes of libarenite.so, and checks them against budgets.
 
   size.py --strip STRIP LIBRARY.so BUDGET ...
-      fails when a stripped library passes its budget, in bytes
+      fails if a stripped library exceeds its budget, in bytes
   size.py --strip STRIP --table NAME=LIBRARY.so ...
-      prints the table of docs/size.md: bytes per feature, from the linker map beside each library
+      prints the table of docs/size.md: bytes per feature, from the linker map next to each library
       (LIBRARY.so.map)
 """
 
@@ -15,10 +15,10 @@ import subprocess
 import sys
 import tempfile
 
-# What the archives are, in the order of the table. An archive that is not here fails the table.
+# The archives of each feature, in table order. An archive not listed here is an error.
 FEATURES = (
     ("Matrix products: XNNPACK's micro-kernels, their choice, CPU detection",
-     ("microkernels-prod", "dep_xnnpack_gemm", "cpuinfo", "pthreadpool")),
+     ("microkernels-prod", "dep_xnnpack_gemm", "dep_cpuinfo", "pthreadpool")),
     ("Other kernels with SIMD: attention, norms, 16-bit and int4 tiles",
      ("arn_kernels_cpu", "dep_hwy")),
     ("Reference kernels", ("arn_kernels_reference",)),
@@ -38,7 +38,7 @@ FEATURES = (
     ("Linker tables, start-up code, padding", ("rest",)),
 )
 
-# Sections that take room in the file.
+# Sections that occupy space in the file.
 SECTIONS = re.compile(r"^\.(text|init|fini|plt|rodata|data|got|eh_frame|gcc_except_table|"
                       r"init_array|fini_array|ARM\.ex)")
 LINE = re.compile(r"^ (?:\S+)?\s*0x([0-9a-f]+)\s+0x([0-9a-f]+)\s+(\S.*)$")
@@ -52,7 +52,7 @@ def stripped_bytes(library, strip):
 
 
 def archive_of(name):
-  """The archive that an input section comes from, by the map's name of the object file."""
+  """Returns the archive of an input section, from the object file's name in the map."""
   in_archive = re.search(r"([^/]*)\.a\(", name)
   if in_archive:
     return re.sub(r"^lib", "", in_archive.group(1))
@@ -67,14 +67,14 @@ def bytes_by_archive(map_text):
       section = line.split()[0]
       continue
     found = LINE.match(line)
-    # What the linker left out has the address 0.
+    # Sections dropped by the linker have address 0.
     if found and SECTIONS.match(section) and int(found.group(1), 16) != 0:
       counts[archive_of(found.group(3))] += int(found.group(2), 16)
   return counts
 
 
 def by_feature(counts, total):
-  """Bytes by feature; the sum is the size of the stripped file."""
+  """Returns bytes per feature; the sum is the size of the stripped file."""
   known = {archive for _, archives in FEATURES for archive in archives}
   unknown = {archive: n for archive, n in counts.items() if archive not in known and n >= 1024}
   if unknown:

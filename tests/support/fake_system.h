@@ -1,4 +1,4 @@
-// A folder that looks like the part of a device's /sys that is read, made for a test.
+// A temporary folder that imitates the files the runtime reads from a device's /sys.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ class FakeSystem {
 
   const char* root() const { return root_.c_str(); }
 
-  // path: beneath /sys.
+  // `path` is relative to /sys.
   void Write(const std::string& path, const std::string& text) {
     const std::filesystem::path full = Full(path);
     std::filesystem::create_directories(full.parent_path());
@@ -35,7 +35,7 @@ class FakeSystem {
   }
   void Write(const std::string& path, int64_t value) { Write(path, std::to_string(value) + "\n"); }
   void Remove(const std::string& path) { std::filesystem::remove_all(Full(path)); }
-  // Something of this name is there, and reading it fails, also for root.
+  // Replaces the file with a directory, so that reading it fails even for root.
   void MakeUnreadable(const std::string& path) {
     Remove(path);
     std::filesystem::create_directories(Full(path));

@@ -1,4 +1,4 @@
-// Backends whose device fails when a test wants it to (vulkan_faults.h).
+// Backends whose device fails on demand (vulkan_faults.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace arn::test {
 
-// With staging buffers, so that reading and writing pages are submissions too.
+// Uses staging buffers, so that page reads and writes are submissions too.
 inline Status LoadFaulty(const Program& program, const BackendOptions& options,
                          const BackendPlan& plan, const Memory& memory, void** state, Diag* diag) {
   const Backend* backend = vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
@@ -28,7 +28,7 @@ inline const Backend* FaultyBackend() {
   return &backend;
 }
 
-// "vulkan+cpu" over the pages that both see, or with pages that are copied.
+// "vulkan+cpu" with shared KV pages, or with copied pages if kCopies.
 template <bool kCopies>
 Status LoadFaultySplit(const Program& program, const BackendOptions& options,
                        const BackendPlan& plan, const Memory& memory, void** state, Diag* diag) {
@@ -37,7 +37,7 @@ Status LoadFaultySplit(const Program& program, const BackendOptions& options,
   const Status status = SplitBackend()->load(program, changed, plan, memory, state, diag);
   if (status == Status::kOk) {
     InstallFaults(SplitDeviceOf(*state));
-    // A driver in software has memory that the host caches.
+    // A software driver has host-cached memory.
     const bool is_software =
         std::strstr(SplitBackend()->device_name(*state), "llvmpipe") != nullptr;
     if (kCopies || is_software) {

@@ -1,4 +1,4 @@
-// Every way in which layers may see and share keys and values.
+// The combinations of windows, chunks and shared KV that layers support.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,8 @@ inline std::vector<Shape> Shapes() {
   };
 }
 
-// Layers that keep a state, alone and among others. They cannot be rewound or shifted.
+// Recurrent and convolution layers, alone and mixed with attention. Their state cannot be rewound
+// or shifted.
 inline std::vector<Shape> StateShapes() {
   const TinyLayer conv = {0, 0, -1, TinyMixer::kConv}, scan = {0, 0, -1, TinyMixer::kScan};
   return {

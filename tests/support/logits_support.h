@@ -1,4 +1,4 @@
-// Comparing what two sessions say next.
+// Compares the next-token logits of two sessions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace arn::test {
 
-// The largest difference of the selected sequences' logits; NaN if there is one.
+// Returns the largest logit difference of the selected sequences; NaN if any logit is NaN.
 inline double LogitDifference(const arn_session* a, const arn_session* b, uint32_t vocab) {
   const float *x = nullptr, *y = nullptr;
   EXPECT_EQ(ARN_OK, arn_session_logits(a, &x));

@@ -1,5 +1,5 @@
-// Bundles that come with a computed prefix, made as the converter makes them: the bundle without
-// one is run, and what its session saves goes into the bundle.
+// Makes bundles with a precomputed prefix as the converter does: runs the bundle without the prefix
+// and stores the saved session state in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ inline uint64_t IndexHash(const BundleBytes& bytes) {
   return header.index_hash;
 }
 
-// `bundle` with the prefix `ids`, computed by a session of these options.
+// Returns `bundle` with the prefix `ids`, computed by a session with `options`.
 inline TinyBundle WithPrefix(TinyBundle bundle, const arn_session_options& options,
                              const std::vector<int32_t>& ids) {
   bundle.prefix = TinyPrefix();

@@ -1,4 +1,4 @@
-// Bundles that come with what a device is tested with, made as the converter makes them.
+// Makes bundles with a device self-test as the converter does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace arn::test {
 
 inline constexpr uint32_t kSelfTestTokens = 17;  // in runs of 12, 1 and 4
 
-// `bundle` with a test of SomeIds, computed by the CPU.
+// Returns `bundle` with a self-test of SomeIds, computed by the CPU backend.
 inline TinyBundle WithSelfTest(TinyBundle bundle) {
   bundle.self_test = TinySelfTest();
   const BundleBytes plain = MakeTinyBundle(bundle);

@@ -50,7 +50,7 @@ inline SessionPtr NewSession(const arn_model* model, const arn_session_options& 
   return SessionPtr(session);
 }
 
-// n ids below `vocab`, the same every time.
+// Returns n ids below `vocab`, the same in every call.
 inline std::vector<int32_t> SomeIds(size_t n, uint32_t vocab) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < n; ++i) ids.push_back(static_cast<int32_t>((i * 7 + 3) % vocab));

@@ -1,4 +1,4 @@
-// Looking into saved states and changing them.
+// Parses and edits saved states.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ inline StateHeader StateHeaderOf(const std::vector<uint8_t>& state) {
   return header;
 }
 
-// Makes the hashes of the header and of all sections in reach match again, after a test has changed
-// what they cover.
+// Recomputes the hashes of the header and of all complete sections after a test changed their
+// bytes.
 inline void RepairState(std::vector<uint8_t>* state) {
   if (state->size() < sizeof(StateHeader)) return;
   StateHeader header = StateHeaderOf(*state);

@@ -1,4 +1,4 @@
-// Saving and restoring in tests.
+// Saves and restores session state in tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ inline arn_status Restore(arn_session* session, const std::vector<uint8_t>& stat
   return arn_session_restore_memory(session, state.data(), state.size(), &options);
 }
 
-// n tokens as the selected sequence samples them.
+// Samples n tokens from the selected sequence.
 inline std::vector<int32_t> Decode(arn_session* session, size_t n) {
   std::vector<int32_t> ids(n, -1);
   for (int32_t& id : ids) {

@@ -27,7 +27,7 @@ class Stream {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  // In [-1, 1).
+  // Returns a value in [-1, 1).
   float Unit() {
     return static_cast<float>(static_cast<int64_t>(Next() >> 40) - (1 << 23)) * 0x1p-23f;
   }
@@ -78,7 +78,7 @@ Source RandomSource(DType dtype, uint32_t rows, uint32_t cols, Stream* random) {
   return s;
 }
 
-// Of layers with a state.
+// Dimensions of the recurrent and convolution layers.
 constexpr uint32_t kMixerWidth = 20, kTaps = 3, kStates = 5, kRank = 4;
 
 class Builder {
@@ -110,7 +110,7 @@ class Builder {
     return Tensor(name, DType::kF32, WeightLayout(), true, 1, size, bytes);
   }
 
-  // f32 rows of values in [least, least + 1).
+  // Adds f32 rows with values in [least, least + 1).
   uint32_t Rows(const std::string& name, uint32_t rows, uint32_t cols, float least) {
     std::vector<uint8_t> bytes;
     for (uint32_t i = 0; i < rows * cols; ++i) Append(&bytes, least + 0.5f + 0.5f * random_.Unit());
@@ -124,7 +124,7 @@ class Builder {
  private:
   flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
 
-  // The index of the layer's kind, which is made on its first use.
+  // Returns the index of the layer type and adds it on first use.
   uint32_t KindOf(const TinyLayer& layer) {
     const std::tuple<uint32_t, uint32_t, TinyMixer> kind(layer.window, layer.chunk, layer.mixer);
     for (uint32_t i = 0; i < kinds_.size(); ++i) {
@@ -156,7 +156,7 @@ class Builder {
   std::vector<std::tuple<uint32_t, uint32_t, TinyMixer>> kinds_;  // window, chunk, mixer
 };
 
-// Has no feed-forward part where it scans.
+// A scan layer has no feed-forward part.
 flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
                                                     const std::string& prefix) {
   const TinyBundle& o = options_;
@@ -250,7 +250,7 @@ std::vector<uint8_t> Builder::Finish() {
   const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
       fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq,
                                 o.short_context == 0 ? nullptr : &long_inv_freq, o.short_context)});
-  if (shapes.empty()) KindOf(TinyLayer{});  // so that it is the layers that are missing
+  if (shapes.empty()) KindOf(TinyLayer{});  // a bundle without layers still has a layer type
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
   for (const auto& [window, chunk, mixer] : kinds_) {
     if (mixer != TinyMixer::kAttention) {
@@ -328,7 +328,7 @@ BundleBytes::BundleBytes(const std::vector<uint8_t>& file)
     : storage_(file.size() + kSliceAlign), size_(file.size()) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(storage_.data());
   aligned_ = storage_.data() + (AlignUp(base, kSliceAlign) - base);
-  std::copy(file.begin(), file.end(), aligned_);  // memcpy would not take an empty file's null
+  std::copy(file.begin(), file.end(), aligned_);  // memcpy must not get a null pointer
 }
 
 BundleBytes MakeTinyBundle(const TinyBundle& options) {

@@ -1,5 +1,5 @@
-// Bundles made in memory from a seed, without the converter: they exist on every target,
-// cross-built ones too. Random weights, no tokenizer.
+// Builds bundles in memory from a seed, without the converter, so that they exist on cross-built
+// targets too. Random weights, no tokenizer.
 #pragma once
 
 #include <cstddef>
@@ -12,25 +12,25 @@ namespace arn::test {
 
 enum class TinyMixer { kAttention, kConv, kScan };
 
-// What may differ between layers.
+// The per-layer settings.
 struct TinyLayer {
   uint32_t window = 0;
   uint32_t chunk = 0;
-  int kv_layer = -1;                        // the earlier layer whose keys and values it uses
-  TinyMixer mixer = TinyMixer::kAttention;  // the others have a state and nothing of the above
+  int kv_layer = -1;                        // index of the earlier layer whose KV it shares
+  TinyMixer mixer = TinyMixer::kAttention;  // other mixers keep a state and ignore the fields above
 };
 
-// A prompt's beginning that comes with the bundle.
+// A precomputed prompt prefix stored in the bundle.
 struct TinyPrefix {
   std::vector<int32_t> ids;  // empty: none
   std::vector<uint8_t> state;
   uint64_t model_hash = 0;
 };
 
-// What a device is tested with.
+// The input of the device self-test.
 struct TinySelfTest {
   std::vector<int32_t> ids;
-  std::vector<uint32_t> run_tokens;  // none: the bundle has no test
+  std::vector<uint32_t> run_tokens;  // empty: no self-test
   std::vector<float> scales;
   std::vector<int16_t> logits;
   uint64_t model_hash = 0;
@@ -45,7 +45,7 @@ struct TinyBundle {
   uint32_t ffn = 48;
   uint32_t vocab = 61;
   uint32_t max_context = 256;
-  uint32_t short_context = 0;  // sessions with room for more have other angles; 0: none have
+  uint32_t short_context = 0;  // longer contexts use other RoPE angles; 0: one set of angles
   uint32_t window = 0;
   std::vector<TinyLayer> layer_kinds;  // empty: `layers` layers with `window`
   bool qk_norm = false;
@@ -54,10 +54,10 @@ struct TinyBundle {
   uint64_t seed = 1;
   TinyPrefix prefix;
   TinySelfTest self_test;
-  std::vector<uint8_t> chat_program;  // of the template "default"; empty: no templates
+  std::vector<uint8_t> chat_program;  // program of the template "default"; empty: no chat templates
 };
 
-// A whole file, 64-byte aligned as arn_model_open_memory wants it.
+// A whole file, 64-byte aligned as arn_model_open_memory requires.
 class BundleBytes {
  public:
   explicit BundleBytes(const std::vector<uint8_t>& file);
@@ -73,7 +73,7 @@ class BundleBytes {
 
 BundleBytes MakeTinyBundle(const TinyBundle& options);
 
-// Recomputes the index hash and the header hash, after a test has damaged what they cover.
+// Recomputes the index hash and the header hash after a test damaged the bytes they cover.
 void RepairHashes(uint8_t* file, size_t bytes);
 
 }  // namespace arn::test

@@ -165,7 +165,7 @@ void WriteTinyCheckpoint(const fs::path& folder, const TinyCheckpoint& checkpoin
     WriteFile(folder / "model.safetensors", file.data(), file.size());
     return;
   }
-  // Round robin, so that the matrices that belong together lie in different files.
+  // Round robin, so that matrices that belong together are in different files.
   std::vector<TinyTensors> shards(checkpoint.shards);
   nlohmann::json weight_map = nlohmann::json::object();
   uint64_t total = 0;

@@ -1,7 +1,6 @@
-// Small checkpoints in Hugging Face's layout, made from a seed, for tests that must not depend on
-// files.
+// Writes small checkpoints in the Hugging Face layout, generated from a seed.
 //
-// The weights are defined so that any language can make the same ones exactly:
+// The weights are defined so that any language can reproduce them exactly:
 //   seed  = FNV-1a 64 of the tensor's name, XOR base_seed
 //   u_e   = element e (row-major, from 0) of the splitmix64 stream of that seed, modulo 2^64:
 //             state = seed + (e + 1) * 0x9E3779B97F4A7C15
@@ -10,9 +9,9 @@
 //             u_e   = z ^ z >> 31
 //   unit  = (float)((int64)(u_e >> 40) - 2^23) / 2^23, exact, in [-1, 1)
 //   value = unit * amplitude in float32;
-//           1 + unit * 0.1f in tensors whose name ends in "norm.weight", or has ".ln_" in it and
+//           1 + unit * 0.1f for tensors whose name ends in "norm.weight", or contains ".ln_" and
 //           ends in ".weight"
-// Values are rounded to nearest even when the checkpoint is F16 or BF16.
+// F16 and BF16 checkpoints round the values to nearest even.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +25,7 @@
 
 namespace arn::test {
 
-// What a decoder of the shared tensor naming (model.layers.N.self_attn.q_proj.weight ...) looks
-// like.
+// A decoder with the usual tensor names (model.layers.N.self_attn.q_proj.weight ...).
 struct TinyCheckpoint {
   std::string architecture = "LlamaForCausalLM";
   std::string model_type = "llama";
@@ -41,46 +39,47 @@ struct TinyCheckpoint {
   uint32_t max_context = 128;
   double rms_norm_eps = 1e-5;
   bool tied = true;
-  bool qkv_bias = false;  // the tensors; say so in `config` where the architecture asks a key
+  bool qkv_bias = false;  // adds the tensors; set the key in `config` if the architecture reads one
   bool o_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
   // Merged into config.json (RFC 7386: null removes a key).
   nlohmann::json config = nlohmann::json::object();
-  // generation_config.json is written unless this is null.
+  // Writes generation_config.json unless this is null.
   nlohmann::json generation = {{"bos_token_id", 1}, {"eos_token_id", 2}, {"pad_token_id", 0}};
 
-  std::string dtype = "F32";  // F32, F16 or BF16: how the tensors are stored
+  std::string dtype = "F32";  // storage type of the tensors: F32, F16 or BF16
   uint32_t shards =
       1;  // more than 1: model-0000i-of-0000n.safetensors and model.safetensors.index.json
   uint64_t base_seed = 1;
   float amplitude = 0.08f;
 };
 
-// One tensor as it is stored.
+// A tensor as stored in the file.
 struct TinyTensor {
   std::string dtype;  // as in the safetensors header
   std::vector<uint64_t> shape;
   std::vector<uint8_t> bytes;
 };
-using TinyTensors = std::map<std::string, TinyTensor>;  // in the order of names
+using TinyTensors = std::map<std::string, TinyTensor>;  // sorted by name
 
-// The float32 values of a tensor of `count` elements, by the formula above.
+// Returns the float32 values of a tensor of `count` elements, by the formula above.
 std::vector<float> TinyValues(const std::string& name, uint64_t count, uint64_t base_seed,
                               float amplitude);
 
-// Stores floats as `dtype` (F32, F16 or BF16), little endian.
+// Encodes floats as `dtype` (F32, F16 or BF16), little endian.
 std::vector<uint8_t> EncodeFloats(const std::vector<float>& values, const std::string& dtype);
 
 nlohmann::json TinyConfig(const TinyCheckpoint& checkpoint);
 TinyTensors MakeTinyTensors(const TinyCheckpoint& checkpoint);
 
-// A whole safetensors file: 8 bytes of header length, JSON header padded to 8 with spaces, data in
-// the map's order.
+// Returns a whole safetensors file: 8 bytes of header length, JSON header padded with spaces to a
+// multiple of 8, data in map order.
 std::vector<uint8_t> EncodeSafetensors(const TinyTensors& tensors);
 
-// Writes config.json, generation_config.json and the tensors into `folder` (created if need be).
-// `edit` may change the tensors first. Throws std::runtime_error when a file cannot be written.
+// Writes config.json, generation_config.json and the tensors to `folder`, which it creates if
+// missing. `edit` may change the tensors first. Throws std::runtime_error if a file cannot be
+// written.
 void WriteTinyCheckpoint(const std::filesystem::path& folder, const TinyCheckpoint& checkpoint,
                          const std::function<void(TinyTensors&)>& edit = {});
 
@@ -88,7 +87,7 @@ void WriteFile(const std::filesystem::path& path, const void* data, size_t bytes
 void WriteFile(const std::filesystem::path& path, const std::string& text);
 std::vector<uint8_t> ReadFile(const std::filesystem::path& path);
 
-// A new empty folder, removed with its contents at the end.
+// A new empty folder, removed with its contents by the destructor.
 class TempFolder {
  public:
   TempFolder();

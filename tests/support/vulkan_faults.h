@@ -1,5 +1,5 @@
-// A Vulkan device that fails when a test wants it to: the functions that a submission rests on are
-// replaced in the backend's own table.
+// Makes a Vulkan device fail on demand by replacing the submission functions in the backend's API
+// table.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace arn::test {
 
-// Why there is no Vulkan here; "" when there is.
+// Returns the reason why Vulkan is unavailable; "" if it is available.
 inline std::string NoVulkan() {
   vulkan::Device device;
   Diag diag;
@@ -21,24 +21,24 @@ inline std::string NoVulkan() {
 }
 
 enum class Fault : uint32_t {
-  kSubmitLost,      // the submission is refused: VK_ERROR_DEVICE_LOST
-  kSubmitNoMemory,  // VK_ERROR_OUT_OF_DEVICE_MEMORY
-  kFenceTimeout,    // what was submitted is never done
-  kFenceLost,       // VK_ERROR_DEVICE_LOST while it is waited for
+  kSubmitLost,      // vkQueueSubmit returns VK_ERROR_DEVICE_LOST
+  kSubmitNoMemory,  // vkQueueSubmit returns VK_ERROR_OUT_OF_DEVICE_MEMORY
+  kFenceTimeout,    // the fence is never signalled
+  kFenceLost,       // waiting for the fence returns VK_ERROR_DEVICE_LOST
 };
 inline constexpr uint32_t kFaultCount = 4;
 
-// One for all states: a test has one device that fails.
+// Shared by all states: a test has one failing device.
 struct FaultPlan {
   Fault fault = Fault::kSubmitLost;
-  uint32_t submits_left = UINT32_MAX;  // that still succeed; then all fail
+  uint32_t submits_left = UINT32_MAX;  // successful submissions before all fail
   uint32_t n_submits = 0;
   void* state = nullptr;
   PFN_vkQueueSubmit submit = nullptr;
   PFN_vkWaitForFences wait = nullptr;
 
   bool IsOfSubmit() const { return fault == Fault::kSubmitLost || fault == Fault::kSubmitNoMemory; }
-  // The submission after n more: to make it, or to wait for it.
+  // Fails the submission after the next n, in the submit or in the wait.
   void FailAt(Fault how, uint32_t n) {
     fault = how;
     submits_left = IsOfSubmit() ? n : n + 1;
@@ -65,7 +65,7 @@ inline VkResult VKAPI_CALL FaultyWait(VkDevice device, uint32_t n, const VkFence
   return fault_plan.fault == Fault::kFenceTimeout ? VK_TIMEOUT : VK_ERROR_DEVICE_LOST;
 }
 
-// From now on the state's device fails as fault_plan says.
+// Makes the device of `state` fail as fault_plan specifies from now on.
 inline void InstallFaults(void* state) {
   vulkan::Api* api = vulkan::ApiOf(state);
   fault_plan.state = state;

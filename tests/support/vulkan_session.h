@@ -1,4 +1,4 @@
-// What tests of sessions on a device share: a tiny model, and a skip where there is no Vulkan.
+// Fixture for session tests on a Vulkan device: a tiny model, skipped without Vulkan.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace arn::test {
 
-// Test: testing::Test, or one with a parameter.
+// REQUIRES: Test is testing::Test or a parameterised test.
 template <typename Test>
 class OnVulkan : public Test {
  protected:

@@ -1,5 +1,5 @@
-// arenite chat through a pipe: every answer is what `arenite run` gives for the tokens of the whole
-// conversation, and no token of it is run twice.
+// arenite chat through a pipe: every answer equals that of `arenite run` on the tokens of the whole
+// conversation, and no token is run twice.
 #include <signal.h>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ struct TurnStats {
   std::string finish;
 };
 
-// What /stats printed, once for each time.
+// Returns the values of each /stats.
 std::vector<TurnStats> StatsIn(const std::string& err) {
   std::vector<TurnStats> all;
   for (size_t at = 0; (at = err.find("last turn", at)) != std::string::npos; ++at) {
@@ -51,7 +51,7 @@ class ChatTest : public testing::Test {
     arguments.insert(arguments.begin(), {"chat", bundle_, "--kv", "f32", "--plain"});
     return RunArenite(arguments, while_running, input);
   }
-  // The answer to these tokens, computed without a cache.
+  // Returns the answer to these tokens, computed without a cache.
   nlohmann::json Answer(const Ids& ids, std::vector<std::string> arguments) {
     std::string text;
     for (int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
@@ -89,7 +89,7 @@ TEST_F(ChatTest, ThreeTurns_AnswerAsRunDoes_AndComputeOnlyWhatIsNew) {
     AddText((ids.empty() ? "" : "\n") + ("User: " + line) + "\nAssistant:", &ids);
     stats.computed = static_cast<unsigned>(ids.size()) - stats.kept;
     const nlohmann::json answer = Answer(ids, length);
-    // The stop text of the chat is no matter here.
+    // The chat's stop text does not occur here.
     ASSERT_EQ(std::string::npos, answer["text"].get<std::string>().find("\nUser:"));
     AddAnswer(answer, &ids);
     stats.generated = 24;
@@ -109,14 +109,15 @@ TEST_F(ChatTest, ThreeTurns_AnswerAsRunDoes_AndComputeOnlyWhatIsNew) {
     EXPECT_EQ(expected[i].generated, found[i].generated);
     EXPECT_EQ("length", found[i].finish);
   }
-  // Windows' line ends and a missing last one make no difference.
+  // CRLF line ends and a missing final newline make no difference.
   EXPECT_EQ(expected_out,
             Chat(lines_[0] + "\r\n" + lines_[1] + "\r\n\r\n" + lines_[2], length).out);
 }
 
-// The flags around messages, a system text, sampling.
+// Flags for message prefixes and suffixes, a system prompt, and sampling.
 TEST_F(ChatTest, Format_IsWhatTheFlagsSay) {
-  const std::vector<std::string> length = {"--max-tokens", "12", "--temperature", "0.7"};
+  const std::vector<std::string> length = {"--max-tokens", "12",     "--temperature",
+                                           "0.7",          "--seed", "4"};
   Ids ids;
   AddText("Be kind.\n[Fox\\n]\t<A>", &ids);
   const nlohmann::json answer = Answer(ids, length);
@@ -138,12 +139,12 @@ TEST_F(ChatTest, StopText_IsForgotten) {
   AddText("User: " + lines_[0] + "\nAssistant:", &ids);
   const nlohmann::json whole = Answer(ids, length);
   const std::string text = whole["text"];
-  // A stop in the middle of a word, of which a token holds more than the stop.
+  // A stop text in the middle of a word, within a token that continues after it.
   const size_t at = text.find(' ', text.size() / 2);
   ASSERT_NE(std::string::npos, at);
   const std::string stop = text.substr(at + 2, 6);
   const std::string shown = text.substr(0, text.find(stop));
-  // As the chat does: generated tokens as long as they are shown, then what is left of the text.
+  // As in the chat: the generated tokens that are shown in full, then the rest of the text.
   Ids kept = whole["ids"].get<Ids>();
   std::string held;
   for (;; kept.pop_back()) {
@@ -177,12 +178,13 @@ TEST_F(ChatTest, WithoutATokenizer_IsRefused) {
 
 TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
   const std::string file = (folder_ / "talk").string();
-  const std::vector<std::string> flags = {"--max-tokens", "20", "--temperature", "0.8"};
+  const std::vector<std::string> flags = {"--max-tokens", "20",     "--temperature",
+                                          "0.8",          "--seed", "4"};
   const ProcessResult whole = Chat(
       lines_[0] + "\n" + lines_[1] + "\n/save " + file + "\n" + lines_[2] + "\n/stats\n", flags);
   ASSERT_EQ(0, whole.exit_code) << whole.err;
   ASSERT_TRUE(std::filesystem::exists(file));
-  // Its random numbers too, so no flag of sampling is given.
+  // The state includes the random numbers, so no sampling flag is needed.
   const ProcessResult rest =
       Chat("/load " + file + "\n" + lines_[2] + "\n/stats\n", {"--max-tokens", "20"});
   EXPECT_EQ(0, rest.exit_code);
@@ -193,7 +195,7 @@ TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
   ASSERT_EQ(1u, b.size());
   EXPECT_EQ(a[0].kept, b[0].kept);
   EXPECT_EQ(a[0].computed, b[0].computed);
-  // What cannot be is a sentence, and the talk goes on.
+  // An invalid command prints one sentence and the chat continues.
   const ProcessResult none = Chat(
       "/load " + file + ".none\n/save\n/load " + bundle_ + "\n/what\n" + lines_[0] + "\n", flags);
   EXPECT_EQ(0, none.exit_code);
@@ -204,7 +206,7 @@ TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
 }
 
 TEST_F(ChatTest, Reset_BeginsAnew) {
-  const std::vector<std::string> flags = {"--max-tokens", "15"};  // sampled, by the same numbers
+  const std::vector<std::string> flags = {"--max-tokens", "15", "--seed", "4"};
   const std::string once = Chat(lines_[0] + "\n", flags).out;
   const ProcessResult twice =
       Chat(lines_[0] + "\n/reset\n" + lines_[0] + "\n/quit\n" + lines_[1] + "\n", flags);
@@ -214,7 +216,7 @@ TEST_F(ChatTest, Reset_BeginsAnew) {
   EXPECT_NE(std::string::npos, Chat("/help\n", flags).err.find("/load FILE"));
 }
 
-// A message that does not fit is not read; the conversation stays as it was.
+// A message that does not fit is not prefilled; the conversation stays unchanged.
 TEST_F(ChatTest, FullContext_SaysSo_OrShifts) {
   const std::vector<std::string> small = {"--max-tokens", "30", "--context", "64", "--ignore-eos"};
   std::string input;
@@ -238,7 +240,7 @@ TEST_F(ChatTest, FullContext_SaysSo_OrShifts) {
   EXPECT_LT(stats[0].computed, 30u);
 }
 
-// An answer without an end, and Ctrl-C: what was said stays, and the program goes on to the next
+// Ctrl-C during an endless answer: the text so far stays, and the program continues with the next
 // line.
 TEST_F(ChatTest, Interrupt_StopsTheAnswerAndNotTheProgram) {
   const ProcessResult result =

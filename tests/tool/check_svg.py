@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks a picture of `arenite plan --svg`: well-formed, complete in itself, all of it inside its
-frame. Prints, as JSON, the regions' and the groups' texts and how many cells a group has.
+"""Checks a picture of `arenite plan --svg`: well-formed, self-contained, all of it inside its
+frame. Prints as JSON the texts of the regions and the groups and the number of cells per group.
 
 usage: check_svg.py FILE
 """
@@ -30,7 +30,7 @@ def main():
       assert x >= 0 and y >= 0 and w > 0 and h > 0, (x, y, w, h)
       assert x + w <= width + 0.01 and y + h <= height + 0.01, (x, y, w, h)
     if element.tag == NAMESPACE + "text":
-      # Half the size of the font is more than the mean width of a letter.
+      # Half the font size is more than the mean width of a letter.
       length = len(element.text) * float(element.get("font-size")) * 0.5
       x = float(element.get("x")) - (length if element.get("text-anchor") == "end" else 0)
       assert 0 <= x and x + length <= width, element.text
@@ -42,7 +42,7 @@ def main():
       regions[name] = {"texts": texts, "width": float(rects[0].get("width"))}
     else:
       cells = {(r.get("x"), r.get("y")) for r in rects}
-      # A cell used in part has both a free and a used rectangle.
+      # A partly used cell has both a free and a used rectangle.
       groups.append({
           "texts": texts,
           "cells": len(cells),

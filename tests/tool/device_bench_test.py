@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""tools/device_bench.py against devices that are made up: programs called adb, ssh and scp that
-work in a folder, a /sys in a folder, and a program called arenite that says what is to be said.
-With ARN_TOOL and ARN_CONVERTER in the environment also with the real ones.
+"""Tests tools/device_bench.py against fake devices: programs named adb, ssh and scp that work in a
+folder, a /sys in a folder, and a program named arenite with scripted output. If ARN_TOOL and
+ARN_CONVERTER are set, it also runs the real ones.
 """
 
 import os
@@ -125,7 +125,7 @@ class TroubleTest(Base):
     self.assertRegex(runs[1]["reason"], words)
     self.assertIn(runs[1]["reason"], self.fake.page_text())
     self.assertIsNone(runs[1]["bench"])
-    # Repaired, only what failed runs again.
+    # After the repair only the failed run runs again.
     before = len([line for line in self.fake.lines("runs") if line.startswith("bench")])
     self.fake.remove("fail")
     self.well(self.fake.bench("--threads", "1", "--kv", "int8,f32,int4", "--sustain", "0",
@@ -164,7 +164,7 @@ class TroubleTest(Base):
 
   def test_device_that_disappears_loses_nothing_and_is_gone_on_with(self):
     arguments = ["--threads", "1,2", "--kv", "int8,f32", "--sustain", "0", self.fake.bundle]
-    # What it takes to come as far as the second run.
+    # The number of calls up to the second run.
     self.well(self.fake.bench("--threads", "1", "--kv", "int8", "--sustain", "0", self.fake.bundle))
     calls = len(self.fake.lines("calls"))
     shutil.rmtree(self.fake.out)
@@ -272,7 +272,7 @@ class RealTest(Base):
       self.assertGreater(run["bench"]["peak_rss"], run["plan"]["weights"])
     sustained = runs[-1]["bench"]["results"][0]["runs"]
     self.assertGreaterEqual(sustained[-1]["at_s"] - sustained[0]["at_s"], 0.8)
-    # The samples and the runs are on one clock.
+    # The samples and the runs use one clock.
     samples = runs[-1]["samples"]
     self.assertLess(samples[0][0] - 1, sustained[0]["at_s"])
     self.assertLess(sustained[-1]["at_s"], samples[-1][0] + 1)

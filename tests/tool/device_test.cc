@@ -1,4 +1,4 @@
-// What the command says of the device, and its options of it, on a device that is made up.
+// Device information and device options of the command, on a fake device.
 #include <gtest/gtest.h>
 
 #include "nlohmann/json.hpp"
@@ -81,7 +81,7 @@ TEST_F(ToolDeviceTest, Bench_Stats_AreThoseOfTheRuns) {
   EXPECT_EQ("decode", decode["test"]);
   EXPECT_LE(decode["tokens_per_s"], 220);
   EXPECT_GT(decode["device"]["paced_s"], 0);
-  // 5 W for as long as a token takes.
+  // 5 W over the time of a token.
   EXPECT_NEAR(5.0 / decode["tokens_per_s"].get<double>(), decode["joules_per_token"].get<double>(),
               0.003);
   ASSERT_GE(decode["runs"].size(), 2u);
@@ -118,6 +118,44 @@ TEST_F(ToolDeviceTest, Options_ThatCannotBe_AreRefused) {
   refused({"--heat-limit", "5000"}, "--heat-limit");
   refused({"--heat-limit", "1"}, "heat_limit_mc");
   refused({"--max-tokens-per-s", "-1"}, "max_tokens_per_s");
+}
+
+// A software driver is reported before anything is compiled, and used only if named. Its pipeline
+// cache is in the user's cache folder.
+TEST_F(ToolDeviceTest, Vulkan_DriverInSoftware_IsTakenByNameOnlyAndRemembered) {
+  const std::filesystem::path cache = folder_ / "cache";
+  std::filesystem::create_directories(cache);
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"env", "XDG_CACHE_HOME=" + cache.string()});
+    return RunProcess(more);
+  };
+  const auto command = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"run",       bundle_,        "--prompt-ids",
+                                          "3,1",       "--max-tokens", "2",
+                                          "--backend", "vulkan",       "--trust-device"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return AreniteCommand(arguments);
+  };
+  const ProcessResult refused = run(command({}));
+  if (refused.err.find("computes on the CPU") == std::string::npos) {
+    GTEST_SKIP() << "there is no driver in software alone: " << refused.err;
+  }
+  EXPECT_EQ(1, refused.exit_code);
+  EXPECT_NE(std::string::npos, refused.err.find("name it to use it")) << refused.err;
+
+  const auto kept = [&] {
+    size_t n = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache)) {
+      n += entry.path().extension() == ".pipelines" ? 1 : 0;
+    }
+    return n;
+  };
+  const ProcessResult none = run(command({"--device", "0", "--device-folder", "none"}));
+  EXPECT_EQ(0, none.exit_code) << none.err;
+  EXPECT_EQ(0u, kept());
+  const ProcessResult taken = run(command({"--device", "0"}));
+  EXPECT_EQ(0, taken.exit_code) << taken.err;
+  EXPECT_EQ(1u, kept());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// arenite eval on the model that comes with the sources: its perplexity as transformers computes
-// it, and what quantised weights and caches cost.
+// arenite eval on the model in models/: transformers' perplexity, and the cost of quantised weights
+// and caches.
 #include <cmath>
 
 #include "nlohmann/json.hpp"
@@ -17,7 +17,7 @@ class EvalTest : public testing::Test {
     expected_ = nlohmann::json::parse(ReadText(SourcePath("models/fable/expected.json")));
   }
 
-  // What `arenite eval` says of the model with such weights; it succeeds.
+  // Returns the report of `arenite eval` with these weights. Expects success.
   nlohmann::json Eval(const std::string& weights, std::vector<std::string> arguments) {
     const std::string bundle = (folder_ / (weights + ".arn")).string();
     EXPECT_TRUE(Convert(SourcePath("models/fable/fable-2m"), bundle, {"--weights", weights}));

@@ -1,5 +1,5 @@
-"""A device that is made up, for device_bench_test.py: its folder, its /sys, and the programs that
-lead to it.
+"""A fake device for device_bench_test.py: its folder, its /sys, and the programs that connect to
+it.
 """
 
 import json
@@ -11,8 +11,8 @@ import xml.etree.ElementTree as ElementTree
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools")
 
-# $FAKE/lost: the device is away. $FAKE/left: how many more calls it answers. $FAKE/full: nothing of
-# more bytes than these fits.
+# $FAKE/lost: the device is disconnected. $FAKE/left: remaining calls before it is. $FAKE/full: the
+# largest file, in bytes, that fits.
 ADB = r"""#!/bin/sh
 [ "$1" = -s ] || exit 64
 serial=$2
@@ -54,7 +54,7 @@ echo push >> "$FAKE/calls"
 . "$FAKE/copy"
 cd "$FAKE/device" && copy "$1" "${2#board:}"
 """
-# Fails as FAKE/fail says where that is there and its words are among the arguments.
+# Fails as specified in FAKE/fail if the file exists and its words are among the arguments.
 ARENITE = r"""#!/bin/sh
 echo "$*" >> "$FAKE/runs"
 kv=; threads=; prefill=; context=
@@ -90,7 +90,7 @@ echo '{"test": "decode", "tokens_per_s": '$speed', "threads": 2, "gb_per_s": 2.5
 
 
 class Fake:
-  """A device that is made up, and the programs that lead to it."""
+  """A fake device, and the programs that connect to it."""
 
   def __init__(self):
     self.root = tempfile.mkdtemp(prefix="arn_device_")

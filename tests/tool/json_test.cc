@@ -1,4 +1,4 @@
-// What the tool's JSON writer writes, read by another library.
+// Reads the output of the tool's JSON writer with another library.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +34,7 @@ TEST(JsonWriter_String, InvalidUtf8_BecomesReplacementCharacters) {
   const std::string r = "\xEF\xBF\xBD";
   EXPECT_EQ("a" + r + "b", RoundTrip("a\xFF"
                                      "b"));
-  EXPECT_EQ(r, RoundTrip("\xC3"));                          // cut off
+  EXPECT_EQ(r, RoundTrip("\xC3"));                          // truncated
   EXPECT_EQ(r + r, RoundTrip("\xC0\xAF"));                  // overlong
   EXPECT_EQ(r + r + r, RoundTrip("\xED\xA0\x80"));          // a surrogate
   EXPECT_EQ(r + r + r + r, RoundTrip("\xF4\x90\x80\x80"));  // above U+10FFFF

@@ -1,4 +1,4 @@
-// arenite plan and the session options, on bundles whose layers see different positions.
+// arenite plan and the session options, on bundles with full, windowed and chunked layers.
 #include <cstring>
 #include <tuple>
 
@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 
 class PlanTest : public testing::Test {
  protected:
-  // Vocab 61; two layers see all, three a window of 40, one its chunk of 64.
+  // Vocab 61; two full layers, three with a window of 40, one with chunks of 64.
   PlanTest() : bundle_((folder_ / "tiny.arn").string()) { Write({}); }
 
   void Write(TinyBundle options) {
@@ -61,7 +61,7 @@ TEST_F(PlanTest, Groups_HaveThePagesOfTheirWindows) {
   const Json plan = Plan({"--context", "512", "--kv", "int8", "--prefill-chunk", "16"});
   const Json& groups = plan["groups"];
   ASSERT_EQ(3u, groups.size());
-  const uint64_t block = 2 * 32 * 8, scales = 2 * 32 * 4;  // of 2 kv heads of 8, pages of 32
+  const uint64_t block = 2 * 32 * 8, scales = 2 * 32 * 4;  // 2 KV heads of 8, pages of 32
   const uint64_t layer = 2 * block + 2 * scales;
   struct Wanted {
     uint32_t layers, window, chunk, pages;
@@ -103,16 +103,16 @@ TEST_F(PlanTest, Int4_HasSealedPages) {
       "--prefill-chunk", "16",  "--kv-residual", "64"};
   const Json plan = Plan(options);
   const Json& group = plan["groups"][0];
-  // 64 tokens and a chunk of 16 are open at most; 512 - 64 can be sealed.
+  // At most 64 tokens and a chunk of 16 are active; 512 - 64 can be quantised.
   EXPECT_EQ(4, group["pages"]);
   EXPECT_EQ(14, group["sealed"]["pages"]);
   EXPECT_EQ(64, group["sealed"]["residual"]);
-  // Of 2 kv heads of 8 and 32 tokens, 2 layers: 4-bit keys with a range a channel, 2-bit values
-  // with one a token; ranges are two f16.
+  // 2 KV heads of 8, 32 tokens, 2 layers: 4-bit keys with a range per channel, 2-bit values with a
+  // range per token; a range is two f16.
   EXPECT_EQ(2 * (2 * 32 * 4 + 2 * 32 * 2 + 2 * 8 * 4 + 2 * 32 * 4),
             group["sealed"]["page_bytes"].get<int>());
   EXPECT_EQ(14 * group["sealed"]["page_bytes"].get<int>(), group["sealed"]["pool_bytes"]);
-  // A window of 40 is all recent.
+  // A window of 40 is within the residual.
   EXPECT_FALSE(plan["groups"][1].contains("sealed"));
   EXPECT_NE(std::string::npos, Out("plan", options).find("sealed once 64 tokens old"));
   ExpectError("plan", {"--kv", "int8", "--kv-residual", "64"}, 1, "kv_residual 64");
@@ -158,7 +158,7 @@ TEST_F(PlanTest, Fit_IsTheLargestContextThatFits) {
 }
 
 TEST_F(PlanTest, Fit_WithShift_BeginsWhereShiftingCan) {
-  // Pages of 32 and chunks of 64: 64 pinned and twice 64 to drop from.
+  // Pages of 32 and chunks of 64: 64 pinned tokens, and twice 64 to evict from.
   const Json fits = Plan({"--fit", "1G", "--overflow", "shift", "--pinned", "33"});
   EXPECT_EQ(192, fits["fits"][0]["smallest_context"]);
   ExpectError("plan", {"--fit", "1G", "--overflow", "shift", "--pinned", "990"}, 1,
@@ -171,7 +171,7 @@ TEST_F(PlanTest, Fit_ThatIsTooSmall_SaysWhatIsNeeded) {
   ExpectError("plan", {"--fit", "1K"}, 1,
               "even 32 tokens take " + std::to_string(needed) + " bytes, " +
                   std::to_string(needed - 1024) + " more");
-  // int8 fits and f32 does not: each has its own answer.
+  // int8 fits and f32 does not: each row has its own result.
   const Json fits = Plan({"--fit", std::to_string(needed)});
   EXPECT_EQ(32, fits["fits"][2]["context"]);
   EXPECT_EQ(needed, fits["fits"][2]["total"]);
@@ -241,7 +241,7 @@ TEST_F(PlanTest, Bench_Sequences_ShareTheReadingOfWeights) {
     return json["results"][0]["bytes_per_token"].get<double>();
   };
   const double alone = decode("1"), four = decode("4"), forty = decode("40");
-  // bytes = weights / n + kv: equal steps of 1 / n give equal steps of bytes.
+  // bytes = weights / n + kv, so bytes are linear in 1 / n.
   EXPECT_GT(alone, four);
   EXPECT_NEAR((alone - four) / (1.0 - 1.0 / 4), (alone - forty) / (1.0 - 1.0 / 40), 1);
   ExpectError("bench", {"--sequences", "0"}, 2, "--sequences");
@@ -249,7 +249,7 @@ TEST_F(PlanTest, Bench_Sequences_ShareTheReadingOfWeights) {
 
 class PictureTest : public PlanTest {
  protected:
-  // The picture as check_svg.py reads it.
+  // Returns the picture as parsed by check_svg.py.
   Json Draw(std::vector<std::string> arguments) {
     const std::string path = (folder_ / "arena.svg").string();
     arguments.insert(arguments.end(), {"--svg", path});
@@ -295,14 +295,14 @@ TEST_F(PictureTest, Pages_AreUsedAsTheTokensNeed) {
   EXPECT_EQ((std::vector<uint32_t>{3, 3, 3}), used("96"));
   EXPECT_EQ((std::vector<uint32_t>{4, 3, 4}), used("97"));
   EXPECT_EQ((std::vector<uint32_t>{16, 3, 4}), used("512"));
-  // Half of the context when nothing is said.
+  // The default is half of the context.
   EXPECT_EQ(8, Draw({"--context", "512", "--prefill-chunk", "16"})["groups"][0]["used"]);
 }
 
 TEST_F(PictureTest, SealedPages_AreDrawnToo) {
   const Json group = Draw({"--context", "512", "--prefill-chunk", "16", "--kv", "int4",
                            "--kv-residual", "64", "--used", "200"})["groups"][0];
-  // 200 tokens are 7 pages; the first 136 tokens fill 4, which are sealed.
+  // 200 tokens are 7 pages; the first 136 tokens fill 4, which are quantised.
   EXPECT_EQ(4 + 14, group["cells"]);
   EXPECT_EQ(7, group["used"]);
   EXPECT_NE(std::string::npos, group["texts"][1].get<std::string>().find("; 3 used;"));
@@ -310,7 +310,7 @@ TEST_F(PictureTest, SealedPages_AreDrawnToo) {
 }
 
 TEST_F(PictureTest, ManyPages_AreCellsOfSeveral) {
-  // 64 * 16 pages = 4 a cell; 100 tokens are 4 pages, 1 cell; 130 are 5, a cell and a quarter.
+  // 64 * 16 pages, 4 per cell; 100 tokens are 4 pages, 1 cell; 130 are 5, 1.25 cells.
   const std::vector<std::string> options = {"--context", "512", "--sequences", "64", "--used"};
   for (const auto& [tokens, used, free] :
        {std::tuple{"100", 1u, 255u}, std::tuple{"130", 2u, 255u}}) {

@@ -1,5 +1,5 @@
-// arenite-convert --prefix-file, and what starts after it: a bundle with a computed prefix says
-// what the same bundle says without, and runs none of the prefix's tokens.
+// arenite-convert --prefix-file, and sessions on its bundle: a computed prefix gives the same
+// tokens as the bundle without it, and none of the prefix's tokens are run.
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
@@ -29,7 +29,7 @@ class PrefixTest : public testing::Test {
  protected:
   void SetUp() override {
     ARN_NEEDS_CONVERTER();
-    // A small decoder that reads text.
+    // A small decoder with a tokenizer.
     TinyCheckpoint checkpoint;
     checkpoint.vocab = 1024;
     checkpoint.max_context = 256;
@@ -96,7 +96,7 @@ TEST_F(PrefixTest, Bytes_AreTheSameEachTime_AndTheModelsPartIsUntouched) {
     EXPECT_TRUE(one == two) << kv;
     const std::vector<uint8_t> plain = ReadFile(Make("plain.arn", {"--no-self-test"}, false));
     const BundleHeader with = HeaderOf(one), without = HeaderOf(plain);
-    // The weights lie where they lay, and the index without the prefix is what states are tied to.
+    // The weights stay the same. States are tied to the hash of the index without the prefix.
     EXPECT_TRUE(
         std::equal(plain.begin() + static_cast<ptrdiff_t>(without.segments_offset),
                    plain.begin() + static_cast<ptrdiff_t>(without.index_offset - kOverreadBytes),
@@ -114,12 +114,13 @@ TEST_F(PrefixTest, Bytes_AreTheSameEachTime_AndTheModelsPartIsUntouched) {
   EXPECT_EQ(4u, Files());  // three bundles and the text
 }
 
-// The command uses it where the prompt begins with it, and says the same either way.
+// The command uses the prefix if the prompt starts with it. The output is the same either way.
 TEST_F(PrefixTest, Run_StartsAfterIt_OrComputes) {
   const std::string with = Make("with.arn", {}, true, true).string();
   const std::string without = Make("without.arn", {}, false, true).string();
   const auto run = [](const std::string& bundle, std::vector<std::string> more) {
-    more.insert(more.begin(), {"run", bundle, "--max-tokens", "30", "--ignore-eos", "--json"});
+    more.insert(more.begin(),
+                {"run", bundle, "--max-tokens", "30", "--ignore-eos", "--json", "--seed", "3"});
     const ProcessResult result = RunArenite(more);
     EXPECT_EQ(0, result.exit_code) << result.err;
     return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
@@ -149,7 +150,7 @@ TEST_F(PrefixTest, Run_StartsAfterIt_OrComputes) {
       << report.err;
   EXPECT_NE(std::string::npos,
             RunArenite({"inspect", with}).out.find("prefix      " + std::to_string(n)));
-  // A talk without a template begins after it, unless something else is said first.
+  // A chat without a template starts after the prefix, unless its first text differs.
   const ProcessResult talk =
       RunArenite({"chat", with, "--plain", "--max-tokens", "5"}, {}, "Who is Pip?\n/stats\n");
   EXPECT_NE(std::string::npos, talk.err.find(std::to_string(n) + " tokens kept")) << talk.err;
@@ -174,12 +175,12 @@ TEST_F(PrefixTest, Damage_IsRefused) {
                                "--max-tokens", "3", "--ignore-eos"});
     return RunArenite(more);
   };
-  flipped(state.bytes() - 1);  // a page: read when it is used
+  flipped(state.bytes() - 1);  // a page: read on use
   const ProcessResult verified = run({"--verify-hashes"});
   EXPECT_EQ(1, verified.exit_code);
   EXPECT_NE(std::string::npos, verified.err.find("prefix state: hash")) << verified.err;
   EXPECT_EQ(0, run({}).exit_code);
-  flipped(200);  // the tables
+  flipped(200);  // the page tables
   const ProcessResult used = run({});
   EXPECT_EQ(1, used.exit_code);
   EXPECT_NE(std::string::npos, used.err.find("the bundle's prefix: the saved tables")) << used.err;

@@ -1,4 +1,4 @@
-// arenite run --beams on the model that comes with the sources.
+// arenite run --beams on the model in models/.
 #include "nlohmann/json.hpp"
 #include "tests/harness/bundles.h"
 #include "tests/harness/process.h"
@@ -64,7 +64,7 @@ TEST_F(RunBeamsTest, Json_ListsDifferentSequencesBestFirst) {
   }
 }
 
-// The penalty is what makes groups differ: without it each of them says the same.
+// Only the diversity penalty makes groups differ.
 TEST_F(RunBeamsTest, Groups_DifferByThePenalty) {
   std::vector<std::string> arguments = {
       "--beams", "3", "--beam-groups", "3", "--return-sequences", "3", "--max-tokens", "12"};

@@ -1,4 +1,4 @@
-// What arenite-convert stores for devices to be tested with.
+// The device self-test stored by arenite-convert.
 #include <cstring>
 #include <memory>
 
@@ -92,7 +92,7 @@ TEST_F(SelfTestTest, BundlesWithout_AreThoseThatAreAskedForAndThoseOfShortContex
   EXPECT_EQ(0, Inspect(Make("short.arn", {}))["self_test_tokens"]);
 }
 
-// States belong to the model: they go from a bundle with a test to one without, and back.
+// States belong to the model: they move between bundles with and without a self-test.
 TEST_F(SelfTestTest, States_AreOfBoth) {
   const std::string with = Make("with.arn", {}), without = Make("without.arn", {"--no-self-test"});
   const std::string state = folder_ / "state";

@@ -1,5 +1,4 @@
-// What the tool does when it cannot do what it is asked: one sentence on stderr, nothing on stdout,
-// an exit code that is not 0.
+// Error handling of the tool: one sentence on stderr, nothing on stdout, a non-zero exit code.
 #include <algorithm>
 
 #include "tests/harness/bundles.h"
@@ -76,6 +75,25 @@ TEST_F(ToolErrorsTest, Files_AreNamed) {
               "/no/such/folder/l");
   WriteFile(folder_ / "text", "not a bundle, but long enough to have a header of sixty-four bytes");
   ExpectError({"plan", (folder_ / "text").string()}, 1, "not an Arenite bundle");
+}
+
+TEST_F(ToolErrorsTest, WhatIsNoBundle_IsNamedWithTheCommandForIt) {
+  const std::string checkpoint = SourcePath("models/fable/fable-2m").string();
+  ExpectError({"run", checkpoint, "--prompt", "a"}, 1,
+              checkpoint + ": is a folder, not a regular file; convert it first: arenite-convert " +
+                  checkpoint + " -o NAME.arn");
+  ExpectError({"inspect", folder_.path().string()}, 1, "give the .arn file");
+  const std::string gguf = (folder_ / "m.gguf").string();
+  WriteFile(gguf, "GGUF\3 and more");
+  ExpectError({"inspect", gguf}, 1, "a GGUF file; convert it first: arenite-convert " + gguf);
+  const std::string tensors = (folder_ / "model.safetensors").string();
+  WriteFile(tensors, std::string("\x10\0\0\0\0\0\0\0{\"a\":1}       ", 22));
+  ExpectError({"inspect", tensors}, 1,
+              "a safetensors file; convert it first: arenite-convert " + folder_.path().string());
+  const std::vector<uint8_t> whole = ReadFile(bundle_);
+  WriteFile(bundle_, whole.data(), whole.size() / 2);
+  ExpectError({"inspect", bundle_}, 1, "truncated: the file has ");
+  ExpectError({"inspect", bundle_}, 1, "; download or convert it again");
 }
 
 TEST_F(ToolErrorsTest, WithoutTokenizer_IdsWorkAndTextIsRefused) {

@@ -1,4 +1,4 @@
-// arenite run --save, --restore, --kv-file: a run cut in two says what the whole one says.
+// arenite run --save, --restore, --kv-file: a run in two parts gives the same text as a whole one.
 #include <filesystem>
 
 #include "nlohmann/json.hpp"
@@ -45,7 +45,7 @@ TEST_F(ToolState, SaveThenRestore_GoesOnAsIfNeverStopped) {
       Ids({"--restore", state, "--max-tokens", "35", "--save", state});
   found.insert(found.end(), rest.begin(), rest.end());
   EXPECT_EQ(whole, found);
-  // A prompt is added to what is there.
+  // Appends a prompt to the restored sequence.
   EXPECT_EQ(5u, Ids({"--restore", state, "--prompt", " The fox", "--max-tokens", "5"}).size());
 }
 

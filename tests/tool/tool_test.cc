@@ -1,4 +1,4 @@
-// The subcommands on the model that comes with the sources, against what transformers computes.
+// The subcommands on the model in models/, against transformers.
 #include <signal.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ class ToolTest : public testing::Test {
     expected_ = nlohmann::json::parse(ReadText(SourcePath("models/fable/expected.json")));
   }
 
-  // Runs `arenite COMMAND BUNDLE arguments...`, which succeeds, and gives its stdout.
+  // Runs `arenite COMMAND BUNDLE arguments...`, expects success and returns its stdout.
   std::string Run(const std::string& command, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {command, bundle_});
     const ProcessResult result = RunArenite(arguments);
@@ -81,6 +81,27 @@ TEST_F(ToolTest, Run_Streams_TheSameTextAndReportsOnStderr) {
   EXPECT_EQ("", silent.err);
 }
 
+TEST_F(ToolTest, Residency_OfEachKind_GivesTheTokensAndIsCounted) {
+  for (const char* residency : {"mapped", "copied", "huge"}) {
+    const nlohmann::json json =
+        RunJson("run", {"--prompt", kPrompt, "--max-tokens", "8", "--temperature", "0", "--kv",
+                        "f32", "--json", "--stats", "--residency", residency});
+    EXPECT_EQ(expected_["prompts"][0]["greedy_ids"][7], json["ids"][7]) << residency;
+    const nlohmann::json& bundle = json["device"]["bundle"];
+    const bool is_copy = std::string(residency) == "copied";
+    EXPECT_EQ(is_copy, bundle["copied"].get<uint64_t>() != 0);
+    EXPECT_EQ(is_copy, bundle["mapped"].get<uint64_t>() == 0);
+    EXPECT_EQ(bundle["copied"], json["memory"]["copied"]);
+    EXPECT_GT(bundle["resident"].get<uint64_t>(), 0u);
+  }
+  const std::string plan = Run("plan", {"--residency", "copied"});
+  EXPECT_NE(std::string::npos, plan.find("copy ")) << plan;
+  EXPECT_EQ(std::string::npos, Run("plan", {}).find("copy "));
+  const ProcessResult text = RunArenite({"run", bundle_, "--prompt", kPrompt, "--max-tokens", "2",
+                                         "--residency", "copied", "--stats"});
+  EXPECT_NE(std::string::npos, text.err.find("in huge pages")) << text.err;
+}
+
 TEST_F(ToolTest, Run_PromptsOfEachKind_AreTheSame) {
   const nlohmann::json& wanted = expected_["prompts"][0];
   std::string ids;
@@ -100,7 +121,7 @@ TEST_F(ToolTest, Run_PromptsOfEachKind_AreTheSame) {
 }
 
 TEST_F(ToolTest, Run_Ends_AsAsked) {
-  // A chat prompt whose answer has an end token.
+  // A chat prompt whose answer has a stop token.
   const nlohmann::json& question = expected_["prompts"][5];
   const std::string text = question["text"];
   const std::vector<std::string> common = {"--prompt", text,  "--temperature", "0",
@@ -122,7 +143,12 @@ TEST_F(ToolTest, Run_Ends_AsAsked) {
   EXPECT_EQ(whole.substr(0, whole.find("comes")), stopped["text"]);
   const nlohmann::json full = run({"64", "--ignore-eos", "--context", "40"});
   EXPECT_EQ("context", full["finish"]);
-  EXPECT_EQ(40u, full["ids"].size() + full["prompt_ids"].size());
+  // The token after a full context is generated too, as in transformers.
+  EXPECT_EQ(40u, full["ids"].size() + full["prompt_ids"].size() - 1);
+  EXPECT_EQ(
+      std::vector<int32_t>(ignoring["ids"].begin(),
+                           ignoring["ids"].begin() + static_cast<ptrdiff_t>(full["ids"].size())),
+      full["ids"].get<std::vector<int32_t>>());
 }
 
 TEST_F(ToolTest, Run_StopsThatLookLikeLists_AreTakenAsTheyAre) {
@@ -139,18 +165,37 @@ TEST_F(ToolTest, Run_Sampling_FollowsTheSeedAndTheCheckpoint) {
     more.insert(more.begin(), {"--prompt", kPrompt, "--max-tokens", "30", "--json"});
     return RunJson("run", more)["ids"];
   };
-  // generation_config.json says temperature 0.7, top-k 40, top-p 0.95.
+  // generation_config.json has temperature 0.7, top-k 40, top-p 0.95.
   const nlohmann::json own = ids({"--seed", "5"});
   EXPECT_EQ(own, ids({"--seed", "5", "--temperature", "0.7", "--top-k", "40", "--top-p", "0.95"}));
   EXPECT_EQ(own, ids({"--seed", "5", "--threads", "1"}));
   EXPECT_NE(own, ids({"--seed", "6"}));
   EXPECT_EQ(ids({"--temperature", "0"}), ids({"--temperature", "5", "--top-k", "1"}));
-  // One flag leaves the others as the checkpoint has them.
+  // A flag overrides one value of the checkpoint and keeps the others.
   EXPECT_EQ(ids({"--seed", "5", "--top-k", "3"}),
             ids({"--seed", "5", "--temperature", "0.7", "--top-k", "3", "--top-p", "0.95"}));
 }
 
-// generation_config.json with other sampling than the checkpoint's own.
+// Without a seed the text differs each time. The report and the JSON print the seed to repeat it.
+TEST_F(ToolTest, Run_WithoutASeed_DrawsOneAndSaysWhich) {
+  const std::vector<std::string> common = {"--prompt", kPrompt, "--max-tokens", "30", "--json"};
+  const nlohmann::json one = RunJson("run", common), other = RunJson("run", common);
+  EXPECT_NE(one["seed"], other["seed"]);
+  EXPECT_NE(one["ids"], other["ids"]);
+  std::vector<std::string> again = common;
+  again.insert(again.end(), {"--seed", std::to_string(one["seed"].get<uint64_t>())});
+  EXPECT_EQ(one["ids"], RunJson("run", again)["ids"]);
+  const ProcessResult report = RunArenite(
+      {"run", bundle_, "--prompt", kPrompt, "--max-tokens", "1", "--seed", "7", "--min-p", "0.1"});
+  EXPECT_NE(std::string::npos,
+            report.err.find("sampling  temperature 0.7, top-k 40, top-p 0.95, min-p 0.1, seed 7\n"))
+      << report.err;
+  std::vector<std::string> greedy = common;
+  greedy.insert(greedy.end(), {"--temperature", "0"});
+  EXPECT_FALSE(RunJson("run", greedy).contains("seed"));
+}
+
+// A generation_config.json with other sampling settings than the checkpoint's.
 TEST_F(ToolTest, Run_CheckpointThatDoesNotSample_IsGreedyUntilAsked) {
   const std::filesystem::path copy = folder_ / "copy";
   std::filesystem::copy(SourcePath("models/fable/fable-2m"), copy);
@@ -282,7 +327,7 @@ TEST_F(ToolTest, Bench_MeasuresEachCase) {
     EXPECT_GT(result["tokens_per_s"].get<double>(), 0);
     EXPECT_LE(result["lowest"], result["tokens_per_s"]);
     EXPECT_GE(result["highest"], result["tokens_per_s"]);
-    // A decode step reads every weight but the embedding's other rows, and then some KV.
+    // A decode step reads all weights except the unused rows of the embedding, and some KV.
     if (result["test"] == "decode") {
       EXPECT_GT(result["bytes_per_token"].get<double>(), 0.9 * json["weight_bytes"].get<double>());
     }
@@ -308,7 +353,7 @@ TEST_F(ToolTest, Bench_Profile_SaysWhatEachKindOfStepDoes) {
     EXPECT_GT(shares, 0.3);
     EXPECT_LE(shares, 1.0);
     EXPECT_TRUE(ops.count("linear") && ops.count("attention") && ops.count("logits"));
-    // One chunk, and four tokens.
+    // Prefill runs one chunk, decode four tokens.
     EXPECT_GT(bytes,
               (result["test"] == "decode" ? 4 : 1) * 0.9 * json["weight_bytes"].get<double>());
   }
@@ -317,7 +362,7 @@ TEST_F(ToolTest, Bench_Profile_SaysWhatEachKindOfStepDoes) {
   EXPECT_NE(std::string::npos, table.find("between the steps")) << table;
 }
 
-// What decoding reads depends on the tokens that are there, not on the room for more.
+// The bytes read per token depend on the tokens in the context, not on its capacity.
 TEST_F(ToolTest, Bench_Contexts_ReadTheSameBytes) {
   const nlohmann::json json = RunJson("bench", {"-p", "0", "-n", "4", "-d", "64", "-c", "0,100,512",
                                                 "-t", "1", "-r", "1", "--json"});

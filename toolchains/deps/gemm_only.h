@@ -1,11 +1,11 @@
-// Included before XNNPACK's gemm-config.c, a table of kernels for sixteen kinds of matrix products.
-// Arenite uses three of them. What fills the other rows is never called; without the calls the
-// compiler drops it, and the micro-kernels that only it names need not be built.
+// Included before XNNPACK's gemm-config.c, a table of kernels for sixteen types of matmul, of which
+// Arenite uses three. The functions that fill the other rows are never called, so the compiler
+// drops them, and the micro-kernels that only they reference need not be built.
 #include "xnnpack/config.h"
 #include "xnnpack/init-once.h"
 
-// The table names two kernels for each tile: one for matrix products and one for convolutions
-// ("igemm"). Without their names the latter are not linked.
+// The table names two kernels per tile: one for matmuls and one for convolutions ("igemm").
+// Removing the references keeps the latter from being linked.
 #define xnn_init_hmp_igemm_ukernel(kernel) ((struct xnn_hmp_igemm_ukernel){{0}})
 #define xnn_init_hmp_dqigemm_ukernel(kernel) ((struct xnn_hmp_dqigemm_ukernel){{0}})
 

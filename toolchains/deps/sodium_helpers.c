@@ -1,6 +1,6 @@
-/* What Ed25519 and SHA-512 of libsodium ask of its sodium/utils.c, which would bring guarded
- * allocation, the system's random numbers and detection of the CPU into every program that links
- * it. */
+/* The functions of libsodium's sodium/utils.c that its Ed25519 and SHA-512 call. utils.c itself
+ * would pull guarded allocation, the system's random number generator and CPU detection into every
+ * program that links it. */
 #include "utils.h"
 
 void sodium_memzero(void* const memory, const size_t bytes) {
@@ -8,7 +8,7 @@ void sodium_memzero(void* const memory, const size_t bytes) {
   for (size_t i = 0; i < bytes; ++i) at[i] = 0;
 }
 
-/* 0 when equal, else -1; the time does not depend on where they differ. */
+/* Constant time. Returns 0 if equal, else -1. */
 int sodium_memcmp(const void* const a, const void* const b, size_t bytes) {
   const volatile unsigned char* x = a;
   const volatile unsigned char* y = b;
@@ -17,7 +17,7 @@ int sodium_memcmp(const void* const a, const void* const b, size_t bytes) {
   return differ == 0 ? 0 : -1;
 }
 
-/* 1 when all bytes are 0; the time does not depend on them. */
+/* Constant time. Returns 1 if all bytes are 0. */
 int sodium_is_zero(const unsigned char* bytes, const size_t count) {
   volatile unsigned char any = 0;
   for (size_t i = 0; i < count; ++i) any |= bytes[i];

@@ -1,9 +1,9 @@
-/* What libsodium's keypair.c asks of its randombytes.c: for who makes keys, and nobody else. */
+/* The function of libsodium's randombytes.c that keypair.c calls when it generates keys. */
 #include <stdlib.h>
 
 #include "randombytes.h"
 
-/* Only keys without a seed would ask for random numbers, and all of ours have one. */
+/* Called only for keys without a seed; ours always have one. */
 void randombytes_buf(void* const buffer, const size_t bytes) {
   (void)buffer;
   (void)bytes;

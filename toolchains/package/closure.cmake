@@ -1,5 +1,5 @@
-# arn_archive_closure(<target> <out>): the files of all static libraries that <target> is linked
-# with, directly or not.
+# arn_archive_closure(<target> <out>): returns the files of all static libraries that <target>
+# links, directly or indirectly.
 function(arn_archive_closure target out)
   set(pending ${target})
   set(seen "")

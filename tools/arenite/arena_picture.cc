@@ -10,11 +10,11 @@
 namespace arn::tool {
 namespace {
 
-// Lengths in SVG user units, which are pixels where nothing scales the picture.
+// Lengths in SVG user units: pixels if the picture is not scaled.
 constexpr double kWidth = 1200;
 constexpr double kMargin = 30;
 constexpr double kInner = kWidth - 2 * kMargin;
-constexpr double kSmallestRegion = 150;  // a region's name and bytes fit
+constexpr double kSmallestRegion = 150;  // fits a region's name and bytes
 constexpr double kBarTop = 150;
 constexpr double kBarHeight = 64;
 constexpr double kPanelTop = kBarTop + kBarHeight + 60;
@@ -41,7 +41,7 @@ std::string Escaped(std::string_view text) {
     } else if (c == '>') {
       out += "&gt;";
     } else if (byte < 0x20 || byte >= 0x7f) {
-      out += '?';  // control characters are not XML; others may not be UTF-8
+      out += '?';  // XML allows no control characters; other bytes may not be UTF-8
     } else {
       out += c;
     }
@@ -82,7 +82,7 @@ class Drawing {
 
 std::string Bytes(uint64_t bytes) { return Format("%" PRIu64 " bytes", bytes); }
 
-// --- the bar of regions -------------------------------------------------------------------------
+// --- bar of regions -----------------------------------------------------------------------------
 
 struct Part {
   const char* name;
@@ -91,7 +91,7 @@ struct Part {
   double width = 0;
 };
 
-// Widths in proportion, but kSmallestRegion at least: what the small ones take, the others give.
+// Chooses proportional widths of at least kSmallestRegion; the wide regions give up the difference.
 void ChooseWidths(std::vector<Part>* parts) {
   std::vector<bool> is_small(parts->size(), false);
   for (bool changed = true; changed;) {
@@ -120,7 +120,7 @@ struct Extent {
   double right = 0;
 };
 
-// Draws the regions in the order in which they lie in the block; returns where kv is, the last.
+// Draws the regions in their order in the block; returns the extent of the last one, kv.
 Extent DrawRegions(const arn_memory_plan& plan, Drawing* drawing) {
   std::vector<Part> parts = {{"constants", plan.constants_bytes, "#d9e2ec"},
                              {"io", plan.io_bytes, "#f7e3b5"},
@@ -171,9 +171,9 @@ void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
                        Bytes(plan.total_bytes).c_str(), HumanBytes(plan.total_bytes).c_str()));
 }
 
-// --- the groups of kv ---------------------------------------------------------------------------
+// --- kv groups ----------------------------------------------------------------------------------
 
-// One pool of a group: its open or its sealed pages.
+// One pool of a group: its active or its quantised pages.
 struct Pool {
   const char* kind = "";
   const char* colour = "";
@@ -233,7 +233,7 @@ void DrawPool(const Pool& pool, uint32_t page_tokens, double top, Drawing* drawi
     const uint32_t count = std::min(grid.pages, pool.pages - first);
     const uint32_t used_here = pool.used > first ? std::min(pool.used - first, count) : 0;
     const double used_size = kCellSize * used_here / count;
-    // A cell that is used in part shows the part.
+    // Draws a partly used cell in proportion.
     if (used_here < count) {
       drawing->Rect(x, y, kCellSize, kCellSize, Format("class=\"free\" fill=\"%s\"", kFree));
     }

@@ -1,4 +1,4 @@
-// arenite plan --svg: a picture of a session's block.
+// arenite plan --svg: draws a session's memory block.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -12,16 +12,16 @@ struct ArenaPicture {
   std::string title;  // any text
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   std::vector<arn_kv_group_info> groups;
-  uint32_t used_tokens = 0;  // of one sequence: its pages are drawn as used
+  uint32_t used_tokens = 0;  // of one sequence: draws its pages as used
 };
 
 struct PagesInUse {
   uint32_t open = 0, sealed = 0;
 };
-// Pages of the group that one sequence of so many tokens holds at most.
+// Returns the most pages of the group that one sequence of `used_tokens` tokens holds.
 PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens);
 
-// An SVG 1.1 document, complete in itself, without scripts.
+// Returns a self-contained SVG 1.1 document without scripts.
 std::string DrawArena(const ArenaPicture& picture);
 
 }  // namespace arn::tool

@@ -1,4 +1,4 @@
-// arenite bench: tokens per second of prefill and of decoding, at a depth.
+// arenite bench: measures tokens per second of prefill and decoding at a context depth.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -56,7 +56,7 @@ void PrintHeader() {
       "|\n");
 }
 
-// What the machine can do with so many threads, measured when it is first asked for.
+// Machine limits by number of threads, measured on first use.
 class LimitsByThreads {
  public:
   const limits::Limits& Of(uint32_t n_threads) {
@@ -75,7 +75,7 @@ std::string NameOf(const Measurement& m) {
                 m.what.depth);
 }
 
-// The profile of the same case with one thread.
+// Returns the profile of the same case with one thread.
 const Profile* Alone(const Measurement& m, const std::vector<Measurement>& all) {
   for (const Measurement& other : all) {
     if (other.threads == 1 && other.context == m.context && NameOf(other) == NameOf(m)) {
@@ -172,7 +172,7 @@ std::vector<Case> Cases(const Arguments& arguments) {
   return cases;
 }
 
-// Tokens that the longest case needs room for.
+// Returns the context, in tokens, that the longest case needs.
 uint32_t NeededContext(const std::vector<Case>& cases, const Model& model) {
   uint64_t needed = 0;
   for (const Case& c : cases) {
@@ -225,6 +225,7 @@ int Run(const Arguments& arguments) {
             bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));
         measurements.back().threads = model.Plan(options).n_threads;
         measurements.back().context = context;
+        if (arguments.device.stats) measurements.back().device.residency = model.Residency();
         if (!arguments.json) PrintRow(measurements.back());
         if (!arguments.json && arguments.device.stats) PrintDevice(measurements.back());
       }

@@ -25,7 +25,7 @@ std::string NameOf(const ProfileRow& row) {
   return Format("%s %s %ux%u", row.op.c_str(), row.dtype.c_str(), row.rows, row.cols);
 }
 
-// The share of the time with one thread that more of them do not shorten (Amdahl's law).
+// Returns the serial share of the single-thread time (Amdahl's law).
 std::string SerialShare(uint64_t ns, uint64_t ns_alone, uint32_t n_threads) {
   if (ns_alone == 0 || n_threads < 2) return "-";
   const double ideal = 1.0 / n_threads;
@@ -34,7 +34,8 @@ std::string SerialShare(uint64_t ns, uint64_t ns_alone, uint32_t n_threads) {
   return Format("%.0f %%", 100 * std::clamp(share, 0.0, 1.0));
 }
 
-// The same row of the profile with one thread; `whole`: of all rows of the operation.
+// Returns the time of the same row in the single-thread profile; `whole`: of all rows of the
+// operation.
 uint64_t NsOf(const Profile* profile, const ProfileRow& row, bool whole) {
   uint64_t ns = 0;
   if (profile == nullptr) return 0;
@@ -122,7 +123,7 @@ Profile Profiler::Take(uint64_t tokens, uint64_t total_ns) const {
     const ProfileRow row = {step.op,          step.dtype,    step.rows,
                             step.cols,        step.ns,       step.weight_bytes + step.kv_bytes,
                             step.integer_ops, step.float_ops};
-    // Behind the last row of its operation, so that those of one stand together.
+    // Inserts after the last row of the same operation, to keep its rows together.
     auto at = profile.rows.end();
     for (auto it = profile.rows.begin(); it != profile.rows.end(); ++it) {
       if (it->op == row.op) at = it + 1;
@@ -142,7 +143,7 @@ Bound BoundOf(const ProfileRow& row, const limits::Limits& limits) {
   const double memory = 1e9 * static_cast<double>(row.bytes) / limits.read_bytes_per_s;
   const double integer = 1e9 * static_cast<double>(row.integer_ops) / limits.integer_ops_per_s;
   const double floating = 1e9 * static_cast<double>(row.float_ops) / limits.float_ops_per_s;
-  // What only is done to each element has no bound worth a number: its weights are some bytes.
+  // Elementwise operations have no meaningful bound: their weights are a few bytes.
   if (integer + floating == 0) return {};
   if (memory >= integer + floating) return {memory, "memory"};
   return {integer + floating, integer >= floating ? "integer" : "float"};

@@ -1,4 +1,4 @@
-// What bench prints about the steps of a run: their times next to what the machine could do.
+// Profile of a run for bench: the time of each step next to the machine's limits.
 #pragma once
 
 #include <arenite/profile.h>
@@ -13,21 +13,21 @@
 
 namespace arn::tool {
 
-// Steps that do the same: those of one operation with matrices of one type and shape.
+// Steps of the same operation, with matrices of the same type and shape.
 struct ProfileRow {
   std::string op, dtype;
   uint32_t rows = 0, cols = 0;  // 0: no matrix
   uint64_t ns = 0, bytes = 0, integer_ops = 0, float_ops = 0;
 };
 
-// One case, run with the clock at every step.
+// One case, run with a timer around every step.
 struct Profile {
   uint64_t tokens = 0;
-  uint64_t total_ns = 0;  // of the calls, what is between the steps included
+  uint64_t total_ns = 0;  // of the calls, including the time between steps
   std::vector<ProfileRow> rows;
 };
 
-// Takes a profile of what a session does while this lives.
+// Profiles a session during the object's lifetime.
 class Profiler {
  public:
   explicit Profiler(const Session& session);
@@ -35,7 +35,7 @@ class Profiler {
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // What was taken until now. `tokens` in `total_ns`.
+  // Returns the profile so far: `tokens` tokens in `total_ns`.
   Profile Take(uint64_t tokens, uint64_t total_ns) const;
 
  private:
@@ -43,24 +43,24 @@ class Profiler {
   std::vector<uint64_t> memory_;
 };
 
-// The least time that a row's work takes on such a machine, and what makes it so: "memory",
-// "integer", "float", or "" when there is nothing to be held against it.
+// The minimum time of a row's work on such a machine, and the limiting resource: "memory",
+// "integer", "float", or "" if no bound applies.
 struct Bound {
   double ns = 0;
   const char* by = "";
 };
 Bound BoundOf(const ProfileRow& row, const limits::Limits& limits);
 
-// A table, the rows of one operation together. `alone`: the same case with one thread, or null;
-// with it the table says which share of each time threads do not shorten.
+// Returns a table, with the rows of one operation together. `alone`: the same case with one thread,
+// or null; adds the serial share of each time.
 std::string ProfileTable(const Profile& profile, const limits::Limits& limits,
                          const Profile* alone);
-// The key "profile": a list of objects.
+// Writes the key "profile": a list of objects.
 void WriteProfile(const Profile& profile, const limits::Limits& limits, JsonWriter* json);
 
-// One line.
+// Returns one line.
 std::string LimitsLine(const limits::Limits& limits);
-// An object.
+// Writes an object.
 void WriteLimits(const limits::Limits& limits, JsonWriter* json);
 
 }  // namespace arn::tool

@@ -8,14 +8,14 @@
 namespace arn::tool {
 namespace {
 
-// That of /proc/uptime, so that what others saw at a time can be laid beside a run.
+// Clock of /proc/uptime, so that other tools' samples can be aligned with a run.
 double UptimeSeconds() {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// Token ids that are all over the vocabulary and the same in each run (splitmix64).
+// Returns token ids spread over the vocabulary, the same in each run (splitmix64).
 std::vector<int32_t> SomeIds(size_t n, uint32_t vocab) {
   std::vector<int32_t> ids;
   uint64_t state = 1;
@@ -50,7 +50,7 @@ Bench::Bench(const Session& session, const Source& source, uint32_t vocab, uint3
 Measurement Bench::Run(const Case& what, uint32_t repeats, double seconds, bool with_profile) {
   Measurement m;
   m.what = what;
-  RunOnce(what, &m);  // warms caches, page tables and clocks up
+  RunOnce(what, &m);  // warm-up: caches, page tables, clock frequency
   m = Measurement();
   m.what = what;
   const double end = UptimeSeconds() + seconds;
@@ -106,7 +106,7 @@ void Bench::RunOnce(const Case& what, Measurement* m, std::optional<Profile>* pr
 
 double Bench::BytesOfStep() const {
   const arn_session_stats_data stats = session_.Stats();
-  // One step reads the weights once for all.
+  // A decode step reads the weights once for the whole batch.
   return static_cast<double>(stats.weight_bytes_per_token) /
              static_cast<double>(sequences_.size()) +
          static_cast<double>(stats.kv_bytes_read_per_token);
@@ -136,8 +136,8 @@ void Bench::Generate(uint32_t n_tokens) {
 }
 
 double Bench::GenerateAll(uint32_t n_tokens) {
-  // What a step reads is known of the last one of each piece; between two of these it grows evenly,
-  // but where a window begins.
+  // Reads the bytes per step only at the end of each chunk and interpolates linearly, which is
+  // exact except where a sliding window begins.
   constexpr uint32_t kPiece = 64;
   Generate(1);
   double last = BytesOfStep(), bytes = last;

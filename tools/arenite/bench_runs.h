@@ -1,4 +1,4 @@
-// The runs of `arenite bench`: a case, some times over, and what came of it.
+// Runs of `arenite bench`: one case, repeated, and the results.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace arn::tool {
 
 struct Case {
   bool is_prefill = false;
-  uint32_t tokens = 0;  // how many are run and timed
-  uint32_t depth = 0;   // how many are in the sequence before
+  uint32_t tokens = 0;  // tokens to run and time
+  uint32_t depth = 0;   // tokens in the sequence before
 };
 
 // One run of a case.
 struct TimedRun {
-  double at_s = 0;  // of the clock in /proc/uptime, when it ended
+  double at_s = 0;  // end of the run on the clock of /proc/uptime
   double tokens_per_s = 0;
   int32_t temperature_mc = ARN_NO_TEMPERATURE;
 };
@@ -30,37 +30,37 @@ struct Measurement {
   Case what;
   uint32_t threads = 0, context = 0;
   double median = 0, lowest = 0, highest = 0;  // tokens/s
-  double bytes_per_token = 0;                  // that decoding reads: weights and KV; 0 for prefill
+  double bytes_per_token = 0;                  // read by decoding: weights and KV; 0 for prefill
   std::vector<TimedRun> runs;
-  // Of all runs: what they took of the time and of the energy, for their tokens.
+  // Totals over all runs: tokens, time, energy, and the time during which energy was read.
   uint64_t total_tokens = 0, total_ns = 0, energy_uj = 0, energy_ns = 0;
-  DeviceState device;  // after the last
+  DeviceState device;  // after the last run
   std::optional<Profile> profile;
-  // Mean power while it was read, times the time that a token took. 0: not known.
+  // Mean power while it was read, times the time per token. 0: unknown.
   double joules_per_token() const;
 };
 
 class Bench {
  public:
-  // Decoding goes on in `n_sequences` sequences together. `session` and `source` must outlive it.
+  // Decodes a batch of `n_sequences` sequences. `session` and `source` must outlive it.
   Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences);
 
-  // At least `repeats` times and so many seconds. The profile, when one is wanted, is of one more
-  // run, so that taking it costs the others nothing.
+  // Runs at least `repeats` times and at least `seconds` seconds. Takes the profile in an extra
+  // run, so that it does not slow down the others.
   Measurement Run(const Case& what, uint32_t repeats, double seconds, bool with_profile);
 
  private:
-  // Brings the first `n` sequences to the depth of `ids` and empties the others. What a sequence
-  // has of them already stays where it can: at a depth of thousands that is most of the time.
+  // Brings the first `n` sequences to the depth of `ids` and empties the others. Reuses the prefix
+  // that a sequence already holds: at a depth of thousands, prefill dominates.
   void Begin(const std::vector<int32_t>& ids, size_t n);
-  // Of the last step, for one of the sequences.
+  // Returns the bytes that the last step read, per sequence.
   double BytesOfStep() const;
-  // Returns the bytes that a token reads. GenerateAll: of a lone sequence, as tokens are generated,
-  // so that a device that chooses them itself runs ahead.
+  // Decode n_tokens and return the bytes read per token. GenerateAll: for a single sequence, with
+  // arn_session_generate(), so that a device that samples itself can run ahead.
   double DecodeAll(uint32_t n_tokens);
   double GenerateAll(uint32_t n_tokens);
   void Generate(uint32_t n_tokens);
-  // Tokens/s are those of all sequences together.
+  // Measures tokens/s of all sequences together.
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 
   const Session& session_;

@@ -1,4 +1,4 @@
-// arenite chat: a talk with a model, line by line.
+// arenite chat: chats with a model, line by line.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +11,7 @@
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/line_reader.h"
+#include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/sampling.h"
 #include "tools/arenite/template_format.h"
@@ -60,7 +61,7 @@ std::unique_ptr<ChatFormat> MakeFormat(const Arguments& arguments, const Model& 
   return format;
 }
 
-// What is not an answer goes to stderr, so that answers can be piped on.
+// Prints everything but answers to stderr, so that answers can be piped.
 void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_str()); }
 
 class Chat {
@@ -96,7 +97,7 @@ class Chat {
     if (last_.finish == ARN_FINISH_CONTEXT) TellFull();
   }
 
-  // False when the command ends the chat. Throws Error.
+  // Returns false if the command ends the chat. Throws Error.
   bool Command(const std::string& line) {
     const size_t space = line.find(' ');
     const std::string name = line.substr(0, space);
@@ -126,11 +127,11 @@ class Chat {
 
  private:
   void SetSampling() {
-    const arn_sampling sampling = ChooseSampling(arguments_.sampling, model_.info());
-    session_.Check(arn_session_set_sampling(session_.get(), &sampling));
+    sampling_ = ChooseSampling(arguments_.sampling, model_.info());
+    session_.Check(arn_session_set_sampling(session_.get(), &sampling_));
   }
 
-  // A system text stands for the bundle's prefix, when both are there.
+  // A system text replaces the bundle's prefix.
   void Reset() {
     messages_.clear();
     std::vector<int32_t> beginning;
@@ -153,13 +154,14 @@ class Chat {
     std::vector<Message> messages;
     if (format_->IsWhole()) messages = LoadHistory(file);
     conversation_.Load(file);
+    sampling_ = ARN_SAMPLING_INIT;  // keeps the loaded sampling
     if (IsGiven(arguments_.sampling)) SetSampling();
     last_ = Answer();
     if (format_->IsWhole()) {
       messages_ = std::move(messages);
       return;
     }
-    // Of its messages no more is known than that it is the user's turn.
+    // The messages are unknown; it is the user's turn.
     messages_.clear();
     if (!conversation_.ids().empty()) messages_.push_back({Role::kAssistant, ""});
   }
@@ -194,6 +196,11 @@ class Chat {
     text += Format("context    %zu of %u tokens, KV %s of %s", conversation_.ids().size(),
                    conversation_.context(), HumanBytes(stats.kv_used_bytes).c_str(),
                    HumanBytes(stats.kv_capacity_bytes).c_str());
+    const std::string sampling = DescribeSampling(sampling_);
+    if (!sampling.empty()) text += "\nsampling   " + sampling;
+    if (const auto residency = model_.Residency()) {
+      text += "\nbundle     " + ResidencyLine(*residency);
+    }
     return text;
   }
 
@@ -205,19 +212,20 @@ class Chat {
   AnswerOptions answer_options_;
   std::string system_;  // "": none
   std::vector<Message> messages_;
+  arn_sampling sampling_ = ARN_SAMPLING_INIT;  // default values if restored from a file
   Answer last_;
   bool can_write_ = true;
 };
 
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
-  model.Tokenize("", ARN_TOKENIZE_DEFAULT);  // throws when there is no tokenizer
+  model.Tokenize("", ARN_TOKENIZE_DEFAULT);  // throws if there is no tokenizer
   Chat chat(arguments, model, ToSessionOptions(arguments.session));
   const bool is_terminal = isatty(STDIN_FILENO) == 1;
   const WakeOnInterrupt wake;
   if (is_terminal) Say("/help lists the commands");
   LineReader reader;
-  bool was_interrupted = false;  // with nothing in between
+  bool was_interrupted = false;  // Ctrl-C at an empty prompt, directly before
   for (std::string line;;) {
     if (is_terminal) Print("> ");
     const LineReader::Outcome outcome = reader.Next(&line);

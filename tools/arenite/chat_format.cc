@@ -5,17 +5,34 @@
 
 namespace arn::tool {
 
-std::string PlainFormat::Prompt(const std::vector<Message>& messages) const {
-  std::string text;
+void PromptText::AddPlain(const std::string& more) {
+  if (more.empty()) return;
+  plain.push_back({text.size(), more.size()});
+  text += more;
+}
+
+PromptText PlainFormat::Prompt(const std::vector<Message>& messages) const {
+  PromptText prompt;
   for (const Message& message : messages) {
     switch (message.role) {
-      case Role::kSystem: text += message.text + "\n"; break;
+      case Role::kSystem:
+        prompt.AddPlain(message.text);
+        prompt.Add("\n");
+        break;
       case Role::kTool:
-      case Role::kUser: text += user_prefix + message.text + user_suffix; break;
-      case Role::kAssistant: text = answer_suffix; break;  // what was before it has been read
+      case Role::kUser:
+        prompt.Add(user_prefix);
+        prompt.AddPlain(message.text);
+        prompt.Add(user_suffix);
+        break;
+      case Role::kAssistant:
+        prompt = {answer_suffix, {}};
+        break;  // the session holds everything
+                // before it
     }
   }
-  return text + answer_prefix;
+  prompt.Add(answer_prefix);
+  return prompt;
 }
 
 std::vector<std::string> PlainFormat::Stops() const {

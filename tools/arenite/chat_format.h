@@ -1,5 +1,7 @@
-// From messages to the text that a model reads.
+// Formats chat messages as the text that a model reads.
 #pragma once
+
+#include <arenite/arenite.h>
 
 #include <string>
 #include <vector>
@@ -13,19 +15,30 @@ struct Message {
   std::string text;
 };
 
+// Text for a model to read.
+struct PromptText {
+  std::string text;
+  // Spans written by users and tools, or by the model itself: special tokens in them are plain
+  // text. Sorted, without overlap.
+  std::vector<arn_text_span> plain;
+
+  void Add(const std::string& more) { text += more; }
+  void AddPlain(const std::string& more);
+};
+
 class ChatFormat {
  public:
   virtual ~ChatFormat() = default;
-  // Whether Prompt() gives the whole conversation, or only what is new in it.
+  // True if Prompt() returns the whole conversation; false if only the new part.
   virtual bool IsWhole() const = 0;
-  // What comes before the answer to the last of `messages`, which is the user's: all of it from the
-  // start of everything, or from the end of the last answer among them. Throws Error.
-  virtual std::string Prompt(const std::vector<Message>& messages) const = 0;
-  // Texts at which an answer ends; it also ends at the model's end tokens.
+  // Returns the text before the answer to the last of `messages`, which is the user's: from the
+  // start of the conversation, or from the end of the last answer in `messages`. Throws Error.
+  virtual PromptText Prompt(const std::vector<Message>& messages) const = 0;
+  // Returns stop strings; the model's stop token ids apply too.
   virtual std::vector<std::string> Stops() const = 0;
 };
 
-// Every message between two fixed texts.
+// Puts every message between two fixed texts.
 struct PlainFormat : ChatFormat {
   std::string user_prefix = "User: ";
   std::string user_suffix = "\n";
@@ -33,12 +46,12 @@ struct PlainFormat : ChatFormat {
   std::string answer_suffix = "\n";
 
   bool IsWhole() const override { return false; }
-  std::string Prompt(const std::vector<Message>& messages) const override;
-  // What begins the user's next message: a model that goes on without an end writes it itself.
+  PromptText Prompt(const std::vector<Message>& messages) const override;
+  // Stops at the start of a user message, which a model without a stop token writes itself.
   std::vector<std::string> Stops() const override;
 };
 
-// \n, \t and \\ of a flag's text, as shells hand them over. Throws Error for another escape.
+// Decodes \n, \t and \\ in a flag's text. Throws Error for another escape.
 std::string Unescape(const std::string& text, const char* option);
 
 }  // namespace arn::tool

@@ -1,4 +1,4 @@
-// The messages of a talk: as JSON for chat templates, and in a file beside a saved session.
+// Chat messages: as JSON for chat templates, and in a file beside a saved session.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace arn::tool {
 
-// [{"role": "user", "content": "..."}, ...]
+// Returns [{"role": "user", "content": "..."}, ...].
 std::string ToJson(const std::vector<Message>& messages);
 
-// The file that goes with the saved session `path`.
+// Returns the path of the history file for the saved session `path`.
 std::string HistoryPath(const std::string& path);
-// Both throw Error. Load: also when the file is not one that Save wrote.
+// Both throw Error. LoadHistory also if the file was not written by SaveHistory.
 void SaveHistory(const std::string& path, const std::vector<Message>& messages);
 std::vector<Message> LoadHistory(const std::string& path);
 

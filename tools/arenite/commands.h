@@ -1,5 +1,5 @@
-// The subcommands. Each adds itself, its options and an example to the app, and returns what to
-// call when it was chosen: that returns the exit code or throws Error.
+// The subcommands. Each adds itself, its options and an example to the app, and returns the
+// function to run if it is chosen. That function returns the exit code or throws Error.
 #pragma once
 
 #include <functional>

@@ -1,11 +1,13 @@
 #include "tools/arenite/conversation.h"
 
+#include <algorithm>
+
 #include "tools/arenite/interrupt.h"
 
 namespace arn::tool {
 namespace {
 
-// What the callback fills. It must let no exception into the library.
+// Output of the token callback, which must not throw into the library.
 struct Output {
   const Conversation::OnText* on_text = nullptr;
   std::vector<int32_t> ids;
@@ -18,6 +20,18 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   if (text_bytes == 0) return 0;
   output.text.append(text, text_bytes);
   return (*output.on_text)({text, text_bytes}) ? 0 : 1;
+}
+
+// Returns the spans of a text after its first `bytes` bytes are removed.
+std::vector<arn_text_span> Behind(size_t bytes, const std::vector<arn_text_span>& spans) {
+  std::vector<arn_text_span> left;
+  for (const arn_text_span& span : spans) {
+    const size_t end = span.offset + span.bytes;
+    if (end <= bytes) continue;
+    const size_t begin = std::max(span.offset, bytes);
+    left.push_back({begin - bytes, end - begin});
+  }
+  return left;
 }
 
 }  // namespace
@@ -38,16 +52,20 @@ void Conversation::Reset(std::vector<int32_t> beginning) {
   held_text_.clear();
 }
 
-Conversation::Next Conversation::Tokens(const std::string& text, bool is_whole) const {
+Conversation::Next Conversation::Tokens(const PromptText& prompt, bool is_whole) const {
+  const std::string& text = prompt.text;
   if (!is_whole) {
-    return {model_.Tokenize(text, ids_.empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL),
+    return {model_.Tokenize(text, ids_.empty() ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL,
+                            prompt.plain),
             false};
   }
-  // Templates write the tokens that begin a text themselves.
+  // Templates write BOS themselves.
   const bool goes_on = !ids_.empty() && text.size() > held_text_.size() &&
                        text.compare(0, held_text_.size(), held_text_) == 0;
-  const std::string_view rest = goes_on ? std::string_view(text).substr(held_text_.size()) : text;
-  return {model_.Tokenize(rest, ARN_TOKENIZE_NO_SPECIAL), !goes_on && !ids_.empty()};
+  const size_t held = goes_on ? held_text_.size() : 0;
+  return {model_.Tokenize(std::string_view(text).substr(held), ARN_TOKENIZE_NO_SPECIAL,
+                          Behind(held, prompt.plain)),
+          !goes_on && !ids_.empty()};
 }
 
 arn_status Conversation::Read(const Next& next, Answer* answer) {
@@ -69,7 +87,7 @@ arn_status Conversation::Read(const Next& next, Answer* answer) {
   }
   if (status == ARN_OK) {
     status = arn_session_prefill(session_.get(), added.data(), added.size());
-    // What was dropped on the way does not come back, even if the rest was not read.
+    // Takes the ids from the session: dropped tokens are lost even if the rest was not read.
     ids_ = SessionIds();
   }
   return status;
@@ -85,7 +103,7 @@ void Conversation::DropBehind(const std::string& shown, const std::vector<int32_
     if (n == 0 || (text.size() <= shown.size() && shown.compare(0, text.size(), text) == 0)) break;
   }
   ids_.resize(ids_.size() - (generated.size() - n));
-  // A token may hold the end of the answer and the start of the stop text.
+  // A token may span the end of the answer and the start of the stop string.
   if (text.size() == shown.size()) return;
   const std::vector<int32_t> rest =
       model_.Tokenize(std::string_view(shown).substr(text.size()), ARN_TOKENIZE_NO_SPECIAL);
@@ -113,8 +131,10 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   } else {
     session_.Check(status);
   }
-  // A token that was cancelled while it ran is shown and not counted.
+  // A token that was cancelled while it ran is shown but not counted; one past a full context is
+  // counted but not stored.
   output.ids.resize(result.n_tokens);
+  if (!shifts_) output.ids.resize(std::min<size_t>(result.n_tokens, context_ - ids_.size()));
   ids_ = SessionIds();
   if (result.finish == ARN_FINISH_STOP) {
     DropBehind(output.text, output.ids);
@@ -127,7 +147,7 @@ void Conversation::Generate(const AnswerOptions& options, const OnText& on_text,
   answer->finish = result.finish;
 }
 
-Answer Conversation::Say(const std::string& text, bool is_whole, const AnswerOptions& options,
+Answer Conversation::Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
                          const OnText& on_text) {
   const CancelOnSignal cancel(session_.get(), /*with_terminate=*/false);
   const Next next = Tokens(text, is_whole);
@@ -141,7 +161,7 @@ Answer Conversation::Say(const std::string& text, bool is_whole, const AnswerOpt
     return answer;
   }
   session_.Check(status);
-  held_text_ = text;
+  held_text_ = text.text;
   Generate(options, on_text, &answer);
   return answer;
 }

@@ -1,4 +1,4 @@
-// arenite detokenize: token ids to text.
+// arenite detokenize: converts token ids to text.
 #include <memory>
 
 #include "tools/arenite/commands.h"

@@ -5,12 +5,13 @@
 
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
+#include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
 
 namespace arn::tool {
 namespace {
 
-// "4-7" or "0,2,5-7", of the first 64 CPUs.
+// Parses "4-7" or "0,2,5-7", of the first 64 CPUs.
 uint64_t ParseCpus(const std::string& text) {
   const auto refuse = [&] {
     return Error(
@@ -136,6 +137,14 @@ std::string DeviceReport(const DeviceState& state) {
   std::string text =
       Format("read      weights %s, kv %s\n", HumanBytes(s.weight_bytes_read).c_str(),
              HumanBytes(s.kv_bytes_read).c_str());
+  if (s.kv_file_bytes_read + s.kv_file_bytes_written > 0) {
+    text += Format("kv file   read %s, written %s, waited %.2f s\n",
+                   HumanBytes(s.kv_file_bytes_read).c_str(),
+                   HumanBytes(s.kv_file_bytes_written).c_str(), Seconds(s.kv_file_wait_ns));
+  }
+  if (state.residency) {
+    text += "bundle    " + ResidencyLine(*state.residency) + "\n";
+  }
   if (state.cpus.n_threads == 0) {
     text += "cpus      the backend has no threads\n";
   } else {
@@ -177,6 +186,20 @@ void WriteDevice(const DeviceState& state, JsonWriter* json) {
   json->Key("device").BeginObject();
   json->Key("weight_bytes_read").Uint(s.weight_bytes_read);
   json->Key("kv_bytes_read").Uint(s.kv_bytes_read);
+  json->Key("kv_file").BeginObject();
+  json->Key("bytes_read").Uint(s.kv_file_bytes_read);
+  json->Key("bytes_written").Uint(s.kv_file_bytes_written);
+  json->Key("wait_s").Number(Seconds(s.kv_file_wait_ns));
+  json->EndObject();
+  if (state.residency) {
+    json->Key("bundle").BeginObject();
+    json->Key("mapped").Uint(state.residency->mapped_bytes);
+    json->Key("copied").Uint(state.residency->copied_bytes);
+    json->Key("resident").Uint(state.residency->resident_bytes);
+    json->Key("huge").Uint(state.residency->huge_bytes);
+    json->Key("locked").Uint(state.residency->locked_bytes);
+    json->EndObject();
+  }
   json->Key("paced_s").Number(Seconds(s.paced_ns));
   json->Key("cooled_s").Number(Seconds(s.cooled_ns));
   json->Key("cpus").BeginObject();

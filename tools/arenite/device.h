@@ -1,8 +1,9 @@
-// The device: options that are about it, and what a session says of it.
+// Device options, and the state of the device that a session reports.
 #pragma once
 
 #include <arenite/arenite.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,31 +19,32 @@ struct DeviceArguments {
   double heat_limit = 0;  // degrees
   float heat_headroom = 0;
   uint32_t heat_duty = 0;
-  std::string heat_zone;    // outlives the options made of it
-  std::string system_root;  // the same
+  std::string heat_zone;    // must outlive the options made from it
+  std::string system_root;  // must outlive the options made from it
   bool stats = false;
 };
 void AddDeviceOptions(CLI::App* app, DeviceArguments* arguments);
 // Throws Error.
 void ApplyDeviceOptions(const DeviceArguments& arguments, arn_session_options* options);
 
-// What a session says of itself and of its device at one time.
+// Snapshot of a session, its model and its device.
 struct DeviceState {
   arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
   arn_session_cpus_data cpus = ARN_SESSION_CPUS_INIT;
   std::vector<arn_thermal_zone> zones;
+  std::optional<arn_residency> residency;  // Model::Residency(); set by the caller if needed
 };
 DeviceState ReadDevice(const Session& session);
 
-// "0-3,7" of a set of CPUs; "" of none.
+// Returns "0-3,7" for a set of CPUs; "" for none.
 std::string CpuList(const uint64_t (&cpus)[ARN_CPU_WORDS]);
-// "rapl", "battery-power" ... of ARN_ENERGY_...; "" of none.
+// Returns "rapl", "battery-power" ... for ARN_ENERGY_...; "" for none.
 const char* EnergySourceName(uint32_t source);
-// Lines for people.
+// Returns lines for people.
 std::string DeviceReport(const DeviceState& state);
-// The key "device": an object. Energy in joules, temperatures in degrees; null where not known.
+// Writes the key "device": an object. Energy in joules, temperatures in degrees; null if unknown.
 void WriteDevice(const DeviceState& state, JsonWriter* json);
-// One number of it, or null where has_value is false.
+// Writes one number, or null if has_value is false.
 void WriteOptional(const char* key, bool has_value, double value, JsonWriter* json);
 
 }  // namespace arn::tool

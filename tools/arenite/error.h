@@ -1,4 +1,4 @@
-// How a subcommand fails: by a sentence that main() prints as "arenite: error: ...".
+// Error of a subcommand: a sentence that main() prints as "arenite: error: ...".
 #pragma once
 
 #include <stdexcept>
@@ -10,7 +10,7 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Ctrl-C or SIGTERM ended the work.
+// Ctrl-C or SIGTERM ended the command.
 class Interrupted : public Error {
  public:
   Interrupted() : Error("interrupted") {}

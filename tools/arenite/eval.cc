@@ -1,4 +1,4 @@
-// arenite eval: how well a model predicts a text.
+// arenite eval: measures how well a model predicts a text.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -19,7 +19,7 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   std::string file;
-  std::string against_kv;             // empty: against nothing
+  std::string against_kv;             // empty: no comparison
   std::vector<std::string> compared;  // bundles
   bool json = false;
 };
@@ -27,12 +27,12 @@ struct Arguments {
 struct Score {
   double nll_sum = 0;  // nats
   uint64_t predicted = 0;
-  // Against another KV type, over all positions.
+  // Comparison with another KV type, over all positions.
   double kl_sum = 0, kl_most = 0;  // nats
   uint64_t same_top = 0, compared = 0;
 };
 
-// ln of the sum of e^logits, in double.
+// Returns ln(sum(e^logits)) in double.
 double LogSum(const float* logits, size_t vocab) {
   const double highest = static_cast<double>(*std::max_element(logits, logits + vocab));
   double sum = 0;
@@ -40,7 +40,7 @@ double LogSum(const float* logits, size_t vocab) {
   return highest + std::log(sum);
 }
 
-// KL(softmax(truth) || softmax(logits)) and whether both have the same likeliest token.
+// Adds KL(softmax(truth) || softmax(logits)) and the agreement of the argmax.
 void Compare(const float* truth, const float* logits, size_t vocab, Score* score) {
   const double truth_sum = LogSum(truth, vocab), sum = LogSum(logits, vocab);
   double kl = 0;
@@ -61,8 +61,8 @@ double SameTop(const Score& score) {
   return static_cast<double>(score.same_top) / static_cast<double>(score.compared);
 }
 
-// Runs one window: the logits after each token are held against the token that follows, and against
-// those of `truth` when there is one.
+// Runs one window and scores the logits after each token against the next token and, if there is a
+// `truth`, against its logits.
 void ScoreWindow(const Session& session, const Session* truth, const std::vector<int32_t>& ids,
                  size_t begin, size_t end, size_t chunk, size_t vocab, Score* score) {
   session.Check(arn_session_reset(session.get()));
@@ -85,7 +85,7 @@ void ScoreWindow(const Session& session, const Session* truth, const std::vector
   }
 }
 
-// A session that differs in the KV type only.
+// Creates a session that differs only in the KV type.
 std::unique_ptr<Session> MakeTruth(const Model& model, arn_session_options options,
                                    const std::string& kv) {
   if (kv.empty()) return nullptr;
@@ -95,7 +95,7 @@ std::unique_ptr<Session> MakeTruth(const Model& model, arn_session_options optio
   return std::make_unique<Session>(model, options);
 }
 
-// What a bundle is run on.
+// The text to evaluate, tokenised.
 struct Text {
   std::vector<int32_t> ids;
   size_t window = 0;
@@ -112,15 +112,15 @@ Score ScoreText(const Session& session, const Session* truth, const Text& text, 
   return score;
 }
 
-// Bits that the values and scales of the bundle's matrices take, a weight: what kernels keep beside
-// them (biases, sums of rows, padding of rows) belongs to the file and not to the format.
+// Returns the bits per weight, values and scales, of the bundle's matrices. Leaves out data that
+// kernels keep beside them (biases, row sums, row padding): it belongs to the file, not the format.
 double BitsPerWeight(const Model& model) {
   double bits = 0, elements = 0;
   for (uint32_t i = 0; i < arn_model_tensor_count(model.get()); ++i) {
     arn_tensor_info tensor = ARN_TENSOR_INFO_INIT;
     const arn_status status = arn_model_get_tensor(model.get(), i, &tensor);
     if (status != ARN_OK) throw Error(Format("tensor %u: %s", i, arn_status_name(status)));
-    if (tensor.rows == 1) continue;  // a norm, a bias
+    if (tensor.rows == 1) continue;  // a norm or a bias
     const std::string_view dtype = tensor.dtype;
     const double rows = tensor.rows, cols = tensor.cols;
     const double blocks = std::ceil(cols / 32);
@@ -133,7 +133,7 @@ double BitsPerWeight(const Model& model) {
   return elements == 0 ? 0 : bits / elements;
 }
 
-// One line of the table, or one object.
+// Prints one row of the table, or one object.
 void PrintRow(const Model& model, const Score& score, bool is_reference, JsonWriter* json) {
   const double bits = BitsPerWeight(model);
   const double perplexity = std::exp(Nll(score));
@@ -158,7 +158,7 @@ void PrintRow(const Model& model, const Score& score, bool is_reference, JsonWri
   json->EndObject();
 }
 
-// A table of the bundle and of others, held against it.
+// Prints a table of the bundle and of others compared with it.
 void PrintTable(const Arguments& arguments, const Model& model, const Session& reference,
                 const arn_session_options& options, const Text& text) {
   JsonWriter json;

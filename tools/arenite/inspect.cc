@@ -1,4 +1,4 @@
-// arenite inspect: what is in a bundle.
+// arenite inspect: prints the contents of a bundle.
 #include <cinttypes>
 #include <memory>
 
@@ -23,7 +23,7 @@ arn_tensor_info Tensor(const Model& model, uint32_t index) {
   return info;
 }
 
-// Micro-kernel and block sizes: "panels 16x4" for nr 16, kr 4, sr 1.
+// Returns micro-kernel and block sizes: "panels 16x4" for nr 16, kr 4, sr 1.
 std::string LayoutText(const arn_tensor_info& tensor) {
   if (std::string_view(tensor.layout) == "rows") return tensor.layout;
   std::string text = Format("%s %ux%u", tensor.layout, tensor.nr, tensor.kr);
@@ -37,7 +37,7 @@ std::string IdsText(const uint32_t* ids, uint32_t n) {
   return text.empty() ? "none" : text;
 }
 
-// The settings of a checkpoint that does not sample hold for who asks for sampling.
+// Prints sampling settings even if the checkpoint is greedy: they apply once sampling is turned on.
 std::string SamplingText(const arn_model_info& info) {
   const std::string settings =
       Format("temperature %g, top-k %u, top-p %g, min-p %g", static_cast<double>(info.temperature),

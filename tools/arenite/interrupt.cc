@@ -5,13 +5,18 @@
 namespace arn::tool {
 namespace {
 
-// A signal handler can be told by a variable only.
+// A signal handler can only reach a global variable.
 std::atomic<arn_session*> g_session{nullptr};
 static_assert(std::atomic<arn_session*>::is_always_lock_free);
 
 void OnSignal(int) { arn_session_cancel(g_session.load()); }
 
 void OnWake(int) {}
+
+std::atomic<bool> g_came{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void OnHeld(int) { g_came.store(true); }
 
 void Handle(int signal, void (*handler)(int), int flags, struct sigaction* before) {
   struct sigaction action = {};
@@ -26,8 +31,25 @@ WakeOnInterrupt::WakeOnInterrupt() { Handle(SIGINT, OnWake, 0, &before_); }
 
 WakeOnInterrupt::~WakeOnInterrupt() { sigaction(SIGINT, &before_, nullptr); }
 
+HeldInterrupt::HeldInterrupt(bool holds) : holds_(holds) {
+  g_came.store(false);
+  if (!holds_) return;
+  const int flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  Handle(SIGINT, OnHeld, flags, &interrupt_before_);
+  Handle(SIGTERM, OnHeld, flags, &terminate_before_);
+}
+
+HeldInterrupt::~HeldInterrupt() {
+  if (!holds_) return;
+  sigaction(SIGINT, &interrupt_before_, nullptr);
+  sigaction(SIGTERM, &terminate_before_, nullptr);
+}
+
+bool HeldInterrupt::came() const { return g_came.load(); }
+
 CancelOnSignal::CancelOnSignal(arn_session* session, bool with_terminate)
     : with_terminate_(with_terminate) {
+  arn_session_clear_cancel(session);  // drops a late cancel of the previous call
   g_session.store(session);
   const int flags = static_cast<int>(SA_RESETHAND);
   Handle(SIGINT, OnSignal, flags, &interrupt_before_);

@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM end the running call of a session in good order, so that what was done is
-// still reported. The second one ends the program at once.
+// Ctrl-C and SIGTERM cancel the running call of a session, so that results so far are still
+// reported. The second one kills the program.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -7,8 +7,8 @@
 
 namespace arn::tool {
 
-// While it lives, Ctrl-C does nothing but end a read() that waits (EINTR). Made before
-// CancelOnSignal, which takes its place for a while.
+// During its lifetime, Ctrl-C only ends a blocking read() (EINTR). Create it before CancelOnSignal,
+// which overrides it temporarily.
 class WakeOnInterrupt {
  public:
   WakeOnInterrupt();
@@ -20,8 +20,8 @@ class WakeOnInterrupt {
   struct sigaction before_;
 };
 
-// While it lives, Ctrl-C cancels `session`, and so does SIGTERM unless that is to end the program
-// as ever. One at a time.
+// During its lifetime, Ctrl-C cancels `session`; so does SIGTERM, unless with_terminate is false
+// (then it keeps its handler). One instance at a time.
 class CancelOnSignal {
  public:
   explicit CancelOnSignal(arn_session* session, bool with_terminate = true);
@@ -34,7 +34,23 @@ class CancelOnSignal {
   struct sigaction interrupt_before_, terminate_before_;
 };
 
-// Exit code of a program that was interrupted, as shells have it (128 + SIGINT).
+// During its lifetime, the first Ctrl-C or SIGTERM is only recorded; the second one kills the
+// program.
+class HeldInterrupt {
+ public:
+  // `holds` false: does nothing.
+  explicit HeldInterrupt(bool holds);
+  ~HeldInterrupt();
+  HeldInterrupt(const HeldInterrupt&) = delete;
+  HeldInterrupt& operator=(const HeldInterrupt&) = delete;
+  bool came() const;
+
+ private:
+  bool holds_;
+  struct sigaction interrupt_before_, terminate_before_;
+};
+
+// Exit code of an interrupted program, by shell convention (128 + SIGINT).
 inline constexpr int kExitInterrupted = 130;
 
 }  // namespace arn::tool

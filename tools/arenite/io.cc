@@ -55,7 +55,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
 OutputFile::~OutputFile() {
   if (file_ == nullptr) return;
   std::fclose(file_);
-  std::error_code ignored;  // a device or a pipe stays
+  std::error_code ignored;  // keeps a device or a pipe
   if (std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);
 }
 
@@ -92,8 +92,8 @@ double PerSecond(uint64_t count, uint64_t ns) {
 }
 
 uint64_t PeakRssBytes() {
-  // Linux carries getrusage's maximum over from the program that started this one; VmHWM begins
-  // with the program itself.
+  // On Linux getrusage's maximum carries over from the parent before exec; VmHWM starts with the
+  // program itself.
   if (std::FILE* file = std::fopen("/proc/self/status", "r")) {
     char line[256];
     unsigned long long kib = 0;

@@ -1,4 +1,4 @@
-// Files, standard output, and numbers as people read them.
+// Files, standard output, and human-readable numbers.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 
 namespace arn::tool {
 
-// printf to a string.
+// Returns a printf-style string.
 std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// The bytes of a file as they are. Throws Error.
+// Returns the raw bytes of a file. Throws Error.
 std::string ReadFile(const std::string& path);
 
-// Writes to stdout and flushes. Throws Error when it cannot (a full disk, a closed pipe).
+// Writes to stdout and flushes. Throws Error on failure (a full disk, a closed pipe).
 void Print(std::string_view text);
 
-// A file that is being written. Throws Error on every failure; a file that was not closed is
-// removed.
+// Output file. Throws Error on every failure; the destructor removes a file that was not closed.
 class OutputFile {
  public:
   explicit OutputFile(std::string path);
@@ -35,13 +34,13 @@ class OutputFile {
   std::FILE* file_ = nullptr;
 };
 
-// "1.50 GB", "12.3 MB", "640 B": powers of 1000.
+// Returns "1.50 GB", "12.3 MB", "640 B": powers of 1000.
 std::string HumanBytes(uint64_t bytes);
 
-// `count` per second, 0 when no time has passed.
+// Returns `count` per second, 0 if ns is 0.
 double PerSecond(uint64_t count, uint64_t ns);
 
-// The most memory that this process had resident so far, in bytes; 0 when the system does not say.
+// Returns the peak resident memory of this process in bytes; 0 if unknown.
 uint64_t PeakRssBytes();
 
 }  // namespace arn::tool

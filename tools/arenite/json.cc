@@ -8,8 +8,8 @@
 namespace arn::tool {
 namespace {
 
-// Bytes of the well-formed UTF-8 sequence at the start of `text`, 0 if there is none (Unicode 15,
-// table 3-7: neither overlong forms nor surrogates).
+// Returns the bytes of the well-formed UTF-8 sequence at the start of `text`, 0 if none (Unicode
+// 15, table 3-7: no overlong forms, no surrogates).
 size_t SequenceBytes(std::string_view text) {
   const auto at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = at(0);

@@ -1,4 +1,4 @@
-// JsonWriter: one JSON text, written front to back.
+// JsonWriter: writes one JSON text front to back.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class JsonWriter {
   JsonWriter& EndArray() { return Close(']'); }
   JsonWriter& Key(std::string_view name);
 
-  // Bytes that are not UTF-8 become U+FFFD: the text is always valid JSON.
+  // Replaces invalid UTF-8 by U+FFFD, so that the output is always valid JSON.
   JsonWriter& String(std::string_view text);
   JsonWriter& Int(int64_t value);
   JsonWriter& Uint(uint64_t value);
-  // null when the value is not finite, which JSON cannot say.
+  // Writes null if the value is not finite, which JSON cannot express.
   JsonWriter& Number(double value);
   JsonWriter& Bool(bool value);
 
   JsonWriter& Ids(const std::vector<int32_t>& ids);
 
-  // The text with a line feed at its end.
+  // Returns the text with a final line feed.
   std::string Finish() const { return text_ + "\n"; }
 
  private:

@@ -1,4 +1,4 @@
-// Lines of standard input, from a terminal or a pipe.
+// Reads lines from standard input, a terminal or a pipe.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ class LineReader {
  public:
   enum class Outcome { kLine, kEnd, kInterrupted };
 
-  // The next line without its end ("\n" or "\r\n"). kInterrupted: a signal came while waiting (see
-  // WakeOnInterrupt); what had been read of the line is dropped. Throws Error.
+  // Reads the next line without its end ("\n" or "\r\n"). kInterrupted: a signal arrived while
+  // waiting (see WakeOnInterrupt); drops the partial line. Throws Error.
   Outcome Next(std::string* line);
 
  private:

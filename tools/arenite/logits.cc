@@ -1,4 +1,4 @@
-// arenite logits: what the model says after every token of a prompt.
+// arenite logits: writes the logits after every token of a prompt.
 #include <algorithm>
 #include <memory>
 

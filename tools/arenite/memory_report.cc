@@ -16,7 +16,12 @@ std::string Row(const char* name, uint64_t bytes, const std::string& note) {
 
 std::string PlanTable(const arn_memory_plan& plan) {
   std::string text = Format("%-12s %15s  %8s\n", "region", "bytes", "");
-  text += Row("weights", plan.weights_bytes, "mapped from the bundle, shared; not in the total");
+  text += Row("weights", plan.weights_bytes,
+              plan.copied_bytes == 0 ? "mapped from the bundle, shared; not in the total"
+                                     : "part of the copy; not in the total");
+  if (plan.copied_bytes != 0) {
+    text += Row("copy", plan.copied_bytes, "of the bundle, taken once; not in the total");
+  }
   text += Row("constants", plan.constants_bytes,
               plan.repacked_bytes == 0
                   ? "tables and the session itself"
@@ -100,6 +105,16 @@ std::string MemoryLine(const arn_memory_plan& plan, uint64_t kv_used_bytes) {
       HumanBytes(plan.io_bytes).c_str());
 }
 
+std::string ResidencyLine(const arn_residency& residency) {
+  return Format("%s %s, %s in memory, %s of it in huge pages",
+                HumanBytes(residency.mapped_bytes + residency.copied_bytes).c_str(),
+                residency.copied_bytes != 0   ? "copied"
+                : residency.locked_bytes != 0 ? "mapped and locked"
+                                              : "mapped",
+                HumanBytes(residency.resident_bytes).c_str(),
+                HumanBytes(residency.huge_bytes).c_str());
+}
+
 void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("weights").Uint(plan.weights_bytes);
   json->Key("constants").Uint(plan.constants_bytes);
@@ -107,6 +122,7 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("activations").Uint(plan.activations_bytes);
   json->Key("io").Uint(plan.io_bytes);
   json->Key("device").Uint(plan.device_bytes);
+  json->Key("copied").Uint(plan.copied_bytes);
   json->Key("total").Uint(plan.total_bytes);
 }
 

@@ -1,4 +1,4 @@
-// A memory plan as people and programs read it.
+// Prints a memory plan for people and for programs.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -10,20 +10,22 @@
 
 namespace arn::tool {
 
-// A table, one line a region.
+// Returns a table, one line per region.
 std::string PlanTable(const arn_memory_plan& plan);
-// A table, one line a group of layers.
+// Returns a table, one line per group of layers.
 std::string GroupTable(const std::vector<arn_kv_group_info>& groups);
-// "all", "window 512", "chunk 8192": the positions that a query of the group sees.
+// Returns the positions that a query of the group sees: "all", "window 512", "chunk 8192".
 std::string Sees(const arn_kv_group_info& group);
 uint64_t PoolBytes(const arn_kv_group_info& group);
 uint64_t SealedPoolBytes(const arn_kv_group_info& group);
-// One line.
+// Returns one line.
 std::string MemoryLine(const arn_memory_plan& plan, uint64_t kv_used_bytes);
-// weights, constants, kv, activations, io, total: bytes, as keys of the object that is open.
+// Returns "92.7 MB mapped, 92.1 MB in memory, 90.0 MB of it in huge pages".
+std::string ResidencyLine(const arn_residency& residency);
+// Writes weights, constants, kv, activations, io, total, in bytes, as keys of the open object.
 void WriteRegions(const arn_memory_plan& plan, JsonWriter* json);
 
-// The key "groups": a list of objects, sizes in bytes.
+// Writes the key "groups": a list of objects, sizes in bytes.
 void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json);
 
 }  // namespace arn::tool

@@ -1,5 +1,9 @@
 #include "tools/arenite/model.h"
 
+#include <filesystem>
+#include <system_error>
+
+#include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 
 namespace arn::tool {
@@ -11,17 +15,51 @@ constexpr size_t kErrorBytes = 1024;
   throw Error(path + ": " + (reason[0] != '\0' ? reason : arn_status_name(status)));
 }
 
+// Returns advice for a path that is not a bundle or not a complete one; "" if there is none.
+std::string Advice(const std::string& path, arn_status status, const std::string& reason) {
+  namespace fs = std::filesystem;
+  const auto is = [&](const char* format) { return reason.find(format) != std::string::npos; };
+  std::error_code ignored;
+  fs::path source;
+  if (fs::is_directory(path, ignored)) {
+    if (!fs::exists(fs::path(path) / "config.json", ignored)) {
+      return "; give the .arn file in it, or convert a checkpoint: arenite-convert DIR -o NAME.arn";
+    }
+    source = path;
+  } else if (is("not an Arenite bundle: a GGUF file")) {
+    source = path;
+  } else if (is("not an Arenite bundle: a safetensors file")) {
+    source = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
+  } else if (status == ARN_BUNDLE_TRUNCATED) {
+    return "; download or convert it again";
+  } else {
+    return "";
+  }
+  return "; convert it first: arenite-convert " + source.string() + " -o NAME.arn";
+}
+
 }  // namespace
 
 Model::Model(const std::string& path, const arn_model_options& options) : path_(path) {
   char error[kErrorBytes] = "";
   arn_model* model = nullptr;
   const arn_status status = arn_model_open(path.c_str(), &options, error, sizeof error, &model);
-  // The library names the file itself.
-  if (status != ARN_OK) throw Error(error[0] != '\0' ? error : arn_status_name(status));
+  // The library's error names the file.
+  if (status != ARN_OK) {
+    const std::string reason = error[0] != '\0' ? error : arn_status_name(status);
+    throw Error(reason + Advice(path, status, reason));
+  }
   model_.reset(model);
   const arn_status info_status = arn_model_get_info(model, &info_);
   if (info_status != ARN_OK) Fail(path_, info_status, "");
+}
+
+std::optional<arn_residency> Model::Residency() const {
+  arn_residency residency = ARN_RESIDENCY_INIT;
+  const arn_status status = arn_model_get_residency(model_.get(), &residency);
+  if (status == ARN_UNSUPPORTED) return std::nullopt;
+  if (status != ARN_OK) Fail(path_, status, "");
+  return residency;
 }
 
 void Model::NeedTokenizer() const {
@@ -30,15 +68,20 @@ void Model::NeedTokenizer() const {
   }
 }
 
-std::vector<int32_t> Model::Tokenize(std::string_view text, uint32_t flags) const {
+std::vector<int32_t> Model::Tokenize(std::string_view text, uint32_t flags,
+                                     const std::vector<arn_text_span>& plain) const {
   NeedTokenizer();
-  // A token stands for a byte at least, but for the few that are added around the text; if these
-  // are more, the count says so.
+  arn_tokenize_options options = ARN_TOKENIZE_OPTIONS_INIT;
+  options.flags = flags;
+  options.plain_spans = plain.data();
+  options.n_plain_spans = plain.size();
+  // A token covers at least one byte, except for the few added around the text; if 16 extra are not
+  // enough, the second attempt uses the returned count.
   std::vector<int32_t> ids(text.size() + 16);
   size_t count = 0;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const arn_status status = arn_tokenize(model_.get(), text.data(), text.size(), flags, nullptr,
-                                           0, ids.data(), ids.size(), &count);
+    const arn_status status = arn_tokenize_with(model_.get(), text.data(), text.size(), &options,
+                                                ids.data(), ids.size(), &count);
     if (status != ARN_OK && status != ARN_BUFFER_TOO_SMALL) {
       Fail(path_, status,
            Format("cannot tokenize %zu bytes of text: %s", text.size(), arn_status_name(status))
@@ -95,7 +138,7 @@ std::vector<arn_kv_group_info> Model::PlanGroups(const arn_session_options& opti
 }
 
 std::string Model::ProgramText(const arn_session_options& options) const {
-  Plan(options);  // its failure comes with a reason, the dump's without
+  Plan(options);  // fails with a reason; arn_program_dump() fails without one
   size_t bytes = 0;
   arn_status status = arn_program_dump(model_.get(), &options, nullptr, 0, &bytes);
   std::string text(bytes, '\0');
@@ -117,10 +160,13 @@ Session::Session(const Model& model, const arn_session_options& options)
     : context_(model.Plan(options).context_tokens) {
   arn_session* session = nullptr;
   char error[kErrorBytes] = "";
+  // A process that dies while it tests a driver leaves a mark that blocks the driver.
+  const HeldInterrupt held(options.device_folder != nullptr);
   const arn_status status =
       arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &session);
-  if (status != ARN_OK) Fail(model.path(), status, error);
   session_.reset(session);
+  if (held.came()) throw Interrupted();
+  if (status != ARN_OK) Fail(model.path(), status, error);
 }
 
 arn_backend_info Session::Backend() const {

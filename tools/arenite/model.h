@@ -1,9 +1,10 @@
-// The C API's handles as objects, and its failures as Error.
+// Wraps the C API's handles as objects and its failures as Error.
 #pragma once
 
 #include <arenite/arenite.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,19 +28,23 @@ class Model {
   const arn_model_info& info() const { return info_; }
   const std::string& path() const { return path_; }
 
-  std::vector<int32_t> Tokenize(std::string_view text, uint32_t flags) const;
+  // `plain`: spans in which special tokens are plain text (arn_tokenize_options.plain_spans).
+  std::vector<int32_t> Tokenize(std::string_view text, uint32_t flags,
+                                const std::vector<arn_text_span>& plain = {}) const;
   std::string Detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
   arn_memory_plan Plan(const arn_session_options& options) const;
-  // Whether Plan() would not throw.
+  // True if Plan() does not throw.
   bool CanPlan(const arn_session_options& options) const;
-  // The groups of layers that share pools of KV pages.
+  // Returns the groups of layers that share pools of KV pages.
   std::vector<arn_kv_group_info> PlanGroups(const arn_session_options& options) const;
   std::string ProgramText(const arn_session_options& options) const;
-  // The tokens that the bundle has computed as a prompt's beginning; none when it has none.
+  // Returns the tokens of the bundle's precomputed prompt prefix; empty if none.
   std::vector<int32_t> Prefix() const;
+  // Returns nullopt if the system does not report it.
+  std::optional<arn_residency> Residency() const;
 
  private:
-  // Throws Error unless there is a tokenizer.
+  // Throws Error if there is no tokenizer.
   void NeedTokenizer() const;
 
   std::string path_;
@@ -53,13 +58,13 @@ class Session {
   Session(const Model& model, const arn_session_options& options);
 
   arn_session* get() const { return session_.get(); }
-  // Its strings are the session's.
+  // Its strings are valid as long as the session.
   arn_backend_info Backend() const;
   arn_session_stats_data Stats() const;
-  // Tokens that a sequence may have.
+  // Returns the context: the most tokens of a sequence.
   uint32_t Context() const { return context_; }
-  // Throws Error with the session's own explanation unless the status is ARN_OK; Interrupted when
-  // it is ARN_CANCELLED.
+  // Throws unless the status is ARN_OK: Interrupted for ARN_CANCELLED, else Error with the
+  // session's own explanation.
   void Check(arn_status status) const;
 
  private:
@@ -67,7 +72,7 @@ class Session {
   uint32_t context_ = 0;
 };
 
-// "eos", "stop", ... of ARN_FINISH_...
+// Returns "eos", "stop", ... for ARN_FINISH_...
 const char* FinishName(uint32_t finish);
 
 }  // namespace arn::tool

@@ -37,9 +37,16 @@ std::vector<T> ParseList(const std::string& text, const char* option) {
   return values;
 }
 
+const std::vector<std::string>& ResidencyNames() {
+  static_assert(ARN_RESIDENCY_MAPPED == 0 && ARN_RESIDENCY_COPIED == 1 &&
+                ARN_RESIDENCY_LOCKED == 2 && ARN_RESIDENCY_HUGE == 3);
+  static const std::vector<std::string> names = {"mapped", "copied", "locked", "huge"};
+  return names;
+}
+
 using PublicKey = std::array<uint8_t, 32>;
 
-// Nothing when the text is no key.
+// Returns nullopt if the text is not a key.
 std::optional<PublicKey> ParseKey(const std::string& text) {
   PublicKey key;
   if (text.size() != 2 * key.size()) return std::nullopt;
@@ -65,6 +72,12 @@ void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
         return ParseKey(text) ? std::string()
                               : "'" + text + "' is not a key of 64 hexadecimal digits";
       });
+  app->add_option("--residency", arguments->residency,
+                  "Where the bundle is: mapped, copied (into memory of the process's own, in huge "
+                  "pages if there are any), locked (mapped, never dropped), or huge (mapped, and "
+                  "moved into huge pages first)")
+      ->check(CLI::IsMember(ResidencyNames()))
+      ->capture_default_str();
 }
 
 Model OpenModel(const ModelArguments& arguments) {
@@ -72,6 +85,9 @@ Model OpenModel(const ModelArguments& arguments) {
   if (arguments.verify_hashes) options.verify_hashes = ARN_HASHES_ALL;
   const std::optional<PublicKey> key = ParseKey(arguments.public_key);
   if (key) options.public_key = key->data();
+  const std::vector<std::string>& names = ResidencyNames();
+  options.residency = static_cast<uint32_t>(
+      std::find(names.begin(), names.end(), arguments.residency) - names.begin());
   return Model(arguments.bundle, options);
 }
 
@@ -87,8 +103,9 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
                   "Of a GPU: the device's number, or a part of its name [the best one]");
   app->add_option("--device-folder", arguments->device_folder,
                   "Of a GPU: keep the driver's compiled pipelines in this folder, and which "
-                  "kernels are fast, which are measured once")
-      ->check(CLI::ExistingDirectory);
+                  "kernels are fast, which are measured once; none: nowhere")
+      ->transform([](const std::string& text) { return text == "none" ? "" : text; })
+      ->capture_default_str();
   app->add_flag("--trust-device", arguments->trust_device,
                 "Do not compare a GPU with the CPU first");
   app->add_option("--kv", arguments->kv,
@@ -103,6 +120,12 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--kv-group", arguments->kv_group,
                   "int4, int2: tokens (keys) or channels (values) that share a range (0: the "
                   "library's choice)")
+      ->capture_default_str();
+  app->add_option(
+         "--activation-bits", arguments->activation_bits,
+         "What rows are rounded to that are multiplied with int8 and int4 weights: 8, or 16, "
+         "which is nearer to the model and slower with prompts (not on a GPU)")
+      ->check(CLI::IsMember({8u, 16u}))
       ->capture_default_str();
   app->add_option("--prefill-chunk", arguments->prefill_chunk,
                   "Tokens a prefill step (0: the library's choice)")
@@ -143,7 +166,7 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
 }
 
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops) {
-  // One call a flag: a list of strings would read "[a,b]" as two.
+  // A function option: a list of strings would split "[a,b]" in two.
   return app
       ->add_option_function<std::string>(
           "--stop", [stops](const std::string& text) { stops->push_back(text); },
@@ -186,7 +209,12 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
                     : arguments.backend == "vulkan+cpu" ? ARN_BACKEND_VULKAN_CPU
                                                         : ARN_BACKEND_REFERENCE;
   if (!arguments.device.empty()) options.device = arguments.device.c_str();
-  if (!arguments.device_folder.empty()) options.device_folder = arguments.device_folder.c_str();
+  const bool has_device =
+      options.backend != ARN_BACKEND_CPU && options.backend != ARN_BACKEND_REFERENCE;
+  if (has_device && MakeDeviceFolder(arguments.device_folder)) {
+    options.device_folder = arguments.device_folder.c_str();
+  }
+  options.needs_gpu = has_device ? 1 : 0;
   options.trust_device = arguments.trust_device ? 1 : 0;
   options.kv_type = KvType(arguments.kv);
   if (!arguments.kv_values.empty()) options.kv_value_type = KvType(arguments.kv_values);
@@ -194,6 +222,7 @@ arn_session_options ToSessionOptions(const SessionArguments& arguments) {
   options.kv_group_size = arguments.kv_group;
   options.context_tokens = arguments.context;
   options.prefill_chunk = arguments.prefill_chunk;
+  options.activation_bits = arguments.activation_bits;
   options.n_threads = arguments.threads;
   options.n_prefill_threads = arguments.prefill_threads;
   options.max_sequences = arguments.sequences;
@@ -223,7 +252,7 @@ void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {
 
 namespace {
 
-// What the tokens of a sequence with a source begin with.
+// Returns the decoder start ids of an encoder-decoder model.
 std::vector<int32_t> StartIds(const Model& model) {
   const arn_model_info& info = model.info();
   return {info.start_ids, info.start_ids + info.n_start_ids};

@@ -1,4 +1,4 @@
-// Options that several subcommands share.
+// Options shared by several subcommands.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "tools/arenite/device_folder.h"
 #include "tools/arenite/model.h"
 
 namespace arn::tool {
@@ -16,20 +17,23 @@ struct ModelArguments {
   std::string bundle;
   bool verify_hashes = false;
   std::string public_key;  // 64 hexadecimal digits; empty: any bundle
+  std::string residency = "mapped";
 };
 void AddModelOptions(CLI::App* app, ModelArguments* arguments);
 Model OpenModel(const ModelArguments& arguments);
 
 struct SessionArguments {
   std::string backend = "cpu";
-  std::string device, device_folder;  // outlive the options made of them
+  std::string device;  // must outlive the options made from it, like device_folder
+  std::string device_folder = DefaultDeviceFolder();  // empty: none
   bool trust_device = false;
   std::string kv = "int8";
-  std::string kv_values;  // empty: as kv
+  std::string kv_values;  // empty: same as kv
   uint32_t kv_residual = 0;
   uint32_t kv_group = 0;
   uint32_t context = 0;
   uint32_t prefill_chunk = 0;
+  uint32_t activation_bits = 8;
   uint32_t threads = 0;
   uint32_t prefill_threads = 0;
   uint32_t sequences = 1;
@@ -38,26 +42,26 @@ struct SessionArguments {
   uint32_t pinned = 0;
   bool no_cache = false;
 };
-// `context_default`: what --context is when it is not given, for the help.
+// `context_default`: the default of --context, for the help.
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default);
-// --backend, the options of KV types and --prefill-chunk only, for those who have their own way
-// with the rest.
+// Adds --backend, the KV type options and --prefill-chunk only, for subcommands that handle the
+// rest themselves.
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments);
-// --sequences and --kv-tokens.
+// Adds --sequences and --kv-tokens.
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments);
-// --overflow and --pinned: for those whose sequences can outgrow the context.
+// Adds --overflow and --pinned, for subcommands whose sequences can outgrow the context.
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments);
-// --stop, which can be given several times.
+// Adds --stop, which can be repeated.
 CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
-// Throws Error when options exclude each other.
+// Throws Error if options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);
-// "f32", "f16", "int8", "int4", "int2": by ARN_KV_...
+// Returns "f32", "f16", "int8", "int4", "int2", indexed by ARN_KV_...
 const std::vector<std::string>& KvTypeNames();
 uint32_t KvType(const std::string& name);
-// "int8", or "int4/int8" when keys and values differ.
+// Returns "int8", or "int4/int8" if keys and values differ.
 std::string KvNames(const SessionArguments& arguments);
-// --context as it was given, else `needed` tokens or, when the model has less, all that it has.
+// Returns --context if given, else `needed` tokens, at most the model's context.
 uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, uint64_t needed);
 
 struct PromptArguments {
@@ -65,18 +69,17 @@ struct PromptArguments {
   std::optional<std::string> ids;
   std::optional<std::string> file;
 };
-// `least`: how many of them must be given, 0 or 1.
+// `least`: number of prompt options required, 0 or 1.
 void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least = 1);
-// The prompt's token ids, at least one. A text of which the tokenizer makes nothing is the token
-// that begins a sequence. Of a model with a source: what its sequences begin with, then the text,
-// which may be absent. Throws Error.
+// Returns the prompt's token ids, at least one. A text without tokens gives BOS. For an
+// encoder-decoder: the decoder start ids, then the text, which may be absent. Throws Error.
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments);
 
-// "1,2,3" (also separated by white space). Throws Error that names `option` and what is wrong.
+// Parses "1,2,3" (also separated by white space). Throws Error with `option` and the reason.
 std::vector<int32_t> ParseIds(const std::string& text, const char* option);
-// The same for numbers that are no token ids: "128,512".
+// Same for numbers that are not token ids: "128,512".
 std::vector<uint32_t> ParseCounts(const std::string& text, const char* option);
-// "300000000", "300K", "300M", "2G" (powers of 1024) to bytes. Throws Error that names `option`.
+// Parses "300000000", "300K", "300M", "2G" (powers of 1024) to bytes. Throws Error with `option`.
 uint64_t ParseBytes(const std::string& text, const char* option);
 
 }  // namespace arn::tool

@@ -1,4 +1,4 @@
-// arenite plan: the bytes that a session will take, before any is taken.
+// arenite plan: prints the memory that a session will take, before it is allocated.
 #include <memory>
 #include <optional>
 

@@ -9,8 +9,8 @@
 namespace arn::tool {
 namespace {
 
-// The largest value in [low, high] for which `holds`, which is true up to some value and false
-// from there on; low - 1 when it is never true.
+// Returns the largest value in [low, high] for which `holds` is true; low - 1 if none. REQUIRES:
+// `holds` is true up to some value and false above it.
 template <typename Predicate>
 uint32_t LastThat(uint32_t low, uint32_t high, const Predicate& holds) {
   uint32_t last = low - 1;
@@ -40,7 +40,7 @@ Fit FindFit(const Model& model, arn_session_options options, const std::string& 
     options.context_tokens = pages * page;
     return model.Plan(options).total_bytes;
   };
-  // Shifting refuses contexts in which nothing would be left to drop.
+  // Plan() refuses contexts too small for shifting, where no token could be dropped.
   const auto is_refused = [&](uint32_t pages) {
     options.context_tokens = pages * page;
     return !model.CanPlan(options);
@@ -49,7 +49,7 @@ Fit FindFit(const Model& model, arn_session_options options, const std::string& 
   Fit fit;
   fit.kv = kv;
   fit.largest_context = max_pages * page;
-  fit.smallest_bytes = total(std::min(smallest, max_pages));  // throws when all are refused
+  fit.smallest_bytes = total(std::min(smallest, max_pages));  // throws if all are refused
   fit.smallest_context = smallest * page;
   const uint32_t best =
       LastThat(smallest, max_pages, [&](uint32_t pages) { return total(pages) <= bytes; });

@@ -1,4 +1,4 @@
-// arenite plan --fit: the largest context whose session fits a number of bytes.
+// arenite plan --fit: finds the largest context whose session fits a number of bytes.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -13,21 +13,22 @@ namespace arn::tool {
 
 struct Fit {
   std::string kv;            // "f32", "f16" or "int8"
-  uint32_t context = 0;      // tokens, a multiple of the page size; 0: not even the smallest fits
-  uint64_t total_bytes = 0;  // of the session's block with this context
+  uint32_t context = 0;      // tokens, a multiple of the page size; 0: even the smallest does not
+                             // fit
+  uint64_t total_bytes = 0;  // session block with this context
   uint32_t smallest_context = 0;  // tokens
-  uint64_t smallest_bytes = 0;    // of the block with it
-  uint32_t largest_context = 0;   // tokens: what the model was made for, in whole pages
+  uint64_t smallest_bytes = 0;    // session block with it
+  uint32_t largest_context = 0;   // tokens: the model's context, in whole pages
 };
 
-// For each of `kv_types` the largest context whose block takes at most `bytes`, other options as
-// they are. Throws Error when a plan fails for another reason than its size.
+// Returns, for each of `kv_types`, the largest context whose block takes at most `bytes`, with the
+// other options unchanged. Throws Error if a plan fails for a reason other than its size.
 std::vector<Fit> FindFits(const Model& model, const arn_session_options& options,
                           const std::vector<std::string>& kv_types, uint64_t bytes);
 
 std::string FitTable(const std::vector<Fit>& fits, uint64_t bytes);
 void WriteFits(const std::vector<Fit>& fits, uint64_t bytes, JsonWriter* json);
-// Why none of them fits.
+// Returns the reason why none fits.
 std::string NoFitSentence(const std::vector<Fit>& fits, uint64_t bytes);
 
 }  // namespace arn::tool

@@ -1,4 +1,4 @@
-// arenite run: text from a prompt.
+// arenite run: generates text from a prompt.
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -31,10 +31,10 @@ struct Arguments {
   std::string save, restore, kv_file;
 };
 
-// What came out so far. Filled by the callback, which must let no exception into the library.
+// Output so far. Filled by the token callback, which must not throw into the library.
 struct Output {
   bool is_streaming = false;
-  bool shows_ids = false;  // no tokenizer: ids are all there is to show
+  bool shows_ids = false;  // no tokenizer: shows token ids only
   bool has_failed = false;
   std::vector<int32_t> ids;
   std::string text;
@@ -44,30 +44,30 @@ struct Outcome {
   std::vector<int32_t> prompt_ids;
   std::vector<int32_t> ids;
   std::string text;
-  uint32_t kept_tokens = 0;  // of the prompt: those of the bundle's prefix
+  arn_sampling sampling = ARN_SAMPLING_INIT;  // greedy also if a restored session keeps its own
+  uint32_t kept_tokens = 0;                   // prompt tokens reused from the bundle's prefix
   uint32_t finish = ARN_FINISH_NONE;
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
-  std::string backend, device, kernels, why_not_device;  // what computed in the end
+  std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
 };
 
 bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
 
-// The tokens to prefill: those of a prompt, or, after a restored session, what is added to it,
-// which may be nothing.
+// Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
+// none.
 std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments) {
   const PromptArguments& prompt = arguments.prompt;
   if (arguments.restore.empty()) return PromptIds(model, prompt);
   if (!HasPrompt(prompt)) return {};
   if (prompt.ids) return ParseIds(*prompt.ids, "--prompt-ids");
-  // Nothing that begins a sequence: it has begun.
+  // No BOS: the sequence has already begun.
   return model.Tokenize(prompt.file ? ReadFile(*prompt.file) : *prompt.text,
                         ARN_TOKENIZE_NO_SPECIAL);
 }
 
-// A restored session keeps its sampling and goes on with its random numbers unless a flag asks for
-// something else.
+// True if a restored session keeps its sampling and its random numbers: no sampling flag is given.
 bool KeepsSampling(const Arguments& arguments) {
   return !arguments.restore.empty() && !IsGiven(arguments.sampling);
 }
@@ -83,14 +83,14 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   return output.has_failed ? 1 : 0;
 }
 
-// Prefills and generates. A signal on the way ends it with ARN_FINISH_CANCELLED.
+// Prefills and generates. A signal ends it with ARN_FINISH_CANCELLED.
 void Generate(const Arguments& arguments, const Source& source, const Session& session,
               Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
   source.Encode(session);
   arn_status status = ARN_OK;
   const std::vector<int32_t>& ids = outcome->prompt_ids;
-  // A prompt that is longer than the context goes through it piece by piece, if at all.
+  // A prompt longer than the context is prefilled chunk by chunk, if the session allows it.
   if (arguments.restore.empty() && ids.size() <= outcome->plan.context_tokens) {
     status = arn_session_follow(session.get(), ids.data(), ids.size(), &outcome->kept_tokens);
   } else if (!ids.empty()) {
@@ -124,6 +124,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("ids").Ids(outcome.ids);
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
+  if (outcome.sampling.temperature != 0.0f) json.Key("seed").Uint(outcome.sampling.seed);
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
   json.Key("prefill_tokens").Uint(outcome.state.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
@@ -147,12 +148,19 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
 void PrintReport(const Outcome& outcome, bool with_stats) {
   const std::string kept =
       outcome.kept_tokens == 0 ? "" : Format(", %u of them with the bundle", outcome.kept_tokens);
-  std::fprintf(stderr, "\nprompt    %zu tokens%s, %.1f tokens/s\n", outcome.prompt_ids.size(),
-               kept.c_str(),
+  // A cancelled prompt has been read in part.
+  const uint64_t n_read = outcome.kept_tokens + outcome.state.stats.prefill_tokens;
+  const std::string part = n_read >= outcome.prompt_ids.size()
+                               ? ""
+                               : Format("%llu of ", static_cast<unsigned long long>(n_read));
+  std::fprintf(stderr, "\nprompt    %s%zu tokens%s, %.1f tokens/s\n", part.c_str(),
+               outcome.prompt_ids.size(), kept.c_str(),
                PerSecond(outcome.state.stats.prefill_tokens, outcome.state.stats.prefill_ns));
   std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
                PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns),
                FinishName(outcome.finish));
+  const std::string sampling = DescribeSampling(outcome.sampling);
+  if (!sampling.empty()) std::fprintf(stderr, "sampling  %s\n", sampling.c_str());
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
   if (!outcome.device.empty() || !outcome.why_not_device.empty()) {
     std::fprintf(stderr, "backend   %s: %s%s\n", outcome.backend.c_str(), outcome.device.c_str(),
@@ -197,8 +205,8 @@ int Run(const Arguments& arguments) {
   }
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!KeepsSampling(arguments)) {
-    const arn_sampling sampling = ChooseSampling(arguments.sampling, model.info());
-    session.Check(arn_session_set_sampling(session.get(), &sampling));
+    outcome.sampling = ChooseSampling(arguments.sampling, model.info());
+    session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
 
   Output output;
@@ -212,6 +220,7 @@ int Run(const Arguments& arguments) {
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
   outcome.state = ReadDevice(session);
+  if (arguments.device.stats) outcome.state.residency = model.Residency();
   const arn_backend_info backend = session.Backend();
   outcome.backend = backend.name;
   outcome.device = backend.device;

@@ -11,7 +11,7 @@
 namespace arn::tool {
 namespace {
 
-// Small pages: what a beam has for itself begins and ends within one.
+// Small pages: the tail of a beam starts and ends within a page.
 constexpr uint32_t kPageTokens = 8;
 
 struct Found {
@@ -21,7 +21,7 @@ struct Found {
   const char* finish = "length";
 };
 
-// One prompt and the beams' tails, each with a page that it shares with nobody at either end.
+// Reserves one prompt and the beams' tails, each with an unshared page at both ends.
 void MakeRoom(const BeamRun& run, arn_session_options* options) {
   options->max_sequences = run.beams.beams;
   if (options->kv_page_tokens == 0) options->kv_page_tokens = kPageTokens;

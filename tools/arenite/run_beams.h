@@ -1,4 +1,4 @@
-// arenite run --beams: sequences with scores instead of one text.
+// arenite run --beams: prints sequences with scores instead of one text.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ struct BeamArguments {
   std::string early_stopping = "false";
   uint32_t returns = 1;
 };
-// The option --beams is returned, for those that exclude it.
+// Adds the options; returns --beams, for options that exclude it.
 CLI::Option* AddBeamOptions(CLI::App* app, BeamArguments* arguments);
 
 struct BeamRun {
   BeamArguments beams;
-  arn_session_options session;  // as it would be without beams
+  arn_session_options session;  // options of a run without beams
   std::vector<int32_t> prompt;
   uint32_t max_tokens = 0;
   bool ignore_eos = false, json = false, quiet = false;

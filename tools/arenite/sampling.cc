@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "tools/arenite/io.h"
+
 namespace arn::tool {
 namespace {
 
@@ -23,7 +25,8 @@ CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* argument
                     "Keep the likeliest tokens up to this sum; 1: off");
   group->add_option("--min-p", arguments->min_p,
                     "Keep tokens of at least this part of the likeliest one's probability; 0: off");
-  group->add_option("--seed", arguments->seed, "The same seed gives the same tokens [0]");
+  group->add_option("--seed", arguments->seed,
+                    "The same seed gives the same tokens [a random one, which is reported]");
   return group;
 }
 
@@ -39,7 +42,17 @@ arn_sampling ChooseSampling(const SamplingArguments& arguments, const arn_model_
   sampling.top_k = arguments.top_k.value_or(info.top_k);
   sampling.top_p = arguments.top_p.value_or(info.top_p);
   sampling.min_p = arguments.min_p.value_or(info.min_p);
+  if (sampling.temperature != 0.0f && !arguments.seed) sampling.seed = arn_random_seed();
   return sampling;
+}
+
+std::string DescribeSampling(const arn_sampling& sampling) {
+  if (sampling.temperature == 0.0f) return "";
+  std::string text = Format("temperature %g", static_cast<double>(sampling.temperature));
+  if (sampling.top_k != 0) text += Format(", top-k %u", sampling.top_k);
+  if (sampling.top_p != 1.0f) text += Format(", top-p %g", static_cast<double>(sampling.top_p));
+  if (sampling.min_p != 0.0f) text += Format(", min-p %g", static_cast<double>(sampling.min_p));
+  return text + Format(", seed %llu", static_cast<unsigned long long>(sampling.seed));
 }
 
 }  // namespace arn::tool

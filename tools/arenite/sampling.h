@@ -1,10 +1,11 @@
-// How tokens are chosen, by flags.
+// Sampling options of the command line.
 #pragma once
 
 #include <arenite/arenite.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "CLI/CLI.hpp"
 
@@ -17,11 +18,14 @@ struct SamplingArguments {
 };
 CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* arguments);
 
-// Whether any of the flags was given.
+// True if any of the flags is given.
 bool IsGiven(const SamplingArguments& arguments);
 
-// A flag that is not given takes the checkpoint's own value. Without any of them but --seed a
-// checkpoint that does not sample is greedy.
+// Takes flags that are not given from the checkpoint. Stays greedy for a greedy checkpoint unless a
+// flag other than --seed is given. Picks a random seed for sampling without --seed.
 arn_sampling ChooseSampling(const SamplingArguments& arguments, const arn_model_info& info);
+
+// Returns "temperature 0.8, top-k 40, seed 7", enough to reproduce the run; "" if greedy.
+std::string DescribeSampling(const arn_sampling& sampling);
 
 }  // namespace arn::tool

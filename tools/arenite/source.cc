@@ -9,7 +9,7 @@
 namespace arn::tool {
 namespace {
 
-// A file of raw float32 [width, frames] as frames of `width` each.
+// Reads raw float32 [width, frames] and transposes it to [frames, width].
 std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_t frames) {
   const std::string bytes = ReadFile(path);
   const uint64_t wanted = uint64_t{width} * frames * sizeof(float);

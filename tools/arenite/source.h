@@ -1,4 +1,4 @@
-// The source of models that attend to one: options, and giving it to a session.
+// Encoder input of encoder-decoder models: options, and encoding it in a session.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -16,21 +16,21 @@ struct SourceArguments {
   std::optional<std::string> text;
   std::optional<std::string> ids;
   std::optional<std::string> features;  // a file
-  std::string shape;                    // "MELS,FRAMES" of it
+  std::string shape;                    // "MELS,FRAMES" of the features
 };
-// --source, --source-ids, --features and --features-shape: one source at most.
+// Adds --source, --source-ids, --features and --features-shape; at most one input.
 void AddSourceOptions(CLI::App* app, SourceArguments* arguments);
 
 class Source {
  public:
-  // Reads what the arguments name. Throws Error when the model needs a source of another kind, or
-  // none, and naming what is wrong.
+  // Reads the input that the arguments name. Throws Error with the reason, also if the model takes
+  // another type of input or none.
   Source(const Model& model, const SourceArguments& arguments);
 
-  // A source of some content, none when the model has none: for measuring.
+  // Returns synthetic input for benchmarks; none if the model has no encoder.
   static Source ForMeasuring(const Model& model);
 
-  // What a session needs to have room for it; leaves it alone when there is no source.
+  // Sizes the session for the input; changes nothing without one.
   void SizeSession(arn_session_options* options) const;
   void Encode(const Session& session) const;
 

@@ -1,5 +1,7 @@
 #include "tools/arenite/template_format.h"
 
+#include <ctime>
+
 #include "tools/arenite/chat_history.h"
 #include "tools/arenite/io.h"
 
@@ -8,8 +10,22 @@ namespace {
 
 arn_status Create(const Model& model, char* error, size_t error_bytes, arn_chat** out) {
   arn_chat_options options = ARN_CHAT_OPTIONS_INIT;
-  options.arena_bytes = uint64_t{64} << 20;  // reserved; a talk touches a small part
+  options.arena_bytes = uint64_t{64} << 20;  // reserved address space; a chat touches a small part
   return arn_chat_create(model.get(), &options, nullptr, 0, error, error_bytes, out);
+}
+
+// Returns local time; the library has no time zones.
+arn_chat_time LocalTime() {
+  const time_t seconds = time(nullptr);
+  tm local = {};
+  localtime_r(&seconds, &local);
+  return {local.tm_year + 1900,
+          local.tm_mon + 1,
+          local.tm_mday,
+          local.tm_hour,
+          local.tm_min,
+          local.tm_sec,
+          0};
 }
 
 }  // namespace
@@ -31,7 +47,7 @@ TemplateFormat::TemplateFormat(const Model& model, std::string tools, std::strin
   chat_.reset(chat);
 }
 
-std::string TemplateFormat::Prompt(const std::vector<Message>& messages) const {
+PromptText TemplateFormat::Prompt(const std::vector<Message>& messages) const {
   const std::string json = ToJson(messages);
   arn_chat_input input = ARN_CHAT_INPUT_INIT;
   input.messages = json.data();
@@ -40,6 +56,8 @@ std::string TemplateFormat::Prompt(const std::vector<Message>& messages) const {
   input.tools_bytes = tools_.size();
   if (!variables_.empty()) input.variables = variables_.data();
   input.variables_bytes = variables_.size();
+  const arn_chat_time now = LocalTime();
+  input.now = &now;
   input.add_generation_prompt = 1;
   std::string text(2 * json.size() + tools_.size() + 4096, '\0');
   for (;;) {
@@ -51,7 +69,13 @@ std::string TemplateFormat::Prompt(const std::vector<Message>& messages) const {
       throw Error("the chat template: " + (why.empty() ? arn_status_name(status) : why));
     }
     text.resize(bytes);
-    if (status == ARN_OK) return text;
+    if (status != ARN_OK) continue;
+    const arn_text_span* spans = nullptr;
+    size_t n_spans = 0;
+    if (arn_chat_plain_spans(chat_.get(), &spans, &n_spans) != ARN_OK) {
+      throw Error("the chat template: what it renders is not known");
+    }
+    return {std::move(text), std::vector<arn_text_span>(spans, spans + n_spans)};
   }
 }
 

@@ -1,4 +1,4 @@
-// TemplateFormat: messages to text by the bundle's own chat template.
+// TemplateFormat: formats messages with the bundle's own chat template.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace arn::tool {
 
-// Whether the bundle has a chat template.
+// True if the bundle has a chat template.
 bool HasTemplate(const Model& model);
 
 class TemplateFormat : public ChatFormat {
@@ -19,8 +19,8 @@ class TemplateFormat : public ChatFormat {
   TemplateFormat(const Model& model, std::string tools, std::string variables);
 
   bool IsWhole() const override { return true; }
-  // Throws Error with the template's own sentence when it refuses the messages.
-  std::string Prompt(const std::vector<Message>& messages) const override;
+  // Throws Error with the template's own sentence if it refuses the messages.
+  PromptText Prompt(const std::vector<Message>& messages) const override;
   std::vector<std::string> Stops() const override { return {}; }
 
  private:

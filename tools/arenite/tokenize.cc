@@ -1,4 +1,4 @@
-// arenite tokenize: text to token ids.
+// arenite tokenize: converts text to token ids.
 #include <memory>
 
 #include "tools/arenite/commands.h"
@@ -13,14 +13,17 @@ struct Arguments {
   ModelArguments model;
   std::optional<std::string> text, file;
   bool no_special = false;
+  bool plain = false;
 };
 
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
   JsonWriter json;
-  json.BeginObject().Key("ids").Ids(
-      model.Tokenize(text, arguments.no_special ? ARN_TOKENIZE_NO_SPECIAL : ARN_TOKENIZE_DEFAULT));
+  uint32_t flags = ARN_TOKENIZE_DEFAULT;
+  if (arguments.no_special) flags |= ARN_TOKENIZE_NO_SPECIAL;
+  if (arguments.plain) flags |= ARN_TOKENIZE_PLAIN;
+  json.BeginObject().Key("ids").Ids(model.Tokenize(text, flags));
   Print(json.EndObject().Finish());
   return 0;
 }
@@ -37,6 +40,8 @@ Command AddTokenize(CLI::App* app) {
   group->require_option(1);
   sub->add_flag("--no-special", arguments->no_special,
                 "Add no special tokens around the text, such as the one that begins a sequence");
+  sub->add_flag("--plain", arguments->plain,
+                "Special tokens that are written in the text are nothing but text");
   sub->footer("Example:\n  arenite tokenize model.arn --text \"Hello, world\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }

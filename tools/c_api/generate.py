@@ -1,7 +1,7 @@
-"""Makes what follows from the headers of the C API.
+"""Generates bindings and documentation from the headers of the C API.
 
-usage: generate.py                  writes the files of written() anew
-       generate.py --check          fails, naming the file, when one of them is not what it would be
+usage: generate.py                  rewrites the files of written()
+       generate.py --check          fails, naming the file, if one of them is out of date
        generate.py --layout FILE.c  writes the program that prints the layouts
 """
 
@@ -18,9 +18,10 @@ import reference
 
 
 def written():
-  """Path in the source tree: what is to be there."""
+  """Maps paths in the source tree to their contents."""
   return {
       "bindings/python/arenite/_abi.py": python_abi.make(),
+      "bindings/python/arenite/_functions.py": python_abi.functions(),
       "bindings/python/arenite/options.py": python_options.make(),
       "docs/c-api.md": reference.make(),
       java_structs.TABLE: java_structs.table(),

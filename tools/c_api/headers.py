@@ -1,4 +1,4 @@
-"""Reads the headers of the C API, which are plain enough for it: declarations, one comment before
+"""Parses the headers of the C API, which keep to a simple form: declarations, one comment before
 each group of them, and comments beside the fields of structs and the names of enums.
 """
 
@@ -8,11 +8,11 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "runtime/api/include/arenite"
-_FIRST = ["status.h", "model.h", "session.h"]  # of what a reader wants to see
+_FIRST = ["status.h", "model.h", "session.h"]  # order for readers
 
 
 def _parts():
-  """What arenite.h includes; profile.h and observe.h are experimental and not part of it."""
+  """Returns the headers that arenite.h includes; profile.h and observe.h are experimental."""
   text = (FOLDER / "arenite.h").read_text(encoding="utf-8")
   named = re.findall(r"^#include <arenite/(\w+\.h)>", text, re.MULTILINE)
   return sorted(named, key=lambda n: (_FIRST.index(n) if n in _FIRST else len(_FIRST), n))
@@ -26,17 +26,17 @@ class Variable:
   """A field or a parameter; `type` as in C, with one space between words: "const char*"."""
   type: str  # of an array: of its elements
   name: str
-  elements: str = ""  # of an array: a number or the name of one; "": it is none
-  comment: str = ""  # of a field: what stands before it or beside it
-  # Of a pointer to a function: its declaration. The type is that one's name: arn_reader_read.
+  elements: str = ""  # of an array: a number or a constant's name; "": not an array
+  comment: str = ""  # of a field: the comment before it or beside it
+  # For a function pointer: its declaration, whose name is the type: arn_reader_read.
   callback: "Declaration | None" = None
 
 
 @dataclasses.dataclass
 class Declaration:
   kind: str  # "opaque", "alias", "struct", "enum", "init", "define", "callback", "function"
-  name: str  # of an enum: that of its first value
-  text: str  # as it stands in the header, comments included
+  name: str  # of an enum: of its first value
+  text: str  # as in the header, comments included
   variables: list[Variable] = dataclasses.field(default_factory=list)  # fields or parameters
   returns: str = ""
   values: dict[str, int] = dataclasses.field(default_factory=dict)  # of an enum
@@ -45,7 +45,7 @@ class Declaration:
 
 @dataclasses.dataclass
 class Group:
-  """Declarations with the comment before them; without declarations a comment of its own."""
+  """Declarations with the comment before them; a comment alone has no declarations."""
   comment: str
   declarations: list[Declaration]
 
@@ -60,7 +60,7 @@ def without_comments(text):
 
 
 def comment_text(comment):
-  """The words of a comment, its frame removed; its lines stay."""
+  """Returns the text of a comment without its frame; keeps the line breaks."""
   lines = [re.sub(r"^\s*\*? ?", "", line) for line in comment[2:-2].split("\n")]
   return "\n".join(line.rstrip() for line in lines).strip()
 
@@ -74,7 +74,7 @@ def _variable(text):
 
 
 def _callback(struct, statement):
-  """A field that is a pointer to a function, as a variable; None when it is something else."""
+  """Returns a field that is a function pointer as a variable; None for any other field."""
   match = re.fullmatch(r"(.+?) ?\(\*(\w+)\)\((.*)\)", " ".join(statement.split()))
   if match is None:
     return None
@@ -118,7 +118,7 @@ def _enum_values(body):
 
 
 def _initial_values(text):
-  """The values of an initialiser; a nested one counts as one value."""
+  """Returns the values of an initialiser; a nested one counts as one value."""
   text = re.sub(r"\{[^{}]*\}", "{}", text.replace("\\", " "))
   return [word.strip() for word in text.split(",")]
 
@@ -150,8 +150,8 @@ def _declaration(text):
 
 
 def _statements(text):
-  """Top-level pieces: comments, whole directives, and declarations, each with the blank lines
-  before it: (is a comment, has a blank line before, text)."""
+  """Yields top-level items (comments, whole directives, declarations) with the blank lines before:
+  (is a comment, has a blank line before, text)."""
   at = 0
   while at < len(text):
     start = re.compile(r"\s*").match(text, at).end()
@@ -183,7 +183,7 @@ def _statements(text):
 
 
 def read(part):
-  """The groups of one header, in order. The first is the header's own comment."""
+  """Returns the groups of one header, in order. The first is the header's own comment."""
   groups, inside = [], False
   for is_comment, blank, text in _statements((FOLDER / part).read_text(encoding="utf-8")):
     if is_comment:
@@ -206,5 +206,5 @@ def declarations(parts=PARTS):
 
 
 def constants(found):
-  """Every name of every enum with its value, and what is defined as a number."""
+  """Returns the values of all enum names and numeric defines."""
   return {name: value for d in found for name, value in d.values.items()}

@@ -1,5 +1,5 @@
-"""The structs and enums of the C API that Java programs see, as small classes, and a table of their
-fields for the JNI code. Names are those of C in Java's spelling: kv_type is kvType.
+"""Generates small Java classes for the structs and enums of the C API that Java programs use, and a
+table of their fields for the JNI code. Names are those of C in Java's spelling: kv_type is kvType.
 """
 
 import re
@@ -15,9 +15,10 @@ _ENUM_COMMENTS = {
     "Status": "What a call of the C API returned: AreniteException.status().",
     "KvType": "How keys and values are kept.", "Overflow": "What happens when the context is full.",
     "Backend": "What computes.", "Verify": "Which hashes of a saved state are checked.",
+    "Residency": "Where a bundle's bytes are while it is open.",
     "Finish": "Why a generation ended.", "EarlyStopping": "When a beam search is done.",
 }
-# Kind of field: kind in the table, type of Java.
+# Kind of field: kind in the table, Java type.
 _KINDS = {
     "bool": ("kBool", "boolean"), "u32": ("kInt", "int"), "i32": ("kSigned", "int"),
     "u64": ("kLong", "long"), "i64": ("kLong", "long"), "float": ("kFloat", "float"),
@@ -33,7 +34,7 @@ def _camel(name):
 
 
 def _in_java(text):
-  """A comment with the names of enums as Java has them."""
+  """Replaces the enum names in a comment by Java's."""
   for number, cls in views.NUMBERS.items():
     text = re.sub(rf"\b{number}\b", f"{cls}.{number[4:]}", text)
   enums = views.enums(headers.declarations())
@@ -88,7 +89,7 @@ def _enum_class(enum):
 
 
 def classes():
-  """Path in the source tree: text, of every class."""
+  """Maps paths in the source tree to the text of each class."""
   found = headers.declarations()
   constants = headers.constants(found)
   made = {f"{JAVA}/{e.name}.java": _enum_class(e) for e in views.enums(found)}
@@ -98,7 +99,7 @@ def classes():
 
 
 def table():
-  """The fields of each class and where C has them."""
+  """Returns the table of each class's fields and their offsets in C."""
   text = HEAD + '#pragma once\n\n#include <arenite/arenite.h>\n\n'
   text += '#include "bindings/java/arenite-android/src/main/cpp/structs.h"\n\n'
   text += "namespace arn::jni {\n\n// clang-format off\n"

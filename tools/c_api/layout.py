@@ -1,5 +1,5 @@
-"""A C program that prints, as JSON, what the compiler makes of the headers: sizes and offsets of
-structs, the bytes of their INIT macros, the values of enums.
+"""Generates a C program that prints, as JSON, the compiler's view of the headers: sizes and offsets
+of structs, the bytes of their INIT macros, the values of enums.
 """
 
 import headers

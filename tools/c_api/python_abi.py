@@ -1,4 +1,7 @@
-"""What bindings/python/arenite/_abi.py is: the C API as ctypes structures and signatures."""
+"""Generates _abi.py and _functions.py of bindings/python/arenite: the C API as ctypes structures
+and signatures."""
+
+import re
 
 import headers
 
@@ -25,6 +28,13 @@ class Struct(Structure):
     super().__init__(*self._initial_)
 '''
 
+FUNCTIONS_HEAD = '''\
+"""The functions of the C API. Written by tools/c_api/generate.py from arenite.h: do not edit it."""
+
+from __future__ import annotations
+
+'''
+
 _SCALARS = {
     "size_t": "c_size_t", "uint32_t": "c_uint32", "uint64_t": "c_uint64",
     "int32_t": "c_int32", "int64_t": "c_int64", "uint8_t": "c_uint8", "float": "c_float",
@@ -34,7 +44,7 @@ _SCALARS = {
 
 
 class Types:
-  """From C types to expressions of Python."""
+  """Maps C types to Python expressions."""
 
   def __init__(self, found):
     self.structs = {d.name for d in found if d.kind == "struct"}
@@ -52,7 +62,7 @@ class Types:
     if not name.endswith("*"):
       raise ValueError(f"a type that is not understood: {c_type}")
     if target == "char":
-      # In a callback, text is a pointer and a length: ctypes would end it at a NUL.
+      # Callback text is a pointer and a length; c_char_p would cut it at a NUL.
       return "c_void_p" if in_callback else "c_char_p"
     if target == "void" or target in self.opaque:
       return "c_void_p"
@@ -60,7 +70,7 @@ class Types:
 
 
 def _wrapped(first, items, last, indent="    "):
-  """`first`, the items with commas between them, `last`; lines of at most 100 columns."""
+  """Joins `first`, the items with commas, and `last` into lines of at most 100 columns."""
   lines, line = [], first
   for i, item in enumerate(items):
     piece = item + ("," if i + 1 < len(items) or len(items) == 1 else last)
@@ -114,11 +124,23 @@ def make():
         values = [f"sizeof({d.name})"] + _initial(
             initial[d.name], d, constants, types.callbacks)
         text += _wrapped("    ", values, ",") + ")\n"
-  text += "\n\n# name: (result, arguments)\n"
-  text += "FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {\n"
+  return text
+
+
+def functions():
+  found = headers.declarations()
+  types = Types(found)
+  table = ""
   for d in found:
     if d.kind == "function":
       returns = "None" if d.returns == "void" else types.ctype(d.returns)
       arguments = [types.ctype(v.type) for v in d.variables]
-      text += _wrapped(f'    "{d.name}": ({returns}, (', arguments, ")),", "        ")
-  return text + "}\n"
+      table += _wrapped(f'    "{d.name}": ({returns}, (', arguments, ")),", "        ")
+  words = set(re.findall(r"(?<!\")\b\w+", table)) - {"None"}
+  ours = sorted(words & (types.structs | types.callbacks))
+  return (FUNCTIONS_HEAD
+          + _wrapped("from ctypes import (", sorted(words - set(ours)), ")")
+          + "from typing import Any\n\n"
+          + _wrapped("from ._abi import (", ours, ")")
+          + "\n# name: (result, arguments)\n"
+          + "FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {\n" + table + "}\n")

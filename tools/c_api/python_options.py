@@ -1,4 +1,5 @@
-"""What bindings/python/arenite/options.py is: the C API's enums, and its structs as dataclasses."""
+"""Generates options.py of bindings/python/arenite: the C API's enums, and its structs as
+dataclasses."""
 
 import textwrap
 

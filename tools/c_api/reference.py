@@ -1,4 +1,4 @@
-"""docs/c-api.md: reference.in.md with the examples, the table of errors and the reference in it."""
+"""Generates docs/c-api.md: reference.in.md with the examples, the error table and the reference."""
 
 import re
 
@@ -8,16 +8,17 @@ TEMPLATE = headers.ROOT / "tools/c_api/reference.in.md"
 EXAMPLES = headers.ROOT / "tools/example/c_api_examples.c"
 COLUMNS = 130
 
-# What a status means to a program, and what it can do. Every one has to be here.
+# Meaning of each status and the remedy. Must list every status.
 STATUSES = {
     "ARN_OK": ("done", ""),
     "ARN_INTERNAL": ("a mistake in Arenite", "report it, with the sentence"),
     "ARN_BAD_STATE": (
         "the call makes no sense now: no logits yet, a sequence that is not empty, another save "
-        "under way", "see the call's rule in the reference"),
+        "under way, a call from the session's own callback",
+        "see the call's rule in the reference"),
     "ARN_CANCELLED": (
-        "`arn_session_cancel` ended the call", "go on: what was finished is kept; ask "
-        "`arn_session_length`"),
+        "`arn_session_cancel` ended the call", "go on, with the rest of the prompt or generating: "
+        "what was finished is kept; ask `arn_session_length`"),
     "ARN_BAD_ARGUMENT": ("a value is out of its range", "the sentence names it"),
     "ARN_UNSUPPORTED": (
         "the option, model and build do not go together; never ignored silently",
@@ -58,7 +59,7 @@ def _code_words(text):
 
 
 def _paragraph(text):
-  """A comment as prose: lines filled anew, paragraphs and the names of code kept."""
+  """Reflows a comment as prose; keeps paragraphs and marks identifiers as code."""
   made = []
   for paragraph in re.split(r"\n\s*\n", text):
     words, lines, line = _code_words(" ".join(paragraph.split())).split(" "), [], ""
@@ -72,7 +73,7 @@ def _paragraph(text):
 
 
 def _title(group):
-  """What a group of declarations is called: its functions, or else its types."""
+  """Returns the title of a group: its functions, else its types."""
   names = [d.name for d in group.declarations if d.kind == "function"]
   names = names or [d.name for d in group.declarations if d.kind in ("struct", "callback")]
   names = names or [d.name for d in group.declarations if d.kind == "opaque"]
@@ -86,7 +87,7 @@ def _title(group):
 
 
 def _shown(declaration):
-  """A declaration without the macro that exports it, which its further lines stand aside for."""
+  """Returns a declaration without the export macro and the extra indentation of its other lines."""
   text = declaration.text
   return text.replace("\n" + 8 * " ", "\n").replace("ARN_API ", "") if "ARN_API" in text else text
 

@@ -1,5 +1,5 @@
-"""How the structs and enums of the C API look from other languages: which of them there are, what
-they are called, and what kind of thing each field is.
+"""Views of the C API's structs and enums for other languages: which exist, their names, and the
+kind of each field.
 """
 
 import dataclasses
@@ -7,13 +7,14 @@ import re
 
 import headers
 
-# Struct of C: class, what it is, and whether a program makes and fills it itself.
+# Struct of C: class, description, and whether a program creates and fills it itself.
 STRUCTS = {
     "arn_session_options": ("SessionOptions", "How a session is to be. Zeros are defaults.", True),
     "arn_sampling": ("Sampling", "How tokens are chosen. A new one is greedy.", True),
     "arn_generate_result": ("GenerateResult", "What a generation came to.", False),
     "arn_beam_options": ("BeamOptions", "How beams are searched.", True),
     "arn_model_info": ("ModelInfo", "What is in a bundle.", False),
+    "arn_residency": ("ResidencyInfo", "What of a bundle's bytes is where.", False),
     "arn_memory_plan": ("MemoryPlan", "The bytes that a session takes, by region.", False),
     "arn_kv_group_info": ("KvGroup", "A group of layers that share a pool of KV pages.", False),
     "arn_session_stats_data": ("Stats", "Counters of a session.", False),
@@ -23,22 +24,22 @@ STRUCTS = {
     "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
     "arn_kv_layer_info": ("KvLayer", "What can be read of a layer's keys and values.", False),
 }
-# Numbers with a name of their own, and the class of Java that has them.
+# Named numbers, and the Java class that holds them.
 NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
-# What the enums are called whose prefix does not say it.
+# Names of enums that their prefix does not give.
 _ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType"}
-_FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans elsewhere
-# Numbers of C that say yes or no.
+_FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
+# Integers of C that are booleans.
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
-    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "is_performance",
-    "is_as_wanted",
+    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
+    "is_performance", "is_as_wanted",
 }
-# Numbers of C that are of an enum: its class.
+# Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
     "kv_type": "KvType", "kv_value_type": "KvType", "overflow": "Overflow", "backend": "Backend",
     "finish": "Finish", "early_stopping": "EarlyStopping", "cpus": "Cpus",
-    "energy_source": "Energy",
+    "energy_source": "Energy", "residency": "Residency",
 }
 
 
@@ -46,7 +47,7 @@ _ENUM_FIELDS = {
 class Enum:
   name: str
   prefix: str
-  values: dict[str, int]  # without the prefix
+  values: dict[str, int]  # names without the prefix
 
 
 @dataclasses.dataclass
@@ -55,7 +56,7 @@ class Field:
   kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids", "cpus"
   initial: str  # as in the INIT macro
   comment: str
-  enum: str  # the class, or ""
+  enum: str  # its class, or ""
 
 
 _KINDS = {
@@ -66,13 +67,13 @@ _KINDS = {
 
 
 def enums(found):
-  """Every enum that is no set of flags."""
+  """Returns every enum that is not a set of flags."""
   made = []
   for d in found:
     if d.kind == "enum":
       names = list(d.values)
       if len(names) == 1:
-        continue  # a number with a name
+        continue  # a named number
       prefix = "ARN_" if names[0] == "ARN_OK" else _common_prefix(names)
       if prefix not in _FLAGS:
         name = _ENUM_NAMES.get(prefix) or "".join(
@@ -89,7 +90,7 @@ def _common_prefix(names):
 
 
 def fields(struct, initial):
-  """A struct's fields without struct_size and without counts, which arrays have themselves."""
+  """Returns a struct's fields without struct_size and without the counts of arrays."""
   counts = {"n_" + v.name for v in struct.variables if v.type.endswith("*")}
   counts |= {v.name + "_bytes" for v in struct.variables if v.type == "const char*"}
   made = []
@@ -108,7 +109,7 @@ def fields(struct, initial):
 
 
 def structs():
-  """(struct of C, its fields) of each of STRUCTS, in the order of the headers."""
+  """Returns (struct of C, its fields) for each of STRUCTS, in header order."""
   found = headers.declarations()
   initial = {d.name: d for d in found if d.kind == "init"}
   return [(d.name, fields(d, initial[d.name])) for d in found

@@ -1,3 +1,3 @@
-"""What device_bench.py is made of: how a device is reached (transport), what it is and what it says
-while something runs (device), what is run (matrix), and the report (report, plots, page).
+"""Modules of device_bench.py: reaching a device (transport), probing and sampling it (device), the
+runs (matrix), and the report (report, plots, page).
 """

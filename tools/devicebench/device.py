@@ -1,4 +1,4 @@
-"""What a device is, what it says of itself while something runs on it, and the files on it."""
+"""Probes a device, samples it during a run, and manages the files on it."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ import shlex
 
 from devicebench.transport import Failed
 
-# Prints a line for each thing that can be read: what it is, its file, what it is of.
+# Prints a line for each readable sensor or property: kind, file, name.
 PROBE = r"""
 R=@ROOT@
 say() { echo "$@"; }
@@ -57,7 +57,7 @@ sleep 0.01 2>/dev/null && say nap - 0.01
 :
 """
 
-# Runs $1... and samples meanwhile. Nothing is started for a sample: `read` is the shell's own.
+# Runs $1... and takes samples meanwhile. Starts no process per sample: `read` is a shell builtin.
 RUN = r"""
 cd @DIR@ || exit 97
 rm -f out.json err.txt samples.txt
@@ -98,14 +98,15 @@ echo "@@samples"; cat samples.txt
 echo "@@end"
 """
 
-# Numbers that no device has are left out of plots: degrees, GHz.
+# Leaves implausible values out of plots: degrees, GHz.
 SANE = {"zone": (-40, 200), "freq": (0.01, 20)}
 SCALE = {"zone": 1e-3, "freq": 1e-6, "energy": 1e-6, "power": 1e-6, "current": 1e-6,
          "voltage": 1e-6}
 
 
 def probe(transport, root):
-  """A dict of what the device is: name, cpus, memory, and `sources`, the files to sample."""
+  """Returns a dict that describes the device: name, cpus, memory, and `sources`, the files to
+  sample."""
   result = transport.run(PROBE.replace("@ROOT@", shlex.quote(root)))
   found = {"transport": transport.kind, "address": transport.name, "uname": "", "model": "",
            "cpu": "", "cpus": [], "mem_total_kb": 0, "mem_available_kb": 0, "sources": [],
@@ -138,8 +139,8 @@ def probe(transport, root):
 
 
 def run_sampled(transport, folder, command, sources, every, timeout):
-  """Runs a command in the folder. (exit status, stdout, stderr, samples) where the samples are rows
-  of uptime, one value for each source in its unit (None: not read), and RSS in KiB."""
+  """Runs a command in the folder. Returns (exit status, stdout, stderr, samples); a sample is a row
+  of uptime, one value per source in its unit (None: not read), and RSS in KiB."""
   script = (RUN.replace("@DIR@", shlex.quote(folder)).replace("@COMMAND@", shlex.join(command))
             .replace("@FILES@", " ".join(shlex.quote(s["path"]) for s in sources) or "")
             .replace("@EVERY@", f"{every:g}"))
@@ -199,7 +200,7 @@ def hash_of(path):
 
 
 def copy_if_changed(transport, source, folder, executable=False):
-  """Copies a file unless the device has it, byte for byte. True when it was copied."""
+  """Copies a file unless the device has an identical one. Returns True if it was copied."""
   name = os.path.basename(source)
   target = f"{folder}/{name}"
   size, digest = os.path.getsize(source), hash_of(source)
@@ -224,7 +225,7 @@ def copy_if_changed(transport, source, folder, executable=False):
 
 
 def _there(transport, target):
-  """(bytes, sha256 or "" when the device cannot compute it) of a file; (-1, "") without one."""
+  """Returns (bytes, sha256 or "" if the device cannot compute it) of a file; (-1, "") if absent."""
   path = shlex.quote(target)
   result = transport.run(f"[ -f {path} ] && wc -c < {path} && "
                          f"{{ sha256sum {path} 2>/dev/null || echo -; }}", timeout=600)

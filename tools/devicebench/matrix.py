@@ -1,5 +1,5 @@
-"""The runs on one device, one program each, so that what dies takes nothing along that was measured
-before; and the file of results, from which an interrupted series goes on.
+"""Runs the cases on one device, one process each, so that a crash loses no earlier result, and
+keeps the file of results from which an interrupted series resumes.
 """
 
 import json
@@ -17,7 +17,7 @@ SIGNALS = {4: "an illegal instruction: the program was built for another CPU", 6
 
 
 class Results:
-  """The file of a device's results. Every change is on the disk when it returns."""
+  """The results file of a device. Every change is on disk when the call returns."""
 
   def __init__(self, path, name):
     self.path = path
@@ -46,7 +46,7 @@ class Results:
     return any(run["key"] == key and run["status"] == "ok" for run in self.data["runs"])
 
   def put(self, run):
-    """A run takes the place of an earlier one of its key, unless that went well and it did not."""
+    """Replaces an earlier run with the same key, unless that one succeeded and this one failed."""
     if run["status"] != "ok" and self.done(run["key"]):
       return
     runs = self.data["runs"]
@@ -56,7 +56,7 @@ class Results:
 
 
 def cases(options, bundles):
-  """What is to be run on each device, in order."""
+  """Returns the runs for each device, in order."""
   found = []
   for bundle in bundles:
     for backend in options.backend:
@@ -96,13 +96,13 @@ def plan_command(case, options):
 
 
 def key_of(case, options, hashes):
-  """What has to be the same for a result to be the same measurement."""
+  """Returns the settings that must match for a result to be the same measurement."""
   return " ".join([case["kind"], hashes["arenite"][:12], hashes[case["bundle"]][:12]]
                   + bench_command(case, options)[2:])
 
 
 def reason_of(code, err, out, plan, available_kb):
-  """Why a program failed, in a line for the report."""
+  """Returns why a program failed, in a line for the report."""
   words = err.strip()
   last = words.splitlines()[-1] if words else ""
   library = re.search(r'error while loading shared libraries: ([^:\s]+)', words) or re.search(
@@ -139,7 +139,7 @@ def reason_of(code, err, out, plan, available_kb):
 
 
 def run_case(transport, folder, case, options, state, key):
-  """Runs a case; the result is one for Results.put()."""
+  """Runs a case; returns a result for Results.put()."""
   run = {"key": key, "kind": case["kind"], "bundle": case["bundle"], "backend": case["backend"],
          "kv": case["kv"], "threads": case["threads"], "status": "failed", "reason": "",
          "bench": None, "plan": None, "samples": [], "sources": state["sources"],
@@ -193,7 +193,7 @@ def _json(text):
 
 
 def measure(transport, results, options, files, say):
-  """Copies what has changed and makes the runs that are not done. True when all of them are."""
+  """Copies changed files and makes the missing runs. Returns True if all are done."""
   folder = options.remote_dir
   try:
     return _measure(transport, folder, results, options, files, say)
@@ -227,7 +227,7 @@ def _measure(transport, folder, results, options, files, say):
     except Failed as failed:
       if is_program:
         raise
-      # Other bundles may fit.
+      # Other bundles may still fit.
       failed_copies[name] = str(failed)
       say(str(failed))
   state["free_kb"] = device.free_kb(transport, folder)

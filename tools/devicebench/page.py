@@ -1,4 +1,4 @@
-"""The page of results: one HTML file that needs nothing else, well-formed as XML too."""
+"""The results page: one self-contained HTML file, also well-formed XML."""
 
 import json
 import os
@@ -57,7 +57,7 @@ COLUMNS = (("device", "text"), ("bundle", "text"), ("run", "text"), ("backend", 
 
 
 def load(paths):
-  """The results of devices, each once."""
+  """Loads the results of devices, each file once."""
   found = []
   for path in dict.fromkeys(os.path.abspath(path) for path in paths):
     with open(path, encoding="utf-8") as file:

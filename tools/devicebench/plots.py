@@ -1,5 +1,5 @@
-"""Plots as SVG, drawn by hand: they need no library, and take their colours from the page's style,
-so that they are right in the light and in the dark.
+"""SVG plots without a library. Their colours come from the page's style, so that they suit the
+light and the dark theme.
 """
 
 import math
@@ -7,11 +7,11 @@ from xml.sax.saxutils import escape
 
 WIDTH = 760
 LEFT, RIGHT, TOP, BOTTOM = 56, 132, 26, 26
-SERIES = 6  # colours that the page has
+SERIES = 6  # colours in the page's style
 
 
 def ticks(low, high, about=4):
-  """Round numbers from low to high."""
+  """Returns round numbers from low to high."""
   span = high - low
   if span <= 0:
     return [low]
@@ -26,7 +26,7 @@ def ticks(low, high, about=4):
 
 
 def number(value):
-  """As people read it: three digits that mean something."""
+  """Formats a number with three significant digits."""
   if value == 0:
     return "0"
   size = abs(value)
@@ -53,7 +53,7 @@ QUOTES = {'"': "&quot;"}
 
 
 class Series:
-  """A line of (x, y); y None is a hole."""
+  """A line of (x, y); y None is a gap."""
 
   def __init__(self, name, points, colour):
     self.name, self.points, self.colour = name, points, colour
@@ -63,7 +63,7 @@ class Series:
 
 
 def panel(title, series, x_range, top, height=110, from_zero=True, with_axis=False):
-  """One plot of lines over time. Returns (svg parts, height that it took)."""
+  """Draws one plot of lines over time. Returns (svg parts, height used)."""
   values = [y for s in series for _, y in s.known()]
   low, high = (0, 1) if not values else (min(values), max(values))
   if from_zero:
@@ -118,7 +118,7 @@ def _line(s, at):
 
 
 def _labels(labels, x, top, height):
-  """Each at the end of its line, moved apart where they would overlap."""
+  """Places a label at the end of each line, moved apart where labels would overlap."""
   labels.sort(key=lambda label: label[0])
   step = 14
   for i in range(1, len(labels)):
@@ -139,7 +139,7 @@ def shorten(text, most):
 
 
 def timeline(panels, x_range, label):
-  """Panels of (title, series, from_zero) one above the other, with one time axis."""
+  """Stacks panels of (title, series, from_zero) with one time axis."""
   parts, top = [], 0
   for i, (title, series, from_zero) in enumerate(panels):
     drawn, took = panel(title, series, x_range, top, from_zero=from_zero,
@@ -150,7 +150,7 @@ def timeline(panels, x_range, label):
 
 
 def bars(title, rows, unit, label):
-  """Horizontal bars of (name, [(value, colour, text)]), one under the other within a name."""
+  """Draws horizontal bars of (name, [(value, colour, text)]), one below the other within a name."""
   name_width, height, gap = 230, 16, 10
   most = max((value for _, group in rows for value, _, _ in group), default=1) or 1
   across = WIDTH - name_width - 150
@@ -169,7 +169,7 @@ def bars(title, rows, unit, label):
 
 
 def stacks(title, rows, unit, label):
-  """Horizontal bars whose parts are laid end to end: (name, [(value, colour)], text)."""
+  """Draws horizontal stacked bars: (name, [(value, colour)], text)."""
   name_width, height = 230, 22
   most = max((sum(value for value, _ in row[1]) for row in rows), default=1) or 1
   across = WIDTH - name_width - 150
@@ -181,7 +181,7 @@ def stacks(title, rows, unit, label):
     for value, colour in pieces:
       width = value / most * across
       if width > 0:
-        # A hair of the page's own colour between two parts.
+        # Leaves a thin gap between two parts.
         parts.append(f'<rect class="fill s{colour}" x="{x:.1f}" y="{y}" '
                      f'width="{max(width - 1, 0.5):.1f}" height="{height - 6}" rx="2"/>')
       x += width

@@ -1,11 +1,11 @@
-"""What of the results is shown, as rows and lines: numbers in, numbers out."""
+"""Selects the results to show, as rows and lines: numbers in, numbers out."""
 
 from devicebench import plots
 
 MEMORY_PARTS = (("weights (mapped)", 1), ("constants", 2), ("KV cache", 3), ("activations", 4),
                 ("tokens, logits, text", 5))
 PLAN_KEYS = ("weights", "constants", "kv", "activations", "io")
-# Zones that say how warm the part is that computes, by a word of their names.
+# Words in the names of thermal zones that belong to the CPU.
 CPU_ZONES = ("cpu", "soc", "pkg", "core", "cluster", "big", "little", "mid", "ap", "tsens")
 MOST_LINES = 4
 KIB = 1024
@@ -16,7 +16,7 @@ def colour(index):
 
 
 def describe(device):
-  """Lines of what a device is."""
+  """Returns lines that describe a device."""
   state = device["device"]
   if not state:
     return ["It was not reached."]
@@ -40,7 +40,7 @@ def describe(device):
 
 
 def threads_of(run):
-  """As they were applied, where the run says so."""
+  """Returns the number of threads actually used, if the run reports it."""
   if run["bench"]:
     return str(run["bench"]["results"][0]["threads"])
   return "all" if run["threads"] == 0 else str(run["threads"])
@@ -51,7 +51,7 @@ def of_test(run, test):
 
 
 def cells(run):
-  """The table's cells from "CPUs" on."""
+  """Returns the table's cells from "CPUs" on."""
   results = run["bench"]["results"]
   prefill, decode = of_test(run, "prefill"), of_test(run, "decode")
   cpus = results[0].get("device", {}).get("cpus", {})
@@ -78,7 +78,7 @@ def hottest_of(run):
 
 
 def speed_rows(devices, test):
-  """Bars: one row for what was run alike, one bar in it for each device."""
+  """Returns bars: one row per configuration, one bar per device in it."""
   rows = {}
   for index, device in enumerate(devices):
     for run in device["runs"]:
@@ -99,7 +99,8 @@ def column(run, index):
 
 
 def over_time(run):
-  """Panels (title, series, from zero), the range of the time axis, and what cannot be read."""
+  """Returns panels (title, series, from zero), the range of the time axis, and the unreadable
+  values."""
   start = run["samples"][0][0] if run["samples"] else run["bench"]["results"][0]["runs"][0]["at_s"]
   points = [(r["at_s"] - start, r["tokens_per_s"]) for r in run["bench"]["results"][0]["runs"]]
   panels = [("decode, tokens/s", [plots.Series("", thin(points), 1)], True)]
@@ -133,8 +134,8 @@ def source_name(source):
 
 
 def chosen_sources(run, kind):
-  """The sources of a kind that are worth a line: the CPU's zones before others, the hottest and the
-  fastest first."""
+  """Returns up to MOST_LINES sources of a kind: the CPU's zones if there are any, highest peaks
+  first."""
   def peak(i):
     return max((row[i + 1] for row in run["samples"] if row[i + 1] is not None), default=None)
 
@@ -149,7 +150,7 @@ def chosen_sources(run, kind):
 
 
 def watts(run):
-  """Power over time, from the first of counters of energy, meters of power, current * voltage."""
+  """Returns power over time from energy counters, else power meters, else current * voltage."""
   kinds = {}
   for i, source in enumerate(run["sources"]):
     kinds.setdefault(source["kind"], []).append(i + 1)
@@ -176,14 +177,14 @@ def watts(run):
 
 
 def _difference(now, before):
-  """None where it is not known or the counter began again."""
+  """Returns None if a value is unknown or the counter was reset."""
   if now is None or before is None or now < before:
     return None
   return now - before
 
 
 def thin(points, most=400):
-  """No more points than can be seen: of each stretch the mean."""
+  """Reduces the points to a visible number: the mean of each stretch."""
   if len(points) <= most:
     return points
   size = -(-len(points) // most)
@@ -198,15 +199,15 @@ def thin(points, most=400):
 
 
 def first_and_last(run):
-  """Tokens/s of the first and of the last tenth of a sustained run."""
+  """Returns tokens/s of the first and the last tenth of a sustained run."""
   speeds = [r["tokens_per_s"] for r in run["bench"]["results"][0]["runs"]]
   n = max(1, len(speeds) // 10)
   return sum(speeds[:n]) / n, sum(speeds[-n:]) / n
 
 
 def memory_rows(devices):
-  """Stacked bars: what was planned, and beneath it what was resident at most; of runs that differ
-  in their threads only the one that took most."""
+  """Returns stacked bars: planned memory, and below it the peak resident memory; of runs that
+  differ only in threads, the one that took the most."""
   found = {}
   for device in devices:
     for run in device["runs"]:

@@ -1,5 +1,5 @@
-"""Three ways to a device: adb, ssh, or no way at all because it is this machine. Each runs a POSIX
-shell script there, and copies files.
+"""Ways to reach a device: adb, ssh, or none for this machine. Each runs a POSIX shell script there,
+and copies files.
 """
 
 import os
@@ -14,15 +14,15 @@ SSH_FAILED = 255
 
 
 class Lost(Exception):
-  """The device does not answer (any more)."""
+  """The device does not answer, or no longer."""
 
 
 class Failed(Exception):
-  """The device answers, but it cannot be done: a full disk, no such folder."""
+  """The device answers, but the operation failed: a full disk, no such folder."""
 
 
 class TimedOut(Exception):
-  """A script ran for too long."""
+  """A script took too long."""
 
 
 class Result:
@@ -32,7 +32,7 @@ class Result:
 
 def _start(command, timeout):
   try:
-    # A group of its own: what it started is ended with it when it takes too long.
+    # Starts a process group, so that a timeout ends all child processes too.
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, start_new_session=True)
   except FileNotFoundError as error:
@@ -72,7 +72,7 @@ class Local:
 
 class Adb:
   kind = "adb"
-  # What the shell itself says at the end: older versions of adb keep its exit status to themselves.
+  # Printed at the end with the exit status, which older versions of adb do not pass on.
   MARK = "@@exit"
 
   def __init__(self, serial):
@@ -106,7 +106,7 @@ class Ssh:
     self.name = host
 
   def run(self, script, timeout=60):
-    # Whatever the user's own shell is.
+    # Uses sh whatever the user's login shell is.
     result = _start(["ssh", *self.OPTIONS, self.name, "sh -c " + shlex.quote(script)], timeout)
     if result.code == SSH_FAILED:
       raise Lost(_last_line(result))

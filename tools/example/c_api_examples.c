@@ -1,5 +1,5 @@
-/* The examples of docs/c-api.md, which shows what stands between [name] and [end]; as a program it
- * runs them on a bundle and exits with 0 when each does what it says:
+/* The examples of docs/c-api.md, which shows the code between [name] and [end]. As a program, runs
+ * them on a bundle and exits with 0 if each works as described:
  *
  *   cc c_api_examples.c $(pkg-config --cflags --libs arenite) -o examples
  *   ./examples model.arn saved.state
@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* [open] */
-/* A model, or NULL with the reason on stderr. */
+/* Returns a model, or NULL with the reason on stderr. */
 static arn_model* open_model(const char* path) {
   char error[512];
   arn_model* model = NULL;
@@ -21,7 +21,7 @@ static arn_model* open_model(const char* path) {
 /* [end] */
 
 /* [plan] */
-/* A session in a block of the program's own: its size is known before anything is taken. */
+/* Creates a session in a block that the program allocates; its size is known beforehand. */
 static arn_session* make_session(const arn_model* model, void** out_block) {
   char error[512];
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
@@ -48,7 +48,7 @@ static int32_t on_token(void* user, int32_t id, const char* text, size_t text_by
   return 0;                         /* go on */
 }
 
-/* Continues a text as the checkpoint wants its tokens chosen. */
+/* Continues a text with the checkpoint's own sampling settings. */
 static arn_status tell(const arn_model* model, arn_session* session, const char* prompt) {
   int32_t ids[256];
   size_t n_ids = 0;
@@ -73,8 +73,8 @@ static arn_status tell(const arn_model* model, arn_session* session, const char*
 /* [end] */
 
 /* [chat] */
-/* One turn of a conversation. `messages` is all of it as JSON; what the session has computed of it
- * already stays. */
+/* Runs one turn of a conversation. `messages` is all of it as JSON; the session reuses the prefix
+ * that it has computed already. */
 static arn_status answer(const arn_model* model, arn_session* session, const char* messages) {
   char error[512], text[8192];
   int32_t ids[512];
@@ -92,10 +92,16 @@ static arn_status answer(const arn_model* model, arn_session* session, const cha
 
   arn_status status = arn_chat_create(model, NULL, NULL, 0, error, sizeof error, &chat);
   if (status == ARN_OK) status = arn_chat_render(chat, &input, text, sizeof text, &bytes);
-  arn_chat_destroy(chat);
+  /* Only the template may write special tokens; the user's text is plain text. */
+  arn_tokenize_options tokenize = ARN_TOKENIZE_OPTIONS_INIT;
+  tokenize.flags = ARN_TOKENIZE_NO_SPECIAL;
   if (status == ARN_OK) {
-    status = arn_tokenize(model, text, bytes, ARN_TOKENIZE_NO_SPECIAL, NULL, 0, ids, 512, &n_ids);
+    status = arn_chat_plain_spans(chat, &tokenize.plain_spans, &tokenize.n_plain_spans);
   }
+  if (status == ARN_OK) {
+    status = arn_tokenize_with(model, text, bytes, &tokenize, ids, 512, &n_ids);
+  }
+  arn_chat_destroy(chat);
   if (status == ARN_OK) status = arn_session_follow(session, ids, n_ids, &kept);
   if (status == ARN_OK) status = arn_session_generate(session, &options, NULL);
   return status;
@@ -103,35 +109,35 @@ static arn_status answer(const arn_model* model, arn_session* session, const cha
 /* [end] */
 
 /* [save] */
-/* Puts a session by, and takes it up again: in a later process, too. */
+/* Saves a session, and restores it, in a later process too. */
 static arn_status put_by(arn_session* session, const char* path) {
-  return arn_session_save(session, path); /* replaces the file when the new one is whole */
+  return arn_session_save(session, path); /* replaces the file once it is complete */
 }
 
 static arn_status take_up(arn_session* session, const char* path) {
   arn_status status = arn_session_restore(session, path, NULL);
-  if (status == ARN_SAVE_MISMATCH) arn_session_reset(session); /* another model's: begin anew */
+  if (status == ARN_SAVE_MISMATCH) arn_session_reset(session); /* another model's: start over */
   return status;
 }
 /* [end] */
 
 /* [fork] */
-/* Two continuations of one beginning, which is computed and kept once. */
+/* Continues one prefix in two ways; computes and stores the prefix once. */
 static arn_status two_ways(arn_session* session, int32_t first, int32_t second) {
   const uint32_t both[2] = {0, 1};
   const int32_t ids[2] = {first, second};
   int32_t chosen[2];
-  arn_status status = arn_session_fork(session, 0, 1); /* they share the pages until one writes */
+  arn_status status = arn_session_fork(session, 0, 1); /* shares pages until one writes */
   if (status == ARN_OK) status = arn_session_step(session, both, ids, 2);
   for (int i = 0; status == ARN_OK && i < 8; ++i) {
-    status = arn_session_decode_batch(session, both, 2, chosen); /* one run for both */
+    status = arn_session_decode_batch(session, both, 2, chosen); /* one batch */
   }
   return status;
 }
 /* [end] */
 
 /* [cancel] */
-/* From any other thread: the call that runs returns ARN_CANCELLED within one layer's time. */
+/* Called on any other thread: the running call returns ARN_CANCELLED within one layer's time. */
 static void on_stop_button(arn_session* session) { arn_session_cancel(session); }
 /* [end] */
 
@@ -165,7 +171,7 @@ int main(int argc, char** argv) {
     return fail("restored tokens");
   }
   if (two_ways(session, tokens[0], tokens[1]) != ARN_OK) return fail("fork");
-  on_stop_button(session); /* without a running call the next one ends */
+  on_stop_button(session); /* without a running call, cancels the next one */
   if (arn_session_decode(session, &id) != ARN_CANCELLED) return fail("cancel");
   arn_session_destroy(session);
   free(block);

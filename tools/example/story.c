@@ -1,4 +1,4 @@
-/* The smallest whole program: continues a text. What it needs is installed by `cmake --install`:
+/* The smallest complete program: continues a text. `cmake --install` installs its dependencies:
  *
  *   cc story.c $(pkg-config --cflags --libs arenite) -o story
  *   ./story model.arn "Once upon a time"
@@ -9,7 +9,7 @@
 
 enum { kMostTokens = 256 };
 
-/* Text comes in whole characters, as soon as it can be shown. */
+/* Called with whole characters, as soon as they can be shown. */
 static int32_t show(void* user, int32_t id, const char* text, size_t text_bytes) {
   (void)user;
   (void)id;
@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
                           kMostTokens, &n_ids);
   }
   if (status == ARN_OK) status = arn_session_prefill(session, ids, n_ids);
-  if (status == ARN_OK) { /* tokens as the checkpoint wants them chosen; a new session is greedy */
+  if (status == ARN_OK) { /* the checkpoint's own sampling settings; a new session is greedy */
     arn_sampling sampling = ARN_SAMPLING_INIT;
     status = arn_model_sampling(model, &sampling);
     if (status == ARN_OK) status = arn_session_set_sampling(session, &sampling);

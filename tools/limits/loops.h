@@ -1,4 +1,4 @@
-// The innermost loops, one set for each instruction set.
+// Innermost loops, one set per instruction set.
 #pragma once
 
 #include <cstddef>
@@ -9,18 +9,18 @@ namespace arn::limits {
 struct Loop {
   const char* instruction;
   double ops_per_turn;
-  // Makes `turns` of them in registers alone.
+  // Runs `turns` iterations in registers only.
   void (*run)(uint64_t turns);
 };
 
 struct Loops {
   Loop integer;
   Loop floating;
-  // Reads n bytes, a multiple of 1024 at an address that is one of 64.
+  // Reads n bytes. REQUIRES: n is a multiple of 1024; `data` is 64-byte aligned.
   void (*read)(const std::byte* data, size_t n);
 };
 
-// The best of this CPU.
+// Returns the best loops for this CPU.
 Loops ChooseLoops();
 
 }  // namespace arn::limits

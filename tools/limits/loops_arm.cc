@@ -12,12 +12,12 @@
 namespace arn::limits {
 namespace {
 
-// Enough independent sums to hide the latency of an instruction (4 cycles, up to four a cycle).
+// Enough independent sums to hide the latency of an instruction (4 cycles, up to four per cycle).
 constexpr int kSums = 16;
 
-// The operands are hidden from the compiler once a turn and the sums begin unlike each other: it
-// can neither take anything out of a loop nor make one sum of several, and what is shown to it in
-// the end it cannot leave out.
+// Hides the operands from the compiler once per iteration and starts the sums with different
+// values, so that it can neither hoist work out of a loop nor merge sums; the final use of the sums
+// keeps it from dropping them.
 #if defined(__aarch64__)
 ARN_FOR("arch=armv8.2-a+i8mm") void DotI8mm(uint64_t turns) {
   int32x4_t sums[kSums];
@@ -45,7 +45,7 @@ ARN_FOR("arch=armv8.2-a+dotprod") void DotDotprod(uint64_t turns) {
 
 #endif
 
-// Eight products to 16 bits, then pairs of them to 32.
+// Eight 16-bit multiplications, then pairwise additions to 32 bits.
 void DotNeon(uint64_t turns) {
   int32x4_t sums[kSums];
   int8x8_t a = vdup_n_s8(3);

@@ -7,11 +7,11 @@ namespace {
 // Enough independent sums to hide the latency of an instruction.
 constexpr int kSums = 8;
 
-// Read again for each call, so that the compiler knows nothing of them.
+// Volatile: the compiler cannot know the values.
 volatile uint32_t g_integer = 5;
 volatile float g_float = 0.999f;
 
-// s = s * a + b: what a loop makes of it cannot be foretold, so it has to be run.
+// s = s * a + b: has no closed form for the compiler, so the loop must run.
 void MultiplyIntegers(uint64_t turns) {
   const uint32_t a = g_integer, b = g_integer;
   uint32_t sums[kSums];

@@ -4,18 +4,19 @@
 
 #include "tools/limits/loops.h"
 
-// Compiled for its instruction set whatever the rest is compiled for. ChooseLoops() asks the CPU.
+// Compiles a function for its instruction set, whatever the build targets. ChooseLoops() checks the
+// CPU.
 #define ARN_FOR(isa) __attribute__((target(isa)))
 
 namespace arn::limits {
 namespace {
 
-// Enough independent sums to hide the latency of an instruction (4 to 5 cycles, two a cycle).
+// Enough independent sums to hide the latency of an instruction (4 to 5 cycles, two per cycle).
 constexpr int kSums = 12;
 
-// The operands are hidden from the compiler once a turn and the sums begin unlike each other: it
-// can neither take anything out of a loop nor make one sum of several, and what is shown to it in
-// the end it cannot leave out.
+// Hides the operands from the compiler once per iteration and starts the sums with different
+// values, so that it can neither hoist work out of a loop nor merge sums; the final use of the sums
+// keeps it from dropping them.
 ARN_FOR("avx512f,avx512vnni") void DotAvx512(uint64_t turns) {
   __m512i sums[kSums], a = _mm512_set1_epi8(3), b = _mm512_set1_epi8(-5);
   for (int j = 0; j < kSums; ++j) sums[j] = _mm512_set1_epi32(j);
@@ -61,7 +62,7 @@ ARN_FOR("avx2,avxvnni") void DotAvxVnni(uint64_t turns) {
   for (auto& s : sums) asm volatile("" : : "x"(s));
 }
 
-// One dot product is three instructions here: pairs to 16 bits, pairs to 32, the addition.
+// Takes three instructions per dot product: pairs to 16 bits, pairs to 32, the addition.
 ARN_FOR("avx2") void DotAvx2(uint64_t turns) {
   __m256i sums[kSums], a = _mm256_set1_epi8(3), b = _mm256_set1_epi8(-5);
   const __m256i ones = _mm256_set1_epi16(1);
@@ -69,7 +70,7 @@ ARN_FOR("avx2") void DotAvx2(uint64_t turns) {
   for (uint64_t i = 0; i < turns; ++i) {
 #pragma GCC unroll 12
     for (int j = 0; j < kSums; ++j) {
-      asm volatile("" : "+x"(a));  // each product is made anew
+      asm volatile("" : "+x"(a));  // prevents reuse of the product
       const __m256i pairs = _mm256_maddubs_epi16(a, b);
       sums[j] = _mm256_add_epi32(sums[j], _mm256_madd_epi16(pairs, ones));
     }
@@ -101,8 +102,8 @@ ARN_FOR("avx2") void ReadAvx2(const std::byte* data, size_t n) {
   for (auto& s : sums) asm volatile("" : : "x"(s));
 }
 
-// What every x86-64 has. int8 has no products of its own in SSE2: it is widened to 16 bits, half a
-// register at a time, and the widening belongs to the product.
+// Baseline x86-64. SSE2 has no int8 multiplication: widens to 16 bits, half a register at a time;
+// the cost of widening counts.
 void DotSse2(uint64_t turns) {
   __m128i sums[kSums], a = _mm_set1_epi8(3);
   const __m128i b = _mm_set1_epi16(-5);
@@ -145,7 +146,7 @@ void ReadSse2(const std::byte* data, size_t n) {
   for (auto& s : sums) asm volatile("" : : "x"(s));
 }
 
-// Two operations for each product of a register of `bits`, of elements that take `element` of them.
+// Two operations per multiply-add of a register of `bits`, with elements of `element` bits.
 constexpr double OpsPerTurn(int bits, int element) { return 2.0 * kSums * bits / element; }
 
 bool HasAvxVnni() {

@@ -17,12 +17,13 @@ android {
   buildTypes {
     release {
       isMinifyEnabled = true
-      signingConfig = signingConfigs.getByName("debug")  // an example: sign yours with your own key
+      signingConfig = signingConfigs.getByName("debug")  // example only: sign releases with your
+                                                         // own key
     }
   }
 
   androidResources {
-    noCompress += "arn"  // weights do not shrink, and are copied faster
+    noCompress += "arn"  // weights do not compress; plain assets copy faster
   }
 
   compileOptions {

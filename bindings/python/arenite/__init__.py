@@ -1,4 +1,4 @@
-"""Arenite: language models on the device, in a piece of memory whose size is known beforehand.
+"""Arenite: on-device language models in a block of memory whose size is known beforehand.
 
     import arenite
 
@@ -8,20 +8,20 @@
 """
 
 from . import options
-from ._library import version
+from ._library import random_seed, version
 from .chat import Chat
 from .device import cpu_clusters
 from .errors import (
     AreniteError, BadArgument, BadBundle, BadSave, BadState, Cancelled, ContextFull, NotFound,
     OutOfMemory, TemplateError, Unsupported)
 from .generation import Generation, Piece
-from .model import Model
+from .model import Detokenizer, Model
 from .options import *
 from .session import Session
 
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
-    "ContextFull", "Generation", "Model", "NotFound", "OutOfMemory", "Piece", "Session",
-    "TemplateError", "Unsupported", "cpu_clusters", "version",
+    "ContextFull", "Detokenizer", "Generation", "Model", "NotFound", "OutOfMemory", "Piece",
+    "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

@@ -50,8 +50,13 @@ ARN_DEVICE_LOST = 65
 ARN_HASHES_INDEX = 0
 ARN_HASHES_ALL = 1
 ARN_HASHES_ON_USE = 2
+ARN_RESIDENCY_MAPPED = 0
+ARN_RESIDENCY_COPIED = 1
+ARN_RESIDENCY_LOCKED = 2
+ARN_RESIDENCY_HUGE = 3
 ARN_TOKENIZE_DEFAULT = 0
 ARN_TOKENIZE_NO_SPECIAL = 1
+ARN_TOKENIZE_PLAIN = 2
 ARN_DETOKENIZE_DEFAULT = 0
 ARN_DETOKENIZE_SKIP_SPECIAL = 1
 ARN_KV_F32 = 0
@@ -100,11 +105,12 @@ class arn_model_options(Struct):
       ("struct_size", c_size_t),
       ("verify_hashes", c_uint32),
       ("public_key", POINTER(c_uint8)),
+      ("residency", c_uint32),
   ]
 
 
 arn_model_options._initial_ = (
-    sizeof(arn_model_options), 0, None,
+    sizeof(arn_model_options), 0, None, 0,
 )
 
 arn_reader_read = CFUNCTYPE(c_int, c_void_p, c_uint64, c_void_p, c_size_t)
@@ -168,6 +174,23 @@ arn_model_info._initial_ = (
 )
 
 
+class arn_residency(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("residency", c_uint32),
+      ("mapped_bytes", c_uint64),
+      ("copied_bytes", c_uint64),
+      ("resident_bytes", c_uint64),
+      ("huge_bytes", c_uint64),
+      ("locked_bytes", c_uint64),
+  ]
+
+
+arn_residency._initial_ = (
+    sizeof(arn_residency), 0, 0, 0, 0, 0, 0,
+)
+
+
 class arn_tensor_info(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
@@ -187,6 +210,40 @@ class arn_tensor_info(Struct):
 arn_tensor_info._initial_ = (
     sizeof(arn_tensor_info), None, None, None, 0, 0, 0, 0, 0, 0, 0,
 )
+
+
+class arn_text_span(Structure):
+  _fields_ = [
+      ("offset", c_size_t),
+      ("bytes", c_size_t),
+  ]
+
+arn_tokenize_options_stop = CFUNCTYPE(c_int, c_void_p)
+
+
+class arn_tokenize_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("flags", c_uint32),
+      ("scratch", c_void_p),
+      ("scratch_bytes", c_size_t),
+      ("plain_spans", POINTER(arn_text_span)),
+      ("n_plain_spans", c_size_t),
+      ("max_steps", c_uint64),
+      ("stop", arn_tokenize_options_stop),
+      ("user", c_void_p),
+  ]
+
+
+arn_tokenize_options._initial_ = (
+    sizeof(arn_tokenize_options), 0, None, 0, None, 0, 0, arn_tokenize_options_stop(0), None,
+)
+
+
+class arn_detokenizer(Structure):
+  _fields_ = [
+      ("state", c_uint32 * 8),
+  ]
 
 
 class arn_session_options(Struct):
@@ -222,12 +279,14 @@ class arn_session_options(Struct):
       ("system_root", c_char_p),
       ("trust_device", c_uint32),
       ("device_folder", c_char_p),
+      ("needs_gpu", c_uint32),
+      ("activation_bits", c_uint32),
   ]
 
 
 arn_session_options._initial_ = (
     sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
-    0, 0, 0, 0, 0, 0, None, None, 0, None,
+    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0,
 )
 
 
@@ -254,11 +313,12 @@ class arn_memory_plan(Struct):
       ("n_performance_cpus", c_uint32),
       ("keeps_to_performance_cpus", c_uint32),
       ("device_bytes", c_uint64),
+      ("copied_bytes", c_uint64),
   ]
 
 
 arn_memory_plan._initial_ = (
-    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 )
 
 
@@ -455,12 +515,15 @@ class arn_session_stats_data(Struct):
       ("thermal_headroom", c_float),
       ("is_hot", c_uint32),
       ("energy_name", c_char * 32),
+      ("kv_file_bytes_read", c_uint64),
+      ("kv_file_bytes_written", c_uint64),
+      ("kv_file_wait_ns", c_uint64),
   ]
 
 
 arn_session_stats_data._initial_ = (
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, -2147483648, 0, -1, 0, b"",
+    0, 0, -2147483648, 0, -1, 0, b"", 0, 0, 0,
 )
 
 
@@ -551,91 +614,3 @@ class arn_thermal_zone(Struct):
 arn_thermal_zone._initial_ = (
     sizeof(arn_thermal_zone), 0, b"",
 )
-
-
-# name: (result, arguments)
-FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "arn_status_name": (c_char_p, (c_uint32,)),
-    "arn_version": (c_uint32, ()),
-    "arn_model_open": (c_uint32, (c_char_p, POINTER(arn_model_options), c_char_p, c_size_t,
-        POINTER(c_void_p))),
-    "arn_model_open_fd": (c_uint32, (c_int, c_uint64, c_uint64, POINTER(arn_model_options),
-        c_char_p, c_size_t, POINTER(c_void_p))),
-    "arn_model_open_memory": (c_uint32, (c_void_p, c_uint64, POINTER(arn_model_options), c_char_p,
-        c_size_t, POINTER(c_void_p))),
-    "arn_model_open_reader": (c_uint32, (POINTER(arn_reader), POINTER(arn_model_options), c_char_p,
-        c_size_t, POINTER(c_void_p))),
-    "arn_model_close": (None, (c_void_p,)),
-    "arn_model_get_info": (c_uint32, (c_void_p, POINTER(arn_model_info))),
-    "arn_model_prefix": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_uint32))),
-    "arn_model_tensor_count": (c_uint32, (c_void_p,)),
-    "arn_model_get_tensor": (c_uint32, (c_void_p, c_uint32, POINTER(arn_tensor_info))),
-    "arn_tokenize_scratch_bytes": (c_size_t, (c_void_p, c_size_t)),
-    "arn_tokenize": (c_uint32, (c_void_p, c_char_p, c_size_t, c_uint32, c_void_p, c_size_t,
-        POINTER(c_int32), c_size_t, POINTER(c_size_t))),
-    "arn_detokenize": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, c_uint32, c_char_p,
-        c_size_t, POINTER(c_size_t))),
-    "arn_token_text": (c_uint32, (c_void_p, c_int32, POINTER(c_void_p), POINTER(c_size_t))),
-    "arn_session_plan": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
-        POINTER(arn_memory_plan))),
-    "arn_session_plan_group": (c_uint32, (c_void_p, POINTER(arn_session_options), c_uint32,
-        c_char_p, c_size_t, POINTER(arn_kv_group_info))),
-    "arn_session_create": (c_uint32, (c_void_p, POINTER(arn_session_options), c_void_p, c_uint64,
-        c_char_p, c_size_t, POINTER(c_void_p))),
-    "arn_session_destroy": (None, (c_void_p,)),
-    "arn_session_last_error": (c_char_p, (c_void_p,)),
-    "arn_session_backend": (c_uint32, (c_void_p, POINTER(arn_backend_info))),
-    "arn_session_encode_ids": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
-    "arn_session_encode_features": (c_uint32, (c_void_p, POINTER(c_float), c_uint32, c_uint32)),
-    "arn_session_prefill": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
-    "arn_session_prefill_logits": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
-        POINTER(c_void_p))),
-    "arn_session_logits": (c_uint32, (c_void_p, POINTER(c_void_p))),
-    "arn_model_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
-    "arn_session_set_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
-    "arn_session_decode": (c_uint32, (c_void_p, POINTER(c_int32))),
-    "arn_session_sample": (c_uint32, (c_void_p, POINTER(c_int32))),
-    "arn_session_length": (c_uint32, (c_void_p,)),
-    "arn_session_tokens": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_uint32))),
-    "arn_session_reset": (c_uint32, (c_void_p,)),
-    "arn_session_rewind": (c_uint32, (c_void_p, c_uint32)),
-    "arn_session_first_rewind_position": (c_uint32, (c_void_p,)),
-    "arn_session_follow": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(c_uint32))),
-    "arn_session_use_prefix": (c_uint32, (c_void_p,)),
-    "arn_session_trim": (c_uint32, (c_void_p, POINTER(c_uint64))),
-    "arn_session_select": (c_uint32, (c_void_p, c_uint32)),
-    "arn_session_selected": (c_uint32, (c_void_p,)),
-    "arn_session_fork": (c_uint32, (c_void_p, c_uint32, c_uint32)),
-    "arn_session_step": (c_uint32, (c_void_p, POINTER(c_uint32), POINTER(c_int32), c_size_t)),
-    "arn_session_decode_batch": (c_uint32, (c_void_p, POINTER(c_uint32), c_size_t,
-        POINTER(c_int32))),
-    "arn_session_kv_layer": (c_uint32, (c_void_p, c_uint32, POINTER(arn_kv_layer_info))),
-    "arn_session_read_kv": (c_uint32, (c_void_p, c_uint32, c_uint32, c_uint32, POINTER(c_float),
-        POINTER(c_float))),
-    "arn_session_save_bytes": (c_uint32, (c_void_p, POINTER(c_uint64))),
-    "arn_session_save_memory": (c_uint32, (c_void_p, c_void_p, c_uint64, POINTER(c_uint64))),
-    "arn_session_save": (c_uint32, (c_void_p, c_char_p)),
-    "arn_session_restore_memory": (c_uint32, (c_void_p, c_void_p, c_uint64,
-        POINTER(arn_restore_options))),
-    "arn_session_restore": (c_uint32, (c_void_p, c_char_p, POINTER(arn_restore_options))),
-    "arn_session_cancel": (None, (c_void_p,)),
-    "arn_session_generate": (c_uint32, (c_void_p, POINTER(arn_generate_options),
-        POINTER(arn_generate_result))),
-    "arn_session_beam_search": (c_uint32, (c_void_p, POINTER(arn_beam_options),
-        POINTER(arn_beam_result))),
-    "arn_session_beam": (c_uint32, (c_void_p, c_uint32, POINTER(c_int32), c_size_t,
-        POINTER(c_size_t), POINTER(c_float))),
-    "arn_session_stats": (c_uint32, (c_void_p, POINTER(arn_session_stats_data))),
-    "arn_session_reset_stats": (c_uint32, (c_void_p,)),
-    "arn_program_dump": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
-        POINTER(c_size_t))),
-    "arn_chat_create": (c_uint32, (c_void_p, POINTER(arn_chat_options), c_void_p, c_uint64,
-        c_char_p, c_size_t, POINTER(c_void_p))),
-    "arn_chat_destroy": (None, (c_void_p,)),
-    "arn_chat_render": (c_uint32, (c_void_p, POINTER(arn_chat_input), c_char_p, c_size_t,
-        POINTER(c_size_t))),
-    "arn_chat_last_error": (c_char_p, (c_void_p,)),
-    "arn_cpu_cluster_at": (c_uint32, (c_char_p, c_uint32, POINTER(arn_cpu_cluster))),
-    "arn_session_cpus": (c_uint32, (c_void_p, POINTER(arn_session_cpus_data))),
-    "arn_session_thermal_zone": (c_uint32, (c_void_p, c_uint32, POINTER(arn_thermal_zone))),
-}

@@ -1,4 +1,4 @@
-"""Between the dataclasses of options.py and the structs of the C API."""
+"""Converts between the dataclasses of options.py and the structs of the C API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import options
 
 _T = TypeVar("_T")
 
-# What a number of C can be, by its type.
+# Range of an integer, by its C type.
 _RANGES: dict[Any, tuple[int, int]] = {
     ctypes.c_uint32: (0, 2**32 - 1), ctypes.c_uint64: (0, 2**64 - 1),
     ctypes.c_int32: (-2**31, 2**31 - 1), ctypes.c_int64: (-2**63, 2**63 - 1),
@@ -18,8 +18,8 @@ _RANGES: dict[Any, tuple[int, int]] = {
 
 
 def from_struct(cls: type[_T], struct: Any) -> _T:
-  """A dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple, a mask of
-  CPUs the set of their numbers."""
+  """Returns a dataclass with a struct's fields: a count n_ids and a pointer ids become a tuple, a
+  CPU mask becomes the set of CPU numbers."""
   values: dict[str, Any] = {}
   for field in dataclasses.fields(cls):
     value, kind = getattr(struct, field.name), str(field.type)
@@ -39,12 +39,12 @@ def from_struct(cls: type[_T], struct: Any) -> _T:
 
 
 def to_struct(struct: Any, given: Any) -> Any:
-  """Sets a struct's fields to those of the dataclass."""
+  """Sets a struct's fields from the dataclass."""
   types = dict(struct._fields_)
   for field in dataclasses.fields(given):
     value = getattr(given, field.name)
     if isinstance(value, tuple):
-      continue  # a pointer and a count: the caller's work, who keeps the memory
+      continue  # a pointer and a count: set by the caller, which owns the memory
     if isinstance(value, str):
       value = value.encode()
     if types[field.name] in _RANGES:

@@ -1,4 +1,4 @@
-"""The lifetime of a handle of the C API, whatever thread closes it."""
+"""Lifetime of a handle of the C API, whatever thread closes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Self = TypeVar("_Self", bound="Closing")
 
 
 class Closing:
-  """What is closed at the end of a `with`, or at the latest when nobody has it any more."""
+  """Base of objects that close at the end of a `with` block, or at the latest when collected."""
 
   _handle: Handle
 
@@ -30,15 +30,15 @@ class Closing:
     self.close()
 
   def __del__(self) -> None:
-    if hasattr(self, "_handle"):  # not one whose making failed
+    if hasattr(self, "_handle"):  # not set if the constructor failed
       self.close()
 
 
 class Handle:
-  """A pointer that is given to calls, and ended once none of them runs.
+  """Wraps a pointer; destroys the object once no call uses it.
 
-  Shared handles may be in several calls at once, and are ended by the last user. Others are in one
-  call at a time; a second one is refused.
+  Shared handles allow several calls at once and are destroyed by the last user. Others allow one
+  call at a time and refuse a second.
   """
 
   def __init__(self, what: str, pointer: ctypes.c_void_p, destroy: Callable[[int], None],
@@ -56,7 +56,7 @@ class Handle:
     return self._closed
 
   def acquire(self) -> int:
-    """The pointer, which stays good until release()."""
+    """Returns the pointer, valid until release()."""
     with self._changed:
       if self._closed or self._pointer is None:
         raise BadState(Status.BAD_STATE, f"the {self._what} is closed")
@@ -80,13 +80,13 @@ class Handle:
       self.release()
 
   def signal(self, function: Callable[[int], None]) -> None:
-    """Calls function, which may run beside other calls; nothing happens after close()."""
+    """Runs a function that may overlap with other calls; does nothing after close()."""
     with self._changed:
       if self._pointer is not None and not self._closed:
         function(self._pointer)
 
   def close(self, interrupt: Optional[Callable[[int], None]] = None) -> None:
-    """Ends the handle. One that is not shared is interrupted and waited for."""
+    """Closes the handle. Interrupts one that is not shared and waits for its call."""
     with self._changed:
       if self._closed:
         return

@@ -1,4 +1,4 @@
-"""Loads the shared library, once, when it is first needed."""
+"""Loads the shared library once, on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pathlib
 import threading
 from typing import Any, Optional
 
-from . import _abi
+from ._functions import FUNCTIONS
 
 _lock = threading.Lock()
 _loaded: Optional[ctypes.CDLL] = None
@@ -27,12 +27,12 @@ def _open() -> ctypes.CDLL:
 
 
 def library() -> Any:
-  """The library; its functions have the signatures of the C API."""
+  """Returns the library, with the C API's signatures set."""
   global _loaded
   with _lock:
     if _loaded is None:
       opened = _open()
-      for name, (result, arguments) in _abi.FUNCTIONS.items():
+      for name, (result, arguments) in FUNCTIONS.items():
         try:
           function = getattr(opened, name)
         except AttributeError:
@@ -44,7 +44,12 @@ def library() -> Any:
     return _loaded
 
 
+def random_seed() -> int:
+  """Returns a random seed for Sampling."""
+  return int(library().arn_random_seed())
+
+
 def version() -> tuple[int, int, int]:
-  """The library's version: major, minor, patch."""
+  """Returns the library's version: major, minor, patch."""
   number = int(library().arn_version())
   return number >> 16, number >> 8 & 0xFF, number & 0xFF

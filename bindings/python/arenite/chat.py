@@ -1,4 +1,4 @@
-"""Chat templates: messages to the text that the model was trained on."""
+"""Chat templates: format messages as the text that the model was trained on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from . import _abi
 from ._handle import Closing, Handle
-from .errors import ErrorText, Status, failure
+from .errors import ErrorText, Status, check_plain, failure
 from .model import Model
 
 
@@ -19,11 +19,12 @@ def _json(value: Any) -> bytes:
 
 
 class Chat(Closing):
-  """Renders conversations. In one call at a time; several may share a model."""
+  """Renders conversations. Allows one call at a time; several instances may share a model."""
 
   def __init__(self, model: Model, *, arena_bytes: int = 0, max_steps: int = 0) -> None:
     self._library = model._library
     self._model = model._handle
+    self._source = model
     options, pointer, error = _abi.arn_chat_options(), ctypes.c_void_p(), ErrorText()
     options.arena_bytes, options.max_steps = arena_bytes, max_steps
     parent = self._model.acquire()
@@ -47,8 +48,32 @@ class Chat(Closing):
              tools: Optional[Sequence[Mapping[str, Any]]] = None,
              variables: Optional[Mapping[str, Any]] = None, template_name: Optional[str] = None,
              now: Optional[datetime.datetime] = None, add_generation_prompt: bool = True) -> str:
-    """The text of a conversation. Tokenize it with special=False: templates write the tokens that
-    begin a text themselves."""
+    """Returns the text of a conversation, for display; use tokenize() for a model's input. now: for
+    templates that show the date; None: the machine's clock."""
+    with self._handle.use() as chat:
+      return self._render(chat, messages, tools, variables, template_name, now,
+                          add_generation_prompt).decode()
+
+  def tokenize(self, messages: Sequence[Mapping[str, Any]], *,
+               tools: Optional[Sequence[Mapping[str, Any]]] = None,
+               variables: Optional[Mapping[str, Any]] = None, template_name: Optional[str] = None,
+               now: Optional[datetime.datetime] = None,
+               add_generation_prompt: bool = True) -> list[int]:
+    """Returns the token ids of a conversation. Only the template writes special tokens; messages,
+    tools and variables are plain text."""
+    spans, count = ctypes.c_void_p(), ctypes.c_size_t()
+    with self._handle.use() as chat:
+      text = self._render(chat, messages, tools, variables, template_name, now,
+                          add_generation_prompt)
+      check_plain(self._library, self._library.arn_chat_plain_spans(
+          chat, ctypes.byref(spans), ctypes.byref(count)))
+      return self._source._tokenize(
+          text, False, False, ctypes.cast(spans, ctypes.POINTER(_abi.arn_text_span)), count.value)
+
+  def _render(self, chat: int, messages: Sequence[Mapping[str, Any]],
+              tools: Optional[Sequence[Mapping[str, Any]]],
+              variables: Optional[Mapping[str, Any]], template_name: Optional[str],
+              now: Optional[datetime.datetime], add_generation_prompt: bool) -> bytes:
     given = _abi.arn_chat_input()
     for name, value in (("messages", messages), ("tools", tools), ("variables", variables)):
       if value is not None:
@@ -57,19 +82,18 @@ class Chat(Closing):
         setattr(given, name + "_bytes", len(data))
     if template_name is not None:
       given.template_name = template_name.encode()
-    if now is not None:
-      time = _abi.arn_chat_time(now.year, now.month, now.day, now.hour, now.minute, now.second,
-                                now.microsecond)
-      given.now = ctypes.pointer(time)
+    now = now or datetime.datetime.now()
+    time = _abi.arn_chat_time(now.year, now.month, now.day, now.hour, now.minute, now.second,
+                              now.microsecond)
+    given.now = ctypes.pointer(time)
     given.add_generation_prompt = int(add_generation_prompt)
     capacity, count = 4096, ctypes.c_size_t()
-    with self._handle.use() as chat:
-      while True:
-        text = ctypes.create_string_buffer(capacity)
-        status = self._library.arn_chat_render(chat, ctypes.byref(given), text, capacity,
-                                               ctypes.byref(count))
-        if status == Status.OK:
-          return text.raw[:count.value].decode()
-        if status != Status.BUFFER_TOO_SMALL:
-          raise failure(status, self._library.arn_chat_last_error(chat).decode())
-        capacity = count.value
+    while True:
+      text = ctypes.create_string_buffer(capacity)
+      status = self._library.arn_chat_render(chat, ctypes.byref(given), text, capacity,
+                                             ctypes.byref(count))
+      if status == Status.OK:
+        return text.raw[:count.value]
+      if status != Status.BUFFER_TOO_SMALL:
+        raise failure(status, self._library.arn_chat_last_error(chat).decode())
+      capacity = count.value

@@ -1,4 +1,4 @@
-"""What the machine has."""
+"""Properties of the machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .options import CpuCluster
 
 
 def cpu_clusters(system_root: str = "") -> list[CpuCluster]:
-  """The clusters with CPUs that this thread may use, the fastest first. system_root comes before
-  /sys."""
+  """Returns the clusters with CPUs that this thread may use, the fastest first. system_root: prefix
+  of /sys."""
   found: list[CpuCluster] = []
   while True:
     struct, lib = _abi.arn_cpu_cluster(), library()

@@ -1,4 +1,4 @@
-"""A status of the C API that is not ARN_OK becomes an exception."""
+"""Exceptions for every status of the C API but ARN_OK."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .options import Status as Status
 
 
 class AreniteError(Exception):
-  """A call failed. `status` says how, as a number of the C API; the text is the library's."""
+  """A call failed. `status`: the C API's number; the text is the library's."""
 
   def __init__(self, status: int, message: str) -> None:
     super().__init__(message)
@@ -17,39 +17,40 @@ class AreniteError(Exception):
 
 
 class Cancelled(AreniteError):
-  """Session.cancel() ended the call. What it had finished is kept."""
+  """Session.cancel() ended the call. Finished work is kept."""
 
 
 class BadState(AreniteError):
-  """The call makes no sense now, for example on what is closed or busy."""
+  """The call is not possible now, for example on a closed or busy object."""
 
 
 class BadArgument(AreniteError, ValueError):
-  """A value that is out of its range."""
+  """A value out of its range."""
 
 
 class Unsupported(AreniteError):
-  """An option that this model, this build or this device does not have."""
+  """An option that this model, build or device does not support."""
 
 
 class ContextFull(AreniteError):
-  """More tokens than the session has room for."""
+  """More tokens than the session can hold."""
 
 
 class OutOfMemory(AreniteError, MemoryError):
-  """The system has not as much memory as the plan says."""
+  """The system has less memory than the plan needs."""
 
 
 class NotFound(AreniteError):
-  """A file or a thing in the bundle that is not there."""
+  """A file, or a part of the bundle, is missing."""
 
 
 class BadBundle(AreniteError):
-  """The file is no bundle, is damaged, cut short, of another version, or not signed as asked."""
+  """The file is not a bundle, is damaged, truncated, of another version, or lacks the required
+  signature."""
 
 
 class BadSave(AreniteError):
-  """What was to be restored is damaged or was saved by another model or kind of session."""
+  """The saved session is damaged, or belongs to another model or type of session."""
 
 
 class TemplateError(AreniteError):
@@ -77,12 +78,12 @@ _CLASSES: dict[int, type[AreniteError]] = {
 
 
 def failure(status: int, message: str) -> AreniteError:
-  """The exception for a status."""
+  """Returns the exception for a status."""
   return _CLASSES.get(status, AreniteError)(status, message)
 
 
 class ErrorText:
-  """The buffer that calls without a handle write their reason to."""
+  """Buffer that receives the reason of failed calls without a handle."""
 
   def __init__(self) -> None:
     self.buffer = ctypes.create_string_buffer(1024)
@@ -94,6 +95,6 @@ class ErrorText:
 
 
 def check_plain(library: Any, status: int) -> None:
-  """For calls that explain nothing but their status."""
+  """Checks a call that gives no reason beyond its status."""
   if status != Status.OK:
     raise failure(status, library.arn_status_name(status).decode())

@@ -1,4 +1,4 @@
-"""Text while it is made: an iterator over what arn_session_generate calls back with."""
+"""Streaming text: an iterator over the callbacks of arn_session_generate."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ._handle import Closing, Handle
 from .errors import Status, failure
 from .options import Finish, GenerateResult
 
-_WAITING_PIECES = 64  # that generation may be ahead of who reads
+_WAITING_PIECES = 64  # how far generation may run ahead of the reader
 
-# A token and its text; at the end the result, and what went wrong.
+# A token and its text; at the end the result and the error, if any.
 _Item = Union["tuple[int, bytes]", "tuple[GenerateResult, Optional[Exception]]"]
 
 
 class Piece(str):
-  """What can be shown after one more token; empty when that is nothing yet.
+  """Text that can be shown after one more token; may be empty.
 
-  `data` has the same as bytes. `token` is None for text that was held back to the end.
+  `data` has the same text as bytes. `token` is None for text held back until the end.
   """
 
   data: bytes
@@ -38,7 +38,7 @@ class Piece(str):
 
 
 class _Run:
-  """What the thread that generates shares with who reads; without a reference to the reader."""
+  """State shared by the generating thread and the reader; holds no reference to the reader."""
 
   def __init__(self) -> None:
     self.pieces: queue.Queue[_Item] = queue.Queue(_WAITING_PIECES)
@@ -55,16 +55,16 @@ class _Run:
     status = library.arn_session_generate(session, ctypes.byref(options), ctypes.byref(result))
     if status != Status.OK:
       error = failure(status, library.arn_session_last_error(session).decode("utf-8", "replace"))
-    keep.clear()  # what the options pointed at
+    keep.clear()  # memory that the options point to
     handle.release()
     self.pieces.put((from_struct(GenerateResult, result), error))
 
 
 class Generation(Closing, Iterator[Piece]):
-  """The pieces of a text. The tokens are computed on a thread of their own, a little ahead of the
-  reader; no other call on the session is possible until the last piece was read or close()."""
+  """Iterates over the pieces of a text. A separate thread computes the tokens, slightly ahead of
+  the reader; the session refuses other calls until the last piece is read or close()."""
 
-  result: Optional[GenerateResult] = None  # once the generation has ended
+  result: Optional[GenerateResult] = None  # set once the generation has ended
 
   def __init__(self, library: Any, handle: Handle, *, max_tokens: int, stops: Sequence[str],
                ignore_eos: bool, extra_eos_ids: Sequence[int]) -> None:
@@ -80,7 +80,7 @@ class Generation(Closing, Iterator[Piece]):
     self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
     self._run = _Run()
     session = handle.acquire()
-    # A daemon: a program that ends while a text is made does not wait for it.
+    # Daemon: the program can exit during generation without waiting for the thread.
     thread = threading.Thread(
         target=self._run.generate, name="arenite-generate", daemon=True,
         args=(library, handle, session, options, [texts, stop_array, eos_array]))
@@ -94,7 +94,7 @@ class Generation(Closing, Iterator[Piece]):
     item = self._run.pieces.get()
     if isinstance(item[0], GenerateResult):
       self.result = item[0]
-      self._run.pieces.put(item)  # whoever waits on another thread gets it too
+      self._run.pieces.put(item)  # wakes readers on other threads too
     return item
 
   def __next__(self) -> Piece:
@@ -110,19 +110,19 @@ class Generation(Closing, Iterator[Piece]):
     return Piece.make(text, data, token if token >= 0 else None)
 
   def close(self) -> GenerateResult:
-    """Ends the generation with its next token, if it has not ended, and drops unread pieces."""
+    """Stops the generation after its next token, unless it has ended, and drops unread pieces."""
     self._run.stopped = True
     while self.result is None:
       self._take()
     return self.result
 
   def text(self) -> str:
-    """All that is still to come, as one string."""
+    """Returns all remaining text as one string."""
     return "".join(self)
 
   @property
   def finish(self) -> Optional[Finish]:
-    """Why it ended; None while it runs."""
+    """Why the generation ended; None while it runs."""
     return None if self.result is None else self.result.finish
 
   def __del__(self) -> None:

@@ -1,4 +1,4 @@
-"""Models: what is in a bundle, its tokenizer, and what sessions on it take."""
+"""Models: the contents of a bundle, its tokenizer, and plans of sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from ._convert import from_struct, to_struct
 from ._handle import Closing, Handle
 from ._library import library
 from .errors import AreniteError, ErrorText, Status, check_plain
-from .options import Hashes, KvGroup, MemoryPlan, ModelInfo, Sampling, SessionOptions
+from .options import (Hashes, KvGroup, MemoryPlan, ModelInfo, Residency, ResidencyInfo, Sampling,
+                      SessionOptions)
 
 if TYPE_CHECKING:
   from .chat import Chat
@@ -33,25 +34,62 @@ def id_array(ids: Iterable[int]) -> Any:
   return (ctypes.c_int32 * len(values))(*values)
 
 
+class Detokenizer:
+  """Converts the tokens of one sequence to text as they arrive, in whole characters. A copy
+  continues independently, as a fork of the sequence does."""
+
+  def __init__(self, model: Model, skip_special: bool) -> None:
+    self._model = model
+    self._flags = (_abi.ARN_DETOKENIZE_SKIP_SPECIAL if skip_special else
+                   _abi.ARN_DETOKENIZE_DEFAULT)
+    self._state = _abi.arn_detokenizer()
+
+  def next(self, token: int) -> str:
+    """Returns the text that the next token completes."""
+    return self._call("arn_detokenizer_next", token, self._flags)
+
+  def end(self) -> str:
+    """Ends the sequence and returns the remaining text; the next token starts a new sequence."""
+    return self._call("arn_detokenizer_end")
+
+  def copy(self) -> Detokenizer:
+    other = Detokenizer(self._model, False)
+    other._flags = self._flags
+    ctypes.memmove(ctypes.byref(other._state), ctypes.byref(self._state),
+                   ctypes.sizeof(self._state))
+    return other
+
+  def _call(self, function: str, *arguments: Any) -> str:
+    library, count = self._model._library, ctypes.c_size_t()
+    with self._model._handle.use() as model:
+      capacity = library.arn_detokenizer_piece_bytes(model)
+      text = ctypes.create_string_buffer(capacity + 1)
+      check_plain(library, getattr(library, function)(
+          model, ctypes.byref(self._state), *arguments, text, capacity, ctypes.byref(count)))
+    return text.raw[:count.value].decode()
+
+
 class Model(Closing):
-  """A bundle that is open. Several threads may use one.
+  """An open bundle. Thread-safe.
 
   Closing a model that sessions or chats use takes effect when the last of these is closed.
   """
 
   def __init__(self, path: Path, *, verify: Hashes = Hashes.INDEX,
-               public_key: Optional[bytes] = None) -> None:
-    """Maps the bundle at `path`. verify: which hashes are checked; public_key: 32 bytes, with which
-    the bundle has to be signed."""
-    self._open("arn_model_open", verify, public_key, os.fsencode(path))
+               public_key: Optional[bytes] = None,
+               residency: Residency = Residency.MAPPED) -> None:
+    """Opens the bundle at `path`. verify: hashes to check; public_key: 32 bytes of the key that
+    must have signed the bundle; residency: mapped, copied, locked or in huge pages."""
+    self._open("arn_model_open", verify, public_key, os.fsencode(path), residency=residency)
 
   @classmethod
   def from_fd(cls, fd: int, offset: int = 0, length: int = 0, *, verify: Hashes = Hashes.INDEX,
-              public_key: Optional[bytes] = None) -> Model:
-    """Maps `length` bytes (0: all) of an open file from `offset` on, a multiple of 16384. The
+              public_key: Optional[bytes] = None,
+              residency: Residency = Residency.MAPPED) -> Model:
+    """Opens `length` bytes (0: all) of an open file from `offset` on, a multiple of 16384. The
     descriptor may be closed afterwards."""
     model = cls.__new__(cls)
-    model._open("arn_model_open_fd", verify, public_key, fd, offset, length)
+    model._open("arn_model_open_fd", verify, public_key, fd, offset, length, residency=residency)
     return model
 
   @classmethod
@@ -70,8 +108,8 @@ class Model(Closing):
   @classmethod
   def from_reader(cls, read: Callable[[int, int], bytes], length: int, *,
                   verify: Hashes = Hashes.INDEX, public_key: Optional[bytes] = None) -> Model:
-    """Reads a bundle of `length` bytes by read(offset, n), which returns n bytes of it, decrypted
-    say, from the beginning to the end. Its exceptions reach the caller."""
+    """Reads a bundle of `length` bytes through read(offset, n), which returns n bytes, decrypted
+    for example, in increasing order of offset. Its exceptions propagate to the caller."""
     raised: list[BaseException] = []
 
     def fill(_user: Any, offset: int, out: int, n: int) -> int:
@@ -81,7 +119,7 @@ class Model(Closing):
           raise ValueError(f"read({offset}, {n}) returned {len(data)} bytes")
         ctypes.memmove(out, data, n)
         return 0
-      except BaseException as error:  # ctypes would print it and go on
+      except BaseException as error:  # ctypes would print and ignore it
         raised.append(error)
         return 1
 
@@ -100,8 +138,9 @@ class Model(Closing):
   _memory: Any = None
 
   def _open(self, function: str, verify: Hashes, public_key: Optional[bytes],
-            *source: Any) -> None:
+            *source: Any, residency: Residency = Residency.MAPPED) -> None:
     options = _abi.arn_model_options()
+    options.residency = residency
     options.verify_hashes = verify
     if public_key is not None:
       if len(public_key) != _KEY_BYTES:
@@ -113,13 +152,14 @@ class Model(Closing):
         *source, ctypes.byref(options), error.buffer, error.size, ctypes.byref(pointer)))
     close = self._library.arn_model_close
 
-    def destroy(model: int, keep: Any = memory) -> None:  # the bytes outlive the model
+    def destroy(model: int, keep: Any = memory) -> None:  # keeps the bytes alive as long as the
+                                                          # model
       close(model)
 
     self._handle = Handle("model", pointer, destroy, shared=True)
 
   def close(self) -> None:
-    """Ends the model; what uses it still ends it when it is closed itself."""
+    """Closes the model; sessions and chats that use it keep it alive until they are closed."""
     self._handle.close()
 
   @property
@@ -130,8 +170,16 @@ class Model(Closing):
       return from_struct(ModelInfo, struct)
 
   @property
+  def residency(self) -> ResidencyInfo:
+    """Memory residency of the bundle. Counts the pages of the process: takes milliseconds."""
+    struct = _abi.arn_residency()
+    with self._handle.use() as model:
+      check_plain(self._library, self._library.arn_model_get_residency(model, ctypes.byref(struct)))
+    return from_struct(ResidencyInfo, struct)
+
+  @property
   def sampling(self) -> Sampling:
-    """How the checkpoint wants its tokens chosen."""
+    """The checkpoint's own sampling settings."""
     struct = _abi.arn_sampling()
     with self._handle.use() as model:
       check_plain(self._library, self._library.arn_model_sampling(model, ctypes.byref(struct)))
@@ -139,7 +187,7 @@ class Model(Closing):
 
   @property
   def prefix(self) -> list[int]:
-    """The tokens of the prompt's beginning that comes computed with the bundle; none: []."""
+    """The tokens of the bundle's precomputed prompt prefix; [] if none."""
     ids, count = ctypes.c_void_p(), ctypes.c_uint32()
     with self._handle.use() as model:
       status = self._library.arn_model_prefix(model, ctypes.byref(ids), ctypes.byref(count))
@@ -148,23 +196,30 @@ class Model(Closing):
       check_plain(self._library, status)
       return list(ctypes.cast(ids, ctypes.POINTER(ctypes.c_int32))[:count.value])
 
-  def tokenize(self, text: str, *, special: bool = True) -> list[int]:
-    """Token ids of a text. special=False adds no BOS and the like around it."""
-    data = text.encode()
-    flags = _abi.ARN_TOKENIZE_DEFAULT if special else _abi.ARN_TOKENIZE_NO_SPECIAL
+  def tokenize(self, text: str, *, special: bool = True, plain: bool = False) -> list[int]:
+    """Returns token ids of a text. special=False adds no BOS etc. plain=True treats special tokens
+    written in the text as plain text, for user input."""
+    return self._tokenize(text.encode(), special, plain, None, 0)
+
+  def _tokenize(self, data: bytes, special: bool, plain: bool, spans: Any,
+                n_spans: int) -> list[int]:
+    options = _abi.arn_tokenize_options()
+    options.flags = ((0 if special else _abi.ARN_TOKENIZE_NO_SPECIAL) |
+                     (_abi.ARN_TOKENIZE_PLAIN if plain else 0))
+    options.plain_spans, options.n_plain_spans = spans, n_spans
     count, capacity = ctypes.c_size_t(), len(data) + 16
     with self._handle.use() as model:
       while True:
         ids = (ctypes.c_int32 * capacity)()
-        status = self._library.arn_tokenize(model, data, len(data), flags, None, 0, ids, capacity,
-                                            ctypes.byref(count))
+        status = self._library.arn_tokenize_with(model, data, len(data), ctypes.byref(options),
+                                                 ids, capacity, ctypes.byref(count))
         if status != Status.BUFFER_TOO_SMALL:
           check_plain(self._library, status)
           return ids[:count.value]
         capacity = count.value
 
   def detokenize(self, ids: Iterable[int], *, skip_special: bool = False) -> str:
-    """The text of tokens; bytes that are not UTF-8 become U+FFFD."""
+    """Returns the text of tokens; invalid UTF-8 becomes U+FFFD."""
     given = id_array(ids)
     flags = _abi.ARN_DETOKENIZE_SKIP_SPECIAL if skip_special else _abi.ARN_DETOKENIZE_DEFAULT
     count, capacity = ctypes.c_size_t(), 16 * len(given) + 64
@@ -178,8 +233,12 @@ class Model(Closing):
           return text.raw[:count.value].decode()
         capacity = count.value
 
+  def detokenizer(self, *, skip_special: bool = False) -> Detokenizer:
+    """Returns a streaming detokenizer for one sequence."""
+    return Detokenizer(self, skip_special)
+
   def token_text(self, token: int) -> bytes:
-    """The text of one token as it is stored: not always whole UTF-8."""
+    """Returns the stored bytes of one token: not always complete UTF-8."""
     text, count = ctypes.c_void_p(), ctypes.c_size_t()
     with self._handle.use() as model:
       check_plain(self._library, self._library.arn_token_text(
@@ -188,7 +247,7 @@ class Model(Closing):
       return ctypes.string_at(text.value or 0, count.value) if count.value else b""
 
   def plan(self, options: Optional[SessionOptions] = None) -> MemoryPlan:
-    """The bytes that a session with these options takes; none is taken."""
+    """Returns the memory of a session with these options; allocates nothing."""
     struct, plan, error = session_struct(options), _abi.arn_memory_plan(), ErrorText()
     with self._handle.use() as model:
       error.check(self._library.arn_session_plan(
@@ -196,7 +255,7 @@ class Model(Closing):
     return from_struct(MemoryPlan, plan)
 
   def plan_groups(self, options: Optional[SessionOptions] = None) -> list[KvGroup]:
-    """The groups of layers that share a pool of KV pages."""
+    """Returns the groups of layers that share a pool of KV pages."""
     struct, error, groups = session_struct(options), ErrorText(), []
     for index in range(self.plan(options).n_kv_groups):
       group = _abi.arn_kv_group_info()
@@ -207,11 +266,11 @@ class Model(Closing):
     return groups
 
   def session(self, options: Optional[SessionOptions] = None) -> Session:
-    """A new session on this model."""
-    from .session import Session  # which needs this module
+    """Creates a session on this model."""
+    from .session import Session  # imported here because it imports this module
     return Session(self, options)
 
   def chat(self, *, arena_bytes: int = 0, max_steps: int = 0) -> Chat:
-    """What renders conversations by the bundle's templates; NotFound when it has none."""
-    from .chat import Chat  # which needs this module
+    """Creates a renderer for the bundle's chat templates; raises NotFound if it has none."""
+    from .chat import Chat  # imported here because it imports this module
     return Chat(self, arena_bytes=arena_bytes, max_steps=max_steps)

@@ -48,6 +48,15 @@ class Hashes(enum.IntEnum):
   ON_USE = _abi.ARN_HASHES_ON_USE
 
 
+class Residency(enum.IntEnum):
+  """ARN_RESIDENCY_..."""
+
+  MAPPED = _abi.ARN_RESIDENCY_MAPPED
+  COPIED = _abi.ARN_RESIDENCY_COPIED
+  LOCKED = _abi.ARN_RESIDENCY_LOCKED
+  HUGE = _abi.ARN_RESIDENCY_HUGE
+
+
 class KvType(enum.IntEnum):
   """ARN_KV_..."""
 
@@ -163,6 +172,18 @@ class ModelInfo:
 
 
 @dataclasses.dataclass(frozen=True)
+class ResidencyInfo:
+  """What of a bundle's bytes is where. arn_residency."""
+
+  residency: Residency
+  mapped_bytes: int
+  copied_bytes: int
+  resident_bytes: int
+  huge_bytes: int
+  locked_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class SessionOptions:
   """How a session is to be. Zeros are defaults. arn_session_options."""
 
@@ -196,6 +217,8 @@ class SessionOptions:
   system_root: Optional[str] = None
   trust_device: bool = False
   device_folder: Optional[str] = None
+  needs_gpu: bool = False
+  activation_bits: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,6 +245,7 @@ class MemoryPlan:
   n_performance_cpus: int
   keeps_to_performance_cpus: bool
   device_bytes: int
+  copied_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,6 +357,9 @@ class Stats:
   thermal_headroom: float
   is_hot: bool
   energy_name: str
+  kv_file_bytes_read: int
+  kv_file_bytes_written: int
+  kv_file_wait_ns: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -375,6 +402,6 @@ class Beam:
 __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "CpuCluster", "Cpus", "EarlyStopping",
     "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType", "MemoryPlan",
-    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Sampling", "SessionCpus", "SessionOptions", "Stats",
-    "Status", "ThermalZone", "Verify"
+    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Residency", "ResidencyInfo", "Sampling",
+    "SessionCpus", "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]

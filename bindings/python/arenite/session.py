@@ -1,4 +1,4 @@
-"""Sessions, which run a model."""
+"""Sessions run a model."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .options import (
     ThermalZone, Verify)
 
 _T = TypeVar("_T")
-Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of one
+Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
 
 
 class Session(Closing):
   """A session: KV cache, sampling, and the calls that run the model.
 
-  In one call at a time, whatever thread makes it: a second one raises BadState. cancel() and
-  close() may be called from any thread at any time.
+  Allows one call at a time, from any thread: a second one raises BadState. cancel() and close() may
+  be called from any thread at any time.
   """
 
   def __init__(self, model: Model, options: Optional[SessionOptions] = None) -> None:
@@ -52,16 +52,21 @@ class Session(Closing):
     self._model.release()
 
   def close(self) -> None:
-    """Ends what runs, and the session; its memory goes back to the system."""
+    """Cancels the running call and destroys the session; frees its memory."""
     generation = self._generation() if self._generation is not None else None
     if generation is not None:
       generation.close()
     self._handle.close(interrupt=self._library.arn_session_cancel)
 
   def cancel(self) -> None:
-    """Ends the call that runs on another thread, within one layer's time: it raises Cancelled.
-    Without one the next call that runs the model ends so."""
+    """Cancels the call running on another thread, within one layer's time: it raises Cancelled, and
+    generation may resume from there. If no call is running, cancels the next call that runs the
+    model."""
     self._handle.signal(self._library.arn_session_cancel)
+
+  def clear_cancel(self) -> None:
+    """Clears a pending cancel(). Call it before handing new work to the worker thread."""
+    self._handle.signal(self._library.arn_session_clear_cancel)
 
   def _check(self, session: int, status: int) -> None:
     if status != Status.OK:
@@ -95,48 +100,49 @@ class Session(Closing):
     self._call("arn_session_prefill", ids, len(ids))
 
   def follow(self, tokens: Tokens) -> int:
-    """Makes the sequence hold exactly these tokens and computes only what is not there: how a
-    conversation goes on. Returns how many did not have to be computed."""
+    """Makes the sequence hold exactly these tokens, reusing the common prefix: for conversations.
+    Returns the number of reused tokens."""
     ids, kept = self._ids(tokens), ctypes.c_uint32()
     self._call("arn_session_follow", ids, len(ids), ctypes.byref(kept))
     return kept.value
 
   def use_prefix(self) -> None:
-    """Starts the sequence after the beginning that came computed with the bundle."""
+    """Starts the sequence with the bundle's precomputed prompt prefix."""
     self._call("arn_session_use_prefix")
 
   def encode(self, tokens: Tokens) -> None:
-    """The source of the sequence, of models that have one."""
+    """Encodes the sequence's encoder input, for models with a token encoder."""
     ids = self._ids(tokens)
     self._call("arn_session_encode_ids", ids, len(ids))
 
   def encode_features(self, features: Sequence[float], n_frames: int, width: int) -> None:
-    """A source of features: n_frames * width numbers, frame by frame."""
+    """Encodes features: n_frames * width numbers, frame by frame."""
     if len(features) != n_frames * width:
       raise ValueError(f"{len(features)} features are not {n_frames} frames of {width}")
     values = (ctypes.c_float * len(features))(*features)
     self._call("arn_session_encode_features", values, n_frames, width)
 
   def decode(self) -> int:
-    """Chooses the next token, appends it and runs it."""
+    """Chooses the next token, appends it and runs it. With a full context, returns a last token
+    without appending it."""
     token = ctypes.c_int32()
     self._call("arn_session_decode", ctypes.byref(token))
     return token.value
 
   def sample(self) -> int:
-    """Chooses the next token without running anything."""
+    """Chooses the next token without running the model."""
     token = ctypes.c_int32()
     self._call("arn_session_sample", ctypes.byref(token))
     return token.value
 
   def logits(self) -> array.array[float]:
-    """A copy of the logits after the last token, one for each of the vocabulary."""
+    """Returns a copy of the logits after the last token, [vocab]."""
     with self._logits("arn_session_logits") as pointer:
       return array.array("f", ctypes.string_at(pointer, 4 * self._vocab))
 
   def prefill_logits(self, tokens: Tokens) -> array.array[float]:
-    """prefill() of at most one chunk; returns the logits after each token, one row each. Needs
-    all_logits."""
+    """Same as prefill(), for at most one chunk; returns the logits after each token, one row each.
+    Requires all_logits."""
     ids = self._ids(tokens)
     with self._logits("arn_session_prefill_logits", ids, len(ids)) as pointer:
       return array.array("f", ctypes.string_at(pointer, 4 * self._vocab * len(ids)))
@@ -156,14 +162,14 @@ class Session(Closing):
     return self._number("arn_session_length")
 
   def __bool__(self) -> bool:
-    return True  # an empty sequence is a session still
+    return True  # an empty sequence must not make the session false
 
   def reset(self) -> None:
-    """Forgets the sequence."""
+    """Clears the sequence."""
     self._call("arn_session_reset")
 
   def rewind(self, position: int) -> None:
-    """Forgets the tokens from `position` on."""
+    """Removes the tokens from `position` on; generation continues from there."""
     self._call("arn_session_rewind", position)
 
   @property
@@ -171,7 +177,7 @@ class Session(Closing):
     return self._number("arn_session_first_rewind_position")
 
   def trim(self) -> int:
-    """Gives the memory of unused KV pages back to the system; returns the bytes."""
+    """Returns the memory of unused KV pages to the system; returns the number of bytes."""
     count = ctypes.c_uint64()
     self._call("arn_session_trim", ctypes.byref(count))
     return count.value
@@ -179,15 +185,15 @@ class Session(Closing):
   # ---- text
 
   def set_sampling(self, sampling: Sampling) -> None:
-    """How tokens are chosen from now on. A new session is greedy; model.sampling is how the
-    checkpoint wants it."""
+    """Sets the sampling for all following tokens. A new session is greedy; model.sampling has the
+    checkpoint's settings. A seed of random_seed() gives a different text each time."""
     struct = to_struct(_abi.arn_sampling(), sampling)
     self._call("arn_session_set_sampling", ctypes.byref(struct))
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,
                extra_eos_ids: Sequence[int] = ()) -> Generation:
-    """Prefills `prompt`, if it is given, and returns the text that follows, piece by piece."""
+    """Prefills `prompt`, if given, and streams the generated text."""
     if prompt is not None:
       self.prefill(prompt)
     generation = Generation(self._library, self._handle, max_tokens=max_tokens, stops=stops,
@@ -196,7 +202,7 @@ class Session(Closing):
     return generation
 
   def beam_search(self, options: BeamOptions) -> list[Beam]:
-    """Searches on from the selected sequence; all sequences that take part are empty afterwards."""
+    """Runs beam search from the selected sequence; clears all sequences that take part."""
     struct, result = to_struct(_abi.arn_beam_options(), options), _abi.arn_beam_result()
     eos = id_array(options.extra_eos_ids)
     struct.extra_eos_ids, struct.n_extra_eos_ids = eos, len(eos)
@@ -212,7 +218,7 @@ class Session(Closing):
   # ---- several sequences
 
   def select(self, sequence: int) -> None:
-    """All other calls mean this sequence from now on."""
+    """Selects the sequence for all following calls."""
     self._call("arn_session_select", sequence)
 
   @property
@@ -220,17 +226,18 @@ class Session(Closing):
     return self._number("arn_session_selected")
 
   def fork(self, source: int, target: int) -> None:
-    """Makes the empty sequence `target` a copy of `source`, which shares its pages."""
+    """Makes the empty sequence `target` a copy of `source` that shares its pages. The copy draws
+    its own random numbers."""
     self._call("arn_session_fork", source, target)
 
   def step(self, tokens: Sequence[tuple[int, int]]) -> None:
-    """Appends to each sequence its token, given as (sequence, token), all in one run."""
+    """Appends a token to each sequence, given as (sequence, token), all in one batch."""
     sequences = (ctypes.c_uint32 * len(tokens))(*(sequence for sequence, _ in tokens))
     ids = id_array(token for _, token in tokens)
     self._call("arn_session_step", sequences, ids, len(ids))
 
   def decode_batch(self, sequences: Sequence[int]) -> list[int]:
-    """Chooses, appends and runs a token for each of these sequences, all in one run."""
+    """Chooses, appends and runs a token for each of these sequences, all in one batch."""
     given = (ctypes.c_uint32 * len(sequences))(*sequences)
     ids = (ctypes.c_int32 * len(sequences))()
     self._call("arn_session_decode_batch", given, len(sequences), ids)
@@ -239,7 +246,7 @@ class Session(Closing):
   # ---- saving
 
   def save(self, path: Path) -> None:
-    """Saves all sequences to a file, which is replaced when the new one is whole."""
+    """Saves all sequences to a file; replaces it only once the new one is complete."""
     self._call("arn_session_save", os.fsencode(path))
 
   def save_bytes(self) -> bytes:
@@ -251,35 +258,35 @@ class Session(Closing):
     return memory.raw[:size.value]
 
   def restore(self, path: Path, *, verify: Verify = Verify.DEFAULT) -> None:
-    """Replaces all sequences by saved ones; a file that does not fit changes nothing."""
+    """Replaces all sequences by saved ones; a file that does not match changes nothing."""
     options = _abi.arn_restore_options()
     options.verify = verify
     self._call("arn_session_restore", os.fsencode(path), ctypes.byref(options))
 
   def restore_bytes(self, data: bytes, *, verify: Verify = Verify.DEFAULT) -> None:
-    """The same from what save_bytes() returned."""
+    """Same, from the result of save_bytes()."""
     options = _abi.arn_restore_options()
     options.verify = verify
     self._call("arn_session_restore_memory", ctypes.c_char_p(data), len(data),
                ctypes.byref(options))
 
-  # ---- looking at the cache
+  # ---- KV cache
 
   def kv_layer(self, layer: int) -> KvLayer:
-    """What read_kv() can read of a layer."""
+    """Returns the KV shape of a layer, and the positions that read_kv() can read."""
     return self._read(KvLayer, "arn_session_kv_layer", _abi.arn_kv_layer_info(), layer)
 
   def read_kv(self, layer: int, first: int, n: int) -> tuple[array.array[float],
                                                              array.array[float]]:
-    """Keys and values that a layer keeps of n tokens from position `first` on, each
-    [n_kv_heads, n, head_dim]; keys are turned by RoPE."""
+    """Returns a layer's keys and values of n tokens from position `first` on, each [n_kv_heads, n,
+    head_dim]; keys are rotated by RoPE."""
     info = self.kv_layer(layer)
     read = tuple((ctypes.c_float * (info.n_kv_heads * n * info.head_dim))() for _ in "kv")
     self._call("arn_session_read_kv", layer, first, n, *read)
     keys, values = (array.array("f", bytes(floats)) for floats in read)
     return keys, values
 
-  # ---- what it runs on, and counters
+  # ---- backend and counters
 
   def _read(self, cls: type[_T], name: str, struct: Any, *arguments: Any) -> _T:
     with self._handle.use() as session:
@@ -289,17 +296,17 @@ class Session(Closing):
 
   @property
   def backend(self) -> BackendInfo:
-    """What computes its tokens, and why it is not the device that was asked for."""
+    """The backend in use and, after a fallback, why the requested device is not used."""
     return self._read(BackendInfo, "arn_session_backend", _abi.arn_backend_info())
 
   @property
   def cpus(self) -> SessionCpus:
-    """What its threads are to run on, and what the system lets them."""
+    """The CPUs chosen for the session's threads, and those that the system allows."""
     return self._read(SessionCpus, "arn_session_cpus", _abi.arn_session_cpus_data())
 
   @property
   def thermal_zones(self) -> list[ThermalZone]:
-    """The thermal zones, read anew; none unless the session was created with sensors."""
+    """Reads the thermal zones; empty unless the session was created with sensors."""
     return [self._read(ThermalZone, "arn_session_thermal_zone", _abi.arn_thermal_zone(), index)
             for index in range(self.stats.n_thermal_zones)]
 
@@ -308,5 +315,5 @@ class Session(Closing):
     return self._read(Stats, "arn_session_stats", _abi.arn_session_stats_data())
 
   def reset_stats(self) -> None:
-    """Sets the token and time counters to zero."""
+    """Resets the token and time counters."""
     self._call("arn_session_reset_stats")

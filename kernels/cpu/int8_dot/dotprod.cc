@@ -1,5 +1,6 @@
-// Int8Dot with the dot products of ARMv8.2 (sdot): packed tiles. All bytes are signed.
+// Int8Dot with ARMv8.2 dot products (sdot) on packed tiles. All bytes are signed.
 #include "kernels/cpu/int8_dot/dotprod.h"
+#include "kernels/cpu/cpu_features.h"
 
 #if defined(ARN_HAS_DOTPROD)
 #include <cpuinfo.h>
@@ -9,9 +10,9 @@ namespace {
 using namespace dotprod;
 
 constexpr uint32_t kBlockBytes = 4 * kDotBlock;
-constexpr uint32_t kVectors = kDotBlock / kLanes;  // of a block
+constexpr uint32_t kVectors = kDotBlock / kLanes;  // per block
 
-// Four tokens and four quads of channels change places.
+// Transposes four tokens by four quads of channels.
 ARN_DOTPROD_INLINE void Transpose(int32x4_t (&r)[4]) {
   const int64x2_t a = vreinterpretq_s64_s32(vtrn1q_s32(r[0], r[1]));
   const int64x2_t b = vreinterpretq_s64_s32(vtrn2q_s32(r[0], r[1]));
@@ -56,7 +57,7 @@ ARN_DOTPROD void PackValues(const int8_t* const* strips, uint32_t n_quads, uint3
   }
 }
 
-// Lane `lane` of four quads, each a byte of four channels (or tokens), times the bytes of b.
+// Dot products of quad `lane` (four channels or tokens, one byte each) with the bytes of b.
 ARN_DOTPROD_INLINE int32x4_t Dot(int32x4_t sum, int8x16_t b, int32x4_t quads, uint32_t lane) {
   const int8x16_t a = vreinterpretq_s8_s32(quads);
   switch (lane) {
@@ -67,14 +68,13 @@ ARN_DOTPROD_INLINE int32x4_t Dot(int32x4_t sum, int8x16_t b, int32x4_t quads, ui
   }
 }
 
-// Sums over the quads of 16 tokens (or channels): their bytes times the quads of each query, two
-// planes of them.
+// Accumulates 16 tokens (or channels) over their quads, for both planes of each query.
 template <uint32_t kQueries>
 struct Sums {
   int32x4_t high[kQueries][kVectors] = {}, low[kQueries][kVectors] = {};
 
-  // n quads, quad_bytes from one to the next. Of query q the planes are at + q * stride, padded to
-  // whole vectors; the quads behind the last are not there.
+  // n quads, quad_bytes apart. The planes of query q start at plane + q * stride and are padded to
+  // whole vectors; the quads after the last are not readable.
   ARN_DOTPROD_INLINE void Add(const uint8_t* quads, size_t quad_bytes, uint32_t n,
                               const uint8_t* high_plane, const uint8_t* low_plane, size_t stride) {
     for (uint32_t i = 0; i < n; i += kLanes, quads += kLanes * quad_bytes) {
@@ -149,10 +149,9 @@ ARN_DOTPROD_INLINE void AddBlock(const DotWeights& weights, uint32_t query, cons
 }
 
 ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
-                           uint32_t dim, size_t stride, float* sums) {
-  const uint32_t width = DotValueWidth(dim);
+                           uint32_t width, uint32_t n_channels, size_t stride, float* sums) {
   const size_t quad_bytes = size_t{width} * 4;
-  for (uint32_t channel = 0; channel < width; channel += kDotBlock) {
+  for (uint32_t channel = 0; channel < n_channels; channel += kDotBlock) {
     const uint8_t* from = values + channel * 4;
     float* to = sums + channel;
     uint32_t q = 0;
@@ -169,13 +168,13 @@ constexpr auto kScoreRows = nullptr, kAddValueRows = nullptr;
 constexpr auto kScoreRows = ScoreRows;
 constexpr auto kAddValueRows = AddValueRows;
 #endif
-constexpr Int8Dot kDotprod = {PackKeys,   PackValues,    Scores,         AddValues, nullptr,
-                              kScoreRows, kAddValueRows, kNeonWeightMax, true,      4};
+constexpr Int8Dot kDotprod = {PackKeys,      PackValues,     Scores, AddValues, nullptr, kScoreRows,
+                              kAddValueRows, kNeonWeightMax, true,   4,         0};
 
 }  // namespace
 
 const Int8Dot* Int8DotDotprod() {
-  return cpuinfo_initialize() && cpuinfo_has_arm_neon_dot() ? &kDotprod : nullptr;
+  return KnowCpu() == Status::kOk && cpuinfo_has_arm_neon_dot() ? &kDotprod : nullptr;
 }
 
 }  // namespace arn::cpu

@@ -1,10 +1,10 @@
-// What the files of Int8Dot with sdot share.
+// Declarations shared by the files of Int8Dot with sdot.
 #pragma once
 
 #include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/int8_dot/neon.h"
 
-// Clang before version 16 has these instructions in files that are compiled for them only.
+// Clang before 16 has these intrinsics only in files compiled for dotprod.
 #if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16)
 #define ARN_HAS_DOTPROD
 
@@ -13,10 +13,10 @@
 
 namespace arn::cpu::dotprod {
 
-constexpr uint32_t kLanes = 4;         // i32 or f32 of a vector
-constexpr uint32_t kVectorBytes = 16;  // and its bytes
+constexpr uint32_t kLanes = 4;         // i32 or f32 lanes per vector
+constexpr uint32_t kVectorBytes = 16;  // bytes per vector
 
-// Int8Dot's functions of these names.
+// Implement the Int8Dot functions of the same names.
 void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                uint32_t dim, float* out);
 void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,

@@ -1,4 +1,4 @@
-// Int8Dot with sdot: tiles that few queries see, multiplied without a copy in between.
+// Int8Dot with sdot, without packing: for tiles with few queries.
 #include "kernels/cpu/int8_dot/dotprod.h"
 
 #if defined(ARN_HAS_DOTPROD) && !defined(ARN_SMALL_CODE)
@@ -6,14 +6,15 @@
 namespace arn::cpu::dotprod {
 namespace {
 
-constexpr uint32_t kTokens = 4;  // whose sums stay in registers, with up to three queries
+// Tile sizes: these sums stay in registers.
+constexpr uint32_t kTokens = 4;
 constexpr uint32_t kScored = 3;
 
-// Of each plane and token the sums of channels that are alike modulo 16 / 4.
+// Per plane and token: four partial sums, over the channels with equal (channel % 16) / 4.
 template <uint32_t kQueries>
 using TokenSums = int32x4_t[kQueries][2][kTokens];
 
-// 16 channels, or as many as there are, of kTokens tokens; zeros behind them in queries.
+// Adds 16 channels (fewer at the end of a row) of kTokens tokens; the queries are zero-padded.
 template <uint32_t kQueries, bool kWhole>
 ARN_DOTPROD_INLINE void AddProducts(const DotQueries& queries, uint32_t query, const int8_t* rows,
                                     uint32_t first, uint32_t dim, TokenSums<kQueries>* sums) {
@@ -56,10 +57,11 @@ ARN_DOTPROD void ScoreTokens(const DotQueries& queries, uint32_t query, const in
   }
 }
 
-constexpr uint32_t kChannels = 8;  // whose sums stay in registers, with up to four queries
+// Tile sizes: these sums stay in registers.
+constexpr uint32_t kChannels = 8;
 constexpr uint32_t kWeighed = 4;
 
-// Of four tokens' channels [first, first + 8) the quads of tokens: four channels a vector.
+// Loads channels [first, first + 8) of four tokens as quads of tokens, four channels per vector.
 template <bool kWhole>
 ARN_DOTPROD_INLINE void LoadQuads(const int8_t* rows, uint32_t first, uint32_t dim,
                                   int8x16_t (&quads)[2]) {
@@ -73,11 +75,11 @@ ARN_DOTPROD_INLINE void LoadQuads(const int8_t* rows, uint32_t first, uint32_t d
   quads[1] = vreinterpretq_s8_s16(vzip2q_s16(a, b));
 }
 
-// The sums over tokens of kChannels channels, of each plane.
+// Per plane: sums over tokens of kChannels channels.
 template <uint32_t kQueries>
 using ChannelSums = int32x4_t[kQueries][2][2];
 
-// Quad kQuad of a block, whose weights are that lane.
+// Adds quad kQuad of a block; its weights are in that lane.
 template <uint32_t kQuad, uint32_t kQueries, bool kWhole>
 ARN_DOTPROD_INLINE void AddQuad(const int8x16_t (&w)[kQueries][2], const int8_t* const* strips,
                                 uint32_t first, uint32_t dim, ChannelSums<kQueries>* sums) {
@@ -98,7 +100,7 @@ ARN_DOTPROD void AddChannels(const DotWeights& weights, uint32_t query, const in
                              uint32_t n_blocks, uint32_t first, uint32_t dim, size_t stride,
                              float* out) {
   ChannelSums<kQueries> sums = {};
-  // Behind the last token, up to a whole block, there are rows, and weights of zero.
+  // After the last token, rows up to a whole block are readable and have zero weights.
   for (uint32_t block = 0; block < n_blocks; ++block, strips += kDotBlock / kKvStrip) {
     int8x16_t w[kQueries][2];
     for (uint32_t q = 0; q < kQueries; ++q) {

@@ -1,5 +1,6 @@
-// Int8Dot with NEON's products of matrices of bytes (smmla, ARMv8.6 and many CPUs before it), and
-// the order of tiles that SVE's use, too.
+// Int8Dot with NEON's byte matrix multiply (smmla, ARMv8.6 and many earlier CPUs), and the packing
+// of tiles, which the SVE version shares.
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/int8_dot/mmla.h"
 
 #if defined(ARN_HAS_MMLA)
@@ -9,7 +10,7 @@ namespace arn::cpu {
 namespace mmla {
 namespace {
 
-constexpr uint32_t kLanes = 4;  // i32 or f32 of a vector
+constexpr uint32_t kLanes = 4;  // i32 or f32 lanes per vector
 
 template <uint32_t kQueries>
 struct Sums {
@@ -65,7 +66,8 @@ struct Neon {
 
 constexpr Int8Dot kI8mm = Table<Neon>();
 
-// Channels [first, first + 16) of a block, or as many as there are; returns where they end.
+// Packs channels [first, first + 16) of a block (fewer at the end of a row). Returns the end of the
+// output.
 template <bool kWhole>
 uint8_t* PackChannels(const int8_t* const* strips, uint32_t first, uint32_t dim, uint8_t* out) {
   const bool has_second = kWhole || dim > first + kEight;
@@ -115,7 +117,7 @@ void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim, uin
 }  // namespace mmla
 
 const Int8Dot* Int8DotI8mm() {
-  return cpuinfo_initialize() && cpuinfo_has_arm_i8mm() ? &mmla::kI8mm : nullptr;
+  return KnowCpu() == Status::kOk && cpuinfo_has_arm_i8mm() ? &mmla::kI8mm : nullptr;
 }
 
 }  // namespace arn::cpu

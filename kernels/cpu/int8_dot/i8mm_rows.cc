@@ -1,4 +1,4 @@
-// Int8Dot with smmla: tiles that few queries see, multiplied without a copy in between.
+// Int8Dot with smmla, without packing: for tiles with few queries.
 #include "kernels/cpu/int8_dot/mmla.h"
 
 #if defined(ARN_HAS_MMLA)
@@ -6,13 +6,14 @@
 namespace arn::cpu::mmla {
 namespace {
 
-constexpr uint32_t kLanes = 4;        // i32 or f32 of a vector
-constexpr uint32_t kTokens = kEight;  // whose sums stay in registers, with up to four queries
+constexpr uint32_t kLanes = 4;        // i32 or f32 lanes per vector
+constexpr uint32_t kTokens = kEight;  // sums of up to four queries stay in registers
 
 template <uint32_t kQueries>
 using Sums = int32x4_t[kQueries][4];
 
-// 16 channels, or as many as there are, of the tokens of a strip; zeros behind them in queries.
+// Adds 16 channels (fewer at the end of a row) of the tokens of a strip; the queries are
+// zero-padded.
 template <uint32_t kQueries, bool kWhole>
 ARN_I8MM_INLINE void AddProducts(const int8_t* spread, size_t query_bytes, const int8_t* strip,
                                  uint32_t first, uint32_t dim, Sums<kQueries>* sums) {
@@ -54,10 +55,10 @@ ARN_I8MM void ScoreStrips(const int8_t* spread, size_t query_bytes, const int8_t
   }
 }
 
-// Weights of up to kDotRowQueries queries, in pairs.
+// Bytes of one query's weights, both planes in pairs.
 constexpr uint32_t kWeightBytes = 2 * kDotTokens;
 
-// Channels [first, first + 8), or as many as there are, of `eights` strips.
+// Adds channels [first, first + 8) (fewer at the end of a row) of `eights` strips.
 template <uint32_t kQueries, bool kWhole>
 ARN_I8MM void AddEight(const int8_t* weights, const float* factors, const int8_t* const* strips,
                        uint32_t eights, uint32_t first, uint32_t dim, size_t stride, float* out) {

@@ -1,11 +1,11 @@
-// Products of int8 keys and values with queries and weights of 16 bits, for CPUs that add up four
-// or eight products of bytes at once (AVX512-VNNI, NEON dotprod and i8mm, SVE with i8mm). A 16-bit
-// number is two bytes, so a product with it is two products of bytes: x = 256 * high + low. Queries
-// and weights keep 15 or 16 bits, and what reaches the softmax differs from f32 arithmetic over the
-// same cache by its rounding alone.
+// Dot products of int8 keys and values with 16-bit queries and weights, for CPUs with 4-way or
+// 8-way byte dot products (AVX512-VNNI, NEON dotprod and i8mm, SVE with i8mm). A 16-bit number is
+// two bytes, x = 256 * high + low, so each dot product is two byte dot products. Queries and
+// weights keep 15 or 16 bits: scores and outputs differ from f32 arithmetic over the same cache
+// only by this rounding.
 //
-// The instructions take four (eight) bytes that lie together. A tile of tokens is therefore copied
-// into one of two orders first, which all queries of a task then use. Of four:
+// The instructions take four (eight) contiguous bytes. A tile of tokens is therefore packed first,
+// and all queries of a task then use the packed copy. Layouts for four bytes:
 //   keys    [blocks of 16 tokens][quads of channels][16 tokens][4 channels]
 //   values  [quads of tokens][channels][4 tokens]
 #pragma once
@@ -18,27 +18,27 @@
 
 namespace arn::cpu {
 
-// Tokens that a tile has at most, and tokens of a block of keys.
+// Maximum tokens per tile, and tokens per block of keys.
 inline constexpr uint32_t kDotTokens = 64;
 inline constexpr uint32_t kDotBlock = 16;
 
-// What is multiplied without a copy of the tile: 32767 * 255 * kDotRowDim stays below 2^31, so
-// scores of whole 16-bit queries are i32.
+// Limits for multiplying without packing the tile. 32767 * 255 * kDotRowDim stays below 2^31, so
+// scores of whole 16-bit queries fit i32.
 inline constexpr uint32_t kDotRowDim = 256;
 inline constexpr uint32_t kDotRowQueries = 8;
 
-// Token t's row of head_dim values, where `strips` has those of kKvStrip tokens each: t / kKvStrip
-// is the strip, in which rows follow one another.
+// Returns the row of head_dim values of token t. `strips` points to strips of kKvStrip tokens each,
+// whose rows are contiguous.
 inline const int8_t* DotRow(const int8_t* const* strips, uint32_t t, size_t head_dim) {
   return strips[t / kKvStrip] + t % kKvStrip * head_dim;
 }
 
 constexpr uint32_t DotQuads(uint32_t n) { return static_cast<uint32_t>(CeilDiv(n, 4)); }
-// Channels of a tile of values: whole vectors of 16 lanes.
+// Channels of a tile of values, rounded up to whole vectors of 16 lanes.
 constexpr uint32_t DotValueWidth(uint32_t head_dim) {
   return static_cast<uint32_t>(AlignUp(head_dim, kDotBlock));
 }
-// What packed tiles take at most.
+// Maximum size of packed tiles.
 constexpr uint64_t DotKeyBytes(uint32_t head_dim) {
   return uint64_t{kDotTokens} * AlignUp(head_dim, 8);
 }
@@ -46,68 +46,78 @@ constexpr uint64_t DotValueBytes(uint32_t head_dim) {
   return uint64_t{kDotTokens} * DotValueWidth(head_dim);
 }
 
-// Room for a query that was spread for score_rows. VNNI takes all of it: of each 16 channels the
-// high bytes four times, then the low ones.
+// Size of a query prepared by spread_queries for score_rows. VNNI needs all of it: for each 16
+// channels the high bytes four times, then the low bytes four times.
 constexpr uint64_t DotSpreadBytes(uint32_t head_dim) {
   return uint64_t{2} * 4 * DotValueWidth(head_dim);
 }
 
-// n queries: of query i the quads at [i * stride, + DotQuads(head_dim)), zeros behind head_dim.
-// Their numbers are signed: high and low both in [-128, 127].
+// n queries. The quads of query i are at [i * stride, + DotQuads(head_dim)), zero-padded after
+// head_dim. Values are signed: high and low are both in [-128, 127].
 struct DotQueries {
   const int32_t* high;
   const int32_t* low;
-  const int32_t* high_sums;  // [n]: of a query's bytes
+  const int32_t* high_sums;  // [n]: sum of a query's bytes
   const int32_t* low_sums;
   size_t stride;
   uint32_t n;
-  int8_t* spread;  // [n, DotSpreadBytes]: of score_rows alone
+  int8_t* spread;  // [n, DotSpreadBytes]; score_rows only
 };
 
-// Weights of n queries for the tokens of a tile, one byte each, kDotTokens from query to query;
-// zeros behind the last token, up to a whole block.
+// Weights of n queries for the tokens of a tile: one byte per token and plane, stride kDotTokens
+// between queries, zero-padded after the last token to a whole block.
 struct DotWeights {
   const uint8_t* high;
   const uint8_t* low;
-  const float* factors;  // [n]: of the 16-bit numbers
+  const float* factors;  // [n]: scales of the 16-bit weights
   uint32_t n;
 };
 
 struct Int8Dot {
-  // The rows of n <= kDotTokens tokens (DotRow), which are there for whole blocks: behind the last
-  // token they may hold anything.
+  // Pack the rows of n <= kDotTokens tokens (DotRow). Rows must be readable for whole blocks; rows
+  // after the last token may contain anything.
   void (*pack_keys)(const int8_t* const* strips, uint32_t n_blocks, uint32_t head_dim,
                     uint8_t* out);
   void (*pack_values)(const int8_t* const* strips, uint32_t n_quads, uint32_t head_dim,
                       uint8_t* out);
-  // out[query * kDotTokens + token]: the sums of products, rounded to f32, of all tokens of the
-  // first n_blocks blocks.
+  // out[query * kDotTokens + token] = dot product, rounded to f32, for all tokens of the first
+  // n_blocks blocks.
   void (*scores)(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
                  uint32_t head_dim, float* out);
-  // sums[query * stride + channel] += factor * (the sum over the tokens of n_quads quads). stride
-  // is at least DotValueWidth(head_dim), and channels behind head_dim may become anything finite.
+  // sums[query * stride + channel] += factor * (sum over the tokens of n_quads quads), for
+  // n_channels channels of a tile of `width`. `values` (ValueAt) and `sums` point to the first of
+  // these channels, a multiple of 16. width is a multiple of 16. Channels after n_channels, up to a
+  // multiple of 16, are overwritten with finite values.
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
-                     uint32_t head_dim, size_t stride, float* sums);
-  // The same for at most kDotRowQueries queries and a head_dim of at most kDotRowDim, from the rows
-  // themselves and from queries that were spread (a null spread_queries: from queries as they are).
-  // Null: only copies are multiplied.
+                     uint32_t width, uint32_t n_channels, size_t stride, float* sums);
+  // Variants without packing, for at most kDotRowQueries queries and head_dim <= kDotRowDim.
+  // score_rows reads queries prepared by spread_queries, or unprepared ones if spread_queries is
+  // null.
+  // Null: only packed tiles are supported.
   void (*spread_queries)(const DotQueries& queries, uint32_t head_dim);
   void (*score_rows)(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                      uint32_t head_dim, float* out);
   void (*add_value_rows)(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                          uint32_t head_dim, size_t stride, float* sums);
-  // The largest weight, and whether its bytes are signed as those of queries.
+  // Maximum weight, and whether its bytes are signed like those of queries.
   int32_t weight_max;
   bool weights_signed;
-  // Bytes of a row that are multiplied at once; a row of packed keys is a multiple of it.
+  // Bytes of a row per dot product; rows of packed keys are padded to a multiple of it. Packed
+  // values keep this many tokens of a channel together.
   uint32_t unit;
+  // pack_keys XORs each byte with this.
+  uint8_t key_bias;
 
+  // Returns the start of a channel in a packed tile of values.
+  const uint8_t* ValueAt(const uint8_t* values, uint32_t channel) const {
+    return values + size_t{channel} * unit;
+  }
   size_t KeyBlockBytes(uint32_t head_dim) const { return kDotBlock * AlignUp(head_dim, unit); }
 };
 
-// Null when the CPU has no such instructions.
+// Returns null if the CPU has none of these instructions.
 const Int8Dot* ChooseInt8Dot();
-// Each null when it is not compiled for this architecture, or the CPU has no such instructions.
+// Return null if not compiled for this architecture, or if the CPU lacks the instructions.
 const Int8Dot* Int8DotVnni();
 const Int8Dot* Int8DotDotprod();
 const Int8Dot* Int8DotI8mm();

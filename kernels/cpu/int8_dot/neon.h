@@ -1,4 +1,4 @@
-// What the files of Int8Dot with NEON's instructions share.
+// Code shared by the files of Int8Dot with NEON.
 #pragma once
 
 #if defined(__aarch64__)
@@ -10,10 +10,10 @@
 
 namespace arn::cpu {
 
-// The largest weight that two signed bytes hold.
+// Largest weight representable in two signed bytes.
 inline constexpr int32_t kNeonWeightMax = 127 * 256 + 127;
 
-// The scores of four tokens, from the sums of products with high and with low bytes.
+// Stores the scores of four tokens, given the sums of the high and low planes.
 ARN_NEON_INLINE void StoreScores(int32x4_t high, int32x4_t low, float* out) {
   vst1q_f32(out, vfmaq_n_f32(vcvtq_f32_s32(low), vcvtq_f32_s32(high), 256.0f));
 }
@@ -24,8 +24,8 @@ ARN_NEON_INLINE void AddSums(int32x4_t high, int32x4_t low, float factor, float*
   vst1q_f32(out, vfmaq_n_f32(vld1q_f32(out), vcvtq_f32_s32(sum), factor));
 }
 
-// kChannels (8 or 16) channels of a row from `first` on, zeros behind the row's last and behind
-// kChannels. kWhole: all of them are there.
+// Loads kChannels (8 or 16) channels of a row from `first` on, zero-padded after the row's end and
+// after kChannels. kWhole: all of them exist.
 template <bool kWhole, uint32_t kChannels = 16>
 ARN_NEON_INLINE int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
   if constexpr (kWhole && kChannels == 16) return vld1q_s8(row + first);

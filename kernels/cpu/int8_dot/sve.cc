@@ -1,8 +1,9 @@
-// Int8Dot with SVE's products of matrices of bytes, for vectors of 256 bits: Neoverse V1 has them.
-// CPUs whose vectors have 128 (phones, Neoverse N2 and V2) do as much with NEON's.
+// Int8Dot with SVE's byte matrix multiply, for 256-bit vectors (Neoverse V1). CPUs with 128-bit
+// vectors (phones, Neoverse N2 and V2) are as fast with NEON.
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/int8_dot/mmla.h"
 
-// No Android CPU has such vectors, and Clang before version 18 no functions of its own for SVE.
+// No Android CPU has 256-bit vectors, and Clang before 18 has no SVE target functions.
 #if defined(ARN_HAS_MMLA) && !defined(__ANDROID__) && (!defined(__clang__) || __clang_major__ >= 18)
 #include <arm_sve.h>
 #include <cpuinfo.h>
@@ -17,7 +18,7 @@ using namespace mmla;
 constexpr uint32_t kVectorBytes = 32;
 constexpr uint32_t kLanes = kVectorBytes / 4;
 
-// A vector has the sums of two pairs, each high, high, low, low.
+// A vector holds the sums of two pairs: high, high, low, low each.
 ARN_SVE_INLINE svint32_t Highs(svint32_t a, svint32_t b) {
   return svreinterpret_s32_s64(svuzp1_s64(svreinterpret_s64_s32(a), svreinterpret_s64_s32(b)));
 }
@@ -28,7 +29,7 @@ ARN_SVE_INLINE svint32_t Lows(svint32_t a, svint32_t b) {
 struct StoreScores {
   float* out;
 
-  // The sums of query q and kLanes tokens from `first` on.
+  // Stores the scores of query q for kLanes tokens from `first` on.
   ARN_SVE_INLINE void operator()(uint32_t q, uint32_t first, svint32_t high, svint32_t low) const {
     const svbool_t all = svptrue_b32();
     const svfloat32_t sum =
@@ -51,7 +52,7 @@ struct AddToSums {
   }
 };
 
-// Variables in place of arrays, which vectors of SVE cannot be in.
+// Individual variables: SVE vectors cannot be array elements.
 template <uint32_t kQueries, typename Finish>
 ARN_SVE_INLINE void Sum(const Planes& planes, const Steps& steps, const Finish& finish) {
   const svbool_t all = svptrue_b8();
@@ -103,7 +104,7 @@ ARN_SVE bool HasVectors() { return svcntb() == kVectorBytes; }
 }  // namespace
 
 const Int8Dot* Int8DotSve() {
-  const bool has_both = cpuinfo_initialize() && cpuinfo_has_arm_sve() && cpuinfo_has_arm_i8mm();
+  const bool has_both = KnowCpu() == Status::kOk && cpuinfo_has_arm_sve() && cpuinfo_has_arm_i8mm();
   return has_both && HasVectors() ? &kSve : nullptr;
 }
 

@@ -1,21 +1,23 @@
-// Int8Dot with AVX512-VNNI: packed tiles.
+// Int8Dot with AVX512-VNNI on packed tiles.
 #include "kernels/cpu/int8_dot/vnni.h"
 
 #if defined(__x86_64__)
+#include "kernels/cpu/simd/targets.h"
+// Must follow targets.h.
 #include <hwy/targets.h>
 
 namespace arn::cpu {
 namespace {
 using namespace vnni;
 
-// Rows of 16 dwords become columns.
+// Transposes a 16 x 16 matrix of dwords.
 ARN_VNNI_INLINE void Transpose(__m512i (&r)[16]) {
   __m512i s[16];
   for (int i = 0; i < 16; i += 2) {
     s[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
     s[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
   }
-  // t[4 i + c]: in each 128-bit part p the dwords 4 p + c of rows 4 i to 4 i + 3.
+  // t[4 i + c]: in each 128-bit part p, dwords 4 p + c of rows 4 i to 4 i + 3.
   __m512i t[16];
   for (int i = 0; i < 16; i += 4) {
     t[i] = _mm512_unpacklo_epi64(s[i], s[i + 2]);
@@ -60,8 +62,8 @@ ARN_VNNI void PackKeys(const int8_t* const* strips, uint32_t n_blocks, uint32_t 
 
 ARN_VNNI void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t dim,
                          uint8_t* out) {
-  // Interleaving works inside 128-bit parts; with the parts' dwords exchanged first, what comes out
-  // lies in order.
+  // Unpack instructions work inside 128-bit parts; permuting the dwords first makes their output
+  // contiguous.
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   for (uint32_t quad = 0; quad < n_quads; ++quad) {
     for (uint32_t channel = 0; channel < dim; channel += kVectorBytes) {
@@ -84,7 +86,7 @@ ARN_VNNI void PackValues(const int8_t* const* strips, uint32_t n_quads, uint32_t
   }
 }
 
-// kQueries queries and kBlocks blocks of keys.
+// Scores of kQueries queries for kBlocks blocks of keys.
 template <uint32_t kQueries, uint32_t kBlocks>
 ARN_VNNI_INLINE void ScoreBlocks(const DotQueries& queries, uint32_t query, const uint8_t* keys,
                                  uint32_t quads, float* out) {
@@ -143,7 +145,7 @@ void Scores(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks, u
   }
 }
 
-// kQueries queries and kVectors vectors of channels.
+// Adds kVectors vectors of channels to kQueries queries.
 template <uint32_t kQueries, uint32_t kVectors>
 ARN_VNNI_INLINE void AddVectors(const DotWeights& weights, uint32_t query, const uint8_t* values,
                                 size_t quad_bytes, uint32_t n_quads, size_t stride, float* sums) {
@@ -179,33 +181,34 @@ ARN_VNNI_INLINE void AddVectors(const DotWeights& weights, uint32_t query, const
 
 template <uint32_t kQueries>
 ARN_VNNI void AddQueries(const DotWeights& weights, uint32_t query, const uint8_t* values,
-                         uint32_t n_quads, uint32_t dim, size_t stride, float* sums) {
+                         uint32_t n_quads, uint32_t width, uint32_t n_channels, size_t stride,
+                         float* sums) {
   constexpr uint32_t kVectors = kQueries <= 2 ? 4 : 2;
-  const uint32_t width = DotValueWidth(dim);
+  const uint32_t end = DotValueWidth(n_channels);
   const size_t quad_bytes = size_t{width} * 4;
   uint32_t channel = 0;
-  for (; channel + kVectors * kLanes <= width; channel += kVectors * kLanes) {
+  for (; channel + kVectors * kLanes <= end; channel += kVectors * kLanes) {
     AddVectors<kQueries, kVectors>(weights, query, values + channel * 4, quad_bytes, n_quads,
                                    stride, sums + channel);
   }
-  for (; channel < width; channel += kLanes) {
+  for (; channel < end; channel += kLanes) {
     AddVectors<kQueries, 1>(weights, query, values + channel * 4, quad_bytes, n_quads, stride,
                             sums + channel);
   }
 }
 
-void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads, uint32_t dim,
-               size_t stride, float* sums) {
+void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quads, uint32_t width,
+               uint32_t n_channels, size_t stride, float* sums) {
   constexpr decltype(&AddQueries<1>) kAdd[] = {AddQueries<1>, AddQueries<2>, AddQueries<3>,
                                                AddQueries<4>};
   for (uint32_t q = 0; q < weights.n; q += 4) {
-    kAdd[Min(weights.n - q, 4u) - 1](weights, q, values, n_quads, dim, stride, sums);
+    kAdd[Min(weights.n - q, 4u) - 1](weights, q, values, n_quads, width, n_channels, stride, sums);
   }
 }
 
-// 65535 * 127 * kDotTokens stays below 2^31.
-constexpr Int8Dot kVnni = {PackKeys,  PackValues,   Scores, AddValues, SpreadQueries,
-                           ScoreRows, AddValueRows, 65535,  false,     4};
+// Maximum weight 65535: 65535 * 127 * kDotTokens stays below 2^31.
+constexpr Int8Dot kVnni = {PackKeys,     PackValues, Scores, AddValues, SpreadQueries, ScoreRows,
+                           AddValueRows, 65535,      false,  4,         kKeyBias};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What the files of Int8Dot with AVX512-VNNI share.
+// Code shared by the files of Int8Dot with AVX512-VNNI.
 #pragma once
 
 #if defined(__x86_64__)
@@ -12,9 +12,9 @@
 
 namespace arn::cpu::vnni {
 
-constexpr uint32_t kLanes = 16;        // i32 or f32 of a vector
-constexpr uint32_t kVectorBytes = 64;  // and its bytes
-// vpdpbusd multiplies unsigned by signed bytes: keys have this added, which each sum takes back.
+constexpr uint32_t kLanes = 16;        // i32 or f32 lanes per vector
+constexpr uint32_t kVectorBytes = 64;  // bytes per vector
+// Added to keys, because vpdpbusd multiplies unsigned by signed bytes. Each sum subtracts it again.
 constexpr int32_t kKeyBias = 128;
 
 ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim) {
@@ -23,14 +23,14 @@ ARN_VNNI_INLINE __m512i LoadRow(const int8_t* row, uint32_t first, uint32_t dim)
   return _mm512_maskz_loadu_epi8(there, row + first);
 }
 
-// Four bytes in all lanes.
+// Broadcasts four bytes to all lanes.
 ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
   int32_t quad;
   __builtin_memcpy(&quad, bytes, sizeof(quad));
   return _mm512_set1_epi32(quad);
 }
 
-// Int8Dot's spread_queries, score_rows and add_value_rows.
+// Implement Int8Dot's spread_queries, score_rows and add_value_rows.
 void SpreadQueries(const DotQueries& queries, uint32_t dim);
 void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                uint32_t dim, float* out);

@@ -1,4 +1,4 @@
-// Int8Dot with AVX512-VNNI: tiles that few queries see, multiplied without a copy in between.
+// Int8Dot with AVX512-VNNI, without packing: for tiles with few queries.
 #include "kernels/cpu/int8_dot/vnni.h"
 
 #if defined(__x86_64__)
@@ -6,10 +6,10 @@
 namespace arn::cpu::vnni {
 namespace {
 
-// The 128-bit parts of a vector.
+// 128-bit parts of a vector.
 constexpr uint32_t kParts = 4, kPartChannels = 16;
 
-// The 128-bit parts of four vectors change places: part i of vector j becomes part j of vector i.
+// Transposes the 128-bit parts of four vectors: part i of vector j becomes part j of vector i.
 template <typename Vector>
 ARN_VNNI_INLINE void TransposeParts(Vector (&r)[4]) {
   const __m512i a = _mm512_shuffle_i32x4((__m512i)r[0], (__m512i)r[1], 0x44);
@@ -22,7 +22,7 @@ ARN_VNNI_INLINE void TransposeParts(Vector (&r)[4]) {
   r[3] = (Vector)_mm512_shuffle_i32x4(b, d, 0xdd);
 }
 
-// kWhole: all 64 channels are there.
+// kWhole: all 64 channels exist.
 template <bool kWhole>
 ARN_VNNI_INLINE __m512i LoadGroup(const int8_t* row, uint32_t channel, uint32_t dim) {
   return kWhole ? _mm512_loadu_si512(row + channel) : LoadRow(row, channel, dim);
@@ -33,8 +33,8 @@ ARN_VNNI_INLINE void SpreadPart(const int32_t* quads, int8_t* out) {
   _mm512_storeu_si512(out, _mm512_broadcast_i32x4(part));
 }
 
-// sums[j][q] += the products of plane kPlane of queries and the channels from `channel` on of eight
-// tokens, whose vectors k[j][p] have part p of four tokens each.
+// sums[j][q] += dot products of plane kPlane of the queries with eight tokens, over the channels
+// from `channel` on. Vector k[j][p] has part p of four tokens.
 template <uint32_t kPlane, uint32_t kQueries>
 ARN_VNNI_INLINE void AddPlane(const __m512i (&k)[2][kParts], const int8_t* spread,
                               size_t query_bytes, uint32_t n_parts, __m512i (&sums)[2][kQueries]) {
@@ -47,9 +47,9 @@ ARN_VNNI_INLINE void AddPlane(const __m512i (&k)[2][kParts], const int8_t* sprea
   }
 }
 
-// The sums over channels [channel, channel + 64) of eight tokens: `first`, its neighbour, and every
-// fourth after either. The low bytes are added to what the high ones made, times 256: that takes
-// half the sums, and all of them stay in registers.
+// Adds channels [channel, channel + 64) of eight tokens: `first`, `first` + 1, and every fourth
+// token after each. The high plane's sums times 256 are added first and the low plane accumulates
+// onto them: half as many accumulators, and all of them stay in registers.
 template <uint32_t kQueries, bool kWhole>
 ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const int8_t* const* strips,
                               uint32_t first, uint32_t channel, uint32_t dim,
@@ -66,7 +66,7 @@ ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const in
   const uint32_t n_parts =
       kWhole ? kParts : static_cast<uint32_t>(CeilDiv(dim - channel, kPartChannels));
   spread += 2 * kVectorBytes * (channel / kPartChannels);
-  // Or GCC loads all of it before the first group, and has no registers for it.
+  // Keeps GCC from loading all of it before the first group, which spills registers.
   asm("" : "+r"(spread));
   __m512i high[2][kQueries] = {};
   AddPlane<0>(k, spread, query_bytes, n_parts, high);
@@ -78,9 +78,9 @@ ARN_VNNI_INLINE void AddGroup(const int8_t* spread, size_t query_bytes, const in
   AddPlane<1>(k, spread, query_bytes, n_parts, sums);
 }
 
-// 16 tokens and kQueries queries. A vector has 16 channels of four tokens, so that one query's
-// sums of a token end in the four lanes of a part; those of tokens i, i + 4, i + 8 and i + 12 are
-// in one vector, which leaves the tokens in order when lanes are added.
+// Scores 16 tokens for kQueries queries. A vector has 16 channels of four tokens, so a query's
+// partial sums for one token are the four lanes of a part. Tokens i, i + 4, i + 8 and i + 12 share
+// a vector, so that adding lanes leaves the tokens in order.
 template <uint32_t kQueries, bool kOneGroup>
 ARN_VNNI_INLINE void ScoreBlock(const DotQueries& queries, uint32_t query,
                                 const int8_t* const* strips, uint32_t dim, float* out) {
@@ -129,8 +129,8 @@ ARN_VNNI void ScoreBlocks(const DotQueries& queries, uint32_t query, const int8_
   }
 }
 
-// Vectors [first, first + kVectors) of the four that a group of 64 channels has: of each part of
-// 16 channels, vector m has the quads of tokens of channels 4 m to 4 m + 3.
+// Sums vectors [kFirst, kFirst + kVectors) of the four vectors of a group of 64 channels. In each
+// part of 16 channels, vector m has the quads of tokens of channels 4 m to 4 m + 3.
 template <uint32_t kQueries, uint32_t kFirst, uint32_t kVectors, bool kWhole>
 ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query,
                               const int8_t* const* strips, uint32_t n_quads, uint32_t channel,
@@ -171,13 +171,13 @@ ARN_VNNI_INLINE void SumQuads(const DotWeights& weights, uint32_t query,
   }
 }
 
-// Channels [channel, channel + 64), or as many of them as there are.
+// Adds channels [channel, channel + 64), fewer at the end of a row.
 template <uint32_t kQueries, bool kWhole>
 ARN_VNNI_INLINE void AddChannels(const DotWeights& weights, uint32_t query,
                                  const int8_t* const* strips, uint32_t n_quads, uint32_t channel,
                                  uint32_t dim, size_t stride, float* sums) {
   __m512 sum[kQueries][4];
-  // As many sums as stay in registers.
+  // Split so that the sums stay in registers.
   if constexpr (kQueries <= 2) {
     SumQuads<kQueries, 0, 4, kWhole>(weights, query, strips, n_quads, channel, dim, sum);
   } else {

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
 
@@ -12,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// Relative error below 2^-21 (tested); 0 where e^-x leaves the range of f32.
+// Relative error below 2^-21 (tested); 0 if e^-x overflows f32.
 struct Silu {
   template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
   HWY_INLINE V operator()(D d, V x) const {
@@ -21,7 +23,7 @@ struct Silu {
   }
 };
 
-// The errors of these two are those of tanh and erf, times |x|.
+// Errors of GeluTanh and Gelu: those of tanh and erf, times |x|.
 struct GeluTanh {
   template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
   HWY_INLINE V operator()(D d, V x) const {
@@ -50,7 +52,52 @@ struct Relu {
   }
 };
 
-// What makes a gated function of one that is applied to the gate alone.
+struct ReluSquared {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    const V y = Relu()(d, x);
+    return hwy::HWY_NAMESPACE::Mul(y, y);
+  }
+};
+
+// numerator / (1 + e^(factor x)), numerator x or 1: SiLU, quick GELU and the logistic function.
+struct Logistic {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V one = hn::Set(d, 1.0f);
+    const V e = VecExp(d, hn::Mul(x, hn::Set(d, factor)));
+    return hn::Div(has_x ? x : one, hn::Add(one, e));
+  }
+  float factor;
+  bool has_x;
+};
+
+struct Tanh {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    return VecTanh(d, x);
+  }
+};
+
+// tanh(log(1 + e^x)) as a quotient of powers of e^-|x|: no overflow, and no cancellation for large
+// negative x.
+struct Mish {
+  template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
+  HWY_INLINE V operator()(D d, V x) const {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const V one = hn::Set(d, 1.0f), two = hn::Set(d, 2.0f);
+    const V e = VecExp(d, hn::Neg(hn::Abs(x)));
+    const auto is_negative = hn::Lt(x, hn::Zero(d));
+    // e^x (e^x + 2) / (e^x (e^x + 2) + 2); both parts times e^-2x if x >= 0.
+    const V above =
+        hn::IfThenElse(is_negative, hn::Mul(e, hn::Add(e, two)), hn::MulAdd(two, e, one));
+    const V rest = hn::IfThenElse(is_negative, two, hn::Mul(two, hn::Mul(e, e)));
+    return hn::Mul(x, hn::Div(above, hn::Add(above, rest)));
+  }
+};
+
+// Makes a gated function from a function of the gate.
 template <class Function>
 struct TimesUp {
   template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
@@ -98,23 +145,42 @@ HWY_INLINE void PlainRow(Function f, float* x, size_t n) {
   }
 }
 
+HWY_NOINLINE void PlainLogistic(Logistic f, float* x, size_t n) { PlainRow(f, x, n); }
+
+void Act(float* x, uint32_t n, Activation activation) {
+  switch (activation) {
+    case Activation::kSilu: PlainLogistic({-1.0f, true}, x, n); return;
+    case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
+    case Activation::kGelu: PlainRow(Gelu(), x, n); return;
+    case Activation::kClampedSwiglu: return;  // rejected by CheckProgram
+    case Activation::kRelu: PlainRow(Relu(), x, n); return;
+    case Activation::kReluSquared: PlainRow(ReluSquared(), x, n); return;
+    case Activation::kQuickGelu: PlainLogistic({-1.702f, true}, x, n); return;
+    case Activation::kTanh: PlainRow(Tanh(), x, n); return;
+    case Activation::kSigmoid: PlainLogistic({-1.0f, false}, x, n); return;
+    case Activation::kMish: PlainRow(Mish(), x, n); return;
+  }
+}
+
+// Rarely used gates run in a pass of their own: a fused loop for each would take kilobytes of code.
+void GatedActInTwoPasses(const float* in, uint32_t n, Activation activation, float* out) {
+  std::memmove(out, in, n * sizeof *out);
+  Act(out, n, activation);
+  for (uint32_t i = 0; i < n; ++i) out[i] *= in[n + i];
+}
+
 void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out) {
   switch (activation) {
     case Activation::kSilu: GatedRow(TimesUp<Silu>(), in, n, out); return;
     case Activation::kGeluTanh: GatedRow(TimesUp<GeluTanh>(), in, n, out); return;
-    case Activation::kGelu: GatedRow(TimesUp<Gelu>(), in, n, out); return;
     case Activation::kClampedSwiglu: GatedRow(ClampedSwiglu{limit}, in, n, out); return;
-    case Activation::kRelu: GatedRow(TimesUp<Relu>(), in, n, out); return;
-  }
-}
-
-void Act(float* x, uint32_t n, Activation activation) {
-  switch (activation) {
-    case Activation::kSilu: PlainRow(Silu(), x, n); return;
-    case Activation::kGeluTanh: PlainRow(GeluTanh(), x, n); return;
-    case Activation::kGelu: PlainRow(Gelu(), x, n); return;
-    case Activation::kClampedSwiglu: return;  // CheckProgram refuses it
-    case Activation::kRelu: PlainRow(Relu(), x, n); return;
+    case Activation::kGelu:
+    case Activation::kRelu:
+    case Activation::kReluSquared:
+    case Activation::kQuickGelu:
+    case Activation::kTanh:
+    case Activation::kSigmoid:
+    case Activation::kMish: GatedActInTwoPasses(in, n, activation, out); return;
   }
 }
 

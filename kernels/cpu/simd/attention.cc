@@ -1,12 +1,11 @@
-// Attention straight over the KV pages, with the softmax carried along from tile to tile (Rabe and
-// Staats, "Self-attention Does Not Need O(n^2) Memory", 2021). A tile is some tokens of one kv
-// head; all queries that use it are served while it is in the first cache. int8 pages are
-// multiplied as integers where the CPU has an Int8Dot, and widened to floats elsewhere, as sealed
-// and f16 pages are.
+// Attention directly on the KV pages with online softmax over tiles (Rabe and Staats,
+// "Self-attention Does Not Need O(n^2) Memory", 2021). A tile is a few tokens of one kv head; all
+// queries of that head use it while it is in the L1 cache. int8 and quantised pages are multiplied
+// as integers if the CPU has an Int8Dot; otherwise they are widened to floats, as f16 pages always
+// are.
 //
-// Tiles and segments begin at multiples of their size, and segments are merged in order: a query's
-// result depends on nothing but its own row, and is the same however queries are grouped and
-// segments are shared among threads.
+// Tiles and segments start at multiples of their size, and segments are merged in order. A query's
+// result therefore depends only on its own row, not on the grouping of queries or on the threads.
 #include <cmath>
 #include <cstring>
 
@@ -22,6 +21,7 @@
 
 #include "kernels/cpu/simd/attention_float-inl.h"
 #include "kernels/cpu/simd/attention_int8-inl.h"
+#include "kernels/cpu/simd/attention_sealed-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/cpu/simd/tanh-inl.h"
 
@@ -29,8 +29,7 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A record as it is before any token: a score that sinks takes its share of the softmax and adds
-// nothing.
+// Initialises a record. A sink adds to the softmax denominator and has no value.
 void StartRecord(const AttentionTile& tile, uint32_t head, float* record) {
   std::memset(record, 0, PartialFloats(tile.kind->head_dim) * sizeof(float));
   const AttentionPartial start = PartialAt(record);
@@ -90,7 +89,7 @@ class TileRunner {
   uint32_t RowOf(uint32_t query) const { return query / tile_.n_heads; }
   uint32_t HeadOf(uint32_t query) const { return tile_.first_head + query % tile_.n_heads; }
   float* Merged(uint32_t query) const { return s_.merged + size_t{query} * record_floats_; }
-  // What a query has of the segment at work; the total is that of all lanes.
+  // Returns a query's result over the current segment, with the total summed over lanes.
   AttentionPartial Gathered(uint32_t query) const {
     const D d;
     float* lanes = s_.total + size_t{query} * kMaxLanes;
@@ -115,7 +114,7 @@ class TileRunner {
     }
   }
 
-  // Queries of a tile.
+  // Range of queries in the task.
   struct Range {
     uint32_t begin, end;
   };
@@ -146,16 +145,20 @@ class TileRunner {
         pages_.Find(position, end, &rows[current]);
         continue;
       }
-      // The tile that is asked for meanwhile may be the next segment's first, which the same thread
-      // mostly takes.
+      // The prefetched tile may be the first of the next segment, which the same thread usually
+      // takes.
       pages_.Find(position + n, end_, &rows[1 - current]);
-      RunInt8(position, rows[current], rows[1 - current]);
+      if (rows[current].sealed) {
+        RunSealed(position, rows[current], rows[1 - current]);
+      } else {
+        RunInt8(position, rows[current], rows[1 - current]);
+      }
       current = 1 - current;
       position += n;
     }
   }
 
-  // A tile of floats that begins at `position`; returns its tokens.
+  // Processes a float tile that starts at `position`. Returns its number of tokens.
   uint32_t RunFloats(uint32_t position, uint32_t end) {
     const size_t dim = AlignUp(dim_, kLanes);
     uint32_t n = Min(kFloatTokens - position % kFloatTokens, end - position);
@@ -171,14 +174,16 @@ class TileRunner {
       n = Min(n, group.page_tokens - slot);
       page = KvPageAt(group, tile_.pools, KvPageOf(group, *tile_.table, position),
                       tile_.group_layer, tile_.kv_head);
-      k = LoadRows(group, true, page.k, slot, n, s_.k, s_.stride);
+      k = LoadRows(group, page.k, slot, n, s_.k, s_.stride);
       k_scales = ScalesOf(page.k);
       v_scales = ScalesOf(page.v);
     }
     const Range seen = SeenBy(position, n);
+    const SealedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
+    if (page.k.bits != 0) ScoreSlots(slots, page.k, k);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
-      Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
+      if (page.k.bits == 0) Dot(s_.q + size_t{q} * s_.stride, k, n, dim, scores);
       if (k_scales != nullptr) Scale(k_scales + slot, n, scores);
       TileScores<kFloatTokens> tile;
       tile.Load(scores);
@@ -187,7 +192,11 @@ class TileRunner {
       if (v_scales != nullptr) Scale(v_scales + slot, n, scores);
     }
     v = tile_.k_rows != nullptr ? RowsAt(tile_.v_rows, position, n, s_.v)
-                                : LoadRows(*tile_.group, false, page.v, slot, n, s_.v, s_.stride);
+                                : LoadRows(*tile_.group, page.v, slot, n, s_.v, s_.stride);
+    if (page.v.bits != 0) {
+      AddSlots(slots, page.v, s_.v);
+      return n;
+    }
     AddValueRows(s_.scores + size_t{seen.begin} * kDotTokens, seen.end - seen.begin, v, n, dim,
                  s_.stride, s_.sums + size_t{seen.begin} * s_.stride);
     return n;
@@ -200,12 +209,13 @@ class TileRunner {
     const Range seen = SeenBy(position, rows.n);
     const uint32_t n_seen = seen.end - seen.begin;
     if (n_seen == 0) return;
-    Int8Scales scales;
-    LoadScales(rows, &scales);
+    float k_scales[kDotTokens], v_scales[kDotTokens];
+    LoadScales(rows.k_scales, rows.n, k_scales);
+    LoadScales(rows.v_scales, rows.n, v_scales);
     const size_t first = seen.begin;
     const DotQueries queries = Queries(seen);
     for (uint32_t t = 0; t < rows.n; t += kDotBlock) {
-      PrefetchBlock(next, t, dim);
+      PrefetchBlock(next, t);
       if (takes_rows_) {
         dot.score_rows(queries, rows.k + t / kKvStrip, 1, dim, s_.scores + first * kDotTokens + t);
       } else {
@@ -222,12 +232,12 @@ class TileRunner {
       const V factor = hn::Set(d, s_.q_factors[q]);
       TileScores<kDotTokens> tile;
       for (size_t i = 0; i < tile.kVectors; ++i) {
-        const V scale = hn::Mul(factor, hn::LoadU(d, scales.k + i * kLanes));
+        const V scale = hn::Mul(factor, hn::LoadU(d, k_scales + i * kLanes));
         tile.v[i] = hn::Mul(hn::LoadU(d, scores + i * kLanes), scale);
       }
       Weigh(q, position, rows.n, scores, &tile);
       for (size_t i = 0; i < tile.kVectors; ++i) {
-        tile.v[i] = hn::Mul(tile.v[i], hn::LoadU(d, scales.v + i * kLanes));
+        tile.v[i] = hn::Mul(tile.v[i], hn::LoadU(d, v_scales + i * kLanes));
       }
       tile.Store(scores);
     }
@@ -243,11 +253,27 @@ class TileRunner {
     const uint32_t n_quads = DotQuads(rows.n);
     if (takes_rows_) return dot.add_value_rows(weights, rows.v, n_quads, dim, s_.stride, sums);
     dot.pack_values(rows.v, n_quads, dim, s_.values);
-    dot.add_values(weights, s_.values, n_quads, dim, s_.stride, sums);
+    dot.add_values(weights, s_.values, n_quads, DotValueWidth(dim), dim, s_.stride, sums);
   }
 
-  // The queries that see any of the positions [position, position + n): rows that are not before
-  // all of them and whose window has not passed them.
+  void RunSealed(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
+    const Range seen = SeenBy(position, rows.n);
+    if (seen.begin == seen.end) return;
+    const SealedTile sealed = {*tile_.dot, *tile_.group,         s_, rows, position,
+                               seen.begin, seen.end - seen.begin};
+    ScoreSealed(sealed, next);
+    for (uint32_t q = seen.begin; q < seen.end; ++q) {
+      float* scores = s_.scores + size_t{q} * kDotTokens;
+      TileScores<kDotTokens> tile;
+      tile.Load(scores);
+      Weigh(q, position, rows.n, scores, &tile);
+      tile.Store(scores);
+    }
+    AddSealedValues(sealed);
+  }
+
+  // Returns the queries that see any of the positions [position, position + n): rows not before all
+  // of them, whose window has not passed them.
   Range SeenBy(uint32_t position, uint32_t n) const {
     if (sees_all_) return {0, queries_};
     uint32_t begin = position <= tile_.first_position ? 0 : position - tile_.first_position;
@@ -260,8 +286,8 @@ class TileRunner {
     return {begin * tile_.n_heads, end * tile_.n_heads};
   }
 
-  // Scores of [position, position + n), of which the query sees some, to weights. `memory`: room
-  // for them.
+  // Turns the scores of [position, position + n) into weights; the query sees at least one of them.
+  // `memory`: buffer for the tile's scores.
   template <size_t kTokens>
   HWY_INLINE void Weigh(uint32_t q, uint32_t position, uint32_t n, float* memory,
                         TileScores<kTokens>* scores) {
@@ -280,7 +306,7 @@ class TileRunner {
             s_.stride);
   }
 
-  // Rows of floats that are not in pages; where they are when they have whole vectors.
+  // Returns float rows that are not in pages; in place if they are whole vectors.
   Rows RowsAt(const float* rows, uint32_t first, uint32_t n, float* scratch) const {
     const float* from = rows + first * tile_.q_stride;
     if (dim_ % kLanes == 0) return {from, tile_.q_stride};
@@ -299,7 +325,7 @@ class TileRunner {
     for (uint32_t t = 0; t < n; ++t) scores[t] += bias.Of(query, position + t, head);
   }
 
-  // All of a tile's scores: those of no token may become anything.
+  // Caps all of a tile's scores; those past the last token are masked later.
   template <size_t kTokens>
   static void Cap(float softcap, TileScores<kTokens>* scores) {
     const D d;
@@ -319,7 +345,7 @@ class TileRunner {
   const uint32_t record_floats_;
   const AttentionScratch s_;
   const uint32_t queries_;
-  const bool takes_rows_;  // as they lie, instead of copies in the order of the dot products
+  const bool takes_rows_;  // True: multiplies rows in place, without packing.
   const Int8Pages pages_;
 };
 

@@ -1,4 +1,4 @@
-// Tiles of keys and values as rows of floats: their products with the queries of a tile.
+// Attention tiles with f32 keys and values: dot products with the queries of a tile.
 #if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_FLOAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_FLOAT_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_ATTENTION_FLOAT_INL_H_
@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 static_assert(kLanes <= kMaxLanes && kFloatTokens % kLanes == 0);
 
-// Lane j of the result is the sum of all lanes of v[j].
+// Returns a vector whose lane j is the sum of all lanes of v[j].
 template <size_t kCount>
 HWY_INLINE V SumEach(V (&v)[kCount]) {
   const D d;

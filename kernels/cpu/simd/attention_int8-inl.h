@@ -1,4 +1,4 @@
-// Tiles of int8 keys and values whose products are computed by Int8Dot.
+// Attention tiles with integer keys and values, multiplied by Int8Dot.
 #if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_ATTENTION_INT8_INL_H_
@@ -21,20 +21,22 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Where the rows of a tile lie, which may be in several pages: in strips (DotRow), and the scales
-// of a strip's tokens, one after another. The last strip is there once more where a block lacks
-// one.
+// Addresses of the rows of a tile, by strip (DotRow); the strips may be in several pages of one
+// type. The scales of a strip's tokens are contiguous. Quantised pages have ranges instead, which
+// the tokens of a strip may share. The last strip is repeated to fill a block.
 struct Int8Rows {
   static constexpr uint32_t kStrips = kDotTokens / kKvStrip;
   uint32_t n = 0;  // tokens
+  bool sealed = false;
+  uint32_t k_row_bytes = 0, v_row_bytes = 0;
   const int8_t* k[kStrips];
   const int8_t* v[kStrips];
-  const float* k_scales[kStrips];
-  const float* v_scales[kStrips];
+  const void* k_scales[kStrips];
+  const void* v_scales[kStrips];
 };
 
-// Into the second cache, which can wait for more lines at once than the first. Inlined, or GCC
-// drops the call of a function that has no other effect.
+// Prefetches into L2, which has more outstanding misses than L1. Inlined, because GCC drops the
+// call of a function without other side effects.
 HWY_INLINE void PrefetchBytes(const void* from, size_t bytes) {
   constexpr size_t kLineBytes = 64;
   for (size_t i = 0; i < bytes; i += kLineBytes) {
@@ -42,51 +44,57 @@ HWY_INLINE void PrefetchBytes(const void* from, size_t bytes) {
   }
 }
 
-// Asks for a block's rows, which are to be there when the tile before has been worked on.
-HWY_INLINE void PrefetchBlock(const Int8Rows& rows, uint32_t first, size_t dim) {
+// Prefetches the rows of a block one tile ahead.
+HWY_INLINE void PrefetchBlock(const Int8Rows& rows, uint32_t first) {
   const uint32_t end = Min(rows.n, first + kDotBlock);
   for (uint32_t t = first; t < end; t += kKvStrip) {
-    const size_t bytes = Min(end - t, kKvStrip) * dim;
-    PrefetchBytes(rows.k[t / kKvStrip], bytes);
-    PrefetchBytes(rows.v[t / kKvStrip], bytes);
+    const size_t n = Min(end - t, kKvStrip);
+    PrefetchBytes(rows.k[t / kKvStrip], n * rows.k_row_bytes);
+    PrefetchBytes(rows.v[t / kKvStrip], n * rows.v_row_bytes);
   }
 }
 
-// The open int8 pages that a task reads.
+// Pages that a task can read as integers.
 class Int8Pages {
  public:
-  // Pages of whole strips, or no tile of int8 is ever found.
   explicit Int8Pages(const AttentionTile& tile) {
+    // Requires pages of whole strips; otherwise Find() never returns a tile.
     if (tile.dot == nullptr || tile.group->page_tokens % kKvStrip != 0) return;
     group_ = tile.group;
     table_ = tile.table;
-    first_ = KvPageAt(*tile.group, tile.pools, 0, tile.group_layer, tile.kv_head);
+    Place(tile, 0);
+    const KvGroup& group = *group_;
+    if (group.sealed.n_pages != 0 && Splits(*tile.dot, group, group.sealed_k_bits) &&
+        Splits(*tile.dot, group, group.sealed_v_bits)) {
+      Place(tile, kSealedPage);
+    }
   }
 
-  // The tile that begins at `position` and ends at its own end, at `end`, or where a page is
-  // sealed; no tokens where that is at once.
+  // Finds the tile that starts at `position`. It stops at a tile boundary, at `end`, or where the
+  // page type changes. It has no tokens if the page at `position` is not readable as integers.
   HWY_INLINE void Find(uint32_t position, uint32_t end, Int8Rows* out) const {
     out->n = 0;
     if (group_ == nullptr || position >= end) return;
     const uint32_t page_tokens = group_->page_tokens;
-    const size_t dim = group_->head_dim;
     const uint32_t* page = table_->pages + (position / page_tokens - table_->first_page);
+    const uint32_t kind = *page & kSealedPage;
+    const Pages& pages = pages_[KindOfPage(*page)];
+    if (pages.page_stride == 0) return;
+    out->sealed = kind != 0;
+    out->k_row_bytes = pages.k.row_bytes;
+    out->v_row_bytes = pages.v.row_bytes;
     uint32_t slot = position % page_tokens, strip = 0;
     end = Min(end, position - position % kDotTokens + kDotTokens);
-    for (uint32_t at = position; at < end && (*page & kSealedPage) == 0; ++page, slot = 0) {
+    for (uint32_t at = position; at < end && (*page & kSealedPage) == kind; ++page, slot = 0) {
       const uint32_t n = Min(end - at, page_tokens - slot);
-      const uint64_t bytes = *page * group_->open.page_bytes;
-      const auto* k = reinterpret_cast<const int8_t*>(first_.k.values + bytes) + slot * dim;
-      const auto* v = reinterpret_cast<const int8_t*>(first_.v.values + bytes) + slot * dim;
-      const float* k_scales = ScalesAt(first_.k, bytes) + slot;
-      const float* v_scales = ScalesAt(first_.v, bytes) + slot;
-      PrefetchBytes(k_scales, n * sizeof(float));
-      PrefetchBytes(v_scales, n * sizeof(float));
-      for (uint32_t t = 0; t < n; t += kKvStrip, ++strip) {
-        out->k[strip] = k + t * dim;
-        out->v[strip] = v + t * dim;
-        out->k_scales[strip] = k_scales + t;
-        out->v_scales[strip] = v_scales + t;
+      const uint64_t bytes = (*page & ~kSealedPage) * pages.page_stride;
+      pages.k.PrefetchScales(bytes, slot, n);
+      pages.v.PrefetchScales(bytes, slot, n);
+      for (uint32_t t = slot; t < slot + n; t += kKvStrip, ++strip) {
+        out->k[strip] = pages.k.Row(bytes, t);
+        out->v[strip] = pages.v.Row(bytes, t);
+        out->k_scales[strip] = pages.k.Scales(bytes, t);
+        out->v_scales[strip] = pages.v.Scales(bytes, t);
       }
       at += n;
       out->n = at - position;
@@ -98,32 +106,70 @@ class Int8Pages {
   }
 
  private:
-  static const float* ScalesAt(const KvHeadBlock& block, uint64_t bytes) {
-    return reinterpret_cast<const float*>(static_cast<const std::byte*>(block.scales) + bytes);
+  // Keys or values of the kv head in the first page of a pool.
+  struct Block {
+    const std::byte* values;
+    const std::byte* scales;
+    uint32_t row_bytes;
+    // log2 of the tokens that share scales, and the size of these scales.
+    uint32_t shift, scale_bytes;
+
+    const int8_t* Row(uint64_t page, uint32_t slot) const {
+      return reinterpret_cast<const int8_t*>(values + page) + size_t{slot} * row_bytes;
+    }
+    const void* Scales(uint64_t page, uint32_t slot) const {
+      return scales + page + size_t{slot >> shift} * scale_bytes;
+    }
+    HWY_INLINE void PrefetchScales(uint64_t page, uint32_t slot, uint32_t n) const {
+      PrefetchBytes(Scales(page, slot), (((n - 1) >> shift) + 1) * size_t{scale_bytes});
+    }
+  };
+  struct Pages {
+    Block k, v;
+    uint64_t page_stride = 0;  // 0: these pages are read as floats
+  };
+
+  // True if packed values of `bits` can be unpacked in place: rows are whole units, and no block
+  // overlaps two ranges.
+  static bool Splits(const Int8Dot& dot, const KvGroup& group, uint32_t bits) {
+    return bits == 0 ||
+           (group.group_size % kDotBlock == 0 && group.head_dim % (dot.unit * 8 / bits) == 0);
+  }
+
+  void Place(const AttentionTile& tile, uint32_t kind) {
+    const KvGroup& group = *group_;
+    const KvHeadPage first = KvPageAt(group, tile.pools, kind, tile.group_layer, tile.kv_head);
+    const auto place = [&](const KvHeadBlock& from, bool keys) {
+      Block to = {from.values, static_cast<const std::byte*>(from.scales), group.head_dim, 0,
+                  sizeof(float)};
+      if (from.bits == 0) return to;
+      to.row_bytes = KvRowBytes(group.head_dim, from.bits);
+      const uint32_t pairs = keys ? group.head_dim : KvGroupsOf(group.head_dim, group.group_size);
+      to.scale_bytes = static_cast<uint32_t>(pairs * 2 * sizeof(uint16_t));
+      while (keys && 1u << to.shift < group.group_size) ++to.shift;
+      return to;
+    };
+    pages_[KindOfPage(kind)] = {place(first.k, true), place(first.v, false),
+                                group.pages(KindOfPage(kind)).page_stride};
   }
 
   const KvGroup* group_ = nullptr;
   const PageTable* table_ = nullptr;
-  KvHeadPage first_;
+  Pages pages_[kPageKinds];
 };
 
-// The scales of a tile's tokens, zeros behind the last.
-struct Int8Scales {
-  float k[kDotTokens];
-  float v[kDotTokens];
-};
-inline void LoadScales(const Int8Rows& rows, Int8Scales* out) {
-  // Of whole strips: a copy of known size is an instruction or two.
-  for (uint32_t t = 0; t < rows.n; t += kKvStrip) {
-    std::memcpy(out->k + t, rows.k_scales[t / kKvStrip], kKvStrip * sizeof(float));
-    std::memcpy(out->v + t, rows.v_scales[t / kKvStrip], kKvStrip * sizeof(float));
+// Loads the scales of a tile's n int8 tokens, zero-padded.
+inline void LoadScales(const void* const* strips, uint32_t n, float* out) {
+  // Copies whole strips: a copy of constant size is one or two instructions.
+  for (uint32_t t = 0; t < n; t += kKvStrip) {
+    std::memcpy(out + t, strips[t / kKvStrip], kKvStrip * sizeof(float));
   }
-  for (uint32_t t = rows.n; t < kDotTokens; ++t) out->k[t] = out->v[t] = 0.0f;
+  for (uint32_t t = n; t < kDotTokens; ++t) out[t] = 0.0f;
 }
 
-// x[stride] as numbers of 16 bits in two planes of `stride` signed bytes; x = returned factor *
-// (256 * high + low). stride is a multiple of kMaxLanes; x is zeros behind the head's channels. A
-// query that is not finite has a factor of NaN, which every score of it becomes.
+// Quantises x[stride] to 16 bits in two planes of `stride` signed bytes; x = returned factor * (256
+// * high + low). stride is a multiple of kMaxLanes; x is zero-padded after the head's channels. If
+// the query is not finite the factor is NaN, and so is every score.
 inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t* low,
                            int32_t* high_sum, int32_t* low_sum) {
   const D d;
@@ -131,7 +177,7 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
   const hn::RebindToUnsigned<D> du;
   const hn::Rebind<uint8_t, D> d8;
   constexpr float kLargest = 127 * 256 + 127;
-  // As integers, sizes are in order, and what is not finite is beyond all others.
+  // As integers, magnitudes keep their order, and non-finite values are the largest.
   const auto size_bits = hn::Set(di, 0x7FFFFFFF);
   auto largest = hn::Zero(di);
   for (size_t i = 0; i < stride; i += kLanes) {
@@ -139,7 +185,7 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
   }
   const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
   const bool is_finite = max < HUGE_VALF;
-  // Nothing, too, when the quotient would not be finite.
+  // Also returns zeros if the quotient would overflow.
   if (!is_finite || !(max > kLargest / 1e38f)) {
     std::memset(high, 0, stride);
     std::memset(low, 0, stride);
@@ -165,7 +211,7 @@ inline float QuantizeQuery(const float* x, size_t stride, int32_t* high, int32_t
   return max / kLargest;
 }
 
-// Weights times the scales of their values as numbers of 16 bits in two planes. Returns their
+// Quantises the weights times the scales of their values to 16 bits in two planes. Returns the
 // factor.
 HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens>& weights,
                                  uint8_t* high, uint8_t* low) {
@@ -178,7 +224,7 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
   const V factor = hn::Set(d, nothing ? 0.0f : most / max), round = hn::Set(d, kRoundToInteger);
   const auto nearest = [&](V w) HWY_ATTR { return hn::BitCast(d16, hn::MulAdd(w, factor, round)); };
   const auto rounding = hn::Set(d16, dot.weights_signed ? 128 : 0);
-  // Four vectors at a time: of 4 bytes each keeps two, and each plane one of those.
+  // Four vectors at a time: two of each 4 bytes are kept, and each plane takes one of them.
   for (size_t i = 0; i < kDotTokens / kLanes; i += 4, high += 4 * kLanes, low += 4 * kLanes) {
     const V* w = weights.v + i;
     const auto a = hn::ConcatEven(d16, nearest(w[1]), nearest(w[0]));
@@ -186,7 +232,7 @@ HWY_INLINE float QuantizeWeights(const Int8Dot& dot, const TileScores<kDotTokens
     const auto upper_a = hn::BitCast(d8, hn::Add(a, rounding));
     const auto upper_b = hn::BitCast(d8, hn::Add(b, rounding));
     hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, high);
-    // The low byte is the same whether it is read as signed or not.
+    // The low byte is the same, signed or unsigned.
     hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, low);
   }
   return nothing ? 0.0f : max / most;

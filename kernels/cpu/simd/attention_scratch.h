@@ -1,4 +1,4 @@
-// Where the parts of an attention task lie in its scratch.
+// Layout of an attention task's scratch.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace arn::cpu {
 
-// The largest vector has 16 floats. Heads are padded to whole vectors with zeros.
+// The widest vector has 16 floats. Heads are zero-padded to whole vectors.
 inline constexpr uint32_t kMaxLanes = 16;
-// Tokens of a tile whose keys and values are floats.
+// Tokens per tile of float keys and values.
 inline constexpr uint32_t kFloatTokens = 32;
 inline constexpr uint32_t kTileQueries = 32;
 
@@ -22,8 +22,8 @@ constexpr uint32_t AttentionStride(uint32_t head_dim) {
 }
 static_assert(AttentionStride(1) == DotValueWidth(1));
 
-// What a query has gathered of some tokens: the largest score, the sum of the weights relative to
-// it, and that of the values [stride]. A record of kMaxLanes + stride floats.
+// A query's partial result over some tokens: maximum score, sum of the weights relative to it, and
+// the weighted sum of values [stride]. A record takes kMaxLanes + stride floats.
 struct AttentionPartial {
   float* max;
   float* total;
@@ -38,31 +38,40 @@ inline AttentionPartial PartialAt(float* record) {
 
 struct AttentionScratch {
   uint32_t stride;
-  float* q;       // [queries, stride], times the scale
+  float* q;       // [queries, stride], multiplied by the scale
   float* scores;  // [queries, kDotTokens]
   float* max;     // [queries]
-  float* total;   // [queries, kMaxLanes]: one sum of weights per lane
+  float* total;   // [queries, kMaxLanes]: sum of weights per lane
   float* sums;    // [queries, stride]: unnormalised output
-  float* merged;  // [queries, PartialFloats]: of the segments that are done
-  // Tiles of floats.
-  float* k;  // [kFloatTokens, stride]; unused when the page can be read in place
+  float* merged;  // [queries, PartialFloats]: finished segments
+  // Float tiles.
+  float* k;  // [kFloatTokens, stride]; unused if the page can be read in place
   float* v;  // [kFloatTokens, stride]
-  // Tiles of int8.
-  uint32_t quads;  // from query to query
+  // int8 tiles.
+  uint32_t quads;  // stride between queries
   int32_t* q_high;
   int32_t* q_low;
   int32_t* q_high_sums;
   int32_t* q_low_sums;
   float* q_factors;
-  uint8_t* keys;   // packed
-  int8_t* spread;  // queries, where keys are multiplied unpacked: then in the same place
-  uint8_t* values;
+  uint8_t* keys;    // packed
+  int8_t* spread;   // queries for unpacked keys; shares the memory of `keys`
+  uint8_t* values;  // packed
   uint8_t* w_high;  // [queries, kDotTokens]
   uint8_t* w_low;
   float* w_factors;
+  // Quantised tiles; share the memory of float tiles and of values not yet packed.
+  uint8_t* unsplit;      // packed as bytes, before splitting into 4 or 2 bits
+  uint8_t* sealed_keys;  // packed
+  float* ranges;
+  int32_t* folded_high;  // queries times a range's scales, quantised like q_high
+  int32_t* folded_low;
+  int32_t* folded_sums;  // [2 * queries]: sums of high and of low bytes
+  float* folded_factors;
+  float* folded_least;  // q . least
 };
 
-// at null: only the bytes are computed.
+// If `at` is null, only computes the size.
 inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, uint64_t* bytes) {
   const uint64_t queries = AttentionTileQueries(kind);
   AttentionScratch s;
@@ -80,6 +89,8 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   take(&s.total, queries * kMaxLanes);
   take(&s.sums, queries * s.stride);
   take(&s.merged, queries * PartialFloats(kind.head_dim));
+  static_assert(kFloatTokens * sizeof(float) == 2 * kDotTokens,
+                "k holds two tiles of bytes, v four floats for each 16 channels and token");
   take(&s.k, uint64_t{kFloatTokens} * s.stride);
   take(&s.v, uint64_t{kFloatTokens} * s.stride);
   take(&s.q_high, queries * s.quads);
@@ -89,7 +100,15 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   take(&s.q_factors, queries);
   take(&s.keys, Max(DotKeyBytes(kind.head_dim), kDotRowQueries * DotSpreadBytes(kind.head_dim)));
   s.spread = reinterpret_cast<int8_t*>(s.keys);
-  take(&s.values, DotValueBytes(kind.head_dim));
+  take(&s.values, Max(DotValueBytes(kind.head_dim), 2 * queries * s.stride));
+  s.unsplit = reinterpret_cast<uint8_t*>(s.k);
+  s.sealed_keys = at == nullptr ? nullptr : s.unsplit + uint64_t{kDotTokens} * s.stride;
+  s.ranges = s.v;
+  s.folded_high = reinterpret_cast<int32_t*>(s.values);
+  s.folded_low = at == nullptr ? nullptr : s.folded_high + queries * s.quads;
+  take(&s.folded_sums, 2 * queries);
+  take(&s.folded_factors, queries);
+  take(&s.folded_least, queries);
   take(&s.w_high, queries * kDotTokens);
   take(&s.w_low, queries * kDotTokens);
   take(&s.w_factors, queries);

@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// Up to a vector of channels from c on. kGated: the tile has b and c.
+// Up to one vector of channels from c on. kGated: the tile has b and c.
 template <bool kGated>
 class ConvChannels {
  public:
@@ -32,7 +32,7 @@ class ConvChannels {
   }
 
  private:
-  // Input i of those that the state has, followed by those of the rows.
+  // Returns input i of the extended sequence: the state's inputs, then the rows.
   HWY_INLINE auto Input(size_t i) const {
     namespace hn = hwy::HWY_NAMESPACE;
     const hn::ScalableTag<float> d;

@@ -1,4 +1,4 @@
-// e^x on vectors. Included once per target by files that have included hwy/highway.h.
+// e^x on vectors. Included once per target, after hwy/highway.h.
 #if defined(ARN_KERNELS_CPU_SIMD_EXP_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_EXP_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_EXP_INL_H_
@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// ExpF32 (kernels/exp_f32.h): the same steps, so the same bits.
+// ExpF32 (kernels/exp_f32.h): same steps, bit-identical.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V VecExpF32(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -34,9 +34,9 @@ HWY_INLINE V VecExpF32(D d, V x) {
   return hn::IfThenElseZero(normal, hn::Mul(p, hn::BitCast(d, power)));
 }
 
-// The same function within 2^-21 of its value (2^-22 where multiplications and additions are
-// fused), in half the instructions; e^0 is 1. What NaN and numbers out of range become is as in
-// ExpF32. The polynomial has the least largest relative error on |r| <= ln 2 / 2, 9.2e-8.
+// e^x with relative error below 2^-21 (2^-22 with FMA), in half the instructions; e^0 is exactly 1.
+// NaN and out-of-range inputs as in ExpF32. The polynomial is minimax in relative error on |r| <=
+// ln 2 / 2: 9.2e-8.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V VecExp(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -53,8 +53,8 @@ HWY_INLINE V VecExp(D d, V x) {
   V p = hn::Set(d, kPolynomial[0]);
   for (int i = 1; i < 5; ++i) p = hn::MulAdd(p, r, hn::Set(d, kPolynomial[i]));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  // n, which the shift leaves alone of what stands in `shifted`, is added to p's exponent: p is
-  // within [0.7, 1.42], and the power of two within those of normal numbers.
+  // Adds n to the exponent of p; the shift drops the upper bits of `shifted`. p is within [0.7,
+  // 1.42], and the power of two within the normal numbers.
   const auto exponent = hn::ShiftLeft<23>(hn::BitCast(du, shifted));
   return hn::IfThenElseZero(normal, hn::BitCast(d, hn::Add(hn::BitCast(du, p), exponent)));
 }

@@ -1,6 +1,6 @@
 // f16 and bf16 weights in panels, times a tile of rows. A lane is a column: a weight is widened
-// once for the rows of a tile and used at once, an activation goes to all lanes. Each sum is taken
-// in the order of k, whatever the tile, so a row alone and among others gives the same bits.
+// once for all rows of a tile, and an activation is broadcast. Sums are always in the order of k,
+// so a row gives the same bits in any tile.
 #include "kernels/cpu/simd/targets.h"
 #include "kernels/cpu/simd/tile.h"
 
@@ -13,14 +13,14 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Columns of a panel, 64 bytes of weights for each k (kF16) or pair of them (kBf16, twice that).
+// Columns per panel: 64 bytes of weights per k (kF16) or 128 per pair of k (kBf16).
 constexpr size_t kColumns = 32;
 constexpr size_t kLanes = HWY_MAX_LANES_D(hn::ScalableTag<float>);
 constexpr size_t kPanelVectors = kColumns / kLanes;
 
-// A tile's sums fill the registers: 32 of them, or 16 with SSE and AVX2. A panel that is wider than
-// the tile is gone through in parts; it lies in a cache by then. One row takes all of it at
-// once, since it comes from memory. Each number of rows is code of its own.
+// A tile's accumulators fill the registers: 32 of them, or 16 with SSE and AVX2. A panel wider than
+// the tile is processed in parts, by then from cache. A single row takes the whole panel at once,
+// because it streams from memory. Each row count is separate code.
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86 && !defined(ARN_SMALL_CODE)
 constexpr uint32_t kTileRows = 13;
 constexpr size_t kTileVectors = 2;
@@ -35,14 +35,14 @@ constexpr uint32_t kTileRows = 6;
 constexpr size_t kTileVectors = 2;
 #endif
 
-// Summed from zero, so that rounding errors do not grow with k; what a tile reads of its rows stays
-// in the first cache.
+// Values of k per block. Each block sums from zero, so rounding errors do not grow with k, and a
+// tile's slice of its rows stays in L1.
 constexpr uint32_t kBlock = 256;
 
 using DF = hn::ScalableTag<float>;
 using VF = hn::Vec<DF>;
 
-// sums[r][v] += the activation of row r times the widened weights of vector v.
+// sums[r][v] += activation of row r times the widened weights of vector v.
 template <uint32_t kRows, size_t kVectors>
 HWY_INLINE void MultiplyAdd(const float* a, const VF (&w)[kVectors], VF (&sums)[kRows][kVectors]) {
   HWY_UNROLL(16)
@@ -53,7 +53,7 @@ HWY_INLINE void MultiplyAdd(const float* a, const VF (&w)[kVectors], VF (&sums)[
   }
 }
 
-// kr = 1.
+// f16: kr = 1.
 template <uint32_t kRows, size_t kVectors>
 HWY_INLINE void Sum(hwy::float16_t, const float* a, const uint16_t* w, uint32_t k,
                     VF (&sums)[kRows][kVectors]) {
@@ -70,7 +70,7 @@ HWY_INLINE void Sum(hwy::float16_t, const float* a, const uint16_t* w, uint32_t 
   }
 }
 
-// kr = 2: a lane of 32 bits has the weights of k (low) and of k + 1 (high).
+// bf16: kr = 2. A 32-bit lane has the weights of k (low) and k + 1 (high).
 template <uint32_t kRows, size_t kVectors>
 HWY_INLINE void Sum(hwy::bfloat16_t, const float* a, const uint16_t* w, uint32_t k,
                     VF (&sums)[kRows][kVectors]) {
@@ -90,7 +90,7 @@ HWY_INLINE void Sum(hwy::bfloat16_t, const float* a, const uint16_t* w, uint32_t
   }
 }
 
-// Columns [part * kVectors * kLanes, ...) of a panel of which n columns count.
+// Computes columns [first, first + kVectors * kLanes) of a panel with n valid columns.
 template <typename T, uint32_t kRows, size_t kVectors>
 void Part(const TileArgs& args, const std::byte* panel, size_t first, size_t n, float* c) {
   const DF d;

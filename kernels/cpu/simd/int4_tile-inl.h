@@ -1,9 +1,9 @@
 // int4 weights in blocks of 32, times a tile of rows, with AVX-512 VNNI.
 //
-// XNNPACK's kernel takes 8 values of a column at a time, so that each sum stands in two halves that
-// a block has to add up. Here it is 4 (kr = 4): a lane is a column, an activation quad goes to all
-// lanes, and a block ends with one conversion and one multiplication per 8 dot products. The
-// sums are taken in XNNPACK's order and rounded alike.
+// XNNPACK's kernel takes 8 values of a column at a time, so each sum is in two halves that have to
+// be added once per block. This kernel takes 4 (kr = 4): a lane is a column, an activation quad is
+// broadcast, and a block ends with one conversion and one multiplication per 8 dot products. The
+// order of summation and the rounding are XNNPACK's.
 #if defined(ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_INT4_TILE_INL_H_
@@ -20,11 +20,11 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
-#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+#if HWY_TARGET == HWY_AVX3
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct Int4Kernel {
-  // A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
+  // Two vectors of column sums per row: 26 of 32 registers are accumulators.
   static constexpr uint32_t kRows = 13;
   static constexpr uint32_t kColumns = 16;
   static constexpr WeightLayout kLayout = {WeightOrder::kPanels, kColumns, 4, 1, 2};
@@ -48,7 +48,7 @@ struct Int4Kernel {
                           HWY_ATTR { return hn::LoadU(df, reinterpret_cast<const float*>(from)); };
     const uint8_t* a = static_cast<const uint8_t*>(args.a);
     const std::byte* w = panel;
-    // Activations are 128 more than their zero points say.
+    // Activations are offset by 128 from their zero points.
     const VF minus_sums = load(w);
     w += kColumns * sizeof(float);
     VF sums[kTileRows];
@@ -65,7 +65,7 @@ struct Int4Kernel {
       HWY_UNROLL(4)
       for (size_t pair = 0; pair < kQuads / 2; ++pair) {
         const auto both = hn::LoadU(du8, reinterpret_cast<const uint8_t*>(w) + pair * 4 * kColumns);
-        // Values times 16, signed.
+        // Signed values, times 16.
         const auto first =
             hn::And(hn::BitCast(du8, hn::ShiftLeft<4>(hn::BitCast(di32, both))), mask);
         const auto second = hn::And(both, mask);

@@ -1,9 +1,10 @@
 // int8 weights in panels of 16 columns by 8 values, times a tile of rows, with AVX-512 VNNI.
 //
-// The layout is that of XNNPACK's kernels, and the bits are theirs. For one row its kernel asks for
-// its weights 0.9 KB ahead, and keeps the CPU from asking further ahead by itself: without that the
-// weights come up to 1.4 times as fast (Zen 4). For many it makes unsigned bytes of its signed ones
-// once for each panel: here they come so. docs/decisions/0003-micro-kernels-not-operators.md.
+// Layout and results are bit-identical to XNNPACK's kernels. Two differences: XNNPACK's one-row
+// kernel prefetches weights 0.9 KB ahead, which limits the hardware prefetcher; without that,
+// weights stream up to 1.4 times as fast (Zen 4). Its many-row kernel converts signed to unsigned
+// bytes once per panel; here they arrive converted.
+// docs/decisions/0003-micro-kernels-not-operators.md.
 #if defined(ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_INT8_TILE_INL_H_
@@ -20,14 +21,14 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
-#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+#if HWY_TARGET == HWY_AVX3
 namespace hn = hwy::HWY_NAMESPACE;
 
 struct Int8Kernel {
-  // A row has two vectors of sums of a panel's columns, so that 26 registers of 32 are sums.
+  // Two vectors of column sums per row: 26 of 32 registers are accumulators.
   static constexpr uint32_t kRows = 13;
   static constexpr uint32_t kColumns = 16;
-  // Values of a column that lie together, and bytes of them in a panel.
+  // Contiguous values per column, and bytes of such a group in a panel.
   static constexpr size_t kGroup = 8;
   static constexpr size_t kGroupBytes = kColumns * kGroup;
   static constexpr WeightLayout kLayout = {WeightOrder::kPanels, kColumns, kGroup, 1, 0};
@@ -39,7 +40,7 @@ struct Int8Kernel {
     return 3 * kColumns * sizeof(float) + uint64_t{k / kGroup} * kGroupBytes;
   }
 
-  // One group of kTileRows rows. low and high: 8 columns each, of which one's sum has two lanes.
+  // Multiplies one group of kTileRows rows. low and high: 8 columns each, two lanes per column.
   template <uint32_t kTileRows>
   static HWY_INLINE void AddGroup(const uint8_t* a, const std::byte* w, VI (&low)[kTileRows],
                                   VI (&high)[kTileRows]) {
@@ -71,7 +72,7 @@ struct Int8Kernel {
     for (uint32_t r = 0; r < kTileRows; ++r) low[r] = high[r] = hn::Zero(di32);
     uint32_t i = 0;
     if constexpr (kTileRows == 1) {
-      // A sum of its own for every second group: an addition waits for the one before it.
+      // Separate accumulators for odd groups, to break the dependency chain.
       VI odd_low[1] = {low[0]}, odd_high[1] = {high[0]};
       for (; i + 2 <= groups; i += 2, a += 2 * kGroup, w += 2 * kGroupBytes) {
         AddGroup(a, w, low, high);
@@ -87,7 +88,7 @@ struct Int8Kernel {
     for (uint32_t r = 0; r < kTileRows; ++r, c += args.c_stride) {
       const VI whole =
           hn::Add(hn::ConcatEven(di32, high[r], low[r]), hn::ConcatOdd(di32, high[r], low[r]));
-      // Activations are 128 more than their zero points say.
+      // Activations are offset by 128 from their zero points.
       const VI zero_point = hn::Set(di32, args.quantized[r].zero_point + 128);
       const auto sum = hn::ConvertTo(df, hn::Add(whole, hn::Mul(minus_sums, zero_point)));
       auto y = hn::MulAdd(hn::Mul(sum, hn::Set(df, args.quantized[r].scale)), scales, bias);

@@ -1,6 +1,8 @@
-// The kernels of int4 and int8 weights, which live off integer dot products.
-#include "kernels/cpu/simd/targets_dot.h"
+// Kernels for int4 and int8 weights, based on integer dot products: AVX-512 code plus the VNNI
+// instruction, for CPUs that have it.
 #include "kernels/cpu/simd/tile.h"
+
+#include "kernels/cpu/simd/targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/integer_tile.cc"
@@ -13,13 +15,13 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET <= HWY_AVX3_DL && HWY_ARCH_X86
+#if HWY_TARGET == HWY_AVX3
 
-// Of Kernel:
-//   kLayout              that it reads
-//   kRows                the most rows of a tile
+// Kernel provides:
+//   kLayout              layout it reads
+//   kRows                maximum rows per tile
 //   PanelBytes(k)
-//   Panel<kRows>(args, panel, n, c)    n columns of one panel for so many rows, to c
+//   Panel<kRows>(args, panel, n, c)    computes n columns of one panel for kRows rows, to c
 template <class Kernel, uint32_t kRows = 1>
 void RunTile(const TileArgs& args) {
   if constexpr (kRows < Kernel::kRows) {
@@ -36,11 +38,6 @@ void RunTile(const TileArgs& args) {
 TileKernel Int4Tile() { return {Int4Kernel::kLayout, Int4Kernel::kRows, RunTile<Int4Kernel>}; }
 TileKernel Int8Tile() { return {Int8Kernel::kLayout, Int8Kernel::kRows, RunTile<Int8Kernel>}; }
 
-#else
-
-TileKernel Int4Tile() { return {}; }
-TileKernel Int8Tile() { return {}; }
-
 #endif
 
 }  // namespace arn::cpu::HWY_NAMESPACE
@@ -49,16 +46,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace arn::cpu {
 
-HWY_EXPORT(Int4Tile);
-HWY_EXPORT(Int8Tile);
-TileKernel ChooseInt4Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return HWY_DYNAMIC_DISPATCH(Int4Tile)();
-}
-TileKernel ChooseInt8Tile() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return HWY_DYNAMIC_DISPATCH(Int8Tile)();
-}
+#if HWY_TARGETS & HWY_AVX3
+// Not dispatched by Highway: AVX-512 with VNNI would be one more target, for which all kernels
+// would have to be compiled.
+static bool HasVnni() { return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0; }
+
+TileKernel ChooseInt4Tile() { return HasVnni() ? N_AVX3::Int4Tile() : TileKernel{}; }
+TileKernel ChooseInt8Tile() { return HasVnni() ? N_AVX3::Int8Tile() : TileKernel{}; }
+#else
+TileKernel ChooseInt4Tile() { return {}; }
+TileKernel ChooseInt8Tile() { return {}; }
+#endif
 
 }  // namespace arn::cpu
 #endif

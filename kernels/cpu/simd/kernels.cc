@@ -1,7 +1,7 @@
 #include "kernels/cpu/simd/kernels.h"
 
 #include "kernels/cpu/simd/targets.h"
-// After targets.h.
+// Must follow targets.h.
 #include <hwy/targets.h>
 
 namespace arn::cpu {

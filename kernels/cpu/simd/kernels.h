@@ -1,5 +1,5 @@
-// The SIMD kernels as a table of pointers, filled at load for the best instruction set of the
-// machine. All arrays are row-major and dense unless said; floats unless said.
+// The SIMD kernels as a table of function pointers, filled at load for the CPU's best instruction
+// set. Arrays are row-major, dense f32 unless stated otherwise.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace arn::cpu {
 
-// One row of n, normalised into out or added to it. bias: null for NormKind::kRms.
+// Normalises one row of n into out, or adds the result to out. bias: null for NormKind::kRms.
 struct NormArgs {
   NormKind kind;
   const float* weight;
@@ -24,27 +24,27 @@ struct NormArgs {
 };
 using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float* out);
 
-// out[n] = activation(gate) * up with in = [gate | up]. limit: of kClampedSwiglu.
+// out[n] = activation(gate) * up with in = [gate | up]. limit: kClampedSwiglu only.
 using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float limit,
                             float* out);
 
 // x[n] = activation(x).
 using ActFn = void (*)(float* x, uint32_t n, Activation activation);
 
-// x[n] = softcap * tanh(x * factor / softcap), or x * factor when softcap is 0.
+// x[n] = softcap * tanh(x * factor / softcap), or x * factor if softcap is 0.
 using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
 // out[n] += x[n].
 using AddRowFn = void (*)(const float* x, uint32_t n, float* out);
 
-// One row of n to int8, `values` padded with zeros to `padded`. See reference/quantize.cc.
+// Quantises one row of n to int8; `values` is zero-padded to `padded`. See reference/quantize.cc.
 using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded, int8_t* values);
-// The same integers plus 128, a group of 4 or 8 columns in every `stride` bytes, up to column
-// `padded`, a multiple of the group. Columns behind n may have anything.
+// Writes the same integers plus 128, one group of 4 or 8 columns per `stride` bytes, up to column
+// `padded`, a multiple of the group. Columns after n are undefined.
 using QuantizeGroupsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
                                           uint32_t group, uint32_t stride, uint8_t* groups);
 
-// One token's q/k norm, RoPE (in place) and append to the pages.
+// One token: q/k norm and RoPE (in place), then append to the pages.
 struct QkvRopeArgs {
   const AttentionKind* kind;
   const KvGroup* group;
@@ -53,9 +53,9 @@ struct QkvRopeArgs {
   uint32_t group_layer;
   uint32_t position;
   uint32_t rotary_dim;
-  bool shares_kv;       // qkv is q alone; nothing is written
-  const float* angles;  // [rotary_dim]: cos, then sin; null: nothing is rotated
-  const float* q_norm;  // [head_dim], or [n_heads * head_dim] when norms_span_heads, or null
+  bool shares_kv;       // qkv is q only; K and V are not written
+  const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
+  const float* q_norm;  // [head_dim], or [n_heads * head_dim] if norms_span_heads, or null
   const float* k_norm;
   bool norms_span_heads;
   float epsilon;
@@ -78,46 +78,46 @@ struct AttentionTile {
   float* out;
   size_t out_stride;
   const float* sinks;          // [all heads], or null
-  const float* distance_bias;  // as Step's, or null
+  const float* distance_bias;  // as in Step, or null
   uint32_t n_distances;
-  // Of kinds with sees_source, and with k_rows: what every query sees.
+  // With sees_source and with k_rows: the number of rows every query sees.
   uint32_t source_rows;
-  // Keys and values as rows of floats instead of pages, those of kv_head: of row r at
+  // If not null: keys and values of kv_head as rows of floats instead of pages. Row r starts at
   // k_rows + r * q_stride.
   const float* k_rows;
   const float* v_rows;
-  const Int8Dot* dot;  // of groups whose open pages hold int8; or null
+  const Int8Dot* dot;  // for groups with int8 active pages; or null
   std::byte* scratch;  // AttentionScratchBytes(kind)
-  // Not null: the task is one segment of the positions, and what its queries (row by row) gather
-  // goes here, AttentionPartialFloats(kind) each.
+  // If not null: the task is one segment of the positions, and writes the partial results of its
+  // queries (row by row) here, AttentionPartialFloats(kind) each.
   float* partials;
   uint32_t segment;
 };
 using AttentionFn = void (*)(const AttentionTile& tile);
-// Puts segments together that tasks of their own have gathered: tile.partials holds n_segments
-// times the records of all queries.
+// Merges segments computed by separate tasks. tile.partials holds n_segments times the records of
+// all queries.
 using MergeAttentionFn = void (*)(const AttentionTile& tile, uint32_t n_segments);
 
-// Positions of a segment; segment i begins at i times that.
+// Positions per segment; segment i starts at i times this.
 inline constexpr uint32_t kAttentionSegment = 512;
-// Positions [first, end) are those that a tile reads.
+// A tile reads positions [AttentionFirst, AttentionEnd).
 uint32_t AttentionFirst(const AttentionTile& tile);
 uint32_t AttentionEnd(const AttentionTile& tile);
 bool SeesAll(const AttentionTile& tile);
-// Queries (rows times heads) that one tile may have at most.
+// Maximum queries (rows times heads) per tile.
 uint32_t AttentionTileQueries(const AttentionKind& kind);
 uint64_t AttentionScratchBytes(const AttentionKind& kind);
 uint64_t AttentionPartialFloats(const AttentionKind& kind);
 
-// Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. All pointers
-// are those of channel 0.
+// Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. Pointers are
+// to channel 0.
 struct ConvTile {
   const float* weight;  // [taps, width]
   const float* bias;    // [width], or null
   uint32_t taps, width;
   const float* x;  // rows of in_stride
-  const float* b;  // x is multiplied by it; rows of in_stride, or null with c
-  const float* c;  // the result is multiplied by it
+  const float* b;  // multiplies x; rows of in_stride, or null together with c
+  const float* c;  // multiplies the result
   size_t in_stride;
   StateSlot state;  // [taps - 1, width]
   uint32_t first, last, n_rows;
@@ -156,7 +156,7 @@ struct SimdKernels {
 };
 void ChooseSimdKernels(SimdKernels* out);
 
-// One per file of this folder.
+// One per kernel, defined in the files of this folder.
 NormFn ChooseNorm();
 GatedActFn ChooseGatedAct();
 ActFn ChooseAct();

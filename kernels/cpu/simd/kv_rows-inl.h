@@ -1,4 +1,4 @@
-// Keys and values of a page as rows of floats, whatever the page keeps them in.
+// Reads keys and values of a page as rows of floats, from any stored format.
 #if defined(ARN_KERNELS_CPU_SIMD_KV_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_KV_ROWS_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_KV_ROWS_INL_H_
@@ -22,7 +22,7 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 constexpr size_t kLanes = HWY_MAX_LANES_D(D);
 
-// Tokens of a page as f32 rows of `stride`.
+// Tokens of a page as f32 rows, `stride` apart.
 struct Rows {
   const float* data;
   size_t stride;
@@ -44,85 +44,67 @@ void WidenRow(const T* from, size_t n, float* to) {
   if (i < n) hn::StoreU(widen(hn::LoadN(dt, from + i, n - i)), d, to + i);
 }
 
-// [bits * plane, bits * (plane + 1)) of n bytes as floats: least[i] + scale[i] * value.
-inline void WidenPlane(const std::byte* from, size_t n, uint32_t shift, uint32_t mask,
-                       const float* scale, const float* least, float* to) {
+// Widens kBits values of n bytes to floats, without their ranges: value j of byte i goes to to[j *
+// n + i]. n is a multiple of kLanes.
+template <uint32_t kBits>
+HWY_INLINE void WidenBits(const uint8_t* from, size_t n, float* to) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<uint8_t, D> d8;
-  const auto* bytes = reinterpret_cast<const uint8_t*>(from);
-  const auto keep = hn::Set(di, static_cast<int32_t>(mask));
+  const auto mask = hn::Set(di, (1 << kBits) - 1);
+  const auto widen = [&](auto packed) HWY_ATTR { return hn::ConvertTo(d, hn::And(packed, mask)); };
+  constexpr size_t kLast = 8 / kBits - 1;
   for (size_t i = 0; i < n; i += kLanes) {
-    const size_t left = Min(kLanes, n - i);
-    const auto packed = hn::PromoteTo(di, hn::LoadN(d8, bytes + i, left));
-    const auto value =
-        hn::ConvertTo(d, hn::And(hn::ShiftRightSame(packed, static_cast<int>(shift)), keep));
-    hn::StoreN(hn::MulAdd(value, hn::LoadN(d, scale + i, left), hn::LoadN(d, least + i, left)), d,
-               to + i, left);
+    const auto packed = hn::PromoteTo(di, hn::LoadU(d8, from + i));
+    hn::StoreU(widen(packed), d, to + i);
+    if constexpr (kBits == 2) {
+      hn::StoreU(widen(hn::ShiftRight<2>(packed)), d, to + n + i);
+      hn::StoreU(widen(hn::ShiftRight<4>(packed)), d, to + 2 * n + i);
+    }
+    const auto last = hn::ShiftRight<8 - kBits>(packed);  // no bits above, so no mask
+    hn::StoreU(hn::ConvertTo(d, last), d, to + kLast * n + i);
   }
 }
 
-// The ranges of one sealed slot, an f32 pair an element.
-struct Ranges {
-  float scale[kMaxHeadDim];
-  float least[kMaxHeadDim];
-};
-
-inline void LoadRanges(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
-                       Ranges* out) {
-  const auto* pairs = static_cast<const uint16_t*>(block.scales);
-  if (keys) {
-    pairs += uint64_t{2} * (slot / group.group_size) * group.head_dim;
-    for (uint32_t i = 0; i < group.head_dim; ++i) {
-      out->scale[i] = F32FromF16(pairs[2 * i]);
-      out->least[i] = F32FromF16(pairs[2 * i + 1]);
+// Widens n rows of `dim` such values, `stride` floats apart, zero-padded after `dim`.
+template <uint32_t kBits>
+void WidenSealedRows(const std::byte* rows, size_t n, size_t dim, size_t stride, float* to) {
+  const size_t row_bytes = CeilDiv(dim * kBits, 8);
+  const auto* from = reinterpret_cast<const uint8_t*>(rows);
+  const bool is_whole = row_bytes % kLanes == 0 && row_bytes * 8 == dim * kBits;
+  for (size_t t = 0; t < n; ++t, from += row_bytes, to += stride) {
+    if (is_whole) {
+      WidenBits<kBits>(from, row_bytes, to);
+    } else {
+      uint32_t shift = 0;
+      for (size_t first = 0; first < dim; first += row_bytes, shift += kBits) {
+        for (size_t i = 0; i < Min(row_bytes, dim - first); ++i) {
+          const uint32_t value = static_cast<uint32_t>(from[i]) >> shift & ((1u << kBits) - 1);
+          to[first + i] = static_cast<float>(value);
+        }
+      }
     }
-    return;
-  }
-  const uint32_t n_groups = KvGroupsOf(group.head_dim, group.group_size);
-  pairs += uint64_t{2} * slot * n_groups;
-  for (uint32_t g = 0; g < n_groups; ++g) {
-    const float scale = F32FromF16(pairs[2 * g]), least = F32FromF16(pairs[2 * g + 1]);
-    const uint32_t end = Min((g + 1) * group.group_size, group.head_dim);
-    for (uint32_t i = g * group.group_size; i < end; ++i) {
-      out->scale[i] = scale;
-      out->least[i] = least;
-    }
+    for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
   }
 }
 
-inline Rows LoadSealedRows(const KvGroup& group, bool keys, const KvHeadBlock& block,
-                           uint32_t first, uint32_t n, float* scratch, size_t stride) {
-  const uint32_t row_bytes = KvRowBytes(group.head_dim, block.bits);
-  Ranges ranges;
-  for (uint32_t t = 0; t < n; ++t) {
-    const uint32_t slot = first + t;
-    if (!keys || t == 0 || slot % group.group_size == 0) {
-      LoadRanges(group, keys, block, slot, &ranges);
-    }
-    float* to = scratch + t * stride;
-    for (uint32_t begin = 0, shift = 0; begin < group.head_dim;
-         begin += row_bytes, shift += block.bits) {
-      WidenPlane(block.values + uint64_t{slot} * row_bytes, Min(row_bytes, group.head_dim - begin),
-                 shift, (1u << block.bits) - 1, ranges.scale + begin, ranges.least + begin,
-                 to + begin);
-    }
-    for (size_t i = group.head_dim; i < stride; ++i) to[i] = 0.0f;
-  }
-  return {scratch, stride};
-}
-
-// Slots [first, first + n) of one kv head's K or V. f32 blocks with whole vectors are read where
-// they are; others are widened into `scratch`, int8 without its scales.
-inline Rows LoadRows(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t first,
-                     uint32_t n, float* scratch, size_t stride) {
-  if (block.bits != 0) return LoadSealedRows(group, keys, block, first, n, scratch, stride);
+// Reads slots [first, first + n) of one kv head's K or V. f32 blocks of whole vectors are used in
+// place. Other formats are widened into `scratch`: int8 without scales, 4 and 2 bits without
+// ranges.
+inline Rows LoadRows(const KvGroup& group, const KvHeadBlock& block, uint32_t first, uint32_t n,
+                     float* scratch, size_t stride) {
   const size_t dim = group.head_dim;
+  if (block.bits != 0) {
+    const std::byte* rows = block.values + size_t{first} * KvRowBytes(group.head_dim, block.bits);
+    const auto widen = block.bits == 4 ? WidenSealedRows<4> : WidenSealedRows<2>;
+    widen(rows, n, dim, stride, scratch);
+    return {scratch, stride};
+  }
   const std::byte* from = block.values + first * dim * ElementBytes(block.type);
   if (block.type == DType::kF32 && dim % kLanes == 0) {
     return {reinterpret_cast<const float*>(from), dim};
   }
-  // Without padding between them the rows are one long row.
+  // Unpadded rows are contiguous: one long row.
   const size_t rows = dim == stride ? 1 : n, width = dim == stride ? n * dim : dim;
   for (size_t t = 0; t < rows; ++t) {
     float* to = scratch + t * stride;
@@ -139,14 +121,14 @@ inline Rows LoadRows(const KvGroup& group, bool keys, const KvHeadBlock& block, 
                                                 width, to);
         break;
       case DType::kBf16:
-      case DType::kInt4: break;  // CheckProgram refuses them
+      case DType::kInt4: break;  // rejected by CheckProgram
     }
     for (size_t i = dim; i < stride; ++i) to[i] = 0.0f;
   }
   return {scratch, stride};
 }
 
-// The factor of each slot that LoadRows left out; null when there is none.
+// Returns the scale of each slot, which LoadRows does not apply; null if there are none.
 inline const float* ScalesOf(const KvHeadBlock& block) {
   return block.bits == 0 && block.type == DType::kInt8 ? static_cast<const float*>(block.scales)
                                                        : nullptr;

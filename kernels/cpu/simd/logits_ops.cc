@@ -1,4 +1,4 @@
-// LogitsOps on vectors, with results equal to the scalar ones bit for bit.
+// LogitsOps on vectors, bit-identical to the scalar version.
 #include "kernels/logits_ops.h"
 
 #include <cmath>
@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The largest value first, then where it is: two fast passes.
+// Finds the maximum, then its index: two fast passes.
 uint32_t Argmax(const float* logits, size_t n) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);

@@ -1,4 +1,4 @@
-// RMSNorm of one row, for the files that normalise: rows of activations, and heads of q and k.
+// RMSNorm of one row, shared by the norms of activations and of q and k heads.
 #if defined(ARN_KERNELS_CPU_SIMD_NORM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_NORM_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_NORM_INL_H_
@@ -35,7 +35,7 @@ HWY_INLINE float SumOfSquares(const float* x, size_t n) {
   return hn::ReduceSum(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)));
 }
 
-// out = the norm, or out += it.
+// out = norm, or out += norm.
 template <bool kAdd>
 HWY_INLINE void NormRowInto(const float* x, const float* weight, size_t n, float epsilon,
                             float* out) {

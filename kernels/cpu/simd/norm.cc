@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// LayerNorm of one row: the mean first, then what deviates from it (two passes over what is in the
-// first cache by then), as torch does it.
+// LayerNorm of one row as in torch: the mean, then the deviation from it. Two passes; the second
+// reads from L1.
 void LayerNorm(const NormArgs& args, const float* x, size_t n, float* out) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;

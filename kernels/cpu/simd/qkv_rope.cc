@@ -1,4 +1,4 @@
-// One token between the QKV product and attention: norm of heads, RoPE, append to the pages.
+// One token between the QKV matmul and attention: norm of heads, RoPE, append to the pages.
 #include <cmath>
 #include <cstring>
 
@@ -73,11 +73,11 @@ void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block)
     case DType::kF16: StoreF16(x, n, out); return;
     case DType::kInt8: static_cast<float*>(block.scales)[slot] = StoreInt8(x, n, out); return;
     case DType::kBf16:
-    case DType::kInt4: return;  // CheckProgram refuses them
+    case DType::kInt4: return;  // rejected by CheckProgram
   }
 }
 
-// The q heads as one vector, and the k heads as another.
+// RMSNorm over all q heads together, and over all k heads together.
 void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const size_t q_width = size_t{kind.n_heads} * kind.head_dim;

@@ -1,4 +1,4 @@
-// Rows of activations to int8, as XNNPACK's qd8 convert operator does it.
+// Quantises rows of activations to int8 like XNNPACK's qd8 convert operator.
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr float kQuantMin = -128.0f, kQuantMax = 127.0f;
 
-// xnn_f32_qd8_asymmetric_quantization_params; low <= 0 <= high.
+// As xnn_f32_qd8_asymmetric_quantization_params. REQUIRES: low <= 0 <= high.
 QuantizedRow ParametersOf(float low, float high) {
   const float scale = low == high ? 1.0f : (kQuantMax - kQuantMin) / (high - low);
   const float scaled_low = low * scale;
@@ -43,14 +43,14 @@ QuantizedRow FindParameters(const float* x, uint32_t n) {
     high2 = hn::Max(high2, b);
   }
   for (; i < n; i += lanes) {
-    const auto a = hn::LoadN(d, x + i, n - i);  // zeros past the end change nothing
+    const auto a = hn::LoadN(d, x + i, n - i);  // zeros past the end have no effect
     low = hn::Min(low, a);
     high = hn::Max(high, a);
   }
   return ParametersOf(hn::ReduceMin(d, hn::Min(low, low2)), hn::ReduceMax(d, hn::Max(high, high2)));
 }
 
-// From floats to bytes.
+// Converts floats to bytes.
 struct Quantizer {
   using D = hn::ScalableTag<float>;
   using V = hn::Vec<D>;
@@ -63,12 +63,12 @@ struct Quantizer {
         largest(hn::Set(d, kQuantMax - static_cast<float>(row.zero_point))),
         zero_point(hn::Set(d8, static_cast<uint8_t>(row.zero_point))) {}
 
-  // Four vectors that lie one after the other, as bytes in their order.
+  // Quantises four consecutive vectors, in order.
   HWY_INLINE Bytes operator()(const float* x) const {
     return Pack(Nearest(hn::LoadU(d, x)), Nearest(hn::LoadU(d, x + kLanes)),
                 Nearest(hn::LoadU(d, x + 2 * kLanes)), Nearest(hn::LoadU(d, x + 3 * kLanes)));
   }
-  // The first n < 4 vectors' floats; the bytes behind them are those of zeros.
+  // Quantises the first n floats (fewer than four vectors); the remaining bytes are those of zeros.
   HWY_INLINE Bytes operator()(const float* x, size_t n) const {
     const auto at = [&](size_t i) HWY_ATTR {
       return Nearest(i < n ? hn::LoadN(d, x + i, n - i) : hn::Zero(d));

@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// A vector of channels at a time, its states and rates side by side: in the weights and in the
-// slot the next state of a channel is a row away.
+// Processes a vector of channels at a time, with its states and rates copied side by side: in the
+// weights and in the slot, a channel's consecutive states are one row apart.
 void Scan(const ScanTile& tile) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;

@@ -1,5 +1,5 @@
-// The softmax that is carried along over tiles of tokens (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018), and the merging of what was carried along apart.
+// Online softmax over tiles of tokens (Milakov and Gimelshein, "Online normalizer calculation for
+// softmax", 2018), and the merging of partial results.
 #if defined(ARN_KERNELS_CPU_SIMD_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_SOFTMAX_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_SOFTMAX_INL_H_
@@ -30,7 +30,7 @@ HWY_INLINE void ScaleRow(const float* x, float factor, size_t n, float* out) {
   if (i < n) hn::StoreN(hn::Mul(hn::LoadN(d, x + i, n - i), f), d, out + i, n - i);
 }
 
-// The scores of a tile's tokens, or their weights.
+// Scores of a tile's tokens, later their weights.
 template <size_t kTokens>
 struct TileScores {
   static constexpr size_t kVectors = kTokens / kLanes;
@@ -50,7 +50,7 @@ struct TileScores {
     for (size_t i = 1; i < kVectors; ++i) largest = hn::Max(largest, v[i]);
     return hn::ReduceMax(d, largest);
   }
-  // Tokens outside [begin, end) get no weight.
+  // Masks tokens outside [begin, end).
   HWY_INLINE void Hide(size_t begin, size_t end) {
     if (begin == 0 && end == kTokens) return;
     const D d;
@@ -65,8 +65,8 @@ struct TileScores {
   }
 };
 
-// Turns scores into weights and folds them into the running maximum and the totals [kMaxLanes];
-// totals and `sums` [stride] are brought to the new maximum. Some token is not hidden.
+// Turns scores into weights and updates the running maximum and the totals [kMaxLanes]. Rescales
+// totals and `sums` [stride] to the new maximum. REQUIRES: at least one token is not masked.
 template <size_t kTokens>
 HWY_INLINE void Softmax(TileScores<kTokens>* scores, float* max, float* totals, float* sums,
                         size_t stride) {
@@ -87,13 +87,13 @@ HWY_INLINE void Softmax(TileScores<kTokens>* scores, float* max, float* totals, 
   hn::StoreU(total, d, totals);
 }
 
-// Folds what a query has of some tokens into what it has of those before them.
+// Merges a query's partial result over some tokens into its result over the tokens before them.
 HWY_INLINE void MergePartial(const AttentionPartial& from, size_t stride, AttentionPartial to) {
   const D d;
   if (*from.max == -HUGE_VALF) return;
   float kept = 1.0f, added = 1.0f;
   if (*from.max > *to.max) {
-    kept = ExpF32(*to.max - *from.max);  // 0 when there was nothing before
+    kept = ExpF32(*to.max - *from.max);  // 0 if there was nothing before
     *to.max = *from.max;
   } else {
     added = ExpF32(*from.max - *to.max);

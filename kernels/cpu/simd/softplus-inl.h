@@ -1,5 +1,4 @@
-// softplus(x) = log(1 + e^x) on vectors. Included once per target by files that have included
-// hwy/highway.h.
+// softplus(x) = log(1 + e^x) on vectors. Included once per target, after hwy/highway.h.
 #if defined(ARN_KERNELS_CPU_SIMD_SOFTPLUS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_SOFTPLUS_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_SOFTPLUS_INL_H_
@@ -14,9 +13,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// log(1 + y) for y of [0, 1]. log(1 + f) for f of [sqrt(1/2) - 1, sqrt(2) - 1] by the polynomial of
-// Cephes' logf (Moshier, https://www.netlib.org/cephes/); a y beyond that is halved: log(1 + y) =
-// log 2 + log(1 + (y - 1) / 2).
+// log(1 + y) for y in [0, 1]. log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1] by the polynomial of
+// Cephes' logf (Moshier, https://www.netlib.org/cephes/). Larger y: log(1 + y) = log 2 + log(1 + (y
+// - 1) / 2).
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V VecLog1p(D d, V y) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -33,8 +32,8 @@ HWY_INLINE V VecLog1p(D d, V y) {
   return hn::Add(log, hn::IfThenElseZero(is_large, hn::Set(d, 0.69314718055994531f)));
 }
 
-// max(x, 0) + log(1 + e^-|x|): relative error below 2^-21 (tested), x or 0 where e^-|x| leaves the
-// range of f32.
+// max(x, 0) + log(1 + e^-|x|). Relative error below 2^-21 (tested). Returns x or 0 if e^-|x|
+// underflows f32.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V VecSoftplus(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -1,5 +1,5 @@
-// TanhF32 (kernels/tanh_f32.h) on vectors: the same steps, so the same bits. Included once per
-// target by files that have included hwy/highway.h.
+// TanhF32 (kernels/tanh_f32.h) on vectors: same steps, bit-identical. Included once per target,
+// after hwy/highway.h.
 #if defined(ARN_KERNELS_CPU_SIMD_TANH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_TANH_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_TANH_INL_H_

@@ -1,6 +1,10 @@
-// The instruction sets that the SIMD kernels are compiled for; included before any header of
-// Highway's. On x86-64: SSE2, SSE4, AVX2, AVX-512. On ARMv8: NEON. The ones left out would bring
-// these kernels nothing but code size.
+// Instruction sets for which the SIMD kernels are compiled. Must be included before any Highway
+// header. x86-64: SSE2, SSE4, AVX2, AVX-512. ARMv8: NEON. The disabled ones would only add code
+// size.
+//
+// The whole program must use one set (lint: simd_targets): Highway's dispatch function is inline
+// and depends on the set. Without optimisation the linker keeps one copy, which would index the
+// table of one set with the mask of another.
 #pragma once
 
 #define HWY_DISABLED_TARGETS                                                              \

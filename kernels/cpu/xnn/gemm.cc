@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "kernels/cpu/cpu_features.h"
 #include "kernels/cpu/native_layout.h"
 #include "platform/base/arith.h"
 #include "xnnpack/config.h"
@@ -16,11 +17,11 @@ static_assert(sizeof(QuantizedRow) == sizeof(xnn_qd8_quantization_params));
 static_assert(offsetof(QuantizedRow, zero_point) ==
               offsetof(xnn_qd8_quantization_params, zero_point));
 static_assert(offsetof(QuantizedRow, scale) == offsetof(xnn_qd8_quantization_params, inv_scale));
-// The micro-kernels of blockwise int4 differ from those of int8 in their parameters only.
+// Blockwise int4 micro-kernels differ from int8 ones only in their parameters.
 static_assert(std::is_same_v<xnn_dqgemm_ukernel_fn, xnn_dqgemm_bl_ukernel_fn>);
 
-// On chips with several kinds of cores XNNPACK may list a kernel for each; all of them run
-// everywhere. The first is used throughout, so that a result does not depend on who computed it.
+// On chips with several core types XNNPACK may list one kernel per type; all of them run on every
+// core. Always uses the first, so that results do not depend on the core.
 bool Choose(const xnn_gemm_config* config, DType dtype, GemmKernel* out) {
   if (config == nullptr || config->mr == 0 || config->mr > kMaxTileRows) return false;
   out->layout = {WeightOrder::kPanels, config->nr, static_cast<uint8_t>(1 << config->log2_kr),
@@ -62,20 +63,23 @@ const GemmKernel* GemmKernels::For(DType dtype) const {
   return nullptr;
 }
 
-bool InitGemmKernels(GemmKernels* out) {
+Status InitGemmKernels(GemmKernels* out, Diag* diag) {
+  if (const Status status = KnowCpu(); status != Status::kOk) {
+    return diag->Fail(status, "cannot read what the CPU is: the process has no %s left",
+                      status == Status::kIo ? "file descriptor" : "memory");
+  }
   out->f16 = Ours(ChooseF16Tile());
   out->bf16 = Ours(ChooseBf16Tile());
   out->int4 = Ours(ChooseInt4Tile());
   out->int8 = Ours(ChooseInt8Tile());
-  if (out->int4.tile == nullptr &&
-      !Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4)) {
-    return false;
+  const bool has_int4 = out->int4.tile != nullptr ||
+                        Choose(xnn_init_qd8_f32_qb4w_gemm_config(), DType::kInt4, &out->int4);
+  const bool has_int8 = out->int8.tile != nullptr ||
+                        Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8);
+  if (has_int4 && has_int8 && Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32)) {
+    return Status::kOk;
   }
-  if (out->int8.tile == nullptr &&
-      !Choose(xnn_init_qd8_f32_qc8w_gemm_config(), DType::kInt8, &out->int8)) {
-    return false;
-  }
-  return Choose(xnn_init_f32_gemm_config(), DType::kF32, &out->f32);
+  return diag->Fail(Status::kUnsupported, "XNNPACK has no kernels for this CPU");
 }
 
 void Gemm(const GemmKernel& kernel, DType dtype, const GemmArgs& args) {
@@ -113,7 +117,8 @@ namespace arn {
 
 WeightLayout NativeLayout(DType dtype) {
   cpu::GemmKernels kernels;
-  if (!cpu::InitGemmKernels(&kernels)) return {};
+  Diag diag;
+  if (cpu::InitGemmKernels(&kernels, &diag) != Status::kOk) return {};
   const cpu::GemmKernel* kernel = kernels.For(dtype);
   return kernel == nullptr ? WeightLayout{} : kernel->layout;
 }

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kAddPositions: the position's row is added. One invocation an element.
+// kAddPositions: adds the position's row. One invocation per element.
 #include "common.glsl"
 #include "push.glsl"
 

@@ -1,12 +1,12 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kAttention and kSelfAttention. A workgroup takes one query head of one row, and all that it sees
-// or one segment of SEGMENT positions, which begins at a multiple of it (then the grid's z counts
-// the segments, and a second dispatch, with IS_MERGE, puts them together). It goes through the keys
-// of a segment WIDTH at a time with a running maximum (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018): an invocation makes the score of one key, then all add up the
-// values, four channels each, in groups that take every n-th key. Segments are merged in order by
-// either, so both make the same bits.
+// kAttention and kSelfAttention. A workgroup processes one query head of one row: all positions it
+// attends to, or one segment of SEGMENT positions, aligned to SEGMENT. In the latter case the
+// grid's z is the number of segments, and a second dispatch with IS_MERGE merges them. Keys of a
+// segment are processed WIDTH at a time with an online softmax (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018): each invocation computes the score of one key, then
+// all sum the values, four channels each, in groups that take every n-th key. Both modes merge
+// segments in order, so results are bit-identical.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -15,10 +15,10 @@
 layout(constant_id = 1) const uint N_HEADS = 1;
 layout(constant_id = 2) const uint N_KV_HEADS = 1;
 layout(constant_id = 3) const uint SEES_SOURCE = 0;
-layout(constant_id = 4) const uint IS_SELF = 0;  // keys and values are those of the input's rows
+layout(constant_id = 4) const uint IS_SELF = 0;  // keys and values are rows of the input
 layout(constant_id = 5) const uint HAS_SINKS = 0;
 layout(constant_id = 6) const uint HAS_BIAS = 0;
-layout(constant_id = 7) const uint N_PARTS = 16;  // lanes that share a key, 2^n
+layout(constant_id = 7) const uint N_PARTS = 16;  // invocations that share a key, 2^n
 layout(constant_id = 8) const uint PER_LANE = 1;  // ceil(ceil(HEAD_DIM / 4) / N_PARTS)
 layout(constant_id = 9) const uint SEGMENT = 256;
 layout(constant_id = 10) const uint IS_MERGE = 0;
@@ -27,14 +27,14 @@ layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
 layout(set = 0, binding = 4) readonly buffer DistanceBias { float distance_bias[]; };
-// Of a row, a head and a segment: PER_LANE sums of each invocation, then (largest, total, 0, 0).
+// Per row, head and segment: PER_LANE sums per invocation, then (largest, total, 0, 0).
 layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint layer, group, in_stride, window, chunk;
   float scale, softcap;
   uint n_distances, bias_stride;
-  uint most_segments;  // of a row: what there is room for
+  uint most_segments;  // per row: capacity of `partials`
 } push;
 
 const uint kDimQuads = (HEAD_DIM + 3) / 4;
@@ -58,13 +58,13 @@ float bias_of(uint position, uint key, uint head) {
   return distance_bias[push.rows_at + uint(row) * push.bias_stride + head];
 }
 
-// What a segment, and what the segments so far, come to: the largest score, the sum of e^(score -
-// largest), and the sums of values with these weights.
+// Running state of a segment, and merged state of the segments so far: maximum score, sum of
+// e^(score - maximum), and the sums of values with these weights.
 #define ARN_NONE uintBitsToFloat(0xff800000u)  // -infinity
 float largest, total, merged_largest, merged_total;
 vec4 sums[PER_LANE], merged[PER_LANE];
 
-// What a workgroup works on.
+// Task of the workgroup.
 uint head, row, lane, kv_head, table, position;
 
 void gather(uint first, uint end) {
@@ -151,7 +151,7 @@ void merge() {
   merged_largest = max(before, largest);
   float old = before == ARN_NONE ? 0.0 : exp_f32(before - merged_largest);
   float fresh = exp_f32(largest - merged_largest);
-  // Two pipelines do this: a compiler must not join the operations in one of them alone.
+  // precise: both pipelines (direct and IS_MERGE) must round identically, without contraction.
   precise float both = merged_total * old + total * fresh;
   merged_total = both;
   for (uint i = 0; i < PER_LANE; ++i) {
@@ -198,7 +198,7 @@ void main() {
     first = max(first, run[table + 1] * PAGE_TOKENS);
   }
   uint before = first / SEGMENT, n_segments = (end + SEGMENT - 1) / SEGMENT - before;
-  // Of the workgroups of a row that is not shared out, the first does it all.
+  // If the row is not split, its first workgroup processes everything.
   bool is_shared = n_segments > 1 && gl_NumWorkGroups.z > 1;
   uint my_segment = gl_WorkGroupID.z;
   if (IS_MERGE == 1 ? n_segments <= 1 : my_segment >= (is_shared ? n_segments : 1)) return;

@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Chooses the next token from a row of logits as Sampler does (runtime/sampling/sampler.cc):
-// temperature, top-k, top-p, min-p, one draw; temperature 0 is the best one, the lowest id among
-// equals. Then it makes the token the run's only row, so that the steps can follow without the
-// host, or, after an end token, takes away all grids, so that whatever follows does nothing. One
+// Samples the next token from a row of logits like Sampler (runtime/sampling/sampler.cc):
+// temperature, top-k, top-p, min-p, one random number. Temperature 0 is greedy, the lowest id on
+// ties. Then writes the token as the only row of the run, so that steps continue without the host;
+// after a stop token it zeroes all grids instead, so that later dispatches do nothing. One
 // workgroup.
 //
-// Logits are compared as integers of the same order, 0 for what is no number. Weights are integers
-// too, in units of 2^-31 of the best one's: sums are exact, whatever their order, and the same on
-// every device. What may be drawn are the logits above `cut`, and those equal to it up to an id.
+// Logits are compared as integers with the same order; NaN becomes 0. Weights are integers in units
+// of 2^-31 of the best token's weight: sums are exact in any order, and identical on every device.
+// Candidates are the logits above `cut`, and those equal to it up to an id.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -17,7 +17,7 @@ layout(set = 0, binding = 1) readonly buffer Logits { uint logits[]; };
 layout(set = 0, binding = 2) buffer Kept { uint kept[]; };
 layout(set = 0, binding = 3) buffer RunOut { uint run_out[]; };
 layout(set = 0, binding = 4) buffer Grids { uint grids[]; };
-// As kernels/vulkan/choice_words.h has it.
+// As in kernels/vulkan/choice_words.h.
 layout(set = 0, binding = 5) buffer Choice { uint choice[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
@@ -32,7 +32,7 @@ shared uint reduced_uints[WIDTH];
 ARN_REDUCE(reduce_max, uint, reduced_uints, subgroupMax, max)
 ARN_REDUCE(reduce_min, uint, reduced_uints, subgroupMin, min)
 
-// Sums of 64 bits: x the low word.
+// 64-bit sums; x is the low word.
 uvec2 plus(uvec2 a, uvec2 b) {
   uint carry, low = uaddCarry(a.x, b.x, carry);
   return uvec2(low, a.y + b.y + carry);
@@ -50,7 +50,7 @@ uvec2 part_of(uvec2 a, uint fraction) {
   return plus(uvec2(high_low, high_high), uvec2(low_high, 0));
 }
 #ifdef ARN_SUBGROUP
-// In three parts, none of which leaves 32 bits in a subgroup of up to 2^16.
+// Sums in three parts, none of which overflows 32 bits in a subgroup of up to 2^16.
 uvec2 subgroup_sum(uvec2 x) {
   uint low = subgroupAdd(x.x & 0xffffu), middle = subgroupAdd(x.x >> 16);
   return plus(uvec2(low, subgroupAdd(x.y)), uvec2(middle << 16, middle >> 16));
@@ -62,14 +62,14 @@ ARN_REDUCE(reduce_add, uvec2, reduced_pairs, subgroup_sum, plus)
 uint key_of(uint bits) {
   uint size = bits & 0x7fffffffu;
   if (size > 0x7f800000u) return 0;
-  if (size == 0) return 0x80000000u;  // both zeros are one
+  if (size == 0) return 0x80000000u;  // +0 and -0 are equal
   return bits >> 31 == 1 ? ~bits : bits | 0x80000000u;
 }
 
-// Logits that an invocation reads at once, so that not every one is waited for.
+// Logits read per iteration, to hide memory latency.
 const uint kAtOnce = 4;
 
-// The best logit and what is chosen by, the same in all invocations.
+// Best logit and the sampling thresholds, uniform across the workgroup.
 float best_logit, inverse_temperature, least = 0.0;
 uint cut = 1, last_of_cut = 0xffffffffu;
 
@@ -77,7 +77,7 @@ uint weight_of(uint bits) {
   float p = exp_f32((uintBitsToFloat(bits) - best_logit) * inverse_temperature);
   return p < least ? 0 : uint(roundEven(p * 2147483648.0));
 }
-// What logit i counts: its weight, or 1.
+// Weight that logit i adds to a sum: its sampling weight, or 1 (counting).
 uint amount(uint i, uint bits, bool by_weight) {
   uint key = key_of(bits);
   bool is_in = key > cut || (key == cut && i <= last_of_cut);
@@ -102,8 +102,8 @@ uvec2 sum_from(uint key, bool by_weight) {
   return reduce_add(sum);
 }
 
-// The lowest id at which what comes up to it, of the logits of `key` or of all (0), is more than
-// `target`; `otherwise` when it never is.
+// Returns the lowest id at which the running sum over the logits equal to `key` (0: over all
+// logits) exceeds `target`; `otherwise` if it never does.
 shared uint found;
 uint walk(uint key, bool by_weight, uvec2 target, uint otherwise) {
   uint lane = gl_LocalInvocationIndex, part = (push.vocab + WIDTH - 1) / WIDTH;
@@ -132,9 +132,9 @@ uint walk(uint key, bool by_weight, uvec2 target, uint otherwise) {
   return found;
 }
 
-// Top-k and top-p each keep the least number of logits, the best first and lower ids first among
-// equals, that come to what is wanted; all of them when they do not. Then one is drawn of those
-// that are left. One loop for the three, so that what they share is compiled once.
+// Top-k and top-p each keep the smallest set of logits, best first and lower ids first on ties,
+// whose sum reaches the threshold; all logits if it is never reached. Then one of the remaining
+// logits is drawn. One loop for all three, so that the shared code is compiled once.
 uint draw(uint best, uint unit) {
   uint top_k = choice[kTopK], top_p = choice[kTopP], id = best;
   for (uint rule = 0; rule < 3; ++rule) {
@@ -143,7 +143,7 @@ uint draw(uint best, uint unit) {
     if (is_draw) least = uintBitsToFloat(choice[kMinP]);
     uvec2 wanted = uvec2(top_k, 0), above = uvec2(0);
     uint key = 0;
-    // Pass 0 adds up all weights; the others find, bit by bit, the last of the keys that it takes.
+    // Pass 0 sums all weights. The other passes find the threshold key, bit by bit.
     for (uint pass = by_weight ? 0 : 1; pass < (is_draw ? 1 : 33); ++pass) {
       uint bit = pass == 0 ? 0 : 0x80000000u >> (pass - 1);
       uvec2 sum = sum_from(key | bit, by_weight);
@@ -194,7 +194,7 @@ void main() {
   if (is_end) {
     for (uint i = lane; i < push.n_grid_words; i += WIDTH) grids[push.rows_at + i] = 0;
   }
-  // All have read what is written here.
+  // All invocations have read what is written below.
   memoryBarrierBuffer();
   barrier();
   if (lane == 0) {

@@ -1,23 +1,23 @@
-// What all shaders share: the bindings, the run's numbers, and reductions over a workgroup.
+// Shared by all shaders: bindings, the run's words, and workgroup reductions.
 //
-// Binding 0 is the run (kernels/vulkan/run_words.h), 1 is read, 2 is written, 3 to 5 are weights and
-// what goes with them, 6 to 9 are windows on the KV region. Each is bound from an aligned offset on;
-// where its data begins after that, in words, comes with the push constants.
+// Binding 0 is the run (kernels/vulkan/run_words.h), 1 is the input, 2 the output, 3 to 5 are
+// weights and their metadata, 6 to 9 are windows onto the KV region. Bindings start at aligned
+// offsets; the push constants hold where the data starts after that, in words.
 #extension GL_EXT_control_flow_attributes : require
 #ifdef ARN_SUBGROUP
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
 
-// Constant 0 is the workgroup's width; the others are each shader's own, or those of kv.glsl.
+// Constant 0 is the workgroup width; the others belong to each shader or to kv.glsl.
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint WIDTH = 64;
-// 1: the workgroup is one subgroup. Known beforehand, so that no barrier is left.
+// 1: the workgroup is one subgroup. A constant, so that the barriers are compiled out.
 layout(constant_id = 31) const uint ONE_SUBGROUP = 0;
 
 layout(set = 0, binding = 0) readonly buffer RunBlock { uint run[]; };
 
-// The heading of the run, and what a row and a sequence are there.
+// Heading of the run, and layout of rows and sequences.
 #define RUN_ROWS run[0]
 #define RUN_LOGIT_ROWS run[1]
 const uint kRunLogitRows = 4, kRunSequences = 5, kRunSequenceWords = 6, kRunEdits = 7;
@@ -27,11 +27,12 @@ uint row_token(uint row) { return run[kRunRows + row * kRowWords]; }
 uint row_position(uint row) { return run[kRunRows + row * kRowWords + 1]; }
 uint row_sequence(uint row) { return run[kRunRows + row * kRowWords + 2]; }
 uint logit_row(uint i) { return run[run[kRunLogitRows] + i]; }
-// Where the words of a sequence begin.
+// Start of a sequence's words.
 uint sequence_at(uint sequence) { return run[kRunSequences] + sequence * run[kRunSequenceWords]; }
 
-// ---- reductions: every invocation of the workgroup takes part and gets the result ---------------
-// WIDTH is a power of two. SHARED is written before it was read by all only behind a barrier.
+// ---- reductions: all invocations of the workgroup take part and receive the result -------------
+// WIDTH is a power of two. The barrier before writing SHARED protects reads of the previous
+// reduction.
 #ifdef ARN_SUBGROUP
 #define ARN_REDUCE(NAME, TYPE, SHARED, SUBGROUP_OP, OP)                       \
   TYPE NAME(TYPE x) {                                                         \

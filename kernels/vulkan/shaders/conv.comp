@@ -1,12 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kConv: an invocation a channel of a row. The last row of each sequence keeps the inputs that the
-// next run begins with.
+// kConv: one invocation per channel of a row. The last row of each sequence stores the inputs that
+// the next run starts with.
 #include "common.glsl"
 #include "push.glsl"
 #include "kv.glsl"
 
-layout(constant_id = 1) const uint IS_GATED = 0;  // [b | c | x]: the input is b * x, c is a factor
+layout(constant_id = 1) const uint IS_GATED = 0;  // [b | c | x]: the input is b * x, the result is
+                                                  // multiplied by c
 layout(constant_id = 2) const uint HAS_BIAS = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
@@ -20,7 +21,7 @@ layout(push_constant) uniform Push {
 } push;
 #include "state.glsl"
 
-// Of a sequence whose rows begin at first_row: input i of its state and its rows after each other.
+// Returns input i of the extended sequence: the state's inputs, then the rows from first_row on.
 float input_at(uint slot, uint first_row, uint i, uint c) {
   const uint kept = push.taps - 1;
   float value = 0.0;

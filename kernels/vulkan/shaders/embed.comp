@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kEmbed: the token's row times a factor, plus the position's row. One invocation an element.
+// kEmbed: the token's row times a factor, plus the position's row. One invocation per element.
 #include "common.glsl"
 #include "push.glsl"
 #include "weights.glsl"
@@ -14,7 +14,7 @@ layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint cols, row_words, blocks_at, block_words, position_words;
   float factor;
-  uint first_token, n_tokens;  // of the slice that is bound
+  uint first_token, n_tokens;  // of the bound slice
 } push;
 
 float element(uint token, uint c) {

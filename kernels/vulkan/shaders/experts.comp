@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// What kExperts does beside its products. A pair is a row and one of the experts that it goes to.
+// The parts of kExperts other than its matmuls. A pair is a row and one of its chosen experts.
 #include "common.glsl"
 #include "push.glsl"
 
-const uint kWeigh = 0;  // the row of each pair times the expert's weight
-const uint kSum = 1;    // what the pairs of a row have become is added to it, times the weights
-const uint kList = 2;   // the pairs of each expert, in any order; gl_WorkGroupID.x is the expert
+const uint kWeigh = 0;  // multiplies each pair's row by the expert's weight
+const uint kSum = 1;    // adds the weighted outputs of a row's pairs to the row
+const uint kList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
 layout(constant_id = 1) const uint PART = 0;
-layout(constant_id = 2) const uint IS_WEIGHED = 0;  // kSum: the weights are in the input already
+layout(constant_id = 2) const uint IS_WEIGHED = 0;  // kSum: the weights were applied to the input
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -17,7 +17,7 @@ layout(set = 0, binding = 3) readonly buffer Routes { float routes[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint n, n_chosen;
-  uint lists_at, list_words;  // of kList: behind the lengths, and room for the pairs of an expert
+  uint lists_at, list_words;  // kList: offset after the lengths, and capacity per expert
 } push;
 
 shared uint n_listed;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kGatedAct: activation(gate) * up, with the input [gate | up]; and kAct, in place. An invocation
-// an element.
+// kGatedAct: activation(gate) * up, for input [gate | up]. kAct: in place. One invocation per
+// element.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"

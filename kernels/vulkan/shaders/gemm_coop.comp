@@ -3,9 +3,9 @@
 #extension GL_KHR_cooperative_matrix : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
-// gemm_int.comp by cooperative matrices of int8, whose sums are as exact. A subgroup makes all rows
-// of the tile and its share of the outputs. The sums of a block of int4 are scaled as matrices of
-// f32.
+// gemm_int.comp with int8 cooperative matrices; sums are equally exact. A subgroup computes all
+// rows of the tile for its share of the outputs. For int4, the sums of a block are scaled as f32
+// matrices.
 #define ARN_INTEGERS
 #include "common.glsl"
 #include "push.glsl"
@@ -15,7 +15,7 @@
 #include "tile_rows.glsl"
 #include "tile_words.glsl"
 
-// A matrix: rows, outputs, and columns that are summed up.
+// Shape of a matrix: rows, outputs, and summed columns.
 layout(constant_id = 13) const uint COOP_M = 8;
 layout(constant_id = 14) const uint COOP_N = 8;
 layout(constant_id = 15) const uint COOP_K = 8;
@@ -23,11 +23,12 @@ layout(constant_id = 16) const uint SUBGROUPS = 2;
 
 const uint PER_M = TILE_M / COOP_M, SUBGROUP_N = TILE_N / SUBGROUPS, PER_N = SUBGROUP_N / COOP_N;
 const uint COOP_WORDS = COOP_K / 4, COOPS = 4 * kDepth / COOP_K;
-// Rows of shared memory begin at multiples of 16 bytes.
+// Rows of shared memory are aligned to 16 bytes.
 const uint kPitch = kDepth + 4, STRIP_PITCH = TILE_N + 4;
 shared uint x_tile[TILE_M * kPitch];
 shared uint w_tile[TILE_N * kPitch];
-// COOP_M rows of the tile: of sums that are put; and of the outputs' scales, each row the same.
+// COOP_M rows of the tile: strip for the output sums; scales for the outputs' scales, the same in
+// each row.
 shared int strip[COOP_M * STRIP_PITCH];
 shared float scales[COOP_M * STRIP_PITCH];
 
@@ -83,7 +84,7 @@ void main() {
     }
     barrier();
   }
-  // Where the elements of a matrix are is the device's business: they go through shared memory.
+  // The element layout of a matrix is implementation-defined: stores go through shared memory.
   [[unroll]] for (uint m = 0; m < PER_M; ++m) {
     [[unroll]] for (uint n = 0; n < PER_N; ++n) {
       if (TYPE == kInt4) {

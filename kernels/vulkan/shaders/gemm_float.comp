@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kLinear, kLogits and kExperts for many rows, float weights. A workgroup makes a tile, DEPTH
-// columns at a time.
+// kLinear, kLogits and kExperts for many rows, float weights. A workgroup computes one tile, DEPTH
+// columns per iteration.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -41,7 +41,7 @@ void main() {
       w_tile[c * W_PITCH + at] = has_w ? w_at(first + at, k + c) : 0.0;
     }
     barrier();
-    // Sums of a few columns each: one running sum of all of them would round more.
+    // Partial sums of a few columns: a single running sum would accumulate more rounding error.
     float of_tile[PER_M * PER_N];
     for (uint i = 0; i < PER_M * PER_N; ++i) of_tile[i] = 0.0;
     for (uint c = 0; c < DEPTH; ++c) {

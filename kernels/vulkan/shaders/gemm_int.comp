@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // kLinear, kLogits and kExperts for many rows, int8 and int4 weights times quantised rows. Tiles as
-// in gemm_float.comp, four columns a word; 32 columns are a block of int4.
+// in gemm_float.comp, four columns per word; 32 columns are one int4 block.
 #define ARN_INTEGERS
 #include "common.glsl"
 #include "push.glsl"

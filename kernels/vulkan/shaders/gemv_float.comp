@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kLinear, kLogits and kExperts for few rows, float weights. A workgroup makes N_OUT outputs of
-// N_ROW rows; its invocations share the columns, 16 bytes of a weight's row at a time.
+// kLinear, kLogits and kExperts for few rows, float weights. A workgroup computes N_OUT outputs of
+// N_ROW rows; its invocations split the columns, 16 bytes of a weight row at a time.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -57,6 +57,6 @@ void multiply() {
 }
 
 void main() {
-  // The same for the whole workgroup, which has one row if there are experts.
+  // Uniform across the workgroup, which has a single row if there are experts.
   if (N_CHOSEN == 0 || choose_expert(gl_WorkGroupID.y)) multiply();
 }

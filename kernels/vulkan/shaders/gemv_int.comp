@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // kLinear, kLogits and kExperts for few rows, int8 and int4 weights times rows quantised by
-// quantize.comp. Divided as in gemv_float.comp.
+// quantize.comp. Work is split as in gemv_float.comp.
 #define ARN_INTEGERS
 #include "common.glsl"
 #include "push.glsl"
@@ -70,6 +70,6 @@ void multiply() {
 }
 
 void main() {
-  // The same for the whole workgroup, which has one row if there are experts.
+  // Uniform across the workgroup, which has a single row if there are experts.
   if (N_CHOSEN == 0 || choose_expert(gl_WorkGroupID.y)) multiply();
 }

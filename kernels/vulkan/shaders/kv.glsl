@@ -1,5 +1,5 @@
-// The KV pages (kernels/kv_view.h) of one group, in words from the start of the KV region, which is
-// bound in windows of 2^WINDOW_SHIFT words.
+// The KV pages (kernels/kv_view.h) of one group, addressed in words from the start of the KV
+// region. The region is bound as windows of 2^WINDOW_SHIFT words.
 layout(constant_id = 32) const uint N_WINDOWS = 1;
 layout(constant_id = 33) const uint WINDOW_SHIFT = 31;
 layout(constant_id = 34) const uint K_TYPE = 0;  // DType
@@ -54,7 +54,8 @@ void kv_put(uint at, uint word) {
 #define ARN_STORE(WORDS, I) WORDS[I] = word
   ARN_IN_WINDOW(ARN_STORE)
 }
-// The bits of `mask` become those of `word`; other invocations may change the others meanwhile.
+// Replaces the bits of `mask` by those of `word`. Other invocations may write the other bits
+// concurrently.
 void kv_merge(uint at, uint mask, uint word) {
 #define ARN_MERGE(WORDS, I)        \
   {                                \
@@ -68,7 +69,7 @@ float kv_half(uint base, uint i) {
   return unpackHalf2x16(kv_word(base + i / 2) >> 16 * (i & 1u)).x;
 }
 
-// K or V of one head in one layer's part of a page: where its values and its scales begin.
+// K or V of one head in one layer's part of a page: start of its values and scales.
 struct Block {
   uint values, scales, bits;
   bool keys;
@@ -100,19 +101,19 @@ Block block_at(bool keys, uint page, uint layer, uint head) {
   return b;
 }
 
-// The scale of a slot, where each has one.
+// Returns the scale of a slot; 1 if the format has none per slot.
 float slot_scale(Block b, uint slot) {
   if (b.bits != 0u || type_of(b.keys) != kPageInt8) return 1.0;
   return uintBitsToFloat(kv_word(b.scales + slot));
 }
 
-// The pair (scale, least) of element i of a slot of a sealed block.
+// Index of the (scale, least) pair of element i of a quantised slot.
 uint pair_index(Block b, uint slot, uint i) {
   return b.keys ? slot / GROUP_SIZE * HEAD_DIM + i
                 : slot * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE) + i / GROUP_SIZE;
 }
 
-// Element i of a slot, which has to be multiplied by slot_scale().
+// Element i of a slot, not yet multiplied by slot_scale().
 float kv_element(Block b, uint slot, uint i) {
   if (b.bits != 0u) {
     uint bytes = row_bytes(b.bits);
@@ -126,7 +127,7 @@ float kv_element(Block b, uint slot, uint i) {
   return float(bitfieldExtract(int(kv_word(b.values + at / 4)), int(8 * (at & 3u)), 8));
 }
 
-// Elements [i, i + 4), zeros past the end; i is a multiple of 4.
+// Elements [i, i + 4), zero-padded; i is a multiple of 4.
 vec4 kv_elements(Block b, uint slot, uint i) {
   uint type = type_of(b.keys);
   if (HEAD_DIM % 4 == 0 && (HAS_SEALED == 0 || b.bits == 0u)) {
@@ -150,7 +151,7 @@ vec4 kv_elements(Block b, uint slot, uint i) {
   return x;
 }
 
-// Where a sequence's table of a group begins, and the page of a position.
+// Start of a sequence's table of a group, and the page of a position.
 uint table_at(uint sequence, uint group) {
   return sequence_at(sequence) + kSequenceHead + group * kGroupWords;
 }

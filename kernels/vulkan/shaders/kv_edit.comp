@@ -1,8 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// KvEdit: a page becomes what another one is, or itself in another format, with its keys turned
-// back. A workgroup takes one head of one layer of one edit. The steps and their order are those of
-// HeadCopy in kernels/kv_host.cc.
+// KvEdit: copies a page, or converts it to another format, with its keys un-rotated. A workgroup
+// processes one head of one layer of one edit. Steps and order as in HeadCopy (kernels/kv_host.cc).
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -11,21 +10,22 @@
 
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
-  uint layers;  // the first layer of the group among all groups'
+  uint layers;  // index of the group's first layer among the layers of all groups
 } push;
 
 const uint kEditWords = 8, kLayerWords = 2;
 shared uint old_pairs[HEAD_DIM];
 shared float lows[HEAD_DIM], highs[HEAD_DIM];
 
-// The row of a slot, turned back by the angles at `angles` if half_dim is not 0, into head_row.
+// Loads the row of a slot into head_row. Un-rotates it by the angles at `angles` if half_dim is not
+// 0.
 void load_row(Block b, uint slot, uint angles, uint half_dim) {
   uint lane = gl_LocalInvocationIndex;
   float scale = slot_scale(b, slot);
   barrier();
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) {
     if (b.bits != 0u && b.keys) {
-      // Their ranges may be overwritten already.
+      // Uses old_pairs: the page's ranges may already be overwritten.
       uint bytes = row_bytes(b.bits);
       uint value = kv_byte(b.values, slot * bytes + i % bytes) >> i / bytes * b.bits;
       vec2 pair = unpackHalf2x16(old_pairs[i]);
@@ -66,14 +66,15 @@ void copy_words(Block from, Block to) {
   }
 }
 
-// Steps of `scale` from `least` on reach [low, high] in 2^bits - 1 steps, after both were rounded.
+// Returns the quantisation range as an f16 pair: 2^bits - 1 steps of `scale` starting at `least`
+// cover [low, high] after both are rounded.
 uint range_of(float low, float high, uint bits) {
   uint least = f16_from_f32(low);
   float steps = float((1u << bits) - 1u);
   return f16_from_f32(divided(high - unpackHalf2x16(least).x, steps)) | least << 16;
 }
 
-// head_row into a slot of a sealed block. Bytes of a row may share a word with another row's.
+// Writes head_row to a slot of a quantised block. Bytes of a row may share a word with another row.
 void store_sealed_row(Block b, uint slot) {
   uint bytes = row_bytes(b.bits), most = (1u << b.bits) - 1u;
   for (uint at = gl_LocalInvocationIndex; at < bytes; at += WIDTH) {
@@ -132,7 +133,7 @@ void edit(bool keys, uint at, uint layer, uint head) {
     angles = run[of_layer];
     half_dim = run[of_layer + 1];
   }
-  // What follows is decided alike by the whole workgroup.
+  // The branches below are uniform across the workgroup.
   if (from.bits == to.bits && half_dim == 0u) {
     copy_words(from, to);
   } else if (to.bits == 0u) {

@@ -1,11 +1,11 @@
-// Writing a head's row into an open page. Every invocation of the workgroup takes part; the row is
-// in `head_row`, written before the last barrier.
+// Writes a head's row to an active page. All invocations of the workgroup take part. `head_row`
+// must be written before the last barrier.
 shared float head_row[HEAD_DIM];
 
 uint stored_bits(uint type, float x, float scale) {
   if (type == kPageF32) return floatBitsToUint(x);
   if (type == kPageF16) return f16_from_f32(x);
-  // Clamped from above first: what is not a number becomes -127.
+  // Clamped from below first: NaN becomes -127.
   float q = scale == 0.0 ? 0.0 : divided(x, scale);
   return uint(int(roundEven(min(q > -127.0 ? q : -127.0, 127.0)))) & 255u;
 }

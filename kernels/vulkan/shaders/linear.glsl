@@ -1,4 +1,4 @@
-// What the products share: their push constants, and how a sum becomes an output.
+// Shared by all matmuls: push constants, and the conversion of a sum to an output.
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -7,30 +7,30 @@ layout(set = 0, binding = 5) readonly buffer QuantizedQuads { uvec4 quantized_qu
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint cols;
-  uint row_quads;           // of the weights, 16 bytes each
-  uint first_out, n_outs;   // the outputs whose weights are bound, ...
-  uint out_stride;          // ... of so many
-  uint values_at, x_words;  // of the quantised rows: behind the heads, and words of each
+  uint row_quads;           // per weight row, in units of 16 bytes
+  uint first_out, n_outs;   // outputs whose weights are bound
+  uint out_stride;          // total number of outputs
+  uint values_at, x_words;  // quantised rows: offset after the heads, and words per row
   uint blocks_at, block_words;
-  float factor, softcap;    // of logits
-  // Of experts: whose weights are bound, words from one's to the next one's, and where the list of
-  // the first begins, and how long each may be.
+  float factor, softcap;    // logits only
+  // Experts: the bound range, the stride in words between experts, the start of the first list, and
+  // the capacity per list.
   uint first_expert, n_experts, expert_words, lists_at, list_words;
 } push;
 
 layout(constant_id = 1) const uint TYPE = 0;
 layout(constant_id = 2) const uint ACCUMULATE = 0;
 layout(constant_id = 3) const uint IS_LOGITS = 0;
-// Of kExperts (kernels/vulkan/lower_experts.cc): a row of the output is a pair of a row of the run
-// and one of so many experts that it goes to; 0: there is one matrix.
+// kExperts (kernels/vulkan/lower_experts.cc): experts per row; an output row is a (row, expert)
+// pair. 0: a single matrix.
 layout(constant_id = 7) const uint N_CHOSEN = 0;
-layout(constant_id = 8) const uint ROWS_AN_INPUT = 1;  // rows of the output that share one of the input
+layout(constant_id = 8) const uint ROWS_AN_INPUT = 1;  // output rows per input row
 
-// The expert that the workgroup multiplies by, among those that are bound.
+// The workgroup's expert, relative to the bound experts.
 uint expert = 0;
 
-// Words of where rows go: of few rows the output of kRoute, of many the lists of experts.comp. They
-// are where the products of these weights have no other use for a binding.
+// Routing words: the output of kRoute (few rows), or the lists of experts.comp (many rows). Placed
+// in a binding that matmuls with these weights do not otherwise use.
 #ifdef ARN_INTEGERS
 layout(set = 0, binding = 1) readonly buffer Routes { uint routes[]; };
 uint route_word(uint i) { return routes[push.in_at + i]; }
@@ -38,14 +38,14 @@ uint route_word(uint i) { return routes[push.in_at + i]; }
 uint route_word(uint i) { return quantized[push.extra_at + i]; }
 #endif
 
-// Chooses the expert of a row of the output. False: its weights are not bound.
+// Selects the expert of an output row. Returns false if its weights are not bound.
 bool choose_expert(uint m) {
   const uint n = max(N_CHOSEN, 1);
   uint id = uint(uintBitsToFloat(route_word(m / n * 2 * n + m % n)));
   expert = id - push.first_expert;
   return expert < push.n_experts;
 }
-// How many rows of the output are the expert's, and which.
+// Number of output rows of the expert, and the i-th of them.
 uint list_length() { return route_word(push.first_expert + expert); }
 uint listed_row(uint i) {
   return route_word(push.lists_at + (push.first_expert + expert) * push.list_words + i);
@@ -53,15 +53,15 @@ uint listed_row(uint i) {
 
 uint input_row(uint m) { return m / ROWS_AN_INPUT; }
 uint weights_from() { return push.weights_at + expert * push.expert_words; }
-// Where the words that go with output n of the slice begin.
+// Start of the metadata of output n of the slice.
 uint heads_from() { return push.rows_at + expert * push.expert_words; }
 uint row_head(uint n) { return heads_from() + (push.first_out + n) * kRowHeadWords; }
-// The scale of a block of int4.
+// Scale of an int4 block.
 float block_scale(uint n, uint block) {
   return bf16_at(heads_from() + push.blocks_at + (push.first_out + n) * push.block_words, block);
 }
 
-// `sum`: the product, without the bias, of row m and output n of the slice.
+// Writes output n of row m. `sum`: the dot product without bias.
 void put(uint m, uint n, float sum) {
   sum += row_bias(row_head(n));
   if (IS_LOGITS == 1) sum = softcapped(sum * push.factor, push.softcap);
@@ -76,7 +76,7 @@ float x_scale(uint m) {
 
 #ifdef ARN_INTEGERS
 #ifdef ARN_DOT
-// OpSDotKHR of four packed bytes: the compiler has no name for it yet.
+// OpSDotKHR on four packed bytes, as a raw SPIR-V instruction: glslc has no builtin for it yet.
 #extension GL_EXT_spirv_intrinsics : require
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
                   id = 4450) int dot_packed(uint a, uint b, spirv_literal int format);
@@ -87,18 +87,17 @@ int dot4(uint a, uint b) {
   return p.x + p.y + p.z + p.w;
 }
 #endif
-// The low and the high halves of the bytes of a word of int4, less 8.
+// Low and high nibbles of the bytes of an int4 word, minus 8.
 uint low_halves(uint word) {
   return (((word & 0x0f0f0f0fu) | 0x80808080u) - 0x08080808u) ^ 0x80808080u;
 }
 uint high_halves(uint word) { return low_halves(word >> 4); }
 
-// What an integer product is when all is summed up: `sum` of values (int8), or of blocks times
-// their scales (int4).
+// Scales an integer matmul's sum: of values (int8), or of blocks times their scales (int4).
 float scaled(uint m, uint n, float sum) {
   if (TYPE == kInt8) return sum * row_scale(row_head(n)) * x_scale(m);
   return (sum - float(x_zero(m)) * uintBitsToFloat(row_words[row_head(n) + 2])) * x_scale(m);
 }
-// Of int8, what the zero point adds.
+// int8: contribution of the zero point.
 int zero_part(uint m, uint n) { return x_zero(m) * int(row_words[row_head(n) + 2]); }
 #endif

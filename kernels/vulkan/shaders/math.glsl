@@ -1,9 +1,9 @@
-// e^x, tanh and erf in the steps of kernels/exp_f32.h, tanh_f32.h and erf_f32.h: what a driver's
-// own functions may be off by is more than the backends may be apart.
+// e^x, tanh and erf with the same steps as kernels/exp_f32.h, tanh_f32.h and erf_f32.h: the error
+// bounds of driver built-ins exceed the allowed difference between backends.
 const float kExpMin = -87.3365, kExpMax = 88.37;
 
 float exp_f32(float x) {
-  // Rounded by what says so: adding and subtracting a large number is what compilers undo.
+  // Explicit rounding: compilers remove the addition and subtraction of a large constant.
   float limited = min(x, kExpMax), n = roundEven(limited * 1.44269504088896341);
   precise float r = (limited - n * 0.693359375) - n * -2.12194440e-4;
   float p = 1.9875691500e-4;
@@ -49,7 +49,7 @@ float erf_f32(float x) {
   return size < 1.0 ? x * small : x < 0.0 ? -erf : erf;
 }
 
-// log(1 + e^x) in the steps of kernels/cpu/simd/softplus-inl.h.
+// log(1 + e^x), with the same steps as kernels/cpu/simd/softplus-inl.h.
 const float kLog1p[9] = float[](7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1,
     -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1,
     3.3333331174e-1);
@@ -63,22 +63,38 @@ float softplus_f32(float x) {
   return max(x, 0.0) + (is_large ? log1p + 0.69314718055994531 : log1p);
 }
 
-// softcap * tanh(x / softcap), or x when softcap is 0.
+// softcap * tanh(x / softcap), or x if softcap is 0.
 float softcapped(float x, float softcap) {
   return softcap == 0.0 ? x : softcap * tanh_f32(x / softcap);
 }
 
-// As Activation in kernels/program.h; clamped SwiGLU is gated_act.comp's own.
-float activated(uint activation, float x) {
-  float y = max(x, 0.0);
-  if (activation == 0) y = x / (1.0 + exp_f32(-x));
-  if (activation == 1) y = 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
-  if (activation == 2) y = 0.5 * x * (1.0 + erf_f32(x * 0.7071067812));
-  return y;
+// Same steps as kernels/cpu/simd/activations.cc.
+float mish_f32(float x) {
+  float e = exp_f32(-abs(x));
+  float above = x < 0.0 ? e * (e + 2.0) : 1.0 + 2.0 * e, rest = x < 0.0 ? 2.0 : 2.0 * e * e;
+  return x * (above / (above + rest));
 }
 
-// a / b to the nearest float: a driver's division may be off by more, and divisions by constants
-// become multiplications.
+// Values of Activation in kernels/program.h; clamped SwiGLU is in gated_act.comp. A missing value
+// returns NaN; lower.cc checks their number.
+float activated(uint activation, float x) {
+  float positive = max(x, 0.0);
+  switch (activation) {
+    case 0u: return x / (1.0 + exp_f32(-x));
+    case 1u: return 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
+    case 2u: return 0.5 * x * (1.0 + erf_f32(x * 0.7071067812));
+    case 4u: return positive;
+    case 5u: return positive * positive;
+    case 6u: return x / (1.0 + exp_f32(-1.702 * x));
+    case 7u: return tanh_f32(x);
+    case 8u: return 1.0 / (1.0 + exp_f32(-x));
+    case 9u: return mish_f32(x);
+  }
+  return uintBitsToFloat(0x7fc00000u);
+}
+
+// a / b correctly rounded: driver division may be less accurate, and division by a constant may
+// become a multiplication.
 float divided(float a, float b) {
   precise float q = a / b;
   precise float rest = fma(-q, b, a);
@@ -86,13 +102,13 @@ float divided(float a, float b) {
   return better;
 }
 
-// The nearest f16, ties to even, in the low 16 bits.
+// Nearest f16, ties to even, in the low 16 bits.
 uint f16_from_f32(float x) {
   uint bits = floatBitsToUint(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
   if (size >= 0x7f800000u) return sign | (size > 0x7f800000u ? 0x7e00u : 0x7c00u);
   if (size >= 0x477ff000u) return sign | 0x7c00u;
   if (size < 0x38800000u) {
-    // Below the normal numbers: steps of 2^-24.
+    // Subnormal: steps of 2^-24.
     uint exponent = size >> 23;
     if (exponent < 102u) return sign;
     uint mantissa = (size & 0x7fffffu) | 0x800000u, shift = 126u - exponent;

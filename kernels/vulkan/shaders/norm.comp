@@ -1,12 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kNorm, the norm of kLogits, and that of all q or all k heads as one. A workgroup a row.
+// kNorm, the norm of kLogits, and the norm over all q or all k heads together. One workgroup per
+// row.
 #include "common.glsl"
 #include "push.glsl"
 
 layout(constant_id = 1) const uint IS_LAYER = 0;  // else RMS
 layout(constant_id = 2) const uint ACCUMULATE = 0;
-layout(constant_id = 3) const uint GATHER = 0;  // row i of the output is of row logit_row(i)
+layout(constant_id = 3) const uint GATHER = 0;  // output row i reads row logit_row(i)
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -34,7 +35,7 @@ void main() {
     float centred = x[from + i] - mean;
     square += centred * centred;
   }
-  // The input may be the output: it is read by all before any of it is written.
+  // Works in place: the reduction's barrier separates all reads from the writes.
   float inverse = 1.0 / sqrt(reduce_add(square) / float(push.n) + push.epsilon);
   for (uint i = lane; i < push.n; i += WIDTH) {
     float value = (x[from + i] - mean) * inverse * weight[push.weights_at + i];

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kQkvRope and kStoreKv: a workgroup takes one head of one row, normalises and turns it, in place,
-// and writes it into its page if it is one of the keys or values.
+// kQkvRope and kStoreKv: a workgroup normalises and rotates one head of one row in place, and
+// writes it to its page if it is a key or value head.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -62,7 +62,7 @@ void main() {
     factor += push.temperature * log(1.0 + float((position + 1) / push.temperature_step));
   }
   for (uint i = lane; i < HEAD_DIM; i += WIDTH) qkv[at + i] = head_row[i] * factor;
-  // The head is the same for the whole workgroup.
+  // Uniform across the workgroup.
   if (SHARES_KV == 0 && !is_query) {
     uint kv_head = (head - N_HEADS) % N_KV_HEADS;
     uint table = table_at(row_sequence(row), push.group);

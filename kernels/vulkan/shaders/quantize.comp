@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// A row of activations as int8 with a zero point and a scale, as QuantizeRow in
-// kernels/reference/quantize.cc. A workgroup a row; four elements an invocation. Behind the row's
-// end are zeros, which weights of zero multiply.
+// Quantises rows of activations to int8 with a zero point and a scale, like QuantizeRow in
+// kernels/reference/quantize.cc. One workgroup per row, four elements per invocation. Zero-padded
+// after the row's end, where the weights are zero too.
 #include "common.glsl"
 #include "push.glsl"
 

@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kRopeAngles: cos and sin of position * inv_freq, times the amplitude. The angle is the product of
-// two floats; it is brought into [-pi/4, pi/4] in integers, because a driver's sin and cos may be
-// off by 2^-11 and are for small angles only.
+// kRopeAngles: cos and sin of position * inv_freq, times the amplitude. The angle is the f32
+// product. It is reduced to [-pi/4, pi/4] in integers, because driver sin and cos may have errors
+// of 2^-11 and are specified for small angles only.
 #include "common.glsl"
 #include "push.glsl"
 
@@ -14,7 +14,7 @@ layout(push_constant) uniform Push {
   float amplitude;
 } push;
 
-// (cos, sin) of `angle`, 0 <= angle < 2^24.
+// Returns (cos, sin) of `angle`, 0 <= angle < 2^24.
 vec2 cos_sin(float angle) {
   float r = angle;
   uint quadrant = 0;
@@ -25,10 +25,10 @@ vec2 cos_sin(float angle) {
     uint low_high, low_low, high_high, high_low;
     umulExtended(mantissa, 0x4e441529u, low_high, low_low);
     umulExtended(mantissa, 0xa2f9836eu, high_high, high_low);
-    // The product has 64 bits of fraction: words (top, middle) and low_low.
+    // The product has a 64-bit fraction: words (top, middle) and low_low.
     uint carry;
     uint middle = uaddCarry(high_low, low_high, carry), top = high_high + carry;
-    // shift is 0 to 24: the fraction's first 32 bits, and the whole quarters.
+    // shift is 0 to 24. Extracts the first 32 bits of the fraction, and the whole quarters.
     uint whole = shift == 0u ? top : top >> shift;
     uint fraction = shift == 0u ? middle : middle >> shift | top << 32u - shift;
     quadrant = whole + (fraction >> 31);

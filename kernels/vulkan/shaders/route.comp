@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kRoute: the experts with the largest scores of a row, the lower id first among equals, and what
-// they weigh (kernels/route.h). A workgroup a row. The logits become scores, and -1 once taken:
-// each is read and written by one invocation. A score that is no number counts as 0, so that the
-// ids are valid and different whatever the logits are.
+// kRoute: top-k experts of a row, the lower id first on ties, and their weights (kernels/route.h).
+// One workgroup per row. Logits are replaced by scores, and by -1 once taken; each is read and
+// written by one invocation only. A NaN score counts as 0, so that ids are valid and distinct for
+// any logits.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -50,7 +50,7 @@ void main() {
         id = e;
       }
     }
-    // Ids are below 2^16.
+    // Exact in f32: ids are below 2^16.
     float winner = reduce_max(best);
     uint chosen = uint(reduce_min(float(best == winner ? id : push.n_experts)));
     if (chosen % WIDTH == lane) x[from + chosen] = kTaken;

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kScan, as kernels/reference/scan.cc: what passes by, and then what comes out of the states, added
-// to it. The former is an invocation a channel of a row; the latter an invocation a channel of a
-// sequence, which takes its rows one after the other and has the states in registers. Its
-// workgroups are those of the sequences' first rows.
+// kScan, as in kernels/reference/scan.cc, in two dispatches. PASSES_BY: the skip connection, one
+// invocation per channel of a row. Then the scan, added to it: one invocation per channel of a
+// sequence, which processes the rows in order with the states in registers; only the workgroups of
+// first rows of sequences run it.
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"
@@ -14,7 +14,8 @@ layout(constant_id = 2) const uint N_STATES = 1;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
-layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };  // skip; rates
+layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };  // PASSES_BY: D (skip);
+                                                                          // else A (rates)
 layout(set = 0, binding = 4) readonly buffer TimeSteps { float time_steps[]; };
 layout(set = 0, binding = 5) readonly buffer Mix { float mixed[]; };
 layout(push_constant) uniform Push {

@@ -1,11 +1,11 @@
-// The rows of a tile of a product of many rows: those that follow each other, or of experts those
-// that the expert gl_WorkGroupID.z has in its list. A tile is TILE_M rows and TILE_N outputs
+// Rows of a tile in matmuls of many rows: consecutive rows, or with experts the rows in the list of
+// expert gl_WorkGroupID.z. A tile is TILE_M rows by TILE_N outputs
 // (kernels/vulkan/product_variants.h).
 layout(constant_id = 9) const uint TILE_M = 32;
 layout(constant_id = 10) const uint TILE_N = 32;
 shared uint tile_rows[TILE_M];
 
-// Called once, by the whole workgroup. How many rows there are for it to look at.
+// Must be called once, by the whole workgroup. Returns the number of rows to process.
 uint find_rows() {
   uint n = ARN_ROWS;
   if (N_CHOSEN != 0) {
@@ -20,5 +20,5 @@ uint find_rows() {
   return n;
 }
 
-// The row of the output that is the tile's i-th.
+// Returns the output row of the tile's row i.
 uint row_of(uint first_row, uint i) { return N_CHOSEN == 0 ? first_row + i : tile_rows[i]; }

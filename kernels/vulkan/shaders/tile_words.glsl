@@ -1,9 +1,9 @@
-// What tiles of integer products are made of: words of four columns. kDepth of them, a block of
-// int4, are multiplied at a time.
+// Operands of integer tiles: words of four columns. Each iteration multiplies kDepth of them, one
+// int4 block.
 const uint kDepth = 8;
 
-// Word `word` of row `at` of a tile of the input that begins with first_row; of the output first +
-// at. Zeros where there is none.
+// x_word: word `word` of row `at` of an input tile that starts at first_row. w_word: the same of
+// output first + at. Zero outside.
 uint x_word(uint first_row, uint rows, uint at, uint word) {
   if (word >= push.x_words || first_row + at >= rows) return 0u;
   uint from = push.extra_at + push.values_at + word;
@@ -16,7 +16,7 @@ uint w_word(uint first, uint at, uint word) {
   uint both = weight_words[base + word / 2];
   return (word & 1u) == 0u ? low_halves(both) : high_halves(both);
 }
-// The scale of output first + at in the block that begins with a word.
+// Scale of output first + at in the block that starts with `word`.
 float tile_scale(uint first, uint at, uint word) {
   return block_scale(min(first + at, push.n_outs - 1), word / kDepth);
 }

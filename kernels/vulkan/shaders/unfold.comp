@@ -1,7 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kUnfold: an element of a row with its neighbours, zeros where there are none. One invocation an
-// element.
+// kUnfold: im2col, zero-padded. One invocation per element.
 #include "common.glsl"
 #include "push.glsl"
 
@@ -15,7 +14,7 @@ layout(push_constant) uniform Push {
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, out_width = push.taps * push.width;
   if (i < out_width) {
-    // Before the first row it wraps around, beyond the last.
+    // Rows before the first wrap around to large unsigned values and fail the check.
     uint from = row * push.stride + i / push.width - push.taps / 2;
     bool exists = from < RUN_ROWS * push.row_factor * push.stride;
     y[push.out_at + row * out_width + i] =

@@ -1,18 +1,18 @@
-// Elements of weights as they lie on the device (kernels/vulkan/device_weight.h).
+// Elements of weights in the device layout (kernels/vulkan/device_weight.h).
 layout(set = 0, binding = 3) readonly buffer WeightWords { uint weight_words[]; };
 layout(set = 0, binding = 3) readonly buffer WeightQuads { uvec4 weight_quads[]; };
 layout(set = 0, binding = 4) readonly buffer RowWords { uint row_words[]; };
 
-// DType in platform/base/dtype.h.
+// As DType in platform/base/dtype.h.
 const uint kF32 = 0, kF16 = 1, kBf16 = 2, kInt8 = 3, kInt4 = 4;
 
-// What goes with each row: its scale (int8), its bias, the sum of its values (int8: an integer;
-// int4: times their scales), and one more word. Behind them all, of int4, the blocks' bf16 scales.
+// Metadata per row: scale (int8), bias, sum of values (int8: integer; int4: times their scales),
+// and an unused word. int4: the bf16 block scales follow all of them.
 const uint kRowHeadWords = 4;
 float row_scale(uint at) { return uintBitsToFloat(row_words[at]); }
 float row_bias(uint at) { return uintBitsToFloat(row_words[at + 1]); }
 
-// Elements in 16 bytes.
+// Elements per 16 bytes.
 uint per_quad(uint type) {
   return type == kF32 ? 4u : type == kInt8 ? 16u : type == kInt4 ? 32u : 8u;
 }
@@ -22,8 +22,8 @@ vec2 pair_of(uint type, uint word) {
                       : vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u));
 }
 
-// Four bytes of int8; and element i (0 to 7) of a word of int4, less the 8 that it is stored with:
-// byte i has element i in its low half and element 4 + i in its high one.
+// bytes_of: four int8 values. nibble_of: element i (0 to 7) of an int4 word, minus the 8 it is
+// stored with; byte i has element i in its low half and element 4 + i in its high half.
 ivec4 bytes_of(uint word) {
   int w = int(word);
   return ivec4(bitfieldExtract(w, 0, 8), bitfieldExtract(w, 8, 8), bitfieldExtract(w, 16, 8),

@@ -10,11 +10,11 @@ import org.arenite.Overflow;
 import org.arenite.Session;
 import org.arenite.SessionOptions;
 
-/** Hundreds of lives of a session leave nothing behind. Argument: the bundle. */
+/** Creates and closes hundreds of sessions and checks for leaks. Argument: the bundle. */
 final class CyclesTest {
   private static final int CYCLES = 500;
-  private static final int SETTLED = 150; // cycles after which nothing may grow any more
-  private static final long MOST_GROWTH = 6_000_000; // of the resident set, with a JVM in it
+  private static final int SETTLED = 150; // cycles until memory must stop growing
+  private static final long MOST_GROWTH = 6_000_000; // of the resident set, including the JVM
 
   private final String bundle;
 

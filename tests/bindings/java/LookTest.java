@@ -20,7 +20,7 @@ import org.arenite.Stats;
 import org.arenite.Status;
 import org.arenite.ThermalZone;
 
-/** What a Java program can see of a session's cache, of what it runs on, and of the machine. */
+/** Information a Java program gets about a session's cache, its backend, and the machine. */
 final class LookTest {
   private static final String PROMPT = "Once upon a time";
 
@@ -42,6 +42,22 @@ final class LookTest {
       Tests.equal(Backend.CPU, backend.backend);
       Tests.equal("cpu", backend.name);
       Tests.equal("", backend.reason);
+    }
+  }
+
+  void testDeviceFolder() {
+    Tests.check(Session.deviceFolder() == null, "none on a desktop");
+    String vendor = System.getProperty("java.vendor");
+    System.setProperty("java.vendor", "The Android Project");
+    try {
+      Tests.equal(System.getProperty("java.io.tmpdir"), Session.deviceFolder());
+    } finally {
+      System.setProperty("java.vendor", vendor);
+    }
+    SessionOptions options = new SessionOptions();
+    options.deviceFolder = "";
+    try (Session session = model.session(options)) {
+      Tests.equal("cpu", session.backend().name);
     }
   }
 

@@ -6,7 +6,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import org.arenite.AreniteException;
 
-/** A small frame for tests: runs the methods test...() of an object, and what they check with. */
+/** A small test framework: runs the methods test...() of an object, and has their checks. */
 final class Tests {
   interface Action {
     void run() throws Exception;
@@ -14,7 +14,7 @@ final class Tests {
 
   private Tests() {}
 
-  /** Exits with 1 when a test fails. */
+  /** Exits with 1 if a test fails. */
   static void run(Object tests) throws Exception {
     Method[] methods = tests.getClass().getDeclaredMethods();
     Arrays.sort(methods, Comparator.comparing(Method::getName));
@@ -56,7 +56,7 @@ final class Tests {
     equal(Arrays.toString(expected), Arrays.toString(seen));
   }
 
-  /** The action fails with this status and a message that has these words. */
+  /** Expects the action to fail with this status and a message that contains `words`. */
   static void fails(int status, String words, Action action) throws Exception {
     try {
       action.run();

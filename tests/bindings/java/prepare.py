@@ -1,5 +1,5 @@
-"""Writes what the Java tests read into a folder: the demo model as bundles, the command's story,
-and the expected continuations, one line each: ids of the prompt | ids of the answer | its text.
+"""Writes the input of the Java tests into a folder: the demo model as bundles, the command's story,
+and the expected continuations, one per line: ids of the prompt | ids of the answer | its text.
 """
 
 import argparse
@@ -20,7 +20,8 @@ def main():
                    check=True, stderr=subprocess.DEVNULL)
   story = subprocess.run(
       [given.bin / "arenite", "run", given.out / "f32.arn", "--prompt", "Once upon a time",
-       "--max-tokens", "256", "--context", "512"], check=True, capture_output=True).stdout
+       "--max-tokens", "256", "--context", "512", "--seed", "0"],
+      check=True, capture_output=True).stdout
   (given.out / "story.txt").write_bytes(story)
   expected = json.loads((given.source / "models/fable/expected.json").read_text(encoding="utf-8"))
   with open(given.out / "cases.txt", "w", encoding="utf-8") as cases:

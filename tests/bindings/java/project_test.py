@@ -1,4 +1,4 @@
-"""What Gradle would put together and nothing here can: that the parts fit each other by name."""
+"""Checks that the Gradle project's parts match by name, because Gradle cannot run here."""
 
 import argparse
 import pathlib

@@ -1,5 +1,5 @@
-"""The ctypes structures against what the C compiler makes of arenite.h, and the dataclasses and
-enums of the package against both: nothing of the C API is missing, and nothing is elsewhere.
+"""Compares the ctypes structures with the C compiler's layout of arenite.h, and the package's
+dataclasses and enums with both: everything in the C API is present, at the same offsets.
 """
 
 import ctypes
@@ -16,9 +16,9 @@ sys.path.insert(0, str(support.options.source / "tools/c_api"))
 
 import headers  # noqa: E402
 import arenite  # noqa: E402
-from arenite import _abi  # noqa: E402
+from arenite import _abi, _functions  # noqa: E402
 
-# Dataclass: its struct, and the fields that it has not: counts and pointers that became tuples.
+# Dataclass: its struct, and the omitted fields: counts and pointers that became tuples.
 DATACLASSES = {
     arenite.SessionOptions: ("arn_session_options", set()),
     arenite.Sampling: ("arn_sampling", set()),
@@ -28,12 +28,14 @@ DATACLASSES = {
         "arn_model_info", {"n_eos_ids", "n_bos_ids", "n_start_ids", "chat_template_bytes"}),
     arenite.KvGroup: ("arn_kv_group_info", set()),
     arenite.MemoryPlan: ("arn_memory_plan", set()),
+    arenite.ResidencyInfo: ("arn_residency", set()),
     arenite.Stats: ("arn_session_stats_data", set()),
 }
 ENUMS = {
     arenite.Status: "ARN_", arenite.KvType: "ARN_KV_", arenite.Overflow: "ARN_OVERFLOW_",
     arenite.Backend: "ARN_BACKEND_", arenite.Verify: "ARN_VERIFY_", arenite.Finish: "ARN_FINISH_",
     arenite.EarlyStopping: "ARN_EARLY_STOPPING_", arenite.Hashes: "ARN_HASHES_",
+    arenite.Residency: "ARN_RESIDENCY_",
 }
 
 
@@ -42,7 +44,7 @@ class AbiTest(unittest.TestCase):
   def setUpClass(cls):
     cls.c = json.loads(support.run(support.options.layout))
     for part in cls.c.values():
-      part.pop("")  # the end of the list
+      part.pop("")  # the part after the last separator
 
   def test_structures_lie_as_in_c(self):
     self.assertGreater(len(self.c["structs"]), 15)
@@ -67,9 +69,9 @@ class AbiTest(unittest.TestCase):
 
   def test_every_function_is_declared_with_all_its_parameters(self):
     functions = {d.name: d for d in headers.declarations() if d.kind == "function"}
-    self.assertEqual(set(functions), set(_abi.FUNCTIONS))
+    self.assertEqual(set(functions), set(_functions.FUNCTIONS))
     for name, declaration in functions.items():
-      result, arguments = _abi.FUNCTIONS[name]
+      result, arguments = _functions.FUNCTIONS[name]
       self.assertEqual(len(declaration.variables), len(arguments), name)
       self.assertEqual(declaration.returns == "void", result is None, name)
 

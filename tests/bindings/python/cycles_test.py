@@ -1,4 +1,5 @@
-"""Hundreds of lives of a session leave nothing behind: no memory, descriptor, mapping or thread."""
+"""Creates and closes hundreds of sessions and checks for leaks of memory, descriptors, mappings and
+threads."""
 
 import ctypes
 import gc
@@ -12,7 +13,7 @@ rest = support.parse_arguments()
 import arenite  # noqa: E402
 
 CYCLES = 500
-SETTLED = 100  # cycles after which nothing may grow any more
+SETTLED = 100  # cycles until resources must stop growing
 OPTIONS = arenite.SessionOptions(context_tokens=64, kv_page_tokens=8, n_threads=2,
                                  overflow=arenite.Overflow.SHIFT)
 
@@ -60,7 +61,7 @@ class CyclesTest(unittest.TestCase):
           elif count == 3 and cycle % 3 == 1:
             generation.close()
           elif count == 3:
-            break  # and is dropped with its session, unfinished
+            break  # drops it unfinished, with its session
       except arenite.Cancelled:
         cancelled += 1
       if cycle % 3 != 2:

@@ -1,4 +1,4 @@
-"""What a Python program can see of a session's cache, of what it runs on, and of the machine."""
+"""Information a Python program gets about a session's cache, its backend, and the machine."""
 
 import os
 import unittest
@@ -26,7 +26,7 @@ class LookTest(unittest.TestCase):
     return made
 
   def fake_machine(self, own):
-    """A tree with one CPU of some capacity, and a battery that is 31 degrees warm."""
+    """Returns a tree with one CPU of some capacity, and a battery at 31 degrees."""
     root = self.folder / self.id()
     cpu, zone = root / "sys/devices/system/cpu", root / "sys/class/thermal/thermal_zone0"
     for path, text in ((cpu / "possible", f"0-{own}"), (cpu / "online", f"0-{own}"),

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: the arguments, and the demo model as a bundle."""
+"""Shared by the tests of the Python package: the arguments, and the demo model as a bundle."""
 
 import argparse
 import atexit
@@ -13,7 +13,7 @@ options = None
 
 
 def parse_arguments():
-  """Reads the arguments that CMake gives; unittest's own may follow."""
+  """Parses the arguments from CMake; unittest's own may follow."""
   global options
   parser = argparse.ArgumentParser()
   parser.add_argument("--source", type=pathlib.Path, required=True)

@@ -1,4 +1,4 @@
-"""mypy --strict over the package, and over programs that use it: types say what comes back."""
+"""Runs mypy --strict over the package and over programs that use it."""
 
 import argparse
 import pathlib

@@ -1,4 +1,5 @@
-"""The wheel: made without a network, installed into an empty folder, used without the sources."""
+"""Builds the wheel without a network, installs it into an empty folder, and uses it without the
+sources."""
 
 import hashlib
 import os

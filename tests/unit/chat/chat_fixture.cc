@@ -33,13 +33,27 @@ Rendered RenderBytes(const std::vector<uint8_t>& bytes, const ChatCase& c) {
   input.now = {2025, 3, 9, 14, 5, 6, 7};
   std::vector<std::max_align_t> memory(c.arena_bytes / sizeof(std::max_align_t) + 1);
   std::string out(c.capacity, '\0');
+  chat::RenderedText text;
   result.status = chat::RenderProgram(
       program, variables, input,
       {reinterpret_cast<std::byte*>(memory.data()), static_cast<size_t>(c.arena_bytes)},
-      c.max_steps, {out.data(), out.size()}, &result.n_bytes, &diag);
+      c.max_steps, {out.data(), out.size()}, &text, &diag);
+  result.n_bytes = text.bytes;
   result.error = diag.text();
   result.text = out.substr(0, result.n_bytes);
+  result.given.assign(text.given.begin(), text.given.end());
   return result;
+}
+
+std::string Marked(const Rendered& rendered) {
+  std::string marked;
+  size_t done = 0;
+  for (const TextSpan& span : rendered.given) {
+    marked += rendered.text.substr(done, span.offset - done);
+    marked += "⟦" + rendered.text.substr(span.offset, span.bytes) + "⟧";
+    done = span.offset + span.bytes;
+  }
+  return marked + rendered.text.substr(done);
 }
 
 Rendered RenderTemplate(const std::string& source, const ChatCase& c) {

@@ -1,5 +1,5 @@
-// Chat templates against what transformers renders (tests/golden/make_chat_goldens.py): byte for
-// byte for templates of our own, by length and hash for those of the folder of references.
+// Chat templates against transformers (tests/golden/make_chat_goldens.py): byte for byte for
+// templates of this repository, by length and hash for those in the folder of references.
 #include <gtest/gtest.h>
 
 #include <cinttypes>
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "converter/chat/template_error.h"
 #include "nlohmann/json.hpp"
@@ -25,7 +26,7 @@ std::string ReadFile(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Numbers stay as they are written: the texts are cut out of the file.
+// Keeps numbers as written: the texts are slices of the file.
 ordered_json ReadGoldens(const std::string& name) {
   return ordered_json::parse(ReadFile(fs::path(ARN_CHAT_GOLDENS) / name));
 }
@@ -45,7 +46,7 @@ std::string Hash(const std::string& text) {
   return hash;
 }
 
-// Holds a rendering against {"text": ...}, {"raised": ...} or {"failed": true}.
+// Compares a rendering with {"text": ...}, {"raised": ...} or {"failed": true}.
 void ExpectRendered(const ordered_json& expected, const Rendered& found, bool is_hashed) {
   if (expected.contains("failed")) {
     EXPECT_EQ(Status::kTemplateError, found.status) << found.error << found.text;
@@ -63,10 +64,43 @@ void ExpectRendered(const ordered_json& expected, const Rendered& found, bool is
   }
 }
 
-// Every template of `folder` over every conversation. Returns how many renderings were compared.
+// A character that occurs in no template.
+constexpr char kMark[] = "\uE000";
+
+// Prefixes every text with it, except roles and values that templates compare.
+void MarkTexts(ordered_json* json) {
+  static const std::set<std::string> kCompared = {"role", "type", "name", "id", "tool_call_id"};
+  if (json->is_string()) *json = kMark + json->get<std::string>();
+  if (!json->is_structured()) return;
+  for (auto& [key, value] : json->items()) {
+    if (json->is_object() && value.is_string() && kCompared.contains(key)) continue;
+    MarkTexts(&value);
+  }
+}
+
+// Every span that holds the mark must be reported as input, whatever the template did to it.
+void ExpectGivenTextIsKnown(const std::string& source, ordered_json conversation, size_t* n_seen) {
+  MarkTexts(&conversation["messages"]);
+  if (conversation.contains("tools")) MarkTexts(&conversation["tools"]);
+  const Rendered found = RenderTemplate(source, ToCase(conversation));
+  size_t done = 0;
+  for (const TextSpan& span : found.given) {
+    ASSERT_TRUE(span.bytes > 0 && span.offset >= done && (done == 0 || span.offset > done));
+    EXPECT_EQ(found.text.substr(done, span.offset - done).find(kMark), std::string::npos)
+        << Marked(found);
+    done = span.offset + span.bytes;
+    ASSERT_LE(done, found.n_bytes);
+    *n_seen += found.text.substr(span.offset, span.bytes).find(kMark) != std::string::npos ? 1 : 0;
+  }
+  if (found.status != Status::kOk) return;
+  EXPECT_EQ(found.text.substr(done).find(kMark), std::string::npos) << Marked(found);
+}
+
+// Renders every template of `folder` over every conversation. Returns the number of compared
+// renderings.
 size_t ExpectAll(const ordered_json& goldens, const fs::path& folder, bool is_hashed) {
   const ordered_json conversations = ReadGoldens("conversations.json");
-  size_t n = 0;
+  size_t n = 0, n_marks = 0;
   for (const auto& [name, expected] : goldens.items()) {
     const std::string source = ReadFile(folder / name);
     EXPECT_EQ(expected.size(), conversations.size());
@@ -74,9 +108,11 @@ size_t ExpectAll(const ordered_json& goldens, const fs::path& folder, bool is_ha
       SCOPED_TRACE(name + ": " + conversation);
       ExpectRendered(wanted, RenderTemplate(source, ToCase(conversations[conversation])),
                      is_hashed);
+      ExpectGivenTextIsKnown(source, conversations[conversation], &n_marks);
       ++n;
     }
   }
+  EXPECT_GT(n_marks, n);
   return n;
 }
 
@@ -88,7 +124,7 @@ TEST(ChatGoldens, OwnTemplates) {
 
 TEST(ChatGoldens, Features) {
   const ChatCase input = ToCase(ReadGoldens("features_input.json"));
-  // A number beyond 64 bits, which the reader of this test would round.
+  // A number beyond 64 bits, which this test's JSON parser would round.
   ChatCase exact = input;
   const size_t at = exact.variables.find("\"big\":");
   const size_t end = exact.variables.find(',', at);

@@ -1,4 +1,4 @@
-// What bounds a rendering, what is refused at conversion, and programs and JSON that are damaged.
+// Limits of a rendering, refusals at conversion, and damaged programs and JSON.
 #include <gtest/gtest.h>
 
 #include "converter/chat/compile.h"
@@ -23,7 +23,7 @@ TEST(ChatLimits, Steps) {
   const std::string loops =
       "{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{% endfor %}";
   EXPECT_EQ("line 1: the template took more than 100000 steps", ErrorOf(loops, c));
-  // Work that is no step of the template's counts as well.
+  // Work inside an operation counts as steps too.
   EXPECT_TRUE(Has(ErrorOf("{{ 'x' * 100000000 }}", c), "steps"));
 }
 
@@ -45,13 +45,13 @@ TEST(ChatLimits, Memory_SaysHowMuchThereIs) {
   EXPECT_EQ(Status::kOutOfMemory, result.status);
   EXPECT_TRUE(Has(result.error, "line 2")) << result.error;
   EXPECT_TRUE(Has(result.error, "65536 bytes")) << result.error;
-  // Text that is only written takes none.
+  // Output text uses no arena memory.
   std::string long_loop = "{% for i in range(9999) %}0123456789{% endfor %}";
   c.arena_bytes = 4 << 20;
   EXPECT_EQ(99990u, RenderTemplate(long_loop, c).n_bytes);
 }
 
-// Every size of memory up to what a rendering needs ends in the same error.
+// Every arena size below the required one gives the same error.
 TEST(ChatLimits, Memory_EverySize) {
   ChatCase c;
   c.messages = R"([{"role": "user", "content": "a\nb"}, {"role": "tool", "content": [1, 2.5]}])";
@@ -207,7 +207,7 @@ TEST(ChatJson, KeepsNumbersTextsAndOrder) {
             RenderTemplate("{{ messages | tojson }}", c).text);
 }
 
-// A damaged program is refused, or runs to some end; a sanitizer watches.
+// A damaged program is refused or ends in some way, checked by a sanitizer.
 TEST(ChatProgram, Damage_DoesNoHarm) {
   const std::vector<uint8_t> good = convert::CompileChatTemplate(
       "{% macro f(a, b=[1]) %}{{ a[1:] }}{{ b }}{% endmacro %}{% for m in messages if m %}"

@@ -11,7 +11,7 @@
 namespace arn::chat {
 namespace {
 
-// Against std::from_chars, where this compiler has it.
+// Compares with std::from_chars if the compiler has it for double.
 void ExpectAsStandard(const std::string& text) {
   double value = 7.0, expected = 7.0;
   const char* const end = text.data() + text.size();
@@ -58,7 +58,7 @@ TEST(ReadDouble, Forms_AreReadAsByTheStandardLibrary) {
 }
 
 TEST(ReadDouble, ManyDigits_RoundByAllOfThem) {
-  // Halfway between two doubles, but for a digit a thousand places behind.
+  // Halfway between two doubles, except for a digit a thousand places later.
   const std::string half = "9007199254740993.";
   ExpectAsStandard(half + std::string(1000, '0'));
   ExpectAsStandard(half + std::string(1000, '0') + "1");

@@ -1,4 +1,4 @@
-// Converts small checkpoints and looks into the bundles.
+// Converts small checkpoints and inspects the bundles.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace arn::convert {
 
-// A bundle in memory, its frame and every hash checked.
+// A bundle in memory, with its frame and every hash checked.
 class OpenedBundle {
  public:
   explicit OpenedBundle(const std::filesystem::path& path) {
@@ -33,7 +33,7 @@ class OpenedBundle {
   const fbs::Bundle& index() const { return *bundle_.index; }
   const fbs::Model& model() const { return *bundle_.index->model(); }
 
-  // The tensor as kernels see it.
+  // Returns the tensor as the kernels see it.
   Weight weight(uint32_t i) const {
     const fbs::Tensor& t = *model().tensors()->Get(i);
     Weight w;
@@ -47,7 +47,7 @@ class OpenedBundle {
     w.bytes = t.segment()->bytes();
     return w;
   }
-  // Row by row as floats.
+  // Returns the rows as floats.
   std::vector<float> values(uint32_t i) const {
     const Weight w = weight(i);
     std::vector<float> out(static_cast<size_t>(w.rows) * w.cols);
@@ -97,7 +97,7 @@ class ConvertTest : public ::testing::Test {
   std::string ErrorOfRun(const ConvertOptions& options) {
     return test::ErrorOf([&] { Run(options); });
   }
-  // Files in the output folder, whatever their names.
+  // Returns the names of all files in the output folder.
   std::vector<std::string> OutputFiles() const {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator(folder_ / "out")) {

@@ -1,4 +1,4 @@
-// Moments of inputs, rows that are quantised by them, and the choice of matrices for int8.
+// Input moments, rows quantised with them, and the selection of matrices for int8.
 #include <cmath>
 #include <limits>
 #include <random>
@@ -29,7 +29,7 @@ std::vector<float> RandomValues(size_t n, uint32_t seed) {
   return values;
 }
 
-// Rows whose neighbouring columns go along with each other, about a mean that is not 0.
+// Rows with correlated neighbouring columns and a nonzero mean.
 std::vector<float> CorrelatedRows(size_t n_rows, size_t cols, uint32_t seed) {
   std::vector<float> rows = RandomValues(n_rows * cols, seed);
   for (size_t r = 0; r < n_rows; ++r) {
@@ -135,7 +135,7 @@ struct Int4Row {
   }
 };
 
-// Mean square of (w - q) . x over rows.
+// Returns the mean of ((w - q) . x)^2 over the rows.
 template <typename Quantized>
 double ProductError(const std::vector<float>& w, const Quantized& q,
                     const std::vector<float>& rows) {
@@ -155,7 +155,7 @@ double ProductError(const std::vector<float>& w, const Quantized& q,
 TEST(CompensateInt4, ProductsOfLikeInputs_AreNearer) {
   for (const size_t cols : {32, 70, 200, 600}) {
     const InputModel model(MomentsOf(CorrelatedRows(2000, cols, 5), cols), 1);
-    const std::vector<float> other = CorrelatedRows(300, cols, 6);  // not those of the moments
+    const std::vector<float> other = CorrelatedRows(300, cols, 6);  // not the rows of the moments
     double plain_sum = 0, sum = 0;
     for (uint32_t seed = 0; seed < 8; ++seed) {
       const std::vector<float> w = RandomValues(cols, 100 + seed);
@@ -201,7 +201,7 @@ TEST(CompensateInt4, MultiplesOfAScale_AreExact) {
   for (size_t i = 0; i < kCols; ++i) EXPECT_EQ(row.value(i), w[i]) << i;
 }
 
-// One column is all that counts, and gets the nearest there is.
+// Only one column matters, and it gets the nearest level.
 TEST(CompensateInt4, InputsThatAreConstantOrZero_OneColumnCounts) {
   constexpr size_t kCols = 40;
   std::vector<float> rows(3 * kCols, 0.0f);
@@ -219,8 +219,7 @@ TEST(CompensateInt4, InputsThatAreConstantOrZero_OneColumnCounts) {
   EXPECT_LT(sum, 0.5 * plain_sum);
 }
 
-// The inputs are off by what a linear map makes of them: that can be put right, but for the part
-// that is left on purpose.
+// The input errors are a linear map of the inputs, so CorrectRow removes them up to kCorrection.
 TEST(CorrectRow, ErrorsThatFollowFromTheInputs_AreTakenBack) {
   constexpr size_t kCols = 70, kRows = 3000;
   const std::vector<float> rows = CorrelatedRows(kRows, kCols, 5);
@@ -252,7 +251,7 @@ TEST(CorrectRow, ErrorsThatFollowFromTheInputs_AreTakenBack) {
   EXPECT_GT(after, 0.5 * left * left * before);
 }
 
-// What is missing in the sum of output 1 is twice the third input: so much is added to its weight.
+// Output 1 lacks twice input 3, so CorrectRow adds that to its weight.
 TEST(CorrectRow, WhatTheSumLacks_IsAdded) {
   constexpr size_t kCols = 40, kRows = 3000;
   const std::vector<float> rows = RandomValues(kRows * kCols, 5);
@@ -323,10 +322,10 @@ TEST(MixedPrecision, Units_ExpertsOfALayerTogether) {
 TEST(MixedPrecision, ChooseInt8_MostSensitivityForTheBits) {
   std::vector<PrecisionUnit> units = ListUnits(kMatrices);
   units[0].sensitivity = 1.0;
-  units[1].sensitivity = 2.0;  // of three times the weights
+  units[1].sensitivity = 2.0;  // with three times the weights
   const double least = BitsPerWeight(kMatrices);
   EXPECT_THAT(ChooseInt8(kMatrices, units, least), IsEmpty());
-  // 64 * 32 of 288 * 32 weights take 4.5 bits more.
+  // 64 * 32 of 288 * 32 weights need 4.5 more bits each.
   EXPECT_THAT(ChooseInt8(kMatrices, units, least + 1.1), ElementsAre(Key("layers.0.qkv")));
   EXPECT_EQ(ChooseInt8(kMatrices, units, 9).size(), 5u);
   units[1].sensitivity = 4.0;
@@ -335,7 +334,7 @@ TEST(MixedPrecision, ChooseInt8_MostSensitivityForTheBits) {
   EXPECT_THAT(test::ErrorOf([&] { ChooseInt8(kMatrices, units, 4); }), HasSubstr("--bits 4"));
 }
 
-// Taking the densest first would leave room that nothing fits into.
+// A greedy choice by density would leave room that no other matrix fits.
 TEST(MixedPrecision, ChooseInt8_FillsTheRoom) {
   const std::vector<MatrixInfo> matrices = {{"a", DType::kInt4, 40, 32, true},
                                             {"b", DType::kInt4, 30, 32, true},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line of arenite-convert: exit codes, messages, --verify, memory, what it leaves.
+"""The command line of arenite-convert: exit codes, messages, --verify, memory, leftover files.
 
 usage: cli_test.py CONVERTER CHECKPOINT_FOLDER
 """
@@ -8,7 +8,9 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -26,7 +28,7 @@ def convert(*arguments, **options):
 
 
 def write_large_checkpoint(folder):
-  """A decoder with one small layer; its embedding is a hole of LARGE_BYTES in the file."""
+  """Writes a decoder with one small layer; its embedding is a sparse file of LARGE_BYTES."""
   hidden, ffn, heads, head_dim = 1024, 32, 1, 32
   vocab = LARGE_BYTES // (4 * hidden)
   layer = "model.layers.0."
@@ -105,6 +107,8 @@ class CommandLine(WithFolder):
 
   def test_failure_gives_1_and_one_sentence(self):
     self.assert_one_error(convert("/nonexistent", "-o", self.out), 1, "/nonexistent: not a folder")
+    tensors = os.path.join(CHECKPOINT, "model.safetensors")
+    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the folder of the checkpoint")
     self.assertEqual(self.left(), [])
 
   def test_sign_says_the_public_key(self):
@@ -125,6 +129,82 @@ class CommandLine(WithFolder):
     self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--sign", key), 1,
                           "key: expected an Ed25519 private key")
     self.assertEqual(self.left(), ["key"])
+
+  def test_what_can_be_refused_is_refused_before_the_work(self):
+    text = os.path.join(self.folder.name, "text")
+    with open(text, "w") as file:
+      file.write("Once upon a time. " * 1000)
+    empty = os.path.join(self.folder.name, "empty")
+    open(empty, "w").close()
+    for arguments, words in [
+        (["--calibrate", "/nosuch"], "/nosuch: cannot open"),
+        (["--calibrate", empty], "empty: the text has 0 tokens, at least 2"),
+        (["--prefix-file", "/nosuch"], "/nosuch: cannot open"),
+        (["--prefix-file", empty], "empty: the text has 0 tokens"),
+        (["--prefix-file", text], "no room in the model's context"),
+        (["--verify", "--verify-text", "/nosuch"], "/nosuch: cannot open"),
+        (["--sign", "/nosuch"], "/nosuch"),
+    ]:
+      run = convert(CHECKPOINT, "-o", self.out, *arguments)
+      self.assert_one_error(run, 1, re.escape(words))
+      self.assertNotIn("%", run.stderr)
+      self.assertEqual(self.left(), ["empty", "text"])
+    run = convert(CHECKPOINT, "-o", "/nosuch/out.arn")
+    self.assert_one_error(run, 1, "/nosuch/out.arn")
+    self.assertNotIn("%", run.stderr)
+
+  def checkpoint_with(self, name, change):
+    """Returns a copy of the checkpoint with one JSON file changed."""
+    folder = os.path.join(self.folder.name, "changed")
+    shutil.copytree(CHECKPOINT, folder)
+    path = os.path.join(folder, name)
+    with open(path) as file:
+      text = file.read()
+    with open(path, "w") as file:
+      file.write(change(text))
+    return folder
+
+  def test_what_the_library_refuses_is_not_written(self):
+    def change(text):
+      config = json.loads(text)
+      config["max_position_embeddings"] = 2**31 - 1
+      return json.dumps(config)
+    source = self.checkpoint_with("config.json", change)
+    with open(self.out, "w") as file:
+      file.write("before")
+    for arguments in [[], ["--no-self-test"]]:
+      run = convert(source, "-o", self.out, *arguments)
+      self.assert_one_error(run, 1, "out.arn: is not written, .*max_context")
+    self.assertEqual(self.left(), ["changed", "out.arn"])
+    with open(self.out) as file:
+      self.assertEqual(file.read(), "before")
+
+  def test_tokenizer_that_the_library_refuses_is_not_written(self):
+    def change(text):
+      tokenizer = json.loads(text)
+      nfc = {"type": "NFC"}
+      tokenizer["normalizer"] = {"type": "Sequence", "normalizers": [nfc] * 17}
+      return json.dumps(tokenizer)
+    source = self.checkpoint_with("tokenizer.json", change)
+    for arguments in [[], ["--tokenizer-only"]]:
+      run = convert(source, "-o", self.out, *arguments)
+      self.assert_one_error(run, 1, "out.arn: is not written")
+    self.assertEqual(self.left(), ["changed"])
+
+  def test_numbers_that_no_double_holds_name_their_file(self):
+    source = self.checkpoint_with("config.json",
+                                  lambda text: text.replace("{", '{"x": 1e400,', 1))
+    self.assert_one_error(convert(source, "-o", self.out), 1,
+                          "changed/config.json: not valid JSON: .*1e400")
+
+  def test_output_is_a_regular_file_at_the_end_of_links(self):
+    self.assert_one_error(convert(CHECKPOINT, "-o", "/dev/full"), 1,
+                          "/dev/full: is no regular file")
+    self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
+    os.symlink("real.arn", self.out)
+    self.assertEqual(convert(CHECKPOINT, "-o", self.out, "-q").returncode, 0)
+    self.assertEqual(self.left(), ["out.arn", "real.arn"])
+    self.assertTrue(os.path.islink(self.out))
 
   def test_help_has_an_example(self):
     run = convert("--help")
@@ -177,7 +257,7 @@ class LargeCheckpoint(WithFolder):
     write_large_checkpoint(self.source.name)
 
   def test_memory_stays_far_below_the_largest_tensor(self):
-    # A sanitizer would keep what was freed for a while.
+    # A sanitizer delays the release of freed memory.
     options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
     run = subprocess.Popen([CONVERTER, self.source.name, "-o", self.out, "--quiet"],
                            stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": options})
@@ -185,7 +265,7 @@ class LargeCheckpoint(WithFolder):
     run.returncode = status
     self.assertEqual(status, 0)
     self.assertGreater(os.path.getsize(self.out), LARGE_BYTES // 4)
-    # Some 20 MB, and the bundle, which the self-test maps.
+    # About 20 MB, plus the bundle, which the self-test maps.
     self.assertLess(usage.ru_maxrss * 1024, LARGE_BYTES * 2 // 3)
 
   def test_interrupt_leaves_nothing(self):
@@ -198,6 +278,31 @@ class LargeCheckpoint(WithFolder):
     self.assertEqual(run.returncode, 1, stderr)
     self.assertIn("arenite-convert: error: interrupted", stderr)
     self.assertEqual(self.left(), [])
+
+  def written(self):
+    try:
+      return os.path.getsize(self.out + ".tmp")
+    except FileNotFoundError:
+      return 0
+
+  def test_what_a_killed_run_leaves_the_next_one_removes(self):
+    for _ in range(2):
+      run = subprocess.Popen([CONVERTER, self.source.name, "-o", self.out, "-q"])
+      self.addCleanup(run.wait)
+      self.addCleanup(run.kill)
+      while run.poll() is None and not self.written():
+        time.sleep(0.01)
+      # A second conversion must not replace the file of the first one.
+      run.send_signal(signal.SIGSTOP)
+      second = convert(CHECKPOINT, "-o", self.out)
+      self.assertIn("out.arn: is being written by somebody else", second.stderr)
+      run.kill()
+      run.wait()
+      self.assertEqual(self.left(), ["out.arn.tmp"])
+      # Any later bytes in it are the next run's.
+      os.truncate(self.out + ".tmp", 0)
+    self.assertEqual(convert(CHECKPOINT, "-o", self.out).returncode, 0)
+    self.assertEqual(self.left(), ["out.arn"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Chat templates of a checkpoint: where they are found, what is stored, what is refused.
+// Chat templates of a checkpoint: lookup, storage and refusals.
 #include <map>
 
 #include "converter/convert.h"
@@ -54,6 +54,20 @@ TEST_F(ConvertTest, ChatTemplates_AndTheirVariables_AreStored) {
   Run(options);
   EXPECT_EQ(nullptr, OpenedBundle(folder_ / "out/model.arn").index().chat());
   EXPECT_EQ(nullptr, OpenedBundle(folder_ / "out/model.arn").index().chat_template());
+}
+
+TEST_F(ConvertTest, Tokenizer_ThatIsRefused_CanBeLeftOut) {
+  WriteCheckpoint({});
+  test::WriteFile(folder_ / "model/tokenizer.json", R"({"normalizer": {"type": "Unheard"}})");
+  EXPECT_THAT(ErrorOfRun(Options(DType::kF32)),
+              AllOf(HasSubstr("tokenizer.json: normalizer.type \"Unheard\" is not supported"),
+                    HasSubstr("--no-tokenizer")));
+  ConvertOptions options = Options(DType::kF32);
+  options.no_tokenizer = true;
+  Run(options);
+  const OpenedBundle bundle(folder_ / "out/model.arn");
+  EXPECT_EQ(nullptr, bundle.index().tokenizer());
+  EXPECT_NE(nullptr, bundle.index().model());
 }
 
 TEST_F(ConvertTest, ChatTemplate_OfAProcessor_AndFilesBesideTheMainOne) {

@@ -1,4 +1,4 @@
-// What cannot be converted: one sentence that names the culprit, and nothing left behind.
+// Conversion failures: one sentence that names the cause, and no leftover files.
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -87,7 +87,7 @@ TEST_F(ConvertErrors, Misshapen_ExpectedAndFound) {
 TEST_F(ConvertErrors, Mistyped_ExpectedAndFound) {
   EXPECT_THAT(ErrorOfEdit([](TinyTensors& t) { t["model.norm.weight"].dtype = "I32"; }),
               AllOf(HasSubstr("model.norm.weight"),
-                    HasSubstr("expected type F32, F16 or BF16, found I32")));
+                    HasSubstr("expected type F64, F32, F16 or BF16, found I32")));
   EXPECT_THAT(ErrorOfEdit([](TinyTensors& t) { t["model.norm.weight"].dtype = "Q17"; }),
               HasSubstr("found Q17"));
 }
@@ -162,7 +162,7 @@ TEST_F(ConvertErrors, OutputFolderMissing_NamesIt) {
   EXPECT_THAT(ErrorOfRun(options), AllOf(HasSubstr("nowhere/m.arn"), HasSubstr("cannot create")));
 }
 
-// A file size limit: the kernel then answers writes with an error, as a full disk does.
+// Sets a file size limit, so that the kernel fails writes as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -186,7 +186,7 @@ TEST_F(ConvertErrors, DiskFull_SaysSoAndLeavesNothing) {
   Run(Options(DType::kF32));
   const uint64_t whole = std::filesystem::file_size(folder_ / "out/model.arn");
   std::filesystem::remove(folder_ / "out/model.arn");
-  // At every stage: the header's page, the segments, the index.
+  // In each stage: the header page, the segments, the index.
   for (const uint64_t limit : {uint64_t{100}, uint64_t{20000}, whole - 100}) {
     const FileSizeLimit limited(limit);
     EXPECT_THAT(ErrorOfRun(Options(DType::kF32)),
@@ -246,7 +246,7 @@ TEST_F(ConvertErrors, Frame_IsAsDocumented) {
   flatbuffers::FlatBufferBuilder builder;
   fbs::FinishBundleBuffer(builder, fbs::CreateBundle(builder));
   writer.Close(builder);
-  // Taken up again: the next segment follows the last one, at the asked alignment.
+  // After Reopen() the next segment follows the last one, at the requested alignment.
   const std::vector<uint8_t> closed = test::ReadFile(writer.path());
   writer.Reopen();
   EXPECT_EQ(std::filesystem::file_size(writer.path()), 16384u + 16384u + 65536u);
@@ -288,7 +288,7 @@ TEST_F(ConvertErrors, OutFileWithoutCommit_LeavesNothing) {
     OutFile file(folder_ / "out/x");
     file.Append("abc", 3);
     EXPECT_EQ(OutputFiles().size(), 1u);
-    EXPECT_THAT(OutputFiles()[0], HasSubstr("x.tmp-"));
+    EXPECT_THAT(OutputFiles()[0], HasSubstr("x.tmp"));
   }
   EXPECT_THAT(OutputFiles(), IsEmpty());
 }

@@ -1,7 +1,8 @@
-// What a bundle holds, against the checkpoint it was made from.
+// The contents of a bundle against its checkpoint.
 #include "converter/convert.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/unit/converter/bundle_fixture.h"
 
@@ -18,7 +19,7 @@ std::vector<float> Source(const TinyCheckpoint& tiny, const std::string& name, u
   return TinyValues(name, count, tiny.base_seed, tiny.amplitude);
 }
 
-// Rows of several tensors, one after another.
+// Concatenates the rows of several tensors.
 std::vector<float> Stacked(const TinyCheckpoint& tiny,
                            const std::vector<std::pair<std::string, uint64_t>>& parts) {
   std::vector<float> all;
@@ -37,11 +38,35 @@ std::vector<const char*> TargetNames() {
   return names;
 }
 
+// F64 checkpoints give the same bundle as their values in F32.
+TEST_F(ConvertTest, F64_EveryValueIsTheNearestFloat) {
+  const TinyCheckpoint tiny;
+  WriteCheckpoint(tiny);
+  Run(Options(DType::kF32));
+  const std::vector<uint8_t> floats = test::ReadFile(folder_ / "out/model.arn");
+  WriteCheckpoint(tiny, [](test::TinyTensors& tensors) {
+    for (auto& [name, tensor] : tensors) {
+      tensor.dtype = "F64";
+      std::vector<uint8_t> bytes(2 * tensor.bytes.size());
+      for (size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) {
+        float value = 0;
+        std::memcpy(&value, tensor.bytes.data() + i * sizeof(float), sizeof(float));
+        // Less than half the distance to the next float.
+        const double wide = static_cast<double>(value) * (1 + 1e-9);
+        std::memcpy(bytes.data() + i * sizeof(double), &wide, sizeof(double));
+      }
+      tensor.bytes = std::move(bytes);
+    }
+  });
+  Run(Options(DType::kF32));
+  EXPECT_EQ(floats, test::ReadFile(folder_ / "out/model.arn"));
+}
+
 TEST_P(EveryTarget, F32_EveryValueIsTheCheckpoints) {
   TinyCheckpoint tiny;
   tiny.qkv_bias = tiny.o_bias = tiny.mlp_bias = true;
   tiny.config = {{"attention_bias", true}, {"mlp_bias", true}};
-  tiny.hidden = 40;  // neither a multiple of 32 nor of a panel
+  tiny.hidden = 40;  // not a multiple of 32 or of a panel
   tiny.ffn = 52;
   tiny.vocab = 67;
   tiny.tied = false;
@@ -81,7 +106,7 @@ TEST_P(EveryTarget, F32_EveryValueIsTheCheckpoints) {
   EXPECT_STREQ(bundle.index().target()->c_str(), GetParam());
 }
 
-// The largest error relative to the row's largest value.
+// Returns the largest error relative to the row's largest value.
 float WorstRowError(const std::vector<float>& a, const std::vector<float>& b, size_t cols) {
   float worst = 0;
   for (size_t row = 0; row * cols < a.size(); ++row) {
@@ -195,7 +220,7 @@ TEST_F(ConvertTest, Index_SaysWhatTheConfigSays) {
 }
 
 TEST_F(ConvertTest, SourceTypes_GiveTheSameBundleWhereExact) {
-  // Values that all three types hold exactly.
+  // Values that are exact in all three types.
   const auto edit = [](const std::string& dtype) {
     return [dtype](test::TinyTensors& tensors) {
       for (auto& [name, tensor] : tensors) {
@@ -243,7 +268,7 @@ TEST_F(ConvertTest, AnyThreadCount_SameBytes) {
       if (first.empty()) first = bytes;
       EXPECT_EQ(bytes, first) << target << " " << threads;
     }
-    // The slabs came back in order.
+    // The slabs are in order.
     const OpenedBundle bundle(folder_ / "out/model.arn");
     const std::vector<float> source = Source(tiny, "model.embed_tokens.weight", 9000 * 256);
     EXPECT_LT(WorstRowError(bundle.values(bundle.model().embedding()), source, 256), 0.2f);
@@ -286,7 +311,7 @@ TEST_F(ConvertTest, TiedWithItsOwnHead_IsJudgedByTheValues) {
   EXPECT_NE(OpenedBundle(folder_ / "out/model.arn").model().head(),
             OpenedBundle(folder_ / "out/model.arn").model().embedding());
 
-  // Only the head is stored: it is the embedding too.
+  // Only the head is stored, and it is the embedding too.
   WriteCheckpoint({}, [&](test::TinyTensors& tensors) {
     add_head(tensors);
     tensors.erase("model.embed_tokens.weight");
@@ -321,14 +346,14 @@ TEST_F(ConvertTest, IdsOutsideVocabulary_AreLeftOutWithAWarning) {
   Run(Options(DType::kF32));
   const OpenedBundle bundle(folder_ / "out/model.arn");
   ASSERT_EQ(bundle.index().generation()->eos_ids()->size(), 1u);
-  EXPECT_EQ(bundle.index().generation()->bos_id(), 1);  // config.json has it
+  EXPECT_EQ(bundle.index().generation()->bos_id(), 1);  // from config.json
   EXPECT_EQ(bundle.index().generation()->pad_id(), -1);
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("eos_token_id 64 is outside"),
                                      HasSubstr("repetition_penalty 1.1 is not applied"),
                                      HasSubstr("token ids only")));
 }
 
-// The checkpoint that travels with the sources.
+// The checkpoint in models/.
 TEST_F(ConvertTest, TokenizerOnly_HoldsJustTheTokenizer) {
   std::filesystem::create_directories(folder_ / "out");
   std::filesystem::create_directories(folder_ / "tokenizer");

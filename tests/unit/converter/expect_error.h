@@ -1,4 +1,4 @@
-// What the tests of the converter share.
+// Shared by the converter tests.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace arn::test {
 
-// The message of the ConvertError that `action` throws; fails the test when it throws none.
+// Returns the message of the ConvertError thrown by `action`; fails the test if it throws none.
 template <typename Action>
 std::string ErrorOf(Action action) {
   try {

@@ -160,7 +160,7 @@ TEST(Families, UnknownArchitecture_NamesItAndItsFields) {
                     HasSubstr("LlamaForCausalLM"), HasSubstr("chunk_size, n_groups")));
 }
 
-// What families that differ say, by the fields that the runtime gets.
+// Specs of families with special features, checked by the fields the runtime reads.
 TEST(Families, Gemma2_DefaultsAndNull) {
   const DecoderSpec spec = Read(Config("Gemma2ForCausalLM", {{"num_hidden_layers", 4}}));
   EXPECT_EQ(50.0f, spec.kinds[0].softcap);
@@ -283,6 +283,13 @@ TEST(Families, Experts_InTheLayersThatHaveThem) {
   EXPECT_THAT(ErrorOfConfig(config), HasSubstr("num_experts_per_tok 17 of 16"));
 }
 
+// The keys of baidu/ERNIE-4.5-0.3B-PT, whose architecture has another name than in transformers.
+TEST(Families, OlderNameOfAnArchitecture_IsKnown) {
+  const nlohmann::json changes = {{"use_bias", false}, {"head_dim", 8}};
+  EXPECT_EQ(Read(Config("Ernie4_5ForCausalLM", changes)),
+            Read(Config("Ernie4_5_ForCausalLM", changes)));
+}
+
 TEST(Families, NoArchitectures_ModelTypeTells) {
   const nlohmann::json config =
       Config("LlamaForCausalLM", {{"architectures", nullptr}, {"model_type", "qwen2"}});
@@ -294,8 +301,8 @@ TEST(Families, NoArchitectures_ModelTypeTells) {
 
 TEST(Families, ValuesThatChangeTheMaths_AreRefused) {
   const std::vector<std::pair<nlohmann::json, const char*>> cases = {
-      {{{"hidden_act", "relu2"}}, "hidden_act: expected silu, relu, gelu"},
-      {{{"sliding_window", 128}}, "sliding_window is 128"},
+      {{{"hidden_act", "softplus"}}, "hidden_act: expected silu, gelu, gelu_new"},
+      {{{"use_sliding_window", true}}, "use_sliding_window is true"},
       {{{"quantization_config", {{"bits", 4}}}}, "quantization_config"},
       {{{"logits_scaling", 2.0}}, "logits_scaling is 2.0"},
       {{{"rope_interleaved", true}}, "rope_interleaved"},
@@ -330,14 +337,58 @@ TEST(Families, NeutralAndHarmlessKeys_PassSilently) {
   EXPECT_THAT(warnings, IsEmpty());
 }
 
-TEST(Families, UnknownKey_IsNamedInAWarning) {
+TEST(Families, UnknownKeys_AreRefusedByName_UnlessIgnored) {
+  const nlohmann::json config =
+      Config("LlamaForCausalLM", {{"brand_new_key", 3}, {"another", "x"}, {"use_mrope", true}});
+  nlohmann::json unknown = config;
+  unknown.erase("use_mrope");
+  EXPECT_THAT(ErrorOfConfig(unknown),
+              HasSubstr("not known: another, brand_new_key (if the model computes the same without:"
+                        " --ignore-config-keys another,brand_new_key)"));
+  EXPECT_THAT(ErrorOfConfig(config), HasSubstr("use_mrope is true"));
   std::vector<std::string> warnings;
-  Read(Config("LlamaForCausalLM", {{"brand_new_key", 3}}), &warnings);
-  ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("brand_new_key"));
+  ReadDecoderSpec(config, "config.json", &warnings, {"brand_new_key", "another", "use_mrope"});
+  EXPECT_THAT(warnings, ElementsAre("config.json: without effect on LlamaForCausalLM: another "
+                                    "\"x\", brand_new_key 3, use_mrope true"));
 }
 
-// The checkpoints of an optional folder of references: both key styles of each say the same.
+// Keys that transformers' models never read.
+TEST(Families, KeysWithoutEffect_AreNamedAndIgnored) {
+  const std::vector<std::tuple<const char*, const char*, nlohmann::json>> cases = {
+      {"LlamaForCausalLM", "sliding_window", 16},
+      {"Gemma3ForCausalLM", "attn_logit_softcapping", 4.0},
+      {"GptOssForCausalLM", "swiglu_limit", 0.5},
+      {"Starcoder2ForCausalLM", "activation_function", "gelu"}};
+  for (const auto& [architecture, key, value] : cases) {
+    SCOPED_TRACE(architecture);
+    std::vector<std::string> warnings;
+    // Without RoPE too: Gemma 3 reads it per layer type only.
+    const nlohmann::json without = {{"rms_norm_eps", nullptr}, {"rope_parameters", nullptr}};
+    nlohmann::json with = without;
+    with[key] = value;
+    EXPECT_EQ(Read(Config(architecture, without)), Read(Config(architecture, with), &warnings));
+    EXPECT_THAT(warnings, ElementsAre(HasSubstr(std::string(architecture) + ": " + key)));
+  }
+}
+
+TEST(Families, Activations_ByTheirNames) {
+  const std::vector<std::pair<const char*, Activation>> cases = {
+      {"silu", Activation::kSilu},
+      {"gelu", Activation::kGelu},
+      {"gelu_accurate", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},
+      {"relu2", Activation::kReluSquared},
+      {"quick_gelu", Activation::kQuickGelu},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"mish", Activation::kMish}};
+  for (const auto& [name, activation] : cases) {
+    EXPECT_EQ(activation,
+              Read(Config("LlamaForCausalLM", {{"hidden_act", name}})).kinds[0].activation);
+  }
+}
+
+// The checkpoints of the optional folder of references: both key styles give the same spec.
 TEST(Families, ReferenceConfigs_BothStylesEqual) {
   const char* shared = ARN_SHARED_DIR;
   const std::filesystem::path tiny = std::filesystem::path(shared) / "reference" / "tiny";

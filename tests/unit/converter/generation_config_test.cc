@@ -1,4 +1,4 @@
-// generation_config.json and config.json to the defaults of a bundle.
+// The defaults of a bundle from generation_config.json and config.json.
 #include "converter/hf/generation_config.h"
 
 #include "tests/unit/converter/expect_error.h"
@@ -16,7 +16,7 @@ constexpr uint32_t kVocab = 100;
 
 class GenerationTest : public ::testing::Test {
  protected:
-  // null: there is no generation_config.json.
+  // null: no generation_config.json.
   GenerationSpec Read(const json& generation, const json& config = json::object()) {
     warnings_.clear();
     GenerationSources sources;
@@ -75,11 +75,11 @@ TEST_F(GenerationTest, Sampling_IsTheGenerationConfigs) {
   EXPECT_EQ(20u, spec.top_k);
   EXPECT_FLOAT_EQ(0.9f, spec.top_p);
   EXPECT_FLOAT_EQ(0.05f, spec.min_p);
-  // What it does not say is neutral, not the config's.
+  // A missing key gets the neutral value, not that of config.json.
   spec = Read({{"do_sample", true}}, config);
   EXPECT_FLOAT_EQ(1.0f, spec.temperature);
   EXPECT_EQ(0u, spec.top_k);
-  // The config's counts where there is no generation_config.json.
+  // config.json applies only without generation_config.json.
   spec = Read(nullptr, config);
   EXPECT_TRUE(spec.do_sample);
   EXPECT_FLOAT_EQ(3.0f, spec.temperature);

@@ -1,4 +1,4 @@
-// GGUF files to bundles. The same checkpoint written both ways has to give the same bundle.
+// GGUF files to bundles. A checkpoint written in both formats must give the same bundle.
 #include <cmath>
 
 #include "converter/gguf/gguf_model.h"
@@ -68,7 +68,8 @@ TEST_F(GgufTest, Qwen_BiasesAndNorms_AreTheSameBundle) {
   ExpectSameBundles();
 }
 
-// Norms in the file have their one; windows, caps and factors come from keys and from the family.
+// Norms in the file include the added 1. Windows, caps and factors come from keys and from the
+// family.
 TEST_F(GgufTest, Gemma2_IsTheSameBundle) {
   TinyCheckpoint tiny;
   tiny.architecture = "Gemma2ForCausalLM";
@@ -101,19 +102,19 @@ TEST_F(GgufTest, Gemma2_IsTheSameBundle) {
   ExpectSameBundles();
 }
 
-// How a family with experts names them.
+// Expert tensor names of a family.
 struct ExpertFamily {
   const char* architecture;
   const char* model_type;
   const char* gguf;
-  const char* moe;  // of the layer
+  const char* moe;  // prefix within the layer
   const char* gate;
   const char* up;
   const char* down;
   nlohmann::json config;
 };
 
-// A layer's experts in one tensor.
+// The experts of a layer are in one tensor.
 TEST_F(GgufTest, Experts_AreTheSameBundle) {
   constexpr uint32_t kExperts = 3;
   const ExpertFamily families[] = {
@@ -189,7 +190,7 @@ TEST_F(GgufTest, Experts_AreTheSameBundle) {
   }
 }
 
-// Tokens that begin and end texts, and the sampling that the file recommends.
+// BOS and stop token ids, and the recommended sampling, from the file.
 TEST_F(GgufTest, GenerationDefaults_AreTheFiles) {
   const TinyCheckpoint tiny;
   GgufWriter writer;
@@ -208,10 +209,11 @@ TEST_F(GgufTest, GenerationDefaults_AreTheFiles) {
   EXPECT_EQ(0.5f, spec.temperature);
   EXPECT_EQ(20u, spec.top_k);
   EXPECT_EQ(1.0f, spec.top_p);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("repetition_penalty 1.5 is not applied")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("is assumed"),
+                                     HasSubstr("repetition_penalty 1.5 is not applied")));
 }
 
-// Rope scaling by keys, and by a factor for each frequency.
+// RoPE scaling by keys, and by one factor per frequency.
 TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
   TinyCheckpoint tiny;
   const auto frequencies = [&](const std::function<void(GgufWriter&)>& add) {
@@ -265,7 +267,7 @@ TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
     const OpenedBundle bundle(folder_ / "out/gguf.arn");
     return bundle.values(bundle.model().layers()->Get(0)->down());
   };
-  // Q8_0, by hand: scale times integer.
+  // Q8_0 by hand: scale times integer.
   const std::vector<uint8_t> eights = test::EncodeQ8_0(source);
   write(test::kGgufQ8_0, eights);
   std::vector<float> wanted;
@@ -280,7 +282,7 @@ TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
   EXPECT_EQ(wanted, down(DType::kF32));
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(source[i], wanted[i], 0.08 / 127);
 
-  // Q4_0: exact in f32; in int4 the levels stay, and the scale is the nearest that bf16 has.
+  // Q4_0: exact in f32. In int4 the levels stay, and the scale is rounded to bf16.
   const std::vector<uint8_t> fours = test::EncodeQ4_0(source);
   write(test::kGgufQ4_0, fours);
   std::vector<float> exact, nearest;
@@ -303,7 +305,7 @@ TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
   EXPECT_EQ(nearest, int4);
 }
 
-// Scales that bf16 has: then nothing at all is lost.
+// With scales exact in bf16 nothing is lost.
 TEST_F(GgufTest, Q4_0_WithScalesOfBf16_IsInt4BitForBit) {
   TinyCheckpoint tiny;
   tiny.ffn = 64;
@@ -314,7 +316,7 @@ TEST_F(GgufTest, Q4_0_WithScalesOfBf16_IsInt4BitForBit) {
   for (size_t block = 0; block < blocks.size(); block += 18) {
     uint16_t bits;
     std::memcpy(&bits, blocks.data() + block, 2);
-    bits &= 0xFFF8;  // f16 has three bits more
+    bits &= 0xFFF8;  // f16 has three more mantissa bits
     std::memcpy(blocks.data() + block, &bits, 2);
     for (size_t i = 0; i < 32; ++i) {
       const uint8_t byte = blocks[block + 2 + i % 16];

@@ -1,4 +1,4 @@
-// GGUF files that cannot be converted are refused by the name of what is wrong.
+// GGUF files that cannot be converted are refused with the cause.
 #include "tests/unit/converter/gguf_fixture.h"
 
 namespace arn::convert {
@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 class GgufErrorTest : public GgufTest {
  protected:
-  // The error of a small llama with something added or changed.
+  // Returns the error for a small llama after `add` changed it.
   std::string With(const std::function<void(GgufWriter&)>& add) {
     const TinyCheckpoint tiny;
     GgufWriter writer;
@@ -47,11 +47,11 @@ TEST_F(GgufErrorTest, TypesThatAreNotRead_AreNamed) {
   GgufWriter writer;
   AddSizes("llama", tiny, &writer);
   AddTensors(tensors, false, 0, tiny.head_dim, &writer);
-  constexpr uint32_t kQ2_K = 10;
-  writer.Tensor("token_embd.weight", kQ2_K, {tiny.vocab, 256},
-                std::vector<uint8_t>(tiny.vocab * 84));
+  constexpr uint32_t kIQ3_S = 21;
+  writer.Tensor("token_embd.weight", kIQ3_S, {tiny.vocab, 256},
+                std::vector<uint8_t>(tiny.vocab * 110));
   WriteGguf(writer);
-  EXPECT_THAT(GgufError(), AllOf(HasSubstr("tensor token_embd.weight"), HasSubstr("found Q2_K"),
+  EXPECT_THAT(GgufError(), AllOf(HasSubstr("tensor token_embd.weight"), HasSubstr("found IQ3_S"),
                                  HasSubstr("Q4_0")));
 }
 

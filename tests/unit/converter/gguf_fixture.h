@@ -1,4 +1,4 @@
-// Checkpoints written as GGUF files, beside the folders that hold the same.
+// Writes checkpoints as GGUF files next to the folders with the same contents.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ inline std::string Replaced(std::string text, const std::string& from, const std
   return text;
 }
 
-// A name of the shared tensor naming in GGUF's.
+// Translates a tensor name from the shared naming to GGUF's.
 inline std::string GgufName(std::string name, bool has_sandwich) {
   const std::pair<const char*, const char*> names[] = {
       {"model.layers.", "blk."},
@@ -49,7 +49,7 @@ inline std::vector<float> Floats(const test::TinyTensor& tensor) {
   return values;
 }
 
-// Rows i and i + half of each head next to each other, as llama.cpp's converter orders them.
+// Interleaves rows i and i + half of each head, as llama.cpp's converter does.
 inline test::TinyTensor PairsTogether(const test::TinyTensor& tensor, uint32_t head_dim) {
   const size_t rows = tensor.shape[0], row_bytes = tensor.bytes.size() / rows;
   test::TinyTensor out = tensor;
@@ -64,7 +64,7 @@ inline test::TinyTensor PairsTogether(const test::TinyTensor& tensor, uint32_t h
 
 class GgufTest : public ConvertTest {
  protected:
-  // The metadata that every architecture has, with a vocabulary but no tokenizer.
+  // Adds the metadata of every architecture, with a vocabulary but no tokenizer.
   void AddSizes(const std::string& arch, const test::TinyCheckpoint& tiny,
                 test::GgufWriter* writer) {
     writer->String("general.architecture", arch);
@@ -84,7 +84,7 @@ class GgufTest : public ConvertTest {
     writer->Uint("tokenizer.ggml.padding_token_id", 0);
   }
 
-  // Writes model.gguf of the tensors, f32.
+  // Writes the tensors to model.gguf in f32.
   void WriteGguf(const test::GgufWriter& writer) {
     const std::vector<uint8_t> bytes = writer.Encode();
     std::filesystem::create_directories(folder_ / "out");
@@ -116,12 +116,16 @@ class GgufTest : public ConvertTest {
     options.source_name = "model";
     return options;
   }
-  // Converts folder and file, and compares every byte of the bundles.
+  // Converts folder and file, and compares the bundles byte for byte.
   void ExpectSameBundles() {
     for (const DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
       const ConvertResult result = Run(Options(dtype));
       EXPECT_THAT(warnings_, ::testing::ElementsAre(::testing::HasSubstr("no tokenizer:")));
       EXPECT_EQ(result.n_parameters, Run(GgufOptions(dtype)).n_parameters);
+      // Tiny models have no published size (gguf_windows_test.cc).
+      std::erase_if(warnings_, [](const std::string& sentence) {
+        return sentence.find("is assumed") != std::string::npos;
+      });
       EXPECT_THAT(warnings_, ::testing::ElementsAre(::testing::HasSubstr("no tokenizer:")));
       const std::vector<uint8_t> wanted = test::ReadFile(folder_ / "out/model.arn");
       EXPECT_TRUE(wanted == test::ReadFile(folder_ / "out/gguf.arn")) << DTypeName(dtype);

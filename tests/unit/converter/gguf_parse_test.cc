@@ -1,4 +1,4 @@
-// The frame of GGUF files: what is read of good ones, and that damaged ones are refused by name.
+// The frame of GGUF files: contents of valid ones, and refusals of damaged ones with the cause.
 #include "converter/gguf/gguf_parse.h"
 
 #include <cstring>
@@ -28,7 +28,7 @@ void Patch(std::vector<uint8_t>* file, size_t at, T value) {
   std::memcpy(file->data() + at, &value, sizeof value);
 }
 
-// Where the text begins in the file.
+// Returns the offset of the text in the file.
 size_t Find(const std::vector<uint8_t>& file, const std::string& text) {
   const auto at = std::search(file.begin(), file.end(), text.begin(), text.end());
   EXPECT_NE(at, file.end()) << text;
@@ -127,7 +127,7 @@ TEST(GgufParse, Keys_AreChecked) {
               AllOf(HasSubstr("key k"), HasSubstr("type 13")));
   EXPECT_THAT(with([](auto& w) { w.Raw("k", 7, {2}); }),
               AllOf(HasSubstr("key k"), HasSubstr("boolean of value 2")));
-  // A text longer than the file; arrays of arrays, of unknown things, and of too many.
+  // A string longer than the file; arrays of arrays, of unknown types, and of too many items.
   EXPECT_THAT(with([](auto& w) {
                 w.Raw("k", 8, {255, 0, 0, 0, 0, 0, 0, 0});
               }),
@@ -154,7 +154,7 @@ TEST(GgufParse, Keys_AreChecked) {
 
 TEST(GgufParse, Tensors_AreChecked) {
   const std::vector<uint8_t> good = SmallFile().Encode();
-  // Behind the name of "one": u32 dimensions, u64 3, u64 2, u32 type, u64 offset.
+  // After the name "one": u32 dimensions, u64 3, u64 2, u32 type, u64 offset.
   const size_t at = Find(good, "one") + 3;
   const auto with = [&](auto value, size_t offset) {
     std::vector<uint8_t> file = good;
@@ -178,7 +178,7 @@ TEST(GgufParse, Tensors_AreChecked) {
   EXPECT_THAT(ErrorOf(file), HasSubstr("tensor one comes twice"));
 }
 
-// Whatever is damaged, the parser gives contents or an error, and nothing else.
+// For any damage the parser returns contents or an error.
 TEST(GgufParse, DamagedBytes_NeverCrash) {
   const std::vector<uint8_t> good = SmallFile().Encode();
   std::mt19937 rng(1);

@@ -1,4 +1,4 @@
-// Tokenizers of GGUF files: the same tables as those of the tokenizer.json that they come from.
+// Tokenizers of GGUF files give the same tables as the tokenizer.json they come from.
 #include "converter/gguf/gguf_tokenizer.h"
 
 #include "converter/gguf/gguf_model.h"
@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 
 class GgufTokenizerTest : public ::testing::Test {
  protected:
-  // nullopt when the file has none.
+  // Returns nullopt if the file has no tokenizer.
   std::optional<TokenizerTables> Read(const GgufWriter& writer) {
     const std::vector<uint8_t> bytes = writer.Encode();
     test::WriteFile(folder_ / "t.gguf", bytes.data(), bytes.size());
@@ -62,7 +62,7 @@ void ExpectSameTables(const TokenizerTables& wanted, const TokenizerTables& foun
   }
 }
 
-// The texts of a tokenizer.json by id, and their types as llama.cpp's converter gives them.
+// Adds the tokens of a tokenizer.json by id, with the types llama.cpp's converter assigns.
 void AddTokens(const json& tokenizer, GgufWriter* writer, size_t n_unused) {
   std::map<uint32_t, std::string> texts;
   for (const auto& [text, id] : tokenizer["model"]["vocab"].items()) texts[id] = text;
@@ -150,9 +150,9 @@ TEST_F(GgufTokenizerTest, TokensAroundTexts_AreAsTheFileSaysOrThePreTokenizer) {
 }
 
 TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
-  for (const char* pre :
-       {"default", "gpt-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe", "llama3",
-        "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "tekken", "gpt-4o"}) {
+  for (const char* pre : {"default", "gpt-2", "olmo", "smollm", "starcoder", "refact", "llama-bpe",
+                          "llama3", "smaug-bpe", "dbrx", "qwen2", "deepseek-r1-qwen", "tekken",
+                          "gpt-4o", "lfm2", "llama4", "mpt"}) {
     EXPECT_TRUE(Read(Letters(pre)).has_value()) << pre;
     EXPECT_EQ(std::string(pre) == "default" ? 1u : 0u, warnings_.size()) << pre;
   }
@@ -161,7 +161,7 @@ TEST_F(GgufTokenizerTest, EveryKnownPreTokenizer_CanBeBuilt) {
                     HasSubstr("llama-bpe")));
 }
 
-// Pieces by score: "ab" before "bc", so "abc" is ab + c.
+// Merges by score: "ab" before "bc", so "abc" is ab + c.
 TEST_F(GgufTokenizerTest, Pieces_MergeByTheirScores) {
   json tokenizer = {
       {"normalizer",
@@ -233,10 +233,60 @@ TEST_F(GgufTokenizerTest, Pieces_MergeByTheirScores) {
   EXPECT_THAT(bare->prefix_ids, IsEmpty());
 }
 
-TEST_F(GgufTokenizerTest, WhatDoesNotFit_IsNamed) {
+// As T5's tokenizer.json: Unigram pieces, and the end token after every text.
+TEST_F(GgufTokenizerTest, Unigram_GivesTheTablesOfItsTokenizerJson) {
+  const json pieces = {
+      {"type", "Metaspace"}, {"replacement", "\u2581"}, {"add_prefix_space", true}};
+  const json tokenizer = {
+      {"normalizer", nullptr},
+      {"pre_tokenizer",
+       {{"type", "Sequence"},
+        {"pretokenizers", json::array({{{"type", "WhitespaceSplit"}}, pieces})}}},
+      {"post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single",
+         {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+          {{"SpecialToken", {{"id", "</s>"}, {"type_id", 0}}}}}},
+        {"special_tokens", {{"</s>", {{"id", "</s>"}, {"ids", {1u}}}}}}}},
+      {"decoder", pieces},
+      {"added_tokens",
+       {{{"id", 0u}, {"content", "<pad>"}, {"special", true}, {"normalized", false}},
+        {{"id", 1u}, {"content", "</s>"}, {"special", true}, {"normalized", false}},
+        {{"id", 2u}, {"content", "<unk>"}, {"special", true}, {"normalized", false}}}},
+      {"model",
+       {{"type", "Unigram"},
+        {"unk_id", 2u},
+        {"vocab", json::array({{"<pad>", 0.0},
+                               {"</s>", 0.0},
+                               {"<unk>", 0.0},
+                               {"\u2581", -2.0},
+                               {"a", -3.5},
+                               {"\u2581a", -2.5}})}}}};
+  TokenizerTables wanted;
+  std::string error;
+  ASSERT_TRUE(ConvertTokenizerObject(tokenizer, &wanted, &error)) << error;
+
   GgufWriter writer;
   writer.String("tokenizer.ggml.model", "t5");
-  EXPECT_THAT(ErrorOf(writer), HasSubstr("tokenizer.ggml.model t5 is not supported"));
+  writer.Strings("tokenizer.ggml.tokens",
+                 {"<pad>", "</s>", "<unk>", "\u2581", "a", "\u2581a", "[PAD6]"});
+  writer.Ints("tokenizer.ggml.token_type", {3, 3, 2, 1, 1, 1, 5});
+  writer.Floats("tokenizer.ggml.scores", {0, 0, 0, -2, -3.5f, -2.5f, -10000});
+  writer.Uint("tokenizer.ggml.eos_token_id", 1);
+  writer.Uint("tokenizer.ggml.unknown_token_id", 2);
+  writer.Bool("tokenizer.ggml.remove_extra_whitespaces", true);
+  const std::optional<TokenizerTables> found = Read(writer);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(warnings_, IsEmpty());
+  EXPECT_EQ(wanted.model, found->model);
+  EXPECT_EQ(wanted.unk_score, found->unk_score);
+  ExpectSameTables(wanted, *found);
+}
+
+TEST_F(GgufTokenizerTest, WhatDoesNotFit_IsNamed) {
+  GgufWriter writer;
+  writer.String("tokenizer.ggml.model", "bert");
+  EXPECT_THAT(ErrorOf(writer), HasSubstr("tokenizer.ggml.model bert is not supported"));
   const auto letters = [](const std::function<void(GgufWriter&)>& add) {
     GgufWriter w;
     w.String("tokenizer.ggml.model", "gpt2");
@@ -284,7 +334,7 @@ TEST_F(GgufTokenizerTest, NoTokenizer_IsNone) {
   EXPECT_FALSE(Read(writer).has_value());
 }
 
-// eos, end of turn and of message, and what chat formats end with.
+// eos, end of turn, end of message, and the end tokens of chat formats.
 TEST_F(GgufTokenizerTest, EndTokens_AreAllThatEndATurn) {
   const json metadata = {
       {"tokenizer.ggml.tokens", {"a", "<|im_end|>", "b", "<eos>", "<end_of_turn>", "<|eot_id|>"}},

@@ -1,5 +1,5 @@
-// The model that comes with the sources, as a GGUF file: weights, tokenizer, chat template, end
-// tokens and sampling. Its bundle is that of the folder, byte for byte.
+// The model in models/ as a GGUF file: weights, tokenizer, chat template, stop token ids and
+// sampling. Its bundle equals the folder's byte for byte.
 #include "converter/hf/safetensors.h"
 #include "tests/unit/converter/gguf_fixture.h"
 

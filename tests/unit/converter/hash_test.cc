@@ -9,7 +9,7 @@
 namespace arn {
 namespace {
 
-// The buffer and the values of xxHash's own sanity test (https://github.com/Cyan4973/xxHash,
+// The buffer and the values of xxHash's sanity test (https://github.com/Cyan4973/xxHash,
 // tests/sanity_test.c).
 constexpr uint64_t kSeed = 2654435761u;
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""arenite-convert --plan: the bytes of keys and values from a config.json alone.
+"""arenite-convert --plan: the bytes of the KV cache from only a config.json.
 
 usage: kv_plan_test.py CONVERTER CHECKPOINT_FOLDER ARENITE
 """
@@ -13,7 +13,7 @@ import unittest
 
 CONVERTER, CHECKPOINT, ARENITE = sys.argv[1:4]
 
-# name: layers, hidden, heads, bytes of keys and values of 2048 tokens in f32
+# name: layers, hidden, heads, bytes of f32 KV for 2048 tokens
 PYTHIA = {
     "70m": (6, 512, 8, 50331648),
     "160m": (12, 768, 12, 150994944),
@@ -36,7 +36,7 @@ def neox(layers, hidden, heads):
   }
 
 
-# A decoder of a family that no table has.
+# A decoder of a family not in the table.
 PLAIN = {"model_type": "unheard_of", "num_hidden_layers": 4, "num_attention_heads": 8,
          "num_key_value_heads": 2, "hidden_size": 128}
 
@@ -79,7 +79,7 @@ class KvPlan(unittest.TestCase):
         plan = self.plan(config, "--context", "2048", "--kv", "f32")
         self.assertEqual(plan["keys_and_values"], wanted)
         self.assertEqual(plan["scales"], 0)
-        # Whole pages; only the region itself is padded.
+        # Whole pages; only the region is padded.
         self.assertEqual(plan["groups"][0]["reserved"], wanted)
         self.assertEqual(plan["reserved"], wanted + 16384)
         self.assertEqual(self.plan(config, "--context", "2048", "--kv", "f16")["keys_and_values"],

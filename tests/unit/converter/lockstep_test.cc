@@ -1,4 +1,4 @@
-// Bundles that are run product by product, and matrices that are quantised on the way.
+// Bundles run matmul by matmul, and matrices quantised along the way.
 #include "converter/lockstep.h"
 
 #include <cmath>
@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 
 constexpr uint32_t kExperts = 4;
 
-// The feed-forward parts become experts, of which each token chooses one.
+// Turns the feed-forward parts into experts with top-1 routing.
 void MakeExperts(test::TinyCheckpoint* tiny) {
   tiny->architecture = "MixtralForCausalLM";
   tiny->model_type = "mixtral";
@@ -53,7 +53,7 @@ void EditExperts(const test::TinyCheckpoint& tiny, test::TinyTensors* tensors) {
 
 class LockstepTest : public ::testing::Test {
  protected:
-  // The checkpoint, and its bundle in f32 for this machine.
+  // Writes the checkpoint and its f32 bundle for this machine.
   void Make(const test::TinyCheckpoint& tiny) {
     const bool has_experts = tiny.model_type == "mixtral";
     test::WriteTinyCheckpoint(folder_ / "model", tiny, [&](test::TinyTensors& tensors) {
@@ -95,7 +95,7 @@ class LockstepTest : public ::testing::Test {
     return values;
   }
 
-  // All rows that each product saw, window by window.
+  // All input rows of each matmul, window by window.
   using Seen = std::vector<std::pair<std::string, std::vector<float>>>;
   Seen Run(size_t bundle, size_t n_bundles, uint32_t n_threads) {
     const Runner runner(options_.output, "test");
@@ -115,7 +115,7 @@ class LockstepTest : public ::testing::Test {
   test::TempFolder folder_;
   ConvertOptions options_;
   std::vector<std::string> experts_;
-  // Three windows, the last of one token.
+  // Three windows, the last with one token.
   const CalibrationText text_ = {{3, 10, 17, 5, 6, 7, 8, 20, 41, 2, 2, 9, 33}, 6};
 };
 
@@ -136,9 +136,9 @@ TEST_F(LockstepTest, EachProductOnce_WithTheRowsOfAllWindows) {
   for (size_t i = 0; i + 1 < seen.size(); ++i) {
     EXPECT_EQ(seen[i].second.size(), text_.ids.size() * (i % 4 == 3 ? tiny.ffn : tiny.hidden));
   }
-  EXPECT_EQ(seen.back().second.size(), 3 * tiny.hidden);  // the windows' last tokens
+  EXPECT_EQ(seen.back().second.size(), 3 * tiny.hidden);  // last tokens of the windows
 
-  // What the first layer multiplies depends on nothing but the token.
+  // The inputs of the first layer depend only on the token.
   const auto values = [&](const char* name, uint64_t n) {
     return test::TinyValues(name, n, tiny.base_seed, tiny.amplitude);
   };
@@ -206,7 +206,7 @@ TEST_F(LockstepTest, ARunFails_TheReasonIsTold) {
   Make({});
   const Runner runner(options_.output, "test");
   CalibrationText text = text_;
-  text.ids[8] = 64;  // of a vocabulary of 64
+  text.ids[8] = 64;  // the vocabulary is 64
   EXPECT_THAT(test::ErrorOf([&] { RunInLockstep({&runner}, text, {}, 2, [](const Product&) {}); }),
               HasSubstr("f32.arn: cannot test"));
 }
@@ -225,7 +225,7 @@ TEST_F(LockstepTest, Calibrate_AllMatricesOfLayersAndHead) {
   EXPECT_EQ(calibrated.matrices().at("head").rows, tiny.vocab);
 }
 
-// Tied, but of two types: the head is a matrix of its own in the one bundle and not in the other.
+// Tied, but with two types: one bundle has a separate head matrix, the other has none.
 TEST_F(LockstepTest, Calibrate_HeadOfAnotherTypeThanTheEmbedding) {
   Make({});
   const CalibratedMatrices calibrated = CalibrateAs(DType::kF32, DType::kInt4, true, 2);
@@ -238,7 +238,7 @@ TEST_F(LockstepTest, Calibrate_FormatsWithoutIntegers_Nothing) {
   EXPECT_THAT(CalibrateAs(DType::kF32, DType::kF32, true, 1).matrices(), IsEmpty());
 }
 
-// With float embedding the first product's inputs are the same in both models; after it no others.
+// With a float embedding only the inputs of the first matmul are the same in both models.
 TEST_F(LockstepTest, Calibrate_InOrder_SeesWhatIsQuantisedAlready) {
   Make({});
   const CalibratedMatrices in_order = CalibrateAs(DType::kInt4, DType::kF32, true, 1);
@@ -267,7 +267,7 @@ TEST_F(LockstepTest, Calibrate_AnyThreads_SameMatrices) {
   }
 }
 
-// What is written is what was calibrated, in every layout.
+// The bundle stores the calibrated matrices, in every layout.
 TEST_F(LockstepTest, Convert_TakesTheCalibratedMatrices) {
   Make({});
   for (const DType dtype : {DType::kInt4, DType::kInt8}) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes data/gguf_blocks.json: blocks of GGUF's quantised types and the floats that gguf-py's
-dequantize() gives for them.
+"""Writes data/gguf_blocks.json: blocks of GGUF's quantised types and their floats from gguf-py's
+dequantize().
 
   make_gguf_blocks.py [--check]
 
-Needs gguf and numpy. Of each type two blocks: random bytes, with scales that are ordinary numbers.
-Both are hexadecimal, values as little-endian f32. --check compares with the file that is there.
+Needs gguf and numpy. Each type has two blocks of random bytes, with scales that are normal numbers.
+Both are hexadecimal, values as little-endian f32. --check compares with the existing file.
 """
 
 import argparse
@@ -16,9 +16,10 @@ import gguf
 import numpy as np
 
 PATH = pathlib.Path(__file__).parent / "data" / "gguf_blocks.json"
-# Type -> where its f16 numbers lie in a block.
+# Type -> offsets of the f16 numbers in a block.
 HALVES = {"Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,),
-          "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,)}
+          "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "Q2_K": (80, 82), "Q3_K": (108,),
+          "IQ4_NL": (0,), "IQ4_XS": (0,), "TQ1_0": (52,), "TQ2_0": (64,), "MXFP4": ()}
 
 
 def make(name, rng):
@@ -28,6 +29,8 @@ def make(name, rng):
   for row in blocks:
     for at in HALVES[name]:
       row[at:at + 2] = np.array([rng.normal() * 0.01], dtype=np.float16).view(np.uint8)
+  if name == "MXFP4":
+    blocks[:, 0] = (0, 120)  # powers of two; the first is subnormal
   values = gguf.dequantize(blocks, kind).astype("<f4")
   return {"type": name, "blocks": [row.tobytes().hex() for row in blocks],
           "values": [row.tobytes().hex() for row in values.reshape(2, -1)]}

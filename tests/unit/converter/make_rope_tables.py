@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes data/rope_tables.json: inverse frequencies and amplitudes as transformers computes them.
+"""Writes data/rope_tables.json: inverse frequencies and amplitudes from transformers.
 
 usage: make_rope_tables.py OUT.json
 
 Needs transformers and torch; the file was made with transformers 5.12.1 and torch 2.14.1.
 
-Each case holds a config fragment in the style of transformers 4 or 5 and the table for it. The
-numbers are float32, printed with 9 digits, which name a float32 exactly.
+Each case holds a config fragment in the style of transformers 4 or 5 and its table. The numbers are
+float32 with 9 digits, which identify a float32 exactly.
 """
 import json
 import sys
@@ -50,6 +50,13 @@ CASES = {
         rope_parameters=dict(YARN, rope_theta=10000.0, factor=40.0, mscale=1.0,
                              mscale_all_dim=0.7, beta_fast=24, beta_slow=2,
                              original_max_position_embeddings=4096)),
+    # As in Llama 4 Scout: the two wavelengths are equal.
+    "llama3_equal_factors": dict(
+        head_dim=128, max_position_embeddings=10485760, rope_theta=500000.0,
+        rope_scaling=dict(LLAMA3, factor=16.0, low_freq_factor=1.0, high_freq_factor=1.0)),
+    "dynamic": dict(
+        max_position_embeddings=512, rope_theta=10000.0,
+        rope_scaling=dict(rope_type="dynamic", factor=4.0)),
     "yarn_original_outside": dict(
         max_position_embeddings=512, original_max_position_embeddings=64, rope_theta=10000.0,
         rope_scaling=dict(rope_type="yarn", factor=8.0)),

@@ -1,4 +1,4 @@
-// What configs say of layers with a scan or a short convolution.
+// Configs of layers with a scan or a short convolution.
 #include "converter/mixers.h"
 
 #include "converter/families.h"
@@ -54,7 +54,7 @@ std::string ErrorOfConfig(const nlohmann::json& config) {
   return ErrorOf([&] { Read(config); });
 }
 
-// As transformers' configuration class without a word from the config.
+// The defaults of transformers' configuration class.
 TEST(Mixers, Scan_Defaults) {
   const DecoderSpec spec = Read(ScanConfig());
   EXPECT_TRUE(spec.tied);
@@ -100,7 +100,7 @@ TEST(Mixers, Scan_WrongValues_AreRefused) {
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"expand", -1}})), HasSubstr("expand"));
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"state_size", 257}})), HasSubstr("257 states"));
   EXPECT_THAT(ErrorOfConfig(ScanConfig({{"conv_kernel", 65}})), HasSubstr("65 inputs"));
-  EXPECT_THAT(ErrorOfConfig(ScanConfig({{"hidden_act", "relu2"}})), HasSubstr("hidden_act"));
+  EXPECT_THAT(ErrorOfConfig(ScanConfig({{"hidden_act", "softplus"}})), HasSubstr("hidden_act"));
 }
 
 TEST(Mixers, Conv_SomeLayers) {
@@ -117,7 +117,7 @@ TEST(Mixers, Conv_SomeLayers) {
   EXPECT_TRUE(attention.has_qk_norm);
   EXPECT_EQ(32u, attention.n_heads);
   EXPECT_EQ(64u, attention.head_dim);
-  // Two thirds of 12288 in blocks of 256.
+  // Two thirds of 12288, rounded up to a multiple of 256.
   EXPECT_EQ(8192u, conv.ffn_dim);
   EXPECT_EQ(8192u, attention.ffn_dim);
   EXPECT_TRUE(spec.tied);
@@ -127,7 +127,7 @@ TEST(Mixers, Conv_SomeLayers) {
 TEST(Mixers, Conv_LayerTypesComeFirst) {
   const nlohmann::json types = {"full_attention", "conv", "conv", "full_attention"};
   EXPECT_THAT(Read(ConvConfig({{"layer_types", types}})).layer_kinds, ElementsAre(0, 1, 1, 0));
-  // Neither: attention everywhere.
+  // Without either key every layer has attention.
   EXPECT_THAT(Read(ConvConfig({{"full_attn_idxs", nullptr}})).layer_kinds, ElementsAre(0, 0, 0, 0));
   EXPECT_THAT(ErrorOfConfig(ConvConfig({{"layer_types", {"conv"}}})), HasSubstr("layer_types"));
   EXPECT_THAT(ErrorOfConfig(ConvConfig({{"layer_types", {"conv", "conv", "conv", "mamba"}}})),

@@ -16,7 +16,7 @@ namespace {
 std::vector<float> RandomRow(size_t cols, uint32_t seed, float scale) {
   std::mt19937 generator(seed);
   std::vector<float> row(cols);
-  // A sum of uniforms: near normal, and the same with every standard library.
+  // A sum of uniforms is near normal, and the same with every standard library.
   for (float& v : row) {
     float sum = 0;
     for (int i = 0; i < 4; ++i) sum += static_cast<float>(generator() >> 8) / 8388608.0f - 1.0f;
@@ -83,7 +83,7 @@ struct Int4Row {
   }
 };
 
-// The squared error of one block of 32 with one scale, computed the plain way.
+// Returns the squared error of one block of 32 with one scale, computed naively.
 double BlockError(const float* w, float scale) {
   const double s = static_cast<double>(F32FromBf16(Bf16FromF32(scale)));
   double error = 0;
@@ -116,7 +116,7 @@ TEST(QuantizeInt4, Error_NotAboveTheSimpleRules) {
     signed_sum += signed_rule / unit;
     symmetric_sum += symmetric_rule / unit;
   }
-  // The search is worth something: a clearly lower mean error than either rule alone.
+  // The search gives a clearly lower mean error than either rule alone.
   EXPECT_LT(chosen_sum, 0.9 * signed_sum);
   EXPECT_LT(chosen_sum, 0.9 * symmetric_sum);
 }
@@ -161,7 +161,7 @@ TEST(QuantizeInt4, Scales_SixteenthsAreNormal) {
   }
 }
 
-// The squared error of a whole row, weighted.
+// Returns the weighted squared error of a row.
 double WeightedError(const std::vector<float>& row, const std::vector<float>& importance,
                      const float* row_importance) {
   std::vector<uint8_t> q(AlignUp(row.size(), 32));

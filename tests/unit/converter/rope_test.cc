@@ -31,8 +31,8 @@ std::string ErrorOfRope(const nlohmann::json& config) {
   return ErrorOf([&] { Read(config); });
 }
 
-// data/rope_tables.json comes from transformers (make_rope_tables.py). Its pow() is a vectorised
-// one that may be off by a unit of the last place, and so may everything that follows from it.
+// data/rope_tables.json comes from transformers (make_rope_tables.py). Its vectorised pow() may be
+// off by one unit in the last place, and so may all derived values.
 TEST(Rope, EveryCase_MatchesTransformers) {
   const nlohmann::json cases = LoadJson(ARN_ROPE_TABLES);
   ASSERT_GE(cases.size(), 14u);
@@ -59,14 +59,14 @@ TEST(Rope, PartOfAHead_IsTheFirstElements) {
   RopeQuery query;
   query.head_dim = 16;
   query.max_context = 512;
-  query.has_partial_rotary = true;
+  query.has_partial_rotary = query.has_rotary_keys = true;
   query.partial_rotary = 0.25;
   EXPECT_EQ(4u, ReadWith(nlohmann::json::object(), query).rotary_dim);
   EXPECT_EQ(8u, ReadWith({{"rotary_pct", 0.5}}, query).rotary_dim);
   EXPECT_EQ(12u, ReadWith({{"partial_rotary_factor", 0.75}}, query).rotary_dim);
   const RopeSpec rope = ReadWith(
       {{"rope_parameters", {{"partial_rotary_factor", 0.5}, {"rope_theta", 100.0}}}}, query);
-  // The frequencies are those of a head of that size.
+  // The frequencies use the rotary dimension as head size.
   ASSERT_EQ(4u, rope.inv_freq.size());
   EXPECT_FLOAT_EQ(1.0f / std::pow(100.0f, 6.0f / 8.0f), rope.inv_freq[3]);
   EXPECT_THAT(ErrorOf([&] {
@@ -125,7 +125,7 @@ TEST(Rope, LongRope_HasTwoTables) {
 }
 
 TEST(Rope, UnknownTypes_AreRefusedByName) {
-  for (const char* type : {"dynamic", "proportional", "mrope"}) {
+  for (const char* type : {"proportional", "mrope"}) {
     EXPECT_THAT(ErrorOfRope({{"rope_scaling", {{"rope_type", type}, {"factor", 2.0}}}}),
                 AllOf(HasSubstr("rope_scaling"), HasSubstr(type), HasSubstr("not supported")));
   }

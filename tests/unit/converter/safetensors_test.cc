@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 class SafetensorsTest : public ::testing::Test {
  protected:
-  // A file with this header and so many bytes of data.
+  // Writes a file with this header and data_bytes bytes of data.
   std::filesystem::path Write(const std::string& header, size_t data_bytes) {
     std::string file(8, '\0');
     const uint64_t header_bytes = header.size();
@@ -111,7 +111,7 @@ TEST_F(SafetensorsTest, ShapeOverflow_NamesTensor) {
       ErrorOfHeader(R"({"w":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})",
                     4),
       AllOf(HasSubstr("tensor w"), HasSubstr("overflows")));
-  // The product fits, the bytes do not.
+  // The element count fits, the byte count does not.
   EXPECT_THAT(ErrorOfHeader(
                   R"({"w":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})", 0),
               AllOf(HasSubstr("tensor w"), HasSubstr("does not fit")));
@@ -181,7 +181,7 @@ TEST_F(SafetensorsTest, AnyByteOfTheHeaderChanged_IsAnErrorOrReadable) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, header_bytes / 4);  // what is left are other names and blanks
+  EXPECT_GT(refused, header_bytes / 4);  // the rest change names or white space
 }
 
 // ---- a folder of files --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Signed bundles: keys, what a seal covers, and when what is checked.
+// Signed bundles: keys, coverage of the signature, and when each part is verified.
 #include <cstring>
 #include <set>
 
@@ -15,7 +15,7 @@ using test::BundleBytes;
 using test::ErrorOf;
 using ::testing::HasSubstr;
 
-// RFC 8032, 7.1, test 1, as 64 digits and as `openssl genpkey` would write it.
+// RFC 8032, 7.1, test 1, as 64 digits and in the format of `openssl genpkey`.
 constexpr char kSeedHex[] = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
 constexpr char kPublicHex[] = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
 constexpr char kPem[] =
@@ -46,7 +46,7 @@ TEST_F(SigningKeyTest, BothForms_GiveThePublishedPublicKey) {
 TEST_F(SigningKeyTest, Sign_NoMessage_IsThePublishedSignature) {
   uint8_t signature[SigningKey::kSignatureBytes];
   SigningKey::Read(File(kSeedHex)).Sign({}, signature);
-  const uint8_t wanted[] = {0xe5, 0x56, 0x43, 0x00, 0xc3, 0x60, 0xac, 0x72};  // its beginning
+  const uint8_t wanted[] = {0xe5, 0x56, 0x43, 0x00, 0xc3, 0x60, 0xac, 0x72};  // its first bytes
   EXPECT_EQ(0, std::memcmp(wanted, signature, sizeof wanted));
 }
 
@@ -57,7 +57,7 @@ TEST_F(SigningKeyTest, OtherFiles_AreRefusedByName) {
   EXPECT_THAT(ErrorOfKey("-----BEGIN PRIVATE KEY-----\nMC4C"), HasSubstr("damaged"));
   EXPECT_THAT(ErrorOfKey("-----BEGIN PRIVATE KEY-----\nMC4*\n-----END PRIVATE KEY-----"),
               HasSubstr("damaged"));
-  std::string x25519 = kPem;  // the same bytes but for the last of the algorithm's name
+  std::string x25519 = kPem;  // the same bytes except for the last of the algorithm id
   x25519.replace(x25519.find("K2VwBCIEI"), 4, "K2Vu");
   EXPECT_THAT(ErrorOfKey(x25519), HasSubstr("not an Ed25519 key"));
   EXPECT_THAT(ErrorOf([&] { SigningKey::Read(folder_ / "none"); }), HasSubstr("none"));
@@ -71,7 +71,7 @@ TEST(SealTest, BlockBytes_TheDigestsFitBeforeTheSegments) {
   EXPECT_LE((huge + SealBlockBytes(huge) - 1) / SealBlockBytes(huge), kMaxSealBlocks);
 }
 
-// What opening a bundle and creating a session gave.
+// The results of opening a bundle and creating a session.
 struct Outcome {
   arn_status open = ARN_OK;
   arn_status session = ARN_OK;
@@ -103,10 +103,10 @@ class SignedBundleTest : public ::testing::Test {
     std::memcpy(&header, signed_.data(), sizeof header);
     return header;
   }
-  // The last weight's last byte, whatever it is: 128 bytes of padding follow it.
+  // A byte within the last weight, before the 128 bytes of padding.
   static size_t AWeightByte() { return Header().index_offset - 128 - 64; }
 
-  // Opens bytes in memory.
+  // Opens a bundle in memory.
   static Outcome Open(const std::vector<uint8_t>& bytes, const uint8_t* key,
                       uint32_t hashes = ARN_HASHES_INDEX) {
     const BundleBytes aligned(bytes);
@@ -204,10 +204,10 @@ TEST_F(SignedBundleTest, HeaderAndIndex_AreSigned) {
   std::set<arn_status> seen;
   for (size_t at = header.index_offset; at < signed_.size(); at += 97) {
     std::vector<uint8_t> bytes = Flipped(at);
-    test::RepairHashes(bytes.data(), bytes.size());  // as somebody without the key would
+    test::RepairHashes(bytes.data(), bytes.size());  // as an attacker without the key would
     const arn_status status = Open(bytes, public_key_).open;
     seen.insert(status);
-    // Damage to the structure is found first.
+    // Structural damage is reported first.
     EXPECT_TRUE(status == ARN_BAD_SIGNATURE || status == ARN_BAD_BUNDLE) << at << " " << status;
   }
   EXPECT_EQ(1u, seen.count(ARN_BAD_SIGNATURE));
@@ -253,7 +253,7 @@ TEST_F(SignedBundleTest, HashesOfAnotherKind_AreRefused) {
   EXPECT_THAT(outcome.error, HasSubstr("verify_hashes is 3"));
 }
 
-// A bundle behind a function, as an app's own decryption would be.
+// A bundle read through a callback, as an app with its own decryption would.
 struct Source {
   const std::vector<uint8_t>* bytes;
   uint64_t next = 0;
@@ -301,7 +301,7 @@ TEST_F(SignedBundleTest, Reader_ThatFails_IsToldWithWhatItGave) {
   reader.bytes = 0;
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_model_open_reader(&reader, nullptr, error, sizeof error, &model));
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_model_open_reader(nullptr, nullptr, error, sizeof error, &model));
-  reader.bytes = 100;  // a bundle that is cut short is refused, and its memory given back
+  reader.bytes = 100;  // a truncated bundle is refused and its memory freed
   source.fail_at = UINT64_MAX;
   source.next = 0;
   EXPECT_EQ(ARN_BUNDLE_TRUNCATED,

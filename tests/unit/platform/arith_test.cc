@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-// The value of a half from its definition (IEEE 754 binary16), in double.
+// Returns the value of a half by the definition of IEEE 754 binary16, in double.
 double HalfByDefinition(uint16_t h) {
   const int sign = (h >> 15) != 0 ? -1 : 1;
   const int exponent = (h >> 10) & 31;
@@ -44,8 +44,8 @@ TEST(Arith_F16FromF32, EveryHalf_ComesBack) {
   EXPECT_TRUE(std::isnan(F32FromF16(F16FromF32(std::nanf("")))));
 }
 
-// Between two neighbouring halves: below the middle rounds down, above rounds up, the middle to
-// even.
+// Between two adjacent halves: rounds down below the middle, up above it, and to even at the
+// middle.
 TEST(Arith_F16FromF32, BetweenNeighbours_RoundsToNearestEven) {
   for (uint32_t h = 0; h < 0x7bff; ++h) {
     const double low = HalfByDefinition(static_cast<uint16_t>(h));

@@ -1,4 +1,4 @@
-// Energy, of devices that are made up.
+// Energy readings on fake devices.
 #include "platform/os/energy.h"
 
 #include <gtest/gtest.h>

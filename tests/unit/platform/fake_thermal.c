@@ -1,6 +1,5 @@
-/* Android's thermal API as far as it is used, in a library of its own. The headroom grows by a
- * tenth each time that it is asked for, and is not a number the third time, as for who asks too
- * often. */
+/* The part of Android's thermal API in use, as a shared library. The headroom grows by a tenth with
+ * each call. The third call returns NaN, as for a caller that polls too often. */
 #include <stddef.h>
 
 typedef struct AThermalManager {

@@ -1,4 +1,4 @@
-// Thermal zones and headroom, of devices that are made up.
+// Thermal zones and headroom on fake devices.
 #include "platform/os/heat.h"
 
 #include <gtest/gtest.h>

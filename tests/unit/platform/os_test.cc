@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "platform/os/civil_time.h"
 #include "platform/os/clock.h"
+#include "platform/os/huge_pages.h"
 #include "platform/os/mapped_file.h"
 #include "platform/os/pages.h"
 #include "platform/os/topology.h"
@@ -46,6 +48,32 @@ TEST(Pages_Reserve, Impossible_IsOutOfMemory) {
   EXPECT_EQ(Status::kOutOfMemory, ReservePages(0).status());
   EXPECT_EQ(Status::kOutOfMemory, ReservePages(UINT64_MAX - 5).status());
   EXPECT_EQ(Status::kOutOfMemory, ReservePages(uint64_t{1} << 60).status());
+}
+
+TEST(Pages_ReserveHuge, Pages_BeginAtAHugeOneAndAreNoMoreThanAsked) {
+  const uint64_t huge = HugePageBytes();
+  for (const uint64_t bytes : {uint64_t{5}, huge, 3 * huge + 1, 4 * huge + 123456}) {
+    if (bytes == 0) continue;
+    Result<Span<std::byte>> pages = ReserveHugePages(bytes);
+    ASSERT_TRUE(pages.ok());
+    const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    EXPECT_EQ((bytes + page - 1) / page * page, pages.value().size());
+    if (huge != 0 && bytes >= huge) {
+      EXPECT_EQ(0u, reinterpret_cast<uintptr_t>(pages.value().data()) % huge);
+    }
+    pages.value()[static_cast<size_t>(bytes) - 1] = std::byte{7};
+    ProtectPages(pages.value());
+    EXPECT_EQ(std::byte{7}, pages.value()[static_cast<size_t>(bytes) - 1]);
+    PageCounts counts;
+    if (CountPages({pages.value().data(), pages.value().size()}, &counts)) {
+      EXPECT_GE(counts.resident_bytes, page);
+      EXPECT_LE(counts.resident_bytes, pages.value().size());
+      EXPECT_LE(counts.huge_bytes, counts.resident_bytes);
+    }
+    ReleasePages(pages.value());
+  }
+  EXPECT_EQ(Status::kOutOfMemory, ReserveHugePages(0).status());
+  EXPECT_EQ(Status::kOutOfMemory, ReserveHugePages(UINT64_MAX - 5).status());
 }
 
 TEST(Pages_Trim, WholePages_BecomeZero) {
@@ -114,7 +142,7 @@ TEST(MappedFile_MapFd, Range_IsChecked) {
   EXPECT_EQ(Status::kIo, MapFd(fd, 0, 0, &file, &diag));
 }
 
-// The files are sparse: they take a page of the disk.
+// The files are sparse: they use one page of disk.
 TEST(MappedFile_MapFd, BeyondTwoGibibytes_ShowsTheBytes) {
   TempFile temp("");
   const int fd = open(temp.path(), O_RDWR);
@@ -147,6 +175,62 @@ TEST(MappedFile_Map, MoreThan32BitsAddress_IsOutOfMemoryThere) {
   close(fd);
 }
 
+TEST(CalendarTime_Of, SecondsOfManyCenturies_AreTheDaysOfTheGregorianCalendar) {
+  const auto text = [](int64_t seconds) {
+    const CalendarTime t = CalendarTimeOf(seconds, 123456789);
+    EXPECT_EQ(123456u, t.microsecond);
+    char out[64];
+    std::snprintf(out, sizeof out, "%d-%02d-%02d %02d:%02d:%02d", t.year, t.month, t.day, t.hour,
+                  t.minute, t.second);
+    return std::string(out);
+  };
+  EXPECT_EQ("1970-01-01 00:00:00", text(0));
+  EXPECT_EQ("1969-12-31 23:59:59", text(-1));
+  EXPECT_EQ("2000-02-29 12:34:56", text(951827696));
+  EXPECT_EQ("2001-09-09 01:46:40", text(1000000000));
+  EXPECT_EQ("2038-01-19 03:14:08", text(int64_t{1} << 31));
+  EXPECT_EQ("2100-03-01 00:00:00", text(4107542400));
+  EXPECT_GE(ReadUtcTime().year, 2024);
+}
+
+TEST(MappedFile_MapFd, HugePagesOfTheFile_LieAtHugePages) {
+  const uint64_t huge = HugePageBytes();
+  if (huge == 0) GTEST_SKIP() << "this system has no huge pages";
+  TempFile temp("");
+  const int fd = open(temp.path(), O_RDWR);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(ftruncate(fd, static_cast<off_t>(5 * huge)), 0);
+  ASSERT_EQ(pwrite(fd, "here", 4, static_cast<off_t>(2 * huge)), 4);
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{16384}, huge + 49152}) {
+    MappedFile file;
+    Diag diag;
+    ASSERT_EQ(Status::kOk, MapFd(fd, offset, 0, &file, &diag)) << diag.text();
+    EXPECT_EQ(offset % huge, reinterpret_cast<uintptr_t>(file.bytes.data()) % huge);
+    EXPECT_EQ(5 * huge - offset, file.bytes.size());
+    AskForHugePages(file.bytes);
+    EXPECT_EQ(std::byte{'h'}, file.bytes[static_cast<size_t>(2 * huge - offset)]);
+    UnmapFile(&file);
+    ASSERT_EQ(Status::kOk, MapFd(fd, offset, 0, &file, &diag)) << diag.text();
+    MoveToHugePages(fd, offset, file.bytes);
+    EXPECT_EQ(std::byte{'h'}, file.bytes[static_cast<size_t>(2 * huge - offset)]);
+    UnmapFile(&file);
+  }
+  close(fd);
+}
+
+TEST(MappedFile_ReadFd, RangeBehindTheEnd_IsTruncated) {
+  TempFile temp("0123456789");
+  const int fd = open(temp.path(), O_RDONLY);
+  std::byte out[8];
+  Diag diag;
+  ASSERT_EQ(Status::kOk, ReadFd(fd, 2, out, &diag));
+  EXPECT_EQ(std::byte{'9'}, out[7]);
+  EXPECT_EQ(Status::kBundleTruncated, ReadFd(fd, 3, out, &diag));
+  EXPECT_NE(nullptr, strstr(diag.text(), "10"));
+  close(fd);
+  EXPECT_EQ(Status::kIo, ReadFd(fd, 3, out, &diag));
+}
+
 TEST(Clock_Monotonic, NeverGoesBack) {
   uint64_t last = MonotonicNs();
   for (int i = 0; i < 1000; ++i) {
@@ -156,7 +240,7 @@ TEST(Clock_Monotonic, NeverGoesBack) {
   }
 }
 
-// Capacities of the CPUs 0, 1, ...; all but `forbidden` may be used.
+// Sets the capacities of CPUs 0, 1, ...; all except `forbidden` may be used.
 std::vector<uint32_t> PerformanceCpus(const std::vector<uint32_t>& capacities, int forbidden = -1) {
   std::vector<uint32_t> all(CpuMask::kMaxCpus, 0);
   CpuMask allowed;

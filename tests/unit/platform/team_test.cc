@@ -1,4 +1,4 @@
-// Team: each piece once, whoever comes when.
+// Team runs each task exactly once, in any order of arrival.
 #include "platform/os/team.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(TeamTest, Run_ManyRunsOfAnySize_EachPieceOnceByThreadsThatTakePart) {
     ASSERT_TRUE(s.ok);
     for (size_t run = 0; run < 3000; ++run) {
       const size_t n = run * 7 % 41;
-      // Plain memory: what a piece wrote is there when Run() returns.
+      // Plain memory: writes of a task are visible after Run() returns.
       std::vector<uint32_t> times(n, 0);
       Share(&s.team, n, [&](uint32_t thread, size_t i) {
         ASSERT_LT(i, n);
@@ -48,7 +48,7 @@ TEST(TeamTest, Run_ManyRunsOfAnySize_EachPieceOnceByThreadsThatTakePart) {
   }
 }
 
-// Long enough that the others sleep, whatever they did before.
+// Long enough for the other threads to sleep.
 TEST(TeamTest, Run_AfterAPause_WakesTheOthers) {
   Started s(2);
   ASSERT_TRUE(s.ok);
@@ -58,14 +58,14 @@ TEST(TeamTest, Run_AfterAPause_WakesTheOthers) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     Share(&s.team, 2, [&](uint32_t thread, size_t) {
       if (thread == 1) other_came = true;
-      // Thread 0 keeps its piece until thread 1 has the other.
+      // Thread 0 holds its task until thread 1 has the other.
       while (!other_came && std::chrono::steady_clock::now() < end) std::this_thread::yield();
     });
     EXPECT_TRUE(other_came);
   }
 }
 
-// The caller sleeps while another thread holds the last piece.
+// The caller sleeps while another thread runs the last task.
 TEST(TeamTest, Run_ALongLastPiece_IsWaitedFor) {
   Started s(3);
   ASSERT_TRUE(s.ok);

@@ -1,7 +1,8 @@
-// The CPUs of devices that are made up, and those of this one.
+// The CPUs of fake devices, and those of this machine.
 #include "platform/os/topology.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <thread>
 
@@ -19,7 +20,7 @@ CpuMask First(uint32_t n) {
   return mask;
 }
 
-// "0,1,4" of a mask.
+// Formats a mask as "0,1,4".
 std::string Names(const CpuMask& mask) {
   std::string names;
   for (uint32_t cpu = 0; cpu < CpuMask::kMaxCpus; ++cpu) {
@@ -91,6 +92,65 @@ TEST(Topology_Read, FilesThatAreAbsurdUnreadableOrGone_AreNotKnown) {
   EXPECT_EQ("0,1,2,3", Names(clusters[0].cpus));
   EXPECT_EQ("4,5,6", Names(clusters[1].cpus));
   EXPECT_EQ("7", Names(clusters[2].cpus));
+}
+
+std::string MidrPath(uint32_t cpu) {
+  return "devices/system/cpu/cpu" + std::to_string(cpu) + "/regs/identification/midr_el1";
+}
+
+TEST(Topology_StrongestCpu, OfAPhone_IsTheLargestCore) {
+  FakeSystem fake;
+  Phone(&fake);
+  for (uint32_t cpu = 0; cpu < 8; ++cpu) {
+    fake.Write(MidrPath(cpu), cpu < 4   ? "0x00000000412fd050\n"
+                              : cpu < 7 ? "0x00000000413fd0b0\n"
+                                        : "0x00000000411fd440\n");
+  }
+  uint32_t midr = 1;
+  ASSERT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0x411fd440u, midr);
+  // An offline CPU has no registers; the CPUs after it do.
+  fake.Remove(MidrPath(7));
+  fake.Remove(MidrPath(2));
+  fake.Cpu(2, "online", "0\n");
+  ASSERT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0x413fd0b0u, midr);
+  // Without capacities the frequency decides.
+  for (uint32_t cpu = 0; cpu < 8; ++cpu) {
+    fake.Remove("devices/system/cpu/cpu" + std::to_string(cpu) + "/cpu_capacity");
+  }
+  ASSERT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0x413fd0b0u, midr);
+}
+
+TEST(Topology_StrongestCpu, WithoutSysOrWithNonsense_IsNotKnown) {
+  FakeSystem fake;
+  uint32_t midr = 1;
+  EXPECT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0u, midr);
+  EXPECT_EQ(Status::kOk, ReadStrongestCpu("/nonexistent", &midr));
+  EXPECT_EQ(0u, midr);
+  fake.Write(MidrPath(0), "410fd030\n");
+  fake.Write(MidrPath(1), "0x410fd03q\n");
+  fake.MakeUnreadable(MidrPath(2));
+  EXPECT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0u, midr);
+}
+
+TEST(Topology_StrongestCpu, WithoutADescriptorLeft_SaysSoAndLaterWorks) {
+  FakeSystem fake;
+  fake.Write(MidrPath(0), "0x00000000410fd034\n");
+  rlimit before;
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  uint32_t midr = 1;
+  const Status status = ReadStrongestCpu(fake.root(), &midr);
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+  EXPECT_EQ(Status::kIo, status);
+  EXPECT_EQ(Status::kOk, ReadStrongestCpu(fake.root(), &midr));
+  EXPECT_EQ(0x410fd034u, midr);
 }
 
 TEST(Topology_Clusters, MoreKindsThanThereIsRoomFor_TheFirst) {

@@ -10,7 +10,7 @@
 namespace arn {
 namespace {
 
-// Values that are alive at the same step never share a byte, whatever the lifetimes.
+// Values alive at the same step never share a byte, for any lifetimes.
 TEST(ActivationPlan_Random, AliveTogether_NeverOverlap) {
   std::mt19937 random(1);
   for (int round = 0; round < 2000; ++round) {

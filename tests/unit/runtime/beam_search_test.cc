@@ -1,5 +1,4 @@
-// Beam searches over formulas instead of models, against what data/make_beams.py computes the plain
-// way.
+// Beam search over formulas instead of models, against the naive search of data/make_beams.py.
 #include "runtime/sampling/beam_search.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +21,7 @@ struct Formula {
   Ids ends;
   float end_bias = 0.0f;
 
-  // The same numbers as in make_beams.py. last: -1 before the first token.
+  // The same logits as in make_beams.py. last: -1 before the first token.
   std::vector<float> Logits(uint32_t step, int32_t last) const {
     std::vector<float> row(vocab);
     for (uint32_t token = 0; token < vocab; ++token) {
@@ -43,7 +42,7 @@ struct Result {
   std::vector<float> scores;
 };
 
-// A search with memory that is planned for exactly it, and filled with rubbish.
+// A search in memory of exactly the planned size, filled with garbage.
 class Searcher {
  public:
   Searcher(BackendId backend, uint32_t vocab, const BeamOptions& options) : options_(options) {
@@ -61,7 +60,7 @@ class Searcher {
     search_.Init(FindLogitsOps(backend), plan, memory, vocab);
   }
 
-  // logits(step, last token) gives a row.
+  // logits(step, last token) returns a row of logits.
   template <typename Logits>
   Result Run(Logits logits) {
     Result result;
@@ -148,7 +147,7 @@ TEST_P(BeamSearchTest, EveryCase_IsWhatThePlainWayGives) {
   EXPECT_GT(ended_early, 50u);
 }
 
-// Equal scores: the lower beam, then the lower id, in every list.
+// Ties go to the lower beam, then to the lower id, in every list.
 TEST_P(BeamSearchTest, AllLogitsEqual_LowerNumbersFirst) {
   BeamOptions options;
   options.num_beams = options.num_return_sequences = 3;
@@ -159,7 +158,7 @@ TEST_P(BeamSearchTest, AllLogitsEqual_LowerNumbersFirst) {
   EXPECT_EQ((std::vector<Ids>{{0, 0}, {0, 1}, {0, 2}}), result.sequences);
 }
 
-// Fewer continuations than beams: what does not exist neither runs nor comes out.
+// Fewer continuations than beams: nonexistent beams are neither run nor returned.
 TEST_P(BeamSearchTest, FewerTokensThanBeams_NoMadeUpSequences) {
   BeamOptions options;
   options.num_beams = options.num_return_sequences = 6;
@@ -172,7 +171,7 @@ TEST_P(BeamSearchTest, FewerTokensThanBeams_NoMadeUpSequences) {
   EXPECT_EQ(4u, all.most_running);
 }
 
-// Nothing to choose from ends a search instead of going round for ever.
+// A search without valid candidates ends instead of looping.
 TEST_P(BeamSearchTest, LogitsThatAreNoNumbers_EndWithoutResults) {
   BeamOptions options;
   options.num_beams = 2;

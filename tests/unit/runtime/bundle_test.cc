@@ -16,7 +16,7 @@
 namespace arn::test {
 namespace {
 
-// Opens `size` bytes of a file in memory; returns the status and, in *error, the sentence.
+// Opens the first `size` bytes of a file in memory. Returns the status and sets *error.
 arn_status Open(const BundleBytes& bytes, size_t size, std::string* error, bool verify = false) {
   arn_model_options options = ARN_MODEL_OPTIONS_INIT;
   options.verify_hashes = verify ? 1 : 0;
@@ -40,7 +40,7 @@ BundleHeader HeaderOf(const BundleBytes& bytes) {
   return header;
 }
 
-// Writes the header back with a hash that fits, as a malicious file would.
+// Writes the header with a valid hash, as a malicious file would.
 void SetHeader(BundleBytes* bytes, BundleHeader header) {
   std::memcpy(bytes->data(), &header, sizeof header);
   header.header_hash = Xxh64(bytes->data(), offsetof(BundleHeader, header_hash));
@@ -74,6 +74,36 @@ TEST(Bundle_Header, OtherFiles_AreToldApart) {
   SetHeader(&bytes, header);
   EXPECT_EQ(ARN_BUNDLE_VERSION, Open(bytes, &error));
   EXPECT_NE(std::string::npos, error.find("version 2")) << error;
+}
+
+TEST(Bundle_Header, BytesBehindTheBundle_AreRefused) {
+  const BundleBytes whole = MakeTinyBundle(TinyBundle());
+  std::vector<uint8_t> longer(whole.data(), whole.data() + whole.size());
+  longer.push_back(0);
+  std::string error;
+  EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes(longer), &error));
+  EXPECT_EQ("1 bytes lie behind the bundle, which ends at " + std::to_string(whole.size()), error);
+  longer.resize(longer.size() + 100000);
+  EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes(longer), &error));
+}
+
+TEST(Bundle_Header, FilesOfOtherFormats_AreNamed) {
+  using namespace std::string_literals;
+  const auto error_of = [](std::string begin, size_t size) {
+    begin.resize(size, ' ');
+    std::string error;
+    EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes({begin.begin(), begin.end()}), size, &error));
+    return error;
+  };
+  for (const size_t size : {30u, 5000u}) {
+    EXPECT_EQ("not an Arenite bundle: a GGUF file", error_of("GGUF\3\0\0\0"s, size));
+    EXPECT_EQ("not an Arenite bundle: a safetensors file",
+              error_of("\x10\x05\0\0\0\0\0\0{\"__metadata__\""s, size));
+    EXPECT_NE(std::string::npos, error_of("PK\3\4"s, size).find("ZIP"));
+    EXPECT_NE(std::string::npos,
+              error_of("version https://git-lfs.github.com/spec/v1\n", 140).find("Git LFS"));
+    EXPECT_NE(std::string::npos, error_of("{", size).find("begin with ARENITE"));
+  }
 }
 
 TEST(Bundle_Header, OneChangedByte_IsSeenByTheHash) {
@@ -131,7 +161,7 @@ TEST(SelfTest_Read, WhatDoesNotAgree_IsRefused) {
       },
       [](TinySelfTest* t) {
         t->run_tokens = {UINT32_MAX, 4};
-      },  // 3 in 32 bits
+      },  // sums to 3 in 32 bits
       [](TinySelfTest* t) {
         t->run_tokens = {1, 1, 1};
       },
@@ -141,13 +171,13 @@ TEST(SelfTest_Read, WhatDoesNotAgree_IsRefused) {
       [](TinySelfTest* t) { t->scales[1] = std::nanf(""); },
       [](TinySelfTest* t) { t->logits.pop_back(); },
       [](TinySelfTest* t) { t->logits.push_back(1); },
-      [](TinySelfTest* t) {  // more runs than there may be, which agree
+      [](TinySelfTest* t) {  // more runs than the limit, consistent otherwise
         t->ids = {1, 2, 3, 4, 5};
         t->run_tokens = {1, 1, 1, 1, 1};
         t->scales.assign(5, 1.0f);
         t->logits.assign(5 * 61, 1);
       },
-      [](TinySelfTest* t) {  // more tokens
+      [](TinySelfTest* t) {  // more tokens than the limit
         t->ids.assign(65, 1);
         t->run_tokens = {64, 1};
       },
@@ -161,7 +191,7 @@ TEST(SelfTest_Read, WhatDoesNotAgree_IsRefused) {
   TinyBundle bundle = WithSomeTest();
   bundle.max_context = 2;
   EXPECT_EQ(ARN_BAD_BUNDLE, Open(MakeTinyBundle(bundle), &error));
-  // What states belong to is said twice.
+  // Prefix and self-test both store the model hash; they must agree.
   bundle = WithSomeTest();
   bundle.prefix = {{1}, {0}, 8};
   EXPECT_EQ(ARN_BAD_BUNDLE, Open(MakeTinyBundle(bundle), &error));
@@ -170,7 +200,7 @@ TEST(SelfTest_Read, WhatDoesNotAgree_IsRefused) {
 }
 
 TEST(SelfTest_Read, DamagedLogits_AreFoundWhenAskedFor) {
-  // They lie behind the weights.
+  // The logits follow the weights.
   const TinyBundle bundle = WithSomeTest();
   BundleBytes bytes = MakeTinyBundle(bundle);
   const BundleHeader header = HeaderOf(bytes);

@@ -1,5 +1,5 @@
-// Groups of states in the page planner, against plain lists: each sequence is a list of tokens,
-// each slot holds the list that its state is of. A run reads one slot and writes another.
+// State groups in the page planner, against plain lists: each sequence is a list of tokens, each
+// slot holds the list its state belongs to. A run reads one slot and writes another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr uint32_t kContext = 24;
 
 class Model {
  public:
-  // A group of states, and with them one of pages.
+  // A group of states next to a group of pages.
   explicit Model(uint32_t n_sequences) : n_sequences_(n_sequences) {
     CacheGroup pages;
     pages.page_tokens = 4;
@@ -37,7 +37,7 @@ class Model {
     lists.resize(n_sequences);
   }
 
-  // A run of n new tokens for each of `sequences`; one that fails has written its slots too.
+  // Runs n new tokens for each of `sequences`. A failed run has also written its slots.
   void Run(const std::vector<uint32_t>& sequences, uint32_t n, bool fails) {
     std::vector<Growth> growths;
     for (uint32_t s : sequences) growths.push_back({s, n});
@@ -63,7 +63,7 @@ class Model {
     if (!fails) cache.Commit({growths.data(), growths.size()});
   }
 
-  // Each sequence's slot holds its list, and the pool has all others.
+  // Each sequence's slot holds its list; the pool holds all other slots.
   void Check() {
     std::vector<uint32_t> named(slots_.size(), 0);
     for (uint32_t s = 0; s < n_sequences_; ++s) {
@@ -95,7 +95,7 @@ class Model {
   std::vector<std::byte> bytes_;
 };
 
-// There are always slots, however forks, runs that fail and reordered beams follow each other.
+// A free slot exists after any mix of forks, failed runs and beam reorders.
 TEST(KvCache_States, RandomRunsForksAndReorders_FollowTheLists) {
   std::mt19937 rng(61);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(rng() % n); };
@@ -155,14 +155,14 @@ TEST(KvCache_States, Rewind_OnlyToTheLength) {
   EXPECT_EQ(0u, model.cache.pool(1).n_used());
 }
 
-// A state cannot be turned back.
+// A state cannot be rewound.
 TEST(KvCache_States, TokensBeforeSeal_IsOne) {
   const Model model(1);
   EXPECT_EQ(1u, model.cache.TokensBeforeSeal(0));
 }
 
 TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {
-  // A pool for one sequence that two share.
+  // A pool for one sequence, shared by two.
   const CacheGroup group = StateGroupOf(1);
   Layout layout;
   KvCachePlan plan;

@@ -1,6 +1,6 @@
-// The page planner against plain lists: each sequence is a list of tokens, each page an array that
-// the edits are carried out on. Whatever was done, a sequence's visible positions must hold its
-// tokens, and no page may be lost or named too often.
+// The page planner against plain lists: each sequence is a list of tokens, each page an array to
+// which the edits are applied. After any operation the visible positions of a sequence must hold
+// its tokens, and no page may be lost or have a wrong reference count.
 #include "runtime/cache/kv_cache.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace arn {
 namespace {
 
-// A token as a page remembers it: which one, and the position its key is turned to.
+// One token of a page: its number, and the position its key is rotated to.
 struct Stored {
   int token = -1;
   uint32_t position = 0;
@@ -35,7 +35,7 @@ struct Setup {
   uint32_t context = 16;
   uint32_t max_rows = 4;
   uint32_t n_sequences = 1;
-  uint32_t kv_tokens = 0;  // 0: enough for all
+  uint32_t kv_tokens = 0;  // 0: enough for all sequences
 };
 
 class Model {
@@ -90,7 +90,7 @@ class Model {
           ASSERT_EQ(0u, PageAt(g, s, position) & kSealedPage) << "a sealed page is written to";
           *Slot(g, s, position) = {last_token_, position};
         }
-        // Every row sees what it may see while the run goes on.
+        // Every row must see all of its positions during the run.
         CheckVisible(s, position);
       }
     }
@@ -116,7 +116,7 @@ class Model {
     return status;
   }
 
-  // What else is kept by sequence follows by moves(): here a copy of the lists.
+  // Other per-sequence data follows moves(); here a copy of the lists.
   Status Reorder(uint32_t first, const std::vector<uint32_t>& parents) {
     std::vector<std::vector<int>> rows = lists;
     rows.emplace_back();
@@ -141,7 +141,8 @@ class Model {
     lists[s].clear();
   }
 
-  // All that the next token of each sequence sees, and the books of the pools.
+  // Checks all positions visible to the next token of each sequence, and the pools' reference
+  // counts.
   void Check() {
     for (uint32_t s = 0; s < lists.size(); ++s) {
       ASSERT_EQ(lists[s].size(), cache.length(s));
@@ -191,8 +192,8 @@ class Model {
     return &Page(g, PageAt(g, s, position))[position % setup_.groups[g].page_tokens];
   }
 
-  // Once pages are reserved, what is older than the residual in all tables that name it is sealed,
-  // but for what another table named until this reservation gave it a copy.
+  // After a reservation, every page older than the residual in all tables that reference it is
+  // quantised, except pages shared until this reservation copied them.
   void CheckSealed(const std::set<std::pair<uint32_t, uint32_t>>& copied) {
     for (uint32_t g = 0; g < setup_.groups.size(); ++g) {
       const GroupShape& shape = setup_.groups[g];
@@ -205,7 +206,7 @@ class Model {
           old[table.pages[i]] = is_old && (old.count(table.pages[i]) == 0 || old[table.pages[i]]);
         }
       }
-      if (setup_.kv_tokens != 0) continue;  // a pool that is too small for all may have been full
+      if (setup_.kv_tokens != 0) continue;  // a pool too small for all sequences may have been full
       for (const auto& [page, is_old] : old) {
         if (copied.count({g, page}) != 0) continue;
         ASSERT_FALSE(is_old && (page & kSealedPage) == 0) << "group " << g << " page " << page;
@@ -213,7 +214,7 @@ class Model {
     }
   }
 
-  // What the query at `position` sees of the tokens that sequence s has.
+  // Checks the tokens of sequence s visible to the query at `position`.
   void CheckVisible(uint32_t s, uint32_t position) {
     for (size_t g = 0; g < setup_.groups.size(); ++g) {
       const GroupShape& shape = setup_.groups[g];
@@ -232,7 +233,7 @@ class Model {
       auto& page = Page(edit.group, edit.to);
       page = Page(edit.group, edit.from);
       if (((edit.from ^ edit.to) & kSealedPage) != 0) {
-        // Only whole pages are converted.
+        // Only whole pages are quantised or dequantised.
         ASSERT_EQ(setup_.groups[edit.group].page_tokens, edit.n_tokens);
       }
       if (edit.turned_back == 0) continue;
@@ -276,7 +277,7 @@ TEST(KvCache_Exhaustive, OneSequence_EveryWindowChunkPageAndRunLength) {
   }
 }
 
-// Every position that FirstRewindPosition allows works, and the one before it is refused.
+// Rewinding to any position from FirstRewindPosition on works; one position earlier is refused.
 TEST(KvCache_Exhaustive, Rewind_IsAllowedExactlyWhereThePagesAre) {
   for (uint32_t page : {1u, 2u, 4u}) {
     for (uint32_t window : {0u, 1u, 3u, 4u, 6u}) {
@@ -294,7 +295,7 @@ TEST(KvCache_Exhaustive, Rewind_IsAllowedExactlyWhereThePagesAre) {
               ASSERT_NO_FATAL_FAILURE(model.Check());
             }
             if (!allowed) {
-              // It was refused for a reason: something that it would see is not held.
+              // The refusal is necessary: a position visible from there is not held.
               const PageTable& table = model.cache.tables(0)[0];
               ASSERT_LT(FirstVisible(position, window, chunk), table.first_page * page);
             }
@@ -357,7 +358,7 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
             const auto free = model.FreePages();
             ASSERT_EQ(Status::kOk, model.Reorder(s, parents));
             for (size_t g = 0; g < free.size(); ++g) {
-              ASSERT_LE(free[g], model.FreePages()[g]);  // sharing takes no page
+              ASSERT_LE(free[g], model.FreePages()[g]);  // sharing needs no free page
             }
             ASSERT_EQ(0u, model.cache.edits().size());
             reorders += parents.size() > 1;
@@ -373,7 +374,7 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
             for (uint32_t b : batch) longest = std::max(longest, model.lists[b].size());
             const Status status = model.Append(batch, n);
             ASSERT_TRUE(status == Status::kOk || status == Status::kContextFull);
-            // Without a bound, it is only ever a sequence that is full.
+            // Without kv_tokens only a full sequence can fail.
             if (kv_tokens == 0) {
               ASSERT_EQ(longest + n > 48, status != Status::kOk);
             }
@@ -397,9 +398,8 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
   }
 }
 
-// A fork costs nothing; the first write costs one page for the part that is not whole.
-// A pool of open pages as large as the residual and a run need is enough at every length, and pages
-// that were sealed are written to again after a rewind.
+// A pool of active pages sized for the residual and one run is sufficient at every length. After a
+// rewind quantised pages are written again.
 TEST(KvCache_Exhaustive, Sealing_EveryResidualPageAndRunLength) {
   for (uint32_t page : {1u, 2u, 4u, 8u}) {
     for (uint32_t window : {0u, 7u}) {
@@ -419,6 +419,7 @@ TEST(KvCache_Exhaustive, Sealing_EveryResidualPageAndRunLength) {
   }
 }
 
+// A fork needs no page; the first write copies the one partial page.
 TEST(KvCache_Fork, FirstWrite_CopiesOnePage) {
   Model model({{{4, 0, 0}}, 16, 6, 3, 0});
   ASSERT_EQ(Status::kOk, model.Append({0}, 6));
@@ -426,12 +427,12 @@ TEST(KvCache_Fork, FirstWrite_CopiesOnePage) {
   ASSERT_EQ(Status::kOk, model.Fork(0, 2));
   EXPECT_EQ(2u, model.cache.pool(0).n_used());
   ASSERT_EQ(Status::kOk, model.Append({0, 1, 2}, 1));
-  // The last of the three to write has the page for itself.
+  // The last of the three writers owns the page.
   EXPECT_EQ(4u, model.cache.pool(0).n_used());
   model.Check();
 }
 
-// Every map of four sequences onto four: permutations with each kind of cycle, and repeats.
+// Every map from four sequences to four: permutations with every cycle type, and repeats.
 TEST(KvCache_Reorder, EveryMap_FollowsTheLists) {
   for (uint32_t map = 0; map < 256; ++map) {
     Model model({{{4, 0, 0}, {2, 5, 0}}, 16, 16, 4, 0});
@@ -464,7 +465,7 @@ TEST(KvCache_Reorder, NumbersThatAreNoSequences_ChangeNothing) {
   model.Check();
 }
 
-// When a pool is too small nothing is taken from any.
+// If one pool is too small, no pool loses a page.
 TEST(KvCache_Reserve, PoolTooSmall_TakesNoPage) {
   Model model({{{8, 0, 0}, {2, 0, 0}}, 16, 16, 2, 18});
   ASSERT_EQ(Status::kOk, model.Append({0}, 15));
@@ -487,18 +488,18 @@ TEST(KvCache_Reserve, WithoutCommit_CanBeRepeated) {
   model.Check();
 }
 
-// A window's pool does not grow with the context.
+// The pool of a window does not grow with the context.
 TEST(KvCache_Window, TablePages_CoverWindowAndRunOnly) {
   CacheGroup group;
   group.page_tokens = 32;
   group.window = 64;
-  EXPECT_EQ(7u, TablePages(group, 1u << 20, 128));  // 63 + 128 tokens that begin anywhere
+  EXPECT_EQ(7u, TablePages(group, 1u << 20, 128));  // 63 + 128 tokens starting at any offset
   EXPECT_EQ(2u, TablePages(group, 64, 128));
   group.window = 1;
   EXPECT_EQ(1u, TablePages(group, 1000, 1));
 }
 
-// As many as go at once seal nothing in between, and the token behind them does.
+// TokensBeforeSeal() tokens quantise nothing in between; the next token does.
 TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
   Model model({{{8, 0, 0, 16}, {4, 20, 0, 10}, {8, 0, 0}}, 64, 4, 1, 0});
   KvCache& cache = model.cache;
@@ -510,7 +511,7 @@ TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
     ASSERT_GT(n, 0u);
     for (uint32_t i = 0; i < n && cache.length(0) < 64; ++i) {
       ASSERT_EQ(Status::kOk, cache.Reserve(growth));
-      // What the first of them seals is old at this length already.
+      // The pages that the first token quantises are already old at this length.
       const bool may_seal = i == 0 && n_ends > 0;
       EXPECT_EQ(may_seal, !cache.edits().empty()) << cache.length(0) << ", " << i;
       cache.ClearEdits();
@@ -518,7 +519,7 @@ TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
     }
     ++n_ends;
   }
-  // Pages end at 24, 32, ... behind a residual of 16, and at 14, 18, ... behind one of 10.
+  // Pages end at 24, 32, ... after a residual of 16, and at 14, 18, ... after one of 10.
   EXPECT_EQ(19u, n_ends);
 }
 

@@ -42,7 +42,38 @@ TEST(KvLayout_Plan, Blocks_FollowEachOtherAlignedAndHoldTheirElements) {
   }
 }
 
-// The sizes of a model that people know: 30 layers, 3 kv heads of 64, 2048 tokens.
+TEST(KvLayout_Plan, ByLayer_EachLayerHasThePartsOfAllPagesInWholeOsPages) {
+  Layout layout;
+  Diag diag;
+  KvGroup g;
+  KvOptions options;
+  options.n_pages = 13;
+  options.n_sealed_pages = 7;
+  options.k_bits = options.v_bits = 4;
+  options.by_layer = true;
+  ASSERT_EQ(Status::kOk, PlanKvGroup(5, 3, 64, options, &layout, &g, &diag)) << diag.text();
+  for (const KvPages* pages : {&g.open, &g.sealed}) {
+    EXPECT_EQ(5 * pages->layer_bytes, pages->page_bytes);
+    EXPECT_EQ(pages->layer_bytes, pages->page_stride);
+    EXPECT_EQ(0u, pages->layer_stride % kRegionAlign);
+    EXPECT_GE(pages->layer_stride, pages->n_pages * pages->layer_bytes);
+    EXPECT_LT(pages->layer_stride, pages->n_pages * pages->layer_bytes + kRegionAlign);
+    EXPECT_EQ(5 * pages->layer_stride, pages->pool.bytes);
+    ASSERT_EQ(5u, pages->n_pieces());
+    for (uint32_t layer = 0; layer < 5; ++layer) {
+      const Slice piece = pages->Piece(6, layer);
+      EXPECT_EQ(pages->pool.offset + pages->At(6, layer), piece.offset);
+      EXPECT_EQ(pages->layer_bytes, piece.bytes);
+    }
+  }
+  options.by_layer = false;
+  ASSERT_EQ(Status::kOk, PlanKvGroup(5, 3, 64, options, &layout, &g, &diag)) << diag.text();
+  ASSERT_EQ(1u, g.open.n_pieces());
+  EXPECT_EQ(g.open.page_bytes, g.open.Piece(6, 0).bytes);
+  EXPECT_EQ(g.open.pool.offset + 6 * g.open.page_bytes, g.open.Piece(6, 0).offset);
+}
+
+// A published geometry: 30 layers, 3 KV heads of 64, 2048 tokens.
 TEST(KvLayout_Plan, KnownGeometry_HasItsKnownBytes) {
   Layout layout;
   Diag diag;
@@ -64,7 +95,8 @@ TEST(KvLayout_Plan, OtherTypes_AreRefusedByName) {
   EXPECT_NE(nullptr, strstr(diag.text(), "bf16"));
 }
 
-// A page of a damaged state may hold NaN: it takes the least value and leaves its neighbours alone.
+// A page of a damaged state may hold NaN. It becomes the smallest value and leaves its neighbours
+// intact.
 TEST(KvRows_NotANumber, Row_KeepsItsOtherValues) {
   KvGroup group;
   group.head_dim = 4;

@@ -1,4 +1,4 @@
-// Pacer, in a world whose time passes only while it sleeps or works.
+// Pacer with a fake clock that advances only in sleeps and runs.
 #include "runtime/session/pacer.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ struct World {
 class PacerTest : public testing::Test {
  protected:
   void Start(const PaceOptions& options) { pacer_.Init(options, world_.ForPacer()); }
-  // A run that takes so long; returns how long it was put off.
+  // Runs for `ns` and returns the delay before the run.
   uint64_t Run(uint64_t ns, uint32_t n_decoded = 1) {
     const uint64_t start = world_.now;
     EXPECT_EQ(Status::kOk, pacer_.Begin(n_decoded, world_.cancel));
@@ -92,7 +92,7 @@ TEST_F(PacerTest, Cap_SlowRunsAreNotHeldBackNorPaidBack) {
   Start(options);
   Run(70 * kMs);
   EXPECT_EQ(0u, Run(70 * kMs));
-  world_.now += 10 * kSecond;  // the caller did something else
+  world_.now += 10 * kSecond;  // time between calls
   EXPECT_EQ(0u, Run(10 * kMs));
   EXPECT_EQ(40 * kMs, Run(10 * kMs)) << "no burst after it";
 }
@@ -174,7 +174,7 @@ TEST_F(PacerTest, Cancel_EndsTheSleepWithinANap) {
   options.max_tokens_per_s = 0.5f;
   Start(options);
   world_.heat.millicelsius = 60000;
-  Run(100 * kMs);  // 9.9 s of rest
+  Run(100 * kMs);  // the next rest is 9.9 s
   world_.cancel_at = world_.now + 52 * kMs;
   EXPECT_EQ(Status::kCancelled, pacer_.Begin(1, world_.cancel));
   EXPECT_LE(world_.now, world_.cancel_at + Pacer::kNapNs);

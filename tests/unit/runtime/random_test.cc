@@ -7,8 +7,7 @@
 namespace arn {
 namespace {
 
-// The generator written out with 128-bit arithmetic free of tricks, as the paper's section 6.3
-// defines XSH-RR.
+// The generator in plain 128-bit arithmetic, as section 6.3 of the paper defines XSH-RR.
 uint32_t NextByDefinition(uint64_t* state) {
   const uint64_t old = *state;
   *state = old * 6364136223846793005u + 1442695040888963407u;
@@ -41,6 +40,23 @@ TEST(Random_Unit, StaysInRangeAndIsEven) {
   }
   EXPECT_NEAR(0.5, sum / 100000, 0.005);
   EXPECT_NEAR(10000, low, 400);
+}
+
+// Branches are independent: of 8-bit numbers one in 256 is equal.
+TEST(Random_Branch, GivesOtherNumbers_TheSameEachTime) {
+  const Random origin(7);
+  Random branches[5] = {origin, origin, origin, origin, origin};
+  for (uint64_t i = 1; i < 5; ++i) branches[i].Branch(i == 4 ? 3 : i);
+  int equal = 0;
+  for (int i = 0; i < 10000; ++i) {
+    uint32_t numbers[5];
+    for (int k = 0; k < 5; ++k) numbers[k] = branches[k].NextU32() >> 24;
+    ASSERT_EQ(numbers[3], numbers[4]);
+    for (int k = 0; k < 4; ++k) {
+      for (int j = 0; j < k; ++j) equal += numbers[k] == numbers[j];
+    }
+  }
+  EXPECT_NEAR(6 * 10000 / 256.0, equal, 75);
 }
 
 }  // namespace

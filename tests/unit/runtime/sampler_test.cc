@@ -31,7 +31,7 @@ class SamplerTest : public testing::TestWithParam<BackendId> {
     sampler_.Configure(options);
   }
 
-  // How often each id was drawn.
+  // Returns how often each id was drawn.
   std::vector<int> Draw(const std::vector<float>& logits, int draws) {
     std::vector<int> counts(logits.size());
     for (int i = 0; i < draws; ++i) ++counts[static_cast<size_t>(sampler_.Sample(logits.data()))];
@@ -42,7 +42,7 @@ class SamplerTest : public testing::TestWithParam<BackendId> {
   Sampler sampler_;
 };
 
-// The distribution by the definitions of transformers' warpers, in double, sorted out naively.
+// The distribution of transformers' logits warpers, in double, computed naively.
 std::vector<double> Expected(const std::vector<float>& logits, const SamplingOptions& o) {
   const size_t n = logits.size();
   std::vector<size_t> order(n);
@@ -102,7 +102,7 @@ TEST_P(SamplerTest, Draws_FollowTheDistribution) {
   }
 }
 
-// Larger than the blocks that top-k scans by, and with many equal logits.
+// A vocabulary larger than the blocks of the top-k scan, with many equal logits.
 TEST_P(SamplerTest, TopK_OfALargeVocabulary_IsTheRealTopK) {
   constexpr uint32_t kVocab = 10007;
   std::vector<float> logits(kVocab);
@@ -123,7 +123,7 @@ TEST_P(SamplerTest, TopK_OfALargeVocabulary_IsTheRealTopK) {
   EXPECT_EQ(50u, drawn.size());
 }
 
-// The token that one draw gives by the definitions: every token weighed, all of them in order.
+// Returns the token for one random number by definition: weighs every token, in order.
 int32_t ByDefinition(const std::vector<float>& logits, const SamplingOptions& o, double unit) {
   std::vector<uint32_t> ids;
   for (uint32_t i = 0; i < logits.size(); ++i) {
@@ -148,8 +148,8 @@ int32_t ByDefinition(const std::vector<float>& logits, const SamplingOptions& o,
       ids[DrawInOrder(weights.data(), static_cast<uint32_t>(weights.size()), unit)]);
 }
 
-// What is left out because it cannot be chosen changes no choice: peaked and flat distributions,
-// and one with NaN, infinity and many equal logits.
+// Skipping tokens that cannot be chosen changes no result: peaked and flat distributions, and one
+// with NaN, infinity and many equal logits.
 TEST_P(SamplerTest, Sample_OfALargeVocabulary_IsTheDefinitions) {
   constexpr uint32_t kVocab = 10007;
   const float infinity = std::numeric_limits<float>::infinity();
@@ -207,9 +207,9 @@ TEST_P(SamplerTest, NotANumber_NeverWinsAndNeverHangs) {
   }
 }
 
-// Whoever chooses elsewhere draws the same numbers, and gives back those that were not needed.
+// A device that samples uses the same random numbers as the host and returns the unused ones.
 TEST_P(SamplerTest, PeekedDraws_AreThoseOfTheSamplesThatFollow) {
-  // Of two equal logits the first one is chosen by the lower half of all draws.
+  // Of two equal logits the lower half of the random numbers selects the first.
   const std::vector<float> logits = {1.0f, 1.0f};
   for (const float temperature : {0.0f, 1.0f}) {
     const SamplingOptions options = {temperature, 0, 1.0f, 0.0f, 9};

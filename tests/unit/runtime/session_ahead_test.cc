@@ -1,6 +1,6 @@
-// Tokens that a device chooses and runs ahead of what the host has seen: they are those that the
-// host would choose from the device's logits, and wherever a generation ends the session is left as
-// one that took them one at a time.
+// Tokens sampled and run on the device ahead of the host. They equal the host's choices from the
+// device's logits, and wherever a generation ends, the session is in the state of one-at-a-time
+// decoding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace arn::test {
 namespace {
 
 constexpr uint32_t kVocab = 61;
-constexpr uint32_t kPrompt = 19, kMost = 29;  // whole pages together
+constexpr uint32_t kPrompt = 19, kMost = 29;  // whole pages in total
 
 struct Kind {
   const char* name;
@@ -26,7 +26,7 @@ const Kind kKinds[] = {
     {"full", ARN_KV_F32, {{}, {}}},
     {"window", ARN_KV_INT8, {{12}, {}, {12}}},
     {"sealed", ARN_KV_INT4, {{}, {20}}},
-    // A step a call: a state cannot be turned back.
+    // One step per call: a state cannot be rewound.
     {"states", ARN_KV_F32, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kScan}}},
 };
 constexpr uint32_t kStates = 3;
@@ -40,12 +40,12 @@ arn_sampling Sampling(float temperature, uint64_t seed) {
   return sampling;
 }
 
-// What a caller does to a generation.
+// Records callback calls and controls the callback.
 struct Caller {
   std::vector<int32_t> ids;
   arn_session* session = nullptr;
   size_t stop_after = SIZE_MAX, cancel_after = SIZE_MAX;
-  std::vector<float> logits;  // as they were in the last call
+  std::vector<float> logits;  // of the last call
   std::vector<uint32_t> lengths;
 };
 
@@ -60,7 +60,7 @@ int32_t Seen(void* user, int32_t id, const char*, size_t) {
   return caller.ids.size() == caller.stop_after ? 1 : 0;
 }
 
-// All that can be seen of a session: its state has the logits and the random numbers' state.
+// All observable state of a session; a saved state holds the logits and the random state.
 struct Left {
   arn_status status = ARN_OK;
   uint32_t n_tokens = 0, finish = 0;
@@ -100,7 +100,7 @@ class AheadTest : public OnVulkan<testing::TestWithParam<uint32_t>> {
  protected:
   AheadTest() : OnVulkan(Bundle(kKinds[GetParam()])) {}
 
-  // prefill_chunk bounds how many steps go at once: 1 is one at a time.
+  // prefill_chunk limits the steps per submission; 1 is one at a time.
   arn_session_options Options(uint32_t at_once) const {
     arn_session_options options = ARN_SESSION_OPTIONS_INIT;
     options.backend = ARN_BACKEND_VULKAN;
@@ -118,7 +118,7 @@ class AheadTest : public OnVulkan<testing::TestWithParam<uint32_t>> {
 
   static void Begin(arn_session* session, const arn_sampling& sampling) {
     EXPECT_EQ(ARN_OK, arn_session_reset(session));
-    // Token by token, whatever a chunk is: runs of several rows add up in another order.
+    // Token by token for any chunk size: runs of several rows sum in another order.
     for (const int32_t id : SomeIds(kPrompt, kVocab)) {
       EXPECT_EQ(ARN_OK, arn_session_prefill(session, &id, 1));
     }
@@ -184,8 +184,8 @@ TEST_P(AheadTest, Generated_AreWhatTheHostChooses) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(host.get(), &id, 1));
     }
     EXPECT_EQ(ids, left.ids);
-    // The logits and the random numbers' state are in it. Slots of states may differ in bytes, not
-    // in what follows from them.
+    // A saved state includes the logits and the random state. Slots of recurrent states may differ
+    // in bytes but must give the same tokens.
     EXPECT_TRUE(GetParam() == kStates || Save(single.get()) == Save(host.get()));
     EXPECT_EQ(Decode(single.get(), 5), Decode(host.get(), 5));
     EXPECT_EQ(LogitsOf(single.get()), LogitsOf(host.get()));
@@ -207,7 +207,7 @@ TEST_P(AheadTest, StoppedAnywhere_TheSessionIsAsOneAtATime) {
     };
     const Left whole = compare("full context", AtMost(0), {});
     EXPECT_EQ(uint32_t{ARN_FINISH_CONTEXT}, whole.finish);
-    EXPECT_EQ(64 - kPrompt, whole.n_tokens);
+    EXPECT_EQ(64 - kPrompt + 1, whole.n_tokens);
     for (const uint32_t n : {1u, 2u, 3u, 5u, 14u}) {
       compare("max_tokens", AtMost(n), {});
       Caller caller;
@@ -215,7 +215,11 @@ TEST_P(AheadTest, StoppedAnywhere_TheSessionIsAsOneAtATime) {
       EXPECT_EQ(n, compare("callback", AtMost(0), caller).n_tokens);
       caller.stop_after = SIZE_MAX;
       caller.cancel_after = n;
-      EXPECT_EQ(ARN_CANCELLED, compare("cancel", AtMost(0), caller).status);
+      const Left cut = compare("cancel", AtMost(0), caller);
+      EXPECT_EQ(ARN_CANCELLED, cut.status);
+      // The logits and the random state are those before the token that did not run.
+      const auto first = whole.ids.begin() + static_cast<ptrdiff_t>(cut.n_tokens);
+      EXPECT_EQ(std::vector<int32_t>(first, first + 5), cut.next);
       arn_generate_options options = AtMost(0);
       options.ignore_eos = 0;
       options.extra_eos_ids = &whole.ids[n];
@@ -243,8 +247,8 @@ TEST_P(AheadTest, ContextThatShifts_TheSessionIsAsOneAtATime) {
   ExpectEqual(left[0], left[1]);
 }
 
-// Attention to more than 256 positions is shared out in segments, and how many there are changes
-// while steps are under way.
+// Attention over more than 256 positions is split into segments, and the number of segments changes
+// during the steps in flight.
 TEST_P(AheadTest, LongerThanASegment_AreWhatOneAtATimeGives) {
   arn_session_options options = Options(32);
   options.context_tokens = 320;
@@ -259,7 +263,7 @@ TEST_P(AheadTest, LongerThanASegment_AreWhatOneAtATimeGives) {
   EXPECT_EQ(LogitsOf(single.get()), left.logits);
 }
 
-// Cancelled before it begins: the first token has been chosen.
+// Cancelled before the start, with the first token already sampled.
 TEST_P(AheadTest, CancelledBefore_TheSessionIsAsOneAtATime) {
   const arn_sampling sampling = Sampling(1.0f, 4);
   Left left[2];
@@ -273,7 +277,7 @@ TEST_P(AheadTest, CancelledBefore_TheSessionIsAsOneAtATime) {
   ExpectEqual(left[0], left[1]);
 }
 
-// A generation that stopped with steps under way, then everything that reads or replaces logits.
+// Stops a generation with steps in flight, then calls everything that reads or replaces logits.
 TEST_P(AheadTest, AfterAStop_LogitsAreFoundWhereverTheyAre) {
   const arn_sampling sampling = Sampling(1.0f, 3);
   Caller caller;
@@ -290,7 +294,7 @@ TEST_P(AheadTest, AfterAStop_LogitsAreFoundWhereverTheyAre) {
     options.user = &same;
     ASSERT_EQ(ARN_OK, arn_session_generate(session.get(), &options, nullptr));
     states.push_back(Save(session.get()));
-    ASSERT_EQ(ARN_OK, Restore(session.get(), states[0]));  // in host memory
+    ASSERT_EQ(ARN_OK, Restore(session.get(), states[0]));  // logits in host memory
     ids[i] = Decode(session.get(), 5);
     arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
     beams.num_beams = 1;

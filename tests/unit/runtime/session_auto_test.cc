@@ -1,4 +1,4 @@
-// ARN_BACKEND_AUTO, and what a device folder keeps.
+// ARN_BACKEND_AUTO, and the files in a device folder.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ arn_session_options Options(uint32_t backend) {
   options.backend = backend;
   options.n_threads = 1;
   options.context_tokens = 64;
-  options.device = "0";  // a driver in software has to be named
+  options.device = "0";  // a software driver must be named explicitly
   return options;
 }
 
@@ -53,7 +53,7 @@ class VulkanAutoTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // On Vulkan; null, and the reason, when there is none.
+  // Creates a session on Vulkan. Returns null and sets *reason if that fails.
   SessionPtr OnVulkan(const char* folder, std::string* reason) {
     arn_session_options options = Options(ARN_BACKEND_VULKAN);
     options.device_folder = folder;
@@ -64,7 +64,7 @@ class VulkanAutoTest : public testing::Test {
     return SessionPtr(session);
   }
 
-  // Until all products are measured, however long they take.
+  // Creates sessions until all matmul variants are measured.
   SessionPtr Measured(std::string* reason) {
     SessionPtr session;
     for (int i = 0; i < 40; ++i) {
@@ -78,7 +78,7 @@ class VulkanAutoTest : public testing::Test {
     EXPECT_EQ(ARN_OK, arn_session_backend(session, &info));
     return info.kernels;
   }
-  // The file with this suffix, the only one.
+  // Returns the only file with this suffix.
   fs::path Kept(const char* suffix) const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -158,7 +158,7 @@ TEST_F(VulkanAutoTest, AutoPlan_HasRoomForTheCpuAndTheDevice) {
                                       plans[2].activations_bytes);
 }
 
-// The block of the plan is enough for whichever it becomes.
+// The planned block suits either backend.
 TEST_F(VulkanAutoTest, Auto_NoSuchDevice_IsTheCpuWithTheReason) {
   arn_session_options options = Options(ARN_BACKEND_AUTO);
   options.device = "no such GPU";
@@ -183,7 +183,7 @@ TEST_F(VulkanAutoTest, Auto_WhatVulkanDoesNotDo_IsTheCpuWithTheReason) {
 TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsReplaced) {
   std::string reason;
   if (Measured(&reason) == nullptr) GTEST_SKIP() << reason;
-  // Those of the last choice alone.
+  // Keeps only the pipelines of the final variants.
   fs::remove(Kept(".pipelines"));
   ASSERT_NE(nullptr, OnVulkan(folder_.c_str(), &reason)) << reason;
   EXPECT_EQ(2u, FilesKept());
@@ -192,7 +192,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsR
   ASSERT_GT(whole.size(), 72u);
   const fs::file_time_type long_ago = fs::last_write_time(file) - std::chrono::hours(5);
 
-  // The same once more: it is not written again.
+  // An unchanged cache is not written again.
   fs::last_write_time(file, long_ago);
   ASSERT_NE(nullptr, OnVulkan(folder_.c_str(), &reason)) << reason;
   EXPECT_EQ(long_ago, fs::last_write_time(file));
@@ -202,7 +202,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsR
   bad[1].resize(40);
   bad[2].clear();
   bad[3].back() = static_cast<char>(bad[3].back() ^ 1);
-  // Of another driver, and whole.
+  // A valid file of another driver.
   bad[4][16] = static_cast<char>(bad[4][16] ^ 1);
   const uint64_t hash = Xxh64(bad[4].data(), 64);
   std::memcpy(bad[4].data() + 64, &hash, sizeof hash);
@@ -214,7 +214,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsR
   EXPECT_EQ(2u, FilesKept());
 }
 
-// Changes a byte behind the header of a kept file, and makes the file whole again.
+// Changes a byte after the header and repairs the hashes.
 std::string Forged(std::string bytes, size_t at, char value) {
   constexpr size_t kHeader = 72;
   bytes[kHeader + at] = value;
@@ -239,7 +239,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_ProductsAreMeasuredOnce_AndWhatIsRememberedI
   const std::vector<int32_t> tokens = Greedy(usual.get(), SomeIds(9, kVocab), 5);
   EXPECT_EQ(tokens, Greedy(second.get(), SomeIds(9, kVocab), 5));
 
-  // Another choice is remembered: of products with one row the third, which makes 8 outputs.
+  // Stores another choice: for one-row matmuls the third variant, which computes 8 outputs.
   const fs::path file = Kept(".tuning");
   const std::string whole = Bytes(file);
   constexpr size_t kRecord = 32, kBest = 20;
@@ -255,7 +255,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_ProductsAreMeasuredOnce_AndWhatIsRememberedI
   EXPECT_EQ(tokens, Greedy(other.get(), SomeIds(9, kVocab), 5));
   EXPECT_EQ(forged, Bytes(file));
 
-  // Broken, or whole with a variant that there is not: measured anew.
+  // A damaged file, or a valid one with an unknown variant, is measured again.
   std::string broken = whole;
   broken.back() = static_cast<char>(broken.back() ^ 1);
   for (const std::string& bad : {broken, Forged(whole, kBest, 99)}) {

@@ -1,5 +1,5 @@
-// Beam search in sessions: the sequences that the beams run in must hold what the search thinks,
-// and cost what they add.
+// Beam search in sessions: the sequences of the beams hold the search's tokens, and memory grows
+// only by their tails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ std::vector<Found> Search(arn_session* session, const arn_beam_options& options,
   return found;
 }
 
-// Log-probabilities after `ids`, computed from nothing.
+// Returns the log-probabilities after `ids`, prefilled into an empty sequence.
 std::vector<double> LogProbabilities(arn_session* session, const Ids& ids) {
   EXPECT_EQ(ARN_OK, arn_session_reset(session));
   EXPECT_EQ(ARN_OK, arn_session_prefill(session, ids.data(), ids.size()));
@@ -80,7 +80,7 @@ std::vector<double> LogProbabilities(arn_session* session, const Ids& ids) {
   return out;
 }
 
-// Without end tokens a search of one group is: keep the best sums.
+// Naive beam search of one group without stop tokens: keeps the best sums.
 std::vector<Found> Plain(arn_session* truth, const Ids& prompt, uint32_t beams, uint32_t steps) {
   std::vector<Found> running = {{0, {}}};
   for (uint32_t step = 0; step < steps; ++step) {
@@ -110,7 +110,7 @@ TEST_P(BeamsTest, Search_EqualsRecomputingEveryBeam) {
   const SessionPtr truth = NewSession(model.get(), Options(1));
   const Ids prompt = SomeIds(29, kVocab);
   const std::vector<Found> wanted = Plain(truth.get(), prompt, 5, 24);
-  // The prompt may be in a beam's sequence, or in one behind them.
+  // The prompt may be in a beam's sequence or in one after the beams.
   for (const uint32_t selected : {0u, 3u, 5u}) {
     for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
       for (const uint32_t no_cache : {0u, 1u}) {
@@ -133,7 +133,7 @@ TEST_P(BeamsTest, Search_EqualsRecomputingEveryBeam) {
         EXPECT_EQ(selected == 5 ? 29u : 0u, arn_session_length(session.get()));
         arn_session_stats_data stats = ARN_SESSION_STATS_INIT;
         if (selected == 5) {
-          // What is kept can be searched from again.
+          // A prompt outside the beams stays and can be searched again.
           EXPECT_EQ(found[0].ids, Search(session.get(), Beams(5, 24))[0].ids);
           ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
         }
@@ -161,7 +161,7 @@ TEST(Beams_One, OneBeamInOneSequence_IsGreedy) {
   EXPECT_EQ(wanted, Search(session.get(), Beams(1, 20)).at(0).ids);
 }
 
-// Forty groups of one beam share a long prompt: the pages are those of the prompt and the tails.
+// Forty groups of one beam share a long prompt: only the tails need more pages.
 TEST(Beams_Memory, FortyGroupsOnALongPrompt_CostTheirTails) {
   constexpr uint32_t kBeams = 40, kNew = 23;
   TinyBundle bundle;
@@ -198,7 +198,8 @@ TEST(Beams_Memory, FortyGroupsOnALongPrompt_CostTheirTails) {
                 static_cast<unsigned long long>(ideal), part);
     RecordProperty("kv_peak_bytes", std::to_string(result.kv_peak_bytes));
     RecordProperty("prompt_and_tails_bytes", std::to_string(ideal));
-    // The last token of a beam is not run. Where the prompt ends within a page each beam copies it.
+    // The last token of a beam is not run. If the prompt ends within a page, each beam copies that
+    // page.
     const uint64_t page_bytes = 8 * plan.kv_bytes_per_token;
     EXPECT_EQ((125 + kBeams * ((prompt_tokens - 1000 + kNew - 1 + 7) / 8)) * page_bytes,
               result.kv_peak_bytes);
@@ -253,7 +254,7 @@ TEST(Beams_Ends, CancelAndSmallBuffers) {
   const SessionPtr session = NewSession(model.get(), Options(3));
   const Ids prompt = SomeIds(9, kVocab);
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data(), prompt.size()));
-  // max_tokens 0: the whole context.
+  // max_tokens 0 is the whole context.
   arn_beam_result result = ARN_BEAM_RESULT_INIT;
   const arn_beam_options whole = Beams(3, 0);
   ASSERT_EQ(ARN_OK, arn_session_beam_search(session.get(), &whole, &result));

@@ -1,5 +1,5 @@
-// A lone greedy sequence takes the id that a run has found and keeps no logits; nobody sees that.
-// Sessions of two sequences keep them.
+// A single greedy sequence uses the argmax of the run and keeps no logits, with no visible
+// difference. Sessions of two sequences keep the logits.
 #include <gtest/gtest.h>
 
 #include <cstring>

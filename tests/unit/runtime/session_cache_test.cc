@@ -1,5 +1,4 @@
-// The cache against no cache: with f32 keys and values a session that keeps pages says what one
-// says that computes everything anew at every step, whatever the layers see.
+// Cached against uncached decoding: with f32 KV both give the same logits for every layer type.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -67,7 +66,7 @@ TEST_P(SessionCacheTest, PrefillAndDecode_EqualNoCache) {
   }
 }
 
-// The cpu backend is held against the reference with quantised caches too.
+// The CPU backend also matches the reference with quantised caches.
 TEST_P(SessionCacheTest, EveryKvType_BackendsAgree) {
   for (uint32_t kv : {ARN_KV_F16, ARN_KV_INT8, ARN_KV_INT4, ARN_KV_INT2}) {
     SCOPED_TRACE("kv " + std::to_string(kv));
@@ -82,7 +81,7 @@ TEST_P(SessionCacheTest, EveryKvType_BackendsAgree) {
     for (arn_session* s : {cpu.get(), reference.get()}) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(s, ids.data(), ids.size()));
     }
-    // A value on the border of two int8 steps may fall either way.
+    // A value on the border of two int8 steps may round either way.
     EXPECT_LT(LogitDifference(cpu.get(), reference.get(), kVocab), kv == ARN_KV_F16    ? 2e-3
                                                                    : kv == ARN_KV_INT8 ? 2e-2
                                                                                        : 0.1);
@@ -142,7 +141,7 @@ uint64_t OwnResidentBytes() {
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// The pool of a window holds the window, however long the context: its pages go round.
+// The pool of a window holds only the window, for any context: its pages are recycled.
 TEST(SessionCache_Window, TwentyThousandTokens_ResidentMemoryStaysFlat) {
   TinyBundle bundle;
   bundle.vocab = kVocab;
@@ -166,11 +165,11 @@ TEST(SessionCache_Window, TwentyThousandTokens_ResidentMemoryStaysFlat) {
     ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
     most = std::max(most, stats.kv_used_bytes);
   }
-  // 63 + 16 tokens that begin anywhere in pages of 8: at most 11 pages of 2 layers, each K and V
+  // 63 + 16 tokens starting at any offset in pages of 8: at most 11 pages of 2 layers, each K and V
   // [2, 8, 8] int8 and their scales [2, 8].
   EXPECT_LE(most, 11u * 2 * 2 * (128 + 64));
-  // The ids are kept: four bytes a token. Everything else was there before. Sanitizers keep books
-  // of their own on what is touched.
+  // Token ids grow by four bytes per token; everything else was allocated before. Sanitizers add
+  // shadow memory.
   const uint64_t sanitizer = kIsSanitized ? uint64_t{16} << 20 : 0;
   EXPECT_LE(OwnResidentBytes(), before + 20000 * 4 + 256 * 1024 + sanitizer);
 }
@@ -193,7 +192,7 @@ TEST(SessionCache_Trim, AfterReset_PagesGoBackToTheOs) {
   const uint64_t per_token = 4 * 2 * 4 * 64 * 4;
   EXPECT_GE(trimmed, 690 * per_token);
   EXPECT_LE(OwnResidentBytes() + 650 * per_token, used);
-  // What is left still counts, and what was given back comes again.
+  // The remaining tokens stay valid, and trimmed pages are allocated again on use.
   const SessionPtr truth = NewSession(model.get(), Options(ARN_BACKEND_CPU, 8192));
   ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), prompt.data(), 300));
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), prompt.data() + 100, 200));

@@ -1,4 +1,4 @@
-// What a token costs depends on the tokens before it, not on the room for more.
+// The cost of a token depends on the tokens before it, not on the context capacity.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -34,8 +34,8 @@ double CpuSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// The seconds of the fastest of some decodes from the depth on: this thread's, and one decode at a
-// time, so that what else the machine does plays no part.
+// Returns the time in seconds of the fastest decode from the depth on, as CPU time of this thread,
+// so that other load does not matter.
 double DecodeTime(arn_session* session) {
   EXPECT_EQ(ARN_OK, arn_session_rewind(session, kDepth - 1));
   const int32_t last = 5;
@@ -61,10 +61,10 @@ TEST(SessionDepth, SixteenTimesTheCapacity_CostsTheSamePerToken) {
   const SessionPtr small = SessionAtDepth(model.get(), 2048);
   const SessionPtr large = SessionAtDepth(model.get(), 32768);
   EXPECT_EQ(KvBytesRead(small.get()), KvBytesRead(large.get()));
-  // 4 layers, K and V, 2 heads of 64 int8 with a scale each.
+  // 4 layers, K and V, 2 heads of 64 int8 with one scale each.
   EXPECT_EQ(uint64_t{kDepth} * 4 * 2 * 2 * (64 + 4), KvBytesRead(small.get()));
 
-  // In turn. A cost that follows the capacity would be sixteen times as high.
+  // Alternates the two. A cost proportional to the capacity would be sixteen times as high.
   double small_time = 1e9, large_time = 1e9;
   for (int round = 0; round < 15; ++round) {
     small_time = std::min(small_time, DecodeTime(small.get()));

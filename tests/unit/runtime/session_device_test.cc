@@ -1,5 +1,4 @@
-// Sessions on devices that are made up: what they say of energy, heat and CPUs, and how they hold
-// themselves back.
+// Sessions on fake devices: reported energy, temperature and CPUs, and thermal throttling.
 #include <arenite/profile.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -53,7 +52,7 @@ class SessionDevice : public testing::Test {
     EXPECT_EQ(ARN_OK, arn_session_cpus(session_.get(), &cpus));
     return cpus;
   }
-  // Longer than a reading is kept.
+  // Longer than the cache time of a sensor reading.
   static void Wait() { std::this_thread::sleep_for(std::chrono::milliseconds(110)); }
 
   FakeSystem fake_;
@@ -64,7 +63,7 @@ class SessionDevice : public testing::Test {
   char error_[512] = "";
 };
 
-// What the process may use of the first 64 CPUs.
+// Returns the affinity mask of the process for the first 64 CPUs.
 uint64_t Allowed() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -84,7 +83,7 @@ TEST_F(SessionDevice, Stats_CountBytesThatRunsRead) {
   Decode(1);
   const uint64_t kv_before = after_prompt.kv_bytes_read;
   const arn_session_stats_data after_one = Stats();
-  // A row of the embedding is read besides.
+  // Plus one row of the embedding.
   EXPECT_GE(after_one.weight_bytes_read - after_prompt.weight_bytes_read,
             after_one.weight_bytes_per_token);
   EXPECT_LT(after_one.weight_bytes_read - after_prompt.weight_bytes_read,

@@ -1,5 +1,5 @@
-// Sessions that begin on a device and have the CPU in reserve: whenever and however the device
-// fails, the call that it fails in succeeds, and the tokens are the CPU's.
+// Sessions on a device with the CPU as fallback: whenever and however the device fails, the failing
+// call succeeds with the CPU's tokens.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ constexpr uint32_t kVocab = 61;
 struct Device {
   KvType kv;
   const Backend* (*backend)();
-  uint32_t n_calls;  // of Play() that reach it
+  uint32_t n_calls;  // calls of Play() that run on the device
   const char* name;
 };
 
@@ -40,10 +40,10 @@ SessionOptions Options(const Device& device) {
   return options;
 }
 
-// What LoadFaulty's next state is made to compute.
+// The error of LoadMistaken's next state.
 struct Mistake {
-  uint32_t good_runs = UINT32_MAX;  // before it
-  float added = 0.0f;               // to logit kWrong
+  uint32_t good_runs = UINT32_MAX;  // runs before it
+  float added = 0.0f;               // added to logit kWrong
   Program program;
   Memory memory;
 };
@@ -77,7 +77,7 @@ const Backend* MistakenBackend() {
   return &backend;
 }
 
-// Chooses what no logit speaks for.
+// Returns a token the logits do not support.
 Status DecodeMistaken(void*, const DecodeArgs& args, DecodeResult* out, Diag*) {
   *out = DecodeResult();
   if (args.see != nullptr) args.see(args.user, kWrong);
@@ -94,12 +94,12 @@ const Backend* MistakenChooser() {
   return &backend;
 }
 
-// What a session gave, call by call.
+// The results of a session, call by call.
 struct Seen {
   std::vector<std::vector<int32_t>> tokens;
   std::vector<float> keys;
   std::vector<bool> on_cpu;         // after each call
-  std::vector<uint32_t> n_submits;  // up to its end
+  std::vector<uint32_t> n_submits;  // total after each call
 };
 
 class FallBackTest : public testing::TestWithParam<Device> {
@@ -137,7 +137,7 @@ class FallBackTest : public testing::TestWithParam<Device> {
     return status;
   }
 
-  // On the device that fails, with the CPU in reserve; or on the CPU.
+  // Creates a session on the failing device with the CPU as fallback, or on the CPU.
   SessionPtr New(bool on_device, const SessionOptions& wanted) {
     SessionOptions options = wanted;
     if (on_device) options.spare = CpuBackend();
@@ -155,7 +155,7 @@ class FallBackTest : public testing::TestWithParam<Device> {
     return std::string(info.name) == "cpu";
   }
 
-  // Every kind of call that reaches a backend, but shifting.
+  // Makes every type of backend call except shifting.
   Seen Play(arn_session* session) {
     Seen seen;
     const auto done = [&] {
@@ -174,7 +174,7 @@ class FallBackTest : public testing::TestWithParam<Device> {
     ok(arn_session_fork(session, 0, 1));
     ok(arn_session_select(session, 1));
     keep(Greedy(session, SomeIds(3, kVocab), 1));
-    // Parts from its parent inside what that one shares with sequence 0.
+    // Diverges from its parent inside the part that the parent shares with sequence 0.
     ok(arn_session_fork(session, 1, 3));
     const uint32_t both[2] = {0, 1};
     int32_t ids[2];
@@ -212,7 +212,7 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
   ASSERT_FALSE(whole.on_cpu.back());
   uint32_t n_hit = 0;
   for (size_t call = 0; call < whole.n_submits.size(); ++call) {
-    // Half-way through its submissions.
+    // Fails half-way through the submissions of the call.
     const uint32_t before = call == 0 ? 0 : whole.n_submits[call - 1];
     if (whole.n_submits[call] == before) continue;
     if (kIsSanitized && n_hit % 3 != 0) {  // each takes several times as long
@@ -237,13 +237,12 @@ TEST_P(FallBackTest, DeviceThatFailsInAnyCall_ItSucceedsWithTheCpusTokens) {
   EXPECT_EQ(GetParam().n_calls, n_hit);
 }
 
-// Of runs with one token of each sequence, which a CPU that shares the work keeps to itself.
+// Runs of one token per sequence; the split backend runs these on the CPU only.
 using DeviceAloneTest = FallBackTest;
 
-// What a shift has dropped is known to no id that is left: the CPU goes on as one that prefills
-// what is there.
+// The ids dropped by a shift are unknown, so the CPU recomputes from the remaining tokens.
 TEST_P(DeviceAloneTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
-  std::vector<std::byte> block;  // the session's, outlives it
+  std::vector<std::byte> block;  // memory of the session, outlives it
   fault_plan = FaultPlan();
   const SessionPtr session = New(true, Options(GetParam()));
   const std::vector<int32_t> ids = SomeIds(64, kVocab);
@@ -252,7 +251,7 @@ TEST_P(DeviceAloneTest, DeviceThatFailsInAShift_TheTokensAreThoseOfWhatIsLeft) {
   const std::vector<int32_t> first = Decode(session.get(), 1);
   EXPECT_TRUE(IsOnCpu(session.get()));
   const std::vector<int32_t> left = TokensOf(session.get());
-  ASSERT_EQ(57u, left.size());  // 64 less a page, and one
+  ASSERT_EQ(57u, left.size());  // 64 minus a page, plus one
   const std::vector<int32_t> found = Decode(session.get(), 6);
   block = std::move(block_);
   const SessionPtr fresh = New(false, Options(GetParam()));
@@ -284,7 +283,7 @@ TEST_P(DeviceAloneTest, DeviceThatFailsInABeamSearch_ItEndsAsOnTheCpu) {
   }
 }
 
-// What a generation gave.
+// The result of a generation.
 struct Generated {
   arn_status status = ARN_OK;
   uint32_t n_tokens = 0, finish = 0;
@@ -310,8 +309,9 @@ Generated Generate(arn_session* session, const arn_generate_options& wanted) {
   return out;
 }
 
-// At each submission of a generation that runs ahead (a lone sequence's), and while the first of
-// them is asked for: what was shown stays, and the rest are the CPU's, drawn by the same numbers.
+// Fails at each submission of a single sequence's generation that runs ahead, including the first.
+// The tokens already passed to the callback stay, and the CPU generates the rest from the same
+// random numbers.
 TEST_P(DeviceAloneTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
   SessionOptions options = Options(GetParam());
   options.max_sequences = 1;
@@ -332,8 +332,8 @@ TEST_P(DeviceAloneTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
     const SessionPtr cpu = New(false, options);
     begin(cpu.get());
     const Generated expected = Generate(cpu.get(), wanted);
-    std::vector<std::byte> block = std::move(block_);  // the session's, outlives it
-    // A choice, nine steps, one of which ends the first chunk of a cache that seals.
+    std::vector<std::byte> block = std::move(block_);  // memory of the session, outlives it
+    // One sample and nine steps; one of them ends the first chunk of a quantised cache.
     for (uint32_t n = 0; n < 12; ++n) {
       if (kIsSanitized && n % 4 != 1) continue;
       SCOPED_TRACE(testing::Message() << "submission " << n << ", temperature " << temperature);
@@ -354,7 +354,7 @@ TEST_P(DeviceAloneTest, DeviceThatFailsInAGeneration_TheCpuGoesOnWhereItWas) {
   }
 }
 
-// The logits were on the device: the CPU computes them again for whoever asks.
+// If the logits are lost with the device, the CPU recomputes them on request.
 TEST_P(DeviceAloneTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
   SessionOptions options = Options(GetParam());
   options.max_sequences = 1;
@@ -376,7 +376,7 @@ TEST_P(DeviceAloneTest, DeviceThatFailsWhenLogitsAreAskedFor_TheyAreTheCpus) {
   EXPECT_EQ(tokens[0], tokens[1]);
 }
 
-// What does not depend on how pages are kept.
+// Tests that do not depend on the page type.
 using DeviceTestTest = FallBackTest;
 
 TEST_P(DeviceTestTest, WithoutOneInReserve_EveryCallFailsFromThenOn) {
@@ -388,7 +388,7 @@ TEST_P(DeviceTestTest, WithoutOneInReserve_EveryCallFailsFromThenOn) {
   fault_plan.FailAt(Fault::kSubmitLost, 0);
   int32_t id = 0;
   EXPECT_EQ(ARN_DEVICE_LOST, arn_session_decode(session.get(), &id));
-  fault_plan.submits_left = UINT32_MAX;  // it is not asked again
+  fault_plan.submits_left = UINT32_MAX;  // the device must not be used again
   EXPECT_EQ(ARN_DEVICE_LOST, arn_session_prefill(session.get(), &id, 1));
   EXPECT_NE(std::string(), arn_session_last_error(session.get()));
 }
@@ -401,7 +401,8 @@ TEST_P(DeviceTestTest, DeviceThatComputesWrongly_IsRefusedOrReplacedByTheCpu) {
     float added;
     const char* says;
   };
-  // In the first run, in the last one of the last time, and by less than a wrong sum would be.
+  // Wrong in the first run, wrong in the last repetition's last run, and a small deviation between
+  // repetitions.
   for (const Case& c :
        {Case{0, 1e3f, "computes wrongly"}, Case{8, 1e3f, "differently each time"},
         Case{4, 1e-3f, "differently each time"}, Case{0, NAN, "computes wrongly"}}) {
@@ -458,7 +459,7 @@ TEST_P(DeviceTestTest, DeviceThatComputesRightly_IsKept) {
   }
 }
 
-// Each submission of the test itself.
+// Fails at several submissions of the self-test.
 TEST_P(DeviceTestTest, DeviceThatFailsWhileItIsTested_IsReplacedByTheCpu) {
   SessionOptions options = Options(GetParam());
   options.trusts_device = false;
@@ -473,9 +474,9 @@ TEST_P(DeviceTestTest, DeviceThatFailsWhileItIsTested_IsReplacedByTheCpu) {
   }
 }
 
-// Prefilling and decoding three times, a batch, reading, saving, restoring, decoding, following,
-// decoding. Of two that share the work the device has what has several tokens: prefilling three
-// times, and following.
+// Backend calls of Play(): three prefills and decodes, a batch, read, save, restore, decode,
+// follow, decode. The split backend runs only multi-token calls on the device: three prefills and
+// follow.
 constexpr Device kDevices[] = {
     {KvType::kF32, FaultyBackend, 10, "f32"},
     {KvType::kInt4, FaultyBackend, 10, "int4"},

@@ -1,5 +1,5 @@
-// arn_session_follow: whatever a sequence held before, it then is as if it had been prefilled with
-// just these tokens, and only those that it did not have in common were run.
+// arn_session_follow: the sequence ends up as if prefilled with exactly these tokens, and only
+// tokens after the common prefix are run.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -40,7 +40,7 @@ size_t Common(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   return n;
 }
 
-// The first `kept` of `before`, then n others that depend on `seed`.
+// Returns the first `kept` of `before`, then n others that depend on `seed`.
 std::vector<int32_t> Changed(const std::vector<int32_t>& before, size_t kept, size_t n,
                              uint32_t seed) {
   std::vector<int32_t> ids(before.begin(), before.begin() + static_cast<ptrdiff_t>(kept));
@@ -48,7 +48,7 @@ std::vector<int32_t> Changed(const std::vector<int32_t>& before, size_t kept, si
   return ids;
 }
 
-// Goes on, goes back, turns off somewhere, begins anew: what prompts do to a sequence.
+// Typical prompt changes: extend, rewind, diverge, start again.
 std::vector<std::vector<int32_t>> Prompts() {
   std::vector<std::vector<int32_t>> all = {SomeIds(30, kVocab)};
   const auto add = [&all](size_t kept, size_t n, uint32_t seed) {
@@ -57,14 +57,14 @@ std::vector<std::vector<int32_t>> Prompts() {
   add(30, 25, 5);   // longer
   add(55, 0, 0);    // the same
   add(54, 0, 0);    // one less
-  add(54, 1, 60);   // another last one
-  add(50, 9, 17);   // another end
-  add(24, 40, 30);  // another middle, at the border of a page
+  add(54, 1, 60);   // another last token
+  add(50, 9, 17);   // another tail
+  add(24, 40, 30);  // diverges at a page border
   add(64, 60, 3);   // much longer
-  add(3, 2, 9);     // nearly nothing is left
-  add(0, 128, 21);  // all others, a whole context
+  add(3, 2, 9);     // keeps almost nothing
+  add(0, 128, 21);  // nothing in common, a whole context
   add(127, 1, 1);
-  add(0, 1, 2);  // a single token
+  add(0, 1, 2);  // one token
   add(1, 0, 0);
   return all;
 }
@@ -79,7 +79,7 @@ class SessionFollowTest : public testing::TestWithParam<Shape> {
     model_ = OpenBytes(*bytes_);
   }
 
-  // What following must come to, call by call: the logits of this are its logits, bit for bit.
+  // The equivalent calls by hand: their logits equal follow's bit for bit.
   void ByHand(arn_session* session, const std::vector<int32_t>& ids, uint32_t* kept) {
     const std::vector<int32_t> before = TokensOf(session);
     const float* logits = nullptr;
@@ -102,7 +102,8 @@ class SessionFollowTest : public testing::TestWithParam<Shape> {
 TEST_P(SessionFollowTest, EqualsAFreshPrefill_AndRunsOnlyWhatIsNew) {
   struct Kind {
     uint32_t kv;
-    double off;  // from a fresh prefill, which takes other chunks and seals at other times
+    double off;  // difference from a fresh prefill, which uses other chunks and quantises at other
+                 // times
   };
   const Kind kinds[] = {{ARN_KV_F32, 3e-5},
                         {ARN_KV_F16, 5e-3},
@@ -131,13 +132,13 @@ TEST_P(SessionFollowTest, EqualsAFreshPrefill_AndRunsOnlyWhatIsNew) {
         ASSERT_EQ(ARN_OK, arn_session_prefill(fresh.get(), ids.data(), ids.size()));
         EXPECT_LT(LogitDifference(session.get(), fresh.get(), kVocab), kind.off);
       }
-      // Going on and staying keep all that is there, whatever layers see.
+      // Extending and repeating keep all tokens for every layer type.
       EXPECT_GE(total_kept, 30u + 55u + 64u + 1u);
     }
   }
 }
 
-// A conversation: all of its tokens each time, with the answers that were decoded in between.
+// A conversation: passes all tokens each turn, including the answers decoded in between.
 TEST_P(SessionFollowTest, Turns_NeverRunATokenTwice) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_F32));
   std::vector<int32_t> all;
@@ -155,7 +156,7 @@ TEST_P(SessionFollowTest, Turns_NeverRunATokenTwice) {
   EXPECT_EQ(9u + 10u + 11u + 12u, PrefillTokens(session.get()));
 }
 
-// Without a cache it is a comparison like any other.
+// An uncached session gives the same results.
 TEST_P(SessionFollowTest, NoCache_SaysTheSame) {
   arn_session_options options = Options(ARN_KV_F32);
   const SessionPtr session = NewSession(model_.get(), options);
@@ -170,7 +171,7 @@ TEST_P(SessionFollowTest, NoCache_SaysTheSame) {
   }
 }
 
-// A cancelled call keeps what it had come to, and the next one goes on there.
+// A cancelled call keeps its progress, and the next call continues from it.
 TEST_P(SessionFollowTest, Cancelled_ThenFollowedAgain_IsWhole) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_F32));
   const std::vector<int32_t> first = SomeIds(20, kVocab), longer = Changed(first, 20, 40, 7);
@@ -187,7 +188,7 @@ TEST_P(SessionFollowTest, Cancelled_ThenFollowedAgain_IsWhole) {
   EXPECT_LT(LogitDifference(session.get(), fresh.get(), kVocab), 3e-5);
 }
 
-// What it changes belongs to the selected sequence alone, although pages are shared.
+// Changes only the selected sequence, even with shared pages.
 TEST_P(SessionFollowTest, AFork_LeavesTheOthers) {
   arn_session_options options = Options(ARN_KV_F32);
   options.max_sequences = 3;
@@ -221,7 +222,7 @@ TEST(SessionFollow_Errors, WhatIsRefused_ChangesNothing) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_KV_F32);
-  options.overflow = ARN_OVERFLOW_SHIFT;  // nothing is dropped for tokens that were asked for
+  options.overflow = ARN_OVERFLOW_SHIFT;  // follow drops no requested tokens
   const SessionPtr session = NewSession(model.get(), options);
   const std::vector<int32_t> ids = SomeIds(20, kVocab);
   ASSERT_EQ(ARN_OK, arn_session_follow(session.get(), ids.data(), ids.size(), nullptr));
@@ -244,7 +245,7 @@ TEST(SessionFollow_Errors, WhatIsRefused_ChangesNothing) {
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_follow(nullptr, ids.data(), ids.size(), nullptr));
 }
 
-// Tokens that are all there, and no logits after the last one.
+// All tokens are present, but the last one has no logits.
 TEST(SessionFollow_Logits, NotThere_OneTokenRuns) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
@@ -253,7 +254,7 @@ TEST(SessionFollow_Logits, NotThere_OneTokenRuns) {
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
   ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 12));
   uint32_t kept = 0;
-  // The sequence's own memory is as good as the caller's.
+  // The session's own token buffer is a valid argument.
   const int32_t* own = nullptr;
   uint32_t n = 0;
   ASSERT_EQ(ARN_OK, arn_session_tokens(session.get(), &own, &n));
@@ -264,8 +265,8 @@ TEST(SessionFollow_Logits, NotThere_OneTokenRuns) {
   EXPECT_LT(LogitDifference(session.get(), fresh.get(), kVocab), 1e-6);
 }
 
-// Sequences that share a small pool: what fits stays, and the call can be repeated when there is
-// room.
+// Sequences that share a small pool: finished chunks stay, and the call can be repeated once pages
+// are free.
 TEST(SessionFollow_SharedPool, Full_KeepsFinishedChunks) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);

@@ -1,7 +1,6 @@
-// The geometry of a real small model (SmolLM2-135M's) on the GPU: 30 layers one after another, and
-// matrices of its sizes. bf16 weights and an f32 cache: where integers are multiplied, values that
-// round the other way make any two backends differ (docs/vulkan.md), and random weights leave the
-// best two tokens close together.
+// The geometry of a real small model (SmolLM2-135M) on the GPU: 30 layers and its matrix sizes.
+// Uses bf16 weights and an f32 cache: with integer matmuls, values that round the other way make
+// any two backends differ (docs/vulkan.md), and random weights leave the top two tokens close.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +19,7 @@ constexpr uint32_t kVocab = 49152;
 
 struct Choice {
   std::vector<int32_t> tokens;
-  std::vector<std::vector<float>> logits;  // that each was chosen from
+  std::vector<std::vector<float>> logits;  // before each choice
 };
 
 Choice Greedy16(const arn_model* model, uint32_t backend) {
@@ -68,7 +67,7 @@ TEST(VulkanGeometryTest, Decoder135M_16GreedyTokens_AreTheCpus) {
     for (uint32_t t = 0; t < kVocab; ++t) {
       worst = std::max(worst, std::fabs(expected.logits[i][t] - found.logits[i][t]));
     }
-    // Each choice is one that the difference could not have changed.
+    // The difference is too small to change the argmax.
     ASSERT_LT(2.0f * worst, best[0] - best[1]) << "token " << i;
     EXPECT_LT(worst, 1e-3f * std::fabs(best[0])) << "token " << i;
   }

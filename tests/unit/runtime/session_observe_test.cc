@@ -1,4 +1,4 @@
-// arn_session_observe_products: what is seen of a run.
+// arn_session_observe_products: the callbacks during a run.
 #include <arenite/observe.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_
   static_cast<std::vector<Product>*>(user)->push_back(std::move(product));
 }
 
-// Of a prefill of 5 tokens; of the reference's products, which come row by row, those that follow
-// each other with one tensor are put together.
+// Returns the matmuls of a prefill of 5 tokens. The reference backend reports row by row;
+// consecutive rows of one tensor are merged.
 std::vector<Product> Products(const arn_model* model, uint32_t backend) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = backend;

@@ -1,4 +1,4 @@
-// A prefix that comes computed with the bundle: a session that starts after it says what one says
+// A precomputed prefix in the bundle: a session that starts after it gives the same tokens as one
 // that prefilled it, and runs none of its tokens.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ uint64_t PrefillTokens(const arn_session* session) {
   return stats.prefill_tokens;
 }
 
-// A bundle in a file of its own.
+// A bundle in a temporary file.
 class BundleFile {
  public:
   explicit BundleFile(const BundleBytes& bytes) {
@@ -120,7 +120,7 @@ TEST_P(SessionPrefixTest, Started_SaysWhatAPrefillSays) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), prefix.data(), prefix.size()));
       EXPECT_EQ(prefix, TokensOf(session.get()));
       EXPECT_EQ(0.0, LogitDifference(session.get(), truth.get(), kVocab));
-      // Past the end of pages, so that those that were shared with the file are written to.
+      // Decodes past a page end, so that pages shared with the file are written.
       EXPECT_EQ(Decode(truth.get(), 60), Decode(session.get(), 60));
       EXPECT_EQ(0u, PrefillTokens(session.get()));
     }
@@ -144,7 +144,7 @@ TEST_P(SessionPrefixTest, Follow_StartsAfterItByItself) {
       {Joined(SomeIds(3, 5), prefix), false},
       {prefix, true},
       {Joined(prefix, SomeIds(50, 23)), true},
-      {{prefix.begin(), prefix.begin() + 44}, false},  // rewound into, where layers allow it
+      {{prefix.begin(), prefix.begin() + 44}, false},  // a rewind into the prefix, if allowed
       {SomeIds(2, 11), false},
   };
   for (const Case& c : cases) {
@@ -163,7 +163,7 @@ TEST_P(SessionPrefixTest, Follow_StartsAfterItByItself) {
     ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), c.ids.data(), c.ids.size()));
     EXPECT_LT(LogitDifference(session.get(), truth.get(), kVocab), 3e-5);
   }
-  // What the sequence has itself is worth more when it is longer.
+  // A longer common prefix in the sequence takes precedence.
   std::vector<int32_t> longer = Joined(prefix, SomeIds(30, 9));
   ASSERT_EQ(ARN_OK, arn_session_follow(session.get(), longer.data(), longer.size(), nullptr));
   longer.push_back(1);
@@ -172,7 +172,7 @@ TEST_P(SessionPrefixTest, Follow_StartsAfterItByItself) {
   EXPECT_EQ(kPrefixTokens + 30, kept);
 }
 
-// Sequences that hold something keep it, and each has pages of its own.
+// Other sequences keep their tokens, and each sequence gets its own pages.
 TEST_P(SessionPrefixTest, AmongOthers_LeavesThemAndTakesPages) {
   for (uint32_t kv : {ARN_KV_F32, ARN_KV_INT8, ARN_KV_INT4}) {
     SCOPED_TRACE(kv);
@@ -197,7 +197,7 @@ TEST_P(SessionPrefixTest, AmongOthers_LeavesThemAndTakesPages) {
       ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
       EXPECT_EQ(expected[i++], Decode(session.get(), 30)) << s;
     }
-    // Every page comes back.
+    // All pages are returned.
     for (uint32_t s : {0u, 2u, 3u}) {
       ASSERT_EQ(ARN_OK, arn_session_select(session.get(), s));
       ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
@@ -253,7 +253,7 @@ TEST_F(SessionPrefixFile, OwnMemory_PagesAreMapped) {
     EXPECT_TRUE(file.IsMappedTwice());
     const SessionPtr truth = NewSession(model.get(), options);
     EXPECT_EQ(Greedy(truth.get(), ids, 50), Decode(session.get(), 50));
-    // Once more over what is mapped, and after the pages went back.
+    // Repeats over existing mappings, and after a trim.
     ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_trim(session.get(), nullptr));
     ASSERT_EQ(ARN_OK, arn_session_use_prefix(session.get()));
@@ -266,7 +266,7 @@ TEST_F(SessionPrefixFile, OwnMemory_PagesAreMapped) {
   EXPECT_EQ(std::string::npos, all.find(file.path()));
 }
 
-// What it is for. The limit is far from what is seen, so that a busy machine does not fail.
+// Speed. The limit is far from the measured value, so that a busy machine does not fail.
 TEST_F(SessionPrefixFile, FirstTokenAfterIt_TakesAFractionOfThePrefill) {
   using Clock = std::chrono::steady_clock;
   const auto us = [](Clock::duration d) {
@@ -298,7 +298,7 @@ TEST_F(SessionPrefixFile, FirstTokenAfterIt_TakesAFractionOfThePrefill) {
   EXPECT_LT(best, 0.25 * prefill);
 }
 
-// At an offset of a larger file, by a descriptor that is closed at once.
+// At an offset in a larger file, with the descriptor closed right after opening.
 TEST_F(SessionPrefixFile, Descriptor_PagesAreFoundBehindTheOffset) {
   constexpr size_t kOffset = 2 * 16384;
   std::vector<uint8_t> padded(kOffset + bytes_.size(), 0xEE);
@@ -319,7 +319,7 @@ TEST_F(SessionPrefixFile, Descriptor_PagesAreFoundBehindTheOffset) {
   EXPECT_EQ(Greedy(truth.get(), Prefix(), 40), Decode(session.get(), 40));
 }
 
-// States belong to the model, whether or not its bundle has a prefix.
+// States belong to the model, whether or not the bundle has a prefix.
 TEST_F(SessionPrefixFile, SavedStates_GoFromOneBundleToTheOther) {
   TinyBundle without = bundle_;
   without.prefix = TinyPrefix();
@@ -382,7 +382,7 @@ TEST_F(SessionPrefixRefusals, OtherKindsOfSessions_AreNamedAndComputeInFollow) {
   ExpectRefused(plain.get(), Options(ARN_KV_INT8), ARN_NOT_FOUND, "has no prefix");
 }
 
-// Damage is told, also by follow.
+// Damage is reported, by follow too.
 TEST_F(SessionPrefixRefusals, Damage_IsFound) {
   const StateHeader header = StateHeaderOf(bundle_.prefix.state);
   const uint64_t places[] = {3,
@@ -404,7 +404,7 @@ TEST_F(SessionPrefixRefusals, Damage_IsFound) {
     const std::vector<int32_t> prefix = Prefix();
     EXPECT_EQ(status, arn_session_follow(session.get(), prefix.data(), prefix.size(), nullptr));
   }
-  // The bundle's own hash of it, which covers the pages that would be mapped unread.
+  // The bundle's hash of the state, which covers the pages that are mapped unread.
   BundleBytes bytes = MakeTinyBundle(bundle_);
   const auto* state = bundle_.prefix.state.data();
   uint8_t* found = bytes.data();
@@ -446,7 +446,7 @@ TEST_F(SessionPrefixRefusals, WhatIsNotThePrefixOfThisModel_IsRefused) {
   not_opened(std::vector<int32_t>(257, 3), "prefix: 257 tokens, expected 1..256");
 }
 
-// Among others it needs pages of its own.
+// Next to other sequences the prefix needs its own pages.
 TEST_F(SessionPrefixRefusals, NoPagesLeft_SaysSo) {
   arn_session_options options = Options(ARN_KV_INT8, 2);
   options.kv_tokens = 128;

@@ -1,4 +1,4 @@
-// arn_session_read_kv: whatever pages lie in between, the keys and values that a layer has.
+// arn_session_read_kv: the keys and values of a layer, for any page layout.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ arn_kv_layer_info Info(const arn_session* session, uint32_t layer) {
   return info;
 }
 
-// Keys, then values: [2, n_kv_heads, n, head_dim].
+// Returns keys, then values: [2, n_kv_heads, n, head_dim].
 std::vector<float> Read(arn_session* session, uint32_t layer, uint32_t first, uint32_t n) {
   const arn_kv_layer_info info = Info(session, layer);
   std::vector<float> out(size_t{2} * info.n_kv_heads * n * info.head_dim, NAN);
@@ -58,8 +58,8 @@ void Prefill(arn_session* session, const std::vector<int32_t>& ids) {
 
 class ReadKvTest : public testing::TestWithParam<Shape> {};
 
-// Pages, chunks and backends change where things lie, not what they are. A layer without keys and
-// values of its own has those of the layer that it names.
+// Pages, chunks and backends change the layout, not the values. A layer with shared KV returns
+// those of its source layer.
 TEST_P(ReadKvTest, EveryLayer_IsTheSameInOtherPagesAndChunks) {
   TinyBundle bundle;
   bundle.vocab = kVocab;
@@ -67,7 +67,7 @@ TEST_P(ReadKvTest, EveryLayer_IsTheSameInOtherPagesAndChunks) {
   const BundleBytes bytes = MakeTinyBundle(bundle);
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_BACKEND_REFERENCE);
-  options.kv_page_tokens = 128;  // nothing is dropped
+  options.kv_page_tokens = 128;  // holds all tokens
   options.prefill_chunk = 64;
   const SessionPtr whole = NewSession(model.get(), options);
   const SessionPtr paged = NewSession(model.get(), Options());
@@ -83,7 +83,7 @@ TEST_P(ReadKvTest, EveryLayer_IsTheSameInOtherPagesAndChunks) {
     EXPECT_EQ(8u, info.head_dim);
     EXPECT_EQ(owner, info.kv_layer);
     EXPECT_EQ(0u, Info(whole.get(), layer).first_position);
-    // What the next token sees is there.
+    // All positions visible to the next token are present.
     EXPECT_LE(info.first_position, kind.window == 0 ? 59u : 59 - (kind.window - 1));
     const uint32_t first = info.first_position, n = 59 - first;
     const std::vector<float> found = Read(paged.get(), layer, first, n);
@@ -104,13 +104,13 @@ INSTANTIATE_TEST_SUITE_P(Layers, ReadKvTest, testing::ValuesIn(Shapes()), ShapeN
 
 struct Type {
   uint32_t keys, values;
-  double bound;  // of the error, as a part of the largest number
+  double bound;  // of the error, relative to the largest value
 };
 
 class ReadKvTypeTest : public testing::TestWithParam<Type> {};
 
-// The first layer's keys and values depend on token and position alone, so its error is that of the
-// type. Rows wider than a page is long, and widths that fill no byte evenly.
+// K and V of the first layer depend only on token and position, so the error is that of the type.
+// Covers rows wider than a page is long, and widths that do not fill bytes evenly.
 TEST_P(ReadKvTypeTest, IsWidened_AndAnyPartIsThatOfTheWhole) {
   for (const uint32_t head_dim : {8u, 42u, 512u}) {
     SCOPED_TRACE("head_dim " + std::to_string(head_dim));
@@ -141,7 +141,7 @@ TEST_P(ReadKvTypeTest, IsWidened_AndAnyPartIsThatOfTheWhole) {
 
     for (const auto& [first, n] : {std::pair(0u, 1u), {5u, 3u}, {7u, 2u}, {15u, 18u}, {74u, 1u}}) {
       const std::vector<float> part = Read(session.get(), 0, first, n);
-      for (uint32_t block = 0; block < 4; ++block) {  // keys and values of two heads
+      for (uint32_t block = 0; block < 4; ++block) {  // K and V of two heads
         const auto from = found.begin() + (block * 75 + first) * head_dim;
         EXPECT_TRUE(std::equal(from, from + n * head_dim, part.begin() + block * n * head_dim))
             << first << " " << n << " block " << block;
@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(Types, ReadKvTypeTest,
                          testing::Values(Type{ARN_KV_F16, ARN_KV_F16, 1.0 / 2048},
                                          Type{ARN_KV_INT8, ARN_KV_INT8, 0.501 / 127},
                                          Type{ARN_KV_INT8, ARN_KV_F16, 0.501 / 127},
-                                         // A range is at most twice the largest number, and what
-                                         // is sealed was int8 before.
+                                         // A range is at most twice the largest value, and
+                                         // quantised pages were int8 before.
                                          Type{ARN_KV_INT4, ARN_KV_INT8, 1.01 / 15 + 0.501 / 127},
                                          Type{ARN_KV_INT8, ARN_KV_INT4, 1.01 / 15 + 0.501 / 127},
                                          Type{ARN_KV_INT2, ARN_KV_INT2, 1.01 / 3 + 0.501 / 127}));
@@ -185,8 +185,8 @@ TEST(ReadKv_Sequences, Forks_ShareWhatTheyHaveInCommon) {
   }
 }
 
-// A shift renumbers positions and turns the keys: with one layer the cache is as if the tokens that
-// are left had been the only ones.
+// A shift renumbers positions and rotates the keys: with one layer the cache equals that of a
+// prefill of the remaining tokens.
 TEST(ReadKv_Shift, OneLayer_HasTheKeysOfTheNewPositions) {
   TinyBundle bundle;
   bundle.layers = 1;
@@ -230,7 +230,7 @@ TEST(ReadKv_Arguments, WhatIsNotThere_IsRefused) {
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_read_kv(nullptr, 0, 0, 1, keys.data(), nullptr));
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_kv_layer(session.get(), 0, nullptr));
 
-  // One of the two is enough.
+  // Either output may be null.
   std::vector<float> again(keys.size());
   ASSERT_EQ(ARN_OK, read(0, 0, 5));
   ASSERT_EQ(ARN_OK, arn_session_read_kv(session.get(), 0, 0, 5, nullptr, again.data()));

@@ -1,4 +1,4 @@
-// Keys and values that are sealed into 4 or 2 bits: what they cost, and what they are worth.
+// KV quantised to 4 or 2 bits: memory and accuracy.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -45,7 +45,7 @@ uint64_t UsedBytes(const arn_session* session) {
   return stats.kv_used_bytes;
 }
 
-// Within the residual nothing is sealed, so nothing differs from int8 by a bit.
+// Within the residual nothing is quantised further, so the bits equal int8's.
 TEST(Sealed_Residual, BeforeItIsFull_TheBitsOfInt8) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
@@ -55,7 +55,7 @@ TEST(Sealed_Residual, BeforeItIsFull_TheBitsOfInt8) {
   EXPECT_EQ(UsedBytes(int8.get()), UsedBytes(int2.get()));
 }
 
-// Fewer bits cost fewer bytes and more of the truth, keys and values apart.
+// Fewer bits need fewer bytes and lose accuracy, for keys and values separately.
 TEST(Sealed_Types, EachKind_IsSmallerAndFurtherOff) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
@@ -81,7 +81,7 @@ TEST(Sealed_Types, EachKind_IsSmallerAndFurtherOff) {
   }
 }
 
-// f16 keys beside sealed values: the pages that are open have both types.
+// f16 keys with quantised values: active pages hold both types.
 TEST(Sealed_Types, FloatKeysAndSealedValues_GoTogether) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
@@ -94,7 +94,7 @@ TEST(Sealed_Types, FloatKeysAndSealedValues_GoTogether) {
   }
 }
 
-// A rewind into sealed pages opens the one that is written to; a fork shares them.
+// A rewind into quantised pages dequantises the one that is written; a fork shares them.
 TEST(Sealed_Sequences, RewindForkAndShift_Work) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
@@ -112,7 +112,7 @@ TEST(Sealed_Sequences, RewindForkAndShift_Work) {
     ASSERT_EQ(ARN_OK, arn_session_prefill(s, more.data(), more.size()));
   }
   EXPECT_LT(LogitDifference(f32.get(), session.get(), kVocab), 0.2);
-  // The other sequence goes past the context: sealed keys are turned, the shared ones in copies.
+  // The other sequence exceeds the context: quantised keys are rotated, shared ones in copies.
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
   for (int i = 0; i < 200; ++i) {
     int32_t id = 0;

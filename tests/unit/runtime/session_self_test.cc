@@ -1,4 +1,4 @@
-// Devices that are held against what their bundle says that a few tokens come to.
+// Devices tested against the self-test results in the bundle.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,13 +18,13 @@ arn_session_options Options(uint32_t backend) {
   options.backend = backend;
   options.n_threads = 1;
   options.context_tokens = 64;
-  options.device = "0";  // a driver in software has to be named
+  options.device = "0";  // a software driver must be named explicitly
   return options;
 }
 
 using Tamper = std::function<void(TinySelfTest*)>;
 
-// Not the logits of the model: those of the run that is nudged.
+// The stored logits are those of the perturbed run, not the model's.
 const Tamper kTampers[] = {
     [](TinySelfTest* test) { test->scales[2] *= 1.5f; },
     [](TinySelfTest* test) { test->logits[5] = static_cast<int16_t>(test->logits[5] ^ 0x4000); },
@@ -83,7 +83,7 @@ TEST_F(VulkanSelfTestTest, DeviceThatAgreesWithTheBundle_IsKept) {
   }
 }
 
-// That they are refused is also what shows that it is the bundle that is asked.
+// The refusals also prove that the bundle's results are used.
 TEST_F(VulkanSelfTestTest, BundleThatExpectsSomethingElse_IsAReasonNotToTakeTheDevice) {
   for (const Tamper& tamper : kTampers) {
     Open(tamper);
@@ -102,14 +102,14 @@ TEST_F(VulkanSelfTestTest, BundleThatExpectsSomethingElse_IsAReasonNotToTakeTheD
   }
 }
 
-// The CPU is asked where the bundle speaks of other sessions.
+// Sessions not covered by the bundle's self-test are compared with the CPU.
 TEST_F(VulkanSelfTestTest, SessionsThatTheBundleDoesNotSpeakOf_AreHeldAgainstTheCpu) {
   std::string error;
   Open(kTampers[0]);
   arn_session_options options = Options(ARN_BACKEND_VULKAN);
   options.context_tokens = kSelfTestTokens - 1;
   EXPECT_EQ(ARN_OK, Create(options, &error)) << error;
-  // A context for which RoPE turns by other angles.
+  // A context length with other RoPE angles.
   Open(kTampers[0], 40);
   EXPECT_EQ(ARN_OK, Create(Options(ARN_BACKEND_VULKAN), &error)) << error;
   options.context_tokens = 40;

@@ -1,4 +1,4 @@
-// Several sequences in one session: forks, batches and their limits, against sessions of their own.
+// Several sequences in one session: forks, batches and their limits, against separate sessions.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -38,7 +38,7 @@ void Prefill(arn_session* session, uint32_t sequence, const std::vector<int32_t>
       << arn_session_last_error(session);
 }
 
-// Greedy ids of a session of its own.
+// Returns the greedy ids of a separate session.
 std::vector<int32_t> Alone(const arn_model* model, uint32_t backend,
                            const std::vector<int32_t>& prompt, size_t n) {
   const SessionPtr session = NewSession(model, Options(backend, 1));
@@ -59,7 +59,7 @@ class SequencesTest : public testing::TestWithParam<std::vector<TinyLayer>> {
   ModelPtr model_;
 };
 
-// Sequences of their own lengths, decoded in one run a step, say what each says alone.
+// A batch of sequences with different lengths gives the same tokens as separate sessions.
 TEST_P(SequencesTest, DecodeBatch_DifferentLengths_EqualsSeparateSessions) {
   for (uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     const SessionPtr session = NewSession(model_.get(), Options(backend, 4));
@@ -89,7 +89,7 @@ TEST_P(SequencesTest, Fork_ThenDifferentTokens_EqualsRecomputing) {
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
   EXPECT_EQ(ARN_BAD_STATE, arn_session_fork(session.get(), 0, 2));
-  // A fork has the logits of what it was forked from.
+  // A fork has its parent's logits.
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
   ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), prefix.data(), prefix.size()));
   EXPECT_LT(LogitDifference(session.get(), truth.get(), kVocab), 1e-6);
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(Layers, SequencesTest,
                                          std::vector<TinyLayer>{{0, 16}, {}, {0, 0, 1}},
                                          StateShapes()[0].layers, StateShapes()[3].layers));
 
-// Each sequence has its own random numbers, so a batch draws what each would draw alone.
+// Each sequence has its own random state, so a batch gives the same tokens as separate sessions.
 TEST(Sequences_Sampling, SeedsOfTheirOwn_SameTokensAsAlone) {
   const BundleBytes bytes = Bundle({{}, {}});
   const ModelPtr model = OpenBytes(bytes);
@@ -133,7 +133,43 @@ TEST(Sequences_Sampling, SeedsOfTheirOwn_SameTokensAsAlone) {
   EXPECT_EQ(expected, found);
 }
 
-// Forks cost their tails. The pool that kv_tokens asks for is enough for exactly that.
+// Four forks give four different texts at temperature 1, and the same four in a repetition. A fork
+// with a set seed gives that seed's text.
+TEST(Sequences_Sampling, Forks_HaveRandomNumbersOfTheirOwn) {
+  const BundleBytes bytes = Bundle({{}, {}});
+  const ModelPtr model = OpenBytes(bytes);
+  const std::vector<int32_t> prompt = SomeIds(9, kVocab);
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 1.0f;
+  sampling.seed = 7;
+  const std::vector<int32_t> alone = Sampled(model.get(), prompt, sampling, 30);
+  std::vector<std::vector<int32_t>> rounds[3];
+  for (int round = 0; round < 3; ++round) {
+    const SessionPtr session = NewSession(model.get(), Options(ARN_BACKEND_CPU, 4));
+    ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+    ASSERT_NO_FATAL_FAILURE(Prefill(session.get(), 0, prompt));
+    for (uint32_t s : {1u, 2u, 3u}) ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, s));
+    if (round == 2) {
+      ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
+      ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+    }
+    rounds[round].resize(4);
+    const uint32_t all[] = {0, 1, 2, 3};
+    for (int i = 0; i < 30; ++i) {
+      int32_t ids[4];
+      ASSERT_EQ(ARN_OK, arn_session_decode_batch(session.get(), all, 4, ids));
+      for (int s = 0; s < 4; ++s) rounds[round][s].push_back(ids[s]);
+    }
+  }
+  EXPECT_EQ(alone, rounds[0][0]) << "what is forked from goes on as it was";
+  for (int s = 0; s < 4; ++s) {
+    for (int other = 0; other < s; ++other) EXPECT_NE(rounds[0][s], rounds[0][other]);
+  }
+  EXPECT_EQ(rounds[0], rounds[1]);
+  EXPECT_EQ(alone, rounds[2][2]);
+}
+
+// Forks only add their tails. kv_tokens of exactly that size is sufficient.
 TEST(Sequences_SharedPool, FortyForksOfALongPrompt_FitWhatTheyAdd) {
   TinyBundle bundle;
   bundle.vocab = kVocab;
@@ -163,7 +199,7 @@ TEST(Sequences_SharedPool, FortyForksOfALongPrompt_FitWhatTheyAdd) {
   }
   ASSERT_EQ(ARN_OK, arn_session_stats(session.get(), &stats));
   EXPECT_EQ(of_prompt / 125 * (125 + 40 * 3), stats.kv_used_bytes);
-  // Not one page is left.
+  // No page is free.
   EXPECT_EQ(ARN_CONTEXT_FULL, arn_session_step(session.get(), all.data(), ids.data(), 1));
   EXPECT_NE(std::string::npos, std::string(arn_session_last_error(session.get())).find("1960"));
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 39));

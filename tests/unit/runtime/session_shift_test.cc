@@ -1,4 +1,4 @@
-// What happens when a sequence is full: stop, error, or shift.
+// Overflow of a sequence: stop, error, or shift.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct Case {
 
 class ShiftTest : public testing::TestWithParam<Case> {};
 
-// The keys of a first layer depend on nothing but their token and position. So with one layer a
-// shifted sequence must say what a fresh one says that is given the tokens that are left.
+// The keys of the first layer depend only on token and position. With one layer a shifted sequence
+// therefore equals a fresh one with the remaining tokens.
 TEST_P(ShiftTest, OneLayer_EqualsRecomputingWhatIsLeft) {
   for (const TinyLayer& layer : {TinyLayer{}, TinyLayer{20}, TinyLayer{0, 16}}) {
     const BundleBytes bytes = Bundle({layer});
@@ -84,10 +84,10 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ShiftTest,
                                          Case{ARN_BACKEND_CPU, ARN_KV_F32, 4, 2e-5},
                                          Case{ARN_BACKEND_REFERENCE, ARN_KV_F32, 16, 2e-5},
                                          Case{ARN_BACKEND_CPU, ARN_KV_F16, 4, 2e-3},
-                                         // Each turn rounds the keys again.
+                                         // Each rotation rounds the keys again.
                                          Case{ARN_BACKEND_CPU, ARN_KV_INT8, 4, 3e-2}));
 
-// A prompt longer than the context goes through it, chunk by chunk.
+// A prompt longer than the context, with shifts between chunks.
 TEST(Shift_Prefill, LongerThanTheContext_KeepsTheLastTokens) {
   const BundleBytes bytes = Bundle({{}, {12}});
   const ModelPtr model = OpenBytes(bytes);
@@ -101,7 +101,7 @@ TEST(Shift_Prefill, LongerThanTheContext_KeepsTheLastTokens) {
   EXPECT_TRUE(std::equal(left.rbegin(), left.rend() - 8, prompt.rbegin()));
 }
 
-// A shared page is not turned under the feet of the other sequence.
+// Shifting a shared page copies it, so the other sequence keeps its keys.
 TEST(Shift_Fork, TheOtherSequence_StaysAsItWas) {
   const BundleBytes bytes = Bundle({{}, {}});
   const ModelPtr model = OpenBytes(bytes);
@@ -137,7 +137,7 @@ TEST(Shift_Policies, StopEndsGeneration_ErrorIsAnError) {
     arn_generate_result result = ARN_GENERATE_RESULT_INIT;
     const arn_status status = arn_session_generate(session.get(), &generate, &result);
     EXPECT_EQ(overflow == ARN_OVERFLOW_ERROR ? ARN_CONTEXT_FULL : ARN_OK, status);
-    EXPECT_EQ(overflow == ARN_OVERFLOW_SHIFT ? 20u : 4u, result.n_tokens);
+    EXPECT_EQ(overflow == ARN_OVERFLOW_SHIFT ? 20u : 5u, result.n_tokens);
     if (overflow == ARN_OVERFLOW_STOP) {
       EXPECT_EQ(ARN_FINISH_CONTEXT, result.finish);
     }
@@ -158,7 +158,7 @@ TEST(Shift_Options, WhatCannotWork_IsRefusedByName) {
     EXPECT_NE(std::string::npos, std::string(error).find(word)) << error;
   };
   arn_session_options options = Options(ARN_OVERFLOW_SHIFT, ARN_KV_F32);
-  refused(options, "drops 48 tokens");  // one chunk at a time, of a context of 64
+  refused(options, "drops 48 tokens");  // one chunk at a time, with a context of 64
   options.overflow = ARN_OVERFLOW_STOP;
   options.pinned_tokens = 3;
   refused(options, "pinned_tokens is 3");

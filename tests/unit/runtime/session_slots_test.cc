@@ -1,4 +1,4 @@
-// Sessions of models whose layers keep a state: what differs from keys and values.
+// Sessions of models with recurrent layers, as far as they differ from KV.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -65,10 +65,10 @@ class SlotsTest : public testing::TestWithParam<Shape> {
   ModelPtr model_;
 };
 
-// Two slots for each sequence, of the same size whatever the context and the element type.
+// Two slots per sequence, of the same size for any context and element type.
 TEST_P(SlotsTest, Plan_SaysSlots) {
   const bool is_scan = GetParam().layers[0].mixer == TinyMixer::kScan;
-  // 20 channels: two inputs of a convolution, and 5 states where layers scan.
+  // 20 channels: two inputs of a convolution, plus 5 states in a scan.
   const uint64_t state_bytes = (20 * (2 + (is_scan ? 5 : 0)) * sizeof(float) + 63) / 64 * 64;
   for (const uint32_t kv : {ARN_KV_F32, ARN_KV_INT8, ARN_KV_INT4}) {
     for (const uint32_t context : {8u, 96u}) {
@@ -96,8 +96,8 @@ TEST_P(SlotsTest, Shift_IsRefusedWithTheReason) {
   EXPECT_NE(nullptr, std::strstr(error, "layers with a state"));
 }
 
-// A run that is cancelled has written to some layers' states: the sequence goes on from those
-// before it.
+// A cancelled run has written some layers' states. The sequence continues from the states before
+// it.
 TEST_P(SlotsTest, CancelledRun_LeavesTheState) {
   const SessionPtr session = NewSession(model_.get(), Options(2));
   const SessionPtr truth = NewSession(model_.get(), Options(2));
@@ -114,14 +114,14 @@ TEST_P(SlotsTest, CancelledRun_LeavesTheState) {
     ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), ids.data(), 2));
     EXPECT_EQ(0.0, LogitDifference(session.get(), truth.get(), kVocab));
   }
-  // The other sequence had the same slot all the time.
+  // The other sequence still uses the original slot.
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
   ASSERT_EQ(ARN_OK, arn_session_select(truth.get(), 1));
   EXPECT_EQ(Decode(truth.get(), 20), Decode(session.get(), 20));
 }
 
-// A slot for each sequence that has tokens, one for all that are forks without tokens of their own,
-// none left when they are gone.
+// One slot per sequence with its own tokens, one shared by untouched forks, none after all are
+// reset.
 TEST_P(SlotsTest, Slots_AreSharedAndGivenBack) {
   const SessionPtr session = NewSession(model_.get(), Options(4));
   const uint64_t slot = StateGroup(model_.get(), Options(4)).page_bytes;
@@ -144,7 +144,7 @@ TEST_P(SlotsTest, Slots_AreSharedAndGivenBack) {
   EXPECT_EQ(0u, UsedBytes(session.get()));
 }
 
-// Without a cache all tokens run anew, so that any of them can be taken back.
+// Without a cache all tokens run again, so any position can be rewound to.
 TEST_P(SlotsTest, NoCache_IsRewound) {
   arn_session_options options = Options();
   options.no_cache = 1;
@@ -160,7 +160,7 @@ TEST_P(SlotsTest, NoCache_IsRewound) {
   EXPECT_EQ(0.0, LogitDifference(session.get(), truth.get(), kVocab));
 }
 
-// A state of another size, as another model would have it, is not taken for one's own.
+// A state of another size, from another model, is refused.
 TEST_P(SlotsTest, SavedSizes_AreCompared) {
   const SessionPtr session = NewSession(model_.get(), Options());
   const std::vector<int32_t> ids = SomeIds(9, kVocab);

@@ -1,4 +1,4 @@
-// States in files: they are mapped, they replace each other whole, and restoring one is quick.
+// States in files: mapped, replaced atomically, and restored fast.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -106,11 +106,11 @@ TEST_F(SessionStateFile, OwnMemory_PagesAreMappedAndTheFileStaysAsItIs) {
     ASSERT_EQ(ARN_OK, arn_session_restore(restored.get(), path.c_str(), nullptr))
         << arn_session_last_error(restored.get());
     EXPECT_TRUE(IsMapped(path));
-    // The file may go: the mapping keeps it.
+    // The mapping keeps a deleted file alive.
     ASSERT_EQ(0, unlink(path.c_str()));
     EXPECT_EQ(expected, Decode(restored.get(), 700));
     WriteAll(path, before);
-    // Again, over what is mapped already; then everything is given back.
+    // Restores again over the existing mapping, then releases everything.
     ASSERT_EQ(ARN_OK, arn_session_restore(restored.get(), path.c_str(), nullptr));
     EXPECT_EQ(expected, Decode(restored.get(), 700));
     EXPECT_EQ(before, ReadAll(path));
@@ -173,7 +173,7 @@ TEST_F(SessionStateFile, WhatIsNoFile_IsRefused) {
 TEST_F(SessionStateFile, TwoSavesAtOnce_TheSecondIsRefused) {
   const SessionPtr session = NewSession(model_.get(), Options());
   const std::string path = folder_ / "s", temporary = path + ".tmp";
-  WriteAll(temporary, std::vector<uint8_t>(100000, 1));  // as a killed process leaves it
+  WriteAll(temporary, std::vector<uint8_t>(100000, 1));  // left by a killed process
   FILE* other = std::fopen(temporary.c_str(), "r+");
   ASSERT_EQ(0, flock(fileno(other), LOCK_EX));
   EXPECT_EQ(ARN_BAD_STATE, arn_session_save(session.get(), path.c_str()));
@@ -183,8 +183,8 @@ TEST_F(SessionStateFile, TwoSavesAtOnce_TheSecondIsRefused) {
   EXPECT_EQ(1u, folder_.Files());
 }
 
-// A process that saves again and again is killed at any moment: the file is always one of the two
-// states, whole.
+// Kills a process that saves in a loop at arbitrary times: the file is always one of the two
+// states, complete.
 TEST_F(SessionStateFile, KilledWhileSaving_TheFileIsOldOrNewAndWhole) {
   const SessionPtr a = NewSession(model_.get(), Options());
   const SessionPtr b = NewSession(model_.get(), Options());
@@ -224,8 +224,7 @@ TEST_F(SessionStateFile, KilledWhileSaving_TheFileIsOldOrNewAndWhole) {
   EXPECT_EQ(1u, folder_.Files());
 }
 
-// What restoring is for. The limit is far from what is seen (0.3 %), so that a busy machine does
-// not fail.
+// Speed. The limit is far from the measured 0.3 %, so that a busy machine does not fail.
 TEST_F(SessionStateFile, FirstTokenAfterARestore_TakesAFractionOfThePrefill) {
   using Clock = std::chrono::steady_clock;
   const auto us = [](Clock::duration d) {

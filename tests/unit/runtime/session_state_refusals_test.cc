@@ -1,4 +1,4 @@
-// What a session does not restore, and that it is as before then.
+// Refused states, which leave the session unchanged.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -63,8 +63,7 @@ class SessionStateRefusals : public testing::Test {
   }
   uint64_t EntriesAt() const { return TableAt(header_.n_sequences, 0); }
 
-  // The state is refused with this status and these words, and the session goes on as if nothing
-  // had been tried.
+  // Expects a refusal with this status and these words, and that the session continues unchanged.
   void ExpectRefused(const std::vector<uint8_t>& state, arn_status status,
                      const std::vector<std::string>& words, const arn_model* model = nullptr,
                      const arn_session_options& options = Options(),
@@ -116,7 +115,7 @@ TEST_F(SessionStateRefusals, TooSmallASession) {
   context.context_tokens = 42;
   ExpectRefused(state_, ARN_CONTEXT_FULL, {"43", "42"}, nullptr, context);
   ExpectRefused(state_, ARN_CONTEXT_FULL, {"2", "1"}, nullptr, Options(ARN_KV_INT8, 1));
-  // Five pages shared, one of sequence 0's own: 48 tokens are enough, fewer are not.
+  // Five shared pages and one of sequence 0: 48 tokens suffice, fewer do not.
   arn_session_options kv = Options();
   kv.context_tokens = 43;
   kv.kv_tokens = 43;

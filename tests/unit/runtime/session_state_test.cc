@@ -1,4 +1,4 @@
-// A restored session goes on as the saved one does, whatever its layers see.
+// A restored session continues like the saved one, for every layer type.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -71,7 +71,7 @@ TEST_P(SessionStateTest, RestoredSession_SamplesTheSameTokens) {
         const std::vector<int32_t> expected = Decode(saved.get(), 40);
 
         const SessionPtr restored = NewSession(model_.get(), options);
-        Prefill(restored.get(), SomeIds(70, 17));  // what was there goes
+        Prefill(restored.get(), SomeIds(70, 17));  // restore replaces these
         ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
         EXPECT_EQ(n + 9, arn_session_length(restored.get()));
         EXPECT_EQ(expected, Decode(restored.get(), 40));
@@ -81,7 +81,7 @@ TEST_P(SessionStateTest, RestoredSession_SamplesTheSameTokens) {
   }
 }
 
-// A state that a restored session saves at once is the one it was restored from, byte for byte.
+// Saving right after a restore gives the same bytes.
 TEST_P(SessionStateTest, SaveAfterRestore_TheSameBytes) {
   for (uint32_t kv : kKvTypes) {
     SCOPED_TRACE(kv);
@@ -107,9 +107,9 @@ TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
       const arn_sampling sampling = Sampling(to);
       ASSERT_EQ(ARN_OK, arn_session_set_sampling(saved.get(), &sampling));
     }
-    Decode(saved.get(), 5);  // sequence 3 leaves the others
+    Decode(saved.get(), 5);  // sequence 3 diverges
     const std::vector<uint8_t> state = Save(saved.get());
-    // Other sizes; the empty sequence 2 stays empty.
+    // Other session options; sequence 2 stays empty.
     arn_session_options options = Options(kv, 5);
     options.context_tokens = 96;
     options.prefill_chunk = 32;
@@ -117,7 +117,7 @@ TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
     const SessionPtr restored = NewSession(model_.get(), options);
     ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
     EXPECT_EQ(3u, arn_session_selected(restored.get()));
-    // No more pages in use than before: what was shared is shared.
+    // Shared pages stay shared: no more are in use than before.
     arn_session_stats_data before = ARN_SESSION_STATS_INIT, after = ARN_SESSION_STATS_INIT;
     ASSERT_EQ(ARN_OK, arn_session_stats(saved.get(), &before));
     ASSERT_EQ(ARN_OK, arn_session_stats(restored.get(), &after));
@@ -134,7 +134,7 @@ TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
         EXPECT_EQ(Decode(saved.get(), 20), Decode(restored.get(), 20));
       }
     }
-    // The pools count right: everything given back, a whole context fits again.
+    // The pools' reference counts are right: after a reset a whole context fits again.
     for (uint32_t sequence = 0; sequence < 5; ++sequence) {
       ASSERT_EQ(ARN_OK, arn_session_select(restored.get(), sequence));
       ASSERT_EQ(ARN_OK, arn_session_reset(restored.get()));
@@ -149,14 +149,14 @@ TEST_P(SessionStateTest, Forks_GoOnTheirOwnWays) {
 }
 
 TEST_P(SessionStateTest, AfterAShift_GoesOnTheSame) {
-  if (HasState(GetParam())) return;  // is never shifted: session_slots_test.cc
+  if (HasState(GetParam())) return;  // cannot shift: session_slots_test.cc
   for (uint32_t kv : {ARN_KV_F32, ARN_KV_INT4}) {
     SCOPED_TRACE(kv);
     arn_session_options options = Options(kv);
     options.overflow = ARN_OVERFLOW_SHIFT;
     options.pinned_tokens = 4;
     arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
-    // Chunks of 11 and pages of 8 are shifted by 88 tokens at least.
+    // Chunks of 11 and pages of 8 shift by at least 88 tokens.
     if (arn_session_plan(model_.get(), &options, nullptr, 0, &plan) != ARN_OK) {
       options.context_tokens = 280;
     }
@@ -168,7 +168,7 @@ TEST_P(SessionStateTest, AfterAShift_GoesOnTheSame) {
       const std::vector<uint8_t> state = Save(saved.get());
       const SessionPtr restored = NewSession(model_.get(), options);
       ASSERT_EQ(ARN_OK, Restore(restored.get(), state)) << arn_session_last_error(restored.get());
-      // Past the next shift.
+      // Decodes past the next shift.
       const SessionPtr again = NewSession(model_.get(), options);
       ASSERT_EQ(ARN_OK, Restore(again.get(), state));
       EXPECT_EQ(Decode(again.get(), 60), Decode(restored.get(), 60));
@@ -179,7 +179,7 @@ TEST_P(SessionStateTest, AfterAShift_GoesOnTheSame) {
   }
 }
 
-// To the first position that the restored session has, and into the middle of what it has.
+// To the first position of the restored session, and into its middle.
 TEST_P(SessionStateTest, RewindAfterRestore_ThenTheSameTokens) {
   for (uint32_t kv : kKvTypes) {
     for (bool is_middle : {false, true}) {
@@ -199,8 +199,8 @@ TEST_P(SessionStateTest, RewindAfterRestore_ThenTheSameTokens) {
   }
 }
 
-// The beams part from the saved pages and logits: each must have the ids and the score that it has
-// in the session that was saved.
+// The beams diverge from the restored pages and logits: ids and scores equal those of the saved
+// session.
 TEST_P(SessionStateTest, BeamSearchAfterRestore_FindsTheSame) {
   constexpr uint32_t kBeams = 4, kTokens = 24;
   arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
@@ -233,14 +233,14 @@ TEST_P(SessionStateTest, BeamSearchAfterRestore_FindsTheSame) {
     }
     EXPECT_EQ(ids[0], ids[1]);
     EXPECT_EQ(scores[0], scores[1]);
-    // What the search leaves is saved and restored too.
+    // The state after the search is saved and restored too.
     const std::vector<uint8_t> after = Save(saved.get());
     ASSERT_EQ(ARN_OK, Restore(restored.get(), after));
     EXPECT_EQ(after, Save(restored.get()));
   }
 }
 
-// Whatever sequences have been through, what is saved is accepted, and all of them go on the same.
+// After any operations the saved state is accepted, and all sequences continue the same.
 TEST_P(SessionStateTest, AfterAnything_IsRestored) {
   constexpr uint32_t kSequences = 4;
   for (uint32_t way : {0u, 1u, 2u, 3u}) {
@@ -267,7 +267,7 @@ TEST_P(SessionStateTest, AfterAnything_IsRestored) {
           break;
         }
         case 3:
-          // Only a run takes the cancellation back, and it is not saved.
+          // Only a run clears the cancel, and it is not saved.
           if (length + ids.size() > options.context_tokens) break;
           arn_session_cancel(saved.get());
           EXPECT_NE(ARN_OK, arn_session_prefill(saved.get(), ids.data(), ids.size()));
@@ -280,7 +280,7 @@ TEST_P(SessionStateTest, AfterAnything_IsRestored) {
       const SessionPtr restored = NewSession(model_.get(), options);
       ASSERT_EQ(ARN_OK, Restore(restored.get(), bytes)) << arn_session_last_error(restored.get());
       EXPECT_EQ(bytes, Save(restored.get()));
-      // Both get the same token.
+      // Runs the same token in both.
       for (uint32_t s = 0; s < kSequences; ++s) {
         const int32_t id = static_cast<int32_t>(below(kVocab));
         std::vector<float> said[2];
@@ -335,7 +335,7 @@ TEST_F(SessionStateSizes, LastSequencesUnused_FitInFewer) {
   EXPECT_EQ(Decode(session.get(), 10), Decode(two.get(), 10));
 }
 
-// Sampling that is set counts, even without tokens.
+// Sampling options are kept even without tokens.
 TEST_F(SessionStateSizes, SamplingOfAnEmptySequence_IsKept) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8, 3));
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));

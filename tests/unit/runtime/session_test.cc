@@ -1,4 +1,4 @@
-// What holds for a session whatever the model computes: chunks, threads, pages and seeds.
+// Properties of a session for any model: chunks, threads, pages and seeds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ TinyBundle Bundle(DType weights, uint32_t window = 0) {
   return bundle;
 }
 
-// Logits of every position, teacher-forced, chunk by chunk.
+// Returns the logits of every position, teacher-forced, chunk by chunk.
 std::vector<float> AllLogits(const arn_model* model, arn_session_options options,
                              const std::vector<int32_t>& ids, uint32_t chunk) {
   options.all_logits = 1;
@@ -40,23 +40,23 @@ std::vector<float> AllLogits(const arn_model* model, arn_session_options options
   return all;
 }
 
-// Two ways to the same logits (of order 1) that add in another order. All that was seen is given
-// for 12 seeds and 3 windows on x86 and on the three ARM CPUs that continuous integration emulates.
-constexpr double kRounding = 2e-6;     // 1.1e-6 was seen
-constexpr double kF16Rounding = 3e-4;  // keys and values in f16: 1.7e-4
-// Where activations are quantised (docs/architecture.md, "The same result"), a value that lies on
-// the border of two steps may go to either. A step of a normed activation is about 0.022, and times
-// the largest weight, 0.18, makes 0.004 of a logit; with the steps that it sets off in the layers
-// above, 0.022 was seen.
+// Bounds for logits (of order 1) that sum in another order. The measured values are for 12 seeds
+// and 3 windows on x86 and on the three ARM CPUs that continuous integration emulates.
+constexpr double kRounding = 2e-6;     // measured 1.1e-6
+constexpr double kF16Rounding = 3e-4;  // f16 KV; measured 1.7e-4
+// With quantised activations (docs/architecture.md, "The same result") a value on the border of two
+// steps may round either way. A step of a normed activation is about 0.022; times the largest
+// weight, 0.18, it changes a logit by 0.004. With the steps it causes in later layers, 0.022 was
+// measured.
 constexpr double kStep = 0.033;
 
-// The largest difference at each position.
+// Returns the largest difference at each position.
 std::vector<double> Differences(const std::vector<float>& a, const std::vector<float>& b) {
   EXPECT_EQ(a.size(), b.size());
   std::vector<double> largest(std::min(a.size(), b.size()) / kVocab, 0.0);
   for (size_t i = 0; i < largest.size() * kVocab; ++i) {
     const double d = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
-    if (!(d <= largest[i / kVocab])) largest[i / kVocab] = d;  // keeps a NaN
+    if (!(d <= largest[i / kVocab])) largest[i / kVocab] = d;  // keeps NaN
   }
   return largest;
 }
@@ -109,14 +109,14 @@ TEST_P(SessionTest, ChunkSize_DoesNotMatter) {
     for (uint32_t chunk : {1u, 2u, 7u, 8u, 9u, 33u}) {
       SCOPED_TRACE(testing::Message() << "backend " << backend << " chunk " << chunk);
       const auto chunked = AllLogits(model.get(), options, ids, chunk);
-      if (backend == ARN_BACKEND_REFERENCE) {  // takes one row after the other in any case
+      if (backend == ARN_BACKEND_REFERENCE) {  // runs row by row in any case
         EXPECT_EQ(whole, chunked);
         continue;
       }
       const std::vector<double> differences = Differences(whole, chunked);
       EXPECT_LT(Largest(differences), IsQuantised(GetParam()) ? kStep : kRounding);
-      // A step that falls otherwise is an exception: with a window of 11 it reaches the next few
-      // tokens (21 of the 60 at most were seen), and all others are as close as floats are.
+      // Values that change their step are rare. With a window of 11 one affects the next few tokens
+      // (at most 21 of the 60 were measured); all others differ only by float rounding.
       const auto close = std::count_if(differences.begin(), differences.end(),
                                        [](double d) { return d < kRounding; });
       EXPECT_GE(close, 30);
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Weights, SessionTest,
                          testing::Values(DType::kF32, DType::kF16, DType::kBf16, DType::kInt8,
                                          DType::kInt4));
 
-// The layout that the bundle was packed for is a matter of speed alone.
+// The pack target of the bundle affects only speed.
 TEST(Session_Targets, EveryTarget_GivesTheSameBits) {
   for (DType dtype : {DType::kF32, DType::kInt8, DType::kInt4}) {
     std::vector<float> expected;
@@ -158,7 +158,7 @@ TEST(Session_Targets, EveryTarget_GivesTheSameBits) {
   }
 }
 
-// A window that is never exceeded is full attention; one that is gives something else.
+// A window that is not exceeded equals full attention; an exceeded one does not.
 TEST(Session_Window, OnlyOnceExceeded_Matters) {
   const std::vector<int32_t> ids = SomeIds(20, kVocab);
   const arn_session_options options = Options(ARN_BACKEND_CPU, ARN_KV_F32, 1);
@@ -208,7 +208,8 @@ TEST(Session_Reset, StartsAgainFromNothing) {
   EXPECT_EQ(first, Greedy(session.get(), SomeIds(40, kVocab), 30));
 }
 
-// Cancelled from another thread, a prefill ends early, keeps whole chunks, and the session goes on.
+// A prefill cancelled from another thread ends early and keeps whole chunks, and the session
+// continues.
 TEST(Session_Cancel, FromAnotherThread_KeepsWholeChunks) {
   TinyBundle bundle = Bundle(DType::kF32);
   bundle.layers = 8;
@@ -237,7 +238,7 @@ TEST(Session_Cancel, FromAnotherThread_KeepsWholeChunks) {
   EXPECT_EQ(length + 3, arn_session_length(session.get()));
 }
 
-// Two sessions of one model on two threads do not disturb each other.
+// Two sessions of one model on two threads are independent.
 TEST(Session_TwoAtOnce, AreIndependent) {
   const BundleBytes bytes = MakeTinyBundle(Bundle(DType::kInt8));
   const ModelPtr model = OpenBytes(bytes);

@@ -1,5 +1,5 @@
-// Sessions of models whose layers keep a state, with the slots on a device: what forks, saves,
-// restores and cancels gives the same as in host memory.
+// Sessions of models with recurrent layers and their slots on a device: forks, saves, restores and
+// cancels give the same results as in host memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -60,8 +60,8 @@ TEST_P(VulkanStatesTest, SavedOnOneBackend_RestoredOnTheOthers_GoesOn) {
   }
 }
 
-// Forks that share a slot part with prompts of several lengths, are stepped together and go on
-// alone.
+// Forks that share a slot diverge with prompts of several lengths, are decoded as a batch and
+// continue alone.
 TEST_P(VulkanStatesTest, ForkedAndBatched_EachGoesOnAsOnTheCpu) {
   std::vector<std::vector<int32_t>> tokens[3];
   for (uint32_t b = 0; b < 3; ++b) {
@@ -88,7 +88,7 @@ TEST_P(VulkanStatesTest, ForkedAndBatched_EachGoesOnAsOnTheCpu) {
   EXPECT_EQ(tokens[0], tokens[2]);
 }
 
-// A run that is cancelled may have written to the slot of the next state, not to that of the last.
+// A cancelled run may have written the next state's slot, but not the current one's.
 TEST_P(VulkanStatesTest, CancelledRun_LeavesTheState) {
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
     const SessionPtr session = New(backend), truth = New(backend);

@@ -1,5 +1,5 @@
-// Sessions whose pages lie on a device: what moves pages, and what reads and writes them from
-// outside, gives the same as in host memory.
+// Sessions with pages on a device: moving, reading and writing pages gives the same results as in
+// host memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -96,7 +96,7 @@ TEST_P(VulkanSessionTest, ShiftedContext_GoesOnAsOnTheCpu) {
   EXPECT_EQ(tokens[0], tokens[1]);
 }
 
-// All keys and values of the selected sequence.
+// Returns all keys and values of the selected sequence.
 std::vector<float> KvOf(arn_session* session) {
   const uint32_t n = arn_session_length(session);
   std::vector<float> all;
@@ -110,8 +110,8 @@ std::vector<float> KvOf(arn_session* session) {
   return all;
 }
 
-// Prompts on the GPU: the pages are its, bit for bit. Then the CPU goes on with them, and they go
-// back for the next prompt.
+// The GPU prefills: the pages equal a GPU session's bit for bit. The CPU continues on them, and
+// they move back for the next prompt.
 TEST_P(VulkanSessionTest, VulkanAndCpu_PagesGoWhereTheyAreNeeded) {
   const SessionPtr both = New(ARN_BACKEND_VULKAN_CPU, 3), gpu = New(ARN_BACKEND_VULKAN, 3);
   const SessionPtr cpu = New(ARN_BACKEND_CPU, 3);
@@ -124,11 +124,11 @@ TEST_P(VulkanSessionTest, VulkanAndCpu_PagesGoWhereTheyAreNeeded) {
   Prefill(gpu.get(), 29);
   EXPECT_EQ(KvOf(gpu.get()), KvOf(both.get()));
   const std::vector<uint8_t> of_prompt = Save(gpu.get());
-  // From its pages on the CPU decodes, as it does in a session of its own.
+  // The CPU decodes from those pages as in a CPU session.
   ASSERT_EQ(ARN_OK, Restore(cpu.get(), of_prompt));
   EXPECT_EQ(Decode(cpu.get(), 5), Decode(both.get(), 5));
   EXPECT_EQ(KvOf(cpu.get()), KvOf(both.get()));
-  // A fork and another prompt on what the CPU has written.
+  // A fork and another prompt on pages written by the CPU.
   ASSERT_EQ(ARN_OK, Restore(gpu.get(), Save(both.get())));
   for (arn_session* session : {both.get(), gpu.get()}) {
     ASSERT_EQ(ARN_OK, arn_session_fork(session, 0, 1));

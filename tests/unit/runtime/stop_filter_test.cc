@@ -15,7 +15,7 @@ struct Outcome {
   bool stopped = false;
 };
 
-// Feeds `pieces` one at a time and checks that nothing of a stop string was shown on the way.
+// Feeds `pieces` one at a time and checks that no part of a stop string was shown.
 Outcome Filtered(const std::vector<std::string>& pieces, const std::vector<std::string>& stops) {
   std::vector<StringView> views;
   for (const std::string& stop : stops) views.emplace_back(stop.data(), stop.size());
@@ -62,7 +62,7 @@ TEST(StopFilter_StopInsideACharacter, TheCharacter_IsNotSplit) {
   EXPECT_EQ("x", outcome.shown);
 }
 
-// However the text is cut into pieces, what is shown is the text up to the first stop string.
+// The shown text is the text up to the first stop string, however it is split into pieces.
 TEST(StopFilter_Random, AnyCutting_GivesTheSame) {
   std::mt19937 random(3);
   for (int round = 0; round < 5000; ++round) {
@@ -74,9 +74,9 @@ TEST(StopFilter_Random, AnyCutting_GivesTheSame) {
       for (uint32_t j = 0; j < 1 + random() % 4; ++j) stop += static_cast<char>('a' + random() % 3);
       stops.push_back(stop);
     }
-    // The first stop that is complete ends the text: the cut depends on where it ends, not on the
-    // pieces, as long as pieces are single characters; longer pieces may complete two at once, then
-    // the one that begins first wins.
+    // The first stop string to complete ends the text. With single-character pieces the cut depends
+    // only on its end. A longer piece may complete two at once; then the one that starts first
+    // wins.
     std::vector<std::string> pieces;
     for (char c : text) pieces.emplace_back(1, c);
     std::string expected = text;

@@ -1,5 +1,5 @@
-// The tables of characters behind unicode.h and normal_form.h, of either build: the same sources
-// are compiled twice, once as namespace arn_minimal.
+// The character tables of unicode.h and normal_form.h in either build: the same sources are
+// compiled twice, once in namespace arn_minimal.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,10 @@ struct Characters {
   bool (*is_mark)(uint32_t);
   bool (*is_nonspacing_mark)(uint32_t);
   bool (*is_control)(uint32_t);
-  bool (*is_known)(uint32_t);  // assigned, in the version of Unicode that the table is of
+  bool (*is_known)(uint32_t);  // assigned in the table's Unicode version
   size_t (*to_lowercase)(uint32_t, uint32_t[2]);
   size_t (*grapheme_bytes)(std::string_view);
-  // The status of NFC and of NFKC, and whether the text came back as it was.
+  // Returns the status of NFC or NFKC. Sets *is_same to true if the text is unchanged.
   uint32_t (*normalize)(bool is_compatible, std::string_view text, bool* is_same);
 };
 

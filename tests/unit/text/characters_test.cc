@@ -1,4 +1,4 @@
-// What libraries without utf8proc say of characters is what those with it say.
+// The character tables without utf8proc equal those with it.
 #include "characters.h"
 
 #include <gtest/gtest.h>
@@ -65,10 +65,10 @@ TEST(CharactersTest, Graphemes_Kinds_AreTheSame) {
       "ab",
       "\r\nx",
       Utf8({'e', 0x301, 'x'}),
-      Utf8({0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467, 'x'}),  // a family, joined
+      Utf8({0x1F468, 0x200D, 0x1F469, 0x200D, 0x1F467, 'x'}),  // a ZWJ family
       Utf8({0x1F1E9, 0x1F1EA, 0x1F1EB, 0x1F1F7}),              // two flags
-      Utf8({0x1100, 0x1161, 0x11A8, 'x'}),                     // a syllable of jamo
-      Utf8({0x1F44D, 0x1F3FD, 'x'}),                           // an emoji and its colour
+      Utf8({0x1100, 0x1161, 0x11A8, 'x'}),                     // a Hangul syllable of jamo
+      Utf8({0x1F44D, 0x1F3FD, 'x'}),                           // an emoji with a skin tone
       Utf8({0x0E01, 0x0E33, 'x'}),
       Utf8({0x0600, '1'}),
   };
@@ -79,13 +79,13 @@ TEST(CharactersTest, Graphemes_Kinds_AreTheSame) {
   EXPECT_EQ(MinimalCharacters().grapheme_bytes(texts[5]), 8u);
 }
 
-// What a library without normal forms takes, normalizing leaves alone.
+// Text accepted without normal forms must already be normalised.
 TEST(CharactersTest, NormalForms_OfCharactersThatMinimalTakes_AreTheText) {
   for (const bool is_compatible : {false, true}) {
     uint32_t taken = 0;
     for (uint32_t c = 1; c < kEnd; ++c) {
       if (IsSurrogate(c)) continue;
-      // Behind a letter: a mark would join it.
+      // After a letter, with which a combining mark would compose.
       const std::string text = Utf8({'a', c});
       bool is_same = false;
       const uint32_t status = MinimalCharacters().normalize(is_compatible, text, &is_same);

@@ -1,4 +1,4 @@
-// Ids and texts equal to those of the reference (data/make_cases.py), and what holds for any text.
+// Ids and texts equal the reference's (data/make_cases.py), and properties of any text.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ const nlohmann::json& Cases(const char* file) {
   return place->second;
 }
 
-// Those of make_cases.py or of make_model_cases.py.
+// Returns the case from make_cases.py or from make_model_cases.py.
 const nlohmann::json& CasesOf(const char* name) {
   const nlohmann::json& first = Cases("cases.json");
   return first["tokenizers"].contains(name) ? first : Cases("model_cases.json");
@@ -79,7 +79,7 @@ TEST_P(TokenizerCases, Decode_RandomAndEncodedIds_SameText) {
   }
 }
 
-// "<0x41>" and its like, which a stream decodes one by one.
+// Byte tokens such as "<0x41>", which a stream decodes one by one.
 bool HasByteToken(const LoadedTokenizer& tokenizer, const std::vector<int32_t>& ids) {
   for (const int32_t id : ids) {
     const StringView text = tokenizer->TokenText(id);
@@ -130,11 +130,11 @@ TEST_P(TokenizerCases, Encode_NoRoomForIds_CountsThem) {
   Diag diag;
   size_t count = 0;
   int32_t one = -1;
-  EXPECT_EQ(tokenizer_->Encode({text.data(), text.size()}, false, space, {&one, 1}, &count, &diag),
+  EXPECT_EQ(tokenizer_->Encode({text.data(), text.size()}, {}, space, {&one, 1}, &count, &diag),
             Status::kBufferTooSmall);
   EXPECT_EQ(count, want);
-  EXPECT_EQ(tokenizer_->Encode({text.data(), text.size()}, false,
-                               space.subspan(0, space.size() - 1), {&one, 1}, &count, &diag),
+  EXPECT_EQ(tokenizer_->Encode({text.data(), text.size()}, {}, space.subspan(0, space.size() - 1),
+                               {&one, 1}, &count, &diag),
             Status::kBufferTooSmall);
   EXPECT_NE(std::string(diag.text()).find("scratch"), std::string::npos);
 }
@@ -166,7 +166,7 @@ TEST_P(TokenizerCases, DecodeToken_EveryToken_WithinItsBound) {
   const size_t bound = tokenizer_->max_piece_bytes();
   std::string piece(bound, '\0');
   for (uint32_t id = 0; id < tokenizer_->n_tokens(); ++id) {
-    // After an unfinished character, which comes out together with the token.
+    // After an incomplete character, which is output together with the token.
     Tokenizer::DecodeState state;
     state.started = true;
     state.pending_size = 3;
@@ -178,7 +178,7 @@ TEST_P(TokenizerCases, DecodeToken_EveryToken_WithinItsBound) {
   }
 }
 
-// A quadratic step would take hours here.
+// Quadratic time would take hours here.
 TEST_P(TokenizerCases, Encode_MegabyteOfOneThing_Ends) {
   for (const char* unit : {"a", " ", "\n", "1", "é", "😀", "\u0301", "~", "<", "ab "}) {
     std::string text;
@@ -230,7 +230,7 @@ TEST(Tokenizer, TokenText_OutOfRange_Empty) {
   EXPECT_EQ(t.Decode({-1, 1 << 30}, false), "");
 }
 
-// Real tokenizers, in a folder of references beside the project.
+// Real tokenizers, from the folder of references.
 fs::path ReferenceFolder() { return fs::path(ARN_SHARED_DIR) / "tokenizers"; }
 
 void ExpectPublishedIds(const LoadedTokenizer& tokenizer, const std::string& name) {

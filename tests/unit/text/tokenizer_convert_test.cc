@@ -1,4 +1,4 @@
-// What the conversion of tokenizer.json takes and what it refuses.
+// Conversion of tokenizer.json: supported and refused contents.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -43,7 +43,7 @@ class TokenizerConvert : public testing::Test {
   void Write(const char* name, const std::string& text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
-  // The error, or "" when it converts.
+  // Returns the error, or "" on success.
   std::string Convert(const json& tokenizer) {
     Write("tokenizer.json", tokenizer.dump());
     std::string error;
@@ -71,8 +71,8 @@ TEST_F(TokenizerConvert, Small_Encodes) {
 
 TEST_F(TokenizerConvert, UnsupportedKinds_RefusedByName) {
   const std::pair<const char*, const char*> kinds[] = {
-      {"normalizer", "ByteLevel"}, {"pre_tokenizer", "UnicodeScripts"},
-      {"decoder", "CTC"},          {"post_processor", "Unheard"},
+      {"normalizer", "Unheard"}, {"pre_tokenizer", "FixedLength"},
+      {"decoder", "CTC"},        {"post_processor", "Unheard"},
       {"model", "Unheard"},
   };
   for (const auto& [place, kind] : kinds) {
@@ -80,12 +80,11 @@ TEST_F(TokenizerConvert, UnsupportedKinds_RefusedByName) {
     EXPECT_EQ(error,
               std::string("tokenizer.json: ") + place + ".type \"" + kind + "\" is not supported");
   }
-  EXPECT_EQ(
-      ErrorOf([](json* t) {
-        (*t)["normalizer"] = json::parse(
-            R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "ByteLevel"}]})");
-      }),
-      "tokenizer.json: normalizer.normalizers[1].type \"ByteLevel\" is not supported");
+  EXPECT_EQ(ErrorOf([](json* t) {
+              (*t)["normalizer"] = json::parse(
+                  R"({"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Unheard"}]})");
+            }),
+            "tokenizer.json: normalizer.normalizers[1].type \"Unheard\" is not supported");
 }
 
 TEST_F(TokenizerConvert, UnsupportedSettings_RefusedWithTheirPlace) {
@@ -122,7 +121,7 @@ TEST_F(TokenizerConvert, AddedTokens_IdsOfTheReferenceOnly) {
             "tokenizers gives to \"</s>\")");
   EXPECT_EQ(ErrorOf([](json* t) { (*t)["added_tokens"][1]["content"] = "<s>"; }),
             "tokenizer.json: added_tokens[1].content comes twice");
-  // A token of the vocabulary keeps its id.
+  // A token from the vocabulary keeps its id.
   EXPECT_EQ(ErrorOf([](json* t) {
               (*t)["added_tokens"] = json::parse(
                   R"([{"id": 4, "content": "e", "special": true, "normalized": false}])");
@@ -170,7 +169,7 @@ TEST_F(TokenizerConvert, BadFiles_Explained) {
   EXPECT_EQ(error, "tokenizer.json: is [], expected an object");
 }
 
-// As in transformers 5: what tokenizer_config.json says about it is not looked at.
+// As in transformers 5: ignores the settings of tokenizer_config.json.
 TEST_F(TokenizerConvert, SpecialTokensAround_OfThePostProcessor) {
   json with_template = Small();
   with_template["post_processor"] = json::parse(R"({"type": "TemplateProcessing",
@@ -226,15 +225,40 @@ TEST(RegexTranslate, OnigurumaSyntax_Pcre2Syntax) {
       {R"((?=a)(?!b)(?<=c)(?<!d)(?>e))", R"((?=a)(?!b)(?<=c)(?<!d)(?>e))"},
       {R"([^\S\n])", R"([^\P{White_Space}\n])"},
       {R"(\h)", R"([0-9A-Fa-f])"},
+      {R"([a[bc]d])", R"([abcd])"},
+      {R"([^(\d|[.,])])", R"([^(\d|.,)])"},
+      {R"([[^a]])", R"([^a])"},
+      {R"([^[^a b]])", R"((?[ !([^a\x{20}b]) ]))"},
+      {R"([a-z&&[^b]])", R"((?[ ([a-z] & [^b]) ]))"},
+      {R"([^a-z&&b[^c]])", R"((?[ !([a-z] & ([b] + [^c])) ]))"},
+      {R"([\Hx])", R"((?[ ([x] + [^0-9A-Fa-f]) ]))"},
   };
   for (const auto& [from, to] : pairs) EXPECT_EQ(TranslateRegex(from), to);
 }
 
 TEST(RegexTranslate, NoEqual_Refused) {
-  for (const char* pattern : {R"((a)\1)", R"([[:alpha:]])", R"([a[b]])", R"([a&&b])", R"(\X)",
-                              R"(\K)",    R"(\G)",          R"(a{2}?)",  R"(a**)",    R"((?~a))",
-                              R"((?#c))", R"([]a])",        R"([\W])",   "(a",        "a)",
-                              "[a",       R"(\p{NoSuch})",  R"(\xE9)",   "*",         "\\"}) {
+  for (const char* pattern : {R"((a)\1)",
+                              R"([[:alpha:]])",
+                              R"([a-[b]])",
+                              R"([[b]-c])",
+                              R"([a&&])",
+                              R"([a[^\x00-\x{FF}]])",
+                              R"(\X)",
+                              R"(\K)",
+                              R"(\G)",
+                              R"(a{2}?)",
+                              R"(a**)",
+                              R"((?~a))",
+                              R"((?#c))",
+                              R"([]a])",
+                              R"([a[b)",
+                              "(a",
+                              "a)",
+                              "[a",
+                              R"(\p{NoSuch})",
+                              R"(\xE9)",
+                              "*",
+                              "\\"}) {
     EXPECT_THROW(convert::TranslateRegex(pattern), std::invalid_argument) << pattern;
   }
 }
@@ -266,7 +290,7 @@ TEST_F(TokenizerConvert, Unigram_NoUnknownToken_EncodingFailsWithAReason) {
   EXPECT_NE(t.Encode("abc").error.find("no token"), std::string::npos);
 }
 
-// Scores are the doubles that the reference's parser makes of the digits, not the nearest ones.
+// Scores are the doubles from the reference's JSON parser, not the nearest ones.
 TEST_F(TokenizerConvert, Unigram_Scores_AsTheReferenceReadsThem) {
   const std::string text = R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [
       ["a", -2.0122928619384766], ["b", -3.9598512649536133], ["c", 1e-3], ["d", -7]]}})";
@@ -304,7 +328,7 @@ TEST_F(TokenizerConvert, SentencePiece_NotAModel_Refused) {
   EXPECT_EQ(error, "tokenizer.model: model_type WORD is not supported");
 }
 
-// Of a piece whose parts are not both texts' own nothing merges.
+// A piece merges only if both of its parts are normal pieces.
 TEST_F(TokenizerConvert, SentencePiece_PieceOfAControlSymbol_NoMerge) {
   const auto piece = [](const std::string& text, char type) {
     // 1: text, 2: a score of -1, 3: type
@@ -324,7 +348,7 @@ TEST_F(TokenizerConvert, SentencePiece_PieceOfAControlSymbol_NoMerge) {
   EXPECT_EQ(error, "tokenizer.model: piece 1 is not UTF-8");
 }
 
-// The files beside the model say what was added and what stands around a text.
+// The files next to the model define added tokens, BOS and EOS.
 TEST_F(TokenizerConvert, SentencePiece_FilesBesideIt_Count) {
   fs::copy_file(fs::path(ARN_TEXT_TEST_DATA) / "pieces_bpe" / "tokenizer.model",
                 folder_ / "tokenizer.model");
@@ -338,7 +362,7 @@ TEST_F(TokenizerConvert, SentencePiece_FilesBesideIt_Count) {
   EXPECT_EQ(ids[ids.size() - 2], 560);
   EXPECT_EQ(ids.back(), 2);
   EXPECT_TRUE(t->IsSpecial(560));
-  // A name that another token has.
+  // The text of another token.
   Write("tokenizer_config.json", R"({"added_tokens_decoder": {"561": {"content": "a"}}})");
   EXPECT_NE(LoadedTokenizer::FromFolder(folder_).error().find("an id of another token"),
             std::string::npos);

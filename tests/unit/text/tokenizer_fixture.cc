@@ -59,6 +59,10 @@ LoadedTokenizer LoadedTokenizer::FromImage(TokenizerImage image) {
   return loaded;
 }
 
+void LoadedTokenizer::ZeroSegments() {
+  std::fill(image_->segments.begin(), image_->segments.end(), 0);
+}
+
 void LoadedTokenizer::FindBytes() {
   const fbs::Tokenizer& table = image_->table();
   const auto* steps = table.pre_tokenizers();
@@ -70,7 +74,7 @@ void LoadedTokenizer::FindBytes() {
                          step->behavior() == fbs::SplitBehavior::Removed;
     if (removes || step->add_prefix_space()) return;
   }
-  // A space taken by an added token is gone.
+  // The token consumes adjacent spaces.
   for (const fbs::AddedToken* token : *table.added()) {
     if (token->flags()->lstrip() || token->flags()->rstrip()) return;
   }
@@ -89,15 +93,22 @@ bool LoadedTokenizer::GivesBack(const std::string& text) const {
 }
 
 LoadedTokenizer::Encoded LoadedTokenizer::Encode(const std::string& text, bool add_special) const {
+  Tokenizer::EncodeOptions options;
+  options.add_special = add_special;
+  return Encode(text, options);
+}
+
+LoadedTokenizer::Encoded LoadedTokenizer::Encode(const std::string& text,
+                                                 const Tokenizer::EncodeOptions& options) const {
   Encoded result;
   const size_t scratch_bytes = tokenizer_->EncodeScratchBytes(text.size());
-  // As it comes: clearing it would take longer than tokenizing.
+  // Uninitialised: clearing would take longer than tokenizing.
   const std::unique_ptr<max_align_t[]> scratch(
       new max_align_t[scratch_bytes / sizeof(max_align_t) + 1]);
-  result.ids.resize(text.size() * 12 + 8);  // as far as NFKC makes text grow
+  result.ids.resize(text.size() * 12 + 8);  // the most NFKC lengthens a text
   size_t count = 0;
   Diag diag;
-  result.status = tokenizer_->Encode({text.data(), text.size()}, add_special,
+  result.status = tokenizer_->Encode({text.data(), text.size()}, options,
                                      {reinterpret_cast<std::byte*>(scratch.get()), scratch_bytes},
                                      {result.ids.data(), result.ids.size()}, &count, &diag);
   result.error = diag.text();

@@ -1,4 +1,4 @@
-// A tokenizer of a tokenizer.json, in memory as a bundle would hold it.
+// Loads a tokenizer.json into memory as in a bundle.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 
 namespace arn::test {
 
-// The fbs table and the segment area of a bundle's tokenizer, without the bundle.
+// The fbs table and the segments of a bundle's tokenizer, without the bundle.
 struct TokenizerImage {
-  std::vector<uint8_t> index;      // a FlatBuffer whose root is fbs::Tokenizer
-  std::vector<uint64_t> segments;  // 8-byte aligned bytes
+  std::vector<uint8_t> index;      // a FlatBuffer with the root fbs::Tokenizer
+  std::vector<uint64_t> segments;  // segment bytes, 8-byte aligned
   size_t segment_bytes = 0;
 
   const fbs::Tokenizer& table() const;
@@ -27,29 +27,34 @@ TokenizerImage MakeImage(const convert::TokenizerTables& tables);
 
 class LoadedTokenizer {
  public:
-  // Converts tokenizer.json of `folder`; error() says why there is none.
+  // Converts tokenizer.json of `folder`. On failure error() is the reason.
   static LoadedTokenizer FromFolder(const std::filesystem::path& folder);
   static LoadedTokenizer FromImage(TokenizerImage image);
 
+  // Zeroes the segments that the tokenizer reads in place.
+  void ZeroSegments();
+
   bool ok() const { return tokenizer_ != nullptr; }
   const std::string& error() const { return error_; }
-  // The text is bytes to it, nothing changes or adds any, and it has a token for each: decoding
-  // gives back what was encoded.
+  // True if decoding gives back the text: a byte-level tokenizer that does not normalise, with a
+  // token for each byte of the text.
   bool GivesBack(const std::string& text) const;
   const Tokenizer& operator*() const { return *tokenizer_; }
   const Tokenizer* operator->() const { return tokenizer_; }
   uint64_t arena_used_bytes() const { return arena_used_bytes_; }
   uint64_t arena_bytes() const { return arena_.size() * sizeof(max_align_t); }
 
-  // Exactly EncodeScratchBytes of scratch. An error is the only element of the result's `error`.
+  // Encodes with exactly EncodeScratchBytes of scratch. On failure only `status` and `error` are
+  // set.
   struct Encoded {
     Status status = Status::kOk;
     std::string error;
     std::vector<int32_t> ids;
   };
   Encoded Encode(const std::string& text, bool add_special = false) const;
+  Encoded Encode(const std::string& text, const Tokenizer::EncodeOptions& options) const;
   std::string Decode(const std::vector<int32_t>& ids, bool skip_special) const;
-  // The same through DecodeToken and DecodeFinish.
+  // As Decode, but through DecodeToken and DecodeFinish.
   std::string DecodeStream(const std::vector<int32_t>& ids, bool skip_special) const;
 
  private:
@@ -57,7 +62,7 @@ class LoadedTokenizer {
   void FindBytes();
 
   std::unique_ptr<TokenizerImage> image_;
-  std::vector<bool> known_bytes_;  // empty when the tokenizer is not byte-level and plain
+  std::vector<bool> known_bytes_;  // empty unless plain byte-level
   std::vector<max_align_t> arena_;
   uint64_t arena_used_bytes_ = 0;
   Tokenizer* tokenizer_ = nullptr;

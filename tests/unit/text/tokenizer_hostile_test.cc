@@ -1,7 +1,8 @@
-// Tables and indexes with wrong bytes: an error, or a tokenizer that works on. Run under
+// Tables and indexes with wrong bytes: an error, or a tokenizer that still works. Under
 // AddressSanitizer this finds reads out of bounds.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -70,7 +71,7 @@ TEST_P(HostileTokenizer, SegmentsWithWrongBytes_ErrorOrWorks) {
     TokenizerImage image = image_;
     uint8_t* bytes = reinterpret_cast<uint8_t*>(image.segments.data());
     for (size_t n = 1 + random.Below(8); n > 0; --n) {
-      // Half of the changes go to the small segments in front.
+      // Half of the changes hit the small segments at the front.
       const size_t limit = round % 2 == 0 ? image.segment_bytes : image.segment_bytes / 8;
       bytes[random.Below(limit)] = static_cast<uint8_t>(random.Next());
     }
@@ -92,7 +93,7 @@ TEST_P(HostileTokenizer, IndexWithWrongBytes_ErrorOrWorks) {
   for (int round = 0; round < 1500; ++round) {
     TokenizerImage image = image_;
     image.index[random.Below(image.index.size())] ^= static_cast<uint8_t>(1 + random.Below(255));
-    // Opening a bundle does this before anything looks at the index.
+    // Opening a bundle runs this verifier before it reads the index.
     flatbuffers::Verifier verifier(image.index.data(), image.index.size());
     if (!verifier.VerifyBuffer<fbs::Tokenizer>(nullptr)) continue;
     const auto t = LoadedTokenizer::FromImage(std::move(image));
@@ -101,6 +102,15 @@ TEST_P(HostileTokenizer, IndexWithWrongBytes_ErrorOrWorks) {
   }
   EXPECT_GT(refused, 0u);
   EXPECT_GT(worked, 0u);
+}
+
+// The mapped file is overwritten with zeros.
+TEST_P(HostileTokenizer, SegmentsZeroedAfterLoading_EncodeEnds) {
+  auto t = LoadedTokenizer::FromImage(image_);
+  ASSERT_TRUE(t.ok()) << t.error();
+  t.ZeroSegments();
+  Use(t);
+  t.Encode(std::string(100000, 'a'));
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, HostileTokenizer,
@@ -151,7 +161,28 @@ TEST_F(BadTables, TokenTableFull_Refused) {
   for (size_t at = 0; at < tables_.token_table.size(); at += sizeof(TokenSlot)) {
     Put(&tables_.token_table, at, TokenSlot{0, 0});
   }
-  ExpectError("no empty slot");
+  ExpectError("slots in use, expected at most 3/4");
+}
+
+TEST_F(BadTables, TokenTableWithOneHole_Refused) {
+  for (size_t at = sizeof(TokenSlot); at < tables_.token_table.size(); at += sizeof(TokenSlot)) {
+    Put(&tables_.token_table, at, TokenSlot{0, 0});
+  }
+  ExpectError("slots in use, expected at most 3/4");
+}
+
+// Not fuller than allowed, but a lookup could scan the whole table.
+TEST_F(BadTables, SlotsInARow_Refused) {
+  for (const size_t begin : {size_t{0}, size_t{6000}}) {  // the second run wraps around
+    std::vector<uint8_t> slots;
+    for (size_t i = 0; i < 8192; ++i) {
+      slots.resize(slots.size() + sizeof(TokenSlot));
+      const bool is_used = (i + 8192 - begin) % 8192 < kMaxSlotRun + 1;
+      Put(&slots, i * sizeof(TokenSlot), TokenSlot{0, is_used ? 0 : kEmptySlot});
+    }
+    tables_.token_table = slots;
+    ExpectError("tokenizer.token_table has 4097 used slots in a row");
+  }
 }
 
 TEST_F(BadTables, TokenTableNamesNoToken_Refused) {
@@ -163,7 +194,7 @@ TEST_F(BadTables, MergeTableFull_Refused) {
   for (size_t at = kBoundaryBytes; at < tables_.merge_table.size(); at += sizeof(MergeSlot)) {
     Put(&tables_.merge_table, at, MergeSlot{0, 0, 0, 0});
   }
-  ExpectError("no empty slot");
+  ExpectError("slots in use, expected at most 3/4");
 }
 
 TEST_F(BadTables, MergeIntoNoToken_Refused) {
@@ -252,8 +283,7 @@ TEST_F(BadUnigramTables, CharsmapGrowsMoreThanItSays_EncodeFails) {
   EXPECT_NE(encoded.error.find("grows more"), std::string::npos) << encoded.error;
 }
 
-// A text that the trie has under another token's id: the way back through it does not end where it
-// began.
+// The trie has the id of another token, so the backward pass does not end at the start of the text.
 TEST_F(BadUnigramTables, TrieAndTextsDisagree_EncodeFailsOrWorks) {
   for (size_t at = 0; at < tables_.trie.size(); at += sizeof(TrieUnit)) {
     TrieUnit unit;
@@ -278,14 +308,49 @@ TEST_F(BadTables, HugeRegex_Refused) {
   ExpectError("pre_tokenizers[0]: the regular expression");
 }
 
-// Exponential backtracking is stopped.
+// Limits exponential backtracking.
 TEST_F(BadTables, EndlessRegex_EncodeFails) {
   tables_.pre_tokenizers[0].regex = "(?:a+)+b";
   const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
   ASSERT_TRUE(t.ok()) << t.error();
   const auto encoded = t.Encode(std::string(60, 'a'));
   EXPECT_EQ(encoded.status, Status::kUnsupported);
-  EXPECT_NE(encoded.error.find("match limit"), std::string::npos) << encoded.error;
+  EXPECT_NE(encoded.error.find("steps on this text"), std::string::npos) << encoded.error;
+}
+
+// Limits the total work of all matches in a text.
+TEST_F(BadTables, SlowRegex_EncodeFailsSoon) {
+  const std::string text(100000, 'a');
+  for (const char* pattern :
+       {"a*b", "a+(?=b)", "(?:a|aa)*b", "a*?b", "(?<=a)a*+b", "a{1000}b", "[a]{60000}b", "\\w*\\d",
+        "(?:a*x|a*y|a*z|a*1|a*2|a*3|b)", "(?=a*b)a", "(?!a*b)b", "(?:a+)++b"}) {
+    tables_.pre_tokenizers[0].regex = pattern;
+    const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
+    ASSERT_TRUE(t.ok()) << t.error();
+    const auto start = std::chrono::steady_clock::now();
+    const auto encoded = t.Encode(text);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(encoded.status, Status::kUnsupported) << pattern;
+    EXPECT_LT(took.count(), 20.0) << pattern;  // tenths of a second on an idle machine
+  }
+}
+
+TEST_F(BadTables, SlowRegex_IsStopped) {
+  tables_.pre_tokenizers[0].regex = "a*b";
+  const auto t = LoadedTokenizer::FromImage(MakeImage(tables_));
+  ASSERT_TRUE(t.ok()) << t.error();
+  int n_asked = 0;
+  Tokenizer::EncodeOptions options;
+  options.max_steps = UINT64_MAX;
+  options.stop = [](void* user) { return ++*static_cast<int*>(user) == 5 ? 1 : 0; };
+  options.user = &n_asked;
+  EXPECT_EQ(t.Encode(std::string(100000, 'a'), options).status, Status::kCancelled);
+  EXPECT_EQ(n_asked, 5);
+}
+
+TEST_F(BadTables, RegexThatRefersBack_Refused) {
+  tables_.pre_tokenizers[0].regex = "(a*)b\\1";
+  ExpectError("pre_tokenizers[0]: the regular expression refers back to group 1");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-/* Experimental, and not part of arenite.h: what a model's matrices multiply, for tools that measure
- * it. May change with every version. */
+/* Observer for matmul inputs, for tools that measure activations. Experimental: not part of
+ * arenite.h, may change with every version. */
 #ifndef ARENITE_OBSERVE_H_
 #define ARENITE_OBSERVE_H_
 
@@ -9,20 +9,20 @@
 extern "C" {
 #endif
 
-/* Called before each matrix product of a run, on the thread that called the session. `tensor`: the
- * matrix, by its name in the bundle ("layers.0.qkv"). `rows`: [n_rows, width], what it multiplies.
- * `sums`: [n_rows, out_width], what the products are added to, or NULL when they are not. Both are
- * valid during the call. An expert's matrices are told of the rows that are routed to it, the
- * output head of those whose logits are wanted. It must not call the session.
+/* Called before each matmul of a run, on the thread that called the session. `tensor`: name of the
+ * weight matrix in the bundle ("layers.0.qkv"). `rows`: [n_rows, width], the input. `sums`:
+ * [n_rows, out_width], the buffer that the result is added to, or NULL if it is not added. Both are
+ * valid during the call. For an expert the rows are those routed to it; for the output head those
+ * whose logits are needed. The observer may make the same session calls as an arn_token_callback.
  *
- * When the model was opened from memory and nothing is packed anew (repacked_bytes of the plan is
- * 0), the matrix may be exchanged during the call, in place, while every run of the model's other
- * sessions waits in its observer: the product is made with what is there afterwards. */
+ * The matrix may be replaced in place during the call if the model was opened from memory, no
+ * weights are repacked (repacked_bytes of the plan is 0), and every other session of the model is
+ * blocked in its observer: the matmul then uses the new values. */
 typedef void (*arn_product_observer)(void* user, const char* tensor, const float* rows,
                                      size_t n_rows, size_t width, const float* sums,
                                      size_t out_width);
 
-/* NULL ends it. A session that is not observed pays one comparison a product. */
+/* Sets the observer; NULL removes it. A session without one pays one comparison per matmul. */
 ARN_API arn_status arn_session_observe_products(arn_session* session, arn_product_observer observer,
                                                 void* user);
 

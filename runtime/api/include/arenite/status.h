@@ -1,4 +1,4 @@
-/* Part of arenite.h: what every call returns. */
+/* Part of arenite.h: status codes. */
 #ifndef ARENITE_STATUS_H_
 #define ARENITE_STATUS_H_
 
@@ -29,7 +29,7 @@ enum {
   ARN_UNSUPPORTED = 0x11,
   ARN_BAD_TOKEN = 0x12,
   ARN_BUFFER_TOO_SMALL = 0x13,
-  ARN_TEMPLATE_ERROR = 0x14, /* the chat template refused the messages, or failed on them */
+  ARN_TEMPLATE_ERROR = 0x14, /* the chat template rejected the messages, or failed on them */
   ARN_CONTEXT_FULL = 0x20,
   ARN_OUT_OF_MEMORY = 0x21,
   ARN_NOT_FOUND = 0x22,
@@ -39,17 +39,17 @@ enum {
   ARN_BUNDLE_VERSION = 0x31,
   ARN_BUNDLE_TRUNCATED = 0x32,
   ARN_HASH_MISMATCH = 0x33,
-  ARN_BAD_SAVE = 0x34,      /* not a saved session, or one cut short or contradicting itself */
+  ARN_BAD_SAVE = 0x34,      /* not a saved session, or truncated or inconsistent */
   ARN_SAVE_MISMATCH = 0x35, /* saved with another model, KV type or page size */
-  ARN_BAD_SIGNATURE = 0x36, /* a bundle that is not signed, or not by that key */
+  ARN_BAD_SIGNATURE = 0x36, /* not signed, or not with that key */
   ARN_DEVICE = 0x40,
   ARN_DEVICE_LOST = 0x41
 };
 
-/* A short English name, never NULL; static. */
+/* Returns a short English name, never NULL. Static. */
 ARN_API const char* arn_status_name(arn_status status);
 
-/* (major << 16) | (minor << 8) | patch of the library, to compare with the header's. */
+/* Returns (major << 16) | (minor << 8) | patch of the library, to compare with the header's. */
 ARN_API uint32_t arn_version(void);
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Makes beams.json: beam searches over small tables of logits, computed the plain way.
+"""Writes beams.json: naive beam searches over small tables of logits.
 
   make_beams.py [--check]
 
-A "model" is a formula that gives the logits from the step and the last token (beam_search_test.cc
-has it too), so a search needs nothing else. Here every continuation of every beam is written down
-as a whole list of tokens and sorted; nothing is shared with the library. Seeds are taken such that
-no decision is close to a tie. Standard library only.
+A "model" is a formula for the logits given the step and the last token (also in
+beam_search_test.cc), so a search needs nothing else. Every continuation of every beam is a whole
+list of tokens, and all are sorted; no code is shared with the library. The seeds avoid decisions
+close to a tie. Standard library only.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import pathlib
 import random
 
 OUT = pathlib.Path(__file__).with_name("beams.json")
-MIN_GAP = 2e-4  # between neighbours in any list that is cut or ordered
-NO_TOKEN = -1  # before the first
+MIN_GAP = 2e-4  # between neighbours in any list that is cut or sorted
+NO_TOKEN = -1  # before the first token
 
 
 def logits(model, step, last):
@@ -27,7 +27,7 @@ def logits(model, step, last):
     h = (model["seed"] * 97 + step * 7919 + (last + 1) * 104729 + token * 1299709) % 2**32
     for _ in range(2):
       h = (h ^ (h >> 16)) * 0x45D9F3B % 2**32
-    # Whole multiples of 2^-20: the same in float and double.
+    # Multiples of 2^-20: exact in float and in double.
     value = ((h ^ (h >> 16)) >> 8) / 2**20
     row.append(value * 0.5 + (model["end_bias"] if token in model["ends"] else 0.0))
   return row
@@ -38,7 +38,7 @@ class Tie(Exception):
 
 
 def ordered(entries, what):
-  """Best first; entries are (score, ...)."""
+  """Sorts best first; entries are (score, ...)."""
   entries = sorted(entries, key=lambda e: -e[0])
   for a, b in itertools.pairwise(entries[:what]):
     if abs(a[0] - b[0]) < MIN_GAP:
@@ -106,7 +106,7 @@ def search(model, options):
         penalties[token] = penalties.get(token, 0.0) + options["diversity_penalty"]
   found = [f for g in groups for f in g.finished]
   by_score = {}
-  for score, tokens in found:  # groups may find the same sequence: that is no tie to fear
+  for score, tokens in found:  # duplicates between groups are not ties
     if tokens not in by_score.setdefault(score, []):
       by_score[score].append(tokens)
   ordered([(s, t) for s, ts in by_score.items() for t in ts], len(found))
@@ -130,7 +130,7 @@ def option_sets():
 
 
 def models():
-  """Vocabulary, end tokens and how likely they are made."""
+  """Vocabulary, stop token ids and their bias."""
   yield 24, [3], 1.0
   yield 24, [3], -2.0
   yield 30, [0, 7, 29], 0.5

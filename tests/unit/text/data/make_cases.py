@@ -1,5 +1,5 @@
-"""Makes the small tokenizers of this folder and cases.json: what Hugging Face tokenizers (0.23.1)
-says about 500 generated strings. Everything is trained on the project's own text.
+"""Makes the small tokenizers of this folder and cases.json: the results of Hugging Face tokenizers
+(0.23.1) on 500 generated strings. All are trained on this repository's text.
 
   python3 make_cases.py            from this folder; needs the package tokenizers
 """
@@ -31,7 +31,7 @@ def corpus():
 
 
 def train(tokenizer, vocab_size, special, alphabet=(), limit=1000):
-    """With the `limit` commonest characters only: the trainer's own choice among equally common
+    """Trains on the `limit` commonest characters only: the trainer's choice among equally common
     ones differs from run to run."""
     count = collections.Counter("".join(corpus()))
     known = set(sorted(count, key=lambda c: (-count[c], c))[:limit])
@@ -50,7 +50,7 @@ def sentence_pieces():
     t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
                                    decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     train(t, 560, ["<unk>", "<s>", "</s>"] + BYTES, limit=70)
-    # The bytes belong to the vocabulary and are not cut out of the text.
+    # The byte tokens belong to the vocabulary and are not matched in the text.
     state = json.loads(t.to_str())
     state["added_tokens"] = state["added_tokens"][:3]
     t = Tokenizer.from_str(json.dumps(state))
@@ -60,7 +60,7 @@ def sentence_pieces():
 
 
 def metaspace_first():
-    """Metaspace in front of the input only, unsplit; some bytes are missing, so <unk> comes too."""
+    """Metaspace before the input only, no split; some bytes are missing, so <unk> occurs too."""
     t = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     t.pre_tokenizer = pre_tokenizers.Metaspace("▁", "first", split=False)
     t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
@@ -76,7 +76,7 @@ def metaspace_first():
 
 
 def metaspace_words():
-    """Metaspace, split; unknown characters one by one."""
+    """Metaspace, split; one <unk> per unknown character."""
     t = Tokenizer(models.BPE(unk_token="[UNK]", fuse_unk=False))
     t.normalizer = normalizers.NFC()
     t.pre_tokenizer = pre_tokenizers.Metaspace("▁", "always", split=True)
@@ -86,7 +86,7 @@ def metaspace_words():
 
 
 def byte_level_added():
-    """All flags of added tokens, digits, ignore_merges, a prefix space, normalizers that grow."""
+    """Added token flags, digits, ignore_merges, a prefix space, normalizers that lengthen."""
     t = Tokenizer(models.BPE())
     t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex("~+"), "  "),
                                          normalizers.Replace("...", "…")])
@@ -95,7 +95,7 @@ def byte_level_added():
         pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=True)])
     t.decoder = decoders.ByteLevel()
     train(t, 480, ["<|end|>"], pre_tokenizers.ByteLevel.alphabet())
-    # Words of the vocabulary that no merges lead to count as a whole.
+    # Vocabulary words that no merges produce match as a whole.
     state = json.loads(t.to_str())
     state["model"]["ignore_merges"] = True
     state["model"]["merges"] = [m for m in state["model"]["merges"] if m[0] != "Ġ"]
@@ -117,7 +117,7 @@ def byte_level_added():
 
 
 def splits():
-    """Every behaviour of Split; characters that are not known vanish; no decoder."""
+    """Every behaviour of Split; unknown characters are dropped; no decoder."""
     t = Tokenizer(models.BPE())
     split = pre_tokenizers.Split
     t.pre_tokenizer = pre_tokenizers.Sequence([
@@ -130,7 +130,7 @@ def splits():
         pre_tokenizers.Digits(individual_digits=True)])
     train(t, 400, ["<e>"], limit=80)
     state = json.loads(t.to_str())
-    # As older files have it.
+    # The format of older files.
     merges = state["model"]["merges"]
     state["model"]["merges"] = [" ".join(m) for m in merges if " " not in "".join(m)]
     for key in ("ignore_merges", "byte_fallback"):
@@ -203,7 +203,7 @@ def main():
     result = {"texts": texts, "tokenizers": {}}
     for name, tokenizer in tokenizers.items():
         vocab = tokenizer.get_vocab()
-        # 0.23 decodes added tokens that match normalized text to that, not to what was added.
+        # 0.23 decodes added tokens that match normalized text to the normalized text.
         renamed = {i for i, t in tokenizer.get_added_tokens_decoder().items()
                    if tokenizer.id_to_token(i) != t.content}
         any_id = sorted(set(vocab.values()) - renamed)

@@ -1,7 +1,7 @@
-"""Makes more small tokenizers, one or more for each model beside byte-level BPE and for each step
-that they come with, and model_cases.json: what Hugging Face tokenizers (0.23.1) says about 500
-generated strings, and SentencePiece (0.2.2) for the folders that hold its model alone. Everything
-is trained on the project's own text.
+"""Makes more small tokenizers, at least one for each model besides byte-level BPE and for each of
+their steps, and model_cases.json: the results of Hugging Face tokenizers (0.23.1) on 500
+generated strings, and of SentencePiece (0.2.2) for folders with only its model. All are trained
+on this repository's text.
 
   python3 make_model_cases.py      from this folder; needs the packages tokenizers, sentencepiece
 """
@@ -28,7 +28,7 @@ RULES = [("ﬁ", "fi"), ("½", " 1/2"), ("①", "1"), ("Å", "A"), ("e\u0301", "
 
 
 def train_pieces(folder, kind, **settings):
-    """A SentencePiece model of our own rules."""
+    """Trains a SentencePiece model with custom rules."""
     with tempfile.TemporaryDirectory() as work:
         rules = pathlib.Path(work) / "rules.tsv"
         rules.write_text("".join(
@@ -62,7 +62,7 @@ def pieces_bpe():
             "remove_extra_whitespaces": False}
 
 
-# Characters that Unicode got late: the reference classes them by older tables.
+# Characters of recent Unicode versions: the reference classifies them by older tables.
 LATE = [
     0x1145D, 0x16FE2, 0x2E5B, 0x11AA1, 0x11F48, 0x2E48, 0xC77, 0x11F47, 0x11665, 0x1E95E,
     0x1145B, 0x113D4, 0x11F47, 0x16E9A, 0x1E5FF, 0x11F48, 0x61D, 0x1E95F, 0x119E4, 0x1611F,
@@ -81,7 +81,7 @@ LATE = [
 
 
 def fields(message):
-    """The fields of a protocol buffer that have bytes: (number, bytes)."""
+    """Yields the length-delimited fields of a protocol buffer: (number, bytes)."""
     at = 0
 
     def varint():
@@ -108,7 +108,7 @@ def fields(message):
 
 
 def charsmap():
-    """precompiled_charsmap of our rules, from a model of SentencePiece."""
+    """Returns precompiled_charsmap of the custom rules, from a SentencePiece model."""
     with tempfile.TemporaryDirectory() as work:
         data = train_pieces(pathlib.Path(work) / "m", "unigram", vocab_size=420)
     normalizer = [value for number, value in fields(data) if number == 3][0]
@@ -124,7 +124,7 @@ def unigram(byte_fallback=False):
         show_progress=False, initial_alphabet=list("abcdefghij▁")))
     state = json.loads(t.to_str())
     state["added_tokens"] = state["added_tokens"][:3]
-    # Characters that come seldom are unknown.
+    # Makes rare characters unknown.
     keep = set("▁abcdefghijklmnopqrstuvwxyzABDEFGHILMNOSTW.,!?'\"0123")
     vocab = state["model"]["vocab"]
     state["model"]["vocab"] = vocab[:len(special)] + [
@@ -149,7 +149,7 @@ def unigram_charsmap():
 
 
 def unigram_bytes():
-    """Unigram with bytes for unknown characters; NFKC, Strip, spaces joined; no split."""
+    """Unigram with byte fallback; NFKC, Strip, merged spaces; no split."""
     t = Tokenizer.from_str(json.dumps(unigram(byte_fallback=True)))
     t.normalizer = normalizers.Sequence([
         normalizers.Nmt(), normalizers.NFKC(), normalizers.Strip(left=False, right=True),
@@ -178,7 +178,7 @@ def word_piece():
 
 
 def word_piece_cased():
-    """A prefix and a length of its own, every part of BertNormalizer turned round."""
+    """A custom prefix and word length, and every BertNormalizer option inverted."""
     t = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     t.normalizer = normalizers.Sequence([
         normalizers.BertNormalizer(clean_text=False, handle_chinese_chars=False,
@@ -216,7 +216,7 @@ def word_level():
 
 
 def bpe_word_end():
-    """The first BPE of all: a mark behind words, NFD."""
+    """The original BPE: a word end suffix, NFD."""
     t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
     t.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.Lowercase()])
     t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -228,7 +228,7 @@ def bpe_word_end():
 
 
 def bpe_byte_word_end():
-    """As CLIP: bytes, and a mark behind words."""
+    """As CLIP: bytes and a word end suffix."""
     t = Tokenizer(models.BPE(unk_token="<end>", end_of_word_suffix="</w>", fuse_unk=False))
     t.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "),
                                          normalizers.Lowercase()])
@@ -244,7 +244,7 @@ def bpe_byte_word_end():
 
 
 def bpe_subword_prefix():
-    """A mark before what does not begin a word."""
+    """A prefix on subwords that do not begin a word."""
     t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##", fuse_unk=True))
     t.pre_tokenizer = pre_tokenizers.Sequence([
         pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_next")])
@@ -261,7 +261,7 @@ MODELS = (unigram_charsmap, unigram_bytes, word_piece, word_piece_cased, word_le
 
 
 def decoded(tokenizer, texts, r):
-    # 0.23 decodes added tokens that match normalized text to that, not to what was added.
+    # 0.23 decodes added tokens that match normalized text to the normalized text.
     renamed = {i for i, t in tokenizer.get_added_tokens_decoder().items()
                if tokenizer.id_to_token(i) != t.content}
     any_id = sorted(set(tokenizer.get_vocab().values()) - renamed)
@@ -302,7 +302,7 @@ def main():
         folder = HERE / make.__name__
         train_pieces(folder, settings.pop("kind"), **settings)
         model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
-        # What is around a text comes from another file, and so do tokens in it.
+        # BOS, EOS and added tokens come from another file.
         bos = [model.bos_id()] if model.bos_id() >= 0 else []
         eos = [] if bos else [model.eos_id()]
         plain = [t if not any(s in t for s in ("<s>", "</s>", "<unk>", "<sep>", "fox")) else ""
@@ -313,7 +313,7 @@ def main():
             "with_special": [bos + model.encode(t) + eos for t in plain[:20]],
             "decode": [[ids, model.decode(ids), model.decode(ids)]
                        for ids in (model.encode(t) for t in plain[::2])
-                       if model.unk_id() not in ids]}  # it writes another sign for that
+                       if model.unk_id() not in ids]}  # decodes to another sign
     (HERE / "model_cases.json").write_text(
         json.dumps(result, ensure_ascii=True, separators=(",", ":")).replace("],[", "],\n[") + "\n",
         encoding="utf-8")

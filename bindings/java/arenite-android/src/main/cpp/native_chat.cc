@@ -1,7 +1,66 @@
 // org.arenite.Native: chat templates.
+#include <ctime>
+
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
 using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods below are C
+
+namespace {
+
+// Returns local time; the library has no time zones.
+arn_chat_time LocalTime() {
+  const time_t seconds = time(nullptr);
+  tm local = {};
+  localtime_r(&seconds, &local);
+  return {local.tm_year + 1900,
+          local.tm_mon + 1,
+          local.tm_mday,
+          local.tm_hour,
+          local.tm_min,
+          local.tm_sec,
+          0};
+}
+
+// Arguments of a conversation, as Java passes them.
+struct Input {
+  jbyteArray messages, tools, variables, template_name;
+  jboolean add_generation_prompt;
+};
+
+// Returns false if an exception is pending.
+bool Render(JNIEnv* env, arn_chat* chat, const Input& given, Buffer<char>* text, size_t* n) {
+  InBytes message_text, tool_text, variable_text, name;
+  if (!IsGiven(env, given.messages, "the messages") || !message_text.Read(env, given.messages) ||
+      !tool_text.Read(env, given.tools) || !variable_text.Read(env, given.variables) ||
+      !name.Read(env, given.template_name)) {
+    return false;
+  }
+  arn_chat_input input = ARN_CHAT_INPUT_INIT;
+  input.messages = message_text.data();
+  input.messages_bytes = message_text.size();
+  input.tools = tool_text.data();
+  input.tools_bytes = tool_text.size();
+  input.variables = variable_text.data();
+  input.variables_bytes = variable_text.size();
+  input.template_name = name.data();
+  input.add_generation_prompt = given.add_generation_prompt == JNI_TRUE ? 1 : 0;
+  const arn_chat_time now = LocalTime();
+  input.now = &now;
+  return Fetch(
+      env, 4096, text, n,
+      [&](char* out, size_t capacity, size_t* count) {
+        return arn_chat_render(chat, &input, out, capacity, count);
+      },
+      [&](arn_status status) {
+        if (status != ARN_OK) {
+          const char* why = arn_chat_last_error(chat);
+          Throw(env, status, why[0] != '\0' ? why : arn_status_name(status));
+        }
+        return status == ARN_OK;
+      });
+}
+
+}  // namespace
 
 ARN_JNI(jlong, createChat)
 (JNIEnv* env, jclass, jlong model, jlong arena_bytes, jlong max_steps) {
@@ -20,34 +79,33 @@ ARN_JNI(void, destroyChat)(JNIEnv*, jclass, jlong chat) { arn_chat_destroy(ToCha
 ARN_JNI(jbyteArray, renderChat)
 (JNIEnv* env, jclass, jlong chat, jbyteArray messages, jbyteArray tools, jbyteArray variables,
  jbyteArray template_name, jboolean add_generation_prompt) {
-  InBytes message_text, tool_text, variable_text, name;
-  if (!IsGiven(env, messages, "the messages") || !message_text.Read(env, messages) ||
-      !tool_text.Read(env, tools) || !variable_text.Read(env, variables) ||
-      !name.Read(env, template_name)) {
-    return nullptr;
-  }
-  arn_chat_input input = ARN_CHAT_INPUT_INIT;
-  input.messages = message_text.data();
-  input.messages_bytes = message_text.size();
-  input.tools = tool_text.data();
-  input.tools_bytes = tool_text.size();
-  input.variables = variable_text.data();
-  input.variables_bytes = variable_text.size();
-  input.template_name = name.data();
-  input.add_generation_prompt = add_generation_prompt == JNI_TRUE ? 1 : 0;
   Buffer<char> text;
   size_t n = 0;
+  const Input input = {messages, tools, variables, template_name, add_generation_prompt};
+  return Render(env, ToChat(chat), input, &text, &n) ? NewBytes(env, text.data(), n) : nullptr;
+}
+
+ARN_JNI(jintArray, tokenizeChat)
+(JNIEnv* env, jclass, jlong model, jlong chat, jbyteArray messages, jbyteArray tools,
+ jbyteArray variables, jbyteArray template_name, jboolean add_generation_prompt) {
+  Buffer<char> text;
+  size_t n_text = 0;
+  const Input input = {messages, tools, variables, template_name, add_generation_prompt};
+  if (!Render(env, ToChat(chat), input, &text, &n_text)) return nullptr;
+  arn_tokenize_options options = ARN_TOKENIZE_OPTIONS_INIT;
+  options.flags = ARN_TOKENIZE_NO_SPECIAL;
+  if (!Check(env,
+             arn_chat_plain_spans(ToChat(chat), &options.plain_spans, &options.n_plain_spans))) {
+    return nullptr;
+  }
+  Buffer<int32_t> ids;
+  size_t n = 0;
   const bool good = Fetch(
-      env, 4096, &text, &n,
-      [&](char* out, size_t capacity, size_t* count) {
-        return arn_chat_render(ToChat(chat), &input, out, capacity, count);
+      env, n_text + 16, &ids, &n,
+      [&](int32_t* out, size_t capacity, size_t* count) {
+        return arn_tokenize_with(ToModel(model), text.data(), n_text, &options, out, capacity,
+                                 count);
       },
-      [&](arn_status status) {
-        if (status != ARN_OK) {
-          const char* why = arn_chat_last_error(ToChat(chat));
-          Throw(env, status, why[0] != '\0' ? why : arn_status_name(status));
-        }
-        return status == ARN_OK;
-      });
-  return good ? NewBytes(env, text.data(), n) : nullptr;
+      [&](arn_status status) { return Check(env, status); });
+  return good ? NewInts(env, ids.data(), n) : nullptr;
 }

@@ -1,4 +1,4 @@
-// org.arenite.Native: text as it is made, beams, sampling, cancelling.
+// org.arenite.Native: streaming generation, beam search, sampling, cancelling.
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
@@ -6,17 +6,17 @@ using namespace arn::jni;  // NOLINT(google-build-using-namespace): the methods 
 
 namespace {
 
-constexpr jsize kMostStops = 16;  // of arn_generate_options
+constexpr jsize kMostStops = 16;  // limit of arn_generate_options
 
-// Where the pieces of one generation go. The C API calls on the thread that called it, so `env` is
-// the right one.
+// Receives the pieces of one generation. The C API calls back on the calling thread, so `env` is
+// valid there.
 struct Listener {
   JNIEnv* env;
   jobject object;
   jmethodID on_piece;
 };
 
-// An exception of the listener stays pending, ends the generation and reaches its caller.
+// An exception of the listener stays pending, ends the generation and propagates to the caller.
 int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   const auto* listener = static_cast<const Listener*>(user);
   JNIEnv* env = listener->env;
@@ -29,7 +29,7 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   return go_on == JNI_TRUE ? 0 : 1;
 }
 
-// The stop strings and their bytes.
+// Stop strings and their bytes.
 struct Stops {
   InBytes texts[kMostStops];
   arn_stop_string stops[kMostStops];
@@ -63,6 +63,12 @@ ARN_JNI(void, setSampling)(JNIEnv* env, jclass, jlong session, jobject sampling)
 }
 
 ARN_JNI(void, cancel)(JNIEnv*, jclass, jlong session) { arn_session_cancel(ToSession(session)); }
+
+ARN_JNI(void, clearCancel)(JNIEnv*, jclass, jlong session) {
+  arn_session_clear_cancel(ToSession(session));
+}
+
+ARN_JNI(jlong, randomSeed)(JNIEnv*, jclass) { return static_cast<jlong>(arn_random_seed()); }
 
 ARN_JNI(void, generate)
 (JNIEnv* env, jclass, jlong session, jint max_tokens, jboolean ignore_eos, jobjectArray stops,

@@ -1,4 +1,4 @@
-// org.arenite.Native: what can be seen of a session's cache, of what it runs on, and of the
+// org.arenite.Native: inspection of a session's KV cache, its backend and counters, and the
 // machine.
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
@@ -24,7 +24,7 @@ ARN_JNI(jfloatArray, readKv)
   arn_session* const s = ToSession(session);
   arn_kv_layer_info info = ARN_KV_LAYER_INFO_INIT;
   if (!Check(env, s, arn_session_kv_layer(s, static_cast<uint32_t>(layer), &info))) return nullptr;
-  // No more than the sequence can have: what is asked for beyond it is refused below.
+  // Limits the buffer to the sequence's length; the call below refuses positions beyond it.
   const uint32_t most = arn_session_length(s);
   const size_t rows = static_cast<uint32_t>(n) < most ? static_cast<uint32_t>(n) : most;
   Buffer<float> values;
@@ -62,7 +62,7 @@ ARN_JNI(void, thermalZone)(JNIEnv* env, jclass, jlong session, jint index, jobje
   }
 }
 
-// False: there is no such cluster, or an exception is pending.
+// Returns false if there is no such cluster or an exception is pending.
 ARN_JNI(jboolean, cpuCluster)(JNIEnv* env, jclass, jint index, jobject out) {
   arn_cpu_cluster cluster = ARN_CPU_CLUSTER_INIT;
   const arn_status status = arn_cpu_cluster_at(nullptr, static_cast<uint32_t>(index), &cluster);

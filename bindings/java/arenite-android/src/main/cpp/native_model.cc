@@ -1,4 +1,4 @@
-// org.arenite.Native: models, their tokenizers, plans.
+// org.arenite.Native: models, tokenizers, plans.
 #include "bindings/java/arenite-android/src/main/cpp/options.h"
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
@@ -9,14 +9,15 @@ namespace {
 
 constexpr size_t kKeyBytes = 32;
 
-// Options that keep the bytes of the key.
+// Model options that own the bytes of the key.
 struct ModelOptions {
   arn_model_options c = ARN_MODEL_OPTIONS_INIT;
   InBytes key;
 
-  // False: an exception is pending.
-  bool Read(JNIEnv* env, jint verify_hashes, jbyteArray public_key) {
+  // Returns false if an exception is pending.
+  bool Read(JNIEnv* env, jint verify_hashes, jbyteArray public_key, jint residency) {
     c.verify_hashes = static_cast<uint32_t>(verify_hashes);
+    c.residency = static_cast<uint32_t>(residency);
     if (!key.Read(env, public_key)) return false;
     if (public_key != nullptr && key.size() != kKeyBytes) {
       Throw(env, ARN_BAD_ARGUMENT, "the public key has not 32 bytes");
@@ -27,14 +28,32 @@ struct ModelOptions {
   }
 };
 
-// Where the bytes of a bundle come from. The C API calls on the thread that called it.
+// Runs `call` on the detokenizer state in the array. REQUIRES: the array has the state's size.
+template <typename Call>
+jbyteArray Detokenize(JNIEnv* env, const arn_model* model, jintArray state, Call call) {
+  constexpr jsize kWords = sizeof(arn_detokenizer) / sizeof(jint);
+  arn_detokenizer c = {};
+  auto* const words = reinterpret_cast<jint*>(c.state);
+  env->GetIntArrayRegion(state, 0, kWords, words);
+  Buffer<char> text;
+  size_t n = 0;
+  const bool good = Fetch(
+      env, arn_detokenizer_piece_bytes(model), &text, &n,
+      [&](char* out, size_t capacity, size_t* count) { return call(&c, out, capacity, count); },
+      [&](arn_status status) { return Check(env, status); });
+  if (!good) return nullptr;
+  env->SetIntArrayRegion(state, 0, kWords, words);
+  return NewBytes(env, text.data(), n);
+}
+
+// Source of a bundle's bytes. The C API calls back on the calling thread.
 struct Reader {
   JNIEnv* env;
   jobject object;
   jmethodID read;
 };
 
-// An exception of the reader stays pending, and reaches who opens the bundle.
+// An exception of the reader stays pending and propagates to the caller that opens the bundle.
 int ReadBundle(void* user, uint64_t offset, void* out, size_t bytes) {
   const auto* reader = static_cast<const Reader*>(user);
   JNIEnv* env = reader->env;
@@ -53,10 +72,10 @@ int ReadBundle(void* user, uint64_t offset, void* out, size_t bytes) {
 ARN_JNI(jint, version)(JNIEnv*, jclass) { return static_cast<jint>(arn_version()); }
 
 ARN_JNI(jlong, openPath)
-(JNIEnv* env, jclass, jbyteArray path, jint verify_hashes, jbyteArray public_key) {
+(JNIEnv* env, jclass, jbyteArray path, jint verify_hashes, jbyteArray public_key, jint residency) {
   InBytes name;
   ModelOptions options;
-  if (!name.Read(env, path) || !options.Read(env, verify_hashes, public_key)) return 0;
+  if (!name.Read(env, path) || !options.Read(env, verify_hashes, public_key, residency)) return 0;
   Error error;
   arn_model* model = nullptr;
   error.Check(env, arn_model_open(name.data(), &options.c, error.text, sizeof error.text, &model));
@@ -64,10 +83,10 @@ ARN_JNI(jlong, openPath)
 }
 
 ARN_JNI(jlong, openFd)
-(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jint verify_hashes,
- jbyteArray public_key) {
+(JNIEnv* env, jclass, jint fd, jlong offset, jlong bytes, jint verify_hashes, jbyteArray public_key,
+ jint residency) {
   ModelOptions options;
-  if (!options.Read(env, verify_hashes, public_key)) return 0;
+  if (!options.Read(env, verify_hashes, public_key, residency)) return 0;
   if (offset < 0 || bytes < 0) {
     Throw(env, ARN_BAD_ARGUMENT, "the offset or the length of the bundle is negative");
     return 0;
@@ -84,7 +103,7 @@ ARN_JNI(jlong, openReader)
 (JNIEnv* env, jclass, jobject object, jlong bytes, jint verify_hashes, jbyteArray public_key) {
   ModelOptions options;
   if (!IsGiven(env, object, "the reader")) return 0;
-  if (!options.Read(env, verify_hashes, public_key)) return 0;
+  if (!options.Read(env, verify_hashes, public_key, ARN_RESIDENCY_MAPPED)) return 0;
   if (bytes < 0) {
     Throw(env, ARN_BAD_ARGUMENT, "the length of the bundle is negative");
     return 0;
@@ -120,6 +139,13 @@ ARN_JNI(void, modelSampling)(JNIEnv* env, jclass, jlong model, jobject out) {
   }
 }
 
+ARN_JNI(void, modelResidency)(JNIEnv* env, jclass, jlong model, jobject out) {
+  arn_residency residency = ARN_RESIDENCY_INIT;
+  if (Check(env, arn_model_get_residency(ToModel(model), &residency))) {
+    WriteFields(env, &residency, kResidencyInfoFields, out);
+  }
+}
+
 ARN_JNI(jintArray, modelPrefix)(JNIEnv* env, jclass, jlong model) {
   const int32_t* ids = nullptr;
   uint32_t n = 0;
@@ -129,10 +155,12 @@ ARN_JNI(jintArray, modelPrefix)(JNIEnv* env, jclass, jlong model) {
 }
 
 ARN_JNI(jintArray, tokenize)
-(JNIEnv* env, jclass, jlong model, jbyteArray text, jboolean special) {
+(JNIEnv* env, jclass, jlong model, jbyteArray text, jboolean special, jboolean plain) {
   InBytes in;
   if (!IsGiven(env, text, "the text") || !in.Read(env, text)) return nullptr;
-  const uint32_t flags = special == JNI_TRUE ? ARN_TOKENIZE_DEFAULT : ARN_TOKENIZE_NO_SPECIAL;
+  uint32_t flags = ARN_TOKENIZE_DEFAULT;
+  if (special != JNI_TRUE) flags |= ARN_TOKENIZE_NO_SPECIAL;
+  if (plain == JNI_TRUE) flags |= ARN_TOKENIZE_PLAIN;
   Buffer<int32_t> ids;
   size_t n = 0;
   const bool good = Fetch(
@@ -160,6 +188,24 @@ ARN_JNI(jbyteArray, detokenize)
       },
       [&](arn_status status) { return Check(env, status); });
   return good ? NewBytes(env, text.data(), n) : nullptr;
+}
+
+ARN_JNI(jbyteArray, detokenizerNext)
+(JNIEnv* env, jclass, jlong model, jintArray state, jint id, jboolean skip_special) {
+  const uint32_t flags =
+      skip_special == JNI_TRUE ? ARN_DETOKENIZE_SKIP_SPECIAL : ARN_DETOKENIZE_DEFAULT;
+  return Detokenize(env, ToModel(model), state,
+                    [&](arn_detokenizer* c, char* out, size_t capacity, size_t* count) {
+                      return arn_detokenizer_next(ToModel(model), c, id, flags, out, capacity,
+                                                  count);
+                    });
+}
+
+ARN_JNI(jbyteArray, detokenizerEnd)(JNIEnv* env, jclass, jlong model, jintArray state) {
+  return Detokenize(env, ToModel(model), state,
+                    [&](arn_detokenizer* c, char* out, size_t capacity, size_t* count) {
+                      return arn_detokenizer_end(ToModel(model), c, out, capacity, count);
+                    });
 }
 
 ARN_JNI(jbyteArray, tokenText)(JNIEnv* env, jclass, jlong model, jint id) {

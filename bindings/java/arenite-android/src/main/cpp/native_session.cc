@@ -30,9 +30,15 @@ arn_restore_options RestoreOptions(jint verify) {
 }  // namespace
 
 ARN_JNI(jlong, createSession)
-(JNIEnv* env, jclass, jlong model, jobject options) {
+(JNIEnv* env, jclass, jlong model, jobject options, jbyteArray device_folder) {
   SessionOptions given;
   if (!given.Read(env, options)) return 0;
+  InBytes usual;
+  if (!usual.Read(env, device_folder)) return 0;
+  if (given.c.device_folder == nullptr) given.c.device_folder = usual.data();
+  if (given.c.device_folder != nullptr && *given.c.device_folder == '\0') {
+    given.c.device_folder = nullptr;
+  }
   Error error;
   arn_session* session = nullptr;
   error.Check(env, arn_session_create(ToModel(model), &given.c, nullptr, 0, error.text,

@@ -1,4 +1,4 @@
-// Session options that keep the bytes of their strings.
+// Session options that own the bytes of their strings.
 #pragma once
 
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
@@ -10,7 +10,7 @@ struct SessionOptions {
   arn_session_options c = ARN_SESSION_OPTIONS_INIT;
   Texts texts;
 
-  // False: an exception is pending.
+  // Returns false if an exception is pending.
   bool Read(JNIEnv* env, jobject options) {
     return ReadFields(env, options, kSessionOptionsFields, &c, &texts);
   }

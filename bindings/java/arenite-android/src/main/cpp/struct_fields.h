@@ -66,6 +66,20 @@ inline constexpr Field kModelInfoFields[] = {
     {"selfTestTokens", FieldKind::kInt,
      offsetof(arn_model_info, self_test_tokens), 0},
 };
+inline constexpr Field kResidencyInfoFields[] = {
+    {"residency", FieldKind::kInt,
+     offsetof(arn_residency, residency), 0},
+    {"mappedBytes", FieldKind::kLong,
+     offsetof(arn_residency, mapped_bytes), 0},
+    {"copiedBytes", FieldKind::kLong,
+     offsetof(arn_residency, copied_bytes), 0},
+    {"residentBytes", FieldKind::kLong,
+     offsetof(arn_residency, resident_bytes), 0},
+    {"hugeBytes", FieldKind::kLong,
+     offsetof(arn_residency, huge_bytes), 0},
+    {"lockedBytes", FieldKind::kLong,
+     offsetof(arn_residency, locked_bytes), 0},
+};
 inline constexpr Field kSessionOptionsFields[] = {
     {"backend", FieldKind::kInt,
      offsetof(arn_session_options, backend), 0},
@@ -127,6 +141,10 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, trust_device), 0},
     {"deviceFolder", FieldKind::kText,
      offsetof(arn_session_options, device_folder), 0},
+    {"needsGpu", FieldKind::kBool,
+     offsetof(arn_session_options, needs_gpu), 0},
+    {"activationBits", FieldKind::kInt,
+     offsetof(arn_session_options, activation_bits), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -169,6 +187,8 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, keeps_to_performance_cpus), 0},
     {"deviceBytes", FieldKind::kLong,
      offsetof(arn_memory_plan, device_bytes), 0},
+    {"copiedBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, copied_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -321,6 +341,12 @@ inline constexpr Field kStatsFields[] = {
      offsetof(arn_session_stats_data, is_hot), 0},
     {"energyName", FieldKind::kChars,
      offsetof(arn_session_stats_data, energy_name), 0},
+    {"kvFileBytesRead", FieldKind::kLong,
+     offsetof(arn_session_stats_data, kv_file_bytes_read), 0},
+    {"kvFileBytesWritten", FieldKind::kLong,
+     offsetof(arn_session_stats_data, kv_file_bytes_written), 0},
+    {"kvFileWaitNs", FieldKind::kLong,
+     offsetof(arn_session_stats_data, kv_file_wait_ns), 0},
 };
 inline constexpr Field kCpuClusterFields[] = {
     {"cpus", FieldKind::kCpus,

@@ -36,7 +36,7 @@ const char* Signature(FieldKind kind) {
   return "";
 }
 
-// Numbers of Java have signs, those of the options have none.
+// Refuses negative values: Java's ints are signed, the options' are not.
 bool ReadInt(JNIEnv* env, const Field& field, jint value, void* out) {
   if (value < 0) {
     char text[96];
@@ -48,7 +48,7 @@ bool ReadInt(JNIEnv* env, const Field& field, jint value, void* out) {
   return true;
 }
 
-// The bytes of a string of Java, which `texts` keeps; null is NULL.
+// Reads a Java string; `texts` owns the bytes. null becomes NULL.
 bool ReadText(JNIEnv* env, jobject object, jfieldID id, Texts* texts, const char** out) {
   const jobject string = env->GetObjectField(object, id);
   *out = nullptr;
@@ -68,7 +68,7 @@ bool ReadText(JNIEnv* env, jobject object, jfieldID id, Texts* texts, const char
   return true;
 }
 
-// A string of Java from UTF-8, by Java's own decoder: JNI's functions want a UTF-8 of their own.
+// Writes UTF-8 to a Java string with Java's own decoder: JNI's functions expect modified UTF-8.
 bool WriteText(JNIEnv* env, jobject object, jfieldID id, const char* text) {
   const jclass native = env->FindClass("org/arenite/Native");
   if (native == nullptr) return false;

@@ -1,4 +1,4 @@
-// Structs of the C API as objects of Java: their fields are read and set by name.
+// Copies structs of the C API from and to Java objects, field by field.
 #pragma once
 
 #include <jni.h>
@@ -18,23 +18,23 @@ enum class FieldKind : uint8_t {
   kFloat,   // float
   kDouble,  // double
   kText,    // NUL-terminated UTF-8, String
-  kChars,   // the same inside the struct; only set in Java
+  kChars,   // as kText, inside the struct; only set in Java
   kIds,     // a pointer to 32-bit numbers and their count, int[]; only set in Java
-  kCpus,    // a mask of ARN_CPU_WORDS words, int[] of the CPUs' numbers; only set in Java
+  kCpus,    // a mask of ARN_CPU_WORDS words, int[] of CPU numbers; only set in Java
 };
 
 struct Field {
-  const char* name;  // of Java
+  const char* name;  // in Java
   FieldKind kind;
-  size_t offset;        // in the struct of C
-  size_t count_offset;  // kIds: of its count, uint32_t
+  size_t offset;        // in the C struct
+  size_t count_offset;  // kIds: of the count, uint32_t
 };
 
-// Sets the struct's fields to those of the object. `texts` keeps the bytes that the struct's texts
-// point at; it may be NULL where there are none. False: an exception is pending.
+// Sets the struct's fields from the object. `texts` owns the bytes that the struct's texts point
+// to; may be NULL if there are none. Returns false if an exception is pending.
 bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
                 Texts* texts);
-// Sets the object's fields, all of them, to the struct's. False: an exception is pending.
+// Sets all of the object's fields from the struct. Returns false if an exception is pending.
 bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fields,
                  jobject object);
 

@@ -12,7 +12,7 @@ void ThrowOutOfMemory(JNIEnv* env) {
   env->DeleteLocalRef(type);
 }
 
-// The message goes as bytes: ThrowNew wants modified UTF-8, and an error may quote any text.
+// Passes the message as bytes: ThrowNew expects modified UTF-8, and an error may quote any text.
 void Throw(JNIEnv* env, arn_status status, const char* message) {
   if (env->ExceptionCheck()) return;
   const jclass type = env->FindClass("org/arenite/AreniteException");

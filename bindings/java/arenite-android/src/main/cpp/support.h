@@ -1,5 +1,5 @@
-// What the native methods share. No exception of C++ is thrown here; those of Java are checked for
-// after every call that can leave one, and what is not NULL then can be relied upon.
+// Helpers of the native methods. No C++ exceptions. Checks for a pending Java exception after every
+// call that can raise one, so a result that is not NULL is valid.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-// The prototypes that `javac -h` writes, where the build makes them: a method that Java declares
-// otherwise does not compile then.
+// Includes the prototypes that `javac -h` generates, if present: a method whose declaration differs
+// from Java's does not compile.
 #if __has_include(<org_arenite_Native.h>)
 #include <org_arenite_Native.h>
 #endif
@@ -18,18 +18,17 @@
 
 namespace arn::jni {
 
-// Leaves an AreniteException pending; one that is pending already stays.
+// Raises an AreniteException, unless an exception is pending already.
 void Throw(JNIEnv* env, arn_status status, const char* message);
 void ThrowOutOfMemory(JNIEnv* env);
-// False when the object is null, which the functions of JNI must not see; then an exception that
-// says so is pending.
+// Returns false and raises an exception if the object is null, which JNI functions must not get.
 bool IsGiven(JNIEnv* env, jobject object, const char* what);
-// Numbers of sequences, layers, positions: arguments of the C API have no signs. False: an
-// exception that says `what` is pending.
+// Checks a number of a sequence, layer or position, which the C API takes unsigned. Returns false
+// and raises an exception with `what` if it is negative.
 bool IsNumber(JNIEnv* env, jint value, const char* what);
-// True when the status is ARN_OK; else an exception with the status' name is pending.
+// Returns true if the status is ARN_OK; else raises an exception with the status' name.
 bool Check(JNIEnv* env, arn_status status);
-// The same with the session's own sentence.
+// Same, with the session's own sentence.
 bool Check(JNIEnv* env, const arn_session* session, arn_status status);
 
 inline arn_model* ToModel(jlong handle) {
@@ -45,17 +44,17 @@ inline jlong ToHandle(const void* pointer) {
   return static_cast<jlong>(reinterpret_cast<intptr_t>(pointer));
 }
 
-// Where calls without a handle write their reason to.
+// Receives the reason of failed calls that take no handle.
 struct Error {
   char text[512] = "";
-  // True when the status is ARN_OK; else an exception with the reason is pending.
+  // Returns true if the status is ARN_OK; else raises an exception with the reason.
   bool Check(JNIEnv* env, arn_status status) {
     if (status != ARN_OK) Throw(env, status, text[0] != '\0' ? text : arn_status_name(status));
     return status == ARN_OK;
   }
 };
 
-// Memory of the C heap, so that a failure is a NULL.
+// Memory of the C heap: a failed allocation gives NULL.
 template <typename T>
 class Buffer {
  public:
@@ -64,7 +63,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // False: an exception is pending. At least one element is there, so that data() is not NULL.
+  // Returns false if an exception is pending. Allocates at least one element, so data() is not
+  // NULL.
   bool Allocate(JNIEnv* env, size_t size) {
     std::free(data_);
     size_ = 0;
@@ -84,16 +84,16 @@ class Buffer {
   size_t size_ = 0;
 };
 
-// A copy of a byte[] with a NUL behind it, or NULL for null.
+// Copy of a byte[] with a final NUL; NULL for null.
 class InBytes : public Buffer<char> {
  public:
   bool Read(JNIEnv* env, jbyteArray array);
 };
-// Copies of a few byte[], one after the other.
+// Copies of several byte[].
 class Texts {
  public:
   static constexpr size_t kMost = 8;
-  // NULL: there are too many, and an exception is pending.
+  // Returns NULL and raises an exception if there are too many.
   InBytes* Next(JNIEnv* env) {
     if (n_ < kMost) return &texts_[n_++];
     Throw(env, ARN_INTERNAL, "an object has more texts than there is room for");
@@ -104,19 +104,20 @@ class Texts {
   InBytes texts_[kMost];
   size_t n_ = 0;
 };
-// A copy of an int[]; null is empty.
+// Copy of an int[]; empty for null.
 class InInts : public Buffer<int32_t> {
  public:
   bool Read(JNIEnv* env, jintArray array);
 };
 
-// New arrays of Java; NULL: an exception is pending.
+// Return a new Java array; NULL if an exception is pending.
 jbyteArray NewBytes(JNIEnv* env, const void* data, size_t n);
 jintArray NewInts(JNIEnv* env, const void* data, size_t n);
 jfloatArray NewFloats(JNIEnv* env, const float* data, size_t n);
 
-// Calls fill(data, capacity, &n) with a buffer of `first` bytes, and again with a larger one while
-// it says ARN_BUFFER_TOO_SMALL. False: an exception is pending; check(status) has left it.
+// Calls fill(data, capacity, &n) with a buffer of `first` bytes, and again with a larger one as
+// long as it returns ARN_BUFFER_TOO_SMALL. Returns false if an exception is pending, raised by
+// check(status).
 template <typename T, typename Fill, typename CheckStatus>
 bool Fetch(JNIEnv* env, size_t first, Buffer<T>* buffer, size_t* out_n, Fill fill,
            CheckStatus check) {

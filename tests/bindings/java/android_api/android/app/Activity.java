@@ -5,7 +5,7 @@ import android.content.Context;
 import android.os.Bundle;
 import android.view.View;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public class Activity extends Context implements ComponentCallbacks2 {
   protected void onCreate(Bundle state) {}
 

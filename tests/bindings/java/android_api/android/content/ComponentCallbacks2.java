@@ -1,6 +1,6 @@
 package android.content;
 
-/** An outline of Android's interface: what the example uses, for the compiler alone. */
+/** Declares the part of Android's interface that the example uses, only for the compiler. */
 public interface ComponentCallbacks2 {
   int TRIM_MEMORY_BACKGROUND = 40;
 

@@ -3,7 +3,7 @@ package android.content;
 import android.content.res.AssetManager;
 import java.io.File;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public abstract class Context {
   public File getFilesDir() {
     throw new UnsupportedOperationException();

@@ -1,4 +1,4 @@
 package android.os;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public final class Bundle {}

@@ -1,6 +1,6 @@
 package android.view;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public abstract class View {
   /** As in Android. */
   public interface OnClickListener {

@@ -1,4 +1,4 @@
 package android.widget;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public abstract class EditText extends TextView {}

@@ -2,7 +2,7 @@ package android.widget;
 
 import android.view.View;
 
-/** An outline of Android's class: what the example uses, for the compiler alone. */
+/** Declares the part of Android's class that the example uses, only for the compiler. */
 public abstract class TextView extends View {
   public abstract CharSequence getText();
 

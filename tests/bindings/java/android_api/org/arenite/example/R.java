@@ -1,6 +1,6 @@
 package org.arenite.example;
 
-/** What Android's build makes of the example's resources. */
+/** Declares the resource class that Android's build generates for the example. */
 final class R {
   static final class layout {
     static final int story = 1;

@@ -1,6 +1,6 @@
 package org.arenite;
 
-/** A call failed. The message is the library's own sentence about what it found. */
+/** A call failed. The message is the library's own sentence. */
 public class AreniteException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
@@ -16,12 +16,12 @@ public class AreniteException extends RuntimeException {
     this(status, Native.text(message));
   }
 
-  /** How it failed: one of {@link Status}. */
+  /** The status of the call: one of {@link Status}. */
   public int status() {
     return status;
   }
 
-  /** Whether {@link Session#cancel} ended the call. */
+  /** Returns true if {@link Session#cancel} ended the call. */
   public boolean isCancelled() {
     return status == Status.CANCELLED;
   }

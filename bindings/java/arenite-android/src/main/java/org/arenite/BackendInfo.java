@@ -3,18 +3,18 @@ package org.arenite;
 
 /** What computes a session's tokens. The fields are those of arn_backend_info in arenite.h. */
 public final class BackendInfo {
-  /** Backend, not AUTO */
+  /** Backend, never AUTO */
   public int backend;
   /** "cpu", "reference", "vulkan", "vulkan+cpu" */
   public String name;
-  /** VULKAN, VULKAN_CPU: the device's name; else "" */
+  /** VULKAN, VULKAN_CPU: device name; else "" */
   public String device;
   /** AUTO, VULKAN_CPU: why it is not Vulkan, or no longer; else "" */
   public String reason;
   /**
-   * VULKAN, VULKAN_CPU: for people to read: the kernels of products by type of weights, with one
-   * row, few and many, and whether they were "measured" when the session was created, "remembered"
-   * in device_folder, or are "fixed"; else ""
+   * VULKAN, VULKAN_CPU: text for display: the matmul kernels per weight type for one, few and many
+   * rows, and whether they were "measured" at creation, "remembered" in device_folder, or are
+   * "fixed"; else "".
    */
   public String kernels;
 }

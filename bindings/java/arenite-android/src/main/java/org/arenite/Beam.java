@@ -1,10 +1,10 @@
 package org.arenite;
 
-/** A sequence that a beam search found. */
+/** A sequence found by beam search. */
 public final class Beam {
-  /** Its new tokens, an end token included. */
+  /** New tokens, including a final stop token. */
   public final int[] ids;
-  /** Its score: the higher, the likelier. */
+  /** Score: higher is more likely. */
   public final float score;
 
   Beam(int[] ids, float score) {

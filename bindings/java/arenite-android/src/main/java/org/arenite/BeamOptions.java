@@ -9,16 +9,16 @@ public final class BeamOptions {
   public int numBeamGroups = 1;
   /** &gt;= 0; 0 with one group */
   public float diversityPenalty;
-  /** a score is the sum of log-probabilities / tokens ^ length_penalty */
+  /** score = sum of log-probabilities / tokens ^ length_penalty */
   public float lengthPenalty = 1.0f;
   /** EarlyStopping */
   public int earlyStopping;
   /** 1 .. num_beams */
   public int numReturnSequences = 1;
-  /** new tokens of a sequence; 0: as many as fit the context */
+  /** new tokens per sequence; 0: as many as fit the context */
   public int maxTokens;
-  /** 1: end tokens do not end */
+  /** 1: do not stop at stop tokens */
   public boolean ignoreEos;
-  /** besides the model's own; 16 in all at most */
+  /** stop tokens besides the model's own; 16 in total at most */
   public int[] extraEosIds;
 }

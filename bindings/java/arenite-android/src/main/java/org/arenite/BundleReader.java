@@ -1,10 +1,10 @@
 package org.arenite;
 
-/** Where a bundle comes from that no file holds as it is: encrypted, compressed, fetched. */
+/** Source of a bundle that is not a plain file: encrypted, compressed, downloaded. */
 public interface BundleReader {
   /**
-   * Fills out with the bytes of the bundle from offset on. Called on the thread that opens the
-   * bundle, from its beginning to its end. An exception reaches the caller of {@link Model#open}.
+   * Fills out with the bundle's bytes from offset on. Called on the thread that opens the bundle,
+   * in increasing order of offset. An exception propagates to the caller of {@link Model#open}.
    */
   void read(long offset, byte[] out) throws java.io.IOException;
 }

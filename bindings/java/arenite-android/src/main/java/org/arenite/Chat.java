@@ -1,8 +1,8 @@
 package org.arenite;
 
 /**
- * Renders conversations by the model's chat template. In one call at a time; several may share a
- * model.
+ * Renders conversations with the model's chat template. Allows one call at a time; several
+ * instances may share a model.
  */
 public final class Chat implements AutoCloseable {
   private static final class ChatHandle extends Handle {
@@ -21,6 +21,7 @@ public final class Chat implements AutoCloseable {
   }
 
   private final ChatHandle handle;
+  private final Model model;
 
   Chat(Model model, long arenaBytes, long maxSteps) {
     long parent = model.handle.acquire();
@@ -33,6 +34,7 @@ public final class Chat implements AutoCloseable {
       }
     }
     handle = new ChatHandle(model.handle, pointer);
+    this.model = model;
   }
 
   @Override
@@ -40,20 +42,54 @@ public final class Chat implements AutoCloseable {
     handle.close(null);
   }
 
-  /** The text of a conversation that ends where the answer begins. */
+  /** Returns the text of a conversation up to the start of the answer. */
   public String render(Messages messages) {
     return render(messages.toString(), null, null, null, true);
   }
 
+  /** Returns the token ids of a conversation up to the start of the answer. */
+  public int[] tokenize(Messages messages) {
+    return tokenize(messages.toString(), null, null, null, true);
+  }
+
   /**
-   * The text of a conversation. Tokenize it with special = false: templates write the tokens that
-   * begin a text themselves.
+   * Returns the token ids of a conversation. Only the template writes special tokens; messages,
+   * tools and variables are plain text. Same parameters as render.
+   */
+  public int[] tokenize(
+      String messages,
+      String tools,
+      String variables,
+      String templateName,
+      boolean addGenerationPrompt) {
+    long chat = handle.acquire();
+    try {
+      long parent = model.handle.acquire();
+      try {
+        return Native.tokenizeChat(
+            parent,
+            chat,
+            Native.utf8(messages),
+            Native.utf8(tools),
+            Native.utf8(variables),
+            Native.utf8(templateName),
+            addGenerationPrompt);
+      } finally {
+        model.handle.release();
+      }
+    } finally {
+      handle.release();
+    }
+  }
+
+  /**
+   * Returns the text of a conversation, for display. Use tokenize for a model's input.
    *
-   * @param messages a JSON array of objects with "role", "content" and what the template knows
+   * @param messages a JSON array of objects with "role", "content" and other keys of the template
    * @param tools a JSON array of schemas, or null
    * @param variables a JSON object of further variables, or null
    * @param templateName null: "tool_use" with tools if there is one, else "default"
-   * @param addGenerationPrompt whether the text ends where the answer begins
+   * @param addGenerationPrompt true: ends the text at the start of the answer
    */
   public String render(
       String messages,

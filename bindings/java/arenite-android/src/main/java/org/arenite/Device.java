@@ -3,11 +3,11 @@ package org.arenite;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What the machine has. */
+/** Properties of the machine. */
 public final class Device {
   private Device() {}
 
-  /** The clusters with CPUs that this thread may use, the fastest first. */
+  /** Returns the clusters with CPUs that this thread may use, the fastest first. */
   public static List<CpuCluster> cpuClusters() {
     List<CpuCluster> clusters = new ArrayList<>();
     CpuCluster cluster = new CpuCluster();

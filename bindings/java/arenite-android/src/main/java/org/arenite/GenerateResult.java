@@ -3,7 +3,7 @@ package org.arenite;
 
 /** What a generation came to. The fields are those of arn_generate_result in arenite.h. */
 public final class GenerateResult {
-  /** new tokens, the end token not counted */
+  /** new tokens, without the stop token */
   public int nTokens;
   /** Finish */
   public int finish;

@@ -1,9 +1,11 @@
 package org.arenite;
 
+import java.util.function.LongConsumer;
+
 /**
- * A handle of the C API: given to calls, and ended once none of them runs, whatever thread closes
- * it. Shared handles may be in several calls at once and are ended by the last user. Others are in
- * one call at a time; a second one is refused.
+ * Wraps a handle of the C API; destroys it once no call uses it, whatever thread closes it. Shared
+ * handles allow several calls at once and are destroyed by the last user. Others allow one call at
+ * a time and refuse a second.
  */
 abstract class Handle {
   private final String what;
@@ -18,13 +20,13 @@ abstract class Handle {
     this.pointer = pointer;
   }
 
-  /** Ends what the pointer points at. */
+  /** Destroys the object. */
   abstract void destroy(long pointer);
 
-  /** Ends the call that runs, if it can be; only of handles that are not shared. */
+  /** Cancels the running call, if possible; only for handles that are not shared. */
   void interrupt(long pointer) {}
 
-  /** The pointer, which stays good until {@link #release}. */
+  /** Returns the pointer, valid until {@link #release}. */
   synchronized long acquire() {
     if (closed) {
       throw new AreniteException(Status.BAD_STATE, "the " + what + " is closed");
@@ -42,16 +44,17 @@ abstract class Handle {
     notifyAll();
   }
 
-  /** {@link #interrupt} beside other calls; nothing after {@link #close}. */
-  synchronized void signal() {
+  /** Runs a call that may overlap with other calls; does nothing after {@link #close}. */
+  synchronized void signal(LongConsumer call) {
     if (!closed) {
-      interrupt(pointer);
+      call.accept(pointer);
     }
   }
 
   /**
-   * Ends it. One that is not shared is interrupted and waited for, unless it is this thread that is
-   * in the call (a listener closes its own session): then it ends when the call returns.
+   * Closes the handle. Interrupts one that is not shared and waits for its call, unless this thread
+   * is in that call (a listener closes its own session): then the object is destroyed when the call
+   * returns.
    */
   synchronized void close(Thread caller) {
     if (closed) {

@@ -6,33 +6,35 @@ package org.arenite;
  * arenite.h.
  */
 public final class KvGroup {
-  /** with keys and values of their own */
+  /** layers with their own keys and values */
   public int nLayers;
   public int nKvHeads;
   public int headDim;
-  /** tokens a query sees, itself included; 0: all */
+  /** tokens that a query attends to, itself included; 0: all */
   public int window;
-  /** a query sees none before its chunk of so many positions; 0: no chunks */
+  /** A query attends only within its chunk of this many positions; 0: no chunks. */
   public int chunk;
   public int pageTokens;
-  /** in the pool */
+  /** pages in the pool */
   public int nPages;
-  /** that one sequence holds at most */
+  /** maximum pages of one sequence */
   public int sequencePages;
   public long pageBytes;
-  /** of the pool, from the start of the KV region */
+  /** offset of the pool in the KV region */
   public long offset;
-  /** in the pool of sealed pages; 0: there is none */
+  /** pages in the pool of quantised pages; 0: none */
   public int nSealedPages;
   public long sealedPageBytes;
   public long sealedOffset;
-  /** the most recent tokens, which are never sealed; 0 without sealed pages */
+  /** most recent tokens, never quantised; 0 without quantised pages */
   public int residual;
   /**
-   * of each layer; 0: keys and values. Else the pages are slots that hold a sequence's states,
-   * however many tokens it has: heads, dimension, window, chunk and page_tokens are 0
+   * Bytes per layer; 0: keys and values. Otherwise each page is a slot with the states of one
+   * sequence, independent of its length: heads, dimension, window, chunk and page_tokens are 0.
    */
   public long stateBytes;
-  /** 1: a page is a sequence's source, with room for page_tokens rows of it */
+  /**
+   * 1: cross-attention: a page holds the encoder output of one sequence, up to page_tokens rows
+   */
   public boolean isSource;
 }

@@ -8,11 +8,11 @@ package org.arenite;
 public final class KvLayer {
   public int nKvHeads;
   public int headDim;
-  /** whose keys and values the layer uses: its own number or an earlier one's */
+  /** layer that owns the keys and values: this layer or an earlier one */
   public int kvLayer;
   /**
-   * of the selected sequence; those before it are dropped: no later token of a layer with a window
-   * or chunks sees them
+   * First position kept for the selected sequence. Earlier ones are dropped: no later token of a
+   * layer with a window or chunks attends to them.
    */
   public int firstPosition;
 }

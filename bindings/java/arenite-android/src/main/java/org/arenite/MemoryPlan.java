@@ -5,13 +5,13 @@ package org.arenite;
  * The bytes that a session takes, by region. The fields are those of arn_memory_plan in arenite.h.
  */
 public final class MemoryPlan {
-  /** mapped from the bundle, read-only, shared; not part of the block */
+  /** of the bundle; read-only, shared, not part of the block */
   public long weightsBytes;
   /** session state, tables, repacked weights */
   public long constantsBytes;
-  /** the part of constants_bytes that is weights packed anew for this CPU */
+  /** part of constants_bytes: weights repacked for this CPU */
   public long repackedBytes;
-  /** reserved; committed as tokens are used */
+  /** reserved; committed as tokens are added */
   public long kvBytes;
   public long kvBytesPerToken;
   public long activationsBytes;
@@ -19,7 +19,7 @@ public final class MemoryPlan {
   public long totalBytes;
   /** of the block */
   public long alignment;
-  /** options as they will be applied */
+  /** options after defaults are applied */
   public int contextTokens;
   public int prefillChunk;
   public int nThreads;
@@ -29,17 +29,22 @@ public final class MemoryPlan {
   /** see arn_session_plan_group */
   public int nKvGroups;
   public int nPrefillThreads;
-  /** that the process may use */
+  /** performance CPUs that the process may use */
   public int nPerformanceCpus;
   /**
    * 1: there are other CPUs too, and threads stay on the performance CPUs, the calling thread
-   * while it is in a call. 0: all CPUs are alike, or more threads were asked for than there are of
-   * these; the system places them.
+   * during calls. 0: all CPUs are alike, or more threads were requested than there are performance
+   * CPUs; the system places them.
    */
   public boolean keepsToPerformanceCpus;
   /**
-   * VULKAN, AUTO, VULKAN_CPU: of all buffers on the device: weights, KV pages, activations,
-   * logits, what tells it of a run, and a staging buffer
+   * VULKAN, AUTO, VULKAN_CPU: all buffers on the device: weights, KV pages, activations, logits,
+   * run parameters, and a staging buffer.
    */
   public long deviceBytes;
+  /**
+   * Residency.COPIED: the model's copy of the bundle, in whole pages. Not part of the block,
+   * allocated once for all sessions. 0: no copy.
+   */
+  public long copiedBytes;
 }

@@ -1,6 +1,6 @@
 package org.arenite;
 
-/** The messages of a conversation as the JSON that {@link Chat#render} reads. */
+/** Messages of a conversation as JSON for {@link Chat#render}. */
 public final class Messages {
   private final StringBuilder json = new StringBuilder();
 

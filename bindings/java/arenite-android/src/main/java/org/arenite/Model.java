@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A bundle that is open. Several threads and sessions may use one. Closing a model that sessions or
- * chats use takes effect when the last of these is closed.
+ * An open bundle. Thread-safe; sessions may share it. Closing a model that sessions or chats use
+ * takes effect when the last of these is closed.
  */
 public final class Model implements AutoCloseable {
   static final class ModelHandle extends Handle {
@@ -31,30 +31,46 @@ public final class Model implements AutoCloseable {
   }
 
   /**
-   * The same with checks.
+   * Maps the bundle at path, with checks.
    *
-   * @param verifyHashes which hashes are checked: one of {@link Hashes}
-   * @param publicKey 32 bytes, with which the bundle has to be signed; null: it need not be
+   * @param verifyHashes the hashes to check: one of {@link Hashes}
+   * @param publicKey 32 bytes of the key that must have signed the bundle; null: no signature
+   * needed
    */
   public static Model open(String path, int verifyHashes, byte[] publicKey) {
-    return new Model(Native.openPath(Native.utf8(path), verifyHashes, publicKey));
+    return open(path, verifyHashes, publicKey, Residency.MAPPED);
   }
 
   /**
-   * Maps a part of an open file: of an APK, what an AssetFileDescriptor names. The descriptor may
-   * be closed afterwards.
+   * Maps or loads the bundle at path, with checks.
    *
-   * @param offset where the bundle begins, a multiple of 16384
+   * @param residency one of {@link Residency}: mapped, copied, locked or in huge pages
+   */
+  public static Model open(String path, int verifyHashes, byte[] publicKey, int residency) {
+    return new Model(Native.openPath(Native.utf8(path), verifyHashes, publicKey, residency));
+  }
+
+  /**
+   * Maps a part of an open file, such as the range of an AssetFileDescriptor in an APK. The
+   * descriptor may be closed afterwards.
+   *
+   * @param offset start of the bundle, a multiple of 16384
    * @param length its bytes; 0: to the end of the file
    */
   public static Model open(
       int fd, long offset, long length, int verifyHashes, byte[] publicKey) {
-    return new Model(Native.openFd(fd, offset, length, verifyHashes, publicKey));
+    return open(fd, offset, length, verifyHashes, publicKey, Residency.MAPPED);
+  }
+
+  /** Same, with one of {@link Residency}. */
+  public static Model open(
+      int fd, long offset, long length, int verifyHashes, byte[] publicKey, int residency) {
+    return new Model(Native.openFd(fd, offset, length, verifyHashes, publicKey, residency));
   }
 
   /**
-   * Reads a bundle of length bytes into memory through a function that decrypts it, say. An
-   * exception of the reader reaches the caller as it is, checked ones too.
+   * Reads a bundle of length bytes into memory through a function, for example one that decrypts
+   * it. Exceptions of the reader, checked ones too, propagate to the caller unchanged.
    */
   public static Model open(
       BundleReader reader, long length, int verifyHashes, byte[] publicKey)
@@ -62,7 +78,7 @@ public final class Model implements AutoCloseable {
     return new Model(Native.openReader(reader, length, verifyHashes, publicKey));
   }
 
-  /** The version of the library: major * 65536 + minor * 256 + patch. */
+  /** Returns the version of the library: major * 65536 + minor * 256 + patch. */
   public static int libraryVersion() {
     return Native.version();
   }
@@ -72,7 +88,7 @@ public final class Model implements AutoCloseable {
     handle.close(null);
   }
 
-  /** What is in the bundle. */
+  /** Returns a description of the bundle. */
   public ModelInfo info() {
     ModelInfo info = new ModelInfo();
     long model = handle.acquire();
@@ -84,7 +100,22 @@ public final class Model implements AutoCloseable {
     return info;
   }
 
-  /** How the checkpoint wants its tokens chosen. */
+  /**
+   * Returns how much of the bundle is in memory. Counts the pages of the process: takes
+   * milliseconds.
+   */
+  public ResidencyInfo residency() {
+    ResidencyInfo residency = new ResidencyInfo();
+    long model = handle.acquire();
+    try {
+      Native.modelResidency(model, residency);
+    } finally {
+      handle.release();
+    }
+    return residency;
+  }
+
+  /** Returns the checkpoint's own sampling settings. */
   public Sampling sampling() {
     Sampling sampling = new Sampling();
     long model = handle.acquire();
@@ -96,7 +127,7 @@ public final class Model implements AutoCloseable {
     return sampling;
   }
 
-  /** The tokens of the prompt's beginning that comes computed with the bundle; none: empty. */
+  /** Returns the tokens of the bundle's precomputed prompt prefix; empty if none. */
   public int[] prefix() {
     long model = handle.acquire();
     try {
@@ -106,22 +137,32 @@ public final class Model implements AutoCloseable {
     }
   }
 
-  /** Token ids of a text that begins a sequence: with BOS and the like, if the model has them. */
+  /** Returns token ids of a text that starts a sequence: adds BOS etc. if the model has them. */
   public int[] tokenize(String text) {
     return tokenize(text, true);
   }
 
-  /** Token ids of a text; without special nothing is added around it (as after a chat template). */
+  /** Returns token ids of a text; without special, adds no BOS etc. (as after a chat template). */
   public int[] tokenize(String text, boolean special) {
+    return tokenize(text, special, false);
+  }
+
+  /**
+   * Returns token ids of a text.
+   *
+   * @param special true: adds BOS etc. around the text
+   * @param plain true: treats special tokens written in the text as plain text, for user input
+   */
+  public int[] tokenize(String text, boolean special, boolean plain) {
     long model = handle.acquire();
     try {
-      return Native.tokenize(model, Native.utf8(text), special);
+      return Native.tokenize(model, Native.utf8(text), special, plain);
     } finally {
       handle.release();
     }
   }
 
-  /** The text of tokens; bytes that are not UTF-8 become U+FFFD. */
+  /** Returns the text of tokens; invalid UTF-8 becomes U+FFFD. */
   public String detokenize(int[] ids, boolean skipSpecial) {
     long model = handle.acquire();
     try {
@@ -131,7 +172,12 @@ public final class Model implements AutoCloseable {
     }
   }
 
-  /** The text of one token as it is stored: not always whole UTF-8. */
+  /** Returns a streaming detokenizer for one sequence. */
+  public Detokenizer detokenizer(boolean skipSpecial) {
+    return new Detokenizer(this, skipSpecial, null);
+  }
+
+  /** Returns the stored bytes of one token: not always complete UTF-8. */
   public byte[] tokenText(int id) {
     long model = handle.acquire();
     try {
@@ -141,7 +187,7 @@ public final class Model implements AutoCloseable {
     }
   }
 
-  /** The bytes that a session with these options takes; none is taken. */
+  /** Returns the memory of a session with these options; allocates nothing. */
   public MemoryPlan plan(SessionOptions options) {
     MemoryPlan plan = new MemoryPlan();
     long model = handle.acquire();
@@ -153,7 +199,7 @@ public final class Model implements AutoCloseable {
     return plan;
   }
 
-  /** The groups of layers that share a pool of KV pages. */
+  /** Returns the groups of layers that share a pool of KV pages. */
   public List<KvGroup> planGroups(SessionOptions options) {
     int count = plan(options).nKvGroups;
     List<KvGroup> groups = new ArrayList<>();
@@ -170,17 +216,17 @@ public final class Model implements AutoCloseable {
     return groups;
   }
 
-  /** A new session with the library's defaults. */
+  /** Creates a session with the library's defaults. */
   public Session session() {
     return session(new SessionOptions());
   }
 
-  /** A new session. */
+  /** Creates a session. */
   public Session session(SessionOptions options) {
     return new Session(this, options);
   }
 
-  /** What renders conversations by the bundle's templates; Status.NOT_FOUND when it has none. */
+  /** Creates a renderer for the bundle's chat templates; throws Status.NOT_FOUND if it has none. */
   public Chat chat() {
     return new Chat(this, 0, 0);
   }

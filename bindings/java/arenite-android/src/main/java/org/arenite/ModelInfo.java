@@ -6,9 +6,9 @@ public final class ModelInfo {
   public String architecture;
   public String sourceName;
   public String producer;
-  /** what the weights were packed for */
+  /** CPU target that the weights are packed for */
   public String target;
-  /** "" when the bundle has none */
+  /** "" if the bundle has none */
   public String chatTemplate;
   /** 0: a tokenizer-only bundle */
   public boolean hasWeights;
@@ -17,19 +17,19 @@ public final class ModelInfo {
   public int nLayers;
   public int hidden;
   public int vocab;
-  /** the longest context the model was made for */
+  /** longest context the model was trained for */
   public int maxContext;
   public long nParameters;
   public long fileBytes;
   public long weightBytes;
-  /** the first of bos_ids; -1: none */
+  /** first of bos_ids; -1: none */
   public int bosId;
   /** -1: none */
   public int padId;
   public int[] eosIds;
   /**
-   * The checkpoint's own sampling defaults: what arn_model_sampling makes a whole of. Without
-   * do_sample the others are for who asks for sampling.
+   * The checkpoint's sampling defaults; arn_model_sampling combines them. Without do_sample the
+   * others apply only if sampling is requested explicitly.
    */
   public boolean doSample;
   public float temperature;
@@ -37,22 +37,22 @@ public final class ModelInfo {
   public float topP;
   public float minP;
   /**
-   * of the prompt's beginning that comes computed with the bundle; 0: none (arn_model_prefix,
-   * arn_session_use_prefix)
+   * Length of the precomputed prompt prefix in the bundle; 0: none (arn_model_prefix,
+   * arn_session_use_prefix).
    */
   public int prefixTokens;
   public int[] bosIds;
   /**
-   * Models that attend to a source beside their own tokens (arn_session_encode_ids, .._features):
-   * it has at most; 0: there is none
+   * Models with an encoder (arn_session_encode_ids, .._features): maximum encoder rows; 0: no
+   * encoder
    */
   public int sourceRows;
-  /** of each frame, two of which are a row; 0: the source is tokens */
+  /** width of each input frame, two of which make a row; 0: the encoder takes token ids */
   public int sourceFeatureWidth;
   public int[] startIds;
   /**
-   * that a device is tested with, whose logits come with the bundle; 0: none, a CPU computes them
-   * (arn_session_options.trust_device)
+   * Tokens of the device self-test whose logits the bundle contains; 0: none, a CPU computes them
+   * (arn_session_options.trust_device).
    */
   public int selfTestTokens;
 }

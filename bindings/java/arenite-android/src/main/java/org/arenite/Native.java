@@ -2,7 +2,7 @@ package org.arenite;
 
 import java.nio.charset.Charset;
 
-/** The native methods, each a function of the C API. Handles are addresses; texts are UTF-8. */
+/** Native methods, one per function of the C API. Handles are addresses; texts are UTF-8. */
 final class Native {
   static final Charset UTF_8 = Charset.forName("UTF-8");
 
@@ -12,22 +12,23 @@ final class Native {
 
   private Native() {}
 
-  /** UTF-8 as the C API wants it; null stays null. Called by native code, too. */
+  /** Converts a text to UTF-8; null stays null. Also called by native code. */
   static byte[] utf8(String text) {
     return text == null ? null : text.getBytes(UTF_8);
   }
 
-  /** Called by native code, too. */
+  /** Converts UTF-8 to a text. Also called by native code. */
   static String text(byte[] utf8) {
     return new String(utf8, UTF_8);
   }
 
   static native int version();
 
-  static native long openPath(byte[] path, int verifyHashes, byte[] publicKey);
+  static native long openPath(
+      byte[] path, int verifyHashes, byte[] publicKey, int residency);
 
   static native long openFd(
-      int fd, long offset, long length, int verifyHashes, byte[] publicKey);
+      int fd, long offset, long length, int verifyHashes, byte[] publicKey, int residency);
 
   static native long openReader(
       BundleReader reader, long length, int verifyHashes, byte[] publicKey)
@@ -39,11 +40,17 @@ final class Native {
 
   static native void modelSampling(long model, Sampling out);
 
+  static native void modelResidency(long model, ResidencyInfo out);
+
   static native int[] modelPrefix(long model);
 
-  static native int[] tokenize(long model, byte[] text, boolean special);
+  static native int[] tokenize(long model, byte[] text, boolean special, boolean plain);
 
   static native byte[] detokenize(long model, int[] ids, boolean skipSpecial);
+
+  static native byte[] detokenizerNext(long model, int[] state, int id, boolean skipSpecial);
+
+  static native byte[] detokenizerEnd(long model, int[] state);
 
   static native byte[] tokenText(long model, int id);
 
@@ -51,7 +58,7 @@ final class Native {
 
   static native void planGroup(long model, SessionOptions options, int index, KvGroup out);
 
-  static native long createSession(long model, SessionOptions options);
+  static native long createSession(long model, SessionOptions options, byte[] deviceFolder);
 
   static native void destroySession(long session);
 
@@ -123,6 +130,10 @@ final class Native {
 
   static native void cancel(long session);
 
+  static native void clearCancel(long session);
+
+  static native long randomSeed();
+
   static native void generate(
       long session,
       int maxTokens,
@@ -141,6 +152,15 @@ final class Native {
   static native void destroyChat(long chat);
 
   static native byte[] renderChat(
+      long chat,
+      byte[] messages,
+      byte[] tools,
+      byte[] variables,
+      byte[] templateName,
+      boolean addGenerationPrompt);
+
+  static native int[] tokenizeChat(
+      long model,
       long chat,
       byte[] messages,
       byte[] tools,

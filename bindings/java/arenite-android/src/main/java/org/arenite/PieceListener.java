@@ -1,12 +1,12 @@
 package org.arenite;
 
-/** Takes the pieces of a text as bytes, on the thread that called generate. */
+/** Receives the pieces of a text as bytes, on the thread that called generate. */
 public interface PieceListener {
   /**
-   * One more token.
+   * Called for each token.
    *
-   * @param token its id, or -1 for text that was held back to the end
-   * @param utf8 what can be shown now: whole characters, possibly none
+   * @param token its id, or -1 for text held back until the end
+   * @param utf8 text that can be shown now: whole characters, possibly none
    * @return true to go on, false to end after this token
    */
   boolean onPiece(int token, byte[] utf8);

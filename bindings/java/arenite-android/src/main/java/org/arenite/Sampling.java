@@ -13,6 +13,6 @@ public final class Sampling {
   public float topP = 1.0f;
   /** 0: off */
   public float minP;
-  /** the same seed gives the same tokens, whatever the thread count */
+  /** the same seed gives the same tokens for any number of threads */
   public long seed;
 }

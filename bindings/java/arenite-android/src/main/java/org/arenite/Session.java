@@ -6,11 +6,11 @@ import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
 
 /**
- * A session, which runs a model: KV cache, sampling, text.
+ * A session: runs a model with its own KV cache and sampling.
  *
- * <p>In one call at a time, whatever thread makes it: a second one is refused with
- * Status.BAD_STATE. {@link #cancel} and {@link #close} may be called from any thread at any time.
- * Calls that run the model take their time: not on an app's main thread.
+ * <p>Allows one call at a time, from any thread; a second one fails with Status.BAD_STATE.
+ * {@link #cancel} and {@link #close} may be called from any thread at any time. Calls that run the
+ * model are slow: avoid an app's main thread.
  */
 public final class Session implements AutoCloseable {
   private static final class SessionHandle extends Handle {
@@ -36,7 +36,7 @@ public final class Session implements AutoCloseable {
   private final SessionHandle handle;
   private final Model model;
   private final int vocab;
-  private volatile Thread caller; // that is in a call
+  private volatile Thread caller; // thread that is in a call
 
   Session(Model model, SessionOptions options) {
     this.model = model;
@@ -44,7 +44,7 @@ public final class Session implements AutoCloseable {
     long parent = model.handle.acquire();
     long pointer = 0;
     try {
-      pointer = Native.createSession(parent, options);
+      pointer = Native.createSession(parent, options, Native.utf8(deviceFolder()));
     } finally {
       if (pointer == 0) {
         model.handle.release();
@@ -53,18 +53,41 @@ public final class Session implements AutoCloseable {
     handle = new SessionHandle(model.handle, pointer);
   }
 
-  /** Ends what runs, and the session. Its memory goes back to the system. */
+  /**
+   * Returns the default of {@link SessionOptions#deviceFolder}: an Android app's cache folder. Null
+   * elsewhere, because other users could write to a shared folder. "" in the options: none.
+   */
+  public static String deviceFolder() {
+    boolean isAndroid = "The Android Project".equals(System.getProperty("java.vendor"));
+    return isAndroid ? System.getProperty("java.io.tmpdir") : null;
+  }
+
+  /** Cancels a running call and destroys the session. Frees its memory. */
   @Override
   public void close() {
     handle.close(caller);
   }
 
   /**
-   * Ends the call that runs on another thread, within one layer's time: it throws an exception with
-   * Status.CANCELLED. Without one, the next call that runs the model ends so.
+   * Cancels the call running on another thread, within one layer's time: it throws an exception
+   * with Status.CANCELLED, and generation may resume from there. If no call is running, cancels the
+   * next call that runs the model.
    */
   public void cancel() {
-    handle.signal();
+    handle.signal(Native::cancel);
+  }
+
+  /**
+   * Clears a pending {@link #cancel}. Call it before handing new work to the worker thread.
+   * Callable from any thread.
+   */
+  public void clearCancel() {
+    handle.signal(Native::clearCancel);
+  }
+
+  /** Returns a random seed for {@link Sampling}. */
+  public static long randomSeed() {
+    return Native.randomSeed();
   }
 
   private <T> T get(LongFunction<T> call) {
@@ -88,23 +111,26 @@ public final class Session implements AutoCloseable {
 
   // ---- text
 
-  /** Tokenizes the text as the beginning of one, and {@link #prefill}s it. */
+  /** Tokenizes the text as the start of a sequence and {@link #prefill}s it. */
   public void prefill(String text) {
     prefill(model.tokenize(text));
   }
 
-  /** How tokens are chosen from now on. A new session is greedy; see {@link Model#sampling}. */
+  /**
+   * Sets the sampling for all following tokens. A new session is greedy; see
+   * {@link Model#sampling}.
+   */
   public void setSampling(Sampling sampling) {
     run(session -> Native.setSampling(session, sampling));
   }
 
-  /** Makes the text that follows what was prefilled, and shows it piece by piece. */
+  /** Generates text after the prefilled tokens and streams it to the listener. */
   public GenerateResult generate(GenerateOptions options, TextListener listener) {
     return generatePieces(
         options, (token, utf8) -> utf8.length == 0 || listener.onText(Native.text(utf8)));
   }
 
-  /** The same with tokens and bytes. */
+  /** Same, with tokens and bytes. */
   public GenerateResult generatePieces(GenerateOptions options, PieceListener listener) {
     byte[][] stops = new byte[options.stops.length][];
     for (int i = 0; i < stops.length; ++i) {
@@ -132,109 +158,115 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * Makes the sequence hold exactly these tokens and computes only what is not there: how a
-   * conversation goes on. Returns how many did not have to be computed.
+   * Makes the sequence hold exactly these tokens, reusing the common prefix: for conversations.
+   * Returns the number of reused tokens.
    */
   public int follow(int[] ids) {
     return get(session -> Native.follow(session, ids));
   }
 
-  /** Starts the sequence after the beginning that came computed with the bundle. */
+  /** Starts the sequence with the bundle's precomputed prompt prefix. */
   public void usePrefix() {
     run(Native::usePrefix);
   }
 
-  /** The source of the sequence, of models that have one of tokens. */
+  /** Encodes the sequence's encoder input, for models with a token encoder. */
   public void encode(int[] ids) {
     run(session -> Native.encodeIds(session, ids));
   }
 
-  /** A source of features: frames of width numbers, one after the other. */
+  /** Encodes features: frames of width numbers each, frame by frame. */
   public void encode(float[] features, int frames, int width) {
     run(session -> Native.encodeFeatures(session, features, frames, width));
   }
 
-  /** Chooses the next token, appends it and runs it. */
+  /**
+   * Chooses the next token, appends it and runs it. With a full context, returns a last token
+   * without appending it.
+   */
   public int decode() {
     return get(Native::decode);
   }
 
-  /** Chooses the next token without running anything. */
+  /** Chooses the next token without running the model. */
   public int sample() {
     return get(Native::sample);
   }
 
-  /** A copy of the logits after the last token, one for each of the vocabulary. */
+  /** Returns a copy of the logits after the last token, [vocab]. */
   public float[] logits() {
     return get(session -> Native.logits(session, vocab));
   }
 
   /**
-   * {@link #prefill} of at most one chunk; returns the logits after each token, one row each. Needs
-   * allLogits.
+   * Same as {@link #prefill}, for at most one chunk; returns the logits after each token, one row
+   * each. Requires allLogits.
    */
   public float[] prefillLogits(int[] ids) {
     return get(session -> Native.prefillLogits(session, ids, vocab));
   }
 
-  /** The tokens of the sequence. */
+  /** Returns the tokens of the sequence. */
   public int[] tokens() {
     return get(Native::tokens);
   }
 
-  /** How many these are. */
+  /** Returns the number of tokens of the sequence. */
   public int length() {
     return get(Native::length);
   }
 
-  /** Forgets the sequence. */
+  /** Clears the sequence. */
   public void reset() {
     run(Native::reset);
   }
 
-  /** Forgets the tokens from position on. */
+  /** Removes the tokens from position on; generation continues from there. */
   public void rewind(int position) {
     run(session -> Native.rewind(session, position));
   }
 
-  /** The first position that {@link #rewind} can go to. */
+  /** Returns the first position that {@link #rewind} accepts. */
   public int firstRewindPosition() {
     return get(Native::firstRewindPosition);
   }
 
-  /** Gives the memory of unused KV pages back to the system, and returns how many bytes. */
+  /** Returns the memory of unused KV pages to the system; returns the number of bytes. */
   public long trim() {
     return get(Native::trim);
   }
 
   // ---- several sequences
 
-  /** All other calls mean this sequence from now on. */
+  /** Selects the sequence for all following calls. */
   public void select(int sequence) {
     run(session -> Native.select(session, sequence));
   }
 
-  /** The sequence that calls mean. */
+  /** Returns the selected sequence. */
   public int selected() {
     return get(Native::selected);
   }
 
-  /** Makes the empty sequence to a copy of from, which shares its pages. */
+  /**
+   * Makes the empty sequence to a copy of from that shares its pages. The copy draws its own random
+   * numbers.
+   */
   public void fork(int from, int to) {
     run(session -> Native.fork(session, from, to));
   }
 
-  /** Appends ids[i] to sequences[i], all in one run. */
+  /** Appends ids[i] to sequences[i], all in one batch. */
   public void step(int[] sequences, int[] ids) {
     run(session -> Native.step(session, sequences, ids));
   }
 
-  /** Chooses, appends and runs a token for each of these sequences, all in one run. */
+  /** Chooses, appends and runs a token for each of these sequences, all in one batch. */
   public int[] decodeBatch(int[] sequences) {
     return get(session -> Native.decodeBatch(session, sequences));
   }
 
-  /** Searches on from the selected sequence; all that take part are empty afterwards. */
+  /** Runs beam search from the selected sequence; clears all sequences that take part. */
   public List<Beam> beamSearch(BeamOptions options) {
     int[] eos = options.extraEosIds == null ? new int[0] : options.extraEosIds;
     return get(
@@ -252,7 +284,7 @@ public final class Session implements AutoCloseable {
 
   // ---- saving
 
-  /** Saves all sequences to a file, which is replaced when the new one is whole. */
+  /** Saves all sequences to a file; replaces it only once the new one is complete. */
   public void save(String path) {
     run(session -> Native.save(session, Native.utf8(path)));
   }
@@ -262,19 +294,19 @@ public final class Session implements AutoCloseable {
     return get(Native::saveBytes);
   }
 
-  /** Replaces all sequences by saved ones; a file that does not fit changes nothing. */
+  /** Replaces all sequences by saved ones; a file that does not match changes nothing. */
   public void restore(String path, int verify) {
     run(session -> Native.restore(session, Native.utf8(path), verify));
   }
 
-  /** The same from what {@link #saveBytes} returned. */
+  /** Same, from the result of {@link #saveBytes}. */
   public void restoreBytes(byte[] data, int verify) {
     run(session -> Native.restoreBytes(session, data, verify));
   }
 
-  // ---- looking at the cache
+  // ---- KV cache
 
-  /** What {@link #keys} and {@link #values} can read of a layer. */
+  /** Returns the KV shape of a layer, and the positions that {@link #keys} can read. */
   public KvLayer kvLayer(int layer) {
     KvLayer info = new KvLayer();
     run(session -> Native.kvLayer(session, layer, info));
@@ -282,35 +314,35 @@ public final class Session implements AutoCloseable {
   }
 
   /**
-   * The keys that a layer keeps of n tokens from position first on, [nKvHeads, n, headDim], turned
-   * by RoPE.
+   * Returns a layer's keys of n tokens from position first on, [nKvHeads, n, headDim], rotated by
+   * RoPE.
    */
   public float[] keys(int layer, int first, int n) {
     return get(session -> Native.readKv(session, layer, first, n, true));
   }
 
-  /** The values, likewise. */
+  /** Same for values. */
   public float[] values(int layer, int first, int n) {
     return get(session -> Native.readKv(session, layer, first, n, false));
   }
 
-  // ---- what it runs on, and counters
+  // ---- backend and counters
 
-  /** What computes its tokens, and why it is not the device that was asked for. */
+  /** Returns the backend in use and, after a fallback, why the requested device is not used. */
   public BackendInfo backend() {
     BackendInfo info = new BackendInfo();
     run(session -> Native.backend(session, info));
     return info;
   }
 
-  /** What its threads are to run on, and what the system lets them. */
+  /** Returns the CPUs chosen for the session's threads, and those that the system allows. */
   public SessionCpus cpus() {
     SessionCpus cpus = new SessionCpus();
     run(session -> Native.cpus(session, cpus));
     return cpus;
   }
 
-  /** The thermal zones, read anew; none unless the session was made with sensors. */
+  /** Reads the thermal zones; empty unless the session was created with sensors. */
   public List<ThermalZone> thermalZones() {
     int count = stats().nThermalZones;
     List<ThermalZone> zones = new ArrayList<>();
@@ -323,14 +355,14 @@ public final class Session implements AutoCloseable {
     return zones;
   }
 
-  /** Counters since the session was made or {@link #resetStats}. */
+  /** Returns counters since creation or {@link #resetStats}. */
   public Stats stats() {
     Stats stats = new Stats();
     run(session -> Native.stats(session, stats));
     return stats;
   }
 
-  /** Sets the token and time counters to zero. */
+  /** Resets the token and time counters. */
   public void resetStats() {
     run(Native::resetStats);
   }

@@ -5,18 +5,18 @@ package org.arenite;
  * What a session's threads may run on. The fields are those of arn_session_cpus_data in arenite.h.
  */
 public final class SessionCpus {
-  /** what they are to stay on; none: the system places them */
+  /** requested CPUs; none: placed by the system */
   public int[] wanted;
-  /** what they may run on now, all of them together */
+  /** union of the CPUs that the threads may run on now */
   public int[] applied;
   /**
-   * of which it was read: the calling thread, as it was in the last run, and those of the session;
-   * 0: the backend has none
+   * Threads covered: the session's own and the calling thread, as it was in the last run. 0: the
+   * backend has none.
    */
   public int nThreads;
   /**
-   * 1: each may run on those of `wanted` and no others, or the system places them. 0: it has moved
-   * some elsewhere (Android does so with an app in the background)
+   * 1: each thread may run on exactly the CPUs of `wanted`, or the system places them. 0: the
+   * system has moved some (Android does so with an app in the background).
    */
   public boolean isAsWanted;
 }

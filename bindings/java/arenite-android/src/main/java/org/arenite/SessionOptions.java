@@ -8,111 +8,128 @@ package org.arenite;
 public final class SessionOptions {
   /** Backend */
   public int backend;
-  /** KvType: of keys, and of values unless kv_value_type says another */
+  /** KvType of keys, and of values unless kv_value_type differs */
   public int kvType = 2;
-  /** of one sequence; 0: the model's max_context, at most 4096 */
+  /** per sequence; 0: the model's max_context, at most 4096 */
   public int contextTokens;
-  /** tokens a prefill step; 0: 128 */
+  /** tokens per prefill step; 0: 128 */
   public int prefillChunk;
-  /** 0: as many as there are performance cores */
+  /** 0: the number of performance cores */
   public int nThreads;
   /** a power of two, 8..1024; 0: 32 */
   public int kvPageTokens;
-  /** 1: room for the logits of every position of a chunk (arn_session_prefill_logits) */
+  /** 1: reserves logits for every position of a chunk (arn_session_prefill_logits) */
   public boolean allLogits;
   /** 0: 1 */
   public int maxSequences;
   /**
-   * tokens that all sequences hold together, those that forks share counted once; rounded up to
-   * pages; 0: those of all full
+   * Total KV tokens of all sequences, tokens shared by forks counted once; rounded up to pages. 0:
+   * enough for all sequences to be full.
    */
   public int kvTokens;
   /** Overflow */
   public int overflow;
-  /** Overflow.SHIFT: the first tokens that stay, rounded up to pages */
+  /** Overflow.SHIFT: leading tokens that are kept, rounded up to pages */
   public int pinnedTokens;
-  /** 1: every run computes all tokens of its sequences anew (slow: for comparisons) */
+  /** 1: every run recomputes all tokens of its sequences (slow: for comparisons) */
   public boolean noCache;
   /**
-   * not null: the KV pages of layers that see all tokens lie in a file of this name, so that the
-   * OS can write them to the disk and drop them. The session makes it, sparse, and removes the
-   * name at once: nothing is left behind. There must be nothing else of that name, and room for
-   * kv_bytes (else Status.DISK_FULL); a disk that fills up later ends the process (SIGBUS).
-   * Status.UNSUPPORTED when the caller gives the memory
+   * If not null: stores the KV pages of full-attention layers in a file of this name, so that a
+   * cache can be larger than memory: what does not fit is read a layer ahead
+   * (arn_session_stats_data has the bytes). The session creates the file, sparse, and unlinks it
+   * at once: nothing is left behind. The name must be unused, and kv_bytes must fit the disk (else
+   * Status.DISK_FULL); a disk that fills up later ends the process (SIGBUS). Status.UNSUPPORTED if
+   * the caller provides the memory.
    */
   public String kvFile;
   /** KvType, or KvType.AS_KEYS */
   public int kvValueType = 255;
-  /** INT4, INT2: tokens that stay int8; 0: 128 */
+  /** INT4, INT2: most recent tokens that stay int8; 0: 128 */
   public int kvResidual;
   /**
-   * INT4, INT2: tokens (keys) and channels (values) that share a range, a divisor of
+   * INT4, INT2: quantisation group size in tokens (keys) and channels (values), a divisor of
    * kv_page_tokens; 0: 32 or a page
    */
   public int kvGroupSize;
   /**
-   * of models with a source: rows of it that a sequence has room for; 0: the model's, of tokens at
-   * most 512
+   * Models with an encoder: encoder rows reserved per sequence; 0: the model's maximum, for token
+   * ids at most 512.
    */
   public int sourceRows;
-  /** of runs with more than one token of a sequence; 0: n_threads */
+  /** for runs with more than one token of a sequence; 0: n_threads */
   public int nPrefillThreads;
   /**
-   * VULKAN, AUTO, VULKAN_CPU: a device's number, or a part of its name; null: the best one. Other
-   * backends read nothing of it. Read until the session is there
+   * VULKAN, AUTO, VULKAN_CPU: device number or part of its name; null: the best one. Ignored by
+   * other backends. Must stay valid until arn_session_create returns.
    */
   public String device;
   /**
-   * Cpus PERFORMANCE and MASK: the session is not created (Status.UNSUPPORTED) when the threads,
-   * read back, may not run on just these, and not on backends that have no threads of their own
+   * Cpus With PERFORMANCE and MASK creation fails with Status.UNSUPPORTED if the affinity read
+   * back differs from the request, or if the backend has no threads.
    */
   public int cpus;
   /**
-   * 1: look for counters of energy and for thermal zones when the session is created, for
-   * arn_session_stats. Also where there is a limit to the heat
+   * 1: finds energy counters and thermal zones at creation, for arn_session_stats. Implied by a
+   * thermal limit.
    */
   public boolean sensors;
-  /** Cpus.MASK: bit i is CPU i, of the first 64 */
+  /** Cpus.MASK: bit i is CPU i, for the first 64 */
   public long cpuMask;
   /**
-   * 0: as many as can be. Else the session sleeps before it decodes more of them, all sequences
-   * together; prompts are not held back
+   * Rate limit: sleeps before decoding more tokens than this per second, over all sequences;
+   * prompts are not limited. 0: none.
    */
   public float maxTokensPerS;
   /**
-   * 0: none. Else, from the time on that a thermal zone has so many thousandths of a degree until
-   * all of them are 3 degrees cooler, the session sleeps after each run (a token, a chunk of a
-   * prompt). Status.UNSUPPORTED when no zone can be read
+   * Thermal limit in millidegrees Celsius; 0: none. Once a thermal zone reaches it, and until all
+   * zones are 3 degrees cooler, the session sleeps after each run (a token or a prompt chunk).
+   * Status.UNSUPPORTED if no zone can be read.
    */
   public int heatLimitMc;
   /**
-   * 0: none. The same of Android's thermal headroom, which is 1 where the system throttles
-   * severely. Status.UNSUPPORTED where there is none
+   * As heat_limit_mc for Android's thermal headroom, which is 1 at severe throttling; 0: none.
+   * Status.UNSUPPORTED if the system has none.
    */
   public float heatHeadroom;
-  /** of the time that it runs while it is hot, 1 to 99; 0: 50 */
+  /** share of time spent running while hot, 1 to 99; 0: 50 */
   public int heatDutyPercent;
-  /** only zones with this in their type count; null: all. Read until the session is there */
+  /**
+   * Uses only zones with this string in their type; null: all. Must stay valid until
+   * arn_session_create returns.
+   */
   public String heatZone;
   /**
-   * in which /sys lies, for a container that has it elsewhere; null: "". Read until the session is
-   * there
+   * Directory that contains /sys, for containers; null: "". Must stay valid until
+   * arn_session_create returns.
    */
   public String systemRoot;
   /**
-   * of a GPU. 0: arn_session_create lets it compute a few tokens, several times, and compares
-   * their logits with those that the bundle has of them or, without such, with the CPU's; when it
-   * is wrong, Status.DEVICE, or the CPU if that is in reserve. Memory for it is taken and given
-   * back. 1: not
+   * 0: arn_session_create tests a GPU: it runs a few tokens several times and compares their
+   * logits with those in the bundle or, if the bundle has none, with the CPU's. If they differ:
+   * Status.DEVICE, or the CPU if it is the fallback. Takes memory for the test and releases it. 1:
+   * no test.
    */
   public boolean trustDevice;
   /**
-   * VULKAN, AUTO, VULKAN_CPU: a folder in which the driver's compiled pipelines are kept, for
-   * faster creation, and which kernels are fast on it: measured for 0.2 s, in one session or a
-   * few, when they are created. What is damaged or of another device, driver or library is ignored
-   * and replaced. A driver that ends the process while it is tested leaves a file there by which
-   * it is refused from then on (Status.UNSUPPORTED, with its name). null: none. Read until the
-   * session is there
+   * VULKAN, AUTO, VULKAN_CPU: directory of the pipeline cache, for faster creation, and of the
+   * kernel choice, measured for 0.2 s in total while the first sessions are created. Damaged files
+   * and files of another device, driver or library are ignored and replaced. If a driver crashes
+   * the process during a measurement, a marker file makes later sessions refuse it
+   * (Status.UNSUPPORTED, with the file's name). null: none. Must stay valid until
+   * arn_session_create returns.
    */
   public String deviceFolder;
+  /**
+   * VULKAN, VULKAN_CPU: 1: refuses a software driver (slower than Backend.CPU) unless `device`
+   * names it: Status.UNSUPPORTED (or the CPU), before anything is compiled. 0: uses it if there is
+   * no other device. AUTO uses one only if named.
+   */
+  public boolean needsGpu;
+  /**
+   * Bits of the activations multiplied with int8 and int4 weights: 8 (or 0) or 16. 16 splits each
+   * row in two 8-bit parts, multiplied together: with int8 weights only the rounding of the
+   * weights remains, and prompts take twice as long. CPU and REFERENCE only; VULKAN returns
+   * Status.UNSUPPORTED.
+   */
+  public int activationBits;
 }

@@ -6,15 +6,15 @@ public final class Stats {
   public static final int NO_TEMPERATURE = -2147483648;
 
   public long prefillTokens;
-  /** with what was slept */
+  /** including sleep */
   public long prefillNs;
   public long decodeTokens;
-  /** with what was slept, and a callback's own time */
+  /** including sleep and time in the callback */
   public long decodeNs;
   public long createNs;
-  /** read from memory by one decode step: weights */
+  /** weights read from memory by one decode step */
   public long weightBytesPerToken;
-  /** and KV at the present length */
+  /** and KV read at the current length */
   public long kvBytesReadPerToken;
   /** pages in use */
   public long kvUsedBytes;
@@ -24,40 +24,52 @@ public final class Stats {
   /** must equal the plan */
   public long kvCapacityBytes;
   public double prefillTokensPerS;
-  /** of the above; 0: none yet */
+  /** from the above; 0: none yet */
   public double decodeTokensPerS;
-  /** by all runs; each weight once a run */
+  /** all runs; each weight once per run */
   public long weightBytesRead;
-  /** each key, value and state once a run and sequence */
+  /** each key, value and state once per run and sequence */
   public long kvBytesRead;
-  /** slept for max_tokens_per_s and for the heat */
+  /** slept for max_tokens_per_s and thermal throttling */
   public long pacedNs;
-  /** the part of it that was for the heat */
+  /** part of it for thermal throttling */
   public long cooledNs;
   /**
-   * What follows needs sensors = 1; without, it is 0 and Stats.NO_TEMPERATURE. It is read again
-   * after 100 ms at the earliest. microjoules: of all that the source sees, whoever used it
+   * The fields below need sensors = 1; without, they are 0 and Stats.NO_TEMPERATURE. Read again
+   * after 100 ms at the earliest. microjoules of everything that the energy source measures, not
+   * only this process
    */
   public long energyUj;
   /**
-   * of the time, idle or not, that energy_uj is of; less than what has passed where the source
-   * could not be read
+   * time, idle or not, covered by energy_uj; gaps where the energy could not be read are missing
    */
   public long energyNs;
-  /** microwatts when it was last read; 0: not known */
+  /** microwatts at the last reading; 0: unknown */
   public long powerUw;
   /** Energy */
   public int energySource;
   /** found at creation, see arn_session_thermal_zone */
   public int nThermalZones;
-  /** of the hottest that can be read, in thousandths of a degree, or Stats.NO_TEMPERATURE */
+  /** hottest readable zone in millidegrees Celsius, or Stats.NO_TEMPERATURE */
   public int temperatureMc = -2147483648;
   /** its index */
   public int hottestZone;
-  /** Android's; less than 0: not known */
+  /** Android's; negative: unknown */
   public float thermalHeadroom = -1.0f;
-  /** 1: the heat is over the session's limit */
+  /** 1: over the session's thermal limit */
   public boolean isHot;
-  /** the source's own name */
+  /** name of the energy source */
   public String energyName;
+  /**
+   * With kv_file, the part of the cache that did not fit the memory: requested because it was
+   * missing, in whole OS pages
+   */
+  public long kvFileBytesRead;
+  /**
+   * of pages that became full, or were quantised, while others were missing; writes by the OS
+   * itself are not counted
+   */
+  public long kvFileBytesWritten;
+  /** time that layers waited for reads, beyond the computation */
+  public long kvFileWaitNs;
 }

@@ -3,8 +3,8 @@ package org.arenite;
 
 /** A thermal zone of the device. The fields are those of arn_thermal_zone in arenite.h. */
 public final class ThermalZone {
-  /** Stats.NO_TEMPERATURE: it cannot be read now */
+  /** Stats.NO_TEMPERATURE: cannot be read now */
   public int millicelsius;
-  /** its type, as the kernel has it: "cpu-0-0", "battery" */
+  /** the kernel's zone type: "cpu-0-0", "battery" */
   public String name;
 }

@@ -7,11 +7,13 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 
-/** Assets as files: what lies in an APK is not aligned to pages, and a bundle is mapped. */
+/** Copies assets to files: a bundle is mapped, but assets in an APK are not page-aligned. */
 final class Assets {
   private Assets() {}
 
-  /** The asset's copy in the app's folder, made at the first call. Not on the main thread. */
+  /**
+   * Returns the asset's copy in the app's folder; the first call makes it. Not on the main thread.
+   */
   static File file(Context context, String name) throws IOException {
     File file = new File(context.getFilesDir(), name);
     if (file.exists()) {
@@ -25,7 +27,7 @@ final class Assets {
         out.write(buffer, 0, n);
       }
     }
-    if (!part.renameTo(file)) { // so that half a copy is never taken for a whole one
+    if (!part.renameTo(file)) { // publishes only a complete copy
       throw new IOException("cannot rename " + part);
     }
     return file;

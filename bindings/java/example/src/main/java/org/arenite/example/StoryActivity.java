@@ -12,30 +12,33 @@ import java.util.concurrent.Executors;
 import org.arenite.AreniteException;
 import org.arenite.GenerateOptions;
 import org.arenite.Model;
+import org.arenite.Sampling;
 import org.arenite.Session;
 import org.arenite.SessionOptions;
 
 /**
- * Shows a story while it is told. The model runs on one thread of its own, to which the session
- * belongs; the main thread asks for things and shows text.
+ * Streams a story to the screen. A worker thread owns the session and runs the model; the main
+ * thread starts stories and shows text.
  */
 public final class StoryActivity extends Activity {
   private final ExecutorService worker = Executors.newSingleThreadExecutor();
-  private volatile int wanted; // the story that is to be told; only the main thread counts it on
+  private volatile int wanted; // current story number; only the main thread increments it
   private Model model;
   private volatile Session session;
   private TextView story;
   private EditText prompt;
 
-  // ---- on the worker: the lines that matter
+  // ---- worker thread: the essential calls
 
   private void open() {
     try {
       model = Model.open(Assets.file(this, "story.arn").getPath());
       SessionOptions options = new SessionOptions();
       options.contextTokens = 512;
-      session = model.session(options); // all memory is taken here
-      session.setSampling(model.sampling()); // tokens are chosen as the model wants it
+      session = model.session(options); // allocates all memory
+      Sampling sampling = model.sampling(); // the checkpoint's own sampling settings
+      sampling.seed = Session.randomSeed(); // a different story each time
+      session.setSampling(sampling);
     } catch (IOException | AreniteException e) {
       show(e.getMessage());
     }
@@ -50,7 +53,7 @@ public final class StoryActivity extends Activity {
       session.generate(
           options,
           piece -> {
-            show(piece); // whole characters, as they come
+            show(piece); // whole characters, as they arrive
             return wanted == number; // go on
           });
     } catch (AreniteException e) {
@@ -67,7 +70,7 @@ public final class StoryActivity extends Activity {
     }
   }
 
-  // ---- on the main thread
+  // ---- main thread
 
   @Override
   protected void onCreate(Bundle state) {
@@ -81,7 +84,7 @@ public final class StoryActivity extends Activity {
   }
 
   private void onTell(View button) {
-    int number = ++wanted; // ends the story that is being told
+    int number = ++wanted; // ends the current story
     String text = prompt.getText().toString();
     worker.execute(
         () -> {
@@ -118,7 +121,7 @@ public final class StoryActivity extends Activity {
     ++wanted;
     Session running = session;
     if (running != null) {
-      running.cancel(); // a long prompt, too, ends within one layer's time
+      running.cancel(); // cancels even a long prompt within one layer's time
     }
     worker.execute(this::close);
     worker.shutdown();

@@ -1,0 +1,18 @@
+// Written by tools/c_api/generate.py from arenite.h: do not edit it.
+package org.arenite;
+
+/** What of a bundle's bytes is where. The fields are those of arn_residency in arenite.h. */
+public final class ResidencyInfo {
+  /** Residency; COPIED after arn_model_open_reader */
+  public int residency;
+  /** mapped from the file; 0: a copy, or the caller's memory */
+  public long mappedBytes;
+  /** memory owned by the model */
+  public long copiedBytes;
+  /** of these bytes, in memory as far as this process has touched them */
+  public long residentBytes;
+  /** of the resident bytes, in huge pages */
+  public long hugeBytes;
+  /** locked in memory */
+  public long lockedBytes;
+}

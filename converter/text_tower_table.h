@@ -1,0 +1,136 @@
+// Which models have a decoder of a supported family inside that, fed with text alone, computes what
+// it computes on its own: what text_tower.cc chooses from. Values are those of transformers'
+// configuration classes.
+#pragma once
+
+namespace arn::convert {
+
+struct Wrapper {
+  const char* architecture;
+  const char* text_type;  // model_type of a text_config that has none
+  bool default_tied = false;
+  const char* defaults = nullptr;  // JSON: what the whole model's class says of an absent key
+  bool is_flat = false;            // the decoder's keys may lie beside those of the whole model
+  const char* refusal = nullptr;   // why the decoder alone is not the model
+};
+
+inline constexpr const char* kVoxtralDefaults =
+    R"({"vocab_size": 131072, "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 30, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-5, "rope_theta": 1e8, "head_dim": 128})";
+inline constexpr const char* kGlmAsrDefaults =
+    R"({"vocab_size": 59264, "hidden_size": 2048, "intermediate_size": 6144,
+        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 4,
+        "max_position_embeddings": 8192, "rms_norm_eps": 1e-5,
+        "eos_token_id": [59246, 59253, 59255]})";
+
+inline constexpr Wrapper kWrappers[] = {
+    {"AudioFlamingo3ForConditionalGeneration", "qwen2"},
+    {"DeepseekVLForConditionalGeneration", "llama", true},
+    {"FastVlmForConditionalGeneration", "qwen2"},
+    {"Gemma3ForConditionalGeneration", "gemma3_text", true},
+    {"GlmAsrForConditionalGeneration", "llama", true, kGlmAsrDefaults},
+    {"GotOcr2ForConditionalGeneration", "qwen2", true},
+    {"GraniteSpeechForConditionalGeneration", "granite", true},
+    {"Idefics2ForConditionalGeneration", "mistral"},
+    {"Idefics3ForConditionalGeneration", "llama"},
+    {"InternVLForConditionalGeneration", "qwen2", true},
+    {"JanusForConditionalGeneration", "llama", true},
+    {"Lfm2VlForConditionalGeneration", "lfm2", true},
+    {"LightOnOcrForConditionalGeneration", "qwen3", true},
+    {"Llama4ForConditionalGeneration", "llama4_text"},
+    {"LlavaForConditionalGeneration", "llama"},
+    {"LlavaNextForConditionalGeneration", "llama"},
+    {"LlavaNextVideoForConditionalGeneration", "llama"},
+    {"LlavaOnevisionForConditionalGeneration", "qwen2"},
+    {"Mistral3ForConditionalGeneration", "mistral", true},
+    {"MllamaForCausalLM", "mllama_text_model", false, nullptr, true},
+    {"MllamaForConditionalGeneration", "mllama_text_model"},
+    {"Ovis2ForConditionalGeneration", "qwen2", true},
+    {.architecture = "PaliGemmaForConditionalGeneration",
+     .text_type = "gemma",
+     .refusal = "it attends to its prompt in both directions"},
+    {"PerceptionLMForConditionalGeneration", "llama"},
+    {"Qwen2AudioForConditionalGeneration", "qwen2"},
+    {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", false, nullptr, true},
+    {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", false, nullptr, true},
+    {"Qwen3VLForConditionalGeneration", "qwen3_vl_text"},
+    {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text"},
+    {"SmolVLMForConditionalGeneration", "llama"},
+    {"VideoLlama3ForConditionalGeneration", "qwen2"},
+    {"VideoLlavaForConditionalGeneration", "llama"},
+    {"VipLlavaForConditionalGeneration", "llama"},
+    {"VoxtralForConditionalGeneration", "llama", false, kVoxtralDefaults},
+};
+
+// A decoder with a configuration class of its own that, of text, computes what a family computes.
+// Positions in several dimensions (mrope) are the same in each of them for text; layers that attend
+// to an image are left out without one.
+struct TextType {
+  const char* model_type;
+  const char* family;
+  const char* defaults;           // JSON: the class's values where they are not the family's
+  const char* always = "{}";      // JSON: what the family reads and this class does not
+  bool has_cross_layers = false;  // cross_attention_layers, and 8 more rows in the embedding
+};
+
+inline constexpr const char* kQwen2VlDefaults =
+    R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
+        "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+        "rms_norm_eps": 1e-5, "rope_theta": 1e6, "max_window_layers": 80})";
+
+inline constexpr TextType kTextTypes[] = {
+    {"mllama_text_model", "llama",
+     R"({"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336,
+         "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "rms_norm_eps": 1e-5, "max_position_embeddings": 131072, "rope_theta": 5e5,
+         "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38]})",
+     "{}", true},
+    {"qwen2_vl_text", "qwen2", kQwen2VlDefaults},
+    {"qwen2_5_vl_text", "qwen2", kQwen2VlDefaults},
+    {"qwen3_vl_text", "qwen3", R"({"max_position_embeddings": 128000, "rope_theta": 5e5})"},
+    {"qwen3_vl_moe_text", "qwen3_moe",
+     R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 16,
+         "max_position_embeddings": 128000, "moe_intermediate_size": 1408,
+         "num_experts_per_tok": 4, "rope_theta": 5e5})",
+     R"({"norm_topk_prob": true})"},
+};
+
+// Keys beside or inside a text_config that say nothing of the decoder.
+inline constexpr const char* kOtherKeys[] = {
+    "vision_config",       "image_token_id",  "video_token_id",   "vision_start_token_id",
+    "vision_end_token_id", "vision_token_id", "perceiver_config", "pixel_shuffle_factor",
+    "qk_layer_norms",      "use_resampler",   "is_composition"};
+
+// Where the tensors of the decoder's body lie. Those of its head lie beside it, or inside in the
+// older layout, the second; the first is what transformers 5 saves of it for models that hear.
+inline constexpr const char* kWholeDecoders[] = {"language_model.model.model.", "language_model."};
+inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_model."};
+
+// Where other tensors lie that text does not need, with "model." before them or without.
+inline constexpr const char* kOtherTowers[] = {"aligner.",
+                                               "audio_tower.",
+                                               "connector.",
+                                               "encoder.",
+                                               "generation_aligner.",
+                                               "generation_embeddings.",
+                                               "generation_head.",
+                                               "image_newline",
+                                               "image_tower.",
+                                               "projector.",
+                                               "multi_modal_projector.",
+                                               "video_tower.",
+                                               "vision_encoder.",
+                                               "vision_model.",
+                                               "vision_projection.",
+                                               "vision_tower.",
+                                               "visual.",
+                                               "visual_embeddings_table",
+                                               "vqmodel."};
+
+// What the whole model says of its decoder too.
+inline constexpr const char* kOuterKeys[] = {"quantization_config", "compression_config",
+                                             "bos_token_id", "eos_token_id", "pad_token_id"};
+
+}  // namespace arn::convert

@@ -1,0 +1,1 @@
+"""Modules of make_corpus.py, from words to conversations."""
