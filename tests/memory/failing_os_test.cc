@@ -17,6 +17,35 @@
 namespace arn::test {
 namespace {
 
+// The program's first case: the first session of a process detects the CPU's features, for which
+// ARM Linux reads files.
+TEST(FailingOs_FirstSession, WithoutADescriptorLeft_WorksOrSaysSoAndLaterWorks) {
+  const BundleBytes bytes = MakeTinyBundle(TinyBundle());
+  const ModelPtr model = OpenBytes(bytes);
+  const arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  rlimit before;
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
+  rlimit none = before;
+  none.rlim_cur = 0;
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  arn_session* session = nullptr;
+  char error[256] = "";
+  const arn_status first =
+      arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &session);
+  arn_session_destroy(session);
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
+  EXPECT_EQ("", testing::internal::GetCapturedStderr());
+#if defined(__arm__) || defined(__aarch64__)
+  EXPECT_EQ(ARN_IO, first);
+  EXPECT_NE(nullptr, strstr(error, "descriptor")) << error;
+#else
+  EXPECT_EQ(ARN_OK, first) << error;
+#endif
+  const SessionPtr second = NewSession(model.get(), options);
+  Greedy(second.get(), SomeIds(3, 61), 2);
+}
+
 TEST(FailingOs_Open, EachRequestFailsOnce_ThenItWorks) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   int64_t failures = 0;
@@ -92,34 +121,6 @@ TEST(FailingOs_CreateSession, EachRequestFailsOnce_ThenItWorks) {
   }
   EXPECT_GE(failures, 1);
   EXPECT_EQ(live, LiveReservations());
-}
-
-// The first session of a process detects the CPU features.
-TEST(FailingOs_CreateSession, WithoutADescriptorLeft_WorksOrSaysSoAndLaterWorks) {
-  const BundleBytes bytes = MakeTinyBundle(TinyBundle());
-  const ModelPtr model = OpenBytes(bytes);
-  const arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  rlimit before;
-  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &before));
-  rlimit none = before;
-  none.rlim_cur = 0;
-  testing::internal::CaptureStderr();
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
-  arn_session* session = nullptr;
-  char error[256] = "";
-  const arn_status first =
-      arn_session_create(model.get(), &options, nullptr, 0, error, sizeof error, &session);
-  arn_session_destroy(session);
-  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &before));
-  EXPECT_EQ("", testing::internal::GetCapturedStderr());
-#if defined(__arm__) || defined(__aarch64__)
-  EXPECT_EQ(ARN_IO, first);
-  EXPECT_NE(nullptr, strstr(error, "descriptor")) << error;
-#else
-  EXPECT_EQ(ARN_OK, first) << error;
-#endif
-  const SessionPtr second = NewSession(model.get(), options);
-  Greedy(second.get(), SomeIds(3, 61), 2);
 }
 
 // Grows the model's arena by 8 bytes at a time: each of its allocations fails once, and the
