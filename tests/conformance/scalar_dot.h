@@ -71,9 +71,14 @@ struct ScalarDot {
     }
   }
 
-  static constexpr cpu::Int8Dot kTable = {PackKeys, PackValues, Scores,  AddValues,
-                                          nullptr,  nullptr,    nullptr, kSigned ? 32639 : 65535,
-                                          kSigned,  kUnit,      kBias};
+  static constexpr cpu::Int8Dot kTable = {.pack_keys = PackKeys,
+                                          .pack_values = PackValues,
+                                          .scores = Scores,
+                                          .add_values = AddValues,
+                                          .weight_max = kSigned ? 32639 : 65535,
+                                          .weights_signed = kSigned,
+                                          .unit = kUnit,
+                                          .key_bias = kBias};
 };
 
 }  // namespace arn::conformance
