@@ -60,7 +60,7 @@ constexpr uint64_t DotSpreadBytes(uint32_t head_dim) {
 struct DotQueries {
   const int32_t* high;
   const int32_t* low;
-  const int32_t* high_sums;  // [n]: sum of a query's bytes
+  const int32_t* high_sums;  // [n]: sum of a query's bytes, or 0 (Int8Dot::key_bias)
   const int32_t* low_sums;
   size_t stride;
   uint32_t n;
@@ -120,7 +120,8 @@ struct Int8Dot {
   // Bytes of a row per dot product; rows of packed keys are padded to a multiple of it. Packed
   // values keep this many tokens of a channel together.
   uint32_t unit = 0;
-  // pack_keys XORs each byte with this.
+  // pack_keys XORs each byte with this, and scores subtracts it by the sums of a query's bytes.
+  // Keys without it (4 or 2 bits) are multiplied with sums of 0.
   uint8_t key_bias = 0;
 
   // Returns the start of a channel in a packed tile of values.
