@@ -188,6 +188,90 @@ TEST_P(Int8DotTest, AddValues_EveryShape_AddsTheWeightedSum) {
   });
 }
 
+// Returns value `channel` of a row of `bits`-bit values.
+int64_t PackedAt(const Tile& tile, uint32_t bits, uint32_t row_bytes, uint32_t token,
+                 uint32_t channel) {
+  const auto byte = static_cast<uint8_t>(tile.At(token, channel % row_bytes));
+  return byte >> (channel / row_bytes * bits) & ((1u << bits) - 1);
+}
+
+constexpr uint32_t kPackedBits[] = {4, 2};
+constexpr uint32_t kRowUnits[] = {1, 2, 3, 4, 5, 8};
+
+TEST_P(Int8DotTest, ScorePackedRows_EveryShape_AreTheSumsOfProducts) {
+  if (dot_->score_packed_rows == nullptr) GTEST_SKIP() << "no kernel for packed rows";
+  for (const uint32_t bits : kPackedBits) {
+    for (const uint32_t units : kRowUnits) {
+      for (const uint32_t n : kTokens) {
+        for (const uint32_t n_queries : {1u, 2u, 3u, 4u, 5u, kDotRowQueries}) {
+          const uint32_t row_bytes = units * kPackedRowUnit, dim = row_bytes * 8 / bits;
+          if (dim > kDotRowDim) continue;
+          SCOPED_TRACE(testing::Message() << bits << " bits, dim " << dim << ", " << n
+                                          << " tokens, " << n_queries << " queries");
+          const Tile keys(n, row_bytes, &rng_);
+          const Numbers numbers(n_queries, dim, DotValueWidth(dim), true, 32639, &rng_);
+          const std::vector<int32_t> no_sums(n_queries);
+          const DotQueries queries = {
+              numbers.high.data(), numbers.low.data(), no_sums.data(), no_sums.data(),
+              numbers.stride / 4,  n_queries,          nullptr};
+          std::vector<float> scores(n_queries * kDotTokens);
+          dot_->score_packed_rows(queries, keys.strips(),
+                                  static_cast<uint32_t>(CeilDiv(n, kDotBlock)), row_bytes, bits,
+                                  scores.data());
+          for (uint32_t q = 0; q < n_queries; ++q) {
+            for (uint32_t t = 0; t < n; ++t) {
+              int64_t sum = 0;
+              for (uint32_t i = 0; i < dim; ++i) {
+                sum += numbers.values[q][i] * PackedAt(keys, bits, row_bytes, t, i);
+              }
+              ASSERT_EQ(static_cast<float>(sum), scores[q * kDotTokens + t])
+                  << "query " << q << " token " << t;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Int8DotTest, AddPackedValueRows_EveryShapeAndRange_AddsTheWeightedSum) {
+  if (dot_->add_packed_value_rows == nullptr) GTEST_SKIP() << "no kernel for packed rows";
+  for (const uint32_t bits : kPackedBits) {
+    for (const uint32_t units : kRowUnits) {
+      for (const uint32_t n : kTokens) {
+        for (const uint32_t n_queries : {1u, 2u, 3u, 4u, 5u, kDotRowQueries}) {
+          const uint32_t row_bytes = units * kPackedRowUnit, dim = row_bytes * 8 / bits;
+          if (dim > kDotRowDim) continue;
+          SCOPED_TRACE(testing::Message() << bits << " bits, dim " << dim << ", " << n
+                                          << " tokens, " << n_queries << " queries");
+          const Tile values(n, row_bytes, &rng_);
+          const Numbers numbers(n_queries, n, kDotTokens, dot_->weights_signed, dot_->weight_max,
+                                &rng_);
+          const std::vector<float> factors(n_queries, 0x1p-16f);
+          const DotWeights weights = {numbers.High(), numbers.Low(), factors.data(), n_queries};
+          const uint32_t n_channels = units % 2 == 0 ? 32 : 16;  // of a range
+          std::vector<float> sums(n_queries * size_t{dim}, 3.0f);
+          for (uint32_t channel = 0; channel < dim; channel += n_channels) {
+            dot_->add_packed_value_rows(weights, values.strips(), DotQuads(n), row_bytes, bits,
+                                        channel, n_channels, dim, sums.data() + channel);
+          }
+          for (uint32_t q = 0; q < n_queries; ++q) {
+            for (uint32_t i = 0; i < dim; ++i) {
+              int64_t sum = 0;
+              for (uint32_t t = 0; t < n; ++t) {
+                sum += numbers.values[q][t] * PackedAt(values, bits, row_bytes, t, i);
+              }
+              const double exact = 3.0 + static_cast<double>(sum) * 0x1p-16;
+              ASSERT_NEAR(exact, sums[q * size_t{dim} + i], 2e-7 * std::abs(exact) + 1e-6)
+                  << "query " << q << " channel " << i;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, Int8DotTest, testing::ValuesIn(kWays),
                          [](const auto& way) { return std::string(way.param.name); });
 

@@ -49,8 +49,9 @@ struct ScalarDot {
               (size_t{i / kUnit} * cpu::kDotBlock + t % cpu::kDotBlock) * kUnit + i % kUnit;
           sum +=
               Number(queries.high + q * queries.stride, queries.low + q * queries.stride, i, true) *
-              static_cast<int8_t>(block[at] ^ kBias);
+              (kBias != 0 ? block[at] : static_cast<int8_t>(block[at]));
         }
+        sum -= kBias * (int64_t{256} * queries.high_sums[q] + queries.low_sums[q]);
         out[size_t{q} * cpu::kDotTokens + t] = static_cast<float>(sum);
       }
     }
@@ -71,9 +72,14 @@ struct ScalarDot {
     }
   }
 
-  static constexpr cpu::Int8Dot kTable = {PackKeys, PackValues, Scores,  AddValues,
-                                          nullptr,  nullptr,    nullptr, kSigned ? 32639 : 65535,
-                                          kSigned,  kUnit,      kBias};
+  static constexpr cpu::Int8Dot kTable = {.pack_keys = PackKeys,
+                                          .pack_values = PackValues,
+                                          .scores = Scores,
+                                          .add_values = AddValues,
+                                          .weight_max = kSigned ? 32639 : 65535,
+                                          .weights_signed = kSigned,
+                                          .unit = kUnit,
+                                          .key_bias = kBias};
 };
 
 }  // namespace arn::conformance

@@ -168,8 +168,15 @@ constexpr auto kScoreRows = nullptr, kAddValueRows = nullptr;
 constexpr auto kScoreRows = ScoreRows;
 constexpr auto kAddValueRows = AddValueRows;
 #endif
-constexpr Int8Dot kDotprod = {PackKeys,      PackValues,     Scores, AddValues, nullptr, kScoreRows,
-                              kAddValueRows, kNeonWeightMax, true,   4,         0};
+constexpr Int8Dot kDotprod = {.pack_keys = PackKeys,
+                              .pack_values = PackValues,
+                              .scores = Scores,
+                              .add_values = AddValues,
+                              .score_rows = kScoreRows,
+                              .add_value_rows = kAddValueRows,
+                              .weight_max = kNeonWeightMax,
+                              .weights_signed = true,
+                              .unit = 4};
 
 }  // namespace
 

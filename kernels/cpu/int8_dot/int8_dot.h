@@ -27,6 +27,9 @@ inline constexpr uint32_t kDotBlock = 16;
 inline constexpr uint32_t kDotRowDim = 256;
 inline constexpr uint32_t kDotRowQueries = 8;
 
+// Rows of 4 or 2-bit values are multiplied in place if they are whole units of this many bytes.
+inline constexpr uint32_t kPackedRowUnit = 16;
+
 // Returns the row of head_dim values of token t. `strips` points to strips of kKvStrip tokens each,
 // whose rows are contiguous.
 inline const int8_t* DotRow(const int8_t* const* strips, uint32_t t, size_t head_dim) {
@@ -57,7 +60,7 @@ constexpr uint64_t DotSpreadBytes(uint32_t head_dim) {
 struct DotQueries {
   const int32_t* high;
   const int32_t* low;
-  const int32_t* high_sums;  // [n]: sum of a query's bytes
+  const int32_t* high_sums;  // [n]: sum of a query's bytes, or 0 (Int8Dot::key_bias)
   const int32_t* low_sums;
   size_t stride;
   uint32_t n;
@@ -77,36 +80,49 @@ struct Int8Dot {
   // Pack the rows of n <= kDotTokens tokens (DotRow). Rows must be readable for whole blocks; rows
   // after the last token may contain anything.
   void (*pack_keys)(const int8_t* const* strips, uint32_t n_blocks, uint32_t head_dim,
-                    uint8_t* out);
+                    uint8_t* out) = nullptr;
   void (*pack_values)(const int8_t* const* strips, uint32_t n_quads, uint32_t head_dim,
-                      uint8_t* out);
+                      uint8_t* out) = nullptr;
   // out[query * kDotTokens + token] = dot product, rounded to f32, for all tokens of the first
   // n_blocks blocks.
   void (*scores)(const DotQueries& queries, const uint8_t* keys, uint32_t n_blocks,
-                 uint32_t head_dim, float* out);
+                 uint32_t head_dim, float* out) = nullptr;
   // sums[query * stride + channel] += factor * (sum over the tokens of n_quads quads), for
   // n_channels channels of a tile of `width`. `values` (ValueAt) and `sums` point to the first of
   // these channels, a multiple of 16. width is a multiple of 16. Channels after n_channels, up to a
   // multiple of 16, are overwritten with finite values.
   void (*add_values)(const DotWeights& weights, const uint8_t* values, uint32_t n_quads,
-                     uint32_t width, uint32_t n_channels, size_t stride, float* sums);
+                     uint32_t width, uint32_t n_channels, size_t stride, float* sums) = nullptr;
   // Variants without packing, for at most kDotRowQueries queries and head_dim <= kDotRowDim.
   // score_rows reads queries prepared by spread_queries, or unprepared ones if spread_queries is
   // null.
   // Null: only packed tiles are supported.
-  void (*spread_queries)(const DotQueries& queries, uint32_t head_dim);
+  void (*spread_queries)(const DotQueries& queries, uint32_t head_dim) = nullptr;
   void (*score_rows)(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
-                     uint32_t head_dim, float* out);
+                     uint32_t head_dim, float* out) = nullptr;
   void (*add_value_rows)(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
-                         uint32_t head_dim, size_t stride, float* sums);
+                         uint32_t head_dim, size_t stride, float* sums) = nullptr;
+  // The same for rows of values of `bits` (4 or 2) bits, from 0 up, of row_bytes bytes, a multiple
+  // of kPackedRowUnit. Value j of byte i is channel j * row_bytes + i. Queries are unprepared.
+  // add_packed_value_rows adds channels [channel, channel + n_channels), both multiples of 16;
+  // `sums` points to the first of them.
+  // Null: not supported.
+  void (*score_packed_rows)(const DotQueries& queries, const int8_t* const* strips,
+                            uint32_t n_blocks, uint32_t row_bytes, uint32_t bits,
+                            float* out) = nullptr;
+  void (*add_packed_value_rows)(const DotWeights& weights, const int8_t* const* strips,
+                                uint32_t n_quads, uint32_t row_bytes, uint32_t bits,
+                                uint32_t channel, uint32_t n_channels, size_t stride,
+                                float* sums) = nullptr;
   // Maximum weight, and whether its bytes are signed like those of queries.
-  int32_t weight_max;
-  bool weights_signed;
+  int32_t weight_max = 0;
+  bool weights_signed = false;
   // Bytes of a row per dot product; rows of packed keys are padded to a multiple of it. Packed
   // values keep this many tokens of a channel together.
-  uint32_t unit;
-  // pack_keys XORs each byte with this.
-  uint8_t key_bias;
+  uint32_t unit = 0;
+  // pack_keys XORs each byte with this, and scores subtracts it by the sums of a query's bytes.
+  // Keys without it (4 or 2 bits) are multiplied with sums of 0.
+  uint8_t key_bias = 0;
 
   // Returns the start of a channel in a packed tile of values.
   const uint8_t* ValueAt(const uint8_t* values, uint32_t channel) const {

@@ -156,17 +156,16 @@ void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quad
 
 template <typename Kernel>
 constexpr Int8Dot Table() {
-  return {PackKeys,
-          PackValues,
-          Scores<Kernel>,
-          AddValues<Kernel>,
-          SpreadQueries,
-          ScoreRows,
-          AddValueRows,
-          kNeonWeightMax,
-          true,
-          kEight,
-          0};
+  return {.pack_keys = PackKeys,
+          .pack_values = PackValues,
+          .scores = Scores<Kernel>,
+          .add_values = AddValues<Kernel>,
+          .spread_queries = SpreadQueries,
+          .score_rows = ScoreRows,
+          .add_value_rows = AddValueRows,
+          .weight_max = kNeonWeightMax,
+          .weights_signed = true,
+          .unit = kEight};
 }
 
 }  // namespace arn::cpu::mmla

@@ -207,8 +207,19 @@ void AddValues(const DotWeights& weights, const uint8_t* values, uint32_t n_quad
 }
 
 // Maximum weight 65535: 65535 * 127 * kDotTokens stays below 2^31.
-constexpr Int8Dot kVnni = {PackKeys,     PackValues, Scores, AddValues, SpreadQueries, ScoreRows,
-                           AddValueRows, 65535,      false,  4,         kKeyBias};
+constexpr Int8Dot kVnni = {.pack_keys = PackKeys,
+                           .pack_values = PackValues,
+                           .scores = Scores,
+                           .add_values = AddValues,
+                           .spread_queries = SpreadQueries,
+                           .score_rows = ScoreRows,
+                           .add_value_rows = AddValueRows,
+                           .score_packed_rows = ScorePackedRows,
+                           .add_packed_value_rows = AddPackedValueRows,
+                           .weight_max = 65535,
+                           .weights_signed = false,
+                           .unit = 4,
+                           .key_bias = kKeyBias};
 
 }  // namespace
 

@@ -30,12 +30,17 @@ ARN_VNNI_INLINE __m512i Quad(const uint8_t* bytes) {
   return _mm512_set1_epi32(quad);
 }
 
-// Implement Int8Dot's spread_queries, score_rows and add_value_rows.
+// Implement the functions of Int8Dot that multiply rows in place.
 void SpreadQueries(const DotQueries& queries, uint32_t dim);
 void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
                uint32_t dim, float* out);
 void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                   uint32_t dim, size_t stride, float* sums);
+void ScorePackedRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+                     uint32_t row_bytes, uint32_t bits, float* out);
+void AddPackedValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                        uint32_t row_bytes, uint32_t bits, uint32_t channel, uint32_t n_channels,
+                        size_t stride, float* sums);
 
 }  // namespace arn::cpu::vnni
 #endif

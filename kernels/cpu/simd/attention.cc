@@ -259,8 +259,8 @@ class TileRunner {
   void RunSealed(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
     const Range seen = SeenBy(position, rows.n);
     if (seen.begin == seen.end) return;
-    const SealedTile sealed = {*tile_.dot, *tile_.group,         s_, rows, position,
-                               seen.begin, seen.end - seen.begin};
+    const SealedTile sealed = {*tile_.dot, *tile_.group,          s_,         rows, position,
+                               seen.begin, seen.end - seen.begin, takes_rows_};
     ScoreSealed(sealed, next);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;

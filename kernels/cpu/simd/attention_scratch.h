@@ -66,7 +66,7 @@ struct AttentionScratch {
   float* ranges;
   int32_t* folded_high;  // queries times a range's scales, quantised like q_high
   int32_t* folded_low;
-  int32_t* folded_sums;  // [2 * queries]: sums of high and of low bytes
+  int32_t* no_sums;  // [queries]: zeros
   float* folded_factors;
   float* folded_least;  // q . least
 };
@@ -106,7 +106,7 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   s.ranges = s.v;
   s.folded_high = reinterpret_cast<int32_t*>(s.values);
   s.folded_low = at == nullptr ? nullptr : s.folded_high + queries * s.quads;
-  take(&s.folded_sums, 2 * queries);
+  take(&s.no_sums, queries);
   take(&s.folded_factors, queries);
   take(&s.folded_least, queries);
   take(&s.w_high, queries * kDotTokens);

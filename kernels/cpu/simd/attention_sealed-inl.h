@@ -5,9 +5,9 @@
 //   values  have ranges per token and channel group: the weights are multiplied by the scales, as
 //           for int8 values, and each channel adds the sum of weight * least
 // With an Int8Dot, the scaled queries and weights are quantised to 16 bits. Rows of 4 or 2 bits are
-// packed as if they were bytes, and split in the packed order: the upper bits of a row are later
-// channels. Without an Int8Dot, or if ranges are narrower than one dot product, values are widened
-// to floats.
+// multiplied in place if the Int8Dot can and queries are few. Otherwise they are packed as if they
+// were bytes, and split in the packed order: the upper bits of a row are later channels. Without an
+// Int8Dot, or if ranges are narrower than one dot product, values are widened to floats.
 #if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_
@@ -27,7 +27,7 @@ namespace arn::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Splits n bytes (a multiple of 16) of packed kBits values: value j of byte i becomes byte j * n +
-// i of `out`. Input and output are XORed with `bias`.
+// i of `out`. The input is XORed with `bias`.
 template <uint32_t kBits, class D8>
 HWY_INLINE size_t SplitWith(D8 d8, const uint8_t* from, size_t n, uint8_t bias, size_t first,
                             uint8_t* out) {
@@ -37,7 +37,7 @@ HWY_INLINE size_t SplitWith(D8 d8, const uint8_t* from, size_t n, uint8_t bias, 
   for (; i + hn::Lanes(d8) <= n; i += hn::Lanes(d8)) {
     auto x = hn::BitCast(d16, hn::Xor(hn::LoadU(d8, from + i), turned));
     for (uint32_t j = 0; j < 8 / kBits; ++j, x = hn::ShiftRight<kBits>(x)) {
-      hn::StoreU(hn::Xor(hn::And(hn::BitCast(d8, x), mask), turned), d8, out + j * n + i);
+      hn::StoreU(hn::And(hn::BitCast(d8, x), mask), d8, out + j * n + i);
     }
   }
   return i;
@@ -80,6 +80,12 @@ struct SealedTile {
   uint32_t position;  // of the first token
   // Queries [first, first + n).
   uint32_t first, n;
+  bool takes_rows;  // multiplies rows in place if it can
+
+  bool TakesPackedRows(uint32_t bits, uint32_t row_bytes) const {
+    return takes_rows && bits != 0 && dot.score_packed_rows != nullptr &&
+           row_bytes % kPackedRowUnit == 0;
+  }
 };
 
 // Applies a key range to a query: folded[stride] = q * scale. Returns q . least.
@@ -95,7 +101,66 @@ HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* leas
   return hn::ReduceSum(d, sum);
 }
 
-// Computes the scores of tokens [begin, begin + n_tokens), which share a range, from packed keys.
+// FoldQuery(), with the result quantised to 16 bits in two planes of `stride` signed bytes: folded
+// = *factor * (256 * high + low). If a folded query is not finite the factor is NaN. Keys of 4 or 2
+// bits need no bias, and so no sums of the planes.
+HWY_INLINE float QuantizeFolded(const float* q, const float* scale, const float* least,
+                                size_t stride, float* folded, int32_t* high, int32_t* low,
+                                float* factor) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Repartition<uint16_t, D> d16;
+  const hn::Repartition<uint8_t, D> d8;
+  constexpr float kLargest = 127 * 256 + 127;
+  constexpr size_t kFour = 4 * kLanes;
+  V sum = hn::Zero(d);
+  // As integers, magnitudes keep their order, and non-finite values are the largest.
+  const auto size_bits = hn::Set(di, 0x7FFFFFFF);
+  auto largest = hn::Zero(di);
+  for (size_t i = 0; i < stride; i += kLanes) {
+    const V x = hn::LoadU(d, q + i), y = hn::Mul(x, hn::LoadU(d, scale + i));
+    hn::StoreU(y, d, folded + i);
+    largest = hn::Max(largest, hn::And(hn::BitCast(di, y), size_bits));
+    sum = hn::MulAdd(x, hn::LoadU(d, least + i), sum);
+  }
+  const float max = F32FromBits(static_cast<uint32_t>(hn::ReduceMax(di, largest)));
+  const bool is_finite = max < HUGE_VALF;
+  // Also zeros if the quotient would overflow.
+  const bool is_zero = !is_finite || !(max > kLargest / 1e38f);
+  *factor = !is_finite ? std::nanf("") : is_zero ? 0.0f : max / kLargest;
+  const V inverse = hn::Set(d, is_zero ? 0.0f : kLargest / max);
+  const V round = hn::Set(d, kRoundToInteger);
+  auto* high_bytes = reinterpret_cast<uint8_t*>(high);
+  auto* low_bytes = reinterpret_cast<uint8_t*>(low);
+  // The low 16 bits of each float, of four vectors at a time.
+  const auto quantise = [&](const float* from, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
+    const auto nearest = [&](size_t i) HWY_ATTR {
+      return hn::BitCast(d16, hn::MulAdd(hn::LoadU(d, from + i * kLanes), inverse, round));
+    };
+    const auto a = hn::ConcatEven(d16, nearest(1), nearest(0));
+    const auto b = hn::ConcatEven(d16, nearest(3), nearest(2));
+    const auto half = hn::Set(d16, uint16_t{128});
+    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
+    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
+    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
+    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
+  };
+  if (!is_finite) std::memset(folded, 0, stride * sizeof(float));  // 0 times infinity is not 0
+  size_t i = 0;
+  for (; i + kFour <= stride; i += kFour) quantise(folded + i, high_bytes + i, low_bytes + i);
+  if (i < stride) {
+    float rest[kFour] = {};
+    uint8_t planes[2][kFour];
+    std::memcpy(rest, folded + i, (stride - i) * sizeof(float));
+    quantise(rest, planes[0], planes[1]);
+    std::memcpy(high_bytes + i, planes[0], stride - i);
+    std::memcpy(low_bytes + i, planes[1], stride - i);
+  }
+  return hn::ReduceSum(d, sum);
+}
+
+// Computes the scores of tokens [begin, begin + n_tokens), which share a range, from packed keys,
+// or from rows.
 HWY_INLINE void ScoreRange(const SealedTile& tile, uint32_t begin, uint32_t n_tokens) {
   const AttentionScratch& s = tile.s;
   const D d;
@@ -108,17 +173,23 @@ HWY_INLINE void ScoreRange(const SealedTile& tile, uint32_t begin, uint32_t n_to
   for (size_t i = AlignUp(dim, kLanes); i < s.stride; ++i) scale[i] = least[i] = 0.0f;
   for (uint32_t q = 0; q < tile.n; ++q) {
     const float* from = s.q + size_t{tile.first + q} * s.stride;
-    s.folded_least[q] = FoldQuery(from, scale, least, s.stride, folded);
-    s.folded_factors[q] = QuantizeQuery(folded, s.stride, s.folded_high + size_t{q} * s.quads,
-                                        s.folded_low + size_t{q} * s.quads, s.folded_sums + q,
-                                        s.folded_sums + tile.n + q);
+    s.folded_least[q] =
+        QuantizeFolded(from, scale, least, s.stride, folded, s.folded_high + size_t{q} * s.quads,
+                       s.folded_low + size_t{q} * s.quads, s.folded_factors + q);
+    s.no_sums[q] = 0;
   }
-  const DotQueries queries = {s.folded_high, s.folded_low, s.folded_sums, s.folded_sums + tile.n,
+  const DotQueries queries = {s.folded_high, s.folded_low, s.no_sums, s.no_sums,
                               s.quads,       tile.n,       nullptr};
   float* scores = s.scores + size_t{tile.first} * kDotTokens + begin;
   const auto n_blocks = static_cast<uint32_t>(CeilDiv(n_tokens, kDotBlock));
-  tile.dot.scores(queries, s.sealed_keys + begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
-                  n_blocks, dim, scores);
+  const uint32_t bits = tile.group.sealed_k_bits;
+  if (tile.TakesPackedRows(bits, tile.rows.k_row_bytes)) {
+    tile.dot.score_packed_rows(queries, tile.rows.k + begin / kKvStrip, n_blocks,
+                               tile.rows.k_row_bytes, bits, scores);
+  } else {
+    tile.dot.scores(queries, s.sealed_keys + begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
+                    n_blocks, dim, scores);
+  }
   for (uint32_t q = 0; q < tile.n; ++q, scores += kDotTokens) {
     const V factor = hn::Set(d, s.folded_factors[q]), constant = hn::Set(d, s.folded_least[q]);
     for (size_t i = 0; i < n_blocks * kDotBlock; i += kLanes) {
@@ -134,9 +205,11 @@ HWY_INLINE void ScoreSealed(const SealedTile& tile, const Int8Rows& next) {
   const Int8Dot& dot = tile.dot;
   const uint32_t dim = tile.group.head_dim, bits = tile.group.sealed_k_bits;
   const size_t block_bytes = dot.KeyBlockBytes(dim);
+  const bool takes_rows = tile.TakesPackedRows(bits, rows.k_row_bytes);
   const auto n_blocks = static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock));
   for (uint32_t i = 0; i < n_blocks; ++i) {
     PrefetchBlock(next, i * kDotBlock);
+    if (takes_rows) continue;
     uint8_t* keys = s.sealed_keys + i * block_bytes;
     const int8_t* const* strips = rows.k + i * (kDotBlock / kKvStrip);
     if (bits == 0) {
@@ -234,17 +307,20 @@ HWY_INLINE void AddSealedValues(const SealedTile& tile) {
   const uint32_t width = DotValueWidth(dim), n_quads = DotQuads(rows.n);
   const uint32_t range = bits == 0 ? dim : Min(tile.group.group_size, dim);
   const uint32_t n_ranges = KvGroupsOf(dim, range);
+  const bool takes_rows = tile.TakesPackedRows(bits, rows.v_row_bytes);
   float* scale = s.ranges;
   float* least = scale + size_t{n_ranges} * kDotTokens;
   if (bits == 0) {
     dot.pack_values(rows.v, n_quads, dim, s.values);
     LoadScales(rows.v_scales, rows.n, scale);
   } else {
-    dot.pack_values(rows.v, n_quads, rows.v_row_bytes, s.unsplit);
-    const size_t from_bytes = size_t{DotValueWidth(rows.v_row_bytes)} * dot.unit;
-    for (uint32_t t = 0, i = 0; t < 4 * n_quads; t += dot.unit, ++i) {
-      Split(bits, s.unsplit + i * from_bytes, size_t{rows.v_row_bytes} * dot.unit, 0,
-            s.values + i * size_t{width} * dot.unit);
+    if (!takes_rows) {
+      dot.pack_values(rows.v, n_quads, rows.v_row_bytes, s.unsplit);
+      const size_t from_bytes = size_t{DotValueWidth(rows.v_row_bytes)} * dot.unit;
+      for (uint32_t t = 0, i = 0; t < 4 * n_quads; t += dot.unit, ++i) {
+        Split(bits, s.unsplit + i * from_bytes, size_t{rows.v_row_bytes} * dot.unit, 0,
+              s.values + i * size_t{width} * dot.unit);
+      }
     }
     for (uint32_t t = 0; t < kDotTokens; t += kDotBlock) {
       if (t < rows.n) {  // a block's tokens are in one page
@@ -277,8 +353,14 @@ HWY_INLINE void AddSealedValues(const SealedTile& tile) {
                                        s.w_low + size_t{q} * kDotTokens);
       if (bits != 0) AddToAll(constant, n_channels, s.sums + size_t{q} * s.stride + channel);
     }
-    dot.add_values(weights, dot.ValueAt(s.values, channel), n_quads, width, n_channels, s.stride,
-                   s.sums + size_t{tile.first} * s.stride + channel);
+    float* sums = s.sums + size_t{tile.first} * s.stride + channel;
+    if (takes_rows) {
+      dot.add_packed_value_rows(weights, rows.v, n_quads, rows.v_row_bytes, bits, channel,
+                                n_channels, s.stride, sums);
+    } else {
+      dot.add_values(weights, dot.ValueAt(s.values, channel), n_quads, width, n_channels, s.stride,
+                     sums);
+    }
   }
 }
 
