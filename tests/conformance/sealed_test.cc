@@ -338,6 +338,7 @@ TEST_P(SealedTest, Attention_OpenAndSealedPages_EqualsTheFormula) {
 // number of threads.
 TEST_P(SealedTest, Attention_ManyPages_EqualsTheFormulaInTheSameBitsAlone) {
   if (GetParam().backend->name != std::string("cpu")) GTEST_SKIP() << "the CPU's kernel alone";
+  if (GetParam().name == "Cpu3Threads") GTEST_SKIP() << "Cpu's case runs one thread and three";
   std::mt19937 rng(33);
   for (const SealedShape& shape : kSealedShapes) {
     for (const SealedBits& bits : kSealedBits) {
