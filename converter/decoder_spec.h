@@ -61,7 +61,7 @@ struct LayerKindSpec {
   bool has_mlp_bias = false;
   bool has_router_bias = false;
   bool has_k_bias = true;  // if q and v have one
-  bool attends_to_source = false;
+  bool has_cross_attention = false;
   bool has_distance_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
@@ -151,7 +151,7 @@ struct DistanceBuckets {
 };
 
 // Fields of fbs::Source.
-struct SourceSpec {
+struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
   Activation conv_activation = Activation::kGelu;
@@ -159,7 +159,7 @@ struct SourceSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<uint32_t> layer_kinds;
 
-  bool operator==(const SourceSpec&) const = default;
+  bool operator==(const EncoderSpec&) const = default;
 };
 
 struct DecoderSpec {
@@ -185,7 +185,7 @@ struct DecoderSpec {
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
   DistanceBuckets distance_buckets;
-  SourceSpec source;
+  EncoderSpec encoder;
 
   bool operator==(const DecoderSpec&) const = default;
 };

@@ -317,31 +317,31 @@ DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) 
 }
 
 // Reads the encoder's spec.
-SourceSpec ReadSource(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                      const LayerKindSpec& decoder_kind, uint32_t hidden) {
-  SourceSpec source;
-  if (family.source == nullptr) return source;
+EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                        const LayerKindSpec& decoder_kind, uint32_t hidden) {
+  EncoderSpec encoder;
+  if (family.encoder == nullptr) return encoder;
   config->MarkRead("is_encoder_decoder");
   config->MarkRead("n_positions");  // no effect with relative positions
   Family own = family;
-  own.names = family.source->names;
-  own.keys = family.source->keys;
+  own.names = family.encoder->names;
+  own.keys = family.encoder->keys;
   LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
   kind.rope = kNoRope;
   if (kind.n_heads != decoder_kind.n_heads && family.has_distance_buckets) {
     config->Wrong(own.keys.heads, "the decoder's");
   }
-  source.names = own.names;
-  source.kinds = {kind};
-  source.layer_kinds.assign(ReadLayerCount(own, config), 0);
-  source.max_rows = family.source->default_rows;
-  if (family.source->rows_key != nullptr) {
-    source.max_rows = config->Count(family.source->rows_key).value_or(source.max_rows);
+  encoder.names = own.names;
+  encoder.kinds = {kind};
+  encoder.layer_kinds.assign(ReadLayerCount(own, config), 0);
+  encoder.max_rows = family.encoder->default_rows;
+  if (family.encoder->rows_key != nullptr) {
+    encoder.max_rows = config->Count(family.encoder->rows_key).value_or(encoder.max_rows);
   }
-  if (family.source->feature_key != nullptr) {
-    source.feature_width = config->RequiredCount(family.source->feature_key);
+  if (family.encoder->feature_key != nullptr) {
+    encoder.feature_width = config->RequiredCount(family.encoder->feature_key);
   }
-  return source;
+  return encoder;
 }
 
 // Refuses GPT-2's attention switches that no published model uses.
@@ -406,8 +406,8 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
-  kind.attends_to_source = family.source != nullptr;
-  spec.source = ReadSource(family, &config, json, kind, spec.hidden);
+  kind.has_cross_attention = family.encoder != nullptr;
+  spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);

@@ -94,7 +94,7 @@ struct ClassSizes {
 };
 
 // Encoder of an encoder-decoder family.
-struct SourceFamily {
+struct EncoderFamily {
   const TensorNames* names;
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
@@ -132,7 +132,7 @@ struct Family {
   bool has_kv_heads = true;           // num_key_value_heads may be fewer than heads
   bool has_distance_buckets = false;  // relative_attention_num_buckets, .._max_distance
   bool scales_tied_head = false;      // by 1 / sqrt(hidden): scale_decoder_outputs
-  const SourceFamily* source = nullptr;
+  const EncoderFamily* encoder = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   float swiglu_limit = 0.0f;           // not 0: the config's "silu" means clamped SwiGLU
 

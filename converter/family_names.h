@@ -204,7 +204,7 @@ inline constexpr TensorNames kT5DecoderNames = {
     .embedding_copies = {"encoder.embed_tokens", "decoder.embed_tokens"},
 };
 
-inline constexpr TensorNames kT5SourceNames = {
+inline constexpr TensorNames kT5EncoderNames = {
     .prefix = "",
     .embedding = "shared",
     .final_norm = "encoder.final_layer_norm",
@@ -243,7 +243,7 @@ inline constexpr TensorNames kWhisperDecoderNames = {
     .cross_out = "model.decoder.layers.{}.encoder_attn.out_proj",
 };
 
-inline constexpr TensorNames kWhisperSourceNames = {
+inline constexpr TensorNames kWhisperEncoderNames = {
     .prefix = "model.",
     .embedding = "model.decoder.embed_tokens",
     .positions = "model.encoder.embed_positions",

@@ -4,8 +4,8 @@
 namespace arn::convert {
 namespace {
 
-constexpr SourceFamily kT5Source = {
-    .names = &kT5SourceNames,
+constexpr EncoderFamily kT5Encoder = {
+    .names = &kT5EncoderNames,
     .keys = {.layers = "num_layers",
              .heads = "num_heads",
              .ffn = "d_ff",
@@ -14,8 +14,8 @@ constexpr SourceFamily kT5Source = {
     .default_rows = 4096,
 };
 
-constexpr SourceFamily kWhisperSource = {
-    .names = &kWhisperSourceNames,
+constexpr EncoderFamily kWhisperEncoder = {
+    .names = &kWhisperEncoderNames,
     .keys = {.layers = "encoder_layers",
              .heads = "encoder_attention_heads",
              .ffn = "encoder_ffn_dim",
@@ -334,7 +334,7 @@ constexpr Family kFamilies[] = {
      .has_kv_heads = false,
      .has_distance_buckets = true,
      .scales_tied_head = true,
-     .source = &kT5Source,
+     .encoder = &kT5Encoder,
      .rope = RopeRule::kNone,
      .scale = ScaleRule::kOne,
      .default_head_dim = 64,
@@ -360,7 +360,7 @@ constexpr Family kFamilies[] = {
      .is_gated = false,
      .has_k_bias = false,
      .has_kv_heads = false,
-     .source = &kWhisperSource,
+     .encoder = &kWhisperEncoder,
      .rope = RopeRule::kNone,
      .default_max_context = 448,
      .default_tied = true},

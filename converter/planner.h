@@ -29,10 +29,10 @@ class Planner {
   struct LayerScope {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
-    bool is_source = false;
+    bool is_encoder = false;
 
     std::string Own(const char* name) const {
-      return (is_source ? "source." : "") + OwnName(layer, name);
+      return (is_encoder ? "source." : "") + OwnName(layer, name);
     }
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };
@@ -63,7 +63,7 @@ class Planner {
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
 
   // encoder_tensors.cc: encoder and cross-attention.
-  void AddSource();
+  void AddEncoder();
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the

@@ -107,12 +107,12 @@ struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;
   // Encoder, if any.
-  std::vector<LayerTensors> source_layers;
+  std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;
   uint32_t conv2 = kNoTensor;
-  uint32_t source_positions = kNoTensor;
-  uint32_t source_final_norm = kNoTensor;
-  uint32_t source_final_norm_bias = kNoTensor;
+  uint32_t encoder_positions = kNoTensor;
+  uint32_t encoder_final_norm = kNoTensor;
+  uint32_t encoder_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
   uint32_t final_norm = kNoTensor;

@@ -65,7 +65,7 @@ struct SequenceRows {
   // One table per Program::kv_groups entry. The pages for the positions of these rows are already
   // allocated.
   const PageTable* tables = nullptr;
-  uint32_t source_rows = 0;  // encoder rows of the sequence, read by kinds with sees_source
+  uint32_t encoder_rows = 0;  // of the sequence; kinds with is_cross_attention read them
 };
 
 struct RunArgs;
@@ -96,7 +96,7 @@ struct RunArgs {
   LogitRows logit_rows = LogitRows::kLastOfEach;
   // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
   // features [n_rows * row_factor, width] in the layout of the kFeatures step's value.
-  bool is_source = false;
+  bool is_encoder = false;
   // Leaves the logits on the device.
   // REQUIRES: a backend with read_logits, one sequence, kLastOfEach.
   bool leaves_logits = false;
@@ -110,7 +110,7 @@ struct RunArgs {
   const AttentionWatcher* watcher = nullptr;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
-  // Null, or one counter for each of StepsOf(program, is_source). The run adds each step's time in
+  // Null, or one counter for each of StepsOf(program, is_encoder). The run adds each step's time in
   // nanoseconds. A backend that fuses steps adds their time to the first of them.
   uint64_t* step_ns = nullptr;
 };

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/check_source.h"
+#include "kernels/check_encoder.h"
 #include "kernels/check_state.h"
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
@@ -21,15 +21,15 @@ class Checker {
       return diag_->Fail(Status::kBadArgument, "program: max_rows %u, max_logit_rows %u",
                          program_.max_rows, program_.max_logit_rows);
     }
-    if (program_.n_source_steps > program_.steps.size()) {
+    if (program_.n_encoder_steps > program_.steps.size()) {
       return diag_->Fail(Status::kBadArgument, "program: %u steps of a source in %zu",
-                         program_.n_source_steps, program_.steps.size());
+                         program_.n_encoder_steps, program_.steps.size());
     }
     for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
     for (uint32_t i = 0; i < program_.steps.size(); ++i) {
       index_ = i;
       ARN_TRY(CheckStep(program_.steps[i]));
-      ARN_TRY(CheckSourceValues(program_, program_.steps[i], i, diag_));
+      ARN_TRY(CheckEncoderValues(program_, program_.steps[i], i, diag_));
     }
     return Status::kOk;
   }
@@ -55,8 +55,8 @@ class Checker {
 
   // True if pages of this many tokens can hold the positions the kind attends to.
   static bool PagesFit(const AttentionKind& kind, const KvGroup& group) {
-    if (kind.sees_source != group.is_source) return false;
-    if (group.is_source) return group.page_tokens != 0 && group.sealed.n_pages == 0;
+    if (kind.is_cross_attention != group.is_encoder) return false;
+    if (group.is_encoder) return group.page_tokens != 0 && group.sealed.n_pages == 0;
     return IsPowerOfTwo(group.page_tokens) && group.page_tokens <= kMaxPageTokens;
   }
 
@@ -127,7 +127,7 @@ class Checker {
     const AttentionKind& kind = program_.kinds[step.kind];
     if (kind.n_heads == 0) return Bad(step, "heads", 0, 1);
     if (kind.group == kNoGroup) return Bad(step, "group", kind.group, 0);
-    if (kind.sees_source && !step.shares_kv) return Bad(step, "shared keys", 0, 1);
+    if (kind.is_cross_attention && !step.shares_kv) return Bad(step, "shared keys", 0, 1);
     const KvGroup& group = program_.kv_groups[kind.group];
     if (step.group_layer >= group.n_layers) {
       return Bad(step, "group_layer", step.group_layer, group.n_layers);
@@ -261,12 +261,12 @@ class Checker {
       case Op::kConv:
       case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
       case Op::kSelfAttention:
-        ARN_TRY(CheckSourceStep(program_, step, index_, diag_));
+        ARN_TRY(CheckEncoderStep(program_, step, index_, diag_));
         return CheckDistanceBias(step, program_.kinds[step.kind]);
       case Op::kFeatures:
       case Op::kUnfold:
       case Op::kAddPositions:
-      case Op::kStoreKv: return CheckSourceStep(program_, step, index_, diag_);
+      case Op::kStoreKv: return CheckEncoderStep(program_, step, index_, diag_);
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {
@@ -334,7 +334,7 @@ Status CheckProgram(const Program& program, Diag* diag) { return Checker(program
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
   ARN_TRY(CheckTokens(program, args.tokens, diag));
-  if (args.is_source) return CheckSourceRun(program, args, diag);
+  if (args.is_encoder) return CheckEncoderRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {
     return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
@@ -353,8 +353,8 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     }
     next_row += s.n_rows;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
-      if (program.kv_groups[g].is_source) {
-        ARN_TRY(CheckSourceTable(program, g, s, diag));
+      if (program.kv_groups[g].is_encoder) {
+        ARN_TRY(CheckEncoderTable(program, g, s, diag));
         continue;
       }
       if (program.kv_groups[g].state_floats != 0) {

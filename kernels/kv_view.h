@@ -86,8 +86,8 @@ struct KvGroup {
   uint32_t head_dim = 0;
   uint32_t page_tokens = 0;  // a power of two; for an encoder group, the maximum number of encoder
                              // rows
-  bool is_source = false;    // a page holds one sequence's encoder K and V, for cross-attention
-                             // kinds (sees_source)
+  bool is_encoder = false;   // a page holds one sequence's encoder K and V, for cross-attention
+                             // kinds (is_cross_attention)
   KvPages open;
   uint32_t sealed_k_bits = 0;  // 4 or 2; 0: as in an active page
   uint32_t sealed_v_bits = 0;

@@ -80,7 +80,7 @@ struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
   uint16_t row_factor = 1;  // rows per row of a run
-  bool is_source = false;   // written by the encoder steps
+  bool is_encoder = false;  // written by the encoder steps
   uint32_t first_step = 0;  // step that writes it first
   uint32_t last_step = 0;   // step that reads it last
   Slice slice;              // Region::kActivations, placed by the memory plan
@@ -104,7 +104,7 @@ struct AttentionKind {
   // Cross-attention: keys and values come from the encoder output, and every query sees all of
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.
-  bool sees_source = false;
+  bool is_cross_attention = false;
 };
 
 // Returns the kind for kStoreKv, which is kQkvRope on rows without queries.
@@ -195,10 +195,10 @@ struct Program {
   uint32_t max_rows = 0;        // max tokens per run (the prefill chunk)
   uint32_t max_logit_rows = 0;  // max logit rows per run; <= max_rows
   uint32_t max_context = 0;     // positions are below this
-  // The first n_source_steps steps are the encoder: they run once per sequence, on all its encoder
+  // The first n_encoder_steps steps are the encoder: they run once per sequence, on all its encoder
   // rows. The remaining steps run on the sequence's tokens.
-  uint32_t n_source_steps = 0;
-  uint32_t max_source_rows = 0;
+  uint32_t n_encoder_steps = 0;
+  uint32_t max_encoder_rows = 0;
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;
@@ -206,7 +206,7 @@ struct Program {
 };
 
 // Return the steps of a run, and the maximum number of rows of a value.
-Span<const Step> StepsOf(const Program& program, bool is_source);
+Span<const Step> StepsOf(const Program& program, bool is_encoder);
 uint64_t MaxRowsOf(const Program& program, const Value& value);
 
 // True if a kQkvRope step's q norm and k norm each span all heads.

@@ -67,9 +67,9 @@ void AddPagedAttention(const Program& program, const AttentionKind& kind, const 
   const KvGroup& group = program.kv_groups[kind.group];
   for (const SequenceRows& s : args.sequences) {
     if (s.n_rows == 0) continue;
-    if (kind.sees_source) {
-      work->kv_bytes += TokenBytes(group, group.open, s.source_rows);
-      AddAttention(kind, group.k_type, uint64_t{s.n_rows} * s.source_rows, work);
+    if (kind.is_cross_attention) {
+      work->kv_bytes += TokenBytes(group, group.open, s.encoder_rows);
+      AddAttention(kind, group.k_type, uint64_t{s.n_rows} * s.encoder_rows, work);
       continue;
     }
     const PageTable& table = s.tables[kind.group];

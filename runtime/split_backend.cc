@@ -121,12 +121,12 @@ Status BringAll(const State& s, const RunArgs& args, Side side) {
       const uint32_t page_tokens = group.page_tokens;
       const PageTable& table = rows.tables[g];
       if (group.state_floats != 0) {
-        if (args.is_source) continue;
+        if (args.is_encoder) continue;
         if (rows.first_position != 0) ARN_TRY(s.Bring(g, table.pages[0], side));
         s.Changed(g, table.pages[table.n_pages - 1], side);
         continue;
       }
-      if (group.is_source && !args.is_source) {
+      if (group.is_encoder && !args.is_encoder) {
         ARN_TRY(s.Bring(g, table.pages[0], side));
         continue;
       }

@@ -143,7 +143,7 @@ constexpr TensorNames kCrossNames = {
     .cross_out = "dec.blk.{}.cross_attn_o",
 };
 
-constexpr TensorNames kSourceNames = {
+constexpr TensorNames kEncoderNames = {
     .prefix = "",
     .embedding = "token_embd",
     .final_norm = "enc.output_norm",
@@ -244,7 +244,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "t5",
      .architecture = "T5ForConditionalGeneration",
      .names = &kCrossNames,
-     .source_names = &kSourceNames,
+     .encoder_names = &kEncoderNames,
      .unsaid = {"with distances told apart up to 128, as the published sizes", kT5Sizes}},
 };
 

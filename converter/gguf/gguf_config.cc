@@ -35,7 +35,7 @@ class ConfigMaker {
   json Make() {
     config_["architectures"] = {row_.architecture};
     AddSizes();
-    AddSource();
+    AddEncoder();
     AddMixers();
     AddBiases();
     AddFactors();
@@ -85,7 +85,7 @@ class ConfigMaker {
     config_[keys.layers] = n_layers_;
     // Models without position embeddings have no maximum context, whatever the key says.
     const uint32_t context = Required("context_length");
-    if (family_.mixer != MixerRule::kScan && family_.source == nullptr) {
+    if (family_.mixer != MixerRule::kScan && family_.encoder == nullptr) {
       config_[keys.context] = context;
     }
     if (family_.ffn != FfnRule::kNone) config_[keys.ffn] = Required("feed_forward_length");
@@ -144,9 +144,9 @@ class ConfigMaker {
   }
 
   // Adds an encoder of the same sizes, possibly with another layer count.
-  void AddSource() {
-    if (family_.source == nullptr) return;
-    config_[family_.source->keys.layers] = n_layers_;
+  void AddEncoder() {
+    if (family_.encoder == nullptr) return;
+    config_[family_.encoder->keys.layers] = n_layers_;
     config_[family_.keys.layers] = Count("decoder_block_count").value_or(n_layers_);
     if (family_.has_distance_buckets) {
       config_["relative_attention_num_buckets"] = Required("attention.relative_buckets_count");
@@ -355,7 +355,7 @@ class ConfigMaker {
   }
 
   void RefuseUnread() {
-    if (row_.source_names != nullptr) {
+    if (row_.encoder_names != nullptr) {
       // decoder_start_token_id is read with the generation defaults.
       metadata_->MarkRead(Key("decoder_start_token_id"));
     }

@@ -119,7 +119,7 @@ class AttentionRunner {
     const auto first = static_cast<uint32_t>(tile) * tile_rows_;
     AttentionTile a = base_;
     a.table = &s->tables[kind_.group];
-    a.source_rows = s->source_rows;
+    a.encoder_rows = s->encoder_rows;
     a.kv_head = static_cast<uint32_t>(kv_head);
     a.first_head = a.kv_head * a.n_heads;
     a.first_position = s->first_position + first;
@@ -148,7 +148,8 @@ uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
   if (n_threads == 1) return floats;
   for (const AttentionKind& kind : program.kinds) {
     if (kind.n_heads == 0 || kind.group == kNoGroup) continue;
-    const uint32_t positions = kind.sees_source ? program.max_source_rows : program.max_context;
+    const uint32_t positions =
+        kind.is_cross_attention ? program.max_encoder_rows : program.max_context;
     const uint64_t segments = CeilDiv(positions, kAttentionSegment);
     if (segments > 1) {
       floats = Max(floats, segments * kind.n_heads * AttentionPartialFloats(kind));
@@ -173,7 +174,7 @@ void RunSelfAttention(const State& state, const Step& step, const RunArgs& args)
   const size_t n_tiles = CeilDiv(rows, tile_rows);
   state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
     AttentionTile a = base;
-    a.source_rows = rows;
+    a.encoder_rows = rows;
     a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
     a.first_head = a.kv_head * a.n_heads;
     a.first_position = static_cast<uint32_t>(task / kind.n_kv_heads) * tile_rows;

@@ -73,7 +73,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   StepClock clock(args.step_ns);
-  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;

@@ -49,7 +49,7 @@ void RunAttention(const State& state, const Step& step, const RunArgs& args);
 void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
 
 // Runs an encoder-only step: kFeatures to kSelfAttention.
-void RunSourceStep(const State& state, const Step& step, const RunArgs& args);
+void RunEncoderStep(const State& state, const Step& step, const RunArgs& args);
 
 // Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);

@@ -237,7 +237,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kFeatures:
     case Op::kUnfold:
     case Op::kAddPositions:
-    case Op::kSelfAttention: return RunSourceStep(state, step, args);
+    case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
   }

@@ -50,8 +50,9 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
-  const uint32_t first = kind.sees_source ? 0 : FirstSeen(args.position, kind, group, *args.table);
-  const uint32_t end = kind.sees_source ? args.source_rows : args.position + 1;
+  const uint32_t first =
+      kind.is_cross_attention ? 0 : FirstSeen(args.position, kind, group, *args.table);
+  const uint32_t end = kind.is_cross_attention ? args.encoder_rows : args.position + 1;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
     const uint64_t at = uint64_t{h} * kind.head_dim;

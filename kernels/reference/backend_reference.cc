@@ -43,7 +43,7 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_ASSIGN(plan->slices[kScratchSlice], layout->Add(Region::kActivations, scratch_bytes));
   ARN_ASSIGN(plan->slices[kScoresSlice],
              layout->AddArray(Region::kActivations,
-                              Max(program.max_context, program.max_source_rows), sizeof(float)));
+                              Max(program.max_context, program.max_encoder_rows), sizeof(float)));
   ARN_ASSIGN(plan->slices[kNormedSlice],
              layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
   return Status::kOk;
@@ -179,7 +179,7 @@ class Runner {
     PutDistanceBias(step, &a);
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
-      a.source_rows = sequence.source_rows;
+      a.encoder_rows = sequence.encoder_rows;
       a.position = position;
       reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
     });
@@ -285,7 +285,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   if (RunRows(args) == 0) return Status::kOk;
   Runner runner(s, args);
   StepClock clock(args.step_ns);
-  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;

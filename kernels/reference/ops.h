@@ -84,8 +84,8 @@ struct AttentionArgs {
   const float* sinks;          // [n_heads], or null
   const float* distance_bias;  // as in Step, or null
   uint32_t n_distances;
-  bool both_ways;        // bidirectional
-  uint32_t source_rows;  // kinds with sees_source only
+  bool both_ways;         // bidirectional
+  uint32_t encoder_rows;  // kinds with is_cross_attention only
 };
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch);
 

@@ -246,7 +246,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
-  if (args.is_source) ARN_TRY(PutFeatures(&s, args.features, diag));
+  if (args.is_encoder) ARN_TRY(PutFeatures(&s, args.features, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
   if (n_logit_rows != 0) s.logits_row = 0;

@@ -37,7 +37,7 @@ Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag) {
   for (const KvEdit& edit : edits) {
     if (edit.group >= s.program->kv_groups.size() ||
         s.program->kv_groups[edit.group].state_floats != 0 ||
-        s.program->kv_groups[edit.group].is_source ||
+        s.program->kv_groups[edit.group].is_encoder ||
         !PageExists(s.program->kv_groups[edit.group], edit.from) ||
         !PageExists(s.program->kv_groups[edit.group], edit.to) ||
         edit.n_tokens > s.program->kv_groups[edit.group].page_tokens) {

@@ -67,7 +67,7 @@ class Lowering {
   Status LowerScan(const Step& step);
   Status LowerUnfold(const Step& step);
   Status LowerAddPositions(const Step& step);
-  Status CheckSourcePages(const Step& step, const KvGroup& group);
+  Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
   Status LowerChoice(uint32_t n_dispatches);

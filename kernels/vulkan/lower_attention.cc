@@ -56,7 +56,7 @@ Status Lowering::LowerQkvRope(const Step& step) {
   const AttentionKind kind =
       is_store ? WithoutQueries(program_.kinds[step.kind]) : program_.kinds[step.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
-  ARN_TRY(CheckSourcePages(step, group));
+  ARN_TRY(CheckEncoderPages(step, group));
   const bool spans_heads = NormsSpanHeads(program_, step);
   if (spans_heads) {
     ARN_TRY(AddHeadNorm(step, step.q_norm, 0, kind.n_heads * kind.head_dim));
@@ -101,7 +101,7 @@ Status Lowering::LowerAttention(const Step& step) {
   }
   d.constants[1] = kind.n_heads;
   d.constants[2] = kind.n_kv_heads;
-  d.constants[3] = kind.sees_source ? 1 : 0;
+  d.constants[3] = kind.is_cross_attention ? 1 : 0;
   d.constants[4] = is_self ? 1 : 0;
   d.constants[5] = step.sinks != kNoWeight ? 1 : 0;
   d.constants[6] = step.distance_bias != kNoWeight ? 1 : 0;
@@ -141,7 +141,7 @@ Status Lowering::LowerAttention(const Step& step) {
 Status Lowering::LowerEdits(uint32_t g) {
   const KvGroup& group = program_.kv_groups[g];
   // State slots and encoder pages have no edits: runs write them whole.
-  if (group.state_floats != 0 || group.is_source) return Status::kOk;
+  if (group.state_floats != 0 || group.is_encoder) return Status::kOk;
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);
   d.rows = GridRows::kEdits;

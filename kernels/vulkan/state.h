@@ -42,7 +42,7 @@ struct Segment {
   uint32_t first_step = 0;
   uint32_t first_dispatch = 0, n_dispatches = 0;
   uint64_t work[kModeCount] = {};  // multiplications per row
-  bool is_source = false;
+  bool is_encoder = false;
   bool is_edit = false;    // the edits of a group, not steps
   bool is_choice = false;  // the sampling of a token, not steps
   VkCommandBuffer commands[kModeCount] = {};

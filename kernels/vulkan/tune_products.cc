@@ -25,14 +25,14 @@ uint32_t RowsOf(const Program& program, Mode mode) {
 }
 
 bool IsCounted(const Program& program, uint32_t step, DType dtype) {
-  return step >= program.n_source_steps && program.steps[step].op == Op::kLinear &&
+  return step >= program.n_encoder_steps && program.steps[step].op == Op::kLinear &&
          program.weights[program.steps[step].weight].dtype == dtype;
 }
 
 // Finds the shape with the most multiplications. Returns false if no matmul has such weights.
 bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
   uint64_t most = 0;
-  for (uint32_t i = program.n_source_steps; i < program.steps.size(); ++i) {
+  for (uint32_t i = program.n_encoder_steps; i < program.steps.size(); ++i) {
     if (!IsCounted(program, i, dtype)) continue;
     const Weight& shape = program.weights[program.steps[i].weight];
     uint64_t work = 0;

@@ -108,7 +108,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.n_threads = read.n_threads;
   session.n_prefill_threads = read.n_prefill_threads;
   session.kv_page_tokens = read.kv_page_tokens;
-  session.source_rows = read.source_rows;
+  session.encoder_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   if (has_spare) {
@@ -164,7 +164,7 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->page_bytes = group.open.page_bytes;
   out->offset = group.open.pool.offset;
   if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
-  out->is_source = group.is_source ? 1 : 0;
+  out->is_source = group.is_encoder ? 1 : 0;
 }
 
 }  // namespace

@@ -48,17 +48,17 @@ CacheGroup StateGroupOf(uint32_t n_sequences) {
   return group;
 }
 
-CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows) {
+CacheGroup EncoderGroupOf(uint32_t n_sequences, uint32_t encoder_rows) {
   CacheGroup group;
-  group.is_source = true;
-  group.page_tokens = static_cast<uint32_t>(AlignUp(source_rows, kKvStrip));
+  group.is_encoder = true;
+  group.page_tokens = static_cast<uint32_t>(AlignUp(encoder_rows, kKvStrip));
   group.table_pages = 1;
   group.n_pages = n_sequences;
   return group;
 }
 
 uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens) {
-  if (group.is_source) return 0;
+  if (group.is_encoder) return 0;
   if (group.is_state) return (length != 0 ? 1u : 0u) + (n_tokens != 0 ? 1u : 0u);
   return CeilDiv(uint64_t{length} + n_tokens, group.page_tokens);
 }
@@ -77,7 +77,7 @@ uint32_t FirstPositionToGoOnFrom(const CacheGroup& group, uint32_t first_held, u
 uint64_t ShiftTokens(Span<const CacheGroup> groups) {
   uint64_t tokens = 1;
   for (const CacheGroup& group : groups) {
-    if (group.is_source) continue;
+    if (group.is_encoder) continue;
     tokens = CommonMultiple(tokens, group.page_tokens);
     if (group.chunk != 0) tokens = CommonMultiple(tokens, group.chunk);
     if (tokens > UINT32_MAX) return UINT32_MAX;

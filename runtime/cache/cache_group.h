@@ -13,7 +13,7 @@ inline constexpr uint32_t kNeverSealed = UINT32_MAX;
 
 struct CacheGroup {
   bool is_state = false;     // pages are slots of a recurrent state: see PageTable
-  bool is_source = false;    // cross-attention: one page per sequence, independent of its tokens
+  bool is_encoder = false;   // cross-attention: one page per sequence, independent of its tokens
   uint32_t page_tokens = 0;  // power of two
   uint32_t window = 0;       // as AttentionKind
   uint32_t chunk = 0;        // as AttentionKind
@@ -38,8 +38,8 @@ void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows, ui
 // Returns a group of slots, two per sequence: its state and the one that a run writes.
 CacheGroup StateGroupOf(uint32_t n_sequences);
 
-// Returns a cross-attention group: one page per sequence with at least source_rows rows.
-CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows);
+// Returns a cross-attention group: one page per sequence with at least encoder_rows rows.
+CacheGroup EncoderGroupOf(uint32_t n_sequences, uint32_t encoder_rows);
 
 // Returns the pages of a table once n_tokens are reserved after `length`.
 uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens);

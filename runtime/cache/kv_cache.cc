@@ -45,7 +45,7 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   ARN_ASSIGN(out->tables,
              layout->AddArray(Region::kConstants, rows * groups.size(), sizeof(PageTable)));
   ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
-  ARN_ASSIGN(out->source_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
+  ARN_ASSIGN(out->encoder_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
   ARN_ASSIGN(out->reorder,
              layout->AddArray(Region::kConstants, 2 * uint64_t{n_sequences}, sizeof(uint32_t)));
   ARN_ASSIGN(out->moves,
@@ -62,7 +62,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   n_edits_ = 0;
   tables_ = memory.As<PageTable>(plan.tables);
   lengths_ = memory.As<uint32_t>(plan.lengths);
-  source_rows_ = memory.As<uint32_t>(plan.source_rows);
+  encoder_rows_ = memory.As<uint32_t>(plan.encoder_rows);
   edits_ = memory.As<KvEdit>(plan.edits);
   reorder_ = memory.As<uint32_t>(plan.reorder);
   moves_ = memory.As<RowMove>(plan.moves);
@@ -80,7 +80,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
       Table(s, g).pages = Pages(s, g);
     }
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = source_rows_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = encoder_rows_[s] = 0;
 }
 
 KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
@@ -94,7 +94,7 @@ KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
 
 void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     const uint64_t pages = CeilDiv(position, groups_[g].page_tokens);
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
@@ -197,7 +197,7 @@ uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
 // *index is its position in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
   // A run writes its own slot, and never writes cross-attention pages.
-  if (groups_[g].is_state || groups_[g].is_source) return false;
+  if (groups_[g].is_state || groups_[g].is_encoder) return false;
   const PageTable& table = tables(growth.sequence)[g];
   const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
   *index = number - table.first_page;
@@ -282,14 +282,14 @@ void KvCache::Clear(uint32_t sequence) {
     table.n_pages = 0;
     table.first_page = 0;
   }
-  lengths_[sequence] = source_rows_[sequence] = 0;
+  lengths_[sequence] = encoder_rows_[sequence] = 0;
 }
 
-void KvCache::TakeSource(uint32_t sequence, uint32_t rows) {
+void KvCache::TakeEncoderRows(uint32_t sequence, uint32_t rows) {
   Clear(sequence);
-  source_rows_[sequence] = rows;
+  encoder_rows_[sequence] = rows;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (!groups_[g].is_source) continue;
+    if (!groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     Pages(sequence, g)[0] = pools_[g].Take();
     table.n_pages = 1;
@@ -300,12 +300,12 @@ Status KvCache::Fork(uint32_t from, uint32_t to) {
   if (from == to || lengths_[to] != 0) return Status::kBadState;
   Clear(to);  // may hold pages that were reserved but never committed
   lengths_[to] = lengths_[from];
-  source_rows_[to] = source_rows_[from];
+  encoder_rows_[to] = encoder_rows_[from];
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const PageTable& source = Table(from, g);
     PageTable& table = Table(to, g);
     const uint64_t pages =
-        groups_[g].is_source ? source.n_pages : CeilDiv(lengths_[from], groups_[g].page_tokens);
+        groups_[g].is_encoder ? source.n_pages : CeilDiv(lengths_[from], groups_[g].page_tokens);
     table.first_page = source.first_page;
     table.n_pages = pages <= source.first_page
                         ? 0
@@ -327,7 +327,7 @@ void KvCache::CopyRow(const RowMove& move) {
     std::memcpy(Pages(move.to, g), source.pages, source.n_pages * sizeof(uint32_t));
   }
   lengths_[move.to] = lengths_[move.from];
-  source_rows_[move.to] = source_rows_[move.from];
+  encoder_rows_[move.to] = encoder_rows_[move.from];
 }
 
 Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
@@ -360,7 +360,7 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
 uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   uint32_t first = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
     first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
@@ -370,7 +370,7 @@ uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
 bool KvCache::CanTurnBackAt(uint32_t length) const {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
-    if (group.is_source) continue;
+    if (group.is_encoder) continue;
     const uint32_t seen = FirstVisible(length, group.window, group.chunk);
     const uint32_t held = seen - seen % group.page_tokens;
     if (FirstPositionToGoOnFrom(group, held, length) >= length) return false;
@@ -381,7 +381,7 @@ bool KvCache::CanTurnBackAt(uint32_t length) const {
 bool KvCache::CanRepeatLast(uint32_t sequence) const {
   const uint32_t last = lengths_[sequence] - 1;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_state || groups_[g].is_source) continue;
+    if (groups_[g].is_state || groups_[g].is_encoder) continue;
     const PageTable& table = tables(sequence)[g];
     const uint32_t page = table.pages[last / groups_[g].page_tokens - table.first_page];
     const bool is_own = (page & kSealedPage) == 0 && References(g, page) == 1;
@@ -414,7 +414,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
   const uint32_t length = lengths_[sequence] - dropped;
   // A shared page that moves gets a copy.
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     const PageTable& table = Table(sequence, g);
     const uint64_t moved = (uint64_t{pinned} + dropped) / groups_[g].page_tokens;
     uint32_t copies = 0, sealed_copies = 0;
@@ -428,7 +428,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
     }
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     const uint32_t keep = pinned / groups_[g].page_tokens;
     const uint32_t moved = keep + dropped / groups_[g].page_tokens;

@@ -31,7 +31,7 @@ struct KvCachePlan {
   Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages], scratch
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
-  Slice source_rows;            // u32 [rows]
+  Slice encoder_rows;           // u32 [rows]
   Slice edits;                  // KvEdit [max_edits]
   Slice reorder;                // u32 [2, n_sequences]
   Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
@@ -81,8 +81,8 @@ class KvCache {
 
   // Clears a sequence and takes the pages of its encoder output with `rows` rows. Always fits: one
   // per sequence.
-  void TakeSource(uint32_t sequence, uint32_t rows);
-  uint32_t source_rows(uint32_t sequence) const { return source_rows_[sequence]; }
+  void TakeEncoderRows(uint32_t sequence, uint32_t rows);
+  uint32_t encoder_rows(uint32_t sequence) const { return encoder_rows_[sequence]; }
 
   // Clears a sequence and its encoder output; frees pages without other references.
   void Clear(uint32_t sequence);
@@ -186,7 +186,7 @@ class KvCache {
   uint32_t* numbers_[kMaxKvGroups] = {};
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
-  uint32_t* source_rows_ = nullptr;
+  uint32_t* encoder_rows_ = nullptr;
   KvEdit* edits_ = nullptr;
   uint32_t* reorder_ = nullptr;
   RowMove* moves_ = nullptr;

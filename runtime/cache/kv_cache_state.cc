@@ -15,7 +15,7 @@ constexpr uint32_t kNoNumber = UINT32_MAX;
 PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   const CacheGroup& group = groups_[g];
   PageTable table = tables(sequence)[g];
-  if (group.is_source) return table;
+  if (group.is_encoder) return table;
   const uint32_t length = lengths_[sequence];
   // Excludes pages reserved by a failed run.
   const uint64_t end = CeilDiv(length, group.page_tokens);
@@ -55,7 +55,7 @@ void KvCache::BeginRestore(const uint32_t n_pages[][kPageKinds]) {
     pools_[g].Restart(n_pages[g][0]);
     sealed_pools_[g].Restart(n_pages[g][1]);
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = source_rows_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = encoder_rows_[s] = 0;
   n_edits_ = 0;
 }
 

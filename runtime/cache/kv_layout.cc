@@ -79,10 +79,10 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    layout, &out->sealed, diag);
 }
 
-Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
-                       const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
+Status PlanEncoderGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                        const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
   ARN_TRY(PlanKvGroup(n_layers, n_kv_heads, head_dim, options, layout, out, diag));
-  out->is_source = true;
+  out->is_encoder = true;
   return Status::kOk;
 }
 

@@ -26,8 +26,8 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
 
 // As above for cross-attention: one page per sequence with room for all encoder rows.
-Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
-                       const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
+Status PlanEncoderGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                        const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag);
 
 // As above for layers with a state of state_floats floats, in slots.
 Status PlanStateGroup(uint32_t n_layers, uint32_t state_floats, uint32_t n_slots, Layout* layout,

@@ -92,14 +92,15 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
-Status ApplySourceDefaults(const SourceSpec& source, SessionOptions* options, Diag* diag) {
-  if (options->source_rows > source.max_rows) {
+Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options, Diag* diag) {
+  if (options->encoder_rows > encoder.max_rows) {
     return diag->Fail(Status::kBadArgument, "source_rows is %u, the model's source has at most %u",
-                      options->source_rows, source.max_rows);
+                      options->encoder_rows, encoder.max_rows);
   }
-  if (options->source_rows == 0) {
-    const bool is_fixed = source.positions != kNoWeight;
-    options->source_rows = is_fixed ? source.max_rows : Min(source.max_rows, kDefaultSourceTokens);
+  if (options->encoder_rows == 0) {
+    const bool is_fixed = encoder.positions != kNoWeight;
+    options->encoder_rows =
+        is_fixed ? encoder.max_rows : Min(encoder.max_rows, kDefaultEncoderTokens);
   }
   return Status::kOk;
 }
@@ -133,7 +134,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
                       "kv_page_tokens is %u, expected a power of two in %u..%u",
                       options->kv_page_tokens, kMinKvPageTokens, kMaxKvPageTokens);
   }
-  ARN_TRY(ApplySourceDefaults(model.spec.source, options, diag));
+  ARN_TRY(ApplyEncoderDefaults(model.spec.encoder, options, diag));
   ARN_TRY(ApplySealingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
@@ -161,7 +162,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
 // Whether the group's pool lies in the KV file.
 bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
   return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
-         !group.is_state && !group.is_source;
+         !group.is_state && !group.is_encoder;
 }
 
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
@@ -192,7 +193,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   program.max_rows = MaxRows(options);
   program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
   program.max_context = options.context_tokens;
-  program.max_source_rows = options.source_rows;
+  program.max_encoder_rows = options.encoder_rows;
   program.splits_rows = options.splits_rows;
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
@@ -207,12 +208,12 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
-    if (group.is_source) {
-      groups[g] = SourceGroupOf(options.max_sequences, options.source_rows);
+    if (group.is_encoder) {
+      groups[g] = EncoderGroupOf(options.max_sequences, options.encoder_rows);
       KvOptions kv = PageOptions(options, groups[g]);
       kv.page_tokens = groups[g].page_tokens;
-      ARN_TRY(PlanSourceGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
-                              &plan->kv_groups[g], diag));
+      ARN_TRY(PlanEncoderGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
+                               &plan->kv_groups[g], diag));
       continue;
     }
     if (group.state_floats != 0) {
@@ -261,7 +262,7 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   ARN_ASSIGN(plan->parts, layout->AddArray(Region::kConstants, n, sizeof(SessionPart)));
   ARN_ASSIGN(
       plan->tokens,
-      layout->AddArray(Region::kIo, Max(plan->program.max_rows, plan->program.max_source_rows),
+      layout->AddArray(Region::kIo, Max(plan->program.max_rows, plan->program.max_encoder_rows),
                        sizeof(int32_t)));
   ARN_ASSIGN(plan->history,
              layout->AddArray(Region::kIo, n * plan->options.context_tokens, sizeof(int32_t)));
@@ -306,7 +307,7 @@ uint64_t SessionPlan::TotalBytes() const {
 uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
   for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0 || group.is_source) continue;
+    if (group.state_floats != 0 || group.is_encoder) continue;
     const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
     bytes += pages.page_bytes / group.page_tokens;
   }

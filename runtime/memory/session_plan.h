@@ -58,7 +58,7 @@ struct SessionOptions {
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
   uint32_t n_prefill_threads = 0;  // 0: n_threads
   uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens
-  uint32_t source_rows = 0;        // 0: the model's; for token ids at most kDefaultSourceTokens
+  uint32_t encoder_rows = 0;       // 0: the model's; for token ids at most kDefaultEncoderTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // total of all sequences; 0: enough for all to be full
@@ -84,7 +84,7 @@ struct SessionOptions {
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
-inline constexpr uint32_t kDefaultSourceTokens = 512;
+inline constexpr uint32_t kDefaultEncoderTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
 inline constexpr uint32_t kDefaultKvPageTokens = 32;
 inline constexpr uint32_t kDefaultKvResidual = 128;

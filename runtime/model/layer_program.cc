@@ -67,8 +67,8 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     AddMixer(layer, kind, base, attention_in, v.mixer, builder);
   } else {
     add(Op::kLinear, attention_in, qkv, layer.qkv);
-    if (!place.is_source) add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(place.is_source ? Op::kSelfAttention : Op::kAttention, qkv, v.attention, kNoWeight);
+    if (!place.is_encoder) add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+    add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, qkv, v.attention, kNoWeight);
   }
   add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
             layer.attention_post_norm);

@@ -23,7 +23,7 @@ struct LayerPlace {
   uint32_t index = 0;       // for messages and dumps
   uint32_t kind = 0;        // index into Program::kinds
   uint32_t cross_kind = 0;  // the same for its cross-attention
-  bool is_source = false;   // encoder layer
+  bool is_encoder = false;  // encoder layer
 };
 
 // Adds x += post(Wo attention(pre(x))); with cross-attention x += Wo' attention'(norm(x)); x +=

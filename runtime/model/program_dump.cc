@@ -90,7 +90,7 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (kind.group == kNoGroup) {
       out.Print(" no group\n");
     } else {
-      out.Print(" group %u%s\n", kind.group, kind.sees_source ? " of the source" : "");
+      out.Print(" group %u%s\n", kind.group, kind.is_cross_attention ? " of the source" : "");
     }
   }
   for (size_t i = 0; i < program.steps.size(); ++i) {

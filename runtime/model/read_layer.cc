@@ -167,20 +167,20 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   }
   ARN_TRY(ReadDistanceBias(layer, index, a.n_heads, false, *spec, out, diag));
   if (layer.cross_q() != kNoIndex) {
-    if (kind.mixer.has_state() || kind.is_parallel || !spec->source.exists()) {
+    if (kind.mixer.has_state() || kind.is_parallel || !spec->encoder.exists()) {
       return diag->Fail(Status::kBadBundle, "layer %u: attention to a source %s", index,
-                        spec->source.exists() ? "of a kind without it" : "that is not there");
+                        spec->encoder.exists() ? "of a kind without it" : "that is not there");
     }
     ARN_TRY(ReadCross(layer, index, kind, hidden, &shapes, out));
-    out->cross_layer = spec->groups[spec->source.group].n_layers++;
+    out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
   out->attention_out = layer.attention_out();
   return Status::kOk;
 }
 
-Status ReadSourceLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
-                       Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
+Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
+                        Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
   if (layer.kind() >= kinds.size()) {
     return diag->Fail(Status::kBadBundle, "source layer %u: kind %u of %zu", index, layer.kind(),
                       kinds.size());

@@ -24,8 +24,8 @@ class StepList {
   }
 
   // Marks an encoder value with row_factor rows per row of a run.
-  void MarkSource(ValueId id, uint16_t row_factor) {
-    values_[id].is_source = true;
+  void MarkEncoder(ValueId id, uint16_t row_factor) {
+    values_[id].is_encoder = true;
     values_[id].row_factor = row_factor;
   }
 

@@ -18,7 +18,7 @@ bool Session::CanChooseOnDevice() const {
 void Session::CommitStep(StepsOnDevice* steps) {
   cache_.ReleaseUnseen(selected_);
   const SequenceRows rows = {0, 1, length(), cache_.tables(selected_),
-                             cache_.source_rows(selected_)};
+                             cache_.encoder_rows(selected_)};
   RunArgs args;
   args.tokens = {&steps->last_id, 1};
   args.sequences = {&rows, 1};
@@ -59,7 +59,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   const SamplingOptions& sampling = sequence.sampler.options();
   DecodeArgs args;
   args.edits = cache_.edits();
-  args.sequence = {0, 1, length(), cache_.tables(selected_), cache_.source_rows(selected_)};
+  args.sequence = {0, 1, length(), cache_.tables(selected_), cache_.encoder_rows(selected_)};
   args.n_steps = growth.n_tokens;
   args.rule = {sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p};
   sequence.sampler.PeekDraws({draws, growth.n_tokens});

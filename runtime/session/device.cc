@@ -42,10 +42,10 @@ Status Session::Pace(Span<const Part> parts) {
 // runs have the shape of the previous one; those recount only steps that read KV or state.
 void Session::CountWork(const RunArgs& args) {
   const bool is_like_last =
-      !args.is_source && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
+      !args.is_encoder && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
       args.sequences.size() == counted_.n_sequences && args.logit_rows == counted_.logit_rows;
   if (!is_like_last) counted_ = {};
-  for (const Step& step : StepsOf(plan_.program, args.is_source)) {
+  for (const Step& step : StepsOf(plan_.program, args.is_encoder)) {
     const bool reads_cache =
         step.op == Op::kAttention || step.op == Op::kConv || step.op == Op::kScan;
     if (is_like_last && !reads_cache) continue;
@@ -54,7 +54,7 @@ void Session::CountWork(const RunArgs& args) {
     if (!is_like_last) counted_.weight_bytes += work.weight_bytes;
   }
   stats_.weight_bytes_read += counted_.weight_bytes;
-  if (args.is_source) {
+  if (args.is_encoder) {
     counted_ = {};
     return;
   }
@@ -105,8 +105,9 @@ uint64_t Session::KvBytesReadPerToken() const {
     if (step.op != Op::kAttention) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     const KvGroup& group = program.kv_groups[kind.group];
-    if (kind.sees_source) {
-      bytes += uint64_t{cache_.source_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
+    if (kind.is_cross_attention) {
+      bytes +=
+          uint64_t{cache_.encoder_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
       continue;
     }
     const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);

@@ -83,7 +83,7 @@ Status Session::FallBack(Status failure) {
   const bool lost_logits = logits_at_ == LogitsAt::kBackend && At(0).has_logits;
   UseSpare(failure);
   logits_at_ = LogitsAt::kHost;
-  if (model_.spec.source.exists()) return LoseSources();
+  if (model_.spec.encoder.exists()) return LoseEncoderOutputs();
   if (plan_.options.no_cache) return Status::kOk;
   const Status status = ComputeAnew(lost_logits);
   if (status == Status::kOk) return status;
@@ -94,7 +94,7 @@ Status Session::FallBack(Status failure) {
                     why_spare_.text(), inner.text());
 }
 
-Status Session::LoseSources() {
+Status Session::LoseEncoderOutputs() {
   ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
   cache_.ClearEdits();
   return diag_.Fail(Status::kDeviceLost, "%s; sources are lost with it: encode them again",

@@ -266,7 +266,7 @@ void KvPager::BeforeEdits(Span<const KvEdit> edits) const {
 }
 
 void KvPager::EndRun(const RunArgs& args) {
-  if (fd_ < 0 || args.is_source) return;
+  if (fd_ < 0 || args.is_encoder) return;
   // While there is room, writing would only take time from computing.
   if (missing_ > 0) {
     for (const SequenceRows& sequence : args.sequences) WriteFull(sequence);

@@ -36,7 +36,7 @@ Status Session::CheckHasState(const char* done) const {
   if (plan_.options.no_cache) {
     return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be %s", done);
   }
-  if (model_.spec.source.exists()) {
+  if (model_.spec.encoder.exists()) {
     return diag_.Fail(Status::kUnsupported, "a session of a model with a source cannot be %s",
                       done);
   }

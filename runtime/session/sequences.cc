@@ -131,7 +131,7 @@ Status Session::RunEdits() {
 Status Session::StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids) {
   ARN_TRY(CheckSequences(sequences));
   ARN_TRY(CheckIds(ids));
-  for (uint32_t sequence : sequences) ARN_TRY(CheckSource(sequence));
+  for (uint32_t sequence : sequences) ARN_TRY(CheckEncoderOutput(sequence));
   Timer timer(&stats_.decode_ns);
   for (uint32_t sequence : sequences) ARN_TRY(MakeRoomForOne(sequence));
   const Span<Part> parts(memory_.As<Part>(plan_.parts), sequences.size());

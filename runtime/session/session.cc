@@ -80,15 +80,15 @@ Status Session::CheckIds(Span<const int32_t> ids) {
   return Status::kOk;
 }
 
-Status Session::CheckSource(uint32_t sequence) {
-  if (plan_.program.n_source_steps == 0 || cache_.source_rows(sequence) != 0) return Status::kOk;
+Status Session::CheckEncoderOutput(uint32_t sequence) {
+  if (plan_.program.n_encoder_steps == 0 || cache_.encoder_rows(sequence) != 0) return Status::kOk;
   return diag_.Fail(Status::kBadState,
                     "sequence %u has no source: the model attends to one, encode it first",
                     sequence);
 }
 
 Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
-  ARN_TRY(CheckSource(sequence));
+  ARN_TRY(CheckEncoderOutput(sequence));
   const uint32_t length = cache_.length(sequence);
   if (plan_.options.overflow != Overflow::kShift && n_tokens > cache_.capacity() - length) {
     return diag_.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
@@ -184,7 +184,7 @@ Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
     std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
     growths[i] = {sequence, n};
     rows[i] = {n_tokens, n, cache_.length(sequence), cache_.tables(sequence),
-               cache_.source_rows(sequence)};
+               cache_.encoder_rows(sequence)};
     n_tokens += n;
   }
   const Span<const Growth> grown(growths.data(), growths.size());
@@ -212,11 +212,11 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
   Status status = reserved;
   if (reserved == Status::kOk) {
     *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence),
-                                             cache_.source_rows(part.sequence)};
+                                             cache_.encoder_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
     if (CanFallBack(status)) {
       UseSpare(status);
-      if (model_.spec.source.exists()) return LoseSources();
+      if (model_.spec.encoder.exists()) return LoseEncoderOutputs();
       status = RunBackend(whole.n_tokens, 1, logit_rows);
     }
   }

@@ -211,7 +211,7 @@ class Session {
   Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
   template <typename See>
   Status RunTestTokens(const TestTokens& test, const See& see);
-  Status EncodeTestSource();
+  Status EncodeTestInput();
   void Unload();
   void InitSequences();
 
@@ -245,7 +245,7 @@ class Session {
   // Fails unless all sequences exist and are distinct.
   Status CheckSequences(Span<const uint32_t> sequences);
   // kBadState if the model needs encoder output and the sequence has none.
-  Status CheckSource(uint32_t sequence);
+  Status CheckEncoderOutput(uint32_t sequence);
   Status Encode(Span<const int32_t> ids, Span<const float> features, uint32_t rows);
   // kContextFull if n more tokens never fit, even after dropping old ones.
   Status CheckRoom(uint32_t sequence, size_t n_tokens);
@@ -290,7 +290,7 @@ class Session {
   // logits. On failure returns kDeviceLost and empties all sequences.
   Status FallBack(Status failure);
   // Returns kDeviceLost and empties all sequences: their encoder output cannot be recomputed.
-  Status LoseSources();
+  Status LoseEncoderOutputs();
   // wants_logits: also compute the logits of each sequence's last token.
   Status ComputeAnew(bool wants_logits);
   Status ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last);

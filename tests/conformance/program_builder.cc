@@ -121,9 +121,9 @@ ValueId ProgramBuilder::AddValue(uint32_t width) {
   return static_cast<ValueId>(values_.size() - 1);
 }
 
-ValueId ProgramBuilder::AddSourceValue(uint32_t width, uint16_t row_factor) {
+ValueId ProgramBuilder::AddEncoderValue(uint32_t width, uint16_t row_factor) {
   const ValueId id = AddValue(width);
-  values_[id].is_source = true;
+  values_[id].is_encoder = true;
   values_[id].row_factor = row_factor;
   return id;
 }
@@ -202,13 +202,13 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
-uint32_t ProgramBuilder::AddSourceAttention(const AttentionKind& kind, DType kv_dtype,
-                                            uint32_t n_layers, uint32_t n_pages) {
-  const auto page_tokens = static_cast<uint32_t>(AlignUp(max_source_rows_, kKvStrip));
+uint32_t ProgramBuilder::AddCrossAttention(const AttentionKind& kind, DType kv_dtype,
+                                           uint32_t n_layers, uint32_t n_pages) {
+  const auto page_tokens = static_cast<uint32_t>(AlignUp(max_encoder_rows_, kKvStrip));
   const uint32_t id = AddAttention(kind, kv_dtype, n_layers, page_tokens, n_pages);
-  kinds_[id].sees_source = true;
+  kinds_[id].is_cross_attention = true;
   kinds_[id].rope = kNoRope;
-  groups_[kinds_[id].group].is_source = true;
+  groups_[kinds_[id].group].is_encoder = true;
   return id;
 }
 
@@ -254,7 +254,7 @@ Program ProgramBuilder::Build(Layout* layout) {
     return slice.ok() ? slice.value() : Slice();
   };
   for (Value& value : values_) {
-    const uint64_t rows = value.is_source ? max_source_rows_ * value.row_factor : max_rows_;
+    const uint64_t rows = value.is_encoder ? max_encoder_rows_ * value.row_factor : max_rows_;
     value.slice = place(Region::kActivations, rows * value.width, sizeof(float));
   }
   for (KvGroup& group : groups_) {
@@ -272,8 +272,8 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.max_rows = max_rows_;
   p.max_logit_rows = max_rows_;
   p.max_context = max_context_;
-  p.n_source_steps = n_source_steps_;
-  p.max_source_rows = max_source_rows_;
+  p.n_encoder_steps = n_encoder_steps_;
+  p.max_encoder_rows = max_encoder_rows_;
   p.splits_rows = splits_rows_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
   return p;

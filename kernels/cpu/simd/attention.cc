@@ -389,7 +389,9 @@ uint64_t AttentionScratchBytes(const AttentionKind& kind) {
 
 uint64_t AttentionPartialFloats(const AttentionKind& kind) { return PartialFloats(kind.head_dim); }
 
-bool SeesAll(const AttentionTile& tile) { return tile.kind->sees_source || tile.k_rows != nullptr; }
+bool SeesAll(const AttentionTile& tile) {
+  return tile.kind->is_cross_attention || tile.k_rows != nullptr;
+}
 
 uint32_t AttentionFirst(const AttentionTile& tile) {
   if (SeesAll(tile)) return 0;
@@ -399,7 +401,7 @@ uint32_t AttentionFirst(const AttentionTile& tile) {
 }
 
 uint32_t AttentionEnd(const AttentionTile& tile) {
-  return SeesAll(tile) ? tile.source_rows : tile.first_position + tile.n_rows;
+  return SeesAll(tile) ? tile.encoder_rows : tile.first_position + tile.n_rows;
 }
 
 }  // namespace arn::cpu

@@ -80,8 +80,8 @@ struct AttentionTile {
   const float* sinks;          // [all heads], or null
   const float* distance_bias;  // as in Step, or null
   uint32_t n_distances;
-  // With sees_source and with k_rows: the number of rows every query sees.
-  uint32_t source_rows;
+  // With is_cross_attention and with k_rows: the number of rows every query sees.
+  uint32_t encoder_rows;
   // If not null: keys and values of kv_head as rows of floats instead of pages. Row r starts at
   // k_rows + r * q_stride.
   const float* k_rows;

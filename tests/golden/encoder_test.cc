@@ -1,6 +1,6 @@
 // Encoder-decoder models: transformers' logits and tokens, and the lifetime of encoder outputs in a
 // session.
-#include "tests/golden/source_case.h"
+#include "tests/golden/encoder_case.h"
 
 namespace arn::test {
 namespace {
@@ -17,9 +17,9 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-using SourceGoldenTest = SourceCaseTest;
+using EncoderGoldenTest = EncoderCaseTest;
 
-TEST_P(SourceGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
+TEST_P(EncoderGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
   for (const ConfigStyle style : {ConfigStyle::kTransformers5, ConfigStyle::kTransformers4}) {
     const auto bundle = folder_ / "styled.arn";
@@ -31,7 +31,7 @@ TEST_P(SourceGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
         SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
         const SessionPtr session = NewSession(model.get(), Options(backend, chunk));
         ASSERT_NE(nullptr, session);
-        ASSERT_TRUE(EncodeSource(golden_, session.get()));
+        ASSERT_TRUE(EncodeInput(golden_, session.get()));
         const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), chunk, ids);
         ASSERT_EQ(ids.size() * golden_.vocab(), logits.size());
         for (size_t i = 0; i < ids.size(); ++i) {
@@ -42,13 +42,13 @@ TEST_P(SourceGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
   }
 }
 
-TEST_P(SourceGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
+TEST_P(EncoderGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
   for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
     SCOPED_TRACE(backend);
     const SessionPtr session = Encoded(Options(backend, 0));
     ASSERT_NE(nullptr, session);
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     EXPECT_EQ(0u, arn_session_length(session.get()));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // keeps the encoder output
@@ -60,7 +60,7 @@ TEST_P(SourceGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferen
   }
 }
 
-TEST_P(SourceGoldenTest, NoCache_GivesTheReferencesTokens) {
+TEST_P(EncoderGoldenTest, NoCache_GivesTheReferencesTokens) {
   arn_session_options options = Options(ARN_BACKEND_CPU, 0);
   options.no_cache = 1;
   const SessionPtr session = Encoded(options);
@@ -68,7 +68,7 @@ TEST_P(SourceGoldenTest, NoCache_GivesTheReferencesTokens) {
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
 }
 
-TEST_P(SourceGoldenTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
+TEST_P(EncoderGoldenTest, Forks_ShareTheEncoderOutputUntilTheyGetTheirOwn) {
   arn_session_options options = Options(ARN_BACKEND_CPU, 0);
   options.max_sequences = 3;
   const SessionPtr session = Encoded(options);
@@ -78,20 +78,20 @@ TEST_P(SourceGoldenTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
-  ASSERT_TRUE(EncodeSource(golden_, session.get()));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
   EXPECT_EQ(golden_.prompt.size() + golden_.greedy.size(), arn_session_length(session.get()));
   ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   // Each of the three sequences has an encoder output, the maximum.
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
-  ASSERT_TRUE(EncodeSource(golden_, session.get()));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
   EXPECT_EQ(golden_.greedy, Greedy(session.get()));
 }
 
 // One beam with one group is greedy search. Several beams share the encoder output across
 // reordering.
-TEST_P(SourceGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
+TEST_P(EncoderGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
   float scores[2] = {};
   const uint32_t counts[2] = {1, 4};
   for (uint32_t i = 0; i < 2; ++i) {
@@ -120,7 +120,7 @@ TEST_P(SourceGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
 }
 
 // With random weights unscaled attention is too sharp to compare with float results.
-TEST_P(SourceGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
+TEST_P(EncoderGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
   ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "f16",
                             folder_ / "f16.arn", {"--weights", "f16"}));
   const ModelPtr model = OpenModel(folder_ / "f16.arn");
@@ -132,7 +132,7 @@ TEST_P(SourceGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
     options.kv_type = ARN_KV_INT8;
     const SessionPtr session = NewSession(model.get(), options);
     ASSERT_NE(nullptr, session);
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     logits[backend] = AllLogits(session.get(), golden_.vocab(), 64, ids);
   }
   double error = 0, magnitude = 0;
@@ -143,7 +143,7 @@ TEST_P(SourceGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
   EXPECT_LT(std::sqrt(error / magnitude), 0.03);
 }
 
-TEST_P(SourceGoldenTest, Misuse_IsRefusedWithItsReason) {
+TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   arn_model_info info = ARN_MODEL_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_model_get_info(model_.get(), &info));
   EXPECT_EQ(golden_.feature_width, info.source_feature_width);
@@ -195,7 +195,7 @@ TEST_P(SourceGoldenTest, Misuse_IsRefusedWithItsReason) {
             arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, SourceGoldenTest,
+INSTANTIATE_TEST_SUITE_P(Cases, EncoderGoldenTest,
                          testing::Values("relative_bias", "relative_bias_gated", "features"),
                          [](const auto& p) { return std::string(p.param); });
 

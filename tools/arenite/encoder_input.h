@@ -12,30 +12,30 @@
 
 namespace arn::tool {
 
-struct SourceArguments {
+struct EncoderArguments {
   std::optional<std::string> text;
   std::optional<std::string> ids;
   std::optional<std::string> features;  // a file
   std::string shape;                    // "MELS,FRAMES" of the features
 };
 // Adds --source, --source-ids, --features and --features-shape; at most one input.
-void AddSourceOptions(CLI::App* app, SourceArguments* arguments);
+void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments);
 
-class Source {
+class EncoderInput {
  public:
   // Reads the input that the arguments name. Throws Error with the reason, also if the model takes
   // another type of input or none.
-  Source(const Model& model, const SourceArguments& arguments);
+  EncoderInput(const Model& model, const EncoderArguments& arguments);
 
   // Returns synthetic input for benchmarks; none if the model has no encoder.
-  static Source ForMeasuring(const Model& model);
+  static EncoderInput ForMeasuring(const Model& model);
 
   // Sizes the session for the input; changes nothing without one.
   void SizeSession(arn_session_options* options) const;
   void Encode(const Session& session) const;
 
  private:
-  Source() = default;
+  EncoderInput() = default;
 
   std::vector<int32_t> ids_;
   std::vector<float> features_;  // [n_frames, width]

@@ -2,7 +2,7 @@
 // tokens, and the lifetime of encoder outputs in a session.
 #include <cmath>
 
-#include "tests/golden/source_case.h"
+#include "tests/golden/encoder_case.h"
 #include "tests/golden/vulkan_reason.h"
 
 namespace arn::test {
@@ -22,10 +22,10 @@ arn_session_options Options(uint32_t backend, uint32_t chunk) {
   return options;
 }
 
-class VulkanSourceTest : public SourceCaseTest {
+class VulkanEncoderTest : public EncoderCaseTest {
  protected:
   void SetUp() override {
-    SourceCaseTest::SetUp();
+    EncoderCaseTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     arn_session* session = nullptr;
     char error[512] = "";
@@ -38,7 +38,7 @@ class VulkanSourceTest : public SourceCaseTest {
   }
 };
 
-TEST_P(VulkanSourceTest, Prefill_GivesTheReferencesLogits) {
+TEST_P(VulkanEncoderTest, Prefill_GivesTheReferencesLogits) {
   const std::vector<int32_t> ids = golden_.all_ids();
   for (const uint32_t chunk : {1u, 7u, 64u}) {
     SCOPED_TRACE(chunk);
@@ -52,20 +52,20 @@ TEST_P(VulkanSourceTest, Prefill_GivesTheReferencesLogits) {
   }
 }
 
-TEST_P(VulkanSourceTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
+TEST_P(VulkanEncoderTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
     SCOPED_TRACE(backend);
     const SessionPtr session = Encoded(Options(backend, 0));
     ASSERT_NE(nullptr, session);
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // keeps the encoder output
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   }
 }
 
-TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
+TEST_P(VulkanEncoderTest, Forks_ShareTheEncoderOutputUntilTheyGetTheirOwn) {
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_VULKAN_CPU}) {
     SCOPED_TRACE(backend);
     arn_session_options options = Options(backend, 0);
@@ -77,7 +77,7 @@ TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
     ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
@@ -95,7 +95,7 @@ TEST_P(VulkanSourceTest, Forks_ShareTheSourceUntilTheyGetTheirOwn) {
 }
 
 // With random weights unscaled attention is too sharp to compare with float results.
-TEST_P(VulkanSourceTest, QuantisedWeightsAndPages_AgreeWithTheReferenceBackend) {
+TEST_P(VulkanEncoderTest, QuantisedWeightsAndPages_AgreeWithTheReferenceBackend) {
   const std::vector<int32_t> ids = golden_.all_ids();
   const std::pair<const char*, uint32_t> cases[] = {
       {"f16", ARN_KV_INT8}, {"int8", ARN_KV_F16}, {"int4", ARN_KV_F32}};
@@ -122,7 +122,7 @@ TEST_P(VulkanSourceTest, QuantisedWeightsAndPages_AgreeWithTheReferenceBackend) 
 }
 
 // The device self-test uses its own encoder input, which no sequence has afterwards.
-TEST_P(VulkanSourceTest, TestedDevice_IsKeptAndHasNoSource) {
+TEST_P(VulkanEncoderTest, TestedDevice_IsKeptAndHasNoEncoderOutput) {
   for (const uint32_t backend : {ARN_BACKEND_VULKAN, ARN_BACKEND_AUTO, ARN_BACKEND_VULKAN_CPU}) {
     SCOPED_TRACE(backend);
     arn_session_options options = Options(backend, 0);
@@ -135,12 +135,12 @@ TEST_P(VulkanSourceTest, TestedDevice_IsKeptAndHasNoSource) {
         << info.reason;
     EXPECT_EQ(ARN_BAD_STATE,
               arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     EXPECT_EQ(golden_.greedy, Greedy(session.get()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, VulkanSourceTest,
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanEncoderTest,
                          testing::Values("relative_bias", "relative_bias_gated", "features"),
                          [](const auto& p) { return std::string(p.param); });
 

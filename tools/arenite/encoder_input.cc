@@ -1,4 +1,4 @@
-#include "tools/arenite/source.h"
+#include "tools/arenite/encoder_input.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,7 +28,7 @@ std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_
 
 }  // namespace
 
-void AddSourceOptions(CLI::App* app, SourceArguments* arguments) {
+void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
       "source", "Models that attend to a source (encoders, transformers calls them) need one");
   group->add_option("--source", arguments->text, "Text");
@@ -43,7 +43,7 @@ void AddSourceOptions(CLI::App* app, SourceArguments* arguments) {
   shape->needs(features);
 }
 
-Source::Source(const Model& model, const SourceArguments& arguments) {
+EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments) {
   const arn_model_info& info = model.info();
   const bool is_given = arguments.text || arguments.ids || arguments.features;
   if (info.source_rows == 0) {
@@ -73,29 +73,29 @@ Source::Source(const Model& model, const SourceArguments& arguments) {
   features_ = ReadFeatures(*arguments.features, width_, n_frames_);
 }
 
-Source Source::ForMeasuring(const Model& model) {
+EncoderInput EncoderInput::ForMeasuring(const Model& model) {
   constexpr uint32_t kTokens = 128;
   const arn_model_info& info = model.info();
-  Source source;
-  if (info.source_rows == 0) return source;
+  EncoderInput encoder_input;
+  if (info.source_rows == 0) return encoder_input;
   if (info.source_feature_width == 0) {
     for (uint32_t i = 0; i < std::min(kTokens, info.source_rows); ++i) {
-      source.ids_.push_back(static_cast<int32_t>(i % info.vocab));
+      encoder_input.ids_.push_back(static_cast<int32_t>(i % info.vocab));
     }
-    return source;
+    return encoder_input;
   }
-  source.width_ = info.source_feature_width;
-  source.n_frames_ = 2 * info.source_rows;
-  source.features_.resize(size_t{source.width_} * source.n_frames_);
-  return source;
+  encoder_input.width_ = info.source_feature_width;
+  encoder_input.n_frames_ = 2 * info.source_rows;
+  encoder_input.features_.resize(size_t{encoder_input.width_} * encoder_input.n_frames_);
+  return encoder_input;
 }
 
-void Source::SizeSession(arn_session_options* options) const {
+void EncoderInput::SizeSession(arn_session_options* options) const {
   if (!ids_.empty()) options->source_rows = static_cast<uint32_t>(ids_.size());
   if (n_frames_ != 0) options->source_rows = n_frames_ / 2;
 }
 
-void Source::Encode(const Session& session) const {
+void EncoderInput::Encode(const Session& session) const {
   if (!ids_.empty()) {
     session.Check(arn_session_encode_ids(session.get(), ids_.data(), ids_.size()));
   }

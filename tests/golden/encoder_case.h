@@ -8,7 +8,7 @@
 
 namespace arn::test {
 
-class SourceCaseTest : public testing::TestWithParam<const char*> {
+class EncoderCaseTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ARN_NEEDS_CONVERTER();
@@ -25,7 +25,7 @@ class SourceCaseTest : public testing::TestWithParam<const char*> {
 
   SessionPtr Encoded(const arn_session_options& options) const {
     SessionPtr session = NewSession(model_.get(), options);
-    if (session != nullptr && !EncodeSource(golden_, session.get())) return nullptr;
+    if (session != nullptr && !EncodeInput(golden_, session.get())) return nullptr;
     return session;
   }
 

@@ -27,7 +27,7 @@ const Backend* FaultyBackend() {
   return &backend;
 }
 
-class LostSourceTest : public testing::TestWithParam<const char*> {
+class LostEncoderTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     ARN_NEEDS_CONVERTER();
@@ -79,16 +79,16 @@ class LostSourceTest : public testing::TestWithParam<const char*> {
   std::vector<std::byte> block_;  // memory of the session
 };
 
-TEST_P(LostSourceTest, WhileItIsEncoded_TheCpuEncodesIt) {
+TEST_P(LostEncoderTest, WhileItIsEncoded_TheCpuEncodesIt) {
   const SessionPtr session = New(false);
   fault_plan.FailAt(Fault::kSubmitLost, 0);
-  ASSERT_TRUE(EncodeSource(golden_, session.get()));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
   ExpectGreedy(session.get());
 }
 
-TEST_P(LostSourceTest, WhileAnotherHasOne_NoneIsLeftAndEncodingAnewWorks) {
+TEST_P(LostEncoderTest, WhileAnotherHasOne_NoneIsLeftAndEncodingAnewWorks) {
   const SessionPtr session = New(false);
-  ASSERT_TRUE(EncodeSource(golden_, session.get()));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
   ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
   fault_plan.FailAt(Fault::kFenceLost, 0);
   const arn_status status =
@@ -101,29 +101,29 @@ TEST_P(LostSourceTest, WhileAnotherHasOne_NoneIsLeftAndEncodingAnewWorks) {
   ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
   EXPECT_EQ(ARN_BAD_STATE,
             arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
-  ASSERT_TRUE(EncodeSource(golden_, session.get()));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
   ExpectGreedy(session.get());
 }
 
 // With a cache, and without one, where each token recomputes the earlier ones.
-TEST_P(LostSourceTest, InAPrefill_TheErrorSaysSoAndEncodingAnewWorks) {
+TEST_P(LostEncoderTest, InAPrefill_TheErrorSaysSoAndEncodingAnewWorks) {
   for (const bool no_cache : {false, true}) {
     SCOPED_TRACE(no_cache);
     fault_plan = FaultPlan();
     const SessionPtr session = New(no_cache);
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     fault_plan.FailAt(Fault::kSubmitLost, 0);
     EXPECT_EQ(ARN_DEVICE_LOST,
               arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
     const std::string error = arn_session_last_error(session.get());
     EXPECT_NE(std::string::npos, error.find("encode them again")) << error;
     EXPECT_EQ(0u, arn_session_length(session.get()));
-    ASSERT_TRUE(EncodeSource(golden_, session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
     ExpectGreedy(session.get());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(VulkanCases, LostSourceTest, testing::Values("relative_bias", "features"),
+INSTANTIATE_TEST_SUITE_P(VulkanCases, LostEncoderTest, testing::Values("relative_bias", "features"),
                          [](const auto& p) { return std::string(p.param); });
 
 }  // namespace

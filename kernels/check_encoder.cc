@@ -1,4 +1,4 @@
-#include "kernels/check_source.h"
+#include "kernels/check_encoder.h"
 
 #include "kernels/step_check.h"
 
@@ -11,8 +11,8 @@ class Checker : StepCheck {
       : StepCheck(program, step, index, diag) {}
 
   Status Run() {
-    if (index_ >= program_.n_source_steps) {
-      return Bad("place in the program", index_, program_.n_source_steps);
+    if (index_ >= program_.n_encoder_steps) {
+      return Bad("place in the program", index_, program_.n_encoder_steps);
     }
     if (step_.op == Op::kFeatures) return Exists("output", step_.out);
     if (step_.op == Op::kUnfold) return Unfold();
@@ -22,13 +22,13 @@ class Checker : StepCheck {
   }
 
   Status Values() {
-    const bool is_source = index_ < program_.n_source_steps;
+    const bool is_encoder = index_ < program_.n_encoder_steps;
     uint32_t factor = 0;
     for (ValueId id : {step_.in, step_.out, step_.angles, step_.routes, step_.scratch}) {
       if (id >= program_.values.size()) continue;
       const Value& value = program_.values[id];
-      if (value.is_source != is_source) return Bad("value's part", id, is_source ? 1 : 0);
-      if (value.row_factor == 0 || (!is_source && value.row_factor != 1)) {
+      if (value.is_encoder != is_encoder) return Bad("value's part", id, is_encoder ? 1 : 0);
+      if (value.row_factor == 0 || (!is_encoder && value.row_factor != 1)) {
         return Bad("rows' factor", value.row_factor, 1);
       }
       if (factor != 0 && value.row_factor != factor && step_.op != Op::kUnfold) {
@@ -39,12 +39,12 @@ class Checker : StepCheck {
     const bool takes_factors = step_.op == Op::kFeatures || step_.op == Op::kUnfold ||
                                step_.op == Op::kLinear || step_.op == Op::kAct;
     if (!takes_factors && factor > 1) return Bad("rows' factor", factor, 1);
-    if (is_source &&
+    if (is_encoder &&
         (step_.op == Op::kLogits || step_.op == Op::kQkvRope || step_.op == Op::kAttention ||
          step_.op == Op::kConv || step_.op == Op::kScan || step_.op == Op::kExperts)) {
       return Unsupported("step", "is not possible for a source");
     }
-    if (is_source && step_.op == Op::kEmbed && step_.positions != kNoWeight) {
+    if (is_encoder && step_.op == Op::kEmbed && step_.positions != kNoWeight) {
       return Unsupported("positions", "of a source have a step of their own");
     }
     return Status::kOk;
@@ -77,8 +77,8 @@ class Checker : StepCheck {
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows) {
       return Bad("positions' dtype", static_cast<uint32_t>(weight.dtype), 0);
     }
-    if (weight.rows < program_.max_source_rows) {
-      return Bad("positions", weight.rows, program_.max_source_rows);
+    if (weight.rows < program_.max_encoder_rows) {
+      return Bad("positions", weight.rows, program_.max_encoder_rows);
     }
     return Equals("positions' width", weight.cols, ValueOf(step_.in).width);
   }
@@ -101,7 +101,7 @@ class Checker : StepCheck {
       return Bad("group", kind.group, program_.kv_groups.size());
     }
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!group.is_source) return Bad("group of a source", kind.group, 1);
+    if (!group.is_encoder) return Bad("group of a source", kind.group, 1);
     if (step_.group_layer >= group.n_layers) {
       return Bad("group_layer", step_.group_layer, group.n_layers);
     }
@@ -117,39 +117,39 @@ class Checker : StepCheck {
 
 }  // namespace
 
-Status CheckSourceStep(const Program& program, const Step& step, uint32_t index, Diag* diag) {
+Status CheckEncoderStep(const Program& program, const Step& step, uint32_t index, Diag* diag) {
   return Checker(program, step, index, diag).Run();
 }
 
-Status CheckSourceValues(const Program& program, const Step& step, uint32_t index, Diag* diag) {
+Status CheckEncoderValues(const Program& program, const Step& step, uint32_t index, Diag* diag) {
   return Checker(program, step, index, diag).Values();
 }
 
-Status CheckSourceTable(const Program& program, uint32_t group, const SequenceRows& sequence,
-                        Diag* diag) {
+Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceRows& sequence,
+                         Diag* diag) {
   const KvGroup& g = program.kv_groups[group];
   const PageTable& table = sequence.tables[group];
-  if (sequence.source_rows == 0) {
+  if (sequence.encoder_rows == 0) {
     return diag->Fail(Status::kBadState, "the sequence has no source to attend to");
   }
   if (table.pages == nullptr || table.n_pages == 0 || table.first_page != 0 ||
-      table.pages[0] >= g.open.n_pages || sequence.source_rows > g.page_tokens) {
+      table.pages[0] >= g.open.n_pages || sequence.encoder_rows > g.page_tokens) {
     return diag->Fail(Status::kInternal, "KV group %u: no page for a source of %u rows", group,
-                      sequence.source_rows);
+                      sequence.encoder_rows);
   }
   return Status::kOk;
 }
 
-Status CheckSourceRun(const Program& program, const RunArgs& args, Diag* diag) {
+Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) {
   if (args.sequences.size() != 1 || args.sequences[0].first_row != 0 ||
       args.sequences[0].first_position != 0 || args.logit_rows != LogitRows::kNone ||
-      program.n_source_steps == 0) {
+      program.n_encoder_steps == 0) {
     return diag->Fail(Status::kBadArgument, "the source of one sequence runs alone");
   }
   const SequenceRows& s = args.sequences[0];
-  if (s.n_rows == 0 || s.n_rows > program.max_source_rows || s.source_rows != s.n_rows) {
+  if (s.n_rows == 0 || s.n_rows > program.max_encoder_rows || s.encoder_rows != s.n_rows) {
     return diag->Fail(Status::kBadArgument, "a source of %u rows; 1 to %u are possible", s.n_rows,
-                      program.max_source_rows);
+                      program.max_encoder_rows);
   }
   const Step& first = program.steps[0];
   const Value& value = program.values[first.out];
@@ -161,7 +161,7 @@ Status CheckSourceRun(const Program& program, const RunArgs& args, Diag* diag) {
                       s.n_rows, args.features.size(), args.tokens.size());
   }
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
-    if (program.kv_groups[g].is_source) ARN_TRY(CheckSourceTable(program, g, s, diag));
+    if (program.kv_groups[g].is_encoder) ARN_TRY(CheckEncoderTable(program, g, s, diag));
   }
   return Status::kOk;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes data/source/*.json: small encoder-decoder checkpoints and transformers' results on them.
 
-  make_source_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
+  make_encoder_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
 
 Uses the formulas of make_goldens.py. Each case also has the encoder input: source_ids, or
 feature_shape [width, frames] of features, which are the formula's values for the name "features".

@@ -41,9 +41,9 @@ Status Lowering::LowerAddPositions(const Step& step) {
 
 // An encoder page holds any number of tokens, not a power of two: each head must still start at a
 // word.
-Status Lowering::CheckSourcePages(const Step& step, const KvGroup& group) {
+Status Lowering::CheckEncoderPages(const Step& step, const KvGroup& group) {
   for (const DType type : {group.k_type, group.v_type}) {
-    if (!group.is_source || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;
+    if (!group.is_encoder || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;
     return Unsupported(step, "keys or values of a source whose heads share words");
   }
   return Status::kOk;

@@ -13,11 +13,11 @@ namespace {
 
 constexpr uint32_t kMaxRows = 75;  // not a power of two, more than two tiles
 
-struct SourceShape {
+struct EncoderShape {
   uint32_t n_heads, n_kv_heads, head_dim, rows;
   uint32_t n_distances = 0;  // of the bias on one side of the query; 0: no bias
 };
-constexpr SourceShape kShapes[] = {
+constexpr EncoderShape kShapes[] = {
     {4, 4, 8, 1, 3}, {4, 4, 16, 33, 5}, {7, 1, 80, 75}, {6, 2, 40, 32, 200}, {2, 2, 64, 64, 9},
 };
 
@@ -54,18 +54,18 @@ double BiasOf(const Matrix& rows, int64_t origin, int64_t distance, uint32_t hea
   return rows.exact[static_cast<size_t>(row) * rows.cols + head];
 }
 
-RunArgs SourceRun(const std::vector<float>& features, const SequenceRows& sequence) {
+RunArgs EncoderRun(const std::vector<float>& features, const SequenceRows& sequence) {
   RunArgs args;
-  args.is_source = true;
+  args.is_encoder = true;
   args.features = {features.data(), features.size()};
   args.sequences = {&sequence, 1};
   args.logit_rows = LogitRows::kNone;
   return args;
 }
 
-class SourceTest : public BackendTest {};
+class EncoderTest : public BackendTest {};
 
-TEST_P(SourceTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
+TEST_P(EncoderTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
   std::mt19937 rng(61);
   for (uint32_t width : {1u, 7u, 40u}) {
     for (uint16_t stride : {1, 2}) {
@@ -73,20 +73,20 @@ TEST_P(SourceTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
         SCOPED_TRACE(testing::Message()
                      << width << " wide, stride " << stride << ", rows " << rows);
         ProgramBuilder builder(2, 1, 8);
-        builder.SetSourceRows(31);
+        builder.SetEncoderRows(31);
         Step features, unfold, positions;
         features.op = Op::kFeatures;
-        features.out = builder.AddSourceValue(width, 2);
+        features.out = builder.AddEncoderValue(width, 2);
         unfold.op = Op::kUnfold;
         unfold.in = features.out;
-        unfold.out = builder.AddSourceValue(3 * width, static_cast<uint16_t>(2 / stride));
+        unfold.out = builder.AddEncoderValue(3 * width, static_cast<uint16_t>(2 / stride));
         unfold.n_taps = 3;
-        builder.AddSourceStep(features);
-        builder.AddSourceStep(unfold);
+        builder.AddEncoderStep(features);
+        builder.AddEncoderStep(unfold);
         Session session(GetParam().backend, &builder, GetParam().n_threads);
         const auto x = RandomFloats(size_t{2} * rows * width, 1.0f, &rng);
         const SequenceRows sequence = {0, rows, 0, nullptr, rows};
-        ASSERT_EQ(Status::kOk, session.Run(SourceRun(x, sequence))) << session.message();
+        ASSERT_EQ(Status::kOk, session.Run(EncoderRun(x, sequence))) << session.message();
         std::vector<float> expected;
         for (int64_t center = 0; center < 2 * rows; center += stride) {
           for (int64_t from = center - 1; from <= center + 1; ++from) {
@@ -103,13 +103,13 @@ TEST_P(SourceTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
   }
 }
 
-TEST_P(SourceTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
+TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
   std::mt19937 rng(62);
-  for (const SourceShape& s : kShapes) {
+  for (const EncoderShape& s : kShapes) {
     SCOPED_TRACE(testing::Message() << s.n_heads << ":" << s.n_kv_heads << " dim " << s.head_dim
                                     << " rows " << s.rows);
     ProgramBuilder builder(2, 1, 8);
-    builder.SetSourceRows(kMaxRows);
+    builder.SetEncoderRows(kMaxRows);
     AttentionKind kind;
     kind.n_heads = s.n_heads;
     kind.n_kv_heads = s.n_kv_heads;
@@ -120,23 +120,23 @@ TEST_P(SourceTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
     Matrix bias;
     Step features, positions, attention;
     features.op = Op::kFeatures;
-    features.out = positions.in = attention.in = builder.AddSourceValue(width, 1);
+    features.out = positions.in = attention.in = builder.AddEncoderValue(width, 1);
     positions.op = Op::kAddPositions;
     positions.positions = builder.AddMatrix(table, WeightLayout());
     attention.op = Op::kSelfAttention;
-    attention.out = builder.AddSourceValue(s.n_heads * s.head_dim, 1);
+    attention.out = builder.AddEncoderValue(s.n_heads * s.head_dim, 1);
     attention.kind = static_cast<uint16_t>(builder.AddSelfAttention(kind));
     if (s.n_distances != 0) {
       bias = BiasRows(2 * s.n_distances - 1, s.n_heads, &rng);
       attention.distance_bias = builder.AddMatrix(bias, WeightLayout());
     }
-    builder.AddSourceStep(features);
-    builder.AddSourceStep(positions);
-    builder.AddSourceStep(attention);
+    builder.AddEncoderStep(features);
+    builder.AddEncoderStep(positions);
+    builder.AddEncoderStep(attention);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
     const auto x = RandomFloats(size_t{s.rows} * width, 1.0f, &rng);
     const SequenceRows sequence = {0, s.rows, 0, nullptr, s.rows};
-    ASSERT_EQ(Status::kOk, session.Run(SourceRun(x, sequence))) << session.message();
+    ASSERT_EQ(Status::kOk, session.Run(EncoderRun(x, sequence))) << session.message();
 
     std::vector<float> qkv = x;
     for (size_t i = 0; i < qkv.size(); ++i) qkv[i] += static_cast<float>(table.exact[i]);
@@ -164,15 +164,15 @@ TEST_P(SourceTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
 }
 
 // Two sequences with encoder outputs of different lengths, each in its own page.
-TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
+TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutput) {
   std::mt19937 rng(63);
   constexpr uint32_t kQueries = 5;
-  for (const SourceShape& s : kShapes) {
+  for (const EncoderShape& s : kShapes) {
     for (DType kv_dtype : kKvTypes) {
       SCOPED_TRACE(testing::Message() << s.n_heads << ":" << s.n_kv_heads << " dim " << s.head_dim
                                       << " rows " << s.rows << " " << DTypeName(kv_dtype));
       ProgramBuilder builder(2, 2 * kQueries, 8);
-      builder.SetSourceRows(kMaxRows);
+      builder.SetEncoderRows(kMaxRows);
       AttentionKind kind;
       kind.n_heads = s.n_heads;
       kind.n_kv_heads = s.n_kv_heads;
@@ -181,17 +181,17 @@ TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
       const uint32_t kv_width = 2 * s.n_kv_heads * s.head_dim, q_width = s.n_heads * s.head_dim;
       Step features, store, attention;
       features.op = Op::kFeatures;
-      features.out = store.in = builder.AddSourceValue(kv_width, 1);
+      features.out = store.in = builder.AddEncoderValue(kv_width, 1);
       store.op = Op::kStoreKv;
-      store.kind = static_cast<uint16_t>(builder.AddSourceAttention(kind, kv_dtype, 3, 2));
+      store.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, kv_dtype, 3, 2));
       store.group_layer = 1;
       attention = store;
       attention.op = Op::kAttention;
       attention.shares_kv = true;
       attention.in = builder.AddValue(q_width);
       attention.out = builder.AddValue(q_width);
-      builder.AddSourceStep(features);
-      builder.AddSourceStep(store);
+      builder.AddEncoderStep(features);
+      builder.AddEncoderStep(store);
       builder.AddStep(attention);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
 
@@ -204,7 +204,7 @@ TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
         sources[i] = RandomFloats(size_t{lengths[i]} * kv_width, 1.0f, &rng);
         tables[i] = {&pages[i], 1, 0};
         const SequenceRows sequence = {0, lengths[i], 0, &tables[i], lengths[i]};
-        ASSERT_EQ(Status::kOk, session.Run(SourceRun(sources[i], sequence))) << session.message();
+        ASSERT_EQ(Status::kOk, session.Run(EncoderRun(sources[i], sequence))) << session.message();
         sequences[i] = {i * kQueries, kQueries, 3, &tables[i], lengths[i]};
       }
       const auto q = RandomFloats(size_t{2} * kQueries * q_width, 1.0f, &rng);
@@ -240,7 +240,7 @@ TEST_P(SourceTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeSource) {
   }
 }
 
-TEST_P(SourceTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
+TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
   std::mt19937 rng(64);
   for (uint32_t n_distances : {1u, 4u, 90u}) {
     constexpr uint32_t kHeads = 4, kKvHeads = 2, kDim = 24, kRows = 21, kBefore = 40;
@@ -290,34 +290,34 @@ TEST_P(SourceTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
   }
 }
 
-TEST_P(SourceTest, Runs_WithoutASourceOrOfWrongSize_AreRefused) {
+TEST_P(EncoderTest, Runs_WithoutAnEncoderOutputOrOfWrongSize_AreRefused) {
   ProgramBuilder builder(2, 4, 8);
-  builder.SetSourceRows(6);
+  builder.SetEncoderRows(6);
   AttentionKind kind;
   kind.n_heads = kind.n_kv_heads = 2;
   kind.head_dim = 8;
   Step features, store, attention;
   features.op = Op::kFeatures;
-  features.out = store.in = builder.AddSourceValue(32, 1);
+  features.out = store.in = builder.AddEncoderValue(32, 1);
   store.op = Op::kStoreKv;
-  store.kind = static_cast<uint16_t>(builder.AddSourceAttention(kind, DType::kF32, 1, 1));
+  store.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, DType::kF32, 1, 1));
   attention = store;
   attention.op = Op::kAttention;
   attention.shares_kv = true;
   attention.in = builder.AddValue(16);
   attention.out = builder.AddValue(16);
-  builder.AddSourceStep(features);
-  builder.AddSourceStep(store);
+  builder.AddEncoderStep(features);
+  builder.AddEncoderStep(store);
   builder.AddStep(attention);
   Session session(GetParam().backend, &builder, GetParam().n_threads);
   const uint32_t page = 0;
   const PageTable table = {&page, 1, 0};
   const std::vector<float> x(7 * 32);
   const std::vector<float> right(6 * 32);
-  EXPECT_EQ(Status::kBadArgument, session.Run(SourceRun(x, {0, 7, 0, &table, 7})));
-  EXPECT_EQ(Status::kBadArgument, session.Run(SourceRun(x, {0, 6, 0, &table, 6})));
-  EXPECT_EQ(Status::kBadArgument, session.Run(SourceRun(right, {0, 6, 1, &table, 6})));
-  EXPECT_EQ(Status::kOk, session.Run(SourceRun(right, {0, 6, 0, &table, 6})));
+  EXPECT_EQ(Status::kBadArgument, session.Run(EncoderRun(x, {0, 7, 0, &table, 7})));
+  EXPECT_EQ(Status::kBadArgument, session.Run(EncoderRun(x, {0, 6, 0, &table, 6})));
+  EXPECT_EQ(Status::kBadArgument, session.Run(EncoderRun(right, {0, 6, 1, &table, 6})));
+  EXPECT_EQ(Status::kOk, session.Run(EncoderRun(right, {0, 6, 0, &table, 6})));
   const int32_t token = 0;
   SequenceRows rows = {0, 1, 0, &table, 0};
   RunArgs args;
@@ -325,11 +325,11 @@ TEST_P(SourceTest, Runs_WithoutASourceOrOfWrongSize_AreRefused) {
   args.sequences = {&rows, 1};
   args.logit_rows = LogitRows::kNone;
   EXPECT_EQ(Status::kBadState, session.Run(args));
-  rows.source_rows = 6;
+  rows.encoder_rows = 6;
   EXPECT_EQ(Status::kOk, session.Run(args));
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, SourceTest, testing::ValuesIn(AllBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, EncoderTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
 
 }  // namespace

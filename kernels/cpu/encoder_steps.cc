@@ -62,7 +62,7 @@ void RunAddPositions(const State& state, const Step& step, const RunArgs& args) 
 
 }  // namespace
 
-void RunSourceStep(const State& state, const Step& step, const RunArgs& args) {
+void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
   if (step.op == Op::kFeatures) {
     std::memcpy(DataOf(state, step.out), args.features.data(),
                 args.features.size() * sizeof(float));
