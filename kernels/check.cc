@@ -45,18 +45,18 @@ class Checker {
     return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
   }
 
-  static bool SealsRightly(const KvGroup& group) {
-    if (group.sealed.n_pages == 0) return group.open.n_pages < kSealedPage;
+  static bool HasValidQuantisedPages(const KvGroup& group) {
+    if (group.quantised.n_pages == 0) return group.active.n_pages < kQuantisedPage;
     auto known = [](uint32_t bits) { return bits == 0 || bits == 2 || bits == 4; };
-    return known(group.sealed_k_bits) && known(group.sealed_v_bits) && group.group_size != 0 &&
-           group.page_tokens % group.group_size == 0 && group.open.n_pages < kSealedPage &&
-           group.sealed.n_pages < kSealedPage;
+    return known(group.quantised_k_bits) && known(group.quantised_v_bits) &&
+           group.group_size != 0 && group.page_tokens % group.group_size == 0 &&
+           group.active.n_pages < kQuantisedPage && group.quantised.n_pages < kQuantisedPage;
   }
 
   // True if pages of this many tokens can hold the positions the kind attends to.
   static bool PagesFit(const AttentionKind& kind, const KvGroup& group) {
     if (kind.is_cross_attention != group.is_encoder) return false;
-    if (group.is_encoder) return group.page_tokens != 0 && group.sealed.n_pages == 0;
+    if (group.is_encoder) return group.page_tokens != 0 && group.quantised.n_pages == 0;
     return IsPowerOfTwo(group.page_tokens) && group.page_tokens <= kMaxPageTokens;
   }
 
@@ -76,7 +76,7 @@ class Checker {
     }
     if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !SealsRightly(group) ||
+    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !HasValidQuantisedPages(group) ||
         group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
         !PagesFit(kind, group)) {
       return diag_->Fail(
@@ -307,9 +307,9 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   }
   for (uint32_t p = first_page; p <= last_page; ++p) {
     const uint32_t page = table.pages[p - table.first_page];
-    const bool sealed = (page & kSealedPage) != 0;
-    const uint32_t n_pages = sealed ? group.sealed.n_pages : group.open.n_pages;
-    if ((page & ~kSealedPage) >= n_pages || (sealed && p >= first_written)) {
+    const bool quantised = (page & kQuantisedPage) != 0;
+    const uint32_t n_pages = quantised ? group.quantised.n_pages : group.active.n_pages;
+    if ((page & ~kQuantisedPage) >= n_pages || (quantised && p >= first_written)) {
       return diag->Fail(Status::kInternal, "KV group %u: page %#x of a pool of %u at %u",
                         group_index, page, n_pages, p);
     }

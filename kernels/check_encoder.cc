@@ -133,7 +133,7 @@ Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceR
     return diag->Fail(Status::kBadState, "the sequence has no source to attend to");
   }
   if (table.pages == nullptr || table.n_pages == 0 || table.first_page != 0 ||
-      table.pages[0] >= g.open.n_pages || sequence.encoder_rows > g.page_tokens) {
+      table.pages[0] >= g.active.n_pages || sequence.encoder_rows > g.page_tokens) {
     return diag->Fail(Status::kInternal, "KV group %u: no page for a source of %u rows", group,
                       sequence.encoder_rows);
   }

@@ -80,7 +80,7 @@ Status CheckStateStep(const Program& program, const Step& step, uint32_t index, 
 Status CheckStateTable(const Program& program, uint32_t group, const SequenceRows& rows,
                        Diag* diag) {
   const PageTable& table = rows.tables[group];
-  const uint32_t n_slots = program.kv_groups[group].open.n_pages;
+  const uint32_t n_slots = program.kv_groups[group].active.n_pages;
   const uint32_t n = rows.first_position == 0 ? 1 : 2;
   if (table.pages == nullptr || table.first_page != 0 || table.n_pages < n) {
     return diag->Fail(Status::kInternal, "state group %u: %u slots from %u on, a run needs %u",

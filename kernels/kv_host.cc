@@ -52,7 +52,7 @@ class HeadCopy {
         StoreKvRow(row_, group_, slot, to_);
       }
     } else {
-      Seal();
+      Quantise();
     }
   }
 
@@ -71,18 +71,18 @@ class HeadCopy {
 
   // Reads each row before its group's new ranges are written, or with a copy of the old ones: an
   // edit in place must decode with the old ranges.
-  void Seal() {
+  void Quantise() {
     for (uint32_t first = 0; first < n_tokens_; first += group_.group_size) {
       const uint32_t end = Min(first + group_.group_size, n_tokens_);
       if (keys_) {
-        SealKeys(first, end);
+        QuantiseKeys(first, end);
       } else {
-        for (uint32_t slot = first; slot < end; ++slot) SealValues(slot);
+        for (uint32_t slot = first; slot < end; ++slot) QuantiseValues(slot);
       }
     }
   }
 
-  void SealKeys(uint32_t first, uint32_t end) {
+  void QuantiseKeys(uint32_t first, uint32_t end) {
     float low[kMaxHeadDim], high[kMaxHeadDim];
     for (uint32_t slot = first; slot < end; ++slot) {
       Load(slot);
@@ -106,11 +106,11 @@ class HeadCopy {
         pairs[2 * i] = range.scale;
         pairs[2 * i + 1] = range.least;
       }
-      StoreSealedRow(row_, group_, keys_, slot, to_);
+      StoreQuantisedRow(row_, group_, keys_, slot, to_);
     }
   }
 
-  void SealValues(uint32_t slot) {
+  void QuantiseValues(uint32_t slot) {
     Load(slot);
     const uint32_t n_groups = KvGroupsOf(group_.head_dim, group_.group_size);
     uint16_t* pairs = static_cast<uint16_t*>(to_.scales) + uint64_t{2} * slot * n_groups;
@@ -125,7 +125,7 @@ class HeadCopy {
       pairs[2 * g] = range.scale;
       pairs[2 * g + 1] = range.least;
     }
-    StoreSealedRow(row_, group_, keys_, slot, to_);
+    StoreQuantisedRow(row_, group_, keys_, slot, to_);
   }
 
   const KvGroup& group_;
@@ -137,8 +137,8 @@ class HeadCopy {
 };
 
 bool PageExists(const KvGroup& group, uint32_t page) {
-  const KvPages& pages = (page & kSealedPage) != 0 ? group.sealed : group.open;
-  return (page & ~kSealedPage) < pages.n_pages;
+  const KvPages& pages = (page & kQuantisedPage) != 0 ? group.quantised : group.active;
+  return (page & ~kQuantisedPage) < pages.n_pages;
 }
 
 void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit) {

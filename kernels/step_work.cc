@@ -68,7 +68,7 @@ void AddPagedAttention(const Program& program, const AttentionKind& kind, const 
   for (const SequenceRows& s : args.sequences) {
     if (s.n_rows == 0) continue;
     if (kind.is_cross_attention) {
-      work->kv_bytes += TokenBytes(group, group.open, s.encoder_rows);
+      work->kv_bytes += TokenBytes(group, group.active, s.encoder_rows);
       AddAttention(kind, group.k_type, uint64_t{s.n_rows} * s.encoder_rows, work);
       continue;
     }

@@ -8,7 +8,7 @@ namespace arn::vulkan {
 namespace {
 
 bool PageExists(const KvGroup& group, uint32_t page) {
-  return (page & ~kSealedPage) < group.pages(KindOfPage(page)).n_pages;
+  return (page & ~kQuantisedPage) < group.pages(KindOfPage(page)).n_pages;
 }
 
 // True if `next` must wait for `earlier`: it reads or writes the page the other writes, or writes

@@ -19,7 +19,7 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   *c++ = static_cast<uint32_t>(group.v_type);
   *c++ = group.head_dim;
   *c++ = group.page_tokens;
-  for (const KvPages* pages : {&group.open, &group.sealed}) {
+  for (const KvPages* pages : {&group.active, &group.quantised}) {
     *c++ = Words(pages->pool.offset);
     *c++ = Words(pages->page_stride);
     *c++ = Words(pages->layer_stride);
@@ -27,10 +27,10 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
     *c++ = Words(pages->k_scale_offset);
     *c++ = Words(pages->v_scale_offset);
   }
-  *c++ = group.sealed_k_bits;
-  *c++ = group.sealed_v_bits;
+  *c++ = group.quantised_k_bits;
+  *c++ = group.quantised_v_bits;
   *c++ = Max(group.group_size, 1u);
-  *c++ = group.sealed.n_pages != 0 ? 1 : 0;
+  *c++ = group.quantised.n_pages != 0 ? 1 : 0;
 }
 
 // Adds the norm over all q, or all k, heads together.

@@ -155,15 +155,15 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->window = pages.window;
   out->chunk = pages.chunk;
   out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
-  out->n_pages = group.open.n_pages;
-  out->n_sealed_pages = group.sealed.n_pages;
-  out->sealed_page_bytes = group.sealed.page_bytes;
-  out->sealed_offset = group.sealed.pool.offset;
-  out->residual = group.sealed.n_pages == 0 ? 0 : pages.residual;
+  out->n_pages = group.active.n_pages;
+  out->n_sealed_pages = group.quantised.n_pages;
+  out->sealed_page_bytes = group.quantised.page_bytes;
+  out->sealed_offset = group.quantised.pool.offset;
+  out->residual = group.quantised.n_pages == 0 ? 0 : pages.residual;
   out->sequence_pages = pages.table_pages;
-  out->page_bytes = group.open.page_bytes;
-  out->offset = group.open.pool.offset;
-  if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
+  out->page_bytes = group.active.page_bytes;
+  out->offset = group.active.pool.offset;
+  if (group.state_floats != 0) out->state_bytes = group.active.layer_bytes;
   out->is_source = group.is_encoder ? 1 : 0;
 }
 

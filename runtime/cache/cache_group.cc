@@ -15,14 +15,14 @@ uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t m
   return static_cast<uint32_t>(Min(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
 
-uint32_t OpenPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+uint32_t ActivePages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   const uint32_t all = TablePages(group, context_tokens, max_rows);
-  if (SealedPages(group, context_tokens, max_rows) == 0) return all;
+  if (QuantisedPages(group, context_tokens, max_rows) == 0) return all;
   const uint64_t n = uint64_t{group.residual} + max_rows;
   return static_cast<uint32_t>(Min<uint64_t>(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
 
-uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+uint32_t QuantisedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   if (group.residual >= context_tokens) return 0;
   // The residual covers the whole window, so nothing is quantised.
   if (group.window != 0 && group.window - 1 <= group.residual) return 0;
@@ -32,11 +32,11 @@ uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t 
 
 void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
                uint32_t n_sequences) {
-  group->n_sealed_pages = SealedPages(*group, context_tokens, max_rows) * n_sequences;
-  group->n_pages = OpenPages(*group, context_tokens, max_rows) * n_sequences;
+  group->n_quantised_pages = QuantisedPages(*group, context_tokens, max_rows) * n_sequences;
+  group->n_pages = ActivePages(*group, context_tokens, max_rows) * n_sequences;
   // An old page stays active while it is recent in another sequence. If that one gets a copy to
   // write to, both are active until the next reservation quantises.
-  if (group->n_sealed_pages != 0) group->n_pages += n_sequences - 1;
+  if (group->n_quantised_pages != 0) group->n_pages += n_sequences - 1;
 }
 
 CacheGroup StateGroupOf(uint32_t n_sequences) {

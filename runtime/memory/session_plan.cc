@@ -11,7 +11,7 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
-DType OpenType(KvType type) {
+DType ActiveType(KvType type) {
   switch (type) {
     case KvType::kF32: return DType::kF32;
     case KvType::kF16: return DType::kF16;
@@ -22,17 +22,17 @@ DType OpenType(KvType type) {
   return DType::kInt8;
 }
 
-uint32_t SealedBits(KvType type) {
+uint32_t QuantisedBits(KvType type) {
   return type == KvType::kInt4 ? 4 : type == KvType::kInt2 ? 2 : 0;
 }
 
-bool Seals(const SessionOptions& options) {
-  return SealedBits(options.k_type) != 0 || SealedBits(options.v_type) != 0;
+bool QuantisesPages(const SessionOptions& options) {
+  return QuantisedBits(options.k_type) != 0 || QuantisedBits(options.v_type) != 0;
 }
 
-Status ApplySealingDefaults(SessionOptions* options, Diag* diag) {
-  const bool seals = Seals(*options);
-  if (!seals && (options->kv_residual != 0 || options->kv_group_size != 0)) {
+Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
+  const bool quantises_pages = QuantisesPages(*options);
+  if (!quantises_pages && (options->kv_residual != 0 || options->kv_group_size != 0)) {
     return diag->Fail(Status::kBadArgument,
                       "kv_residual %u and kv_group_size %u are of int4 and int2 KV only",
                       options->kv_residual, options->kv_group_size);
@@ -135,7 +135,7 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
                       options->kv_page_tokens, kMinKvPageTokens, kMaxKvPageTokens);
   }
   ARN_TRY(ApplyEncoderDefaults(model.spec.encoder, options, diag));
-  ARN_TRY(ApplySealingDefaults(options, diag));
+  ARN_TRY(ApplyQuantisingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
   return ApplySequenceDefaults(options, diag);
@@ -148,13 +148,13 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   out.window = group.window;
   out.chunk = group.chunk;
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
-  if (Seals(options)) out.residual = options.kv_residual;
+  if (QuantisesPages(options)) out.residual = options.kv_residual;
   PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
   if (options.kv_tokens < uint64_t{options.max_sequences} * options.context_tokens) {
     const auto most =
         static_cast<uint32_t>(CeilDiv(options.kv_tokens, uint64_t{options.kv_page_tokens}));
     out.n_pages = Min(out.n_pages, most);
-    out.n_sealed_pages = Min(out.n_sealed_pages, most);
+    out.n_quantised_pages = Min(out.n_quantised_pages, most);
   }
   return out;
 }
@@ -167,14 +167,14 @@ bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
 
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   KvOptions kv;
-  kv.k_type = OpenType(options.k_type);
-  kv.v_type = OpenType(options.v_type);
-  kv.k_bits = SealedBits(options.k_type);
-  kv.v_bits = SealedBits(options.v_type);
+  kv.k_type = ActiveType(options.k_type);
+  kv.v_type = ActiveType(options.v_type);
+  kv.k_bits = QuantisedBits(options.k_type);
+  kv.v_bits = QuantisedBits(options.v_type);
   kv.group_size = options.kv_group_size;
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
-  kv.n_sealed_pages = group.n_sealed_pages;
+  kv.n_quantised_pages = group.n_quantised_pages;
   kv.by_layer = IsInFile(options, group);
   return kv;
 }
@@ -308,7 +308,7 @@ uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
   for (const KvGroup& group : program.kv_groups) {
     if (group.state_floats != 0 || group.is_encoder) continue;
-    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    const KvPages& pages = group.quantised.n_pages != 0 ? group.quantised : group.active;
     bytes += pages.page_bytes / group.page_tokens;
   }
   return bytes;

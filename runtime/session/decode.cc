@@ -36,7 +36,8 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   if (!CanChooseOnDevice() || steps->ends.size() > DecodeArgs::kMaxEnds) return Status::kOk;
   // Reserving several steps at once must equal reserving token by token: no page may be quantised
   // and no context may shift in between.
-  const uint32_t fitting = Min(cache_.capacity() - length(), cache_.TokensBeforeSeal(selected_));
+  const uint32_t fitting =
+      Min(cache_.capacity() - length(), cache_.TokensBeforeQuantising(selected_));
   Growth growth{selected_, Min(Min(steps->wanted, fitting),
                                Min(DecodeArgs::kMaxSteps, plan_.program.max_rows))};
   const Span<const Growth> grown(&growth, 1);

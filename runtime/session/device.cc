@@ -107,16 +107,16 @@ uint64_t Session::KvBytesReadPerToken() const {
     const KvGroup& group = program.kv_groups[kind.group];
     if (kind.is_cross_attention) {
       bytes +=
-          uint64_t{cache_.encoder_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
+          uint64_t{cache_.encoder_rows(selected_)} * group.active.layer_bytes / group.page_tokens;
       continue;
     }
     const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
     const uint64_t seen = length() - first;
-    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    const KvPages& pages = group.quantised.n_pages != 0 ? group.quantised : group.active;
     bytes += seen * pages.layer_bytes / group.page_tokens;
   }
   for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0) bytes += group.open.page_bytes;
+    if (group.state_floats != 0) bytes += group.active.page_bytes;
   }
   return bytes;
 }

@@ -23,9 +23,10 @@
 namespace arn {
 
 struct KvFileStats {
-  uint64_t bytes_read = 0;     // asked for because they were missing
-  uint64_t bytes_written = 0;  // of pages that became full or were sealed while others were missing
-  uint64_t waited_ns = 0;      // for what was asked for
+  uint64_t bytes_read = 0;  // asked for because they were missing
+  uint64_t bytes_written =
+      0;                   // of pages that became full or were quantised while others were missing
+  uint64_t waited_ns = 0;  // for what was asked for
 };
 
 #ifndef ARENITE_NO_KV_FILE
@@ -68,7 +69,7 @@ class KvPager {
   // What is noted of a layer from when it is asked for until it is dropped.
   struct Layer {
     const Step* step = nullptr;  // null: it is of none
-    Chunk* chunks = nullptr;     // of the open pool, then of the sealed one
+    Chunk* chunks = nullptr;     // of the active pool, then of the quantised one
   };
   // One layer's part of a pool: whole OS pages.
   struct Part {

@@ -114,9 +114,9 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
       if (KindOfPage(page) != kind) continue;
-      const uint32_t index = page & ~kSealedPage;
+      const uint32_t index = page & ~kQuantisedPage;
       // already written for an earlier table
-      if ((cache_.NumberOf(g, page) & ~kSealedPage) != next) continue;
+      if ((cache_.NumberOf(g, page) & ~kQuantisedPage) != next) continue;
       ++next;
       kv_pager_.AskForPage(g, page);
       for (uint32_t piece = 0; piece < pages.n_pieces(); ++piece) {

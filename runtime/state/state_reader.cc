@@ -227,7 +227,7 @@ Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, ui
   const uint32_t before[kPageKinds] = {n_pages[0], n_pages[1]};
   for (uint32_t i = 0; i < table.n_pages; ++i) {
     const auto page = Load<uint32_t>(entries + uint64_t{i} * sizeof(uint32_t));
-    const uint32_t kind = KindOfPage(page), number = page & ~kSealedPage;
+    const uint32_t kind = KindOfPage(page), number = page & ~kQuantisedPage;
     const uint32_t position = table.first_page + i;
     const bool is_new = number == n_pages[kind];
     if (number > n_pages[kind] || (is_new && number >= saved.pages[kind].count) ||

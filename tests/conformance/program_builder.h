@@ -59,8 +59,8 @@ class ProgramBuilder {
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);
   // Gives the kind's group a pool of quantised pages.
-  void AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
-                      uint32_t n_pages);
+  void AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
+                         uint32_t n_pages);
   // Adds a group of n_layers with state_floats of recurrent state each. Returns its index.
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }

@@ -139,7 +139,7 @@ TEST_F(VulkanTest, KvReadAndWrite_AnyBytes_AreThoseOfTheRegion) {
     std::mt19937 rng(63);
     OneLayer layer(&rng);
     Session session(backend, &layer.builder, 1);
-    const uint64_t size = session.program().kv_groups[0].open.pool.bytes;
+    const uint64_t size = session.program().kv_groups[0].active.pool.bytes;
     std::vector<std::byte> expected(size);
     for (size_t i = 0; i < size; ++i) expected[i] = static_cast<std::byte>(i * 7 + i / 251);
     ASSERT_EQ(backend->kv_write(session.state(), {Region::kKv, 0, size},

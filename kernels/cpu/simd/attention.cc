@@ -21,7 +21,7 @@
 
 #include "kernels/cpu/simd/attention_float-inl.h"
 #include "kernels/cpu/simd/attention_int8-inl.h"
-#include "kernels/cpu/simd/attention_sealed-inl.h"
+#include "kernels/cpu/simd/attention_quantised-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/cpu/simd/tanh-inl.h"
 
@@ -148,8 +148,8 @@ class TileRunner {
       // The prefetched tile may be the first of the next segment, which the same thread usually
       // takes.
       pages_.Find(position + n, end_, &rows[1 - current]);
-      if (rows[current].sealed) {
-        RunSealed(position, rows[current], rows[1 - current]);
+      if (rows[current].quantised) {
+        RunQuantised(position, rows[current], rows[1 - current]);
       } else {
         RunInt8(position, rows[current], rows[1 - current]);
       }
@@ -179,7 +179,7 @@ class TileRunner {
       v_scales = ScalesOf(page.v);
     }
     const Range seen = SeenBy(position, n);
-    const SealedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
+    const QuantisedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
     if (page.k.bits != 0) ScoreSlots(slots, page.k, k);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
@@ -256,12 +256,12 @@ class TileRunner {
     dot.add_values(weights, s_.values, n_quads, DotValueWidth(dim), dim, s_.stride, sums);
   }
 
-  void RunSealed(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
+  void RunQuantised(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
     const Range seen = SeenBy(position, rows.n);
     if (seen.begin == seen.end) return;
-    const SealedTile sealed = {*tile_.dot, *tile_.group,         s_, rows, position,
-                               seen.begin, seen.end - seen.begin};
-    ScoreSealed(sealed, next);
+    const QuantisedTile quantised = {*tile_.dot, *tile_.group,         s_, rows, position,
+                                     seen.begin, seen.end - seen.begin};
+    ScoreQuantised(quantised, next);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       TileScores<kDotTokens> tile;
@@ -269,7 +269,7 @@ class TileRunner {
       Weigh(q, position, rows.n, scores, &tile);
       tile.Store(scores);
     }
-    AddSealedValues(sealed);
+    AddQuantisedValues(quantised);
   }
 
   // Returns the queries that see any of the positions [position, position + n): rows not before all

@@ -35,9 +35,9 @@ std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& bloc
   const uint32_t dim = group.head_dim;
   std::vector<double> x(dim);
   if (block.bits == 0) {
-    std::vector<float> open(dim);
-    LoadKvRow(group, keys, block, slot, open.data());
-    return {open.begin(), open.end()};
+    std::vector<float> active(dim);
+    LoadKvRow(group, keys, block, slot, active.data());
+    return {active.begin(), active.end()};
   }
   const uint32_t row_bytes = (dim * block.bits + 7) / 8;
   const uint32_t value_groups = (dim + group.group_size - 1) / group.group_size;
@@ -55,10 +55,10 @@ std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& bloc
 }
 
 // One attention layer in a group of two, and one sequence after n_runs runs of kTokens tokens.
-class SealedSession {
+class QuantisedSession {
  public:
-  SealedSession(const BackendCase& backend, const SealedShape& shape, SealedBits bits, DType open,
-                std::mt19937* rng, uint32_t n_runs = 1, uint32_t n_threads = 0)
+  QuantisedSession(const BackendCase& backend, const QuantisedShape& shape, QuantisedBits bits,
+                   DType active, std::mt19937* rng, uint32_t n_runs = 1, uint32_t n_threads = 0)
       : shape_(shape), rng_(rng), builder_(2, kTokens, (n_runs + 1) * kTokens) {
     AttentionKind kind;
     kind.n_heads = shape.n_heads;
@@ -78,8 +78,8 @@ class SealedSession {
     rope.in = in_ = builder_.AddValue(width_);
     rope.angles = angles.out;
     const uint32_t pages = (n_runs + 1) * kTokens / shape.page_tokens;
-    const uint32_t k = builder_.AddAttention(kind, open, 2, shape.page_tokens, pages);
-    builder_.AddSealedPages(k, bits.k, bits.v, shape.group_size, pages);
+    const uint32_t k = builder_.AddAttention(kind, active, 2, shape.page_tokens, pages);
+    builder_.AddQuantisedPages(k, bits.k, bits.v, shape.group_size, pages);
     rope.kind = static_cast<uint16_t>(k);
     rope.group_layer = kLayer;
     attention = rope;
@@ -102,10 +102,10 @@ class SealedSession {
   uint32_t page(uint32_t index) const { return batch_->pages[0][index]; }
 
   // Quantises the page at `index` of the table into quantised page `to`.
-  void Seal(uint32_t index, uint32_t to) {
+  void Quantise(uint32_t index, uint32_t to) {
     KvEdit edit;
     edit.from = batch_->pages[0][index];
-    edit.to = to | kSealedPage;
+    edit.to = to | kQuantisedPage;
     edit.n_tokens = shape_.page_tokens;
     RunArgs args;
     args.edits = {&edit, 1};
@@ -213,7 +213,7 @@ class SealedSession {
     }
   }
 
-  SealedShape shape_;
+  QuantisedShape shape_;
   std::mt19937* rng_;
   ProgramBuilder builder_;
   std::unique_ptr<Session> session_;
@@ -227,27 +227,27 @@ class SealedSession {
 
 using Rows = std::vector<std::vector<double>>;
 
-// Expects each value of `sealed` to equal the nearest step of the smallest range that covers its
+// Expects each value of `quantised` to equal the nearest step of the smallest range that covers its
 // group.
-void ExpectSealed(const Rows& open, const Rows& sealed, bool keys, uint32_t group_size,
-                  uint32_t bits) {
-  const auto n_tokens = static_cast<uint32_t>(open.size());
-  const auto dim = static_cast<uint32_t>(open[0].size());
+void ExpectQuantised(const Rows& active, const Rows& quantised, bool keys, uint32_t group_size,
+                     uint32_t bits) {
+  const auto n_tokens = static_cast<uint32_t>(active.size());
+  const auto dim = static_cast<uint32_t>(active[0].size());
   const double steps = (1u << bits) - 1;
   for (uint32_t t = 0; t < n_tokens; ++t) {
     for (uint32_t i = 0; i < dim; ++i) {
-      double low = open[t][i], high = low;
+      double low = active[t][i], high = low;
       const uint32_t first = (keys ? t : i) / group_size * group_size;
       const uint32_t end = std::min(first + group_size, keys ? n_tokens : dim);
       for (uint32_t other = first; other < end; ++other) {
-        const double x = keys ? open[other][i] : open[t][other];
+        const double x = keys ? active[other][i] : active[t][other];
         low = std::fmin(low, x);
         high = std::fmax(high, x);
       }
       // Half a step, plus the error of rounding the pair to 11 bits at either end of the range.
       const double least_error = std::fabs(low) / 2048;
       const double bound = (high - low + least_error) / steps * (0.5 + steps / 2048) + least_error;
-      ASSERT_LE(std::fabs(open[t][i] - sealed[t][i]), bound + 1e-7)
+      ASSERT_LE(std::fabs(active[t][i] - quantised[t][i]), bound + 1e-7)
           << (keys ? "keys" : "values") << " token " << t << " channel " << i;
     }
   }
@@ -256,35 +256,35 @@ void ExpectSealed(const Rows& open, const Rows& sealed, bool keys, uint32_t grou
 // Returns the page types to test: all in host memory. A device compiles shaders per type, so it
 // gets one type in rotation: each type meets each shape and each number of bits, but not all three
 // at once.
-std::vector<DType> TypesFor(const BackendCase& backend, const SealedShape& shape,
-                            const SealedBits& bits, const std::vector<DType>& types) {
+std::vector<DType> TypesFor(const BackendCase& backend, const QuantisedShape& shape,
+                            const QuantisedBits& bits, const std::vector<DType>& types) {
   if (backend.backend->kv_in_memory) return types;
   const auto turn =
-      static_cast<size_t>(&shape - kSealedShapes) + static_cast<size_t>(&bits - kSealedBits);
+      static_cast<size_t>(&shape - kQuantisedShapes) + static_cast<size_t>(&bits - kQuantisedBits);
   return {types[turn % types.size()]};
 }
 
 // Quantises the first n pages but one, into quantised pages in reverse order.
-void SealMost(uint32_t n, SealedSession* session) {
+void QuantiseMost(uint32_t n, QuantisedSession* session) {
   for (uint32_t i = 0; i < n; ++i) {
     if (i == 1) continue;
-    ASSERT_NO_FATAL_FAILURE(session->Seal(i, n - 1 - i));
+    ASSERT_NO_FATAL_FAILURE(session->Quantise(i, n - 1 - i));
   }
 }
 
-class SealedTest : public BackendTest {};
+class QuantisedPageTest : public BackendTest {};
 
-TEST_P(SealedTest, SealingEdit_EveryShapeAndBits_IsTheNearestStep) {
+TEST_P(QuantisedPageTest, QuantisingEdit_EveryShapeAndBits_IsTheNearestStep) {
   std::mt19937 rng(31);
-  for (const SealedShape& shape : kSealedShapes) {
-    for (const SealedBits& bits : kSealedBits) {
-      for (DType open_type : TypesFor(GetParam(), shape, bits, {DType::kInt8, DType::kF32})) {
+  for (const QuantisedShape& shape : kQuantisedShapes) {
+    for (const QuantisedBits& bits : kQuantisedBits) {
+      for (DType active_type : TypesFor(GetParam(), shape, bits, {DType::kInt8, DType::kF32})) {
         SCOPED_TRACE(testing::Message() << "dim " << shape.head_dim << " page " << shape.page_tokens
                                         << " group " << shape.group_size << " bits " << bits.k
-                                        << "/" << bits.v << " " << DTypeName(open_type));
-        SealedSession session(GetParam(), shape, bits, open_type, &rng);
+                                        << "/" << bits.v << " " << DTypeName(active_type));
+        QuantisedSession session(GetParam(), shape, bits, active_type, &rng);
         for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
-          Rows open[2], sealed[2];
+          Rows active[2], quantised[2];
           const uint32_t index = 1 + head;
           const uint32_t first_page = session.page(index);
           const auto read = [&](Rows* rows) {
@@ -295,17 +295,18 @@ TEST_P(SealedTest, SealingEdit_EveryShapeAndBits_IsTheNearestStep) {
             }
           };
           if (index * shape.page_tokens >= kTokens) continue;
-          read(open);
-          ASSERT_NO_FATAL_FAILURE(session.Seal(index, first_page));
-          read(sealed);
+          read(active);
+          ASSERT_NO_FATAL_FAILURE(session.Quantise(index, first_page));
+          read(quantised);
           for (const bool keys : {true, false}) {
             const uint32_t n_bits = keys ? bits.k : bits.v;
-            const Rows& before = open[keys ? 0 : 1];
-            const Rows& after = sealed[keys ? 0 : 1];
+            const Rows& before = active[keys ? 0 : 1];
+            const Rows& after = quantised[keys ? 0 : 1];
             if (n_bits == 0) {
               ASSERT_EQ(before, after);
             } else {
-              ASSERT_NO_FATAL_FAILURE(ExpectSealed(before, after, keys, shape.group_size, n_bits));
+              ASSERT_NO_FATAL_FAILURE(
+                  ExpectQuantised(before, after, keys, shape.group_size, n_bits));
             }
           }
         }
@@ -314,19 +315,19 @@ TEST_P(SealedTest, SealingEdit_EveryShapeAndBits_IsTheNearestStep) {
   }
 }
 
-TEST_P(SealedTest, Attention_OpenAndSealedPages_EqualsTheFormula) {
+TEST_P(QuantisedPageTest, Attention_ActiveAndQuantisedPages_EqualsTheFormula) {
   std::mt19937 rng(32);
-  for (const SealedShape& shape : kSealedShapes) {
-    for (const SealedBits& bits : kSealedBits) {
-      for (DType open_type :
+  for (const QuantisedShape& shape : kQuantisedShapes) {
+    for (const QuantisedBits& bits : kQuantisedBits) {
+      for (DType active_type :
            TypesFor(GetParam(), shape, bits, {DType::kInt8, DType::kF16, DType::kF32})) {
         SCOPED_TRACE(testing::Message()
                      << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
                      << " page " << shape.page_tokens << " group " << shape.group_size << " window "
                      << shape.window << " bits " << bits.k << "/" << bits.v << " "
-                     << DTypeName(open_type));
-        SealedSession session(GetParam(), shape, bits, open_type, &rng);
-        ASSERT_NO_FATAL_FAILURE(SealMost(kTokens / shape.page_tokens - 1, &session));
+                     << DTypeName(active_type));
+        QuantisedSession session(GetParam(), shape, bits, active_type, &rng);
+        ASSERT_NO_FATAL_FAILURE(QuantiseMost(kTokens / shape.page_tokens - 1, &session));
         for (uint32_t rows : {kRows, 1u}) {
           ASSERT_NO_FATAL_FAILURE(session.Run(rows));
           ASSERT_NO_FATAL_FAILURE(session.ExpectAttention(rows));
@@ -338,21 +339,21 @@ TEST_P(SealedTest, Attention_OpenAndSealedPages_EqualsTheFormula) {
 
 // Several segments of tokens. The output of a row must not depend on the other rows or on the
 // number of threads.
-TEST_P(SealedTest, Attention_ManyPages_EqualsTheFormulaInTheSameBitsAlone) {
+TEST_P(QuantisedPageTest, Attention_ManyPages_EqualsTheFormulaInTheSameBitsAlone) {
   if (GetParam().backend->name != std::string("cpu")) GTEST_SKIP() << "the CPU's kernel alone";
   std::mt19937 rng(33);
-  for (const SealedShape& shape : kSealedShapes) {
-    for (const SealedBits& bits : kSealedBits) {
+  for (const QuantisedShape& shape : kQuantisedShapes) {
+    for (const QuantisedBits& bits : kQuantisedBits) {
       if (shape.head_dim < 32) continue;  // the small shapes cover one page only
       SCOPED_TRACE(testing::Message()
                    << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
                    << " page " << shape.page_tokens << " bits " << bits.k << "/" << bits.v);
       std::mt19937 copy = rng;
-      SealedSession one(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
-      SealedSession three(GetParam(), shape, bits, DType::kInt8, &copy, kDeepRuns, 3);
+      QuantisedSession one(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+      QuantisedSession three(GetParam(), shape, bits, DType::kInt8, &copy, kDeepRuns, 3);
       const uint32_t n = (kDeepRuns * kTokens - 3 * kTokens) / shape.page_tokens;
-      for (SealedSession* s : {&one, &three}) {
-        ASSERT_NO_FATAL_FAILURE(SealMost(n, s));
+      for (QuantisedSession* s : {&one, &three}) {
+        ASSERT_NO_FATAL_FAILURE(QuantiseMost(n, s));
         ASSERT_NO_FATAL_FAILURE(s->Run(kManyRows));
       }
       const std::vector<float> together = one.Outputs(kManyRows);
@@ -370,17 +371,17 @@ TEST_P(SealedTest, Attention_ManyPages_EqualsTheFormulaInTheSameBitsAlone) {
 }
 
 // Runs the summation orders of VNNI and of ARM on any CPU.
-TEST_P(SealedTest, Attention_WithDotProducts_EqualsTheFormula) {
+TEST_P(QuantisedPageTest, Attention_WithDotProducts_EqualsTheFormula) {
   if (GetParam().backend->name != std::string("cpu")) GTEST_SKIP() << "the CPU's kernel alone";
   std::mt19937 rng(35);
-  for (const SealedShape& shape : kSealedShapes) {
-    for (const SealedBits& bits : kSealedBits) {
+  for (const QuantisedShape& shape : kQuantisedShapes) {
+    for (const QuantisedBits& bits : kQuantisedBits) {
       SCOPED_TRACE(testing::Message()
                    << shape.n_heads << ":" << shape.n_kv_heads << " dim " << shape.head_dim
                    << " page " << shape.page_tokens << " group " << shape.group_size << " bits "
                    << bits.k << "/" << bits.v);
-      SealedSession session(GetParam(), shape, bits, DType::kInt8, &rng, /*n_runs=*/3);
-      ASSERT_NO_FATAL_FAILURE(SealMost(3 * kTokens / shape.page_tokens - 1, &session));
+      QuantisedSession session(GetParam(), shape, bits, DType::kInt8, &rng, /*n_runs=*/3);
+      ASSERT_NO_FATAL_FAILURE(QuantiseMost(3 * kTokens / shape.page_tokens - 1, &session));
       ASSERT_NO_FATAL_FAILURE(session.Run(kRows));
       session.AttendWith(ScalarDot<4, 128, false>::kTable);
       ASSERT_NO_FATAL_FAILURE(session.ExpectAttention(kRows)) << "VNNI's order";
@@ -391,24 +392,24 @@ TEST_P(SealedTest, Attention_WithDotProducts_EqualsTheFormula) {
 }
 
 // Reading 4 or 2 bits must take about as long as reading 8 bits, here from cache.
-TEST_P(SealedTest, Attention_SealedPages_TakeNotMuchLongerThanInt8Pages) {
+TEST_P(QuantisedPageTest, Attention_QuantisedPages_TakeNotMuchLongerThanInt8Pages) {
   if (GetParam().name != "Cpu") GTEST_SKIP() << "the best instruction set alone";
     // Other architectures run under an emulator, which has other timings.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__) || \
     !defined(__x86_64__)
   GTEST_SKIP() << "what is measured is not what users run";
 #endif
-  const SealedShape shape = {9, 3, 64, 32, 32, 0};
-  for (const SealedBits& bits : {SealedBits{4, 4}, SealedBits{2, 2}}) {
+  const QuantisedShape shape = {9, 3, 64, 32, 32, 0};
+  for (const QuantisedBits& bits : {QuantisedBits{4, 4}, QuantisedBits{2, 2}}) {
     std::mt19937 rng(34);
-    SealedSession open(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
-    SealedSession sealed(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+    QuantisedSession active(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
+    QuantisedSession quantised(GetParam(), shape, bits, DType::kInt8, &rng, kDeepRuns, 1);
     for (uint32_t i = 0; i < kDeepRuns * kTokens / shape.page_tokens; ++i) {
-      ASSERT_NO_FATAL_FAILURE(sealed.Seal(i, i));
+      ASSERT_NO_FATAL_FAILURE(quantised.Quantise(i, i));
     }
     double least[2] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-    SealedSession* sessions[] = {&open, &sealed};
-    for (SealedSession* s : sessions) s->Run(1);
+    QuantisedSession* sessions[] = {&active, &quantised};
+    for (QuantisedSession* s : sessions) s->Run(1);
     for (uint32_t i = 0; i < 2 * kTimes; ++i) {
       const auto start = std::chrono::steady_clock::now();
       sessions[i % 2]->RunAlone(0);
@@ -422,7 +423,7 @@ TEST_P(SealedTest, Attention_SealedPages_TakeNotMuchLongerThanInt8Pages) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, SealedTest, testing::ValuesIn(AllBackends()),
+INSTANTIATE_TEST_SUITE_P(Backends, QuantisedPageTest, testing::ValuesIn(AllBackends()),
                          [](const auto& i) { return i.param.name; });
 
 }  // namespace

@@ -72,7 +72,7 @@ HWY_INLINE void LoadPairs(const uint16_t* pairs, size_t n, float* scale, float* 
 }
 
 // Arguments for computing a quantised tile.
-struct SealedTile {
+struct QuantisedTile {
   const Int8Dot& dot;
   const KvGroup& group;
   const AttentionScratch& s;
@@ -96,7 +96,7 @@ HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* leas
 }
 
 // Computes the scores of tokens [begin, begin + n_tokens), which share a range, from packed keys.
-HWY_INLINE void ScoreRange(const SealedTile& tile, uint32_t begin, uint32_t n_tokens) {
+HWY_INLINE void ScoreRange(const QuantisedTile& tile, uint32_t begin, uint32_t n_tokens) {
   const AttentionScratch& s = tile.s;
   const D d;
   float* scale = s.ranges;
@@ -117,7 +117,7 @@ HWY_INLINE void ScoreRange(const SealedTile& tile, uint32_t begin, uint32_t n_to
                               s.quads,       tile.n,       nullptr};
   float* scores = s.scores + size_t{tile.first} * kDotTokens + begin;
   const auto n_blocks = static_cast<uint32_t>(CeilDiv(n_tokens, kDotBlock));
-  tile.dot.scores(queries, s.sealed_keys + begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
+  tile.dot.scores(queries, s.quantised_keys + begin / kDotBlock * tile.dot.KeyBlockBytes(dim),
                   n_blocks, dim, scores);
   for (uint32_t q = 0; q < tile.n; ++q, scores += kDotTokens) {
     const V factor = hn::Set(d, s.folded_factors[q]), constant = hn::Set(d, s.folded_least[q]);
@@ -128,16 +128,16 @@ HWY_INLINE void ScoreRange(const SealedTile& tile, uint32_t begin, uint32_t n_to
 }
 
 // Computes the scores of a tile's tokens and prefetches `next`.
-HWY_INLINE void ScoreSealed(const SealedTile& tile, const Int8Rows& next) {
+HWY_INLINE void ScoreQuantised(const QuantisedTile& tile, const Int8Rows& next) {
   const AttentionScratch& s = tile.s;
   const Int8Rows& rows = tile.rows;
   const Int8Dot& dot = tile.dot;
-  const uint32_t dim = tile.group.head_dim, bits = tile.group.sealed_k_bits;
+  const uint32_t dim = tile.group.head_dim, bits = tile.group.quantised_k_bits;
   const size_t block_bytes = dot.KeyBlockBytes(dim);
   const auto n_blocks = static_cast<uint32_t>(CeilDiv(rows.n, kDotBlock));
   for (uint32_t i = 0; i < n_blocks; ++i) {
     PrefetchBlock(next, i * kDotBlock);
-    uint8_t* keys = s.sealed_keys + i * block_bytes;
+    uint8_t* keys = s.quantised_keys + i * block_bytes;
     const int8_t* const* strips = rows.k + i * (kDotBlock / kKvStrip);
     if (bits == 0) {
       dot.pack_keys(strips, 1, dim, keys);
@@ -164,7 +164,7 @@ HWY_INLINE void ScoreSealed(const SealedTile& tile, const Int8Rows& next) {
                               s.quads,
                               tile.n,
                               nullptr};
-  dot.scores(queries, s.sealed_keys, n_blocks, dim, s.scores + at * kDotTokens);
+  dot.scores(queries, s.quantised_keys, n_blocks, dim, s.scores + at * kDotTokens);
   float scales[kDotTokens];
   LoadScales(rows.k_scales, rows.n, scales);
   for (uint32_t q = tile.first; q < tile.first + tile.n; ++q) {
@@ -225,12 +225,12 @@ HWY_INLINE void AddToAll(float y, size_t n, float* x) {
 }
 
 // Adds the weighted values of a tile's tokens. The weights have replaced the scores.
-HWY_INLINE void AddSealedValues(const SealedTile& tile) {
+HWY_INLINE void AddQuantisedValues(const QuantisedTile& tile) {
   const AttentionScratch& s = tile.s;
   const Int8Rows& rows = tile.rows;
   const Int8Dot& dot = tile.dot;
   const D d;
-  const uint32_t dim = tile.group.head_dim, bits = tile.group.sealed_v_bits;
+  const uint32_t dim = tile.group.head_dim, bits = tile.group.quantised_v_bits;
   const uint32_t width = DotValueWidth(dim), n_quads = DotQuads(rows.n);
   const uint32_t range = bits == 0 ? dim : Min(tile.group.group_size, dim);
   const uint32_t n_ranges = KvGroupsOf(dim, range);
@@ -283,7 +283,7 @@ HWY_INLINE void AddSealedValues(const SealedTile& tile) {
 }
 
 // Tokens [slot, slot + n) of one page, n <= kFloatTokens, with values widened to floats.
-struct SealedSlots {
+struct QuantisedSlots {
   const KvGroup* group;
   const AttentionScratch& s;
   uint32_t slot, n;
@@ -292,7 +292,7 @@ struct SealedSlots {
 };
 
 // Computes the scores of the slots; `k` has their widened keys.
-HWY_INLINE void ScoreSlots(const SealedSlots& slots, const KvHeadBlock& block, const Rows& k) {
+HWY_INLINE void ScoreSlots(const QuantisedSlots& slots, const KvHeadBlock& block, const Rows& k) {
   const AttentionScratch& s = slots.s;
   const D d;
   float* scale = s.v;  // s.v is free: values are loaded later
@@ -318,7 +318,7 @@ HWY_INLINE void ScoreSlots(const SealedSlots& slots, const KvHeadBlock& block, c
 }
 
 // Adds the widened values `v` of the slots. The weights have replaced the scores.
-HWY_INLINE void AddSlots(const SealedSlots& slots, const KvHeadBlock& block, float* v) {
+HWY_INLINE void AddSlots(const QuantisedSlots& slots, const KvHeadBlock& block, float* v) {
   const AttentionScratch& s = slots.s;
   const uint32_t dim = slots.group->head_dim, range = Min(slots.group->group_size, dim);
   const uint32_t n_ranges = KvGroupsOf(dim, range);

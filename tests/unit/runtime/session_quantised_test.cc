@@ -46,7 +46,7 @@ uint64_t UsedBytes(const arn_session* session) {
 }
 
 // Within the residual nothing is quantised further, so the bits equal int8's.
-TEST(Sealed_Residual, BeforeItIsFull_TheBitsOfInt8) {
+TEST(QuantisedPages_Residual, BeforeItIsFull_TheBitsOfInt8) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
   const SessionPtr int8 = Prefilled(model.get(), Options(ARN_KV_INT8, ARN_KV_INT8), 40);
@@ -56,7 +56,7 @@ TEST(Sealed_Residual, BeforeItIsFull_TheBitsOfInt8) {
 }
 
 // Fewer bits need fewer bytes and lose accuracy, for keys and values separately.
-TEST(Sealed_Types, EachKind_IsSmallerAndFurtherOff) {
+TEST(QuantisedPages_Types, EachKind_IsSmallerAndFurtherOff) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
   const SessionPtr f32 = Prefilled(model.get(), Options(ARN_KV_F32, ARN_KV_F32), 240);
@@ -82,7 +82,7 @@ TEST(Sealed_Types, EachKind_IsSmallerAndFurtherOff) {
 }
 
 // f16 keys with quantised values: active pages hold both types.
-TEST(Sealed_Types, FloatKeysAndSealedValues_GoTogether) {
+TEST(QuantisedPages_Types, FloatKeysAndQuantisedValues_GoTogether) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
   const SessionPtr f32 = Prefilled(model.get(), Options(ARN_KV_F32, ARN_KV_F32), 240);
@@ -95,7 +95,7 @@ TEST(Sealed_Types, FloatKeysAndSealedValues_GoTogether) {
 }
 
 // A rewind into quantised pages dequantises the one that is written; a fork shares them.
-TEST(Sealed_Sequences, RewindForkAndShift_Work) {
+TEST(QuantisedPages_Sequences, RewindForkAndShift_Work) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_KV_INT4, ARN_KV_INT4);
@@ -125,7 +125,7 @@ TEST(Sealed_Sequences, RewindForkAndShift_Work) {
   EXPECT_LT(LogitDifference(f32.get(), session.get(), kVocab), 0.2);
 }
 
-TEST(Sealed_Options, WhatCannotWork_IsRefusedByName) {
+TEST(QuantisedPages_Options, WhatCannotWork_IsRefusedByName) {
   const BundleBytes bytes = Bundle();
   const ModelPtr model = OpenBytes(bytes);
   auto refused = [&](const arn_session_options& options, arn_status status, const char* word) {
