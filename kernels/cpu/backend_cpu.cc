@@ -80,7 +80,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     }
     TellWatcher(args, steps.subspan(i, steps.size() - i));
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
-    if (decodes) cpu::AskAhead(s, steps.subspan(i + 1, steps.size() - i - 1));
+    if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
     cpu::RunStep(s, steps[i], args);
     clock.Next();
   }

@@ -373,17 +373,17 @@ uint64_t Rank(float value, uint32_t column) {
 
 }  // namespace
 
-void AskAhead(const State& state, Span<const Step> steps) {
+void RequestPrefetch(const State& state, Span<const Step> steps) {
   for (const Step& step : steps) {
     if (step.op != Op::kLinear && step.op != Op::kLogits) continue;
     const Weight& weight = state.program->weights[step.weight];
     uint64_t panel_bytes = 0;
     const GemmKernel& kernel = *state.gemm.For(weight.dtype);
     (void)PackedBytes(weight.dtype, kernel.layout, kernel.layout.nr, weight.cols, &panel_bytes);
-    return state.threads.SetAhead(state.matrices[step.weight],
-                                  CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
+    return state.threads.SetPrefetch(state.matrices[step.weight],
+                                     CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
   }
-  state.threads.SetAhead(nullptr, 0);
+  state.threads.SetPrefetch(nullptr, 0);
 }
 
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,

@@ -8,7 +8,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 #include "platform/os/topology.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"

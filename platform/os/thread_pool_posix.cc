@@ -1,4 +1,4 @@
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 
 #include <sched.h>
 
@@ -17,7 +17,7 @@ constexpr uint64_t kAwaitNs = 15 * 1000;
 // Polls per clock read.
 constexpr uint32_t kLooks = 64;
 // Prefetch limit per thread: about half of an L2 cache.
-constexpr uint64_t kAheadBytes = 384 * 1024;
+constexpr uint64_t kPrefetchBytes = 384 * 1024;
 constexpr size_t kLineBytes = 64;
 constexpr size_t kLinesAtOnce = 8;
 
@@ -44,11 +44,11 @@ bool SpinUntil(uint64_t ns, const Condition& condition) {
 
 }  // namespace
 
-bool Team::Start(uint32_t n_threads) {
+bool ThreadPool::Start(uint32_t n_threads) {
   in_use_.store(n_threads, std::memory_order_relaxed);
   for (uint32_t thread = 1; thread < n_threads; ++thread) {
     Worker& worker = workers_[n_workers_];
-    worker.team = this;
+    worker.pool = this;
     worker.thread = thread;
     worker.id.store(0, std::memory_order_relaxed);
     if (pthread_create(&worker.handle, nullptr, WorkerMain, &worker) != 0) return false;
@@ -57,7 +57,7 @@ bool Team::Start(uint32_t n_threads) {
   return true;
 }
 
-void Team::Stop() {
+void ThreadPool::Stop() {
   pthread_mutex_lock(&mutex_);
   stops_.store(true);
   pthread_cond_broadcast(&wake_);
@@ -65,7 +65,7 @@ void Team::Stop() {
   for (; n_workers_ > 0; --n_workers_) pthread_join(workers_[n_workers_ - 1].handle, nullptr);
 }
 
-void Team::ReadCpus(ThreadCpus* out) const {
+void ThreadPool::ReadCpus(ThreadCpus* out) const {
   for (uint32_t i = 0; i < n_workers_; ++i) {
     uint32_t id = 0;
     while ((id = workers_[i].id.load(std::memory_order_acquire)) == 0) sched_yield();
@@ -74,7 +74,7 @@ void Team::ReadCpus(ThreadCpus* out) const {
   }
 }
 
-void Team::Use(uint32_t n_threads) {
+void ThreadPool::Use(uint32_t n_threads) {
   if (n_threads == count()) return;
   // Wakes threads that rejoin: they sleep without being counted in sleepers_.
   pthread_mutex_lock(&mutex_);
@@ -83,7 +83,7 @@ void Team::Use(uint32_t n_threads) {
   pthread_mutex_unlock(&mutex_);
 }
 
-void Team::Run(size_t n, Body body, void* context) {
+void ThreadPool::Run(size_t n, Body body, void* context) {
   if (count() == 1 || n <= 1) {
     for (size_t i = 0; i < n; ++i) body(context, 0, i);
     return;
@@ -96,8 +96,8 @@ void Team::Run(size_t n, Body body, void* context) {
   unfinished_.store(n, std::memory_order_relaxed);
   const uint32_t run = runs_.load(std::memory_order_relaxed) + 1;
   for (uint32_t p = 0; p < n_parts; ++p) {
-    const uint64_t pieces = n * (p + 1) / n_parts - n * p / n_parts;
-    parts_[p].left.store(uint64_t{run} << 32 | pieces, std::memory_order_release);
+    const uint64_t tasks = n * (p + 1) / n_parts - n * p / n_parts;
+    parts_[p].left.store(uint64_t{run} << 32 | tasks, std::memory_order_release);
   }
   // seq_cst with sleepers_: a thread going to sleep sees the new run, or is seen here and woken.
   runs_.store(run, std::memory_order_seq_cst);
@@ -107,10 +107,10 @@ void Team::Run(size_t n, Body body, void* context) {
     pthread_mutex_unlock(&mutex_);
   }
   Work(0);
-  AwaitLastPieces();
+  AwaitLastTasks();
 }
 
-void Team::AwaitLastPieces() {
+void ThreadPool::AwaitLastTasks() {
   auto all_done = [&] { return unfinished_.load(std::memory_order_seq_cst) == 0; };
   if (SpinUntil(kAwaitNs, all_done)) return;
   pthread_mutex_lock(&mutex_);
@@ -122,7 +122,7 @@ void Team::AwaitLastPieces() {
   pthread_mutex_unlock(&mutex_);
 }
 
-bool Team::Claim(uint32_t part, size_t* piece) {
+bool ThreadPool::Claim(uint32_t part, size_t* task) {
   std::atomic<uint64_t>& left = parts_[part].left;
   uint64_t was = left.load(std::memory_order_acquire);
   while (static_cast<uint32_t>(was) != 0) {
@@ -132,19 +132,18 @@ bool Team::Claim(uint32_t part, size_t* piece) {
     }
     const size_t n = n_.load(std::memory_order_relaxed);
     const uint32_t n_parts = n_parts_.load(std::memory_order_relaxed);
-    *piece = n * (part + 1) / n_parts - static_cast<uint32_t>(was);
+    *task = n * (part + 1) / n_parts - static_cast<uint32_t>(was);
     return true;
   }
   return false;
 }
 
-void Team::Work(uint32_t thread) {
+void ThreadPool::Work(uint32_t thread) {
   for (uint32_t i = 0; i < kMaxParts; ++i) {
     const uint32_t part = (thread + i) % kMaxParts;
-    size_t piece;
-    while (Claim(part, &piece)) {
-      body_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), thread,
-                                            piece);
+    size_t task;
+    while (Claim(part, &task)) {
+      body_.load(std::memory_order_relaxed)(context_.load(std::memory_order_relaxed), thread, task);
       const bool is_last = unfinished_.fetch_sub(1, std::memory_order_seq_cst) == 1;
       if (is_last && is_awaited_.load(std::memory_order_seq_cst)) {
         pthread_mutex_lock(&mutex_);
@@ -155,37 +154,37 @@ void Team::Work(uint32_t thread) {
   }
 }
 
-void Team::SetAhead(const std::byte* data, uint64_t bytes) {
-  ahead_bytes_.store(0, std::memory_order_relaxed);
-  ahead_.store(data, std::memory_order_release);
-  ahead_bytes_.store(bytes, std::memory_order_release);
+void ThreadPool::SetPrefetch(const std::byte* data, uint64_t bytes) {
+  prefetch_bytes_.store(0, std::memory_order_relaxed);
+  prefetch_.store(data, std::memory_order_release);
+  prefetch_bytes_.store(bytes, std::memory_order_release);
 }
 
-void Team::PrefetchAhead(Worker* worker) {
-  const uint64_t bytes = ahead_bytes_.load(std::memory_order_acquire);
-  const std::byte* data = ahead_.load(std::memory_order_acquire);
+void ThreadPool::Prefetch(Worker* worker) {
+  const uint64_t bytes = prefetch_bytes_.load(std::memory_order_acquire);
+  const std::byte* data = prefetch_.load(std::memory_order_acquire);
   if (bytes == 0) return;
   const uint64_t n = count();
   const uint64_t begin = bytes * worker->thread / n;
-  const uint64_t end = Min(bytes * (worker->thread + 1) / n, begin + kAheadBytes);
-  if (worker->ahead != data) {
-    worker->ahead = data;
-    worker->ahead_at = begin;
+  const uint64_t end = Min(bytes * (worker->thread + 1) / n, begin + kPrefetchBytes);
+  if (worker->prefetched != data) {
+    worker->prefetched = data;
+    worker->prefetch_at = begin;
   }
   // A stale prefetch is harmless.
-  while (worker->ahead_at < end && !IsWanted(*worker)) {
-    for (size_t i = 0; i < kLinesAtOnce; ++i, worker->ahead_at += kLineBytes) {
-      __builtin_prefetch(data + worker->ahead_at, 0, 2);
+  while (worker->prefetch_at < end && !IsWanted(*worker)) {
+    for (size_t i = 0; i < kLinesAtOnce; ++i, worker->prefetch_at += kLineBytes) {
+      __builtin_prefetch(data + worker->prefetch_at, 0, 2);
     }
   }
 }
 
-void Team::Serve(Worker* worker) {
+void ThreadPool::Serve(Worker* worker) {
   while (!stops_.load(std::memory_order_relaxed)) {
     if (worker->thread < count()) {
       worker->seen = runs_.load(std::memory_order_acquire);
       Work(worker->thread);
-      PrefetchAhead(worker);
+      Prefetch(worker);
     }
     const bool goes_on = SpinUntil(
         kSpinNs, [&] { return IsWanted(*worker) || stops_.load(std::memory_order_relaxed); });
@@ -193,7 +192,7 @@ void Team::Serve(Worker* worker) {
   }
 }
 
-void Team::Sleep(const Worker& worker) {
+void ThreadPool::Sleep(const Worker& worker) {
   pthread_mutex_lock(&mutex_);
   while (!stops_.load()) {
     // Threads not in use are not counted, or every run would wake them.
@@ -207,10 +206,10 @@ void Team::Sleep(const Worker& worker) {
   pthread_mutex_unlock(&mutex_);
 }
 
-void* Team::WorkerMain(void* worker) {
+void* ThreadPool::WorkerMain(void* worker) {
   auto* self = static_cast<Worker*>(worker);
   self->id.store(ThreadId(), std::memory_order_release);
-  self->team->Serve(self);
+  self->pool->Serve(self);
   return nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Team: thread pool whose threads claim tasks. The caller waits only for claimed tasks, so a
+// ThreadPool: threads that claim tasks. The caller waits only for claimed tasks, so a
 // preempted thread does not delay a run; a barrier after every step would.
 #pragma once
 
@@ -14,15 +14,15 @@ namespace arn {
 
 inline constexpr uint32_t kMaxThreads = 256;
 
-class Team {
+class ThreadPool {
  public:
   // body(context, thread, i). thread < count(), or below the number of started threads if count()
   // has just become smaller.
   using Body = void (*)(void* context, uint32_t thread, size_t i);
 
-  Team() = default;
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   // Starts n_threads in [1, kMaxThreads], including the calling thread. The others inherit its CPU
   // affinity. Returns false if the system cannot create them; call Stop() in either case. Allocates
@@ -41,7 +41,7 @@ class Team {
 
   // Sets the memory that the next Run() will read, in the order of its tasks. Idle threads prefetch
   // their part of it. Must stay readable until the next call.
-  void SetAhead(const std::byte* data, uint64_t bytes);
+  void SetPrefetch(const std::byte* data, uint64_t bytes);
 
  private:
   // Unclaimed tasks: run number and count. A claim decrements the count. A run cannot end before a
@@ -52,24 +52,24 @@ class Team {
   static constexpr uint32_t kMaxParts = 16;
 
   struct Worker {
-    Team* team = nullptr;
+    ThreadPool* pool = nullptr;
     uint32_t thread = 0;
-    std::atomic<uint32_t> id{0};       // thread id in the system, once running
-    uint32_t seen = 0;                 // last run that it claimed tasks from
-    const std::byte* ahead = nullptr;  // memory being prefetched, ...
-    uint64_t ahead_at = 0;             // ... and the position in it
+    std::atomic<uint32_t> id{0};            // thread id in the system, once running
+    uint32_t seen = 0;                      // last run that it claimed tasks from
+    const std::byte* prefetched = nullptr;  // memory being prefetched, ...
+    uint64_t prefetch_at = 0;               // ... and the position in it
     pthread_t handle = {};
   };
 
   static void* WorkerMain(void* worker);
   void Serve(Worker* worker);
   void Work(uint32_t thread);
-  bool Claim(uint32_t part, size_t* piece);
+  bool Claim(uint32_t part, size_t* task);
   bool IsWanted(const Worker& worker) const {
     return worker.thread < count() && runs_.load(std::memory_order_seq_cst) != worker.seen;
   }
-  void PrefetchAhead(Worker* worker);
-  void AwaitLastPieces();
+  void Prefetch(Worker* worker);
+  void AwaitLastTasks();
   // Blocks until IsWanted() or stop.
   void Sleep(const Worker& worker);
 
@@ -83,8 +83,8 @@ class Team {
 
   alignas(64) std::atomic<uint32_t> runs_{0};  // runs started
   std::atomic<uint32_t> in_use_{1};
-  std::atomic<const std::byte*> ahead_{nullptr};
-  std::atomic<uint64_t> ahead_bytes_{0};
+  std::atomic<const std::byte*> prefetch_{nullptr};
+  std::atomic<uint64_t> prefetch_bytes_{0};
   std::atomic<bool> stops_{false};
   std::atomic<uint32_t> sleepers_{0};
   std::atomic<bool> is_awaited_{false};  // the caller sleeps until unfinished_ is 0
