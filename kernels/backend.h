@@ -82,7 +82,7 @@ enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
 // Called before each matmul, on the thread that called run(). `rows`: [n_rows, cols of the weight],
 // the input. `sums`: [n_rows, rows of the weight], the accumulator, or null if the matmul does not
 // accumulate. Both are valid only during the call.
-struct ProductObserver {
+struct MatmulObserver {
   void (*see)(void* user, WeightId weight, const float* rows, uint32_t n_rows,
               const float* sums) = nullptr;
   void* user = nullptr;
@@ -105,7 +105,7 @@ struct RunArgs {
   int32_t* best_id = nullptr;
   Span<const float> features;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
-  const ProductObserver* observer = nullptr;
+  const MatmulObserver* observer = nullptr;
   // Null, or of a backend with kv_in_memory.
   const AttentionWatcher* watcher = nullptr;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.

@@ -23,7 +23,7 @@ uint64_t BytesOf(const Program& program, WeightId id) {
   return id == kNoWeight ? 0 : program.weights[id].bytes;
 }
 
-void AddProduct(const Weight& weight, uint64_t rows, StepWork* work) {
+void AddMatmul(const Weight& weight, uint64_t rows, StepWork* work) {
   AddOps(2 * rows * weight.rows * weight.cols, weight.dtype, work);
 }
 
@@ -116,13 +116,13 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       break;
     case Op::kLinear:
       work.weight_bytes += weight->bytes;
-      AddProduct(*weight, rows, &work);
+      AddMatmul(*weight, rows, &work);
       break;
     case Op::kLogits: {
       const uint64_t n = LogitRowsOf(args);
       if (n == 0) return StepWork();
       work.weight_bytes += weight->bytes;
-      AddProduct(*weight, n, &work);
+      AddMatmul(*weight, n, &work);
       break;
     }
     case Op::kExperts: {
@@ -131,7 +131,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       const uint64_t used = Min<uint64_t>(step.n_experts, chosen);
       for (const Weight* w : {weight, weight + 1}) {
         work.weight_bytes += used * w->bytes;
-        AddProduct(*w, chosen, &work);
+        AddMatmul(*w, chosen, &work);
       }
       break;
     }

@@ -23,7 +23,7 @@ void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& weight = program.weights[i];
     state->matrices[i] = weight.data;
-    if (weight.is_vector || !cpu::UsedInProduct(program, i) ||
+    if (weight.is_vector || !cpu::UsedInMatmul(program, i) ||
         !cpu::NeedsRepack(weight, state->gemm)) {
       continue;
     }

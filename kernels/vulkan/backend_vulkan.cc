@@ -6,8 +6,8 @@
 
 #include "kernels/check.h"
 #include "kernels/vulkan/commands.h"
+#include "kernels/vulkan/matmul_meter.h"
 #include "kernels/vulkan/plan.h"
-#include "kernels/vulkan/product_meter.h"
 #include "kernels/vulkan/state.h"
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
@@ -66,12 +66,12 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   const VkPhysicalDeviceLimits& limits = s.device.properties().limits;
-  s.traits.products.subgroup_size = s.device.subgroup_size();
-  s.traits.products.has_full_subgroups = s.device.has_full_subgroups();
-  s.traits.products.max_lanes =
+  s.traits.matmuls.subgroup_size = s.device.subgroup_size();
+  s.traits.matmuls.has_full_subgroups = s.device.has_full_subgroups();
+  s.traits.matmuls.max_lanes =
       Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  s.traits.products.has_dot = s.device.uses_dot();
-  s.traits.products.coop = s.device.coop();
+  s.traits.matmuls.has_dot = s.device.uses_dot();
+  s.traits.matmuls.coop = s.device.coop();
   // Software drivers have small subgroups and run them one after another.
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
@@ -120,17 +120,17 @@ void Unload(void* state) {
 }
 
 // Measures only if the result can be stored; otherwise every session would pay for it.
-Status ChooseProducts(State* state, Diag* diag) {
+Status ChooseMatmuls(State* state, Diag* diag) {
   State& s = *state;
   Tuning tuning = Tuning::kFixed;
-  if (s.kept.is_open() && !s.has_forced_products) {
+  if (s.kept.is_open() && !s.has_forced_matmuls) {
     s.tuned.Read(s.kept.contents(Kept::kTuning));
     DeviceMeter meter(state);
     ARN_TRY(meter.Open(diag));
-    ARN_TRY(TuneProducts(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
-                         diag));
+    ARN_TRY(TuneMatmuls(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
+                        diag));
   }
-  DescribeProducts(*s.program, s.traits, tuning, s.products, sizeof s.products);
+  DescribeMatmuls(*s.program, s.traits, tuning, s.matmuls, sizeof s.matmuls);
   return Status::kOk;
 }
 
@@ -158,7 +158,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   if (s.kept.is_open()) {
     ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.contents(Kept::kPipelines), diag));
   }
-  ARN_TRY(ChooseProducts(state, diag));
+  ARN_TRY(ChooseMatmuls(state, diag));
   ARN_TRY(Record(state, diag));
   s.pipelines.DropModules(s.device);
   return Status::kOk;
@@ -191,7 +191,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->program = &program;
   s->memory = memory;
   s->traits = TraitsOf<restriction>();
-  s->has_forced_products = variant != kChosen;
+  s->has_forced_matmuls = variant != kChosen;
   for (auto& of_mode : s->traits.choices.of) {
     for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
   }
@@ -304,7 +304,7 @@ const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
 
-const char* Products(const void* state) { return static_cast<const State*>(state)->products; }
+const char* KernelNames(const void* state) { return static_cast<const State*>(state)->matmuls; }
 
 Span<std::byte> KvMapping(const void* state) {
   const State& s = *static_cast<const State*>(state);
@@ -317,7 +317,7 @@ constexpr Backend MakeBackend() {
   Backend b = {"vulkan", Planned<restriction>, Load<restriction, variant>, Run, KvRead, KvWrite,
                Unload};
   b.device_name = DeviceName;
-  b.kernel_names = Products;
+  b.kernel_names = KernelNames;
   // Pipelines of a restricted device are not worth caching.
   if (restriction != Restriction::kSharedMemory) b.trust = Trust;
   b.decode = Decode;

@@ -1,5 +1,5 @@
 // Per-device files kept in a folder between sessions: the pipeline cache, the measured matmul
-// variants (tune_products.h), and a marker that detects a driver crash during the self-test. File
+// variants (tune_matmuls.h), and a marker that detects a driver crash during the self-test. File
 // names contain the device, the driver version and a hash of the shaders, so a change of any of
 // them starts afresh.
 #pragma once

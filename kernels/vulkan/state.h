@@ -14,7 +14,7 @@
 #include "kernels/vulkan/pipelines.h"
 #include "kernels/vulkan/run_words.h"
 #include "kernels/vulkan/transfer.h"
-#include "kernels/vulkan/tune_products.h"
+#include "kernels/vulkan/tune_matmuls.h"
 
 namespace arn::vulkan {
 
@@ -67,14 +67,14 @@ struct State {
   Buffer activations, kv, logits, run, grid_words, choice;
   Traits traits;
   TuningRecord tuned;
-  char products[256] = "";  // output of DescribeProducts()
+  char matmuls[256] = "";  // output of DescribeMatmuls()
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
   // Row of the logits buffer with the logits of the last token: 0, or one of the rows kept by
   // decode.
   uint32_t logits_row = 0;
-  bool has_forced_products = false;  // set by a test: nothing is measured
+  bool has_forced_matmuls = false;  // set by a test: nothing is measured
   bool shares_kv = false;
   bool is_lost = false;  // the device failed during a run: it is not used any more
 

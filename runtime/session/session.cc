@@ -106,7 +106,7 @@ Status Session::Full(uint32_t sequence) {
                     plan_.options.kv_tokens);
 }
 
-void Session::ObserveProducts(ProductSeen seen, void* user) {
+void Session::ObserveMatmuls(OnMatmul seen, void* user) {
   seen_ = seen;
   seen_user_ = user;
   observer_.user = this;

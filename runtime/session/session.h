@@ -156,10 +156,10 @@ class Session {
   // Replaces all sequences by those of a saved state. On failure nothing changes, unless the
   // backend itself fails (a device): then all sequences are empty.
   Status Restore(const StateSource& source);
-  // Calls `seen` before every matmul with the tensor's name (ProductObserver). Null removes it.
-  using ProductSeen = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
-                               size_t width, const float* sums, size_t out_width);
-  void ObserveProducts(ProductSeen seen, void* user);
+  // Calls `seen` before every matmul with the tensor's name (MatmulObserver). Null removes it.
+  using OnMatmul = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
+                            size_t width, const float* sums, size_t out_width);
+  void ObserveMatmuls(OnMatmul seen, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
   void ClearCancel() { cancel_.store(0, std::memory_order_relaxed); }
   // True while a callback runs that a call of this session made.
@@ -392,8 +392,8 @@ class Session {
   };
   Counted counted_;
   StepProfile profile_;
-  ProductObserver observer_;
-  ProductSeen seen_ = nullptr;
+  MatmulObserver observer_;
+  OnMatmul seen_ = nullptr;
   void* seen_user_ = nullptr;
   uint64_t create_ns_ = 0;
   Pacer pacer_;

@@ -147,12 +147,12 @@ struct ExpertsCase {
         for (size_t c = 0; c < width; ++c) {
           in.push_back(in_weight * static_cast<double>(x[row * width + c]));
         }
-        const std::vector<double> gate_up = Product(matrices[2 * e], in);
+        const std::vector<double> gate_up = ExactMatmul(matrices[2 * e], in);
         std::vector<double> activated(ffn);
         for (size_t c = 0; c < ffn; ++c) {
           activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * gate_up[ffn + c];
         }
-        const std::vector<double> out = Product(matrices[2 * e + 1], activated);
+        const std::vector<double> out = ExactMatmul(matrices[2 * e + 1], activated);
         for (size_t c = 0; c < out_width; ++c) {
           (*sums)[row * out_width + c] += (step.weighs_input ? 1.0 : weight) * out[c];
         }
@@ -160,7 +160,7 @@ struct ExpertsCase {
     }
   }
 
-  static std::vector<double> Product(const Matrix& m, const std::vector<double>& v) {
+  static std::vector<double> ExactMatmul(const Matrix& m, const std::vector<double>& v) {
     std::vector<double> y(m.rows);
     for (size_t r = 0; r < m.rows; ++r) {
       y[r] = m.bias.empty() ? 0.0 : static_cast<double>(m.bias[r]);

@@ -11,8 +11,8 @@
 #include "backends.h"
 #include "cases.h"
 #include "kernels/vulkan/device.h"
+#include "kernels/vulkan/matmul_variants.h"
 #include "kernels/vulkan/pipelines.h"
-#include "kernels/vulkan/product_variants.h"
 #include "kernels/vulkan/segments.h"
 #include "program_builder.h"
 
@@ -368,7 +368,7 @@ TEST_F(VulkanTest, Pipelines_OfOneSubgroup_AskForItsSize) {
     EXPECT_TRUE(device.uses_subgroups());
     EXPECT_EQ(avoid == 0, device.has_full_subgroups());
     EXPECT_EQ(avoid == 0, device.has_sized_subgroups());
-    vulkan::ProductTraits traits;
+    vulkan::MatmulTraits traits;
     traits.subgroup_size = device.subgroup_size();
     traits.has_full_subgroups = device.has_full_subgroups();
     EXPECT_EQ(avoid == 0 ? device.subgroup_size() : 0, vulkan::OneSubgroup(traits));

@@ -225,7 +225,7 @@ std::string Forged(std::string bytes, size_t at, char value) {
   return bytes;
 }
 
-TEST_F(VulkanAutoTest, DeviceFolder_ProductsAreMeasuredOnce_AndWhatIsRememberedIsUsed) {
+TEST_F(VulkanAutoTest, DeviceFolder_MatmulsAreMeasuredOnce_AndWhatIsRememberedIsUsed) {
   std::string reason;
   const SessionPtr usual = OnVulkan(nullptr, &reason);
   if (usual == nullptr) GTEST_SKIP() << reason;

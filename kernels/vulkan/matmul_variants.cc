@@ -1,4 +1,4 @@
-#include "kernels/vulkan/product_variants.h"
+#include "kernels/vulkan/matmul_variants.h"
 
 #include "kernels/vulkan/quirks.h"
 #include "platform/base/arith.h"
@@ -50,7 +50,7 @@ constexpr uint32_t kUsualLanes = 64;
 
 bool IsIntegerType(DType dtype) { return dtype == DType::kInt8 || dtype == DType::kInt4; }
 
-bool CoopFits(const ProductTraits& traits, const GemmVariant& v) {
+bool CoopFits(const MatmulTraits& traits, const GemmVariant& v) {
   constexpr uint32_t kBlock = 32;  // columns per iteration
   const CoopShape& c = traits.coop;
   return c.m != 0 && traits.has_full_subgroups &&
@@ -60,7 +60,7 @@ bool CoopFits(const ProductTraits& traits, const GemmVariant& v) {
 
 }  // namespace
 
-uint32_t OneSubgroup(const ProductTraits& traits) {
+uint32_t OneSubgroup(const MatmulTraits& traits) {
   const uint32_t size = traits.subgroup_size;
   return traits.has_full_subgroups && size >= 8 && size <= 128 ? size : 0;
 }
@@ -72,7 +72,7 @@ const char* VariantName(Mode mode, uint32_t index) {
   return mode == Mode::kMany ? kGemm[index].name : kGemv[index].name;
 }
 
-bool IsUsable(const ProductTraits& traits, Mode mode, DType dtype, uint32_t index) {
+bool IsUsable(const MatmulTraits& traits, Mode mode, DType dtype, uint32_t index) {
   if (index == 0) return true;
   if (index >= VariantCount(mode)) return false;
   const bool is_tiled = mode == Mode::kMany;

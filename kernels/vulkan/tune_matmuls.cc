@@ -1,4 +1,4 @@
-#include "kernels/vulkan/tune_products.h"
+#include "kernels/vulkan/tune_matmuls.h"
 
 #include <cstdio>
 #include <cstring>
@@ -30,7 +30,7 @@ bool IsCounted(const Program& program, uint32_t step, DType dtype) {
 }
 
 // Finds the shape with the most multiplications. Returns false if no matmul has such weights.
-bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
+bool FindHeaviest(const Program& program, DType dtype, TunedMatmul* out) {
   uint64_t most = 0;
   for (uint32_t i = program.n_encoder_steps; i < program.steps.size(); ++i) {
     if (!IsCounted(program, i, dtype)) continue;
@@ -54,11 +54,11 @@ bool FindHeaviest(const Program& program, DType dtype, TunedProduct* out) {
 // Collects dispatches of one shape that differ only in their places.
 class ShapeCollector final : public DispatchSink {
  public:
-  ShapeCollector(const Program& program, const TunedProduct& product, uint32_t rows)
-      : program_(program), product_(product), rows_(rows) {}
+  ShapeCollector(const Program& program, const TunedMatmul& matmul, uint32_t rows)
+      : program_(program), matmul_(matmul), rows_(rows) {}
 
   Status BeginStep(uint32_t step) override {
-    is_counted_ = IsCounted(program_, step, static_cast<DType>(product_.dtype)) &&
+    is_counted_ = IsCounted(program_, step, static_cast<DType>(matmul_.dtype)) &&
                   HasShape(program_.weights[program_.steps[step].weight]);
     return Status::kOk;
   }
@@ -66,7 +66,7 @@ class ShapeCollector final : public DispatchSink {
   Status BeginChoice(uint32_t*) override { return Ended(); }
   Status Add(const Dispatch& d, Diag*) override {
     const uint64_t work = d.work * rows_ * d.row_factor;
-    if (!is_counted_ || d.modes != BitOf(static_cast<Mode>(product_.mode)) || n_ == kMostTimed ||
+    if (!is_counted_ || d.modes != BitOf(static_cast<Mode>(matmul_.mode)) || n_ == kMostTimed ||
         (n_ != 0 && work_ + work > kMostTimedWork)) {
       return Status::kOk;
     }
@@ -86,11 +86,11 @@ class ShapeCollector final : public DispatchSink {
     return Status::kOk;
   }
   bool HasShape(const Weight& weight) const {
-    return weight.rows == product_.rows && weight.cols == product_.cols;
+    return weight.rows == matmul_.rows && weight.cols == matmul_.cols;
   }
 
   const Program& program_;
-  const TunedProduct& product_;
+  const TunedMatmul& matmul_;
   const uint32_t rows_;
   bool is_counted_ = false;
   Dispatch found_[kMostTimed];
@@ -98,38 +98,38 @@ class ShapeCollector final : public DispatchSink {
   uint64_t work_ = 0;
 };
 
-bool IsSame(const TunedProduct& a, const TunedProduct& b) {
+bool IsSame(const TunedMatmul& a, const TunedMatmul& b) {
   return a.mode == b.mode && a.dtype == b.dtype && a.rows == b.rows && a.cols == b.cols;
 }
 
 // Returns its entry in the record; inserts it at the front if new.
-TunedProduct* Recall(const TunedProduct& product, TuningRecord* record) {
+TunedMatmul* Recall(const TunedMatmul& matmul, TuningRecord* record) {
   for (uint32_t i = 0; i < record->n; ++i) {
-    if (IsSame(record->products[i], product)) return &record->products[i];
+    if (IsSame(record->matmuls[i], matmul)) return &record->matmuls[i];
   }
   record->n = Min(record->n + 1, TuningRecord::kMost);
-  for (uint32_t i = record->n - 1; i > 0; --i) record->products[i] = record->products[i - 1];
-  record->products[0] = product;
-  return record->products;
+  for (uint32_t i = record->n - 1; i > 0; --i) record->matmuls[i] = record->matmuls[i - 1];
+  record->matmuls[0] = matmul;
+  return record->matmuls;
 }
 
 struct Tuner {
   const Program& program;
   Span<const DeviceWeight> weights;
   const Workspace& workspace;
-  ProductMeter* meter;
+  MatmulMeter* meter;
   Traits* traits;
   Diag* diag;
   uint64_t end = 0;  // end of the budget
   bool has_measured = false, is_unfinished = false;
 
-  Status Try(uint32_t rows, TunedProduct* product) {
-    const auto mode = static_cast<Mode>(product->mode);
-    const uint32_t index = product->n_tried;
-    if (IsUsable(traits->products, mode, static_cast<DType>(product->dtype), index)) {
+  Status Try(uint32_t rows, TunedMatmul* matmul) {
+    const auto mode = static_cast<Mode>(matmul->mode);
+    const uint32_t index = matmul->n_tried;
+    if (IsUsable(traits->matmuls, mode, static_cast<DType>(matmul->dtype), index)) {
       Traits tried = *traits;
-      tried.choices.of[product->mode][product->dtype] = static_cast<uint8_t>(index);
-      ShapeCollector collector(program, *product, rows);
+      tried.choices.of[matmul->mode][matmul->dtype] = static_cast<uint8_t>(index);
+      ShapeCollector collector(program, *matmul, rows);
       ARN_TRY(Lowering(program, weights, workspace, tried).Run(&collector, diag));
       uint64_t ns = 0;
       const Status status = collector.found().empty()
@@ -137,23 +137,23 @@ struct Tuner {
                                 : meter->Measure(collector.found(), rows, &ns, diag);
       if (status != Status::kOk && status != Status::kUnsupported) return status;
       has_measured = true;
-      const bool is_better = product->best_ns == 0 || ns * 100 < product->best_ns * kClearlyFaster;
+      const bool is_better = matmul->best_ns == 0 || ns * 100 < matmul->best_ns * kClearlyFaster;
       if (status == Status::kOk && is_better) {
-        product->best = index;
-        product->best_ns = Max<uint64_t>(ns, 1);
+        matmul->best = index;
+        matmul->best_ns = Max<uint64_t>(ns, 1);
       }
     }
-    ++product->n_tried;
+    ++matmul->n_tried;
     return Status::kOk;
   }
 
-  Status Tune(uint32_t rows, TunedProduct* product) {
-    const uint32_t n = VariantCount(static_cast<Mode>(product->mode));
-    while (product->n_tried < n && meter->NowNs() < end) {
-      ARN_TRY(Try(rows, product));
+  Status Tune(uint32_t rows, TunedMatmul* matmul) {
+    const uint32_t n = VariantCount(static_cast<Mode>(matmul->mode));
+    while (matmul->n_tried < n && meter->NowNs() < end) {
+      ARN_TRY(Try(rows, matmul));
     }
-    is_unfinished = is_unfinished || product->n_tried < n;
-    traits->choices.of[product->mode][product->dtype] = static_cast<uint8_t>(product->best);
+    is_unfinished = is_unfinished || matmul->n_tried < n;
+    traits->choices.of[matmul->mode][matmul->dtype] = static_cast<uint8_t>(matmul->best);
     return Status::kOk;
   }
 };
@@ -172,11 +172,11 @@ const char* TuningName(Tuning tuning) {
 
 void TuningRecord::Read(Span<const std::byte> bytes) {
   n = 0;
-  const size_t count = bytes.size() / sizeof(TunedProduct);
-  if (count == 0 || bytes.size() % sizeof(TunedProduct) != 0 || count > kMost) return;
-  std::memcpy(products, bytes.data(), bytes.size());
+  const size_t count = bytes.size() / sizeof(TunedMatmul);
+  if (count == 0 || bytes.size() % sizeof(TunedMatmul) != 0 || count > kMost) return;
+  std::memcpy(matmuls, bytes.data(), bytes.size());
   for (size_t i = 0; i < count; ++i) {
-    const TunedProduct& p = products[i];
+    const TunedMatmul& p = matmuls[i];
     if (p.mode >= kModeCount || p.dtype >= kDTypeCount) return;
     const uint32_t n_variants = VariantCount(static_cast<Mode>(p.mode));
     if (p.n_tried > n_variants || p.best >= n_variants) return;
@@ -184,19 +184,19 @@ void TuningRecord::Read(Span<const std::byte> bytes) {
   n = static_cast<uint32_t>(count);
 }
 
-Status TuneProducts(const Program& program, Span<const DeviceWeight> weights,
-                    const Workspace& workspace, ProductMeter* meter, TuningRecord* record,
-                    Traits* traits, Tuning* tuning, Diag* diag) {
+Status TuneMatmuls(const Program& program, Span<const DeviceWeight> weights,
+                   const Workspace& workspace, MatmulMeter* meter, TuningRecord* record,
+                   Traits* traits, Tuning* tuning, Diag* diag) {
   Tuner tuner = {program, weights, workspace, meter, traits, diag};
   tuner.end = meter->NowNs() + kTuningBudgetNs;
   for (const Mode mode : kOrder) {
     const uint32_t rows = RowsOf(program, mode);
     for (uint32_t dtype = 0; rows != 0 && dtype < kDTypeCount; ++dtype) {
-      TunedProduct product;
-      product.mode = static_cast<uint32_t>(mode);
-      product.dtype = dtype;
-      if (!FindHeaviest(program, static_cast<DType>(dtype), &product)) continue;
-      ARN_TRY(tuner.Tune(rows, Recall(product, record)));
+      TunedMatmul matmul;
+      matmul.mode = static_cast<uint32_t>(mode);
+      matmul.dtype = dtype;
+      if (!FindHeaviest(program, static_cast<DType>(dtype), &matmul)) continue;
+      ARN_TRY(tuner.Tune(rows, Recall(matmul, record)));
     }
   }
   *tuning = tuner.is_unfinished  ? Tuning::kUnfinished
@@ -205,8 +205,8 @@ Status TuneProducts(const Program& program, Span<const DeviceWeight> weights,
   return Status::kOk;
 }
 
-void DescribeProducts(const Program& program, const Traits& traits, Tuning tuning, char* out,
-                      size_t bytes) {
+void DescribeMatmuls(const Program& program, const Traits& traits, Tuning tuning, char* out,
+                     size_t bytes) {
   size_t at = 0;
   const auto add = [&](const char* before, const char* text) {
     const int n = std::snprintf(out + at, bytes - at, "%s%s", before, text);
@@ -223,7 +223,7 @@ void DescribeProducts(const Program& program, const Traits& traits, Tuning tunin
     for (uint32_t mode = 0; mode < kModeCount; ++mode) {
       const uint32_t chosen = traits.choices.of[mode][dtype];
       const auto m = static_cast<Mode>(mode);
-      const bool is_usable = IsUsable(traits.products, m, static_cast<DType>(dtype), chosen);
+      const bool is_usable = IsUsable(traits.matmuls, m, static_cast<DType>(dtype), chosen);
       add(" ", VariantName(m, is_usable ? chosen : 0));
     }
   }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "kernels/vulkan/state.h"
-#include "kernels/vulkan/tune_products.h"
+#include "kernels/vulkan/tune_matmuls.h"
 
 namespace arn::vulkan {
 
-class DeviceMeter final : public ProductMeter {
+class DeviceMeter final : public MatmulMeter {
  public:
   explicit DeviceMeter(State* state) : s_(*state) {}
   ~DeviceMeter() { Close(); }

@@ -1,6 +1,6 @@
-// Each Vulkan matmul variant (kernels/vulkan/product_variants.h) against the reference: one row, a
+// Each Vulkan matmul variant (kernels/vulkan/matmul_variants.h) against the reference: one row, a
 // few rows, more than a tile, and experts.
-#include "kernels/vulkan/product_variants.h"
+#include "kernels/vulkan/matmul_variants.h"
 
 #include <cstring>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 constexpr double kExpertTolerance = 2e-2;
 
 // Matmuls of several types, and experts, in one program.
-struct Products {
+struct Matmuls {
   static constexpr uint32_t kMaxRows = 70, kExperts = 3, kChosen = 2, kWidth = 72, kFfn = 40;
   static constexpr uint32_t kRows = 101, kCols = 460;
   static constexpr uint32_t kLastOfFloatTiles = 3, kLastOfFloats = 5;
@@ -31,7 +31,7 @@ struct Products {
 
   // Uses only types with different kernels, because a software driver compiles each shader slowly:
   // f16 and bf16 share the f32 tiles, and the last variants add nothing for floats.
-  explicit Products(uint32_t variant) : builder(2, kMaxRows, 128) {
+  explicit Matmuls(uint32_t variant) : builder(2, kMaxRows, 128) {
     std::mt19937 rng(91);
     std::vector<DType> types = {DType::kInt8, DType::kInt4};
     if (variant <= kLastOfFloats) types.insert(types.begin(), DType::kF32);
@@ -76,19 +76,19 @@ struct Products {
 };
 
 // Returns the outputs of all cases. The inputs are the same in each session.
-std::vector<std::vector<float>> Outputs(const Products& products, Session* session, uint32_t rows) {
+std::vector<std::vector<float>> Outputs(const Matmuls& matmuls, Session* session, uint32_t rows) {
   std::mt19937 rng(92);
   const Program& program = session->program();
   const auto fill = [&](ValueId id) {
     const auto x = RandomFloats(size_t{rows} * program.values[id].width, 1.0f, &rng);
     std::memcpy(session->ValueData(id), x.data(), x.size() * sizeof(float));
   };
-  for (const Products::Case& c : products.cases) {
+  for (const Matmuls::Case& c : matmuls.cases) {
     fill(c.step.in);
     fill(c.step.out);
     if (c.step.op != Op::kExperts) continue;
     float* routes = session->ValueData(c.step.routes);
-    for (uint32_t row = 0; row < rows; ++row, routes += 2 * Products::kChosen) {
+    for (uint32_t row = 0; row < rows; ++row, routes += 2 * Matmuls::kChosen) {
       routes[0] = row % 5 == 0 ? 1.0f : 0.0f;  // expert 0 gets more than a tile of the 70 rows
       routes[1] = 2.0f;
       routes[2] = 0.4f;
@@ -98,29 +98,29 @@ std::vector<std::vector<float>> Outputs(const Products& products, Session* sessi
   Batch batch(program, {{0, rows}}, &rng);
   EXPECT_EQ(session->Run(batch.Args()), Status::kOk) << session->message();
   std::vector<std::vector<float>> outputs;
-  for (const Products::Case& c : products.cases) {
+  for (const Matmuls::Case& c : matmuls.cases) {
     const float* out = session->ValueData(c.step.out);
     outputs.emplace_back(out, out + size_t{rows} * program.values[c.step.out].width);
   }
   return outputs;
 }
 
-class VulkanProductsTest : public testing::TestWithParam<uint32_t> {};
+class VulkanMatmulsTest : public testing::TestWithParam<uint32_t> {};
 
-TEST_P(VulkanProductsTest, Variant_EveryKindOfRun_IsTheReference) {
+TEST_P(VulkanMatmulsTest, Variant_EveryKindOfRun_IsTheReference) {
   const Backend* backend = vulkan::VariantBackend(GetParam());
   if (const char* problem = NoDevice(backend)) GTEST_SKIP() << problem;
-  Products products(GetParam()), same(GetParam());
-  Session reference(ReferenceBackend(), &products.builder, 1);
+  Matmuls matmuls(GetParam()), same(GetParam());
+  Session reference(ReferenceBackend(), &matmuls.builder, 1);
   Session session(backend, &same.builder, 1);
   const std::string used = backend->kernel_names(session.state());
   RecordProperty("kernels", used);
-  for (const uint32_t rows : {1u, 6u, Products::kMaxRows}) {
-    const auto expected = Outputs(products, &reference, rows);
+  for (const uint32_t rows : {1u, 6u, Matmuls::kMaxRows}) {
+    const auto expected = Outputs(matmuls, &reference, rows);
     const auto found = Outputs(same, &session, rows);
     for (size_t i = 0; i < expected.size(); ++i) {
       SCOPED_TRACE(testing::Message() << used << ": case " << i << ", " << rows << " rows");
-      ExpectNear(found[i].data(), expected[i], products.cases[i].tolerance);
+      ExpectNear(found[i].data(), expected[i], matmuls.cases[i].tolerance);
       if (HasFatalFailure()) return;
     }
   }
@@ -133,7 +133,7 @@ constexpr uint32_t kEnd = 2;
 #else
 constexpr uint32_t kEnd = vulkan::kMostVariants;
 #endif
-INSTANTIATE_TEST_SUITE_P(Variants, VulkanProductsTest, testing::Range(1u, kEnd),
+INSTANTIATE_TEST_SUITE_P(Variants, VulkanMatmulsTest, testing::Range(1u, kEnd),
                          [](const auto& i) { return std::to_string(i.param); });
 
 }  // namespace

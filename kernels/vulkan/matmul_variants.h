@@ -40,7 +40,7 @@ constexpr uint32_t VariantCount(Mode mode) {
 const char* VariantName(Mode mode, uint32_t index);
 
 // Device features required by variants.
-struct ProductTraits {
+struct MatmulTraits {
   uint32_t subgroup_size = 0;       // 0: no subgroups
   bool has_full_subgroups = false;  // a workgroup of subgroup_size can be forced into one subgroup
   uint32_t max_lanes = 128;
@@ -49,12 +49,12 @@ struct ProductTraits {
 };
 
 // Returns the size of a workgroup that is guaranteed to be one subgroup; 0: there is no guarantee.
-uint32_t OneSubgroup(const ProductTraits& traits);
+uint32_t OneSubgroup(const MatmulTraits& traits);
 
-bool IsUsable(const ProductTraits& traits, Mode mode, DType dtype, uint32_t index);
+bool IsUsable(const MatmulTraits& traits, Mode mode, DType dtype, uint32_t index);
 
 // The variant used per mode and weight type.
-struct ProductChoices {
+struct MatmulChoices {
   uint8_t of[kModeCount][kDTypeCount] = {};
 };
 

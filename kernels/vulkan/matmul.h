@@ -5,7 +5,7 @@
 
 namespace arn::vulkan {
 
-struct Lowering::Product {
+struct Lowering::Matmul {
   const Step* step = nullptr;
   WeightId weight = kNoWeight;
   Place in, out;

@@ -1,4 +1,4 @@
-#include "kernels/vulkan/product_meter.h"
+#include "kernels/vulkan/matmul_meter.h"
 
 #include "kernels/vulkan/commands.h"
 #include "platform/base/arith.h"

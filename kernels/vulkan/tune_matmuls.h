@@ -1,4 +1,4 @@
-// Auto-tunes the matmul variants (product_variants.h): measures them on the program's heaviest
+// Auto-tunes the matmul variants (matmul_variants.h): measures them on the program's heaviest
 // shapes when a session is created, within a time budget. Later sessions measure the rest.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace arn::vulkan {
 
 // Result for one matmul shape in one mode. Written to a file as is.
-struct TunedProduct {
+struct TunedMatmul {
   uint32_t mode = 0, dtype = 0;
   uint32_t rows = 0, cols = 0;  // of the weights
   uint32_t n_tried = 0;         // variants, from the first on
@@ -17,23 +17,23 @@ struct TunedProduct {
   uint64_t best_ns = 0;
 };
 
-static_assert(sizeof(TunedProduct) == 32);
+static_assert(sizeof(TunedMatmul) == 32);
 
 // Newest first; when full, the oldest are dropped.
 struct TuningRecord {
   static constexpr uint32_t kMost = 64;
   uint32_t n = 0;
-  TunedProduct products[kMost];
+  TunedMatmul matmuls[kMost];
 
   // Reads a file's content; leaves the record empty if it is invalid.
   void Read(Span<const std::byte> bytes);
   Span<const std::byte> Bytes() const {
-    return {reinterpret_cast<const std::byte*>(products), n * sizeof(TunedProduct)};
+    return {reinterpret_cast<const std::byte*>(matmuls), n * sizeof(TunedMatmul)};
   }
 };
 
 // Interface that runs and times dispatches; tests replace it.
-class ProductMeter {
+class MatmulMeter {
  public:
   // Measures the total time of the dispatches, run one after the other on `rows` rows each. Returns
   // kUnsupported if the device's compiler rejects them.
@@ -42,7 +42,7 @@ class ProductMeter {
   virtual uint64_t NowNs() = 0;
 
  protected:
-  ~ProductMeter() = default;
+  ~MatmulMeter() = default;
 };
 
 inline constexpr uint64_t kTuningBudgetNs = 200'000'000;
@@ -59,13 +59,13 @@ const char* TuningName(Tuning tuning);
 // Lowering. *tuning: kRemembered if nothing had to be measured, kUnfinished if the budget ended
 // first.
 // Returns an error if the device fails.
-Status TuneProducts(const Program& program, Span<const DeviceWeight> weights,
-                    const Workspace& workspace, ProductMeter* meter, TuningRecord* record,
-                    Traits* traits, Tuning* tuning, Diag* diag);
+Status TuneMatmuls(const Program& program, Span<const DeviceWeight> weights,
+                   const Workspace& workspace, MatmulMeter* meter, TuningRecord* record,
+                   Traits* traits, Tuning* tuning, Diag* diag);
 
 // Writes e.g. "int8 gemv-4 gemv-4 gemm-64x64, int4 ...; measured": for each weight type in the
 // program, the variants for one row, few and many rows.
-void DescribeProducts(const Program& program, const Traits& traits, Tuning tuning, char* out,
-                      size_t bytes);
+void DescribeMatmuls(const Program& program, const Traits& traits, Tuning tuning, char* out,
+                     size_t bytes);
 
 }  // namespace arn::vulkan
