@@ -62,7 +62,7 @@ struct LayerKindSpec {
   bool has_router_bias = false;
   bool has_k_bias = true;  // if q and v have one
   bool has_cross_attention = false;
-  bool has_distance_bias = false;
+  bool has_relative_position_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
   bool renormalises_routes = false;
@@ -112,10 +112,10 @@ struct TensorNames {
   const char* shared_gate = nullptr;  // shared expert, which every token passes through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
-  const char* sinks = nullptr;          // without ".weight"
-  const char* plain_up = nullptr;       // up of layers without a gate, if its name differs
-  const char* distance_bias = nullptr;  // relative position bias [buckets, heads] of the first
-                                        // layer, shared by all
+  const char* sinks = nullptr;                   // without ".weight"
+  const char* plain_up = nullptr;                // up of layers without a gate, if its name differs
+  const char* relative_position_bias = nullptr;  // relative position bias [buckets, heads] of the
+                                                 // first layer, shared by all
   // Layers with cross-attention.
   const char* cross_norm = nullptr;
   const char* cross_q = nullptr;
@@ -143,11 +143,11 @@ enum class QkvOrder : uint8_t {
 };
 
 // Relative position buckets (Raffel et al., 2020): the larger the distance, the wider the bucket.
-struct DistanceBuckets {
+struct RelativePositionBuckets {
   uint32_t n_buckets = 0;  // 0: no relative position bias
   uint32_t max_distance = 0;
 
-  bool operator==(const DistanceBuckets&) const = default;
+  bool operator==(const RelativePositionBuckets&) const = default;
 };
 
 // Fields of fbs::Source.
@@ -184,7 +184,7 @@ struct DecoderSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
-  DistanceBuckets distance_buckets;
+  RelativePositionBuckets relative_position_buckets;
   EncoderSpec encoder;
 
   bool operator==(const DecoderSpec&) const = default;

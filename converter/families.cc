@@ -221,7 +221,7 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   }
   kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
   kind.has_k_bias = family.has_k_bias;
-  kind.has_distance_bias = family.has_distance_buckets;
+  kind.has_relative_position_bias = family.has_relative_position_buckets;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
@@ -299,9 +299,9 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
 }
 
 // Reads the relative position buckets, shared by decoder and encoder.
-DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) {
-  DistanceBuckets buckets;
-  if (!family.has_distance_buckets) return buckets;
+RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, ConfigReader* config) {
+  RelativePositionBuckets buckets;
+  if (!family.has_relative_position_buckets) return buckets;
   constexpr const char* kBuckets = "relative_attention_num_buckets";
   constexpr const char* kDistance = "relative_attention_max_distance";
   buckets.n_buckets = config->Count(kBuckets).value_or(32);
@@ -328,7 +328,7 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   own.keys = family.encoder->keys;
   LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
   kind.rope = kNoRope;
-  if (kind.n_heads != decoder_kind.n_heads && family.has_distance_buckets) {
+  if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
     config->Wrong(own.keys.heads, "the decoder's");
   }
   encoder.names = own.names;
@@ -401,7 +401,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
   ReadFactors(family, &config, json, &spec);
-  spec.distance_buckets = ReadDistanceBuckets(family, &config);
+  spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
   RefuseOddAttention(&config);
 
   const uint32_t n_layers = ReadLayerCount(family, &config);

@@ -129,9 +129,9 @@ struct Family {
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
   bool has_feed_forward_proj = false;
   bool has_k_bias = true;
-  bool has_kv_heads = true;           // num_key_value_heads may be fewer than heads
-  bool has_distance_buckets = false;  // relative_attention_num_buckets, .._max_distance
-  bool scales_tied_head = false;      // by 1 / sqrt(hidden): scale_decoder_outputs
+  bool has_kv_heads = true;                    // num_key_value_heads may be fewer than heads
+  bool has_relative_position_buckets = false;  // relative_attention_num_buckets, .._max_distance
+  bool scales_tied_head = false;               // by 1 / sqrt(hidden): scale_decoder_outputs
   const EncoderFamily* encoder = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   float swiglu_limit = 0.0f;           // not 0: the config's "silu" means clamped SwiGLU

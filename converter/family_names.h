@@ -195,7 +195,7 @@ inline constexpr TensorNames kT5DecoderNames = {
     .up = "decoder.block.{}.layer.2.DenseReluDense.wi_1",
     .down = "decoder.block.{}.layer.2.DenseReluDense.wo",
     .plain_up = "decoder.block.{}.layer.2.DenseReluDense.wi",
-    .distance_bias = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    .relative_position_bias = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
     .cross_norm = "decoder.block.{}.layer.1.layer_norm",
     .cross_q = "decoder.block.{}.layer.1.EncDecAttention.q",
     .cross_k = "decoder.block.{}.layer.1.EncDecAttention.k",
@@ -219,7 +219,7 @@ inline constexpr TensorNames kT5EncoderNames = {
     .up = "encoder.block.{}.layer.1.DenseReluDense.wi_1",
     .down = "encoder.block.{}.layer.1.DenseReluDense.wo",
     .plain_up = "encoder.block.{}.layer.1.DenseReluDense.wi",
-    .distance_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 };
 
 inline constexpr TensorNames kWhisperDecoderNames = {

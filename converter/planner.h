@@ -68,7 +68,8 @@ class Planner {
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
   // middle row is distance 0.
-  uint32_t AddDistanceBias(const char* name, const char* base, uint32_t n_heads, bool both_ways);
+  uint32_t AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
+                                   bool both_ways);
 
   // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
@@ -84,7 +85,7 @@ class Planner {
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;
-  uint32_t distance_bias_ = kNoTensor;
+  uint32_t relative_position_bias_ = kNoTensor;
   TensorPlan plan_;
 };
 

@@ -86,7 +86,7 @@ struct LayerTensors {
   uint32_t sinks = kNoTensor;
   uint32_t shared_gate_up = kNoTensor;
   uint32_t shared_down = kNoTensor;
-  uint32_t distance_bias = kNoTensor;
+  uint32_t relative_position_bias = kNoTensor;
   uint32_t cross_norm = kNoTensor;
   uint32_t cross_norm_bias = kNoTensor;
   uint32_t cross_q = kNoTensor;

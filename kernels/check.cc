@@ -137,7 +137,7 @@ class Checker {
     ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
     if (step.op == Op::kAttention) {
       if (step.sinks != kNoWeight) ARN_TRY(CheckVector(step, step.sinks, kind.n_heads));
-      ARN_TRY(CheckDistanceBias(step, kind));
+      ARN_TRY(CheckRelativePositionBias(step, kind));
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
     if (kind.rope != kNoRope) {
@@ -160,12 +160,12 @@ class Checker {
     return check(step.k_norm, kind.n_kv_heads);
   }
 
-  Status CheckDistanceBias(const Step& step, const AttentionKind& kind) {
-    if (step.distance_bias == kNoWeight) return Status::kOk;
-    if (step.distance_bias >= program_.weights.size()) {
-      return Bad(step, "distance_bias", step.distance_bias, 0);
+  Status CheckRelativePositionBias(const Step& step, const AttentionKind& kind) {
+    if (step.relative_position_bias == kNoWeight) return Status::kOk;
+    if (step.relative_position_bias >= program_.weights.size()) {
+      return Bad(step, "distance_bias", step.relative_position_bias, 0);
     }
-    const Weight& bias = program_.weights[step.distance_bias];
+    const Weight& bias = program_.weights[step.relative_position_bias];
     if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
         bias.rows == 0) {
       return Bad(step, "distance_bias' rows", bias.rows, 1);
@@ -262,7 +262,7 @@ class Checker {
       case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
       case Op::kSelfAttention:
         ARN_TRY(CheckEncoderStep(program_, step, index_, diag_));
-        return CheckDistanceBias(step, program_.kinds[step.kind]);
+        return CheckRelativePositionBias(step, program_.kinds[step.kind]);
       case Op::kFeatures:
       case Op::kUnfold:
       case Op::kAddPositions:

@@ -160,7 +160,7 @@ struct Step {
   // or none. Row d is for keys d - origin positions before the query; the first and last rows also
   // cover all distances beyond. origin is 0 in kAttention, the middle row in kSelfAttention, which
   // is bidirectional.
-  WeightId distance_bias = kNoWeight;
+  WeightId relative_position_bias = kNoWeight;
   WeightId sinks = kNoWeight;     // kAttention: attention sinks [n_heads], a logit per head that
                                   // only adds to the softmax denominator; or none
   float epsilon = 0.0f;           // kNorm, kQkvRope, kLogits

@@ -100,7 +100,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
   const uint64_t rows = RowsOf(program, step, args);
   if (rows == 0) return work;
   for (WeightId id : {step.norm, step.bias, step.q_norm, step.k_norm, step.skip, step.sinks,
-                      step.distance_bias}) {
+                      step.relative_position_bias}) {
     work.weight_bytes += BytesOf(program, id);
   }
   const Weight* weight = step.weight == kNoWeight ? nullptr : &program.weights[step.weight];

@@ -135,7 +135,7 @@ constexpr TensorNames kCrossNames = {
     .gate = "dec.blk.{}.ffn_gate",
     .up = "dec.blk.{}.ffn_up",
     .down = "dec.blk.{}.ffn_down",
-    .distance_bias = "dec.blk.0.attn_rel_b",
+    .relative_position_bias = "dec.blk.0.attn_rel_b",
     .cross_norm = "dec.blk.{}.cross_attn_norm",
     .cross_q = "dec.blk.{}.cross_attn_q",
     .cross_k = "dec.blk.{}.cross_attn_k",
@@ -157,7 +157,7 @@ constexpr TensorNames kEncoderNames = {
     .gate = "enc.blk.{}.ffn_gate",
     .up = "enc.blk.{}.ffn_up",
     .down = "enc.blk.{}.ffn_down",
-    .distance_bias = "enc.blk.0.attn_rel_b",
+    .relative_position_bias = "enc.blk.0.attn_rel_b",
 };
 
 // Llama, SmolLM2 and TinyLlama. Leaves out the size of Llama 2 7B: a Mistral with a window has the

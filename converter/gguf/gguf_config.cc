@@ -148,7 +148,7 @@ class ConfigMaker {
     if (family_.encoder == nullptr) return;
     config_[family_.encoder->keys.layers] = n_layers_;
     config_[family_.keys.layers] = Count("decoder_block_count").value_or(n_layers_);
-    if (family_.has_distance_buckets) {
+    if (family_.has_relative_position_buckets) {
       config_["relative_attention_num_buckets"] = Required("attention.relative_buckets_count");
     }
     if (family_.has_feed_forward_proj) {

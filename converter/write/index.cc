@@ -81,7 +81,7 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_router(layer.router);
   b.add_experts(layer.experts);
   b.add_sinks(layer.sinks);
-  b.add_distance_bias(layer.distance_bias);
+  b.add_distance_bias(layer.relative_position_bias);
   b.add_cross_norm(layer.cross_norm);
   b.add_cross_norm_bias(layer.cross_norm_bias);
   b.add_cross_q(layer.cross_q);

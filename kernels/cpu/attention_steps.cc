@@ -25,8 +25,9 @@ AttentionTile BaseTile(const State& state, const Step& step) {
   base.q_stride = program.values[step.in].width;
   base.out_stride = program.values[step.out].width;
   base.sinks = VectorOf(state, step.sinks);
-  base.distance_bias = VectorOf(state, step.distance_bias);
-  if (base.distance_bias != nullptr) base.n_distances = program.weights[step.distance_bias].rows;
+  base.relative_position_bias = VectorOf(state, step.relative_position_bias);
+  if (base.relative_position_bias != nullptr)
+    base.n_relative_positions = program.weights[step.relative_position_bias].rows;
   return base;
 }
 

@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
 #include "kernels/kv_rows.h"
 #include "kernels/reference/ops.h"
+#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 namespace arn::reference {
@@ -26,9 +26,9 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
       dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
     }
     auto score = static_cast<float>(dot * static_cast<double>(kind.scale));
-    if (args.distance_bias != nullptr) {
-      const DistanceBias bias = {args.distance_bias, args.n_distances, kind.n_heads,
-                                 args.both_ways};
+    if (args.relative_position_bias != nullptr) {
+      const RelativePositionBias bias = {args.relative_position_bias, args.n_relative_positions,
+                                         kind.n_heads, args.both_ways};
       score += bias.Of(args.position, p, h);
     }
     scratch[p - first] = Softcap(score, kind.softcap);

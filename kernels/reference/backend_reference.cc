@@ -176,7 +176,7 @@ class Runner {
     a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
     a.sinks = state_.Vector(step.sinks);
-    PutDistanceBias(step, &a);
+    PutRelativePositionBias(step, &a);
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.encoder_rows = sequence.encoder_rows;
@@ -185,10 +185,10 @@ class Runner {
     });
   }
 
-  void PutDistanceBias(const Step& step, reference::AttentionArgs* args) {
-    args->distance_bias = state_.Vector(step.distance_bias);
-    if (args->distance_bias != nullptr) {
-      args->n_distances = program_.weights[step.distance_bias].rows;
+  void PutRelativePositionBias(const Step& step, reference::AttentionArgs* args) {
+    args->relative_position_bias = state_.Vector(step.relative_position_bias);
+    if (args->relative_position_bias != nullptr) {
+      args->n_relative_positions = program_.weights[step.relative_position_bias].rows;
     }
   }
 
@@ -196,7 +196,7 @@ class Runner {
     reference::AttentionArgs a = {};
     a.kind = &program_.kinds[step.kind];
     a.both_ways = true;
-    PutDistanceBias(step, &a);
+    PutRelativePositionBias(step, &a);
     for (a.position = 0; a.position < rows; ++a.position) {
       reference::SelfAttention(a, Data(step.in), rows, Row(step.out, a.position), state_.scores);
     }

@@ -81,17 +81,17 @@ struct AttentionArgs {
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
-  const float* sinks;          // [n_heads], or null
-  const float* distance_bias;  // as in Step, or null
-  uint32_t n_distances;
+  const float* sinks;                   // [n_heads], or null
+  const float* relative_position_bias;  // as in Step, or null
+  uint32_t n_relative_positions;
   bool both_ways;         // bidirectional
   uint32_t encoder_rows;  // kinds with is_cross_attention only
 };
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch);
 
 // Bidirectional attention of one row to all rows of an encoder: qkv [rows, (n_heads + 2 n_kv_heads)
-// * head_dim], out [n_heads * head_dim]. scratch [rows] f32. Uses of args: kind, distance_bias,
-// n_distances, both_ways and position (the row).
+// * head_dim], out [n_heads * head_dim]. scratch [rows] f32. Uses of args: kind,
+// relative_position_bias, n_relative_positions, both_ways and position (the row).
 void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, float* out,
                    float* scratch);
 

@@ -104,7 +104,7 @@ Status Lowering::LowerAttention(const Step& step) {
   d.constants[3] = kind.is_cross_attention ? 1 : 0;
   d.constants[4] = is_self ? 1 : 0;
   d.constants[5] = step.sinks != kNoWeight ? 1 : 0;
-  d.constants[6] = step.distance_bias != kNoWeight ? 1 : 0;
+  d.constants[6] = step.relative_position_bias != kNoWeight ? 1 : 0;
   d.constants[0] = kAttentionWidth;
   d.constants[7] = lanes.n_parts;
   d.constants[8] = lanes.per_lane;
@@ -113,7 +113,7 @@ Status Lowering::LowerAttention(const Step& step) {
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, step.sinks);
-  BindVector(&d, 4, step.distance_bias);
+  BindVector(&d, 4, step.relative_position_bias);
   if (d.segments.may_share()) Bind(&d, 5, PlaceOf(workspace_.partials));
   PushWords push(&d);
   push.Add(uint32_t{step.group_layer});
@@ -123,9 +123,9 @@ Status Lowering::LowerAttention(const Step& step) {
   push.Add(kind.chunk);
   push.Add(kind.scale);
   push.Add(kind.softcap);
-  const bool has_bias = step.distance_bias != kNoWeight;
-  push.Add(has_bias ? program_.weights[step.distance_bias].rows : 0);
-  push.Add(has_bias ? Words(WeightAt(step.distance_bias).row_bytes) : 0);
+  const bool has_bias = step.relative_position_bias != kNoWeight;
+  push.Add(has_bias ? program_.weights[step.relative_position_bias].rows : 0);
+  push.Add(has_bias ? Words(WeightAt(step.relative_position_bias).row_bytes) : 0);
   push.Add(d.segments.most);
   d.groups_x = kind.n_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;

@@ -56,7 +56,7 @@ struct LayerSpec {
   WeightId sinks = kNoWeight;
   WeightId shared_gate_up = kNoWeight;
   WeightId shared_down = kNoWeight;
-  WeightId distance_bias = kNoWeight;
+  WeightId relative_position_bias = kNoWeight;
   WeightId cross_norm = kNoWeight;  // this and the following: layers with cross-attention
   WeightId cross_norm_bias = kNoWeight;
   WeightId cross_q = kNoWeight;  // kNoWeight: no cross-attention

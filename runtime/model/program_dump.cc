@@ -105,8 +105,8 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.positions != kNoWeight) out.Print(" positions %s", name(context, step.positions));
     if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
-    if (step.distance_bias != kNoWeight) {
-      out.Print(" distance_bias %s", name(context, step.distance_bias));
+    if (step.relative_position_bias != kNoWeight) {
+      out.Print(" distance_bias %s", name(context, step.relative_position_bias));
     }
     if (step.sinks != kNoWeight) out.Print(" sinks %s", name(context, step.sinks));
     switch (step.op) {

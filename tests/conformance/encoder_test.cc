@@ -5,7 +5,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/distance_bias.h"
+#include "kernels/relative_position_bias.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -15,14 +15,14 @@ constexpr uint32_t kMaxRows = 75;  // not a power of two, more than two tiles
 
 struct EncoderShape {
   uint32_t n_heads, n_kv_heads, head_dim, rows;
-  uint32_t n_distances = 0;  // of the bias on one side of the query; 0: no bias
+  uint32_t n_relative_positions = 0;  // of the bias on one side of the query; 0: no bias
 };
 constexpr EncoderShape kShapes[] = {
     {4, 4, 8, 1, 3}, {4, 4, 16, 33, 5}, {7, 1, 80, 75}, {6, 2, 40, 32, 200}, {2, 2, 64, 64, 9},
 };
 
-Matrix BiasRows(uint32_t n_distances, uint32_t n_heads, std::mt19937* rng) {
-  return RandomMatrix(DType::kF32, n_distances, n_heads, false, rng);
+Matrix BiasRows(uint32_t n_relative_positions, uint32_t n_heads, std::mt19937* rng) {
+  return RandomMatrix(DType::kF32, n_relative_positions, n_heads, false, rng);
 }
 
 // Attention of one head over keys [n, dim] and values; bias(key) is added to the scores.
@@ -126,9 +126,9 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
     attention.op = Op::kSelfAttention;
     attention.out = builder.AddEncoderValue(s.n_heads * s.head_dim, 1);
     attention.kind = static_cast<uint16_t>(builder.AddSelfAttention(kind));
-    if (s.n_distances != 0) {
-      bias = BiasRows(2 * s.n_distances - 1, s.n_heads, &rng);
-      attention.distance_bias = builder.AddMatrix(bias, WeightLayout());
+    if (s.n_relative_positions != 0) {
+      bias = BiasRows(2 * s.n_relative_positions - 1, s.n_heads, &rng);
+      attention.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
     }
     builder.AddEncoderStep(features);
     builder.AddEncoderStep(positions);
@@ -154,7 +154,7 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
         const auto out =
             Attend(&qkv[size_t{r} * width + h * s.head_dim], keys, values, s.head_dim,
                    static_cast<double>(kind.scale), [&](uint32_t t) {
-                     return BiasOf(bias, int64_t{s.n_distances} - 1, int64_t{r} - t, h);
+                     return BiasOf(bias, int64_t{s.n_relative_positions} - 1, int64_t{r} - t, h);
                    });
         expected.insert(expected.end(), out.begin(), out.end());
       }
@@ -242,7 +242,7 @@ TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutp
 
 TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
   std::mt19937 rng(64);
-  for (uint32_t n_distances : {1u, 4u, 90u}) {
+  for (uint32_t n_relative_positions : {1u, 4u, 90u}) {
     constexpr uint32_t kHeads = 4, kKvHeads = 2, kDim = 24, kRows = 21, kBefore = 40;
     ProgramBuilder builder(2, 64, 64);
     AttentionKind kind;
@@ -252,7 +252,7 @@ TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
     kind.scale = 0.3f;
     kind.rope = kNoRope;
     const uint32_t width = (kHeads + 2 * kKvHeads) * kDim;
-    const Matrix bias = BiasRows(n_distances, kHeads, &rng);
+    const Matrix bias = BiasRows(n_relative_positions, kHeads, &rng);
     Step append, attention;
     append.op = Op::kQkvRope;
     append.in = builder.AddValue(width);
@@ -260,7 +260,7 @@ TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
     attention = append;
     attention.op = Op::kAttention;
     attention.out = builder.AddValue(kHeads * kDim);
-    attention.distance_bias = builder.AddMatrix(bias, WeightLayout());
+    attention.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
     builder.AddStep(append);
     builder.AddStep(attention);
     Session session(GetParam().backend, &builder, GetParam().n_threads);

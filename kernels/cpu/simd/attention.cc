@@ -11,8 +11,8 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
-#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
+#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -295,9 +295,9 @@ class TileRunner {
     const uint32_t first = sees_all_ ? 0 : FirstVisible(own, kind_.window, kind_.chunk);
     const uint32_t from = Max(first, position) - position;
     const uint32_t to = (sees_all_ ? position + n : Min(own + 1, position + n)) - position;
-    if (tile_.distance_bias != nullptr) {
+    if (tile_.relative_position_bias != nullptr) {
       scores->Store(memory);
-      AddDistanceBias(HeadOf(q), own, position, n, memory);
+      AddRelativePositionBias(HeadOf(q), own, position, n, memory);
       scores->Load(memory);
     }
     if (kind_.softcap != 0.0f) Cap(kind_.softcap, scores);
@@ -318,10 +318,10 @@ class TileRunner {
     return {scratch, s_.stride};
   }
 
-  void AddDistanceBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
-                       float* scores) const {
-    const DistanceBias bias = {tile_.distance_bias, tile_.n_distances, kind_.n_heads,
-                               tile_.k_rows != nullptr};
+  void AddRelativePositionBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
+                               float* scores) const {
+    const RelativePositionBias bias = {tile_.relative_position_bias, tile_.n_relative_positions,
+                                       kind_.n_heads, tile_.k_rows != nullptr};
     for (uint32_t t = 0; t < n; ++t) scores[t] += bias.Of(query, position + t, head);
   }
 
