@@ -65,9 +65,9 @@ struct LayerKindSpec {
   bool has_relative_position_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
-  bool renormalises_routes = false;
+  bool norm_topk_prob = false;
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   uint32_t shared_ffn_dim = 0;
   float activation_limit = 0.0f;
   float query_temperature = 0.0f;

@@ -248,11 +248,11 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
          kind.n_experts);
   }
   kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
-  kind.renormalises_routes = family.renormalise_key == nullptr
-                                 ? family.route_score == RouteScore::kSoftmax
-                                 : config->Bool(family.renormalise_key, false);
+  kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
+                            ? family.route_score == RouteScore::kSoftmax
+                            : config->Bool(family.norm_topk_prob_key, false);
   kind.route_score = family.route_score;
-  kind.routes_weigh_input = family.routes_weigh_input;
+  kind.weighs_input = family.weighs_input;
   kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
   if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
   return kind;

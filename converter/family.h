@@ -141,10 +141,10 @@ struct Family {
   const char* expert_ffn_key = "moe_intermediate_size";
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
-  const char* renormalise_key = nullptr;  // key of norm_topk_prob, false if absent; null: on with
-                                          // softmax scores
+  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
+                                             // with softmax scores
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   bool has_shared_expert = false;  // same width as the routed experts
   Bias router_bias = Bias::kNever;
   bool gate_up_alternate = false;

@@ -215,7 +215,7 @@ class Checker {
   }
 
   Status CheckExperts(const Step& step) {
-    ARN_TRY(CheckValue(step, step.routes, "routes' width", 2u * step.n_chosen));
+    ARN_TRY(CheckValue(step, step.topk, "routes' width", 2u * step.n_chosen));
     ARN_TRY(CheckActivation(step));
     if (!step.accumulate) return Bad(step, "accumulate", 0, 1);
     const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));

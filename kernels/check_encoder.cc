@@ -24,7 +24,7 @@ class Checker : StepCheck {
   Status Values() {
     const bool is_encoder = index_ < program_.n_encoder_steps;
     uint32_t factor = 0;
-    for (ValueId id : {step_.in, step_.out, step_.angles, step_.routes, step_.scratch}) {
+    for (ValueId id : {step_.in, step_.out, step_.angles, step_.topk, step_.scratch}) {
       if (id >= program_.values.size()) continue;
       const Value& value = program_.values[id];
       if (value.is_encoder != is_encoder) return Bad("value's part", id, is_encoder ? 1 : 0);

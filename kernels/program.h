@@ -22,7 +22,7 @@ enum class Op : uint8_t {
   kGatedAct,    // in [gate | up] -> out
   kAct,         // in place on in
   kRoute,       // router logits in -> out [n_chosen ids, n_chosen weights]: the experts of each row
-  kExperts,     // in and routes -> out +=: weighted sum of the chosen experts' outputs
+  kExperts,     // in and topk -> out +=: weighted sum of the chosen experts' outputs
   kLogits,      // in -> logits (final norm + head) of the selected rows
   kConv,        // in -> out: per-channel (depthwise) causal convolution over the tokens of a
                 // sequence
@@ -126,7 +126,7 @@ struct RopeKind {
 struct Step {
   Op op = Op::kEmbed;
   bool accumulate = false;                        // kLinear, kNorm
-  bool renormalise = false;                       // kRoute: normalises the chosen weights to sum 1
+  bool norm_topk_prob = false;                    // kRoute: normalises the chosen weights to sum 1
                                                   // (norm_topk_prob)
   RouteScore route_score = RouteScore::kSoftmax;  // kRoute
   bool weighs_input = false;                      // kExperts: multiplies an expert's input by its
@@ -141,7 +141,7 @@ struct Step {
   ValueId in = kNoValue;
   ValueId out = kNoValue;
   ValueId angles = kNoValue;   // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
-  ValueId routes = kNoValue;   // kExperts: output of kRoute
+  ValueId topk = kNoValue;     // kExperts: output of kRoute
   ValueId scratch = kNoValue;  // kExperts: the first of four consecutive values: rows of one expert
                                // [width of in], gate and up [2 n], activation(gate) * up [n], the
                                // expert's output [width of out]

@@ -335,10 +335,10 @@ class ConfigMaker {
       // Only one published model has no QK norm: the one with 128 experts.
       config_["use_qk_norm"] = config_[count] != 128;
     }
-    const bool renormalises = metadata_->Bool(Key("expert_weights_norm"), true);
-    if (family_.renormalise_key != nullptr) {
-      config_[family_.renormalise_key] = renormalises;
-    } else if (!renormalises) {
+    const bool norm_topk_prob = metadata_->Bool(Key("expert_weights_norm"), true);
+    if (family_.norm_topk_prob_key != nullptr) {
+      config_[family_.norm_topk_prob_key] = norm_topk_prob;
+    } else if (!norm_topk_prob) {
       metadata_->Wrong(Key("expert_weights_norm"), "true");
     }
     constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
@@ -346,7 +346,7 @@ class ConfigMaker {
     const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
     const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
     // Softmax weights renormalised over the top-k equal a softmax over the top-k.
-    const bool is_same = is_softmax && renormalises && gating == kSoftmaxOfChosen;
+    const bool is_same = is_softmax && norm_topk_prob && gating == kSoftmaxOfChosen;
     if (gating != usual && !is_same) {
       metadata_->Wrong(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
     }

@@ -47,12 +47,12 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_is_parallel(kind.is_parallel);
   b.add_n_experts(kind.n_experts);
   b.add_n_experts_used(kind.n_experts_used);
-  b.add_renormalises_routes(kind.renormalises_routes);
+  b.add_renormalises_routes(kind.norm_topk_prob);
   b.add_activation_limit(kind.activation_limit);
   b.add_query_temperature(kind.query_temperature);
   b.add_query_temperature_step(kind.query_temperature_step);
   b.add_route_score(static_cast<fbs::RouteScore>(kind.route_score));
-  b.add_routes_weigh_input(kind.routes_weigh_input);
+  b.add_routes_weigh_input(kind.weighs_input);
   b.add_shared_ffn_dim(kind.shared_ffn_dim);
   b.add_mixer(static_cast<fbs::Mixer>(kind.mixer.mixer));
   b.add_mixer_width(kind.mixer.width);

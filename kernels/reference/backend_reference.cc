@@ -240,11 +240,10 @@ class Runner {
     const auto product = static_cast<ValueId>(step.scratch + 2);
     const auto result = static_cast<ValueId>(step.scratch + 3);
     for (uint32_t row = 0; row < rows; ++row) {
-      const float* routes = Row(step.routes, row);
+      const float* topk = Row(step.topk, row);
       for (uint32_t i = 0; i < step.n_chosen; ++i) {
-        const Weight* expert =
-            &program_.weights[step.weight + 2 * static_cast<uint32_t>(routes[i])];
-        const float weight = routes[step.n_chosen + i];
+        const Weight* expert = &program_.weights[step.weight + 2 * static_cast<uint32_t>(topk[i])];
+        const float weight = topk[step.n_chosen + i];
         const float in_factor = step.weighs_input ? weight : 1.0f;
         const float out_factor = step.weighs_input ? 1.0f : weight;
         for (uint32_t c = 0; c < Width(step.in); ++c) {

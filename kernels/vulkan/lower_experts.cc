@@ -37,7 +37,7 @@ ExpertSpace ExpertSpaceOf(const Program& program) {
 Status Lowering::LowerRoute(const Step& step) {
   Dispatch d = Begin(Shader::kRoute, step);
   d.constants[1] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
-  d.constants[2] = step.renormalise ? 1 : 0;
+  d.constants[2] = step.norm_topk_prob ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   PushWords push(&d);
@@ -109,7 +109,7 @@ Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound
         uint64_t{n_outs} * at.row_bytes + others});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes + others});
   const Place lists = ExpertPart(space.lists_at(), space.list_bytes);
-  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.routes].slice));
+  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.topk].slice));
   PushWords push(&d);
   push.Add(bound.first);
   push.Add(bound.n);
@@ -153,7 +153,7 @@ Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place 
   d.constants[2] = step.weighs_input ? 1 : 0;
   if (part != kList) Bind(&d, 1, in);
   Bind(&d, 2, out);
-  Bind(&d, 3, PlaceOf(program_.values[step.routes].slice));
+  Bind(&d, 3, PlaceOf(program_.values[step.topk].slice));
   PushWords push(&d);
   push.Add(n);
   push.Add(uint32_t{step.n_chosen});

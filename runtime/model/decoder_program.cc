@@ -94,7 +94,7 @@ void AddFeedForwardValues(const ModelSpec& spec, StepList* builder, LayerValues*
   }
   if (const LayerKindSpec* sparse = FirstKind(spec, true)) {
     v->route_logits = builder->NewValue("route_logits", sparse->n_experts);
-    v->routes = builder->NewValue("routes", 2 * sparse->n_experts_used);
+    v->topk = builder->NewValue("routes", 2 * sparse->n_experts_used);
     v->expert_scratch = builder->NewValue("gathered", spec.hidden);
     builder->NewValue("expert_gate_up", 2 * sparse->ffn_dim);
     builder->NewValue("expert_activated", sparse->ffn_dim);

@@ -11,7 +11,7 @@ namespace arn {
 struct LayerValues {
   ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
-  ValueId route_logits = kNoValue, routes = kNoValue, expert_scratch = kNoValue;
+  ValueId route_logits = kNoValue, topk = kNoValue, expert_scratch = kNoValue;
   ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
   ValueId q = kNoValue;  // layers that share another layer's KV
   MixerValues mixer;

@@ -27,9 +27,9 @@ struct LayerKindSpec {
   bool is_parallel = false;
   uint32_t n_experts = 0;  // 0: dense, gate_up and down; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
-  bool renormalises_routes = false;
+  bool norm_topk_prob = false;
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   uint32_t shared_ffn_dim = 0;  // 0: no shared expert
   float activation_limit = 0.0f;
 };

@@ -121,10 +121,10 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
       case Op::kRoute:
         out.Print(" %u of %u %s%s", step.n_chosen, step.n_experts,
                   step.route_score == RouteScore::kSigmoid ? "sigmoid" : "softmax",
-                  step.renormalise ? " renormalised" : "");
+                  step.norm_topk_prob ? " renormalised" : "");
         break;
       case Op::kExperts:
-        out.Print(" routes %%%u %u of %u %s%s", step.routes, step.n_chosen, step.n_experts,
+        out.Print(" routes %%%u %u of %u %s%s", step.topk, step.n_chosen, step.n_experts,
                   ActivationName(step.activation), step.weighs_input ? " weighs input" : "");
         break;
       case Op::kNorm:

@@ -33,7 +33,7 @@ class StepList {
     Touch(step.in);
     Touch(step.out);
     Touch(step.angles);
-    Touch(step.routes);
+    Touch(step.topk);
     Touch(step.time_steps);
     Touch(step.mix);
     for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {

@@ -57,7 +57,7 @@ struct Matmuls {
     step.n_chosen = kChosen;
     step.in = builder.AddValue(kWidth);
     step.out = builder.AddValue(kWidth);
-    step.routes = builder.AddValue(2 * kChosen);
+    step.topk = builder.AddValue(2 * kChosen);
     step.scratch = builder.AddValue(kWidth);
     for (const uint32_t width : {2 * kFfn, kFfn, kWidth}) builder.AddValue(width);
     for (uint32_t e = 0; e < kExperts; ++e) {
@@ -87,12 +87,12 @@ std::vector<std::vector<float>> Outputs(const Matmuls& matmuls, Session* session
     fill(c.step.in);
     fill(c.step.out);
     if (c.step.op != Op::kExperts) continue;
-    float* routes = session->ValueData(c.step.routes);
-    for (uint32_t row = 0; row < rows; ++row, routes += 2 * Matmuls::kChosen) {
-      routes[0] = row % 5 == 0 ? 1.0f : 0.0f;  // expert 0 gets more than a tile of the 70 rows
-      routes[1] = 2.0f;
-      routes[2] = 0.4f;
-      routes[3] = 0.7f;
+    float* topk = session->ValueData(c.step.topk);
+    for (uint32_t row = 0; row < rows; ++row, topk += 2 * Matmuls::kChosen) {
+      topk[0] = row % 5 == 0 ? 1.0f : 0.0f;  // expert 0 gets more than a tile of the 70 rows
+      topk[1] = 2.0f;
+      topk[2] = 0.4f;
+      topk[3] = 0.7f;
     }
   }
   Batch batch(program, {{0, rows}}, &rng);

@@ -203,7 +203,7 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     step.n_experts = step.n_chosen = 4;
     step.in = builder.AddValue(2);
     step.out = builder.AddValue(2);
-    step.routes = builder.AddValue(8);
+    step.topk = builder.AddValue(8);
     step.scratch = builder.AddValue(2);
     for (const uint32_t width : {4u, 2u, 2u}) builder.AddValue(width);
     for (uint32_t e = 0; e < 4; ++e) {
