@@ -269,7 +269,7 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   ARN_ASSIGN(plan->beam_sequences, layout->AddArray(Region::kIo, n, sizeof(uint32_t)));
   ARN_ASSIGN(plan->beam_logits, layout->AddArray(Region::kIo, n, sizeof(const float*)));
   if (n > 1) {
-    ARN_ASSIGN(plan->spare_history,
+    ARN_ASSIGN(plan->scratch_history,
                layout->AddArray(Region::kIo, plan->options.context_tokens, sizeof(int32_t)));
     ARN_ASSIGN(plan->sequence_logits,
                layout->AddArray(Region::kIo, n * plan->program.vocab, sizeof(float)));
@@ -293,7 +293,7 @@ void SessionPlan::Bind() {
 bool SessionPlan::IsInFile(uint32_t g) const { return arn::IsInFile(options, cache.groups[g]); }
 
 uint64_t SessionPlan::BlockBytes(Region region) const {
-  const bool is_on_device = !backend->kv_in_memory && options.spare == nullptr &&
+  const bool is_on_device = !backend->kv_in_memory && options.fallback == nullptr &&
                             (region == Region::kKv || region == Region::kActivations);
   return is_on_device ? 0 : RegionBytes(region);
 }
@@ -337,8 +337,8 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
                                        out->options.device};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
-  if (const Backend* spare = out->options.spare; spare != nullptr) {
-    ARN_TRY(spare->plan(out->program, backend_options, &layout, &out->spare_plan, diag));
+  if (const Backend* fallback = out->options.fallback; fallback != nullptr) {
+    ARN_TRY(fallback->plan(out->program, backend_options, &layout, &out->fallback_plan, diag));
   }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,

@@ -74,7 +74,7 @@ struct SessionOptions {
   bool trusts_device = false;           // skips the self-test against the CPU
   // Fallback backend without a device, loaded too. Takes over if the device fails. Uses only memory
   // of the session's block. Null: none.
-  const Backend* spare = nullptr;
+  const Backend* fallback = nullptr;
   CpuChoice cpus = CpuChoice::kAuto;
   uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
   PaceOptions pace;
@@ -114,8 +114,8 @@ struct SessionPlan {
   uint32_t long_ropes = 0;  // bit i: rope i uses the long-context frequencies
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
-  BackendPlan spare_plan;  // for options.spare
-  Diag refused;            // why the preferred backend is not used; "": it is
+  BackendPlan fallback_plan;  // for options.fallback
+  Diag refused;               // why the preferred backend is not used; "": it is
   KvCachePlan cache;
   SamplerPlan sampler;
   BeamSearchPlan beams;   // up to max_sequences beams
@@ -127,7 +127,7 @@ struct SessionPlan {
   Slice parts;            // SessionPart [max_sequences]
   Slice tokens;           // i32 [max_rows]: ids of the run
   Slice history;          // i32 [max_sequences, context]: ids of the sequences
-  Slice spare_history;    // i32 [context] if there are several sequences, else empty
+  Slice scratch_history;  // i32 [context] if there are several sequences, else empty
   Slice beam_sequences;   // u32 [max_sequences]
   Slice beam_logits;      // const float* [max_sequences]
   Slice sequence_logits;  // f32 [max_sequences, vocab] if there are several, else empty

@@ -34,7 +34,7 @@ Status Session::Reorder(Span<const uint32_t> parents) {
   uint32_t n_ids = 0;
   for (uint32_t s = 0; s < parents.size(); ++s) n_ids = Max(n_ids, cache_.length(s));
   const auto ids = [&](uint32_t sequence) {
-    return sequence == cache_.n_sequences() ? memory_.As<int32_t>(plan_.spare_history)
+    return sequence == cache_.n_sequences() ? memory_.As<int32_t>(plan_.scratch_history)
                                             : History(sequence);
   };
   for (const RowMove& move : cache_.moves()) {

@@ -111,8 +111,8 @@ Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* d
     std::memcpy(expected + r * vocab, logits, vocab * sizeof(float));
     return Status::kOk;
   };
-  if (spare_.backend != nullptr) {
-    in_use_ = &spare_;
+  if (fallback_.backend != nullptr) {
+    in_use_ = &fallback_;
     const Status status = RunTestTokens(test, keep);
     in_use_ = &planned_;
     return status;
@@ -212,10 +212,10 @@ Status Session::TestDevice(Diag* diag) {
   if (status == Status::kOk && in_use_ == &planned_ && planned_.backend->trust != nullptr) {
     planned_.backend->trust(planned_.state);
   }
-  if (status == Status::kOk || spare_.backend == nullptr) return status;
+  if (status == Status::kOk || fallback_.backend == nullptr) return status;
   if (in_use_ == &planned_) {
-    why_spare_ = *diag;
-    TakeSpare();
+    fallback_reason_ = *diag;
+    ActivateFallback();
   }
   diag->Clear();
   return Status::kOk;

@@ -62,7 +62,7 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   if (seen_ != nullptr) args.observer = &observer_;
   Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   if (CanFallBack(status)) {
-    UseSpare(status);
+    SwitchToFallback(status);
     for (uint32_t s = 0; s < sequences_.size(); ++s) {
       if (s != selected_ && cache_.encoder_rows(s) != 0) return LoseEncoderOutputs();
     }

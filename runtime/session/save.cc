@@ -142,7 +142,7 @@ Status Session::Save(const StateSink& sink) {
   const Status status = TrySave(sink);
   if (!CanFallBack(status)) return status;
   ARN_TRY(FallBack(status));
-  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", why_spare_.text());
+  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", fallback_reason_.text());
 }
 
 Status Session::TrySave(const StateSink& sink) {

@@ -16,7 +16,7 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
   plan_.options.device = plan_.options.device_folder = nullptr;
   plan_.options.heat_zone = plan_.options.system_root = nullptr;
-  why_spare_ = plan.refused;
+  fallback_reason_ = plan.refused;
   plan_.Bind();
 }
 
@@ -215,7 +215,7 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
                                              cache_.encoder_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
     if (CanFallBack(status)) {
-      UseSpare(status);
+      SwitchToFallback(status);
       if (model_.spec.encoder.exists()) return LoseEncoderOutputs();
       status = RunBackend(whole.n_tokens, 1, logit_rows);
     }

@@ -169,7 +169,7 @@ class Session {
   const Backend* backend() const { return in_use_->backend; }
   const char* device_name() const;
   const char* kernel_names() const;
-  const char* why_spare() const { return why_spare_.text(); }
+  const char* fallback_reason() const { return fallback_reason_.text(); }
 
   uint32_t selected() const { return selected_; }
   uint32_t length() const { return cache_.length(selected_); }
@@ -283,9 +283,10 @@ class Session {
   void Committed(Span<const Part> parts, LogitRows logit_rows);
   // True if the failure is a device failure and a fallback backend exists.
   bool CanFallBack(Status status) const;
-  void TakeSpare();
+  // Makes the fallback backend the one in use.
+  void ActivateFallback();
   // Switches to the fallback backend for the reason in diag_. Its KV pages are empty.
-  void UseSpare(Status failure);
+  void SwitchToFallback(Status failure);
   // Switches to the fallback backend and recomputes the tokens of all sequences; keeps their
   // logits. On failure returns kDeviceLost and empties all sequences.
   Status FallBack(Status failure);
@@ -367,9 +368,9 @@ class Session {
   SessionPlan plan_;
   Memory memory_;
   Span<std::byte> owned_;
-  LoadedBackend planned_, spare_;
+  LoadedBackend planned_, fallback_;
   const LoadedBackend* in_use_ = &planned_;
-  Diag why_spare_;
+  Diag fallback_reason_;
   KvCache cache_;
   KvPager kv_pager_;
   Span<Sequence> sequences_;

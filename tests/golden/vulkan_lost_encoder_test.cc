@@ -49,7 +49,7 @@ class LostEncoderTest : public testing::TestWithParam<const char*> {
     options.max_sequences = no_cache ? 1 : 2;
     options.no_cache = no_cache;
     options.trusts_device = true;
-    options.spare = CpuBackend();
+    options.fallback = CpuBackend();
     SessionPlan plan;
     Diag diag;
     const auto& model = *reinterpret_cast<const Model*>(model_.get());

@@ -32,7 +32,7 @@ TEST_P(NoAllocationFallBackTest, DeviceThatFails_AllocatesNothing) {
   options.n_threads = 2;
   options.context_tokens = 128;
   options.max_sequences = 3;
-  options.spare = CpuBackend();
+  options.fallback = CpuBackend();
   options.trusts_device = true;
   SessionPlan plan;
   Diag diag;
