@@ -71,8 +71,8 @@ std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_
 struct HeadRows {
   std::vector<float> values;
 
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-                  const float*, size_t) {
+  static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
+                      size_t width, const float*, size_t) {
     if (MatmulName(tensor) != kHeadMatmul) return;
     auto* self = static_cast<HeadRows*>(user);
     self->values.resize(std::min(n_rows * width, self->values.capacity()));
@@ -149,7 +149,7 @@ class Calibrator {
       if (runner != &reference_ && !is_exchanged_) continue;
       rows->values.reserve(size_t{kChunk} * hidden);
       Start(runner, options_.text, Threads());
-      runner->Check(arn_session_observe_products(runner->session(), HeadRows::See, rows));
+      runner->Check(arn_session_observe_products(runner->session(), HeadRows::Observe, rows));
     }
     ForEachChunk(options_.text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
       RunChunk(reference_, ids, n, starts_window);

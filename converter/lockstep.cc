@@ -49,7 +49,8 @@ class Lockstep {
         workers_[b].push_back(std::make_unique<Worker>(this, *bundles[b]));
         Worker& worker = *workers_[b].back();
         worker.runner.Start(LockstepSession(text));
-        worker.runner.Check(arn_session_observe_products(worker.runner.session(), See, &worker));
+        worker.runner.Check(
+            arn_session_observe_products(worker.runner.session(), Observe, &worker));
       }
     }
   }
@@ -94,8 +95,8 @@ class Lockstep {
   }
 
  private:
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-                  const float* sums, size_t out_width) {
+  static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
+                      size_t width, const float* sums, size_t out_width) {
     auto* worker = static_cast<Worker*>(user);
     worker->all->Wait(worker, tensor, {rows, n_rows, sums}, width, out_width);
   }

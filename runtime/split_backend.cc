@@ -148,10 +148,10 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return BackendOf(side)->run(s.sides[side], args, diag);
 }
 
-// Calls see(group, page, is_whole) for each page that overlaps the slice. There are no gaps between
-// pools.
-template <typename See>
-Status ForEachPage(const Program& program, const Slice& slice, const See& see) {
+// Calls visit(group, page, is_whole) for each page that overlaps the slice. There are no gaps
+// between pools.
+template <typename Visit>
+Status ForEachPage(const Program& program, const Slice& slice, const Visit& visit) {
   const uint64_t end = slice.offset + slice.bytes;
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -163,7 +163,7 @@ Status ForEachPage(const Program& program, const Slice& slice, const See& see) {
         if (first >= end) break;
         const bool is_whole = first >= slice.offset && first + pages.page_bytes <= end;
         const auto page = static_cast<uint32_t>(p);
-        ARN_TRY(see(g, kind == 0 ? page : page | kQuantisedPage, is_whole));
+        ARN_TRY(visit(g, kind == 0 ? page : page | kQuantisedPage, is_whole));
       }
     }
   }

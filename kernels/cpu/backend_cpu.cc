@@ -78,7 +78,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
     if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
     cpu::RunStep(s, steps[i], args);

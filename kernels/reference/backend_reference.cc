@@ -289,7 +289,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     runner.RunStep(steps[i]);
     clock.Next();
   }

@@ -65,7 +65,7 @@ uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequen
   const Segments& s = segments;
   uint32_t most = 1;
   if (!s.may_share() || n_rows > s.max_rows) return most;
-  const auto see = [&](const SequenceRows& sequence, uint32_t position) {
+  const auto count = [&](const SequenceRows& sequence, uint32_t position) {
     uint32_t first = 0, end = position + 1;
     if (s.is_cross_attention) {
       end = sequence.encoder_rows;
@@ -77,7 +77,7 @@ uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequen
     most = Max(most, past - first / s.positions);
   };
   for (const SequenceRows& sequence : sequences) {
-    for (uint32_t i = 0; i < sequence.n_rows; ++i) see(sequence, sequence.first_position + i);
+    for (uint32_t i = 0; i < sequence.n_rows; ++i) count(sequence, sequence.first_position + i);
   }
   return most;
 }

@@ -12,7 +12,7 @@ namespace arn {
 bool Session::CanChooseOnDevice() const {
   return in_use_->backend->decode != nullptr && logits_at_ != LogitsAt::kHost &&
          sequences_.size() == 1 && !plan_.options.no_cache && !profile_.is_on() &&
-         seen_ == nullptr && !pacer_.is_on();
+         on_matmul_ == nullptr && !pacer_.is_on();
 }
 
 void Session::CommitStep(StepsOnDevice* steps) {
@@ -50,11 +50,11 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   if (status == Status::kContextFull) return Status::kOk;
   ARN_TRY(status);
 
-  struct Seer {
+  struct TokenObserver {
     Session* session;
     StepsOnDevice* steps;
-    uint32_t n_seen;
-  } seer = {this, steps, 0};
+    uint32_t n_tokens;
+  } observer = {this, steps, 0};
   uint32_t draws[DecodeArgs::kMaxSteps];
   Sequence& sequence = At(selected_);
   const SamplingOptions& sampling = sequence.sampler.options();
@@ -67,11 +67,11 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   args.draws = {draws, growth.n_tokens};
   args.ends = steps->ends;
   args.cancel = &cancel_;
-  args.user = &seer;
+  args.user = &observer;
   // A token is in the sequence once the next one has been chosen, because only then has it run.
-  args.see = [](void* user, int32_t id) {
-    auto& s = *static_cast<Seer*>(user);
-    if (s.n_seen++ != 0) s.session->CommitStep(s.steps);
+  args.on_token = [](void* user, int32_t id) {
+    auto& s = *static_cast<TokenObserver*>(user);
+    if (s.n_tokens++ != 0) s.session->CommitStep(s.steps);
     s.steps->last_id = id;
     s.session->logits_at_ = LogitsAt::kBackend;
     return s.steps->generation == nullptr || s.session->Show(id, s.steps->generation);
@@ -83,20 +83,20 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   steps->is_taken = true;
   steps->ended = result.ended;
   cache_.ClearEdits();
-  if (status == Status::kOk && result.n_seen != 0) {
+  if (status == Status::kOk && result.n_tokens != 0) {
     CommitStep(steps);
     logits_at_ = LogitsAt::kBackend;
   }
   cache_.Cut(selected_, length());  // releases what unused steps had reserved
   const uint32_t n_ended = result.ended ? 1 : 0;
   if (status == Status::kOk) {
-    sequence.sampler.SkipDraws(result.n_seen + n_ended);
+    sequence.sampler.SkipDraws(result.n_tokens + n_ended);
     return status;
   }
 
   // The last token returned has not run: the logits are the ones it was chosen from, and its random
   // number is not consumed.
-  if (result.n_seen != 0) sequence.sampler.SkipDraws(result.n_seen - 1);
+  if (result.n_tokens != 0) sequence.sampler.SkipDraws(result.n_tokens - 1);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
     return Failed(status, selected_);
@@ -106,7 +106,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
     return status;
   }
   ARN_TRY(FallBack(status));
-  if (result.n_seen == 0) {
+  if (result.n_tokens == 0) {
     sequence.sampler.SkipDraws(n_ended);
     steps->is_taken = result.ended;
     return Status::kOk;

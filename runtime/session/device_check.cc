@@ -88,9 +88,9 @@ struct Session::TestTokens {
   Span<const uint32_t> runs;  // tokens per run
 };
 
-// Calls see(run, logits) after each run, until the context is full.
-template <typename See>
-Status Session::RunTestTokens(const TestTokens& test, const See& see) {
+// Calls on_run(run, logits) after each run, until the context is full.
+template <typename OnRun>
+Status Session::RunTestTokens(const TestTokens& test, const OnRun& on_run) {
   Reset();
   ARN_TRY(EncodeTestInput());
   uint32_t at = 0;
@@ -99,7 +99,7 @@ Status Session::RunTestTokens(const TestTokens& test, const See& see) {
     if (n > 0) ARN_TRY(Prefill(test.ids.subspan(at, n)));
     at += test.runs[r];
     ARN_TRY(FetchLogits());
-    ARN_TRY(see(r, LogitsOf(selected_)));
+    ARN_TRY(on_run(r, LogitsOf(selected_)));
   }
   return Status::kOk;
 }

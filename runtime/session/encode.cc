@@ -59,7 +59,7 @@ Status Session::Encode(Span<const int32_t> ids, Span<const float> features, uint
   args.logit_rows = LogitRows::kNone;
   args.cancel = &cancel_;
   args.step_ns = profile_.BeginRun();
-  if (seen_ != nullptr) args.observer = &observer_;
+  if (on_matmul_ != nullptr) args.observer = &observer_;
   Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   if (CanFallBack(status)) {
     SwitchToFallback(status);

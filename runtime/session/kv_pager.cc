@@ -74,8 +74,8 @@ void KvPager::Init(const SessionPlan& plan, const Memory& memory, int fd) {
   fd_ = fd;
   if (fd < 0) return;
   os_page_ = OsPageBytes();
-  watcher_.user = this;
-  watcher_.before = [](void* self, const RunArgs& args, Span<const Step> steps) {
+  attention_observer_.user = this;
+  attention_observer_.before = [](void* self, const RunArgs& args, Span<const Step> steps) {
     static_cast<KvPager*>(self)->BeforeAttention(args, steps);
   };
   auto* chunks = memory.As<Chunk>(plan.kv_marks);

@@ -47,8 +47,10 @@ class KvPager {
   // `plan` outlives the pager, which closes the file. Without one (-1) it does nothing.
   void Init(const SessionPlan& plan, const Memory& memory, int fd);
 
-  // Of RunArgs; null: nobody needs to be told.
-  const AttentionWatcher* watcher() const { return fd_ < 0 ? nullptr : &watcher_; }
+  // For RunArgs; null: nothing is paged.
+  const AttentionObserver* attention_observer() const {
+    return fd_ < 0 ? nullptr : &attention_observer_;
+  }
   // All layers of a page of the group are about to be read outside attention, or the edits carried
   // out.
   void AskForPage(uint32_t group, uint32_t page) const;
@@ -100,7 +102,7 @@ class KvPager {
   Memory memory_;
   int fd_ = -1;
   uint64_t os_page_ = 0;
-  AttentionWatcher watcher_;
+  AttentionObserver attention_observer_;
   Layer layers_[kKvLayersNoted];
   uint32_t now_ = 0;             // which of them is at work, or will be next
   bool is_of_last_run_ = false;  // layers_[now_] was asked for when the last run ended
@@ -124,7 +126,7 @@ class KvPager {
   static void CloseFile(int) {}
   static Status Discard(Span<std::byte>) { return Status::kUnsupported; }
   void Init(const SessionPlan&, const Memory&, int) {}
-  const AttentionWatcher* watcher() const { return nullptr; }
+  const AttentionObserver* attention_observer() const { return nullptr; }
   void AskForPage(uint32_t, uint32_t) const {}
   void BeforeEdits(Span<const KvEdit>) const {}
   void EndRun(const RunArgs&) {}

@@ -106,17 +106,17 @@ Status Session::Full(uint32_t sequence) {
                     plan_.options.kv_tokens);
 }
 
-void Session::ObserveMatmuls(OnMatmul seen, void* user) {
-  seen_ = seen;
-  seen_user_ = user;
+void Session::ObserveMatmuls(OnMatmul on_matmul, void* user) {
+  on_matmul_ = on_matmul;
+  on_matmul_user_ = user;
   observer_.user = this;
-  observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
-                     const float* sums) {
+  observer_.on_matmul = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
+                           const float* sums) {
     auto& s = *static_cast<Session*>(self);
     const InCallback in_callback(&s.is_in_callback_);
     const Weight& matrix = s.plan_.program.weights[weight];
-    s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
-            matrix.rows);
+    s.on_matmul_(s.on_matmul_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
+                 matrix.rows);
   };
 }
 
@@ -144,10 +144,10 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.logit_rows = logit_rows;
   args.cancel = is_cancellable_ ? &cancel_ : nullptr;
   args.step_ns = profile_.BeginRun();
-  if (seen_ != nullptr) args.observer = &observer_;
+  if (on_matmul_ != nullptr) args.observer = &observer_;
   int32_t best = kNotFound;
   AskForLogits(&args, &best);
-  args.watcher = kv_pager_.watcher();
+  args.attention_observer = kv_pager_.attention_observer();
   kv_pager_.BeforeEdits(args.edits);
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();

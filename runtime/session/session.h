@@ -156,10 +156,10 @@ class Session {
   // Replaces all sequences by those of a saved state. On failure nothing changes, unless the
   // backend itself fails (a device): then all sequences are empty.
   Status Restore(const StateSource& source);
-  // Calls `seen` before every matmul with the tensor's name (MatmulObserver). Null removes it.
+  // Calls `on_matmul` before every matmul with the tensor's name (MatmulObserver). Null removes it.
   using OnMatmul = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
                             size_t width, const float* sums, size_t out_width);
-  void ObserveMatmuls(OnMatmul seen, void* user);
+  void ObserveMatmuls(OnMatmul on_matmul, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
   void ClearCancel() { cancel_.store(0, std::memory_order_relaxed); }
   // True while a callback runs that a call of this session made.
@@ -209,8 +209,8 @@ class Session {
   Status CompareWithExpected(Diag* diag);
   Status CompareChoice(Diag* diag);
   Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
-  template <typename See>
-  Status RunTestTokens(const TestTokens& test, const See& see);
+  template <typename OnRun>
+  Status RunTestTokens(const TestTokens& test, const OnRun& on_run);
   Status EncodeTestInput();
   void Unload();
   void InitSequences();
@@ -394,8 +394,8 @@ class Session {
   Counted counted_;
   StepProfile profile_;
   MatmulObserver observer_;
-  OnMatmul seen_ = nullptr;
-  void* seen_user_ = nullptr;
+  OnMatmul on_matmul_ = nullptr;
+  void* on_matmul_user_ = nullptr;
   uint64_t create_ns_ = 0;
   Pacer pacer_;
   mutable DeviceWatch watch_;  // mutable: caches sensor readings

@@ -72,7 +72,7 @@ class Chooser {
     args.ends = {ends.data(), ends.size()};
     int32_t id = -1;
     args.user = &id;
-    args.see = [](void* user, int32_t seen) {
+    args.on_token = [](void* user, int32_t seen) {
       *static_cast<int32_t*>(user) = seen;
       return true;
     };
@@ -284,10 +284,10 @@ TEST_P(ChooseTest, End_IsNotRunAndLeavesTheLogits) {
   Chooser chooser(backend_, 1021, &rng);
   const std::vector<float> logits = LogitsLike(1021, 0, &rng);
   const int32_t best = chooser.Choose(logits, {}, 0);
-  EXPECT_EQ(1u, chooser.result.n_seen);
+  EXPECT_EQ(1u, chooser.result.n_tokens);
   EXPECT_NE(logits, chooser.Logits());
   EXPECT_EQ(-1, chooser.Choose(logits, {}, 0, {3, best}));
-  EXPECT_EQ(0u, chooser.result.n_seen);
+  EXPECT_EQ(0u, chooser.result.n_tokens);
   EXPECT_TRUE(chooser.result.ended);
   EXPECT_EQ(logits, chooser.Logits());
   EXPECT_EQ(best, chooser.Choose(logits, {}, 0, {3}));

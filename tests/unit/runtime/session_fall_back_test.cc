@@ -80,8 +80,8 @@ const Backend* MistakenBackend() {
 // Returns a token the logits do not support.
 Status DecodeMistaken(void*, const DecodeArgs& args, DecodeResult* out, Diag*) {
   *out = DecodeResult();
-  if (args.see != nullptr) args.see(args.user, kWrong);
-  out->n_seen = 1;
+  if (args.on_token != nullptr) args.on_token(args.user, kWrong);
+  out->n_tokens = 1;
   return Status::kOk;
 }
 

@@ -16,8 +16,8 @@ struct Matmul {
   std::vector<float> rows, sums;
 };
 
-void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-         const float* sums, size_t out_width) {
+void Observe(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
+             const float* sums, size_t out_width) {
   Matmul matmul = {tensor, n_rows, width, {rows, rows + n_rows * width}, {}};
   if (sums != nullptr) matmul.sums.assign(sums, sums + n_rows * out_width);
   static_cast<std::vector<Matmul>*>(user)->push_back(std::move(matmul));
@@ -33,7 +33,7 @@ std::vector<Matmul> Matmuls(const arn_model* model, uint32_t backend) {
   options.n_threads = 2;
   const SessionPtr session = NewSession(model, options);
   std::vector<Matmul> seen;
-  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), See, &seen));
+  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), Observe, &seen));
   const std::vector<int32_t> ids = SomeIds(5, 61);
   const float* logits = nullptr;
   EXPECT_EQ(ARN_OK, arn_session_prefill_logits(session.get(), ids.data(), ids.size(), &logits));
@@ -82,7 +82,7 @@ TEST(SessionObserve, EveryBackend_TheSameMatmulsInOrder) {
 }
 
 TEST(SessionObserve, NoSession_IsRefused) {
-  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, See, nullptr));
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, Observe, nullptr));
 }
 
 }  // namespace
