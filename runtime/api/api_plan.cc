@@ -40,7 +40,7 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   out->sensors = read.sensors == 1;
   out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
                read.heat_duty_percent};
-  out->heat_zone = read.heat_zone;
+  out->thermal_zone = read.heat_zone;
   out->system_root = read.system_root;
   return Status::kOk;
 }

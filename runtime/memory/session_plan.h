@@ -40,12 +40,13 @@ enum class CpuChoice : uint32_t {
 
 // Rate limit and thermal throttling; all zero: none.
 struct PaceOptions {
-  float max_tokens_per_s = 0;      // decoded, over all sequences
-  int32_t heat_limit_mc = 0;       // millidegrees Celsius of a thermal zone
-  float heat_headroom = 0;         // Android's thermal headroom
-  uint32_t heat_duty_percent = 0;  // share of time spent running while hot; 0: kDefaultHeatDuty
+  float max_tokens_per_s = 0;    // decoded, over all sequences
+  int32_t thermal_limit_mc = 0;  // millidegrees Celsius of a thermal zone
+  float thermal_headroom = 0;    // Android's thermal headroom
+  uint32_t thermal_duty_percent =
+      0;  // share of time spent running while hot; 0: kDefaultThermalDuty
 };
-inline constexpr uint32_t kDefaultHeatDuty = 50;
+inline constexpr uint32_t kDefaultThermalDuty = 50;
 
 struct SessionOptions {
   KvType k_type = KvType::kInt8;
@@ -79,8 +80,8 @@ struct SessionOptions {
   uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
   PaceOptions pace;
   bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
-  const char* heat_zone = nullptr;    // part of a zone's type; null: all. Lifetime as `device`
-  const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
+  const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
+  const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;

@@ -12,15 +12,16 @@ Status Session::OpenWatch(const SessionOptions& options, Diag* diag) {
   world.user = this;
   world.now_ns = [](void*) { return MonotonicNs(); };
   world.sleep_ns = [](void*, uint64_t ns) { SleepNs(ns); };
-  world.heat = [](void* self) {
+  world.thermal = [](void* self) {
     DeviceWatch& watch = static_cast<Session*>(self)->watch_;
     const uint64_t now = MonotonicNs();
-    return Heat{watch.Hottest(now).millicelsius, watch.Headroom(now)};
+    return ThermalState{watch.Hottest(now).millicelsius, watch.Headroom(now)};
   };
   pacer_.Init(pace, world);
-  if (!options.sensors && pace.heat_limit_mc == 0 && pace.heat_headroom == 0) return Status::kOk;
+  if (!options.sensors && pace.thermal_limit_mc == 0 && pace.thermal_headroom == 0)
+    return Status::kOk;
   const char* root = options.system_root == nullptr ? "" : options.system_root;
-  ARN_TRY(watch_.Open(root, options.heat_zone, pace, diag));
+  ARN_TRY(watch_.Open(root, options.thermal_zone, pace, diag));
   watch_.Sample(MonotonicNs());
   return Status::kOk;
 }

@@ -15,7 +15,7 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
   plan_.options.device = plan_.options.device_folder = nullptr;
-  plan_.options.heat_zone = plan_.options.system_root = nullptr;
+  plan_.options.thermal_zone = plan_.options.system_root = nullptr;
   fallback_reason_ = plan.refused;
   plan_.Bind();
 }

@@ -1,4 +1,4 @@
-#include "platform/os/heat.h"
+#include "platform/os/thermal.h"
 
 #include <cmath>
 #include <cstdio>

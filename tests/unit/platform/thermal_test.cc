@@ -1,5 +1,5 @@
 // Thermal zones and headroom on fake devices.
-#include "platform/os/heat.h"
+#include "platform/os/thermal.h"
 
 #include <gtest/gtest.h>
 
