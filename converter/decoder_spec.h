@@ -130,7 +130,7 @@ struct TensorNames {
   const char* mixer_in = nullptr;
   const char* conv = nullptr;
   const char* scan_inputs = nullptr;  // projection to the time steps (dt), B and C
-  const char* scan_steps = nullptr;
+  const char* time_steps = nullptr;
   const char* scan_rates = nullptr;  // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;

@@ -97,7 +97,7 @@ struct LayerTensors {
   uint32_t conv = kNoTensor;
   uint32_t conv_bias = kNoTensor;
   uint32_t scan_low = kNoTensor;
-  uint32_t scan_steps = kNoTensor;
+  uint32_t time_steps = kNoTensor;
   uint32_t scan_mix = kNoTensor;
   uint32_t scan_rates = kNoTensor;
   uint32_t scan_skip = kNoTensor;

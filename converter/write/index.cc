@@ -93,7 +93,7 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_conv(layer.conv);
   b.add_conv_bias(layer.conv_bias);
   b.add_scan_low(layer.scan_low);
-  b.add_scan_steps(layer.scan_steps);
+  b.add_scan_steps(layer.time_steps);
   b.add_scan_mix(layer.scan_mix);
   b.add_scan_rates(layer.scan_rates);
   b.add_scan_skip(layer.scan_skip);
