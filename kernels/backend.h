@@ -140,17 +140,17 @@ struct ChoiceRule {
 // Decode steps of one sequence. Each step samples a token from the previous step's logits and runs
 // it. The first step samples from the logits of the last run() or decode().
 struct DecodeArgs {
-  static constexpr uint32_t kMaxSteps = 64, kMaxEnds = 16;
+  static constexpr uint32_t kMaxSteps = 64, kMaxStopIds = 16;
 
   Span<const KvEdit> edits;  // applied before the first step
   SequenceRows sequence;     // the one row of the first step; the tables hold the pages of all
                              // steps
   uint32_t n_steps = 0;      // 1 to kMaxSteps
   ChoiceRule rule;
-  Span<const uint32_t> draws;  // [n_steps], uniform random numbers: the 32 most significant bits of
-                               // the fraction. Unused at temperature 0.
-  Span<const int32_t> ends;    // stop token ids: a step that samples one is the last, and does not
-                               // run it
+  Span<const uint32_t> rng;  // [n_steps], uniform random numbers: the 32 most significant bits of
+                             // the fraction. Unused at temperature 0.
+  Span<const int32_t> stop_ids;  // stop token ids: a step that samples one is the last, and does
+                                 // not run it
   // Called for each token, in order, as soon as it is known; later steps may already be in flight.
   // Return false to make this the last token: later steps count as never run. Null: all tokens are
   // accepted.

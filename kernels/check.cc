@@ -264,7 +264,7 @@ class Checker {
         ARN_TRY(CheckEncoderStep(program_, step, index_, diag_));
         return CheckRelativePositionBias(step, program_.kinds[step.kind]);
       case Op::kFeatures:
-      case Op::kUnfold:
+      case Op::kIm2col:
       case Op::kAddPositions:
       case Op::kStoreKv: return CheckEncoderStep(program_, step, index_, diag_);
       case Op::kLogits: {

@@ -15,7 +15,7 @@ class Checker : StepCheck {
       return Bad("place in the program", index_, program_.n_encoder_steps);
     }
     if (step_.op == Op::kFeatures) return Exists("output", step_.out);
-    if (step_.op == Op::kUnfold) return Unfold();
+    if (step_.op == Op::kIm2col) return Im2col();
     if (step_.op == Op::kAddPositions) return AddPositions();
     if (step_.op == Op::kSelfAttention) return SelfAttention();
     return StoreKv();
@@ -31,12 +31,12 @@ class Checker : StepCheck {
       if (value.row_factor == 0 || (!is_encoder && value.row_factor != 1)) {
         return Bad("rows' factor", value.row_factor, 1);
       }
-      if (factor != 0 && value.row_factor != factor && step_.op != Op::kUnfold) {
+      if (factor != 0 && value.row_factor != factor && step_.op != Op::kIm2col) {
         return Bad("rows' factor", value.row_factor, factor);
       }
       factor = value.row_factor;
     }
-    const bool takes_factors = step_.op == Op::kFeatures || step_.op == Op::kUnfold ||
+    const bool takes_factors = step_.op == Op::kFeatures || step_.op == Op::kIm2col ||
                                step_.op == Op::kLinear || step_.op == Op::kAct;
     if (!takes_factors && factor > 1) return Bad("rows' factor", factor, 1);
     if (is_encoder &&
@@ -56,7 +56,7 @@ class Checker : StepCheck {
   }
   const Value& ValueOf(ValueId id) const { return program_.values[id]; }
 
-  Status Unfold() {
+  Status Im2col() {
     ARN_TRY(Exists("input", step_.in));
     ARN_TRY(Exists("output", step_.out));
     if (step_.in == step_.out) return Bad("output", step_.out, kNoValue);

@@ -120,14 +120,14 @@ struct PageTable {
 };
 
 // An edit of a page outside the steps: copies page `from` to page `to`. The two may be equal, or in
-// different pools, which converts the page. `turned_back`: un-rotates the keys (RoPE) by this many
+// different pools, which converts the page. `unrotated_by`: un-rotates the keys (RoPE) by this many
 // positions; 0: keys are copied unchanged. Conversion and un-rotation apply to the first `n_tokens`
 // slots; the other slots are undefined.
 struct KvEdit {
   uint32_t group = 0;
   uint32_t from = 0;
   uint32_t to = 0;
-  uint32_t turned_back = 0;
+  uint32_t unrotated_by = 0;
   uint32_t n_tokens = 0;
 };
 

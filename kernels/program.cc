@@ -20,7 +20,7 @@ const char* OpName(Op op) {
     case Op::kConv: return "conv";
     case Op::kScan: return "scan";
     case Op::kFeatures: return "features";
-    case Op::kUnfold: return "unfold";
+    case Op::kIm2col: return "unfold";
     case Op::kAddPositions: return "add_positions";
     case Op::kSelfAttention: return "self_attention";
     case Op::kStoreKv: return "store_kv";

@@ -29,7 +29,7 @@ enum class Op : uint8_t {
   kScan,        // in, time steps and mix -> out: selective scan (SSM state per sequence)
   // Ops of the encoder and of cross-attention:
   kFeatures,       // features of the run -> out
-  kUnfold,         // in -> out: im2col of a 1D convolution
+  kIm2col,         // in -> out: im2col of a 1D convolution
   kAddPositions,   // in place on in: adds the position's row
   kSelfAttention,  // in [q | k | v] of the whole encoder input -> out; bidirectional
   kStoreKv,        // in [k | v] -> the pages of a group
@@ -180,7 +180,7 @@ struct Step {
   WeightId skip = kNoWeight;      // kScan: D [width of in], the skip connection from the input
   uint16_t group = 0;             // kConv, kScan: index into kv_groups; a group of states
   uint32_t state_offset = 0;      // kConv, kScan: f32 elements from the start of the layer's state
-  uint16_t n_taps = 0;  // kUnfold: kernel width, odd and centred on the row. The stride in rows of
+  uint16_t n_taps = 0;  // kIm2col: kernel width, odd and centred on the row. The stride in rows of
                         // `in` is the quotient of the row_factors.
 };
 

@@ -161,7 +161,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
     case Op::kAct:
     case Op::kRoute:
     case Op::kFeatures:
-    case Op::kUnfold:
+    case Op::kIm2col:
     case Op::kStoreKv:
       if (weight != nullptr) work.weight_bytes += weight->bytes;
       break;

@@ -28,7 +28,7 @@ void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body
   });
 }
 
-void RunUnfold(const State& state, const Step& step, const RunArgs& args) {
+void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in), out_width = WidthOf(state, step.out);
   const uint32_t in_rows = RunRows(args) * RowFactorOf(state, step.in);
   const uint32_t out_rows = RunRows(args) * RowFactorOf(state, step.out);
@@ -66,8 +66,8 @@ void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
   if (step.op == Op::kFeatures) {
     std::memcpy(DataOf(state, step.out), args.features.data(),
                 args.features.size() * sizeof(float));
-  } else if (step.op == Op::kUnfold) {
-    RunUnfold(state, step, args);
+  } else if (step.op == Op::kIm2col) {
+    RunIm2col(state, step, args);
   } else if (step.op == Op::kAddPositions) {
     RunAddPositions(state, step, args);
   } else {

@@ -235,7 +235,7 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kExperts: return runner.Experts(step);
     case Op::kLogits: return runner.Logits(step);
     case Op::kFeatures:
-    case Op::kUnfold:
+    case Op::kIm2col:
     case Op::kAddPositions:
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);

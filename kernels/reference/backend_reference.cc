@@ -126,10 +126,10 @@ class Runner {
       case Op::kFeatures:
         std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
         return;
-      case Op::kUnfold: {
+      case Op::kIm2col: {
         const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
         for (uint32_t row = 0; row < rows; ++row) {
-          reference::Unfold(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
+          reference::Im2col(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
                             Row(step.out, row));
         }
         return;

@@ -97,7 +97,7 @@ void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, f
 
 // im2col: out [n_taps * width] = rows [row - n_taps / 2, row + n_taps / 2] of in [rows, width],
 // zero-padded.
-void Unfold(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
+void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
             float* out);
 
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: kClampedSwiglu only.

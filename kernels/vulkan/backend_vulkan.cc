@@ -115,7 +115,7 @@ void Unload(void* state) {
     }
   }
   s.device.Close();
-  s.kept.Close();
+  s.pipeline_cache.Close();
   s.~State();
 }
 
@@ -123,8 +123,8 @@ void Unload(void* state) {
 Status ChooseMatmuls(State* state, Diag* diag) {
   State& s = *state;
   Tuning tuning = Tuning::kFixed;
-  if (s.kept.is_open() && !s.has_forced_matmuls) {
-    s.tuned.Read(s.kept.contents(Kept::kTuning));
+  if (s.pipeline_cache.is_open() && !s.has_forced_matmuls) {
+    s.tuned.Read(s.pipeline_cache.contents(CachedFile::kTuning));
     DeviceMeter meter(state);
     ARN_TRY(meter.Open(diag));
     ARN_TRY(TuneMatmuls(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
@@ -147,7 +147,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
-  ARN_TRY(s.kept.Open(options.device_folder, KeyOf(s.device), diag));
+  ARN_TRY(s.pipeline_cache.Open(options.device_folder, KeyOf(s.device), diag));
   s.shares_kv = options.shares_kv;
   ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
@@ -155,8 +155,9 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(Upload(state, diag));
   const auto entries = Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]);
   ARN_TRY(s.pipelines.Open(s.device, entries, diag));
-  if (s.kept.is_open()) {
-    ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.contents(Kept::kPipelines), diag));
+  if (s.pipeline_cache.is_open()) {
+    ARN_TRY(
+        s.pipelines.StartFrom(s.device, s.pipeline_cache.contents(CachedFile::kPipelines), diag));
   }
   ARN_TRY(ChooseMatmuls(state, diag));
   ARN_TRY(Record(state, diag));
@@ -291,13 +292,13 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
 
 void Trust(void* state) {
   State& s = *static_cast<State*>(state);
-  s.kept.EndTest();
-  if (!s.kept.is_open()) return;
+  s.pipeline_cache.EndTest();
+  if (!s.pipeline_cache.is_open()) return;
   size_t bytes = 0;
   const Span<std::byte> pages = s.pipelines.Compiled(s.device, &bytes);
-  s.kept.Keep(Kept::kPipelines, {pages.data(), bytes});
+  s.pipeline_cache.Store(CachedFile::kPipelines, {pages.data(), bytes});
   ReleasePages(pages);
-  s.kept.Keep(Kept::kTuning, s.tuned.Bytes());
+  s.pipeline_cache.Store(CachedFile::kTuning, s.tuned.Bytes());
 }
 
 const char* DeviceName(const void* state) {

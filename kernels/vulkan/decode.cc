@@ -73,7 +73,7 @@ class Decoding final : public Execution {
     const uint32_t step = out_.n_tokens;
     ARN_TRY(submissions_.WaitFor(choices_[step]));
     const uint32_t id = s_.choice_words()->ids[step];
-    if (id != kNoChoice && (id & kIsEnd) != 0) {
+    if (id != kNoChoice && (id & kIsStopId) != 0) {
       out_.ended = true;
       return Status::kOk;
     }
@@ -103,7 +103,7 @@ class Decoding final : public Execution {
 void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* words) {
   *words = ChoiceWords();
   words->first_position = args.sequence.first_position;
-  words->n_ends = static_cast<uint32_t>(args.ends.size());
+  words->n_stop_ids = static_cast<uint32_t>(args.stop_ids.size());
   const ChoiceRule& rule = args.rule;
   words->top_k = rule.top_k < program.vocab ? rule.top_k : 0;
   words->inverse_temperature = rule.temperature == 0.0f ? 0.0f : 1.0f / rule.temperature;
@@ -111,21 +111,21 @@ void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* wo
     words->top_p = Max(static_cast<uint32_t>(static_cast<double>(rule.top_p) * 0x1p32), 1u);
   }
   words->min_p = rule.min_p;
-  for (size_t i = 0; i < args.draws.size(); ++i) words->draws[i] = args.draws[i];
-  for (size_t i = 0; i < args.ends.size(); ++i) {
-    words->ends[i] = static_cast<uint32_t>(args.ends[i]);
+  for (size_t i = 0; i < args.rng.size(); ++i) words->rng[i] = args.rng[i];
+  for (size_t i = 0; i < args.stop_ids.size(); ++i) {
+    words->stop_ids[i] = static_cast<uint32_t>(args.stop_ids[i]);
   }
   for (uint32_t& id : words->ids) id = kNoChoice;
 }
 
 Status CheckDecode(const Program& program, const DecodeArgs& args, Diag* diag) {
-  const bool has_draws = args.rule.temperature == 0.0f || args.draws.size() == args.n_steps;
+  const bool has_rng = args.rule.temperature == 0.0f || args.rng.size() == args.n_steps;
   if (!HasChoice(program) || args.n_steps == 0 || args.n_steps > DecodeArgs::kMaxSteps ||
-      args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_draws ||
-      args.draws.size() > DecodeArgs::kMaxSteps || args.ends.size() > DecodeArgs::kMaxEnds) {
+      args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_rng ||
+      args.rng.size() > DecodeArgs::kMaxSteps || args.stop_ids.size() > DecodeArgs::kMaxStopIds) {
     return diag->Fail(Status::kBadArgument,
                       "Vulkan: %u steps of %u rows, %zu draws, %zu ends, %u rows of logits",
-                      args.n_steps, args.sequence.n_rows, args.draws.size(), args.ends.size(),
+                      args.n_steps, args.sequence.n_rows, args.rng.size(), args.stop_ids.size(),
                       program.max_logit_rows);
   }
   // Checks the position and pages of the last step, which covers all steps.

@@ -93,7 +93,7 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kConv: return LowerConv(step);
     case Op::kScan: return LowerScan(step);
     case Op::kFeatures: return Status::kOk;  // written by the host
-    case Op::kUnfold: return LowerUnfold(step);
+    case Op::kIm2col: return LowerIm2col(step);
     case Op::kAddPositions: return LowerAddPositions(step);
   }
   return Unsupported(step, "is not known");

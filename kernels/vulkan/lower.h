@@ -65,7 +65,7 @@ class Lowering {
   Status LowerExperts(const Step& step);
   Status LowerConv(const Step& step);
   Status LowerScan(const Step& step);
-  Status LowerUnfold(const Step& step);
+  Status LowerIm2col(const Step& step);
   Status LowerAddPositions(const Step& step);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);

@@ -11,8 +11,8 @@ constexpr uint32_t kWidth = 64;
 
 }  // namespace
 
-Status Lowering::LowerUnfold(const Step& step) {
-  Dispatch d = Begin(Shader::kUnfold, step);
+Status Lowering::LowerIm2col(const Step& step) {
+  Dispatch d = Begin(Shader::kIm2col, step);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   PushWords push(&d);

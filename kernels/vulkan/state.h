@@ -9,8 +9,8 @@
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
-#include "kernels/vulkan/kept_files.h"
 #include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/pipeline_cache.h"
 #include "kernels/vulkan/pipelines.h"
 #include "kernels/vulkan/run_words.h"
 #include "kernels/vulkan/transfer.h"
@@ -58,7 +58,7 @@ struct State {
   Workspace workspace;
   Device device;
   Pipelines pipelines;
-  KeptFiles kept;
+  PipelineCache pipeline_cache;
   Transfer transfer;
   Span<DeviceWeight> weights;
   Span<GridOf> grids;

@@ -367,7 +367,7 @@ uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   return Min(first, lengths_[sequence]);
 }
 
-bool KvCache::CanTurnBackAt(uint32_t length) const {
+bool KvCache::CanRewindFrom(uint32_t length) const {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
     if (group.is_encoder) continue;
@@ -449,7 +449,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
         pages[i] = TakeLike(g, from);
       }
       KvEdit* edit = AddEdit(g, from, pages[i]);
-      edit->turned_back = dropped;
+      edit->unrotated_by = dropped;
       const uint32_t first_token = (table.first_page + i) * groups_[g].page_tokens;
       edit->n_tokens = Min(groups_[g].page_tokens, length - first_token);
     }

@@ -103,7 +103,7 @@ class KvCache {
   void Cut(uint32_t sequence, uint32_t position);
   // True if a sequence of this length can be rewound by one token even after a failed reservation,
   // which has released the pages that the next token does not attend to.
-  bool CanTurnBackAt(uint32_t length) const;
+  bool CanRewindFrom(uint32_t length) const;
   // True if the last token can be removed and reserved again, which needs a page if its page is
   // shared. REQUIRES: the sequence is not empty, and Rewind allows it.
   bool CanRepeatLast(uint32_t sequence) const;

@@ -27,12 +27,12 @@ Step StepOf(Op op, ValueId in, ValueId out, WeightId weight) {
 
 // Adds a convolution of kernel size 3 and its activation: in -> out. The row count is that of
 // `out`.
-void AddConvolution(ValueId in, ValueId unfolded, ValueId out, WeightId weight,
+void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
                     Activation activation, StepList* steps) {
-  Step unfold = StepOf(Op::kUnfold, in, unfolded, kNoWeight);
-  unfold.n_taps = kTaps;
-  steps->Add(unfold);
-  steps->Add(StepOf(Op::kLinear, unfolded, out, weight));
+  Step im2col = StepOf(Op::kIm2col, in, columns, kNoWeight);
+  im2col.n_taps = kTaps;
+  steps->Add(im2col);
+  steps->Add(StepOf(Op::kLinear, columns, out, weight));
   Step act = StepOf(Op::kAct, out, kNoValue, kNoWeight);
   act.activation = activation;
   steps->Add(act);

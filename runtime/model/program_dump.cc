@@ -139,7 +139,7 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
         break;
       case Op::kSelfAttention:
       case Op::kStoreKv: out.Print(" kind %u layer %u", step.kind, step.layer); break;
-      case Op::kUnfold: out.Print(" %u taps", step.n_taps); break;
+      case Op::kIm2col: out.Print(" %u taps", step.n_taps); break;
       case Op::kFeatures:
       case Op::kAddPositions:
       case Op::kEmbed:

@@ -33,7 +33,7 @@ void Session::CommitStep(StepsOnDevice* steps) {
 
 Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   steps->is_taken = false;
-  if (!CanChooseOnDevice() || steps->ends.size() > DecodeArgs::kMaxEnds) return Status::kOk;
+  if (!CanChooseOnDevice() || steps->stop_ids.size() > DecodeArgs::kMaxStopIds) return Status::kOk;
   // Reserving several steps at once must equal reserving token by token: no page may be quantised
   // and no context may shift in between.
   const uint32_t fitting =
@@ -55,7 +55,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
     StepsOnDevice* steps;
     uint32_t n_tokens;
   } observer = {this, steps, 0};
-  uint32_t draws[DecodeArgs::kMaxSteps];
+  uint32_t rng[DecodeArgs::kMaxSteps];
   Sequence& sequence = At(selected_);
   const SamplingOptions& sampling = sequence.sampler.options();
   DecodeArgs args;
@@ -63,9 +63,9 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   args.sequence = {0, 1, length(), cache_.tables(selected_), cache_.encoder_rows(selected_)};
   args.n_steps = growth.n_tokens;
   args.rule = {sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p};
-  sequence.sampler.PeekDraws({draws, growth.n_tokens});
-  args.draws = {draws, growth.n_tokens};
-  args.ends = steps->ends;
+  sequence.sampler.PeekDraws({rng, growth.n_tokens});
+  args.rng = {rng, growth.n_tokens};
+  args.stop_ids = steps->stop_ids;
   args.cancel = &cancel_;
   args.user = &observer;
   // A token is in the sequence once the next one has been chosen, because only then has it run.
@@ -74,7 +74,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
     if (s.n_tokens++ != 0) s.session->CommitStep(s.steps);
     s.steps->last_id = id;
     s.session->logits_at_ = LogitsAt::kBackend;
-    return s.steps->generation == nullptr || s.session->Show(id, s.steps->generation);
+    return s.steps->generation == nullptr || s.session->DeliverAndContinue(id, s.steps->generation);
   };
   DecodeResult result;
   is_decoding_ = true;

@@ -283,7 +283,7 @@ Status Session::Prefill(Span<const int32_t> ids) {
     const bool is_last = done + n == ids.size();
     const bool needs_logits =
         is_last ||
-        !(plan_.options.no_cache || cache_.CanTurnBackAt(length() + static_cast<uint32_t>(n)));
+        !(plan_.options.no_cache || cache_.CanRewindFrom(length() + static_cast<uint32_t>(n)));
     ARN_TRY(
         Run(Span<const Part>(&part, 1), needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
     stats_.prefill_tokens += n;

@@ -47,7 +47,7 @@ struct GenerateResult {
 };
 
 struct BeamRequest {
-  BeamOptions options;  // max_tokens 0: as many as fit the context. Its `ends` are ignored.
+  BeamOptions options;  // max_tokens 0: as many as fit the context. Its `stop_ids` are ignored.
   bool ignore_eos = false;
   Span<const int32_t> extra_eos_ids;
 };
@@ -137,7 +137,7 @@ class Session {
   // Returns a sequence found by the last beam search.
   Status Beam(uint32_t index, Span<int32_t> out_ids, size_t* out_count, float* out_score) const;
   void Reset();
-  Status Follow(Span<const int32_t> ids, uint32_t* out_kept);
+  Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept);
   Status UsePrefix();
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
@@ -231,11 +231,11 @@ class Session {
   // Decode steps of the selected sequence that the device samples and runs.
   struct StepsOnDevice {
     uint32_t wanted = 1;  // at most
-    Span<const int32_t> ends;
+    Span<const int32_t> stop_ids;
     Generation* generation = nullptr;  // receives each token; may be null
     bool is_taken = false;             // false: no step ran, the host must choose the next token
     uint32_t n_run = 0;
-    bool ended = false;  // stopped by one of `ends`
+    bool ended = false;  // stopped by one of `stop_ids`
     int32_t last_id = 0;
   };
   // Location of a single sequence's logits. kBackend: read_logits() fetches them.
@@ -311,14 +311,14 @@ class Session {
   // Appends the token that the device ran last to the sequence.
   void CommitStep(StepsOnDevice* steps);
   // Passes a chosen token to on_token. Returns false to stop.
-  bool Show(int32_t id, Generation* generation);
+  bool DeliverAndContinue(int32_t id, Generation* generation);
   // Collects the stop token ids. Returns false if they do not fit `out`.
-  bool CollectEnds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
-  Status CollectEnds(const BeamRequest& request, BeamOptions* options);
+  bool CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
+  Status CollectStopIds(const BeamRequest& request, BeamOptions* options);
   Status BeamSteps(uint32_t num_beams, BeamResult* out);
   Status Reorder(Span<const uint32_t> parents);
   void ClearSequences(uint32_t first, uint32_t last);
-  bool IsEnd(int32_t id, const GenerateOptions& options) const;
+  bool IsStopId(int32_t id, const GenerateOptions& options) const;
 
   Status CopyKv(const KvLayer& layer, uint32_t first, uint32_t n, float* keys, float* values);
   Status TrySave(const StateSink& sink);

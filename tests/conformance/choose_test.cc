@@ -62,14 +62,14 @@ class Chooser {
 
   // Returns the token sampled from `logits`, or -1 if it is a stop token id.
   int32_t Choose(const std::vector<float>& logits, const SamplingOptions& options, uint32_t draw,
-                 const std::vector<int32_t>& ends = {}) {
+                 const std::vector<int32_t>& stop_ids = {}) {
     EXPECT_EQ(Status::kOk, vulkan::WriteLogits(session_.state(), {logits.data(), logits.size()}));
     DecodeArgs args;
     args.sequence.n_rows = 1;
     args.n_steps = 1;
     args.rule = {options.temperature, options.top_k, options.top_p, options.min_p};
-    args.draws = {&draw, 1};
-    args.ends = {ends.data(), ends.size()};
+    args.rng = {&draw, 1};
+    args.stop_ids = {stop_ids.data(), stop_ids.size()};
     int32_t id = -1;
     args.user = &id;
     args.on_token = [](void* user, int32_t seen) {

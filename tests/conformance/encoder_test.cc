@@ -65,7 +65,7 @@ RunArgs EncoderRun(const std::vector<float>& features, const SequenceRows& seque
 
 class EncoderTest : public BackendTest {};
 
-TEST_P(EncoderTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
+TEST_P(EncoderTest, FeaturesAndIm2col_EveryStride_AreTheNeighbours) {
   std::mt19937 rng(61);
   for (uint32_t width : {1u, 7u, 40u}) {
     for (uint16_t stride : {1, 2}) {
@@ -74,15 +74,15 @@ TEST_P(EncoderTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
                      << width << " wide, stride " << stride << ", rows " << rows);
         ProgramBuilder builder(2, 1, 8);
         builder.SetEncoderRows(31);
-        Step features, unfold, positions;
+        Step features, im2col, positions;
         features.op = Op::kFeatures;
         features.out = builder.AddEncoderValue(width, 2);
-        unfold.op = Op::kUnfold;
-        unfold.in = features.out;
-        unfold.out = builder.AddEncoderValue(3 * width, static_cast<uint16_t>(2 / stride));
-        unfold.n_taps = 3;
+        im2col.op = Op::kIm2col;
+        im2col.in = features.out;
+        im2col.out = builder.AddEncoderValue(3 * width, static_cast<uint16_t>(2 / stride));
+        im2col.n_taps = 3;
         builder.AddEncoderStep(features);
-        builder.AddEncoderStep(unfold);
+        builder.AddEncoderStep(im2col);
         Session session(GetParam().backend, &builder, GetParam().n_threads);
         const auto x = RandomFloats(size_t{2} * rows * width, 1.0f, &rng);
         const SequenceRows sequence = {0, rows, 0, nullptr, rows};
@@ -96,7 +96,7 @@ TEST_P(EncoderTest, FeaturesAndUnfold_EveryStride_AreTheNeighbours) {
             }
           }
         }
-        EXPECT_EQ(0, std::memcmp(expected.data(), session.ValueData(unfold.out),
+        EXPECT_EQ(0, std::memcmp(expected.data(), session.ValueData(im2col.out),
                                  expected.size() * sizeof(float)));
       }
     }

@@ -97,7 +97,7 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
     edit.from = batch.pages[0][0];
     edit.to = batch.pages[0].back();
     edit.n_tokens = 8;
-    edit.turned_back = i % 2;
+    edit.unrotated_by = i % 2;
     RunArgs args = batch.Args();
     args.edits = {&edit, 1};
     ASSERT_EQ(session.Run(args), Status::kOk) << session.message();

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/vulkan/kept_files.h"
+#include "kernels/vulkan/pipeline_cache.h"
 #include "kernels/vulkan/tune_matmuls.h"
 #include "program_builder.h"
 
@@ -295,31 +295,31 @@ TEST(VulkanTuningTest, CoopShape_IsTheLargestThatTheShaderCanUse) {
   EXPECT_EQ(0u, choose().m);
 }
 
-class VulkanKeptFilesTest : public testing::Test {
+class VulkanPipelineCacheTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "vulkan_kept";
+    folder_ = std::filesystem::path(testing::TempDir()) / "vulkan_pipeline_cache";
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Returns the bytes of tuning results stored for a device.
-  size_t KeptOf(uint32_t device) {
-    vulkan::KeptFiles kept;
+  size_t StoredBytes(uint32_t device) {
+    vulkan::PipelineCache cache;
     Diag diag;
-    EXPECT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
-    const size_t n = kept.contents(vulkan::Kept::kTuning).size();
-    kept.Close();
+    EXPECT_EQ(Status::kOk, cache.Open(folder_.c_str(), Key(device), &diag));
+    const size_t n = cache.contents(vulkan::CachedFile::kTuning).size();
+    cache.Close();
     return n;
   }
-  void Keep(uint32_t device, size_t n) {
+  void Store(uint32_t device, size_t n) {
     const std::vector<std::byte> bytes(n, std::byte{7});
-    vulkan::KeptFiles kept;
+    vulkan::PipelineCache cache;
     Diag diag;
-    ASSERT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
-    kept.Keep(vulkan::Kept::kTuning, {bytes.data(), bytes.size()});
-    kept.Close();
+    ASSERT_EQ(Status::kOk, cache.Open(folder_.c_str(), Key(device), &diag));
+    cache.Store(vulkan::CachedFile::kTuning, {bytes.data(), bytes.size()});
+    cache.Close();
   }
   static vulkan::DeviceKey Key(uint32_t device) {
     vulkan::DeviceKey key;
@@ -330,25 +330,25 @@ class VulkanKeptFilesTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(VulkanKeptFilesTest, Tuning_IsOfOneDevice_AndWhatIsBrokenIsReplaced) {
-  Keep(1, 80);
-  EXPECT_EQ(80u, KeptOf(1));
-  EXPECT_EQ(0u, KeptOf(2));
+TEST_F(VulkanPipelineCacheTest, Tuning_IsOfOneDevice_AndWhatIsBrokenIsReplaced) {
+  Store(1, 80);
+  EXPECT_EQ(80u, StoredBytes(1));
+  EXPECT_EQ(0u, StoredBytes(2));
   const std::filesystem::path file = std::filesystem::directory_iterator(folder_)->path();
   EXPECT_EQ(".tuning", file.extension());
-  Keep(2, 40);
-  EXPECT_EQ(40u, KeptOf(2));
-  EXPECT_EQ(80u, KeptOf(1));
+  Store(2, 40);
+  EXPECT_EQ(40u, StoredBytes(2));
+  EXPECT_EQ(80u, StoredBytes(1));
   std::filesystem::resize_file(file, 151);
-  EXPECT_EQ(0u, KeptOf(1));
-  Keep(1, 80);
-  EXPECT_EQ(80u, KeptOf(1));
+  EXPECT_EQ(0u, StoredBytes(1));
+  Store(1, 80);
+  EXPECT_EQ(80u, StoredBytes(1));
   {
     std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
     out.seekp(100);
     out.put('x');
   }
-  EXPECT_EQ(0u, KeptOf(1));
+  EXPECT_EQ(0u, StoredBytes(1));
 }
 
 }  // namespace

@@ -127,7 +127,7 @@ TEST_P(BeamSearchTest, EveryCase_IsWhatThePlainWayGives) {
     options.num_return_sequences = o["returns"];
     options.max_tokens = o["max_tokens"];
     if (!o["ignore_eos"]) {
-      for (int32_t end : formula.ends) options.ends[options.n_ends++] = end;
+      for (int32_t end : formula.ends) options.stop_ids[options.n_stop_ids++] = end;
     }
     const Result result =
         Searcher(GetParam(), formula.vocab, options).Run([&](uint32_t step, int32_t last) {

@@ -237,8 +237,8 @@ class Model {
         // Only whole pages are quantised or dequantised.
         ASSERT_EQ(setup_.groups[edit.group].page_tokens, edit.n_tokens);
       }
-      if (edit.turned_back == 0) continue;
-      for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.turned_back;
+      if (edit.unrotated_by == 0) continue;
+      for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.unrotated_by;
       shifted_ = true;
     }
     cache.ClearEdits();

@@ -1,4 +1,4 @@
-#include "kernels/vulkan/kept_files.h"
+#include "kernels/vulkan/pipeline_cache.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -10,8 +10,8 @@
 namespace arn::vulkan {
 namespace {
 
-constexpr char kMagics[kKeptCount][9] = {"ARNPIPE1", "ARNTUNE1"};
-constexpr const char* kSuffixes[kKeptCount] = {".pipelines", ".tuning"};
+constexpr char kMagics[kCachedFileCount][9] = {"ARNPIPE1", "ARNTUNE1"};
+constexpr const char* kSuffixes[kCachedFileCount] = {".pipelines", ".tuning"};
 constexpr const char* kTesting = ".testing";
 constexpr size_t kMaxSuffix = 16;
 
@@ -36,8 +36,8 @@ bool IsWhole(Span<const std::byte> file, const char* magic, const DeviceKey& key
 }
 
 // base: at least kMaxSuffix shorter than kMaxPathBytes.
-struct KeptPath {
-  KeptPath(const char* base, const char* suffix) {
+struct CachePath {
+  CachePath(const char* base, const char* suffix) {
     const size_t n = std::strlen(base);
     std::memcpy(text, base, n);
     std::memcpy(text + n, suffix, std::strlen(suffix) + 1);
@@ -67,7 +67,7 @@ DeviceKey KeyOf(const Device& device) {
   return key;
 }
 
-Status KeptFiles::Open(const char* folder, const DeviceKey& key, Diag* diag) {
+Status PipelineCache::Open(const char* folder, const DeviceKey& key, Diag* diag) {
   key_ = key;
   if (folder == nullptr) return Status::kOk;
   const uint64_t name = Xxh64(&key, sizeof key);
@@ -76,16 +76,16 @@ Status KeptFiles::Open(const char* folder, const DeviceKey& key, Diag* diag) {
     path_[0] = '\0';
     return Status::kOk;
   }
-  const KeptPath testing(path_, kTesting);
+  const CachePath testing(path_, kTesting);
   if (MakeMarker(testing.text, &marker_) == Marking::kLeft) {
     return diag->Fail(Status::kUnsupported,
                       "Vulkan: a process ended while it tested this driver; remove %s to try again",
                       testing.text);
   }
-  for (uint32_t i = 0; i < kKeptCount; ++i) {
+  for (uint32_t i = 0; i < kCachedFileCount; ++i) {
     int fd = -1;
     Diag inner;
-    if (OpenToMap(KeptPath(path_, kSuffixes[i]).text, &fd, &inner) != Status::kOk) continue;
+    if (OpenToMap(CachePath(path_, kSuffixes[i]).text, &fd, &inner) != Status::kOk) continue;
     if (MapFd(fd, 0, 0, &files_[i], &inner) != Status::kOk) files_[i].bytes = {};
     CloseMapped(fd);
     is_whole_[i] = IsWhole(files_[i].bytes, kMagics[i], key);
@@ -93,14 +93,14 @@ Status KeptFiles::Open(const char* folder, const DeviceKey& key, Diag* diag) {
   return Status::kOk;
 }
 
-Span<const std::byte> KeptFiles::contents(Kept kind) const {
+Span<const std::byte> PipelineCache::contents(CachedFile kind) const {
   const auto i = static_cast<uint32_t>(kind);
   if (!is_whole_[i]) return {};
   const Span<const std::byte> file = files_[i].bytes;
   return file.subspan(sizeof(Header), file.size() - sizeof(Header));
 }
 
-void KeptFiles::Keep(Kept kind, Span<const std::byte> data) {
+void PipelineCache::Store(CachedFile kind, Span<const std::byte> data) {
   const Span<const std::byte> old = contents(kind);
   if (!is_open() || data.empty() ||
       (old.size() == data.size() && std::memcmp(old.data(), data.data(), old.size()) == 0)) {
@@ -115,7 +115,7 @@ void KeptFiles::Keep(Kept kind, Span<const std::byte> data) {
   header.header_hash = HashOf(header);
   Diag inner;
   ReplaceFile file;
-  if (BeginReplace(KeptPath(path_, kSuffixes[i]).text, 0600, &file, &inner) != Status::kOk) return;
+  if (BeginReplace(CachePath(path_, kSuffixes[i]).text, 0600, &file, &inner) != Status::kOk) return;
   const Span<const std::byte> head(reinterpret_cast<const std::byte*>(&header), sizeof header);
   if (WriteReplace(&file, 0, head, &inner) == Status::kOk &&
       WriteReplace(&file, sizeof header, data, &inner) == Status::kOk) {
@@ -125,9 +125,9 @@ void KeptFiles::Keep(Kept kind, Span<const std::byte> data) {
   }
 }
 
-void KeptFiles::Close() {
+void PipelineCache::Close() {
   EndTest();
-  for (uint32_t i = 0; i < kKeptCount; ++i) {
+  for (uint32_t i = 0; i < kCachedFileCount; ++i) {
     UnmapFile(&files_[i]);
     files_[i] = MappedFile();
     is_whole_[i] = false;

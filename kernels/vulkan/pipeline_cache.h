@@ -22,20 +22,20 @@ struct DeviceKey {
 };
 DeviceKey KeyOf(const Device& device);
 
-enum class Kept : uint8_t { kPipelines, kTuning };
-inline constexpr uint32_t kKeptCount = 2;
+enum class CachedFile : uint8_t { kPipelines, kTuning };
+inline constexpr uint32_t kCachedFileCount = 2;
 
-class KeptFiles {
+class PipelineCache {
  public:
   // Opens the files. `folder` null, or not writable: nothing is kept. Returns kUnsupported with the
   // file name if an earlier process ended during the self-test of this device.
   Status Open(const char* folder, const DeviceKey& key, Diag* diag);
   // Returns the file's data; empty if missing, damaged or of another device. Valid until Close().
-  Span<const std::byte> contents(Kept kind) const;
+  Span<const std::byte> contents(CachedFile kind) const;
   bool is_open() const { return path_[0] != '\0'; }
   // Replaces the file, unless it already has this content. On failure the file is missing next
   // time.
-  void Keep(Kept kind, Span<const std::byte> data);
+  void Store(CachedFile kind, Span<const std::byte> data);
   // Call when the self-test has finished, whatever its result.
   void EndTest() { RemoveMarker(&marker_); }
   void Close();
@@ -43,8 +43,8 @@ class KeptFiles {
  private:
   DeviceKey key_;
   char path_[kMaxPathBytes] = {0};  // common prefix of the files, without suffix
-  MappedFile files_[kKeptCount];
-  bool is_whole_[kKeptCount] = {};
+  MappedFile files_[kCachedFileCount];
+  bool is_whole_[kCachedFileCount] = {};
   MarkerFile marker_;
 };
 

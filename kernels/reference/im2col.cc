@@ -2,7 +2,7 @@
 
 namespace arn::reference {
 
-void Unfold(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
+void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
             float* out) {
   for (uint32_t t = 0; t < n_taps; ++t) {
     const int64_t from = int64_t{row} + t - n_taps / 2;

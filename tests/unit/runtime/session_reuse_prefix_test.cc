@@ -69,9 +69,9 @@ std::vector<std::vector<int32_t>> Prompts() {
   return all;
 }
 
-class SessionFollowTest : public testing::TestWithParam<Shape> {
+class SessionReusePrefixTest : public testing::TestWithParam<Shape> {
  protected:
-  SessionFollowTest() {
+  SessionReusePrefixTest() {
     TinyBundle bundle;
     bundle.vocab = kVocab;
     bundle.layer_kinds = GetParam().layers;
@@ -99,7 +99,7 @@ class SessionFollowTest : public testing::TestWithParam<Shape> {
   ModelPtr model_;
 };
 
-TEST_P(SessionFollowTest, EqualsAFreshPrefill_AndRunsOnlyWhatIsNew) {
+TEST_P(SessionReusePrefixTest, EqualsAFreshPrefill_AndRunsOnlyWhatIsNew) {
   struct Kind {
     uint32_t kv;
     double off;  // difference from a fresh prefill, which uses other chunks and quantises at other
@@ -139,7 +139,7 @@ TEST_P(SessionFollowTest, EqualsAFreshPrefill_AndRunsOnlyWhatIsNew) {
 }
 
 // A conversation: passes all tokens each turn, including the answers decoded in between.
-TEST_P(SessionFollowTest, Turns_NeverRunATokenTwice) {
+TEST_P(SessionReusePrefixTest, Turns_NeverRunATokenTwice) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_F32));
   std::vector<int32_t> all;
   for (uint32_t turn = 0; turn < 4; ++turn) {
@@ -157,7 +157,7 @@ TEST_P(SessionFollowTest, Turns_NeverRunATokenTwice) {
 }
 
 // An uncached session gives the same results.
-TEST_P(SessionFollowTest, NoCache_SaysTheSame) {
+TEST_P(SessionReusePrefixTest, NoCache_SaysTheSame) {
   arn_session_options options = Options(ARN_KV_F32);
   const SessionPtr session = NewSession(model_.get(), options);
   options.no_cache = 1;
@@ -172,7 +172,7 @@ TEST_P(SessionFollowTest, NoCache_SaysTheSame) {
 }
 
 // A cancelled call keeps its progress, and the next call continues from it.
-TEST_P(SessionFollowTest, Cancelled_ThenFollowedAgain_IsWhole) {
+TEST_P(SessionReusePrefixTest, Cancelled_ThenFollowedAgain_IsWhole) {
   const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_F32));
   const std::vector<int32_t> first = SomeIds(20, kVocab), longer = Changed(first, 20, 40, 7);
   ASSERT_EQ(ARN_OK, arn_session_follow(session.get(), first.data(), first.size(), nullptr));
@@ -189,7 +189,7 @@ TEST_P(SessionFollowTest, Cancelled_ThenFollowedAgain_IsWhole) {
 }
 
 // Changes only the selected sequence, even with shared pages.
-TEST_P(SessionFollowTest, AFork_LeavesTheOthers) {
+TEST_P(SessionReusePrefixTest, AFork_LeavesTheOthers) {
   arn_session_options options = Options(ARN_KV_F32);
   options.max_sequences = 3;
   const SessionPtr session = NewSession(model_.get(), options);
@@ -215,10 +215,11 @@ TEST_P(SessionFollowTest, AFork_LeavesTheOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, SessionFollowTest, testing::ValuesIn(Shapes()), ShapeName);
-INSTANTIATE_TEST_SUITE_P(States, SessionFollowTest, testing::ValuesIn(StateShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Layers, SessionReusePrefixTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(States, SessionReusePrefixTest, testing::ValuesIn(StateShapes()),
+                         ShapeName);
 
-TEST(SessionFollow_Errors, WhatIsRefused_ChangesNothing) {
+TEST(SessionReusePrefix_Errors, WhatIsRefused_ChangesNothing) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_KV_F32);
@@ -246,7 +247,7 @@ TEST(SessionFollow_Errors, WhatIsRefused_ChangesNothing) {
 }
 
 // All tokens are present, but the last one has no logits.
-TEST(SessionFollow_Logits, NotThere_OneTokenRuns) {
+TEST(SessionReusePrefix_Logits, NotThere_OneTokenRuns) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
   const SessionPtr session = NewSession(model.get(), Options(ARN_KV_F32));
@@ -267,7 +268,7 @@ TEST(SessionFollow_Logits, NotThere_OneTokenRuns) {
 
 // Sequences that share a small pool: finished chunks stay, and the call can be repeated once pages
 // are free.
-TEST(SessionFollow_SharedPool, Full_KeepsFinishedChunks) {
+TEST(SessionReusePrefix_SharedPool, Full_KeepsFinishedChunks) {
   const BundleBytes bytes = MakeTinyBundle(TinyBundle());
   const ModelPtr model = OpenBytes(bytes);
   arn_session_options options = Options(ARN_KV_F32);

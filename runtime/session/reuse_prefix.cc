@@ -1,4 +1,4 @@
-// Session::Follow: turns a sequence into the given tokens and computes only what it lacks.
+// Session::ReusePrefix: turns a sequence into the given tokens and computes only what it lacks.
 #include "platform/base/arith.h"
 #include "runtime/session/session.h"
 
@@ -46,7 +46,7 @@ Status Session::CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* v
   return Status::kOk;
 }
 
-Status Session::Follow(Span<const int32_t> ids, uint32_t* out_kept) {
+Status Session::ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
   *out_kept = 0;
   if (ids.empty()) return diag_.Fail(Status::kBadArgument, "no tokens to follow");
   ARN_TRY(CheckIds(ids));
