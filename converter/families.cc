@@ -25,7 +25,7 @@ const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
   *wanted = model_type.empty() ? "(none given)" : "model_type " + model_type;
   if (architectures != nullptr) {
     if (!architectures->is_array() || architectures->empty() || !(*architectures)[0].is_string()) {
-      config->Wrong("architectures", "a list of names");
+      config->FailKey("architectures", "a list of names");
     }
     *wanted = (*architectures)[0].get<std::string>();
   }
@@ -67,7 +67,7 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
       fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
   const uint32_t n_layers =
       own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
-  if (n_layers > kMaxLayers) config->Wrong(family.keys.layers, "at most 4096");
+  if (n_layers > kMaxLayers) config->FailKey(family.keys.layers, "at most 4096");
   return n_layers;
 }
 
@@ -146,7 +146,7 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
   for (const Row& row : kRows) {
     if (name == row.name) return row.activation;
   }
-  config->Wrong(
+  config->FailKey(
       family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
       "silu, gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, relu2, tanh, sigmoid or "
       "mish");
@@ -157,7 +157,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
   if (family.scale == ScaleRule::kQueryPreScalar) {
     const double scalar =
         config->Number("query_pre_attn_scalar").value_or(family.default_query_scalar);
-    if (scalar <= 0) config->Wrong("query_pre_attn_scalar", "a positive number");
+    if (scalar <= 0) config->FailKey("query_pre_attn_scalar", "a positive number");
     scale = 1.0 / std::sqrt(scalar);
   }
   if (family.scale == ScaleRule::kOne) scale = 1.0;
@@ -171,7 +171,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
 float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
                   double fallback) {
   const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
-  if (cap < 0) config->Wrong(key, "a positive number or null");
+  if (cap < 0) config->FailKey(key, "a positive number or null");
   return static_cast<float>(cap);
 }
 
@@ -186,7 +186,7 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
   if (!config->Bool("block_auto_adjust_ff_dim", true)) return static_cast<uint32_t>(given);
   const double scaled = factor.value_or(1.0) * static_cast<double>(2 * given / 3);
   if (!(scaled >= 1 && scaled < 1e9)) {
-    config->Wrong("block_ffn_dim_multiplier", "a positive number that leaves a width");
+    config->FailKey("block_ffn_dim_multiplier", "a positive number that leaves a width");
   }
   return static_cast<uint32_t>((static_cast<uint64_t>(scaled) + unit - 1) / unit * unit);
 }
@@ -211,11 +211,11 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   kind.norm = family.norm;
   double epsilon = family.default_epsilon;
   if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
-  if (epsilon < 0) config->Wrong(family.keys.epsilon, "a number of at least 0");
+  if (epsilon < 0) config->FailKey(family.keys.epsilon, "a number of at least 0");
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
   if (family.swiglu_limit != 0) {
-    if (kind.activation != Activation::kSilu) config->Wrong(family.keys.activation, "silu");
+    if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
     kind.activation_limit = family.swiglu_limit;
   }
@@ -290,7 +290,7 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
-    if (!(value > 0)) config->Wrong(key, "a positive number");
+    if (!(value > 0)) config->FailKey(key, "a positive number");
     return value;
   };
   spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
@@ -308,10 +308,10 @@ RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, Config
   buckets.max_distance = config->Count(kDistance).value_or(128);
   // The encoder uses half of the buckets per direction; half of those hold one distance each.
   if (buckets.n_buckets % 4 != 0 || buckets.n_buckets > 65536) {
-    config->Wrong(kBuckets, "a multiple of 4");
+    config->FailKey(kBuckets, "a multiple of 4");
   }
   if (buckets.max_distance <= buckets.n_buckets / 2 || buckets.max_distance > 65536) {
-    config->Wrong(kDistance, "more than half of relative_attention_num_buckets");
+    config->FailKey(kDistance, "more than half of relative_attention_num_buckets");
   }
   return buckets;
 }
@@ -329,7 +329,7 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
   kind.rope = kNoRope;
   if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
-    config->Wrong(own.keys.heads, "the decoder's");
+    config->FailKey(own.keys.heads, "the decoder's");
   }
   encoder.names = own.names;
   encoder.kinds = {kind};
@@ -346,7 +346,7 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
 
 // Refuses GPT-2's attention switches that no published model uses.
 void RefuseOddAttention(ConfigReader* config) {
-  if (!config->Bool("scale_attn_weights", true)) config->Wrong("scale_attn_weights", "true");
+  if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
 }
 
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.

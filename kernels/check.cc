@@ -35,7 +35,7 @@ class Checker {
   }
 
  private:
-  Status Bad(const Step& step, const char* what, uint32_t found, uint32_t expected) {
+  Status ValueError(const Step& step, const char* what, uint32_t found, uint32_t expected) {
     return diag_->Fail(Status::kBadArgument,
                        "program step %u (%s, layer %u): %s is %u, expected %u", index_,
                        OpName(step.op), step.layer, what, found, expected);
@@ -90,23 +90,23 @@ class Checker {
   }
 
   Status CheckValue(const Step& step, ValueId id, const char* role, uint32_t width) {
-    if (id >= program_.values.size()) return Bad(step, role, id, 0);
+    if (id >= program_.values.size()) return ValueError(step, role, id, 0);
     const Value& value = program_.values[id];
-    if (value.width != width) return Bad(step, role, value.width, width);
+    if (value.width != width) return ValueError(step, role, value.width, width);
     return Status::kOk;
   }
 
   Status CheckMatrix(const Step& step, WeightId id, uint32_t rows, uint32_t cols) {
-    if (id >= program_.weights.size()) return Bad(step, "weight", id, 0);
+    if (id >= program_.weights.size()) return ValueError(step, "weight", id, 0);
     const Weight& weight = program_.weights[id];
-    if (weight.is_vector) return Bad(step, "weight is a vector", 1, 0);
-    if (weight.rows != rows) return Bad(step, "weight rows", weight.rows, rows);
-    if (weight.cols != cols) return Bad(step, "weight columns", weight.cols, cols);
+    if (weight.is_vector) return ValueError(step, "weight is a vector", 1, 0);
+    if (weight.rows != rows) return ValueError(step, "weight rows", weight.rows, rows);
+    if (weight.cols != cols) return ValueError(step, "weight columns", weight.cols, cols);
     return Status::kOk;
   }
 
   Status CheckVector(const Step& step, WeightId id, uint32_t size) {
-    if (id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+    if (id >= program_.weights.size()) return ValueError(step, "norm weight", id, 0);
     const Weight& weight = program_.weights[id];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
         weight.rows != 1) {
@@ -114,7 +114,7 @@ class Checker {
                          "program step %u (%s, layer %u): norm weight %u is not an f32 vector",
                          index_, OpName(step.op), step.layer, id);
     }
-    if (weight.cols != size) return Bad(step, "norm weight's size", weight.cols, size);
+    if (weight.cols != size) return ValueError(step, "norm weight's size", weight.cols, size);
     return Status::kOk;
   }
 
@@ -123,14 +123,14 @@ class Checker {
   }
 
   Status CheckAttentionStep(const Step& step) {
-    if (step.kind >= program_.kinds.size()) return Bad(step, "kind", step.kind, 0);
+    if (step.kind >= program_.kinds.size()) return ValueError(step, "kind", step.kind, 0);
     const AttentionKind& kind = program_.kinds[step.kind];
-    if (kind.n_heads == 0) return Bad(step, "heads", 0, 1);
-    if (kind.group == kNoGroup) return Bad(step, "group", kind.group, 0);
-    if (kind.is_cross_attention && !step.shares_kv) return Bad(step, "shared keys", 0, 1);
+    if (kind.n_heads == 0) return ValueError(step, "heads", 0, 1);
+    if (kind.group == kNoGroup) return ValueError(step, "group", kind.group, 0);
+    if (kind.is_cross_attention && !step.shares_kv) return ValueError(step, "shared keys", 0, 1);
     const KvGroup& group = program_.kv_groups[kind.group];
     if (step.group_layer >= group.n_layers) {
-      return Bad(step, "group_layer", step.group_layer, group.n_layers);
+      return ValueError(step, "group_layer", step.group_layer, group.n_layers);
     }
     const uint32_t kv_heads = step.shares_kv ? 0 : 2 * kind.n_kv_heads;
     const uint32_t qkv_width = (kind.n_heads + kv_heads) * kind.head_dim;
@@ -141,15 +141,17 @@ class Checker {
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
     if (kind.rope != kNoRope) {
-      if (kind.rope >= program_.ropes.size()) return Bad(step, "rope", kind.rope, 0);
+      if (kind.rope >= program_.ropes.size()) return ValueError(step, "rope", kind.rope, 0);
       const RopeKind& rope = program_.ropes[kind.rope];
       if (rope.rotary_dim > kind.head_dim) {
-        return Bad(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
+        return ValueError(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
       }
       ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
     }
     for (WeightId id : {step.q_norm, step.k_norm}) {
-      if (id != kNoWeight && id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+      if (id != kNoWeight && id >= program_.weights.size()) {
+        return ValueError(step, "norm weight", id, 0);
+      }
     }
     const bool spans_heads = NormsSpanHeads(program_, step);
     const auto check = [&](WeightId id, uint32_t n_heads) {
@@ -163,17 +165,20 @@ class Checker {
   Status CheckRelativePositionBias(const Step& step, const AttentionKind& kind) {
     if (step.relative_position_bias == kNoWeight) return Status::kOk;
     if (step.relative_position_bias >= program_.weights.size()) {
-      return Bad(step, "distance_bias", step.relative_position_bias, 0);
+      return ValueError(step, "distance_bias", step.relative_position_bias, 0);
     }
     const Weight& bias = program_.weights[step.relative_position_bias];
     if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
         bias.rows == 0) {
-      return Bad(step, "distance_bias' rows", bias.rows, 1);
+      return ValueError(step, "distance_bias' rows", bias.rows, 1);
     }
     const bool both_ways = step.op == Op::kSelfAttention;
-    if (both_ways && bias.rows % 2 == 0) return Bad(step, "distances", bias.rows, bias.rows + 1);
-    return bias.cols == kind.n_heads ? Status::kOk
-                                     : Bad(step, "distance_bias' heads", bias.cols, kind.n_heads);
+    if (both_ways && bias.rows % 2 == 0) {
+      return ValueError(step, "distances", bias.rows, bias.rows + 1);
+    }
+    return bias.cols == kind.n_heads
+               ? Status::kOk
+               : ValueError(step, "distance_bias' heads", bias.cols, kind.n_heads);
   }
 
   Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
@@ -186,7 +191,7 @@ class Checker {
     const bool needs_gate = step.activation == Activation::kClampedSwiglu;
     const bool has_limit = std::isfinite(step.activation_limit) && step.activation_limit > 0.0f;
     if (activation >= kActivationCount || (needs_gate && (step.op == Op::kAct || !has_limit))) {
-      return Bad(step, "activation", activation, 0);
+      return ValueError(step, "activation", activation, 0);
     }
     return Status::kOk;
   }
@@ -194,21 +199,23 @@ class Checker {
   Status CheckEmbed(const Step& step) {
     ARN_TRY(CheckMatrix(step, step.weight, program_.vocab, Width(step.out)));
     if (step.positions == kNoWeight) return Status::kOk;
-    if (step.positions >= program_.weights.size()) return Bad(step, "positions", step.positions, 0);
+    if (step.positions >= program_.weights.size()) {
+      return ValueError(step, "positions", step.positions, 0);
+    }
     const Weight& positions = program_.weights[step.positions];
     if (positions.rows < program_.max_context) {
-      return Bad(step, "positions", positions.rows, program_.max_context);
+      return ValueError(step, "positions", positions.rows, program_.max_context);
     }
     if (positions.dtype != DType::kF32 || positions.layout.order != WeightOrder::kRows) {
-      return Bad(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
-                 static_cast<uint32_t>(DType::kF32));
+      return ValueError(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
+                        static_cast<uint32_t>(DType::kF32));
     }
     return CheckMatrix(step, step.positions, positions.rows, Width(step.out));
   }
 
   Status CheckRoute(const Step& step) {
     if (step.n_chosen == 0 || step.n_chosen > step.n_experts) {
-      return Bad(step, "experts of a row", step.n_chosen, step.n_experts);
+      return ValueError(step, "experts of a row", step.n_chosen, step.n_experts);
     }
     ARN_TRY(CheckValue(step, step.in, "input width", step.n_experts));
     return CheckValue(step, step.out, "output width", 2u * step.n_chosen);
@@ -217,7 +224,7 @@ class Checker {
   Status CheckExperts(const Step& step) {
     ARN_TRY(CheckValue(step, step.topk, "routes' width", 2u * step.n_chosen));
     ARN_TRY(CheckActivation(step));
-    if (!step.accumulate) return Bad(step, "accumulate", 0, 1);
+    if (!step.accumulate) return ValueError(step, "accumulate", 0, 1);
     const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));
     ARN_TRY(CheckValue(step, step.scratch, "gathered width", width));
     ARN_TRY(CheckValue(step, static_cast<ValueId>(step.scratch + 1), "gate_up width", 2 * ffn));
@@ -234,11 +241,11 @@ class Checker {
     switch (step.op) {
       case Op::kEmbed: return CheckEmbed(step);
       case Op::kRopeAngles: {
-        if (step.rope >= program_.ropes.size()) return Bad(step, "rope", step.rope, 0);
+        if (step.rope >= program_.ropes.size()) return ValueError(step, "rope", step.rope, 0);
         const RopeKind& rope = program_.ropes[step.rope];
         if (rope.rotary_dim % 2 != 0 || rope.inv_freq.size() != rope.rotary_dim / 2) {
-          return Bad(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
-                     rope.rotary_dim / 2);
+          return ValueError(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
+                            rope.rotary_dim / 2);
         }
         return CheckValue(step, step.out, "output width", rope.rotary_dim);
       }
@@ -246,7 +253,7 @@ class Checker {
         ARN_TRY(CheckNorm(step, step.weight, Width(step.in)));
         return CheckValue(step, step.out, "output width", Width(step.in));
       case Op::kLinear:
-        if (step.in == step.out) return Bad(step, "output", step.out, kNoValue);
+        if (step.in == step.out) return ValueError(step, "output", step.out, kNoValue);
         return CheckMatrix(step, step.weight, Width(step.out), Width(step.in));
       case Op::kQkvRope:
       case Op::kAttention: return CheckAttentionStep(step);

@@ -12,7 +12,7 @@ class Checker : StepCheck {
 
   Status Run() {
     if (index_ >= program_.n_encoder_steps) {
-      return Bad("place in the program", index_, program_.n_encoder_steps);
+      return ValueError("place in the program", index_, program_.n_encoder_steps);
     }
     if (step_.op == Op::kFeatures) return Exists("output", step_.out);
     if (step_.op == Op::kIm2col) return Im2col();
@@ -27,43 +27,43 @@ class Checker : StepCheck {
     for (ValueId id : {step_.in, step_.out, step_.angles, step_.topk, step_.scratch}) {
       if (id >= program_.values.size()) continue;
       const Value& value = program_.values[id];
-      if (value.is_encoder != is_encoder) return Bad("value's part", id, is_encoder ? 1 : 0);
+      if (value.is_encoder != is_encoder) return ValueError("value's part", id, is_encoder ? 1 : 0);
       if (value.row_factor == 0 || (!is_encoder && value.row_factor != 1)) {
-        return Bad("rows' factor", value.row_factor, 1);
+        return ValueError("rows' factor", value.row_factor, 1);
       }
       if (factor != 0 && value.row_factor != factor && step_.op != Op::kIm2col) {
-        return Bad("rows' factor", value.row_factor, factor);
+        return ValueError("rows' factor", value.row_factor, factor);
       }
       factor = value.row_factor;
     }
     const bool takes_factors = step_.op == Op::kFeatures || step_.op == Op::kIm2col ||
                                step_.op == Op::kLinear || step_.op == Op::kAct;
-    if (!takes_factors && factor > 1) return Bad("rows' factor", factor, 1);
+    if (!takes_factors && factor > 1) return ValueError("rows' factor", factor, 1);
     if (is_encoder &&
         (step_.op == Op::kLogits || step_.op == Op::kQkvRope || step_.op == Op::kAttention ||
          step_.op == Op::kConv || step_.op == Op::kScan || step_.op == Op::kExperts)) {
-      return Unsupported("step", "is not possible for a source");
+      return UnsupportedError("step", "is not possible for a source");
     }
     if (is_encoder && step_.op == Op::kEmbed && step_.positions != kNoWeight) {
-      return Unsupported("positions", "of a source have a step of their own");
+      return UnsupportedError("positions", "of a source have a step of their own");
     }
     return Status::kOk;
   }
 
  private:
   Status Exists(const char* what, ValueId id) {
-    return id < program_.values.size() ? Status::kOk : Bad(what, id, program_.values.size());
+    return id < program_.values.size() ? Status::kOk : ValueError(what, id, program_.values.size());
   }
   const Value& ValueOf(ValueId id) const { return program_.values[id]; }
 
   Status Im2col() {
     ARN_TRY(Exists("input", step_.in));
     ARN_TRY(Exists("output", step_.out));
-    if (step_.in == step_.out) return Bad("output", step_.out, kNoValue);
-    if (step_.n_taps % 2 == 0) return Bad("taps", step_.n_taps, step_.n_taps + 1u);
+    if (step_.in == step_.out) return ValueError("output", step_.out, kNoValue);
+    if (step_.n_taps % 2 == 0) return ValueError("taps", step_.n_taps, step_.n_taps + 1u);
     const Value &in = ValueOf(step_.in), &out = ValueOf(step_.out);
     if (out.row_factor == 0 || in.row_factor % out.row_factor != 0) {
-      return Bad("rows' factor", in.row_factor, out.row_factor);
+      return ValueError("rows' factor", in.row_factor, out.row_factor);
     }
     return Equals("output width", out.width, uint64_t{step_.n_taps} * in.width);
   }
@@ -71,14 +71,14 @@ class Checker : StepCheck {
   Status AddPositions() {
     ARN_TRY(Exists("input", step_.in));
     if (step_.positions >= program_.weights.size()) {
-      return Bad("positions", step_.positions, program_.weights.size());
+      return ValueError("positions", step_.positions, program_.weights.size());
     }
     const Weight& weight = program_.weights[step_.positions];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows) {
-      return Bad("positions' dtype", static_cast<uint32_t>(weight.dtype), 0);
+      return ValueError("positions' dtype", static_cast<uint32_t>(weight.dtype), 0);
     }
     if (weight.rows < program_.max_encoder_rows) {
-      return Bad("positions", weight.rows, program_.max_encoder_rows);
+      return ValueError("positions", weight.rows, program_.max_encoder_rows);
     }
     return Equals("positions' width", weight.cols, ValueOf(step_.in).width);
   }
@@ -98,20 +98,22 @@ class Checker : StepCheck {
     ARN_TRY(Kind());
     const AttentionKind& kind = program_.kinds[step_.kind];
     if (kind.group >= program_.kv_groups.size()) {
-      return Bad("group", kind.group, program_.kv_groups.size());
+      return ValueError("group", kind.group, program_.kv_groups.size());
     }
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!group.is_encoder) return Bad("group of a source", kind.group, 1);
+    if (!group.is_encoder) return ValueError("group of a source", kind.group, 1);
     if (step_.group_layer >= group.n_layers) {
-      return Bad("group_layer", step_.group_layer, group.n_layers);
+      return ValueError("group_layer", step_.group_layer, group.n_layers);
     }
     return Equals("input width", ValueOf(step_.in).width,
                   uint64_t{2 * kind.n_kv_heads} * kind.head_dim);
   }
 
   Status Kind() {
-    if (step_.kind >= program_.kinds.size()) return Bad("kind", step_.kind, program_.kinds.size());
-    return program_.kinds[step_.kind].n_heads == 0 ? Bad("heads", 0, 1) : Status::kOk;
+    if (step_.kind >= program_.kinds.size()) {
+      return ValueError("kind", step_.kind, program_.kinds.size());
+    }
+    return program_.kinds[step_.kind].n_heads == 0 ? ValueError("heads", 0, 1) : Status::kOk;
   }
 };
 

@@ -213,9 +213,9 @@ ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
   add(kKey, "default");
   // Named templates.
   if (const json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
-    if (!names->is_array()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+    if (!names->is_array()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
     for (const json& name : *names) {
-      if (!name.is_string()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+      if (!name.is_string()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
       add(std::string(kKey) + "." + name.get<std::string>(), name.get<std::string>());
     }
   }

@@ -26,8 +26,9 @@ AttentionTile BaseTile(const State& state, const Step& step) {
   base.out_stride = program.values[step.out].width;
   base.sinks = VectorOf(state, step.sinks);
   base.relative_position_bias = VectorOf(state, step.relative_position_bias);
-  if (base.relative_position_bias != nullptr)
+  if (base.relative_position_bias != nullptr) {
     base.n_relative_positions = program.weights[step.relative_position_bias].rows;
+  }
   return base;
 }
 

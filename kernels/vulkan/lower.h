@@ -111,7 +111,7 @@ class Lowering {
   DeviceWeight WeightAt(WeightId id) const;
   // With the address. Slow unless ids are requested in order.
   DeviceWeight PlacedAt(WeightId id);
-  Status Unsupported(const Step& step, const char* what);
+  Status UnsupportedError(const Step& step, const char* what);
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
 
   const Program& program_;

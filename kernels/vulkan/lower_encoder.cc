@@ -27,7 +27,7 @@ Status Lowering::LowerIm2col(const Step& step) {
 Status Lowering::LowerAddPositions(const Step& step) {
   const DeviceWeight at = WeightAt(step.positions);
   if (at.values_bytes + Device::kBindingAlign > Device::kMaxBindingBytes) {
-    return Unsupported(step, "positions that do not fit a binding of 128 MiB");
+    return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");
   }
   Dispatch d = Begin(Shader::kAddPositions, step);
   BindValue(&d, 2, step.in);
@@ -44,7 +44,7 @@ Status Lowering::LowerAddPositions(const Step& step) {
 Status Lowering::CheckEncoderPages(const Step& step, const KvGroup& group) {
   for (const DType type : {group.k_type, group.v_type}) {
     if (!group.is_encoder || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;
-    return Unsupported(step, "keys or values of a source whose heads share words");
+    return UnsupportedError(step, "keys or values of a source whose heads share words");
   }
   return Status::kOk;
 }

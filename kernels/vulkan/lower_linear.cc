@@ -190,7 +190,7 @@ Status Lowering::LowerLogits(const Step& step) {
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
   const auto most =
       static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kSliceTile * kSliceTile);
-  if (most == 0) return Unsupported(step, "32 rows of logits do not fit a binding of 128 MiB");
+  if (most == 0) return UnsupportedError(step, "32 rows of logits do not fit a binding of 128 MiB");
   for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
     const uint32_t n = Min(most, program_.max_logit_rows - first);
     Dispatch d = Begin(Shader::kNorm, step);

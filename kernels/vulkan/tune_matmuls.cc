@@ -62,8 +62,8 @@ class ShapeCollector final : public DispatchSink {
                   HasShape(program_.weights[program_.steps[step].weight]);
     return Status::kOk;
   }
-  Status BeginEdits(uint32_t) override { return Ended(); }
-  Status BeginChoice(uint32_t*) override { return Ended(); }
+  Status BeginEdits(uint32_t) override { return StopCounting(); }
+  Status BeginChoice(uint32_t*) override { return StopCounting(); }
   Status Add(const Dispatch& d, Diag*) override {
     const uint64_t work = d.work * rows_ * d.row_factor;
     if (!is_counted_ || d.modes != BitOf(static_cast<Mode>(matmul_.mode)) || n_ == kMostTimed ||
@@ -81,7 +81,7 @@ class ShapeCollector final : public DispatchSink {
   Span<const Dispatch> found() const { return {found_, n_}; }
 
  private:
-  Status Ended() {
+  Status StopCounting() {
     is_counted_ = false;
     return Status::kOk;
   }

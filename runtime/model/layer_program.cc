@@ -33,8 +33,9 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
       step.scratch = v.expert_scratch;
     }
     if (op == Op::kAttention) step.sinks = layer.sinks;
-    if (op == Op::kAttention || op == Op::kSelfAttention)
+    if (op == Op::kAttention || op == Op::kSelfAttention) {
       step.relative_position_bias = layer.relative_position_bias;
+    }
     if (op == Op::kQkvRope) {
       if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;

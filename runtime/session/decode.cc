@@ -99,7 +99,7 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   if (result.n_tokens != 0) sequence.sampler.SkipDraws(result.n_tokens - 1);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
-    return Failed(status, selected_);
+    return RunError(status, selected_);
   }
   if (!CanFallBack(status)) {
     sequence.has_logits = false;

@@ -18,8 +18,9 @@ Status Session::OpenWatch(const SessionOptions& options, Diag* diag) {
     return ThermalState{watch.Hottest(now).millicelsius, watch.Headroom(now)};
   };
   pacer_.Init(pace, world);
-  if (!options.sensors && pace.thermal_limit_mc == 0 && pace.thermal_headroom == 0)
+  if (!options.sensors && pace.thermal_limit_mc == 0 && pace.thermal_headroom == 0) {
     return Status::kOk;
+  }
   const char* root = options.system_root == nullptr ? "" : options.system_root;
   ARN_TRY(watch_.Open(root, options.thermal_zone, pace, diag));
   watch_.Sample(MonotonicNs());
@@ -36,7 +37,7 @@ Status Session::Pace(Span<const Part> parts) {
   const Status status = pacer_.Begin(n_decoded, cancel_);
   if (status != Status::kCancelled) return status;
   cancel_.store(0, std::memory_order_relaxed);
-  return Failed(status, parts[0].sequence);
+  return RunError(status, parts[0].sequence);
 }
 
 // Counts weight and KV bytes of a run. Weight bytes depend only on the shape of the run, and most

@@ -81,7 +81,7 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
       break;
     }
     if (IsAtEnd(selected_)) {
-      if (plan_.options.overflow != Overflow::kStop) return Full(selected_);
+      if (plan_.options.overflow != Overflow::kStop) return ContextFullError(selected_);
       out->finish = Finish::kContext;
       break;
     }

@@ -98,7 +98,7 @@ Span<const int32_t> Session::history() const { return {History(selected_), lengt
 
 Status Session::MakeRoomForOne(uint32_t sequence) {
   if (!IsFull(sequence)) return Status::kOk;
-  if (plan_.options.overflow != Overflow::kShift) return Full(sequence);
+  if (plan_.options.overflow != Overflow::kShift) return ContextFullError(sequence);
   return Shift(sequence);
 }
 

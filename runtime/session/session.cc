@@ -97,7 +97,7 @@ Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
   return Status::kOk;
 }
 
-Status Session::Full(uint32_t sequence) {
+Status Session::ContextFullError(uint32_t sequence) {
   if (IsFull(sequence)) {
     return diag_.Fail(Status::kContextFull, "the context of %u tokens is full", cache_.capacity());
   }
@@ -191,7 +191,7 @@ Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
   const Status reserved = cache_.Reserve(grown);
   if (reserved == Status::kContextFull) {
     ARN_TRY(RunEdits());  // quantises pages that became inactive
-    return Full(parts[0].sequence);
+    return ContextFullError(parts[0].sequence);
   }
   ARN_TRY(reserved);
   ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
@@ -221,7 +221,7 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
     }
   }
   cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
-  if (reserved == Status::kContextFull) return Full(part.sequence);
+  if (reserved == Status::kContextFull) return ContextFullError(part.sequence);
   return status;
 }
 
@@ -231,13 +231,13 @@ Status Session::Run(Span<const Part> parts, LogitRows logit_rows) {
   if (plan_.options.no_cache) {
     for (const Part& part : parts) {
       const Status status = RunWithoutCache(part, logit_rows);
-      if (status != Status::kOk) return Failed(status, part.sequence);
+      if (status != Status::kOk) return RunError(status, part.sequence);
       Committed(Span<const Part>(&part, 1), logit_rows);
     }
     return Status::kOk;
   }
   const Status status = RunWithCache(parts, logit_rows);
-  if (status != Status::kOk) return Failed(status, parts[0].sequence);
+  if (status != Status::kOk) return RunError(status, parts[0].sequence);
   Committed(parts, logit_rows);
   return Status::kOk;
 }
@@ -250,7 +250,7 @@ void Session::Committed(Span<const Part> parts, LogitRows logit_rows) {
   if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
 }
 
-Status Session::Failed(Status status, uint32_t sequence) {
+Status Session::RunError(Status status, uint32_t sequence) {
   if (status != Status::kCancelled) return status;
   return diag_.Fail(status, "cancelled after %u tokens", cache_.length(sequence));
 }
@@ -352,7 +352,7 @@ Status Session::RunChosen(uint32_t sequence, int32_t id) {
 
 Status Session::HeedCancel(uint32_t sequence) {
   if (cancel_.exchange(0, std::memory_order_relaxed) == 0) return Status::kOk;
-  return Failed(Status::kCancelled, sequence);
+  return RunError(Status::kCancelled, sequence);
 }
 
 Status Session::Decode(int32_t* out_id) {

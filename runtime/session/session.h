@@ -303,8 +303,8 @@ class Session {
   Status RunEdits();
   Status TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file, uint64_t* bytes);
   void Remember(const Part& part);
-  Status Failed(Status status, uint32_t sequence);
-  Status Full(uint32_t sequence);
+  Status RunError(Status status, uint32_t sequence);
+  Status ContextFullError(uint32_t sequence);
   // Runs as many of the steps as fit one call of the backend.
   Status DecodeOnDevice(StepsOnDevice* steps);
   bool CanChooseOnDevice() const;
