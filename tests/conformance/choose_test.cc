@@ -325,11 +325,7 @@ INSTANTIATE_TEST_SUITE_P(Vulkan, ChooseTest,
                          testing::Values(vulkan::Restriction::kNone,
                                          vulkan::Restriction::kSharedMemory,
                                          vulkan::Restriction::kStaged),
-                         [](const auto& p) {
-                           return p.param == vulkan::Restriction::kNone           ? "All"
-                                  : p.param == vulkan::Restriction::kSharedMemory ? "SharedMemory"
-                                                                                  : "Staged";
-                         });
+                         [](const auto& p) { return NameOf(p.param); });
 
 }  // namespace
 }  // namespace arn::conformance

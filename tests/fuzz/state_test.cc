@@ -10,6 +10,17 @@
 #include "tests/support/state_bytes.h"
 
 namespace arn::test {
+
+const char* NameOf(StateSubject::Kind kind) {
+  switch (kind) {
+    case StateSubject::Kind::kActive: return "active";
+    case StateSubject::Kind::kQuantised: return "quantised";
+    case StateSubject::Kind::kStates: break;
+  }
+  return "states";
+}
+void PrintTo(StateSubject::Kind kind, std::ostream* out) { *out << NameOf(kind); }
+
 namespace {
 
 constexpr uint32_t kFlips = 2000;
@@ -136,20 +147,11 @@ TEST_P(FuzzState, TruncatedAndRepaired_IsRefused) {
   }
 }
 
-std::string KindName(const testing::TestParamInfo<StateSubject::Kind>& kind) {
-  switch (kind.param) {
-    case StateSubject::Kind::kActive: return "active";
-    case StateSubject::Kind::kQuantised: return "quantised";
-    case StateSubject::Kind::kStates: break;
-  }
-  return "states";
-}
-
 INSTANTIATE_TEST_SUITE_P(Kinds, FuzzState,
                          testing::Values(StateSubject::Kind::kActive,
                                          StateSubject::Kind::kQuantised,
                                          StateSubject::Kind::kStates),
-                         KindName);
+                         [](const auto& kind) { return std::string(NameOf(kind.param)); });
 
 }  // namespace
 }  // namespace arn::test

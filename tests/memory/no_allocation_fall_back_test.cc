@@ -18,6 +18,7 @@ struct Case {
   const Backend* (*backend)();
   const char* name;
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class NoAllocationFallBackTest : public testing::TestWithParam<Case> {};
 

@@ -9,6 +9,7 @@
 #include "converter/chat/compile.h"
 #include "tests/memory/allocation_trap.h"
 #include "tests/support/prefix_support.h"
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -38,6 +39,10 @@ struct Case {
   uint32_t backend;
   uint32_t kv_values = ARN_KV_AS_KEYS;
 };
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << (c.backend == ARN_BACKEND_CPU ? "cpu_" : "reference_") << DTypeName(c.weights) << '_'
+       << c.target << "_kv_" << KvTypeName(c.kv) << '_' << KvTypeName(c.kv_values);
+}
 
 bool QuantisesPages(const Case& c) {
   return c.kv >= ARN_KV_INT4 || (c.kv_values != ARN_KV_AS_KEYS && c.kv_values >= ARN_KV_INT4);

@@ -12,6 +12,9 @@
 #include "runtime/backends.h"
 
 namespace arn {
+
+void PrintTo(BackendId id, std::ostream* out) { *out << FindBackend(id)->name; }
+
 namespace {
 
 using Ids = std::vector<int32_t>;

@@ -23,6 +23,7 @@ struct Device {
   uint32_t n_calls;  // calls of Play() that run on the device
   const char* name;
 };
+void PrintTo(const Device& device, std::ostream* out) { *out << device.name; }
 
 SessionOptions Options(const Device& device) {
   const KvType kv = device.kv;
