@@ -8,11 +8,11 @@
 // packed as if they were bytes, and split in the packed order: the upper bits of a row are later
 // channels. Without an Int8Dot, or if ranges are narrower than one dot product, values are widened
 // to floats.
-#if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_
-#undef ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_
+#if defined(ARN_KERNELS_CPU_SIMD_ATTENTION_QUANTISED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ARN_KERNELS_CPU_SIMD_ATTENTION_QUANTISED_INL_H_
+#undef ARN_KERNELS_CPU_SIMD_ATTENTION_QUANTISED_INL_H_
 #else
-#define ARN_KERNELS_CPU_SIMD_ATTENTION_SEALED_INL_H_
+#define ARN_KERNELS_CPU_SIMD_ATTENTION_QUANTISED_INL_H_
 #endif
 
 #include <hwy/highway.h>
