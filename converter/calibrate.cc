@@ -71,9 +71,9 @@ std::shared_ptr<std::byte> ReadBundle(const std::filesystem::path& path, uint64_
 struct HeadRows {
   std::vector<float> values;
 
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-                  const float*, size_t) {
-    if (ProductName(tensor) != kHeadProduct) return;
+  static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
+                      size_t width, const float*, size_t) {
+    if (MatmulName(tensor) != kHeadMatmul) return;
     auto* self = static_cast<HeadRows*>(user);
     self->values.resize(std::min(n_rows * width, self->values.capacity()));
     std::copy_n(rows, self->values.size(), self->values.data());
@@ -112,11 +112,11 @@ class Calibrator {
     is_exchanged_ = options_.in_order && repacked == 0;
     std::vector<const Runner*> bundles = {&reference_};
     if (is_exchanged_) bundles.push_back(&*quantized_);
-    RunInLockstep(bundles, options_.text, experts_, Threads(), [&](const Product& product) {
-      if (product.tensor == kHeadProduct || stored_.count(product.tensor) == 0) return;
-      Quantize(product.tensor, MomentsOf(product));
+    RunInLockstep(bundles, options_.text, experts_, Threads(), [&](const Matmul& matmul) {
+      if (matmul.tensor == kHeadMatmul || stored_.count(matmul.tensor) == 0) return;
+      Quantize(matmul.tensor, MomentsOf(matmul));
     });
-    if (stored_.count(kHeadProduct) != 0) Quantize(kHeadProduct, MomentsOfHead());
+    if (stored_.count(kHeadMatmul) != 0) Quantize(kHeadMatmul, MomentsOfHead());
     result_.bundle_ = data_;
     return std::move(result_);
   }
@@ -126,16 +126,16 @@ class Calibrator {
 
   // Pairs a window with its exact rows only if both hold all tokens of the window; otherwise the
   // rows may belong to different tokens.
-  InputMoments MomentsOf(const Product& product) const {
-    InputMoments moments(product.width);
-    const std::vector<ProductRows>& exact = product.rows.front();
-    const std::vector<ProductRows>& seen = product.rows.back();
+  InputMoments MomentsOf(const Matmul& matmul) const {
+    InputMoments moments(matmul.width);
+    const std::vector<MatmulRows>& exact = matmul.rows.front();
+    const std::vector<MatmulRows>& seen = matmul.rows.back();
     for (size_t w = 0; w < seen.size(); ++w) {
       const size_t n = options_.text.TokensOf(w);
       const bool is_pair = is_exchanged_ && exact[w].n_rows == n && seen[w].n_rows == n;
       moments.Add(seen[w].rows, is_pair ? exact[w].rows : nullptr, seen[w].n_rows, Threads());
       if (!is_pair || seen[w].sums == nullptr || exact[w].sums == nullptr) continue;
-      moments.AddSums(seen[w].rows, seen[w].sums, exact[w].sums, n, product.out_width, Threads());
+      moments.AddSums(seen[w].rows, seen[w].sums, exact[w].sums, n, matmul.out_width, Threads());
     }
     return moments;
   }
@@ -149,7 +149,7 @@ class Calibrator {
       if (runner != &reference_ && !is_exchanged_) continue;
       rows->values.reserve(size_t{kChunk} * hidden);
       Start(runner, options_.text, Threads());
-      runner->Check(arn_session_observe_products(runner->session(), HeadRows::See, rows));
+      runner->Check(arn_session_observe_products(runner->session(), HeadRows::Observe, rows));
     }
     ForEachChunk(options_.text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
       RunChunk(reference_, ids, n, starts_window);

@@ -61,13 +61,13 @@ struct LayerKindSpec {
   bool has_mlp_bias = false;
   bool has_router_bias = false;
   bool has_k_bias = true;  // if q and v have one
-  bool attends_to_source = false;
-  bool has_distance_bias = false;
+  bool has_cross_attention = false;
+  bool has_relative_position_bias = false;
   uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
-  bool renormalises_routes = false;
+  bool norm_topk_prob = false;
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   uint32_t shared_ffn_dim = 0;
   float activation_limit = 0.0f;
   float query_temperature = 0.0f;
@@ -112,10 +112,10 @@ struct TensorNames {
   const char* shared_gate = nullptr;  // shared expert, which every token passes through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
-  const char* sinks = nullptr;          // without ".weight"
-  const char* plain_up = nullptr;       // up of layers without a gate, if its name differs
-  const char* distance_bias = nullptr;  // relative position bias [buckets, heads] of the first
-                                        // layer, shared by all
+  const char* sinks = nullptr;                   // without ".weight"
+  const char* plain_up = nullptr;                // up of layers without a gate, if its name differs
+  const char* relative_position_bias = nullptr;  // relative position bias [buckets, heads] of the
+                                                 // first layer, shared by all
   // Layers with cross-attention.
   const char* cross_norm = nullptr;
   const char* cross_q = nullptr;
@@ -130,7 +130,7 @@ struct TensorNames {
   const char* mixer_in = nullptr;
   const char* conv = nullptr;
   const char* scan_inputs = nullptr;  // projection to the time steps (dt), B and C
-  const char* scan_steps = nullptr;
+  const char* time_steps = nullptr;
   const char* scan_rates = nullptr;  // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;
@@ -143,15 +143,15 @@ enum class QkvOrder : uint8_t {
 };
 
 // Relative position buckets (Raffel et al., 2020): the larger the distance, the wider the bucket.
-struct DistanceBuckets {
+struct RelativePositionBuckets {
   uint32_t n_buckets = 0;  // 0: no relative position bias
   uint32_t max_distance = 0;
 
-  bool operator==(const DistanceBuckets&) const = default;
+  bool operator==(const RelativePositionBuckets&) const = default;
 };
 
 // Fields of fbs::Source.
-struct SourceSpec {
+struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;
   Activation conv_activation = Activation::kGelu;
@@ -159,7 +159,7 @@ struct SourceSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<uint32_t> layer_kinds;
 
-  bool operator==(const SourceSpec&) const = default;
+  bool operator==(const EncoderSpec&) const = default;
 };
 
 struct DecoderSpec {
@@ -184,8 +184,8 @@ struct DecoderSpec {
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
-  DistanceBuckets distance_buckets;
-  SourceSpec source;
+  RelativePositionBuckets relative_position_buckets;
+  EncoderSpec encoder;
 
   bool operator==(const DecoderSpec&) const = default;
 };

@@ -12,7 +12,7 @@ constexpr uint32_t kTaps = 3;  // kernel size of a convolution
 
 // _relative_position_bucket of transformers' modeling_t5.py, in f32 as there. `distance`: from the
 // query back to the key; negative for keys after the query, only if both_ways.
-uint32_t BucketOf(int64_t distance, const DistanceBuckets& spec, bool both_ways) {
+uint32_t BucketOf(int64_t distance, const RelativePositionBuckets& spec, bool both_ways) {
   uint32_t n = spec.n_buckets, first = 0;
   int64_t d = distance;
   if (both_ways) {
@@ -30,9 +30,9 @@ uint32_t BucketOf(int64_t distance, const DistanceBuckets& spec, bool both_ways)
 
 }  // namespace
 
-uint32_t Planner::AddDistanceBias(const char* name, const char* base, uint32_t n_heads,
-                                  bool both_ways) {
-  const DistanceBuckets& buckets = spec_.distance_buckets;
+uint32_t Planner::AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
+                                          bool both_ways) {
+  const RelativePositionBuckets& buckets = spec_.relative_position_buckets;
   SourcePart part;
   part.weight = sources_.Take(WeightName(base), {buckets.n_buckets, n_heads});
   part.rows = 1;
@@ -60,37 +60,37 @@ uint32_t Planner::AddConvolution(const char* name, const char* base, uint32_t in
   return AddMatrix(name, formats_.weights, true, {part}, kTaps * inputs);
 }
 
-void Planner::AddSource() {
-  const SourceSpec& source = spec_.source;
-  if (source.max_rows == 0) return;
-  const TensorNames& names = *source.names;
-  if (source.feature_width != 0) {
-    plan_.conv1 = AddConvolution("source.conv1", names.conv1, source.feature_width);
+void Planner::AddEncoder() {
+  const EncoderSpec& encoder = spec_.encoder;
+  if (encoder.max_rows == 0) return;
+  const TensorNames& names = *encoder.names;
+  if (encoder.feature_width != 0) {
+    plan_.conv1 = AddConvolution("source.conv1", names.conv1, encoder.feature_width);
     plan_.conv2 = AddConvolution("source.conv2", names.conv2, spec_.hidden);
   }
   if (names.positions != nullptr) {
     SourcePart part;
-    part.weight = sources_.Take(WeightName(names.positions), {source.max_rows, spec_.hidden});
-    part.rows = source.max_rows;
-    plan_.source_positions =
+    part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, spec_.hidden});
+    part.rows = encoder.max_rows;
+    plan_.encoder_positions =
         AddMatrix("source.positions", DType::kF32, false, {part}, spec_.hidden);
   }
-  uint32_t distance_bias = kNoTensor;
-  if (names.distance_bias != nullptr) {
-    distance_bias =
-        AddDistanceBias("source.distance_bias", names.distance_bias, source.kinds[0].n_heads, true);
+  uint32_t relative_position_bias = kNoTensor;
+  if (names.relative_position_bias != nullptr) {
+    relative_position_bias = AddRelativePositionBias(
+        "source.distance_bias", names.relative_position_bias, encoder.kinds[0].n_heads, true);
   }
-  for (uint32_t i = 0; i < source.layer_kinds.size(); ++i) {
-    const LayerKindSpec& kind = source.kinds[source.layer_kinds[i]];
+  for (uint32_t i = 0; i < encoder.layer_kinds.size(); ++i) {
+    const LayerKindSpec& kind = encoder.kinds[encoder.layer_kinds[i]];
     const LayerScope scope = {i, &names, true};
     LayerTensors layer;
     AddAttention(scope, kind, &layer);
     AddFeedForward(scope, kind, &layer);
-    layer.distance_bias = distance_bias;
-    plan_.source_layers.push_back(layer);
+    layer.relative_position_bias = relative_position_bias;
+    plan_.encoder_layers.push_back(layer);
   }
   AddNorm("source.final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden,
-          &plan_.source_final_norm, &plan_.source_final_norm_bias);
+          &plan_.encoder_final_norm, &plan_.encoder_final_norm_bias);
 }
 
 void Planner::AddCross(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {

@@ -25,7 +25,7 @@ const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
   *wanted = model_type.empty() ? "(none given)" : "model_type " + model_type;
   if (architectures != nullptr) {
     if (!architectures->is_array() || architectures->empty() || !(*architectures)[0].is_string()) {
-      config->Wrong("architectures", "a list of names");
+      config->FailKey("architectures", "a list of names");
     }
     *wanted = (*architectures)[0].get<std::string>();
   }
@@ -67,7 +67,7 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
       fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
   const uint32_t n_layers =
       own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
-  if (n_layers > kMaxLayers) config->Wrong(family.keys.layers, "at most 4096");
+  if (n_layers > kMaxLayers) config->FailKey(family.keys.layers, "at most 4096");
   return n_layers;
 }
 
@@ -146,7 +146,7 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
   for (const Row& row : kRows) {
     if (name == row.name) return row.activation;
   }
-  config->Wrong(
+  config->FailKey(
       family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
       "silu, gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, relu2, tanh, sigmoid or "
       "mish");
@@ -157,7 +157,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
   if (family.scale == ScaleRule::kQueryPreScalar) {
     const double scalar =
         config->Number("query_pre_attn_scalar").value_or(family.default_query_scalar);
-    if (scalar <= 0) config->Wrong("query_pre_attn_scalar", "a positive number");
+    if (scalar <= 0) config->FailKey("query_pre_attn_scalar", "a positive number");
     scale = 1.0 / std::sqrt(scalar);
   }
   if (family.scale == ScaleRule::kOne) scale = 1.0;
@@ -171,7 +171,7 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
 float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
                   double fallback) {
   const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
-  if (cap < 0) config->Wrong(key, "a positive number or null");
+  if (cap < 0) config->FailKey(key, "a positive number or null");
   return static_cast<float>(cap);
 }
 
@@ -186,7 +186,7 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
   if (!config->Bool("block_auto_adjust_ff_dim", true)) return static_cast<uint32_t>(given);
   const double scaled = factor.value_or(1.0) * static_cast<double>(2 * given / 3);
   if (!(scaled >= 1 && scaled < 1e9)) {
-    config->Wrong("block_ffn_dim_multiplier", "a positive number that leaves a width");
+    config->FailKey("block_ffn_dim_multiplier", "a positive number that leaves a width");
   }
   return static_cast<uint32_t>((static_cast<uint64_t>(scaled) + unit - 1) / unit * unit);
 }
@@ -211,17 +211,17 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   kind.norm = family.norm;
   double epsilon = family.default_epsilon;
   if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
-  if (epsilon < 0) config->Wrong(family.keys.epsilon, "a number of at least 0");
+  if (epsilon < 0) config->FailKey(family.keys.epsilon, "a number of at least 0");
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
   if (family.swiglu_limit != 0) {
-    if (kind.activation != Activation::kSilu) config->Wrong(family.keys.activation, "silu");
+    if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
     kind.activation_limit = family.swiglu_limit;
   }
   kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
   kind.has_k_bias = family.has_k_bias;
-  kind.has_distance_bias = family.has_distance_buckets;
+  kind.has_relative_position_bias = family.has_relative_position_buckets;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
@@ -248,11 +248,11 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
          kind.n_experts);
   }
   kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
-  kind.renormalises_routes = family.renormalise_key == nullptr
-                                 ? family.route_score == RouteScore::kSoftmax
-                                 : config->Bool(family.renormalise_key, false);
+  kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
+                            ? family.route_score == RouteScore::kSoftmax
+                            : config->Bool(family.norm_topk_prob_key, false);
   kind.route_score = family.route_score;
-  kind.routes_weigh_input = family.routes_weigh_input;
+  kind.weighs_input = family.weighs_input;
   kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
   if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
   return kind;
@@ -290,7 +290,7 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
-    if (!(value > 0)) config->Wrong(key, "a positive number");
+    if (!(value > 0)) config->FailKey(key, "a positive number");
     return value;
   };
   spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
@@ -299,54 +299,54 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
 }
 
 // Reads the relative position buckets, shared by decoder and encoder.
-DistanceBuckets ReadDistanceBuckets(const Family& family, ConfigReader* config) {
-  DistanceBuckets buckets;
-  if (!family.has_distance_buckets) return buckets;
+RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, ConfigReader* config) {
+  RelativePositionBuckets buckets;
+  if (!family.has_relative_position_buckets) return buckets;
   constexpr const char* kBuckets = "relative_attention_num_buckets";
   constexpr const char* kDistance = "relative_attention_max_distance";
   buckets.n_buckets = config->Count(kBuckets).value_or(32);
   buckets.max_distance = config->Count(kDistance).value_or(128);
   // The encoder uses half of the buckets per direction; half of those hold one distance each.
   if (buckets.n_buckets % 4 != 0 || buckets.n_buckets > 65536) {
-    config->Wrong(kBuckets, "a multiple of 4");
+    config->FailKey(kBuckets, "a multiple of 4");
   }
   if (buckets.max_distance <= buckets.n_buckets / 2 || buckets.max_distance > 65536) {
-    config->Wrong(kDistance, "more than half of relative_attention_num_buckets");
+    config->FailKey(kDistance, "more than half of relative_attention_num_buckets");
   }
   return buckets;
 }
 
 // Reads the encoder's spec.
-SourceSpec ReadSource(const Family& family, ConfigReader* config, const nlohmann::json& json,
-                      const LayerKindSpec& decoder_kind, uint32_t hidden) {
-  SourceSpec source;
-  if (family.source == nullptr) return source;
+EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                        const LayerKindSpec& decoder_kind, uint32_t hidden) {
+  EncoderSpec encoder;
+  if (family.encoder == nullptr) return encoder;
   config->MarkRead("is_encoder_decoder");
   config->MarkRead("n_positions");  // no effect with relative positions
   Family own = family;
-  own.names = family.source->names;
-  own.keys = family.source->keys;
+  own.names = family.encoder->names;
+  own.keys = family.encoder->keys;
   LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
   kind.rope = kNoRope;
-  if (kind.n_heads != decoder_kind.n_heads && family.has_distance_buckets) {
-    config->Wrong(own.keys.heads, "the decoder's");
+  if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
+    config->FailKey(own.keys.heads, "the decoder's");
   }
-  source.names = own.names;
-  source.kinds = {kind};
-  source.layer_kinds.assign(ReadLayerCount(own, config), 0);
-  source.max_rows = family.source->default_rows;
-  if (family.source->rows_key != nullptr) {
-    source.max_rows = config->Count(family.source->rows_key).value_or(source.max_rows);
+  encoder.names = own.names;
+  encoder.kinds = {kind};
+  encoder.layer_kinds.assign(ReadLayerCount(own, config), 0);
+  encoder.max_rows = family.encoder->default_rows;
+  if (family.encoder->rows_key != nullptr) {
+    encoder.max_rows = config->Count(family.encoder->rows_key).value_or(encoder.max_rows);
   }
-  if (family.source->feature_key != nullptr) {
-    source.feature_width = config->RequiredCount(family.source->feature_key);
+  if (family.encoder->feature_key != nullptr) {
+    encoder.feature_width = config->RequiredCount(family.encoder->feature_key);
   }
-  return source;
+  return encoder;
 }
 
 // Refuses GPT-2's attention switches that no published model uses.
 void RefuseOddAttention(ConfigReader* config) {
-  if (!config->Bool("scale_attn_weights", true)) config->Wrong("scale_attn_weights", "true");
+  if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
 }
 
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
@@ -401,13 +401,13 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
   ReadFactors(family, &config, json, &spec);
-  spec.distance_buckets = ReadDistanceBuckets(family, &config);
+  spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
   RefuseOddAttention(&config);
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
-  kind.attends_to_source = family.source != nullptr;
-  spec.source = ReadSource(family, &config, json, kind, spec.hidden);
+  kind.has_cross_attention = family.encoder != nullptr;
+  spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);

@@ -94,7 +94,7 @@ struct ClassSizes {
 };
 
 // Encoder of an encoder-decoder family.
-struct SourceFamily {
+struct EncoderFamily {
   const TensorNames* names;
   ConfigKeys keys = {};
   const char* rows_key = nullptr;  // null: default_rows
@@ -129,10 +129,10 @@ struct Family {
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
   bool has_feed_forward_proj = false;
   bool has_k_bias = true;
-  bool has_kv_heads = true;           // num_key_value_heads may be fewer than heads
-  bool has_distance_buckets = false;  // relative_attention_num_buckets, .._max_distance
-  bool scales_tied_head = false;      // by 1 / sqrt(hidden): scale_decoder_outputs
-  const SourceFamily* source = nullptr;
+  bool has_kv_heads = true;                    // num_key_value_heads may be fewer than heads
+  bool has_relative_position_buckets = false;  // relative_attention_num_buckets, .._max_distance
+  bool scales_tied_head = false;               // by 1 / sqrt(hidden): scale_decoder_outputs
+  const EncoderFamily* encoder = nullptr;
   const char* parallel_key = nullptr;  // true when absent
   float swiglu_limit = 0.0f;           // not 0: the config's "silu" means clamped SwiGLU
 
@@ -141,10 +141,10 @@ struct Family {
   const char* expert_ffn_key = "moe_intermediate_size";
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
-  const char* renormalise_key = nullptr;  // key of norm_topk_prob, false if absent; null: on with
-                                          // softmax scores
+  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
+                                             // with softmax scores
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   bool has_shared_expert = false;  // same width as the routed experts
   Bias router_bias = Bias::kNever;
   bool gate_up_alternate = false;

@@ -152,7 +152,7 @@ inline constexpr TensorNames kScanNames = {
     .mixer_in = "backbone.layers.{}.mixer.in_proj",
     .conv = "backbone.layers.{}.mixer.conv1d",
     .scan_inputs = "backbone.layers.{}.mixer.x_proj",
-    .scan_steps = "backbone.layers.{}.mixer.dt_proj",
+    .time_steps = "backbone.layers.{}.mixer.dt_proj",
     .scan_rates = "backbone.layers.{}.mixer.A_log",
     .scan_skip = "backbone.layers.{}.mixer.D",
     .mixer_out = "backbone.layers.{}.mixer.out_proj",
@@ -195,7 +195,7 @@ inline constexpr TensorNames kT5DecoderNames = {
     .up = "decoder.block.{}.layer.2.DenseReluDense.wi_1",
     .down = "decoder.block.{}.layer.2.DenseReluDense.wo",
     .plain_up = "decoder.block.{}.layer.2.DenseReluDense.wi",
-    .distance_bias = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    .relative_position_bias = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
     .cross_norm = "decoder.block.{}.layer.1.layer_norm",
     .cross_q = "decoder.block.{}.layer.1.EncDecAttention.q",
     .cross_k = "decoder.block.{}.layer.1.EncDecAttention.k",
@@ -204,7 +204,7 @@ inline constexpr TensorNames kT5DecoderNames = {
     .embedding_copies = {"encoder.embed_tokens", "decoder.embed_tokens"},
 };
 
-inline constexpr TensorNames kT5SourceNames = {
+inline constexpr TensorNames kT5EncoderNames = {
     .prefix = "",
     .embedding = "shared",
     .final_norm = "encoder.final_layer_norm",
@@ -219,7 +219,7 @@ inline constexpr TensorNames kT5SourceNames = {
     .up = "encoder.block.{}.layer.1.DenseReluDense.wi_1",
     .down = "encoder.block.{}.layer.1.DenseReluDense.wo",
     .plain_up = "encoder.block.{}.layer.1.DenseReluDense.wi",
-    .distance_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
 };
 
 inline constexpr TensorNames kWhisperDecoderNames = {
@@ -243,7 +243,7 @@ inline constexpr TensorNames kWhisperDecoderNames = {
     .cross_out = "model.decoder.layers.{}.encoder_attn.out_proj",
 };
 
-inline constexpr TensorNames kWhisperSourceNames = {
+inline constexpr TensorNames kWhisperEncoderNames = {
     .prefix = "model.",
     .embedding = "model.decoder.embed_tokens",
     .positions = "model.encoder.embed_positions",

@@ -4,8 +4,8 @@
 namespace arn::convert {
 namespace {
 
-constexpr SourceFamily kT5Source = {
-    .names = &kT5SourceNames,
+constexpr EncoderFamily kT5Encoder = {
+    .names = &kT5EncoderNames,
     .keys = {.layers = "num_layers",
              .heads = "num_heads",
              .ffn = "d_ff",
@@ -14,8 +14,8 @@ constexpr SourceFamily kT5Source = {
     .default_rows = 4096,
 };
 
-constexpr SourceFamily kWhisperSource = {
-    .names = &kWhisperSourceNames,
+constexpr EncoderFamily kWhisperEncoder = {
+    .names = &kWhisperEncoderNames,
     .keys = {.layers = "encoder_layers",
              .heads = "encoder_attention_heads",
              .ffn = "encoder_ffn_dim",
@@ -247,7 +247,7 @@ constexpr Family kFamilies[] = {
      .experts = ExpertRule::kSparseStep,
      .default_experts = 128,
      .default_experts_used = 8,
-     .renormalise_key = "norm_topk_prob",
+     .norm_topk_prob_key = "norm_topk_prob",
      .window = WindowRule::kEveryIfUsed,
      .default_window = 4096,
      .default_kv_heads = 4,
@@ -291,7 +291,7 @@ constexpr Family kFamilies[] = {
      .default_experts = 16,
      .default_experts_used = 1,
      .route_score = RouteScore::kSigmoid,
-     .routes_weigh_input = true,
+     .weighs_input = true,
      .has_shared_expert = true,
      .window = WindowRule::kChunks,
      .default_window = 8192,
@@ -332,9 +332,9 @@ constexpr Family kFamilies[] = {
      .activation = "relu",
      .has_feed_forward_proj = true,
      .has_kv_heads = false,
-     .has_distance_buckets = true,
+     .has_relative_position_buckets = true,
      .scales_tied_head = true,
-     .source = &kT5Source,
+     .encoder = &kT5Encoder,
      .rope = RopeRule::kNone,
      .scale = ScaleRule::kOne,
      .default_head_dim = 64,
@@ -360,7 +360,7 @@ constexpr Family kFamilies[] = {
      .is_gated = false,
      .has_k_bias = false,
      .has_kv_heads = false,
-     .source = &kWhisperSource,
+     .encoder = &kWhisperEncoder,
      .rope = RopeRule::kNone,
      .default_max_context = 448,
      .default_tied = true},

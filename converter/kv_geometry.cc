@@ -60,7 +60,7 @@ std::optional<uint32_t> CountOf(ConfigReader* config, Names names, uint32_t most
   const char* name = Present(config, names);
   if (name == nullptr) return std::nullopt;
   const uint32_t count = *config->Count(name);
-  if (count > most) config->Wrong(name, Format("at most %u", most).c_str());
+  if (count > most) config->FailKey(name, Format("at most %u", most).c_str());
   return count;
 }
 
@@ -101,7 +101,7 @@ Layer ReadShape(ConfigReader* config) {
 void ApplyLayerTypes(const nlohmann::json& types, ConfigReader* config, uint32_t window,
                      std::vector<Layer>* layers) {
   if (!types.is_array() || types.size() != layers->size()) {
-    config->Wrong("layer_types", Format("a list of %zu entries", layers->size()).c_str());
+    config->FailKey("layer_types", Format("a list of %zu entries", layers->size()).c_str());
   }
   const auto needed = [&](size_t i, uint32_t value, const char* key) {
     if (value == 0) {
@@ -137,7 +137,7 @@ void ApplyChunks(ConfigReader* config, uint32_t chunk, std::vector<Layer>* layer
   const std::vector<int64_t> with_rope = config->IntOrList("no_rope_layers");
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(4);
   if (!with_rope.empty() && with_rope.size() != layers->size()) {
-    config->Wrong("no_rope_layers", Format("a list of %zu entries", layers->size()).c_str());
+    config->FailKey("no_rope_layers", Format("a list of %zu entries", layers->size()).c_str());
   }
   for (size_t i = 0; i < layers->size(); ++i) {
     const bool has_rope = with_rope.empty() ? (i + 1) % interval != 0 : with_rope[i] != 0;
@@ -185,17 +185,17 @@ void ApplyWindows(const nlohmann::json& json, ConfigReader* config, std::vector<
 std::vector<Layer> ReadLayers(const nlohmann::json& json, ConfigReader* config,
                               std::vector<std::string>* notes) {
   if (config->Bool("is_encoder_decoder", false)) {
-    config->Wrong("is_encoder_decoder", "false (only decoders keep one cache a layer)");
+    config->FailKey("is_encoder_decoder", "false (only decoders keep one cache a layer)");
   }
   if (config->Has("kv_lora_rank")) {
-    config->Wrong("kv_lora_rank", "nothing (a cache of compressed keys and values is not known)");
+    config->FailKey("kv_lora_rank", "nothing (a cache of compressed keys and values is not known)");
   }
   std::vector<Layer> layers(RequiredCountOf(config, kLayerCount, kMaxLayers), ReadShape(config));
   ApplyWindows(json, config, &layers, notes);
   const uint32_t shared = static_cast<uint32_t>(
       std::clamp<int64_t>(config->Int("num_kv_shared_layers").value_or(0), 0, INT32_MAX));
   if (shared >= layers.size()) {
-    config->Wrong("num_kv_shared_layers", Format("less than %zu", layers.size()).c_str());
+    config->FailKey("num_kv_shared_layers", Format("less than %zu", layers.size()).c_str());
   }
   layers.resize(layers.size() - shared);
   return layers;

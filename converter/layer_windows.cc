@@ -24,19 +24,19 @@ std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
   constexpr const char* kExpected = "lists of \"global\" and \"local\" with how often they repeat";
   std::vector<bool> local;
   const auto add = [&](const nlohmann::json& name, const char* key) {
-    if (name != "global" && name != "local") config->Wrong(key, kExpected);
+    if (name != "global" && name != "local") config->FailKey(key, kExpected);
     if (local.size() < n_layers + size_t{1}) local.push_back(name == "local");
   };
   const nlohmann::json* types = config->Find("attention_types");
   if (const nlohmann::json* layers = config->Find("attention_layers")) {
-    if (!layers->is_array()) config->Wrong("attention_layers", kExpected);
+    if (!layers->is_array()) config->FailKey("attention_layers", kExpected);
     for (const nlohmann::json& name : *layers) add(name, "attention_layers");
   } else if (types != nullptr) {
-    if (!types->is_array()) config->Wrong("attention_types", kExpected);
+    if (!types->is_array()) config->FailKey("attention_types", kExpected);
     for (const nlohmann::json& item : *types) {
       if (!item.is_array() || item.size() != 2 || !item[0].is_array() ||
           !item[1].is_number_unsigned()) {
-        config->Wrong("attention_types", kExpected);
+        config->FailKey("attention_types", kExpected);
       }
       const auto times = std::min<uint64_t>(item[1].get<uint64_t>(), n_layers + uint64_t{1});
       for (uint64_t i = 0; i < times; ++i) {
@@ -47,7 +47,7 @@ std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
     for (uint32_t i = 0; i < n_layers; ++i) local.push_back(i % 2 == 1);
   }
   if (local.size() != n_layers) {
-    config->Wrong("attention_types", Format("as many as the %u layers", n_layers).c_str());
+    config->FailKey("attention_types", Format("as many as the %u layers", n_layers).c_str());
   }
   return local;
 }
@@ -114,12 +114,12 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) {
     if (family.window == WindowRule::kLayerTypes && window != 0) {
-      config->Wrong("layer_types", "a list, because use_sliding_window is true");
+      config->FailKey("layer_types", "a list, because use_sliding_window is true");
     }
     return windows;
   }
   if (!types->is_array() || types->size() != n_layers) {
-    config->Wrong("layer_types", Format("a list of %u entries", n_layers).c_str());
+    config->FailKey("layer_types", Format("a list of %u entries", n_layers).c_str());
   }
   for (uint32_t i = 0; i < n_layers; ++i) {
     const nlohmann::json& type = (*types)[i];
@@ -157,7 +157,7 @@ std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) return chunks;
   if (!types->is_array() || types->size() != n_layers) {
-    config->Wrong("layer_types", Format("a list of %u entries", n_layers).c_str());
+    config->FailKey("layer_types", Format("a list of %u entries", n_layers).c_str());
   }
   for (uint32_t i = 0; i < n_layers; ++i) {
     const nlohmann::json& type = (*types)[i];
@@ -178,7 +178,7 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
   const auto set = [&](const char* key, bool value) {
     for (const int64_t layer : config->IntOrList(key)) {
       if (layer < 0 || layer >= n_layers) {
-        config->Wrong(key, Format("numbers of the %u layers", n_layers).c_str());
+        config->FailKey(key, Format("numbers of the %u layers", n_layers).c_str());
       }
       has_experts[static_cast<size_t>(layer)] = value;
     }
@@ -205,7 +205,7 @@ std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uin
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
   const std::vector<int64_t> list = config->IntOrList("no_rope_layers");
   if (!list.empty() && list.size() != n_layers) {
-    config->Wrong("no_rope_layers", Format("a list of %u entries", n_layers).c_str());
+    config->FailKey("no_rope_layers", Format("a list of %u entries", n_layers).c_str());
   }
   for (uint32_t i = 0; i < n_layers; ++i) {
     rotates[i] = list.empty() ? (i + 1) % interval != 0 : list[i] != 0;

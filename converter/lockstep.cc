@@ -33,7 +33,7 @@ struct Worker {
   std::exception_ptr error;
   // The matmul that it waits at; "" if none.
   std::string tensor;
-  ProductRows product;
+  MatmulRows matmul;
   size_t width = 0, out_width = 0;
 };
 
@@ -49,7 +49,8 @@ class Lockstep {
         workers_[b].push_back(std::make_unique<Worker>(this, *bundles[b]));
         Worker& worker = *workers_[b].back();
         worker.runner.Start(LockstepSession(text));
-        worker.runner.Check(arn_session_observe_products(worker.runner.session(), See, &worker));
+        worker.runner.Check(
+            arn_session_observe_products(worker.runner.session(), Observe, &worker));
       }
     }
   }
@@ -71,7 +72,7 @@ class Lockstep {
   Lockstep(const Lockstep&) = delete;
   Lockstep& operator=(const Lockstep&) = delete;
 
-  void Run(const OnProduct& on_product) {
+  void Run(const OnMatmul& on_matmul) {
     std::unique_lock<std::mutex> lock(mutex_);
     ForEach([&](Worker& worker, size_t w) {
       worker.thread = std::thread([this, &worker, w] { RunWindow(&worker, w); });
@@ -83,19 +84,19 @@ class Lockstep {
       ForEach([](Worker& worker, size_t) {
         if (worker.error != nullptr) std::rethrow_exception(worker.error);
       });
-      const Product product = Next();
-      if (product.tensor.empty()) return;
-      on_product(product);  // all workers are blocked
+      const Matmul matmul = Next();
+      if (matmul.tensor.empty()) return;
+      on_matmul(matmul);  // all workers are blocked
       ForEach([&](Worker& worker, size_t) {
-        if (worker.tensor == product.tensor) Release(&worker);
+        if (worker.tensor == matmul.tensor) Release(&worker);
       });
       Schedule();
     }
   }
 
  private:
-  static void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-                  const float* sums, size_t out_width) {
+  static void Observe(void* user, const char* tensor, const float* rows, size_t n_rows,
+                      size_t width, const float* sums, size_t out_width) {
     auto* worker = static_cast<Worker*>(user);
     worker->all->Wait(worker, tensor, {rows, n_rows, sums}, width, out_width);
   }
@@ -126,12 +127,11 @@ class Lockstep {
     GiveTurnBack();
   }
 
-  void Wait(Worker* worker, const char* tensor, ProductRows product, size_t width,
-            size_t out_width) {
+  void Wait(Worker* worker, const char* tensor, MatmulRows matmul, size_t width, size_t out_width) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (is_ending_) return;
-    worker->tensor = ProductName(tensor);
-    worker->product = product;
+    worker->tensor = MatmulName(tensor);
+    worker->matmul = matmul;
     worker->width = width;
     worker->out_width = out_width;
     GiveTurnBack();
@@ -169,7 +169,7 @@ class Lockstep {
 
   // Returns the first pending matmul in model order. Pending matmuls differ only where a window has
   // no rows for an expert and skips it.
-  Product Next() {
+  Matmul Next() {
     const Worker* first = nullptr;
     ForEach([&](Worker& worker, size_t) {
       if (worker.is_done || (first != nullptr && worker.tensor == first->tensor)) return;
@@ -185,19 +185,19 @@ class Lockstep {
       if (expert == experts_.end()) return;
       if (before == experts_.end() || expert->second < before->second) first = &worker;
     });
-    Product product;
-    if (first == nullptr) return product;
-    product.tensor = first->tensor;
-    product.width = first->width;
-    product.out_width = first->out_width;
+    Matmul matmul;
+    if (first == nullptr) return matmul;
+    matmul.tensor = first->tensor;
+    matmul.width = first->width;
+    matmul.out_width = first->out_width;
     for (const auto& windows : workers_) {
-      product.rows.emplace_back();
+      matmul.rows.emplace_back();
       for (const auto& worker : windows) {
-        const bool is_there = worker->tensor == product.tensor;
-        product.rows.back().push_back(is_there ? worker->product : ProductRows());
+        const bool is_there = worker->tensor == matmul.tensor;
+        matmul.rows.back().push_back(is_there ? worker->matmul : MatmulRows());
       }
     }
-    return product;
+    return matmul;
   }
 
   const CalibrationText& text_;
@@ -214,8 +214,8 @@ class Lockstep {
 
 }  // namespace
 
-std::string ProductName(const char* tensor) {
-  return std::string_view(tensor) == "embedding" ? kHeadProduct : tensor;
+std::string MatmulName(const char* tensor) {
+  return std::string_view(tensor) == "embedding" ? kHeadMatmul : tensor;
 }
 
 arn_session_options LockstepSession(const CalibrationText& text) {
@@ -229,8 +229,8 @@ arn_session_options LockstepSession(const CalibrationText& text) {
 
 void RunInLockstep(const std::vector<const Runner*>& bundles, const CalibrationText& text,
                    const std::vector<std::string>& experts, uint32_t n_threads,
-                   const OnProduct& on_product) {
-  Lockstep(bundles, text, experts, n_threads).Run(on_product);
+                   const OnMatmul& on_matmul) {
+  Lockstep(bundles, text, experts, n_threads).Run(on_matmul);
 }
 
 }  // namespace arn::convert

@@ -55,8 +55,8 @@ void Planner::AddMixer(uint32_t i, const MixerSpec& mixer, LayerTensors* layer) 
   const SourcePart inputs = Part(LayerName(names.scan_inputs, i), rank + 2 * states, width, false);
   layer->scan_low = matrix("scan_low", Split(inputs, {{0, rank}}), width);
   layer->scan_mix = matrix("scan_mix", Split(inputs, {{rank, 2 * states}}), width);
-  layer->scan_steps =
-      matrix("scan_steps", {Part(LayerName(names.scan_steps, i), width, rank, true)}, rank);
+  layer->time_steps =
+      matrix("scan_steps", {Part(LayerName(names.time_steps, i), width, rank, true)}, rank);
   layer->scan_rates = AddByChannel(OwnName(i, "scan_rates"), LayerName(names.scan_rates, i), states,
                                    {width, states}, spec_.rates_are_logs);
   layer->scan_skip = AddVector(OwnName(i, "scan_skip"), LayerName(names.scan_skip, i), width, 0.0f);

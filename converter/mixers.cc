@@ -16,7 +16,7 @@ MixerSpec ReadScan(ConfigReader* config, uint32_t hidden) {
   MixerSpec mixer;
   mixer.mixer = Mixer::kScan;
   const double expand = config->Number("expand").value_or(2.0);
-  if (!(expand > 0) || expand > 1024) config->Wrong("expand", "a number above 0, at most 1024");
+  if (!(expand > 0) || expand > 1024) config->FailKey("expand", "a number above 0, at most 1024");
   mixer.width = config->Count("intermediate_size")
                     .value_or(static_cast<uint32_t>(expand * static_cast<double>(hidden)));
   mixer.taps = config->Count("conv_kernel").value_or(4);
@@ -46,12 +46,13 @@ std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
   if (types != nullptr) {
     const std::string expected = Format("a list of %u times conv or full_attention", n_layers);
     if (!types->is_array() || types->size() != n_layers) {
-      config->Wrong("layer_types", expected.c_str());
+      config->FailKey("layer_types", expected.c_str());
     }
     std::vector<bool> is_conv;
     for (const nlohmann::json& type : *types) {
-      if (type != "conv" && type != "full_attention")
-        config->Wrong("layer_types", expected.c_str());
+      if (type != "conv" && type != "full_attention") {
+        config->FailKey("layer_types", expected.c_str());
+      }
       is_conv.push_back(type == "conv");
     }
     return is_conv;
@@ -60,7 +61,7 @@ std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
   if (attention == nullptr) return is_conv;
   for (const int64_t i : config->IntOrList("full_attn_idxs")) {
     if (i < 0 || i >= n_layers) {
-      config->Wrong("full_attn_idxs", Format("numbers of the %u layers", n_layers).c_str());
+      config->FailKey("full_attn_idxs", Format("numbers of the %u layers", n_layers).c_str());
     }
     is_conv[static_cast<size_t>(i)] = false;
   }
@@ -76,7 +77,7 @@ void CheckSizes(ConfigReader* config, const MixerSpec& mixer) {
         config->label().c_str(), mixer.width, mixer.taps, mixer.states, mixer.rank, kMostChannels,
         kMaxConvTaps, kMaxScanStates, kMostChannels);
   }
-  if (mixer.mixer == Mixer::kConv && mixer.taps < 2) config->Wrong("conv_L_cache", "2 or more");
+  if (mixer.mixer == Mixer::kConv && mixer.taps < 2) config->FailKey("conv_L_cache", "2 or more");
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ class Planner {
   struct LayerScope {
     uint32_t layer = 0;
     const TensorNames* names = nullptr;
-    bool is_source = false;
+    bool is_encoder = false;
 
     std::string Own(const char* name) const {
-      return (is_source ? "source." : "") + OwnName(layer, name);
+      return (is_encoder ? "source." : "") + OwnName(layer, name);
     }
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };
@@ -63,12 +63,13 @@ class Planner {
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
 
   // encoder_tensors.cc: encoder and cross-attention.
-  void AddSource();
+  void AddEncoder();
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
   // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
   // middle row is distance 0.
-  uint32_t AddDistanceBias(const char* name, const char* base, uint32_t n_heads, bool both_ways);
+  uint32_t AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
+                                   bool both_ways);
 
   // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
@@ -84,7 +85,7 @@ class Planner {
   const Formats& formats_;
   std::vector<std::string>* warnings_;
   TensorSources sources_;
-  uint32_t distance_bias_ = kNoTensor;
+  uint32_t relative_position_bias_ = kNoTensor;
   TensorPlan plan_;
 };
 

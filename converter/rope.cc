@@ -40,7 +40,7 @@ std::vector<float> DefaultInverse(const RopeInput& in) {
 
 double Required(ConfigReader* parameters, const char* key) {
   const std::optional<double> value = parameters->Number(key);
-  if (!value || *value <= 0) parameters->Wrong(key, "a positive number");
+  if (!value || *value <= 0) parameters->FailKey(key, "a positive number");
   return *value;
 }
 
@@ -50,7 +50,9 @@ double OriginalContext(const RopeInput& in) {
   const std::optional<double> own = in.parameters->Number("original_max_position_embeddings");
   const double original =
       in.top_level_original.value_or(own.value_or(static_cast<double>(in.max_context)));
-  if (original <= 0) in.parameters->Wrong("original_max_position_embeddings", "a positive number");
+  if (original <= 0) {
+    in.parameters->FailKey("original_max_position_embeddings", "a positive number");
+  }
   return original;
 }
 
@@ -77,7 +79,7 @@ RopeSpec Llama3(const RopeInput& in) {
   const double low_factor = Required(in.parameters, "low_freq_factor");
   const double high_factor = Required(in.parameters, "high_freq_factor");
   if (high_factor < low_factor) {
-    in.parameters->Wrong("high_freq_factor", "a number not below low_freq_factor");
+    in.parameters->FailKey("high_freq_factor", "a number not below low_freq_factor");
   }
   const double context = OriginalContext(in);
   const float low_wavelength = static_cast<float>(context / low_factor);
@@ -112,7 +114,7 @@ RopeSpec Yarn(const RopeInput& in) {
     Fail("%s: rope_theta: yarn needs a value above 1", in.parameters->label().c_str());
   const double context = OriginalContext(in);
   const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
-  if (factor <= 0) in.parameters->Wrong("factor", "a positive number");
+  if (factor <= 0) in.parameters->FailKey("factor", "a positive number");
   // "or": zero counts as absent, as in Python.
   const double fast = in.parameters->Number("beta_fast").value_or(0);
   const double slow = in.parameters->Number("beta_slow").value_or(0);
@@ -154,13 +156,13 @@ std::vector<float> ByFactors(const RopeInput& in, const char* key) {
   const nlohmann::json* list = in.parameters->Find(key);
   const std::string expected = Format("a list of %u positive numbers", in.dim / 2);
   if (list == nullptr || !list->is_array() || list->size() != in.dim / 2) {
-    in.parameters->Wrong(key, expected.c_str());
+    in.parameters->FailKey(key, expected.c_str());
   }
   std::vector<float> table = PositionFrequencies(in.theta, in.dim);
   for (size_t i = 0; i < table.size(); ++i) {
     const nlohmann::json& factor = (*list)[i];
     if (!factor.is_number() || factor.get<double>() <= 0) {
-      in.parameters->Wrong(key, expected.c_str());
+      in.parameters->FailKey(key, expected.c_str());
     }
     table[i] = 1.0f / (factor.get<float>() * table[i]);
   }
@@ -222,9 +224,9 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
   ConfigReader* where = own ? parameters : config;
   const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
   if (!query.has_partial_rotary && fraction != 1.0) {
-    where->Wrong(key, "1 (this architecture rotates whole heads)");
+    where->FailKey(key, "1 (this architecture rotates whole heads)");
   }
-  if (!(fraction > 0 && fraction <= 1)) where->Wrong(key, "a number above 0, at most 1");
+  if (!(fraction > 0 && fraction <= 1)) where->FailKey(key, "a number above 0, at most 1");
   const auto dim = static_cast<uint32_t>(query.head_dim * fraction);
   if (dim % 2 != 0 || dim == 0) {
     Fail("%s: %u of the %u elements of a head are rotated, expected an even number",
@@ -258,8 +260,9 @@ nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std:
                                                 !object->contains("sliding_attention"));
   const bool is_older = use_scaling && parameters == nullptr && object->contains("rope_type");
   if (query.is_by_window && is_flat && !is_older && !(object->is_object() && object->empty())) {
-    config->Wrong(use_scaling ? "rope_scaling" : "rope_parameters",
-                  use_scaling ? "a rope_type, and no rope_parameters" : "parameters by layer type");
+    config->FailKey(
+        use_scaling ? "rope_scaling" : "rope_parameters",
+        use_scaling ? "a rope_type, and no rope_parameters" : "parameters by layer type");
   }
   const char* type = query.has_window ? "sliding_attention" : "full_attention";
   if (query.is_by_window && object->is_object() && object->contains(type)) {
@@ -305,12 +308,12 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   const std::optional<double> own_theta = reader.Number("rope_theta");
   in.theta =
       own_theta.value_or(outer_theta.value_or(query.has_window ? query.local_theta : query.theta));
-  if (in.theta <= 0) (own_theta ? &reader : config)->Wrong("rope_theta", "a positive number");
+  if (in.theta <= 0) (own_theta ? &reader : config)->FailKey("rope_theta", "a positive number");
   const std::optional<std::string> old_type = reader.String("type");
   std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
   if (query.has_longrope_only && type == "yarn") type = "longrope";
   if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
-    reader.Wrong("rope_type", "default or longrope");
+    reader.FailKey("rope_type", "default or longrope");
   }
 
   for (const RopeType& row : kTypes) {

@@ -72,10 +72,10 @@ TensorPlan Planner::Make() {
     plan_.positions = AddMatrix("positions", DType::kF32, false,
                                 {Whole(positions, spec_.max_context)}, spec_.hidden);
   }
-  AddSource();
-  if (names.distance_bias != nullptr) {
-    distance_bias_ =
-        AddDistanceBias("distance_bias", names.distance_bias, spec_.kinds[0].n_heads, false);
+  AddEncoder();
+  if (names.relative_position_bias != nullptr) {
+    relative_position_bias_ = AddRelativePositionBias("distance_bias", names.relative_position_bias,
+                                                      spec_.kinds[0].n_heads, false);
   }
   for (uint32_t i = 0; i < spec_.layer_kinds.size(); ++i) {
     AddLayer(i, spec_.kinds[spec_.layer_kinds[i]]);
@@ -118,9 +118,10 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   LayerTensors layer;
   const LayerScope scope = {i, spec_.names, false};
   AddAttention(scope, kind, &layer);
-  if (kind.attends_to_source) AddCross(i, kind, &layer);
+  if (kind.has_cross_attention) AddCross(i, kind, &layer);
   AddFeedForward(scope, kind, &layer);
-  layer.distance_bias = kind.has_distance_bias ? distance_bias_ : kNoTensor;
+  layer.relative_position_bias =
+      kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
 }
 

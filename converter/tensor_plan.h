@@ -86,7 +86,7 @@ struct LayerTensors {
   uint32_t sinks = kNoTensor;
   uint32_t shared_gate_up = kNoTensor;
   uint32_t shared_down = kNoTensor;
-  uint32_t distance_bias = kNoTensor;
+  uint32_t relative_position_bias = kNoTensor;
   uint32_t cross_norm = kNoTensor;
   uint32_t cross_norm_bias = kNoTensor;
   uint32_t cross_q = kNoTensor;
@@ -97,7 +97,7 @@ struct LayerTensors {
   uint32_t conv = kNoTensor;
   uint32_t conv_bias = kNoTensor;
   uint32_t scan_low = kNoTensor;
-  uint32_t scan_steps = kNoTensor;
+  uint32_t time_steps = kNoTensor;
   uint32_t scan_mix = kNoTensor;
   uint32_t scan_rates = kNoTensor;
   uint32_t scan_skip = kNoTensor;
@@ -107,12 +107,12 @@ struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;
   // Encoder, if any.
-  std::vector<LayerTensors> source_layers;
+  std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;
   uint32_t conv2 = kNoTensor;
-  uint32_t source_positions = kNoTensor;
-  uint32_t source_final_norm = kNoTensor;
-  uint32_t source_final_norm_bias = kNoTensor;
+  uint32_t encoder_positions = kNoTensor;
+  uint32_t encoder_final_norm = kNoTensor;
+  uint32_t encoder_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
   uint32_t final_norm = kNoTensor;

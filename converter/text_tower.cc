@@ -73,10 +73,10 @@ std::set<uint32_t> TakeCrossLayers(const std::string& label, json* config) {
   const uint32_t n_layers = reader.RequiredCount(kLayers);
   std::set<uint32_t> cross;
   for (const int64_t layer : reader.IntOrList(kCrossLayers)) {
-    if (layer < 0 || layer >= n_layers) reader.Wrong(kCrossLayers, "indices of layers");
+    if (layer < 0 || layer >= n_layers) reader.FailKey(kCrossLayers, "indices of layers");
     cross.insert(static_cast<uint32_t>(layer));
   }
-  if (cross.size() >= n_layers) reader.Wrong(kCrossLayers, "some of the layers");
+  if (cross.size() >= n_layers) reader.FailKey(kCrossLayers, "some of the layers");
   config->erase(kCrossLayers);
   (*config)[kLayers] = n_layers - cross.size();
   return cross;
@@ -181,7 +181,7 @@ TextTower FindTextTower(const json& config, const std::string& label) {
   const json* text = outer.Find("text_config");
   const bool is_flat = wrapper->is_flat && text == nullptr;
   if (is_flat) text = &config;
-  if (text == nullptr || !text->is_object()) outer.Wrong("text_config", "an object");
+  if (text == nullptr || !text->is_object()) outer.FailKey("text_config", "an object");
   TextTower tower = {*text, is_flat ? label : label + ": text_config", wrapper->architecture};
   // The type alone decides: the name is left over from the checkpoint that the decoder was taken
   // from.

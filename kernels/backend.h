@@ -65,14 +65,14 @@ struct SequenceRows {
   // One table per Program::kv_groups entry. The pages for the positions of these rows are already
   // allocated.
   const PageTable* tables = nullptr;
-  uint32_t source_rows = 0;  // encoder rows of the sequence, read by kinds with sees_source
+  uint32_t encoder_rows = 0;  // of the sequence; kinds with is_cross_attention read them
 };
 
 struct RunArgs;
 
-// Is told before each step that attends to tokens, from the thread that called run(): steps[0], and
+// Called before each step that attends to tokens, from the thread that called run(): steps[0], and
 // those that follow it.
-struct AttentionWatcher {
+struct AttentionObserver {
   void (*before)(void* user, const RunArgs& args, Span<const Step> steps) = nullptr;
   void* user = nullptr;
 };
@@ -82,9 +82,9 @@ enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
 // Called before each matmul, on the thread that called run(). `rows`: [n_rows, cols of the weight],
 // the input. `sums`: [n_rows, rows of the weight], the accumulator, or null if the matmul does not
 // accumulate. Both are valid only during the call.
-struct ProductObserver {
-  void (*see)(void* user, WeightId weight, const float* rows, uint32_t n_rows,
-              const float* sums) = nullptr;
+struct MatmulObserver {
+  void (*on_matmul)(void* user, WeightId weight, const float* rows, uint32_t n_rows,
+                    const float* sums) = nullptr;
   void* user = nullptr;
 };
 
@@ -96,7 +96,7 @@ struct RunArgs {
   LogitRows logit_rows = LogitRows::kLastOfEach;
   // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
   // features [n_rows * row_factor, width] in the layout of the kFeatures step's value.
-  bool is_source = false;
+  bool is_encoder = false;
   // Leaves the logits on the device.
   // REQUIRES: a backend with read_logits, one sequence, kLastOfEach.
   bool leaves_logits = false;
@@ -105,26 +105,28 @@ struct RunArgs {
   int32_t* best_id = nullptr;
   Span<const float> features;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
-  const ProductObserver* observer = nullptr;
+  const MatmulObserver* observer = nullptr;
   // Null, or of a backend with kv_in_memory.
-  const AttentionWatcher* watcher = nullptr;
+  const AttentionObserver* attention_observer = nullptr;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
-  // Null, or one counter for each of StepsOf(program, is_source). The run adds each step's time in
+  // Null, or one counter for each of StepsOf(program, is_encoder). The run adds each step's time in
   // nanoseconds. A backend that fuses steps adds their time to the first of them.
   uint64_t* step_ns = nullptr;
 };
 
 // steps: those that are left.
-inline void TellWatcher(const RunArgs& args, Span<const Step> steps) {
-  if (kHasKvFiles && args.watcher != nullptr && steps[0].op == Op::kAttention) {
-    args.watcher->before(args.watcher->user, args, steps);
+inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {
+  if (kHasKvFiles && args.attention_observer != nullptr && steps[0].op == Op::kAttention) {
+    args.attention_observer->before(args.attention_observer->user, args, steps);
   }
 }
 
 inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uint32_t n_rows,
                     const float* sums = nullptr) {
-  if (args.observer != nullptr) args.observer->see(args.observer->user, weight, rows, n_rows, sums);
+  if (args.observer != nullptr) {
+    args.observer->on_matmul(args.observer->user, weight, rows, n_rows, sums);
+  }
 }
 
 // Sampling parameters, applied in this order (runtime/sampling/sampler.h).
@@ -138,30 +140,30 @@ struct ChoiceRule {
 // Decode steps of one sequence. Each step samples a token from the previous step's logits and runs
 // it. The first step samples from the logits of the last run() or decode().
 struct DecodeArgs {
-  static constexpr uint32_t kMaxSteps = 64, kMaxEnds = 16;
+  static constexpr uint32_t kMaxSteps = 64, kMaxStopIds = 16;
 
   Span<const KvEdit> edits;  // applied before the first step
   SequenceRows sequence;     // the one row of the first step; the tables hold the pages of all
                              // steps
   uint32_t n_steps = 0;      // 1 to kMaxSteps
   ChoiceRule rule;
-  Span<const uint32_t> draws;  // [n_steps], uniform random numbers: the 32 most significant bits of
-                               // the fraction. Unused at temperature 0.
-  Span<const int32_t> ends;    // stop token ids: a step that samples one is the last, and does not
-                               // run it
+  Span<const uint32_t> rng;  // [n_steps], uniform random numbers: the 32 most significant bits of
+                             // the fraction. Unused at temperature 0.
+  Span<const int32_t> stop_ids;  // stop token ids: a step that samples one is the last, and does
+                                 // not run it
   // Called for each token, in order, as soon as it is known; later steps may already be in flight.
   // Return false to make this the last token: later steps count as never run. Null: all tokens are
   // accepted.
-  bool (*see)(void* user, int32_t id) = nullptr;
+  bool (*on_token)(void* user, int32_t id) = nullptr;
   void* user = nullptr;
-  // Checked after each call of `see` and between submissions; non-zero ends the steps with
+  // Checked after each call of `on_token` and between submissions; non-zero ends the steps with
   // kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
 };
 
 struct DecodeResult {
-  uint32_t n_seen = 0;  // tokens passed to `see`, or that would have been if it were set
-  bool ended = false;   // a stop token id was sampled after them
+  uint32_t n_tokens = 0;  // tokens passed to `on_token`, or that would have been if it were set
+  bool ended = false;     // a stop token id was sampled after them
 };
 
 struct Backend {
@@ -196,7 +198,7 @@ struct Backend {
   // Reads the CPUs on which the threads may run now; for the calling thread, those of the last run.
   // Null: the backend starts and pins no threads.
   void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;
-  // Samples and runs tokens on the device. On kOk the tokens passed to `see` have run, and the
+  // Samples and runs tokens on the device. On kOk the tokens passed to `on_token` have run, and the
   // logits are those of the last one (with no token: unchanged). On kCancelled or any other
   // failure, all but the last of these tokens have run; after kCancelled the logits are those the
   // last one was sampled from. Null: the backend samples only from logits in host memory.
@@ -204,8 +206,9 @@ struct Backend {
   // run() computes RunArgs::best_id along with the logits and may then discard the logits;
   // read_logits() recomputes them.
   bool finds_best = false;
-  // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside DecodeArgs::see,
-  // those the token was sampled from. Null: run() writes all logits to Program::logits.
+  // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
+  // DecodeArgs::on_token, those the token was sampled from. Null: run() writes all logits to
+  // Program::logits.
   Status (*read_logits)(void* state, Span<float> to, Diag* diag) = nullptr;
   // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
   // between runs. Valid as long as the state. Empty: not mapped, or options.shares_kv was not set.

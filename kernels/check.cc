@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/check_source.h"
+#include "kernels/check_encoder.h"
 #include "kernels/check_state.h"
 #include "kernels/kv_page.h"
 #include "platform/base/arith.h"
@@ -21,21 +21,21 @@ class Checker {
       return diag_->Fail(Status::kBadArgument, "program: max_rows %u, max_logit_rows %u",
                          program_.max_rows, program_.max_logit_rows);
     }
-    if (program_.n_source_steps > program_.steps.size()) {
+    if (program_.n_encoder_steps > program_.steps.size()) {
       return diag_->Fail(Status::kBadArgument, "program: %u steps of a source in %zu",
-                         program_.n_source_steps, program_.steps.size());
+                         program_.n_encoder_steps, program_.steps.size());
     }
     for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
     for (uint32_t i = 0; i < program_.steps.size(); ++i) {
       index_ = i;
       ARN_TRY(CheckStep(program_.steps[i]));
-      ARN_TRY(CheckSourceValues(program_, program_.steps[i], i, diag_));
+      ARN_TRY(CheckEncoderValues(program_, program_.steps[i], i, diag_));
     }
     return Status::kOk;
   }
 
  private:
-  Status Bad(const Step& step, const char* what, uint32_t found, uint32_t expected) {
+  Status ValueError(const Step& step, const char* what, uint32_t found, uint32_t expected) {
     return diag_->Fail(Status::kBadArgument,
                        "program step %u (%s, layer %u): %s is %u, expected %u", index_,
                        OpName(step.op), step.layer, what, found, expected);
@@ -45,18 +45,18 @@ class Checker {
     return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
   }
 
-  static bool SealsRightly(const KvGroup& group) {
-    if (group.sealed.n_pages == 0) return group.open.n_pages < kSealedPage;
+  static bool HasValidQuantisedPages(const KvGroup& group) {
+    if (group.quantised.n_pages == 0) return group.active.n_pages < kQuantisedPage;
     auto known = [](uint32_t bits) { return bits == 0 || bits == 2 || bits == 4; };
-    return known(group.sealed_k_bits) && known(group.sealed_v_bits) && group.group_size != 0 &&
-           group.page_tokens % group.group_size == 0 && group.open.n_pages < kSealedPage &&
-           group.sealed.n_pages < kSealedPage;
+    return known(group.quantised_k_bits) && known(group.quantised_v_bits) &&
+           group.group_size != 0 && group.page_tokens % group.group_size == 0 &&
+           group.active.n_pages < kQuantisedPage && group.quantised.n_pages < kQuantisedPage;
   }
 
   // True if pages of this many tokens can hold the positions the kind attends to.
   static bool PagesFit(const AttentionKind& kind, const KvGroup& group) {
-    if (kind.sees_source != group.is_source) return false;
-    if (group.is_source) return group.page_tokens != 0 && group.sealed.n_pages == 0;
+    if (kind.is_cross_attention != group.is_encoder) return false;
+    if (group.is_encoder) return group.page_tokens != 0 && group.quantised.n_pages == 0;
     return IsPowerOfTwo(group.page_tokens) && group.page_tokens <= kMaxPageTokens;
   }
 
@@ -76,7 +76,7 @@ class Checker {
     }
     if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !SealsRightly(group) ||
+    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !HasValidQuantisedPages(group) ||
         group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
         !PagesFit(kind, group)) {
       return diag_->Fail(
@@ -90,23 +90,23 @@ class Checker {
   }
 
   Status CheckValue(const Step& step, ValueId id, const char* role, uint32_t width) {
-    if (id >= program_.values.size()) return Bad(step, role, id, 0);
+    if (id >= program_.values.size()) return ValueError(step, role, id, 0);
     const Value& value = program_.values[id];
-    if (value.width != width) return Bad(step, role, value.width, width);
+    if (value.width != width) return ValueError(step, role, value.width, width);
     return Status::kOk;
   }
 
   Status CheckMatrix(const Step& step, WeightId id, uint32_t rows, uint32_t cols) {
-    if (id >= program_.weights.size()) return Bad(step, "weight", id, 0);
+    if (id >= program_.weights.size()) return ValueError(step, "weight", id, 0);
     const Weight& weight = program_.weights[id];
-    if (weight.is_vector) return Bad(step, "weight is a vector", 1, 0);
-    if (weight.rows != rows) return Bad(step, "weight rows", weight.rows, rows);
-    if (weight.cols != cols) return Bad(step, "weight columns", weight.cols, cols);
+    if (weight.is_vector) return ValueError(step, "weight is a vector", 1, 0);
+    if (weight.rows != rows) return ValueError(step, "weight rows", weight.rows, rows);
+    if (weight.cols != cols) return ValueError(step, "weight columns", weight.cols, cols);
     return Status::kOk;
   }
 
   Status CheckVector(const Step& step, WeightId id, uint32_t size) {
-    if (id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+    if (id >= program_.weights.size()) return ValueError(step, "norm weight", id, 0);
     const Weight& weight = program_.weights[id];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
         weight.rows != 1) {
@@ -114,7 +114,7 @@ class Checker {
                          "program step %u (%s, layer %u): norm weight %u is not an f32 vector",
                          index_, OpName(step.op), step.layer, id);
     }
-    if (weight.cols != size) return Bad(step, "norm weight's size", weight.cols, size);
+    if (weight.cols != size) return ValueError(step, "norm weight's size", weight.cols, size);
     return Status::kOk;
   }
 
@@ -123,33 +123,35 @@ class Checker {
   }
 
   Status CheckAttentionStep(const Step& step) {
-    if (step.kind >= program_.kinds.size()) return Bad(step, "kind", step.kind, 0);
+    if (step.kind >= program_.kinds.size()) return ValueError(step, "kind", step.kind, 0);
     const AttentionKind& kind = program_.kinds[step.kind];
-    if (kind.n_heads == 0) return Bad(step, "heads", 0, 1);
-    if (kind.group == kNoGroup) return Bad(step, "group", kind.group, 0);
-    if (kind.sees_source && !step.shares_kv) return Bad(step, "shared keys", 0, 1);
+    if (kind.n_heads == 0) return ValueError(step, "heads", 0, 1);
+    if (kind.group == kNoGroup) return ValueError(step, "group", kind.group, 0);
+    if (kind.is_cross_attention && !step.shares_kv) return ValueError(step, "shared keys", 0, 1);
     const KvGroup& group = program_.kv_groups[kind.group];
     if (step.group_layer >= group.n_layers) {
-      return Bad(step, "group_layer", step.group_layer, group.n_layers);
+      return ValueError(step, "group_layer", step.group_layer, group.n_layers);
     }
     const uint32_t kv_heads = step.shares_kv ? 0 : 2 * kind.n_kv_heads;
     const uint32_t qkv_width = (kind.n_heads + kv_heads) * kind.head_dim;
     ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
     if (step.op == Op::kAttention) {
       if (step.sinks != kNoWeight) ARN_TRY(CheckVector(step, step.sinks, kind.n_heads));
-      ARN_TRY(CheckDistanceBias(step, kind));
+      ARN_TRY(CheckRelativePositionBias(step, kind));
       return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
     }
     if (kind.rope != kNoRope) {
-      if (kind.rope >= program_.ropes.size()) return Bad(step, "rope", kind.rope, 0);
+      if (kind.rope >= program_.ropes.size()) return ValueError(step, "rope", kind.rope, 0);
       const RopeKind& rope = program_.ropes[kind.rope];
       if (rope.rotary_dim > kind.head_dim) {
-        return Bad(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
+        return ValueError(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
       }
       ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
     }
     for (WeightId id : {step.q_norm, step.k_norm}) {
-      if (id != kNoWeight && id >= program_.weights.size()) return Bad(step, "norm weight", id, 0);
+      if (id != kNoWeight && id >= program_.weights.size()) {
+        return ValueError(step, "norm weight", id, 0);
+      }
     }
     const bool spans_heads = NormsSpanHeads(program_, step);
     const auto check = [&](WeightId id, uint32_t n_heads) {
@@ -160,20 +162,23 @@ class Checker {
     return check(step.k_norm, kind.n_kv_heads);
   }
 
-  Status CheckDistanceBias(const Step& step, const AttentionKind& kind) {
-    if (step.distance_bias == kNoWeight) return Status::kOk;
-    if (step.distance_bias >= program_.weights.size()) {
-      return Bad(step, "distance_bias", step.distance_bias, 0);
+  Status CheckRelativePositionBias(const Step& step, const AttentionKind& kind) {
+    if (step.relative_position_bias == kNoWeight) return Status::kOk;
+    if (step.relative_position_bias >= program_.weights.size()) {
+      return ValueError(step, "distance_bias", step.relative_position_bias, 0);
     }
-    const Weight& bias = program_.weights[step.distance_bias];
+    const Weight& bias = program_.weights[step.relative_position_bias];
     if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
         bias.rows == 0) {
-      return Bad(step, "distance_bias' rows", bias.rows, 1);
+      return ValueError(step, "distance_bias' rows", bias.rows, 1);
     }
     const bool both_ways = step.op == Op::kSelfAttention;
-    if (both_ways && bias.rows % 2 == 0) return Bad(step, "distances", bias.rows, bias.rows + 1);
-    return bias.cols == kind.n_heads ? Status::kOk
-                                     : Bad(step, "distance_bias' heads", bias.cols, kind.n_heads);
+    if (both_ways && bias.rows % 2 == 0) {
+      return ValueError(step, "distances", bias.rows, bias.rows + 1);
+    }
+    return bias.cols == kind.n_heads
+               ? Status::kOk
+               : ValueError(step, "distance_bias' heads", bias.cols, kind.n_heads);
   }
 
   Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
@@ -186,7 +191,7 @@ class Checker {
     const bool needs_gate = step.activation == Activation::kClampedSwiglu;
     const bool has_limit = std::isfinite(step.activation_limit) && step.activation_limit > 0.0f;
     if (activation >= kActivationCount || (needs_gate && (step.op == Op::kAct || !has_limit))) {
-      return Bad(step, "activation", activation, 0);
+      return ValueError(step, "activation", activation, 0);
     }
     return Status::kOk;
   }
@@ -194,30 +199,32 @@ class Checker {
   Status CheckEmbed(const Step& step) {
     ARN_TRY(CheckMatrix(step, step.weight, program_.vocab, Width(step.out)));
     if (step.positions == kNoWeight) return Status::kOk;
-    if (step.positions >= program_.weights.size()) return Bad(step, "positions", step.positions, 0);
+    if (step.positions >= program_.weights.size()) {
+      return ValueError(step, "positions", step.positions, 0);
+    }
     const Weight& positions = program_.weights[step.positions];
     if (positions.rows < program_.max_context) {
-      return Bad(step, "positions", positions.rows, program_.max_context);
+      return ValueError(step, "positions", positions.rows, program_.max_context);
     }
     if (positions.dtype != DType::kF32 || positions.layout.order != WeightOrder::kRows) {
-      return Bad(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
-                 static_cast<uint32_t>(DType::kF32));
+      return ValueError(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
+                        static_cast<uint32_t>(DType::kF32));
     }
     return CheckMatrix(step, step.positions, positions.rows, Width(step.out));
   }
 
   Status CheckRoute(const Step& step) {
     if (step.n_chosen == 0 || step.n_chosen > step.n_experts) {
-      return Bad(step, "experts of a row", step.n_chosen, step.n_experts);
+      return ValueError(step, "experts of a row", step.n_chosen, step.n_experts);
     }
     ARN_TRY(CheckValue(step, step.in, "input width", step.n_experts));
     return CheckValue(step, step.out, "output width", 2u * step.n_chosen);
   }
 
   Status CheckExperts(const Step& step) {
-    ARN_TRY(CheckValue(step, step.routes, "routes' width", 2u * step.n_chosen));
+    ARN_TRY(CheckValue(step, step.topk, "routes' width", 2u * step.n_chosen));
     ARN_TRY(CheckActivation(step));
-    if (!step.accumulate) return Bad(step, "accumulate", 0, 1);
+    if (!step.accumulate) return ValueError(step, "accumulate", 0, 1);
     const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));
     ARN_TRY(CheckValue(step, step.scratch, "gathered width", width));
     ARN_TRY(CheckValue(step, static_cast<ValueId>(step.scratch + 1), "gate_up width", 2 * ffn));
@@ -234,11 +241,11 @@ class Checker {
     switch (step.op) {
       case Op::kEmbed: return CheckEmbed(step);
       case Op::kRopeAngles: {
-        if (step.rope >= program_.ropes.size()) return Bad(step, "rope", step.rope, 0);
+        if (step.rope >= program_.ropes.size()) return ValueError(step, "rope", step.rope, 0);
         const RopeKind& rope = program_.ropes[step.rope];
         if (rope.rotary_dim % 2 != 0 || rope.inv_freq.size() != rope.rotary_dim / 2) {
-          return Bad(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
-                     rope.rotary_dim / 2);
+          return ValueError(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
+                            rope.rotary_dim / 2);
         }
         return CheckValue(step, step.out, "output width", rope.rotary_dim);
       }
@@ -246,7 +253,7 @@ class Checker {
         ARN_TRY(CheckNorm(step, step.weight, Width(step.in)));
         return CheckValue(step, step.out, "output width", Width(step.in));
       case Op::kLinear:
-        if (step.in == step.out) return Bad(step, "output", step.out, kNoValue);
+        if (step.in == step.out) return ValueError(step, "output", step.out, kNoValue);
         return CheckMatrix(step, step.weight, Width(step.out), Width(step.in));
       case Op::kQkvRope:
       case Op::kAttention: return CheckAttentionStep(step);
@@ -261,12 +268,12 @@ class Checker {
       case Op::kConv:
       case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
       case Op::kSelfAttention:
-        ARN_TRY(CheckSourceStep(program_, step, index_, diag_));
-        return CheckDistanceBias(step, program_.kinds[step.kind]);
+        ARN_TRY(CheckEncoderStep(program_, step, index_, diag_));
+        return CheckRelativePositionBias(step, program_.kinds[step.kind]);
       case Op::kFeatures:
-      case Op::kUnfold:
+      case Op::kIm2col:
       case Op::kAddPositions:
-      case Op::kStoreKv: return CheckSourceStep(program_, step, index_, diag_);
+      case Op::kStoreKv: return CheckEncoderStep(program_, step, index_, diag_);
       case Op::kLogits: {
         const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
         if (program_.logits.bytes < need) {
@@ -307,9 +314,9 @@ Status CheckTable(const Program& program, uint32_t group_index, const PageTable&
   }
   for (uint32_t p = first_page; p <= last_page; ++p) {
     const uint32_t page = table.pages[p - table.first_page];
-    const bool sealed = (page & kSealedPage) != 0;
-    const uint32_t n_pages = sealed ? group.sealed.n_pages : group.open.n_pages;
-    if ((page & ~kSealedPage) >= n_pages || (sealed && p >= first_written)) {
+    const bool quantised = (page & kQuantisedPage) != 0;
+    const uint32_t n_pages = quantised ? group.quantised.n_pages : group.active.n_pages;
+    if ((page & ~kQuantisedPage) >= n_pages || (quantised && p >= first_written)) {
       return diag->Fail(Status::kInternal, "KV group %u: page %#x of a pool of %u at %u",
                         group_index, page, n_pages, p);
     }
@@ -334,7 +341,7 @@ Status CheckProgram(const Program& program, Diag* diag) { return Checker(program
 Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag) {
   *n_logit_rows = 0;
   ARN_TRY(CheckTokens(program, args.tokens, diag));
-  if (args.is_source) return CheckSourceRun(program, args, diag);
+  if (args.is_encoder) return CheckEncoderRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {
     return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
@@ -353,8 +360,8 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
     }
     next_row += s.n_rows;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
-      if (program.kv_groups[g].is_source) {
-        ARN_TRY(CheckSourceTable(program, g, s, diag));
+      if (program.kv_groups[g].is_encoder) {
+        ARN_TRY(CheckEncoderTable(program, g, s, diag));
         continue;
       }
       if (program.kv_groups[g].state_floats != 0) {

@@ -18,7 +18,7 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
 
 // Returns the number of rows of a run: its tokens, or its encoder rows.
 inline uint32_t RunRows(const RunArgs& args) {
-  if (!args.is_source) return static_cast<uint32_t>(args.tokens.size());
+  if (!args.is_encoder) return static_cast<uint32_t>(args.tokens.size());
   return args.sequences.empty() ? 0 : args.sequences[0].n_rows;
 }
 

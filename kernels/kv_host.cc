@@ -11,7 +11,7 @@ namespace arn {
 namespace {
 
 // Un-rotation of one layer's keys: cos and sin of each pair's angle. Identity if `half` is 0.
-struct Turn {
+struct Rotation {
   uint32_t half = 0;
   float cos[kMaxHeadDim / 2], sin[kMaxHeadDim / 2];
 
@@ -39,11 +39,16 @@ struct Turn {
 class HeadCopy {
  public:
   HeadCopy(const KvGroup& group, bool keys, const KvHeadBlock& from, const KvHeadBlock& to,
-           const Turn& turn, uint32_t n_tokens)
-      : group_(group), keys_(keys), from_(from), to_(to), turn_(turn), n_tokens_(n_tokens) {}
+           const Rotation& rotation, uint32_t n_tokens)
+      : group_(group),
+        keys_(keys),
+        from_(from),
+        to_(to),
+        rotation_(rotation),
+        n_tokens_(n_tokens) {}
 
   void Run() {
-    const bool as_it_is = from_.bits == to_.bits && (!keys_ || turn_.half == 0);
+    const bool as_it_is = from_.bits == to_.bits && (!keys_ || rotation_.half == 0);
     if (as_it_is) {
       CopyBytes();
     } else if (to_.bits == 0) {
@@ -52,7 +57,7 @@ class HeadCopy {
         StoreKvRow(row_, group_, slot, to_);
       }
     } else {
-      Seal();
+      Quantise();
     }
   }
 
@@ -66,23 +71,23 @@ class HeadCopy {
 
   void Load(uint32_t slot) {
     LoadKvRow(group_, keys_, from_, slot, row_);
-    if (keys_) turn_.Apply(row_);
+    if (keys_) rotation_.Apply(row_);
   }
 
   // Reads each row before its group's new ranges are written, or with a copy of the old ones: an
   // edit in place must decode with the old ranges.
-  void Seal() {
+  void Quantise() {
     for (uint32_t first = 0; first < n_tokens_; first += group_.group_size) {
       const uint32_t end = Min(first + group_.group_size, n_tokens_);
       if (keys_) {
-        SealKeys(first, end);
+        QuantiseKeys(first, end);
       } else {
-        for (uint32_t slot = first; slot < end; ++slot) SealValues(slot);
+        for (uint32_t slot = first; slot < end; ++slot) QuantiseValues(slot);
       }
     }
   }
 
-  void SealKeys(uint32_t first, uint32_t end) {
+  void QuantiseKeys(uint32_t first, uint32_t end) {
     float low[kMaxHeadDim], high[kMaxHeadDim];
     for (uint32_t slot = first; slot < end; ++slot) {
       Load(slot);
@@ -106,11 +111,11 @@ class HeadCopy {
         pairs[2 * i] = range.scale;
         pairs[2 * i + 1] = range.least;
       }
-      StoreSealedRow(row_, group_, keys_, slot, to_);
+      StoreQuantisedRow(row_, group_, keys_, slot, to_);
     }
   }
 
-  void SealValues(uint32_t slot) {
+  void QuantiseValues(uint32_t slot) {
     Load(slot);
     const uint32_t n_groups = KvGroupsOf(group_.head_dim, group_.group_size);
     uint16_t* pairs = static_cast<uint16_t*>(to_.scales) + uint64_t{2} * slot * n_groups;
@@ -125,36 +130,36 @@ class HeadCopy {
       pairs[2 * g] = range.scale;
       pairs[2 * g + 1] = range.least;
     }
-    StoreSealedRow(row_, group_, keys_, slot, to_);
+    StoreQuantisedRow(row_, group_, keys_, slot, to_);
   }
 
   const KvGroup& group_;
   const bool keys_;
   const KvHeadBlock from_, to_;
-  const Turn& turn_;
+  const Rotation& rotation_;
   const uint32_t n_tokens_;
   float row_[kMaxHeadDim];
 };
 
 bool PageExists(const KvGroup& group, uint32_t page) {
-  const KvPages& pages = (page & kSealedPage) != 0 ? group.sealed : group.open;
-  return (page & ~kSealedPage) < pages.n_pages;
+  const KvPages& pages = (page & kQuantisedPage) != 0 ? group.quantised : group.active;
+  return (page & ~kQuantisedPage) < pages.n_pages;
 }
 
 void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit) {
   const KvGroup& group = program.kv_groups[edit.group];
   const KvPools pools = KvPoolsOf(group, memory);
-  Turn turn;
+  Rotation rotation;
   for (const Step& step : program.steps) {
     if (step.op != Op::kQkvRope || step.shares_kv) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     if (kind.group != edit.group) continue;
-    if (kind.rope != kNoRope) turn.Set(edit.turned_back, program.ropes[kind.rope]);
+    if (kind.rope != kNoRope) rotation.Set(edit.unrotated_by, program.ropes[kind.rope]);
     for (uint32_t h = 0; h < group.n_kv_heads; ++h) {
       const KvHeadPage from = KvPageAt(group, pools, edit.from, step.group_layer, h);
       const KvHeadPage to = KvPageAt(group, pools, edit.to, step.group_layer, h);
-      HeadCopy(group, true, from.k, to.k, turn, edit.n_tokens).Run();
-      HeadCopy(group, false, from.v, to.v, turn, edit.n_tokens).Run();
+      HeadCopy(group, true, from.k, to.k, rotation, edit.n_tokens).Run();
+      HeadCopy(group, false, from.v, to.v, rotation, edit.n_tokens).Run();
     }
   }
 }

@@ -11,12 +11,12 @@ namespace arn {
 
 // Base addresses of a group's pools.
 struct KvPools {
-  std::byte* open = nullptr;
-  std::byte* sealed = nullptr;
+  std::byte* active = nullptr;
+  std::byte* quantised = nullptr;
 };
 inline KvPools KvPoolsOf(const KvGroup& group, const Memory& memory) {
-  return {memory.At(group.open.pool),
-          group.sealed.n_pages == 0 ? nullptr : memory.At(group.sealed.pool)};
+  return {memory.At(group.active.pool),
+          group.quantised.n_pages == 0 ? nullptr : memory.At(group.quantised.pool)};
 }
 
 // K or V of one kv head in one layer's part of a page.
@@ -60,16 +60,16 @@ struct KvHeadPlace {
   uint32_t bits = 0;
 };
 
-// Returns the part of `page` that belongs to one layer and kv head. kSealedPage may be set in
+// Returns the part of `page` that belongs to one layer and kv head. kQuantisedPage may be set in
 // `page`.
 inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uint32_t group_layer,
                              uint32_t kv_head) {
-  const bool sealed = (page & kSealedPage) != 0;
-  const KvPages& pages = sealed ? group.sealed : group.open;
-  const uint64_t layer = pages.At(page & ~kSealedPage, group_layer);
+  const bool quantised = (page & kQuantisedPage) != 0;
+  const KvPages& pages = quantised ? group.quantised : group.active;
+  const uint64_t layer = pages.At(page & ~kQuantisedPage, group_layer);
   KvHeadPlace out;
   out.type = keys ? group.k_type : group.v_type;
-  if (sealed) out.bits = keys ? group.sealed_k_bits : group.sealed_v_bits;
+  if (quantised) out.bits = keys ? group.quantised_k_bits : group.quantised_v_bits;
   out.values =
       layer + (keys ? 0 : pages.v_offset) + kv_head * KvValueBytes(group, out.type, out.bits);
   out.scale_bytes = KvScaleBytes(group, keys, out.type, out.bits);
@@ -81,7 +81,7 @@ inline KvHeadPlace KvPlaceAt(const KvGroup& group, bool keys, uint32_t page, uin
 // KvPlaceAt as addresses.
 inline KvHeadPage KvPageAt(const KvGroup& group, const KvPools& pools, uint32_t page,
                            uint32_t group_layer, uint32_t kv_head) {
-  std::byte* pool = (page & kSealedPage) != 0 ? pools.sealed : pools.open;
+  std::byte* pool = (page & kQuantisedPage) != 0 ? pools.quantised : pools.active;
   auto block = [&](bool keys) {
     const KvHeadPlace place = KvPlaceAt(group, keys, page, group_layer, kv_head);
     void* scales = place.scale_bytes == 0 ? nullptr : pool + place.scales;

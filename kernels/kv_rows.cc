@@ -32,8 +32,8 @@ const uint16_t* PairOf(const KvGroup& group, bool keys, const KvHeadBlock& block
   return pairs + 2 * uint64_t{index};
 }
 
-void LoadSealedRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
-                   float* x) {
+void LoadQuantisedRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot,
+                      float* x) {
   const uint32_t row_bytes = KvRowBytes(group.head_dim, block.bits);
   const std::byte* row = block.values + uint64_t{slot} * row_bytes;
   const uint32_t mask = (1u << block.bits) - 1;
@@ -65,7 +65,7 @@ void StoreKvRow(const float* x, const KvGroup& group, uint32_t slot, const KvHea
 }
 
 void LoadKvRow(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot, float* x) {
-  if (block.bits != 0) return LoadSealedRow(group, keys, block, slot, x);
+  if (block.bits != 0) return LoadQuantisedRow(group, keys, block, slot, x);
   const uint32_t n = group.head_dim;
   const std::byte* in = block.values + uint64_t{slot} * n * ElementBytes(block.type);
   switch (block.type) {
@@ -98,8 +98,8 @@ KvRange RangeOf(float low, float high, uint32_t bits) {
   return range;
 }
 
-void StoreSealedRow(const float* x, const KvGroup& group, bool keys, uint32_t slot,
-                    const KvHeadBlock& block) {
+void StoreQuantisedRow(const float* x, const KvGroup& group, bool keys, uint32_t slot,
+                       const KvHeadBlock& block) {
   const uint32_t row_bytes = KvRowBytes(group.head_dim, block.bits);
   const auto most = static_cast<float>((1u << block.bits) - 1);
   std::byte* row = block.values + uint64_t{slot} * row_bytes;

@@ -22,7 +22,7 @@ struct KvRange {
 KvRange RangeOf(float low, float high, uint32_t bits);
 
 // Writes the values of slot `slot` of a quantised block. REQUIRES: its ranges are already written.
-void StoreSealedRow(const float* x, const KvGroup& group, bool keys, uint32_t slot,
-                    const KvHeadBlock& block);
+void StoreQuantisedRow(const float* x, const KvGroup& group, bool keys, uint32_t slot,
+                       const KvHeadBlock& block);
 
 }  // namespace arn

@@ -9,8 +9,8 @@
 // int8 value = round(x / scale), scale = max|x| / 127 over the head_dim elements of one token and
 // kv head (0 if all of them are 0). K is stored after RoPE.
 //
-// A group may have a second pool, of quantised ("sealed") pages: full pages are converted to it
-// once their tokens are old. They have the same four blocks, with K or V or both in 4 or 2 bits
+// A group may have a second pool, of quantised pages: full pages are converted to it once their
+// tokens are old. They have the same four blocks, with K or V or both in 4 or 2 bits
 // (the other as in an active page):
 //   values   [n_kv_heads, page_tokens, row_bytes], row_bytes = ceil(head_dim * bits / 8). The bits
 //            [j * bits, (j + 1) * bits) of byte i are the element j * row_bytes + i.
@@ -86,21 +86,21 @@ struct KvGroup {
   uint32_t head_dim = 0;
   uint32_t page_tokens = 0;  // a power of two; for an encoder group, the maximum number of encoder
                              // rows
-  bool is_source = false;    // a page holds one sequence's encoder K and V, for cross-attention
-                             // kinds (sees_source)
-  KvPages open;
-  uint32_t sealed_k_bits = 0;  // 4 or 2; 0: as in an active page
-  uint32_t sealed_v_bits = 0;
+  bool is_encoder = false;   // a page holds one sequence's encoder K and V, for cross-attention
+                             // kinds (is_cross_attention)
+  KvPages active;
+  uint32_t quantised_k_bits = 0;  // 4 or 2; 0: as in an active page
+  uint32_t quantised_v_bits = 0;
   uint32_t group_size = 0;  // tokens (K) and channels (V) that share a range; divides page_tokens
-  KvPages sealed;           // n_pages 0: pages are never quantised
+  KvPages quantised;        // n_pages 0: pages are never quantised
 
   uint32_t state_floats = 0;  // per layer; 0: the group holds keys and values
 
-  const KvPages& pages(uint32_t kind) const { return kind == 0 ? open : sealed; }
+  const KvPages& pages(uint32_t kind) const { return kind == 0 ? active : quantised; }
 };
 
 // Set in the number of a page of the quantised pool.
-inline constexpr uint32_t kSealedPage = 1u << 31;
+inline constexpr uint32_t kQuantisedPage = 1u << 31;
 
 // Types of pages, as indices: 0 active, 1 quantised.
 inline constexpr uint32_t kPageKinds = 2;
@@ -120,14 +120,14 @@ struct PageTable {
 };
 
 // An edit of a page outside the steps: copies page `from` to page `to`. The two may be equal, or in
-// different pools, which converts the page. `turned_back`: un-rotates the keys (RoPE) by this many
+// different pools, which converts the page. `unrotated_by`: un-rotates the keys (RoPE) by this many
 // positions; 0: keys are copied unchanged. Conversion and un-rotation apply to the first `n_tokens`
 // slots; the other slots are undefined.
 struct KvEdit {
   uint32_t group = 0;
   uint32_t from = 0;
   uint32_t to = 0;
-  uint32_t turned_back = 0;
+  uint32_t unrotated_by = 0;
   uint32_t n_tokens = 0;
 };
 

@@ -20,7 +20,7 @@ const char* OpName(Op op) {
     case Op::kConv: return "conv";
     case Op::kScan: return "scan";
     case Op::kFeatures: return "features";
-    case Op::kUnfold: return "unfold";
+    case Op::kIm2col: return "unfold";
     case Op::kAddPositions: return "add_positions";
     case Op::kSelfAttention: return "self_attention";
     case Op::kStoreKv: return "store_kv";
@@ -39,15 +39,15 @@ float QueryTemperature(const AttentionKind& kind, uint32_t position) {
   return 1.0f + kind.temperature * std::log1p(steps);
 }
 
-Span<const Step> StepsOf(const Program& program, bool is_source) {
-  const size_t n = program.n_source_steps;
-  return is_source ? program.steps.subspan(0, n)
-                   : program.steps.subspan(n, program.steps.size() - n);
+Span<const Step> StepsOf(const Program& program, bool is_encoder) {
+  const size_t n = program.n_encoder_steps;
+  return is_encoder ? program.steps.subspan(0, n)
+                    : program.steps.subspan(n, program.steps.size() - n);
 }
 
 uint64_t MaxRowsOf(const Program& program, const Value& value) {
   return uint64_t{value.row_factor} *
-         (value.is_source ? program.max_source_rows : program.max_rows);
+         (value.is_encoder ? program.max_encoder_rows : program.max_rows);
 }
 
 bool NormsSpanHeads(const Program& program, const Step& step) {

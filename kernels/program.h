@@ -22,14 +22,14 @@ enum class Op : uint8_t {
   kGatedAct,    // in [gate | up] -> out
   kAct,         // in place on in
   kRoute,       // router logits in -> out [n_chosen ids, n_chosen weights]: the experts of each row
-  kExperts,     // in and routes -> out +=: weighted sum of the chosen experts' outputs
+  kExperts,     // in and topk -> out +=: weighted sum of the chosen experts' outputs
   kLogits,      // in -> logits (final norm + head) of the selected rows
   kConv,        // in -> out: per-channel (depthwise) causal convolution over the tokens of a
                 // sequence
   kScan,        // in, time steps and mix -> out: selective scan (SSM state per sequence)
   // Ops of the encoder and of cross-attention:
   kFeatures,       // features of the run -> out
-  kUnfold,         // in -> out: im2col of a 1D convolution
+  kIm2col,         // in -> out: im2col of a 1D convolution
   kAddPositions,   // in place on in: adds the position's row
   kSelfAttention,  // in [q | k | v] of the whole encoder input -> out; bidirectional
   kStoreKv,        // in [k | v] -> the pages of a group
@@ -80,7 +80,7 @@ struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
   uint16_t row_factor = 1;  // rows per row of a run
-  bool is_source = false;   // written by the encoder steps
+  bool is_encoder = false;  // written by the encoder steps
   uint32_t first_step = 0;  // step that writes it first
   uint32_t last_step = 0;   // step that reads it last
   Slice slice;              // Region::kActivations, placed by the memory plan
@@ -104,7 +104,7 @@ struct AttentionKind {
   // Cross-attention: keys and values come from the encoder output, and every query sees all of
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.
-  bool sees_source = false;
+  bool is_cross_attention = false;
 };
 
 // Returns the kind for kStoreKv, which is kQkvRope on rows without queries.
@@ -126,7 +126,7 @@ struct RopeKind {
 struct Step {
   Op op = Op::kEmbed;
   bool accumulate = false;                        // kLinear, kNorm
-  bool renormalise = false;                       // kRoute: normalises the chosen weights to sum 1
+  bool norm_topk_prob = false;                    // kRoute: normalises the chosen weights to sum 1
                                                   // (norm_topk_prob)
   RouteScore route_score = RouteScore::kSoftmax;  // kRoute
   bool weighs_input = false;                      // kExperts: multiplies an expert's input by its
@@ -141,7 +141,7 @@ struct Step {
   ValueId in = kNoValue;
   ValueId out = kNoValue;
   ValueId angles = kNoValue;   // kQkvRope: [rows, rotary_dim]: cos[half] then sin[half]
-  ValueId routes = kNoValue;   // kExperts: output of kRoute
+  ValueId topk = kNoValue;     // kExperts: output of kRoute
   ValueId scratch = kNoValue;  // kExperts: the first of four consecutive values: rows of one expert
                                // [width of in], gate and up [2 n], activation(gate) * up [n], the
                                // expert's output [width of out]
@@ -160,7 +160,7 @@ struct Step {
   // or none. Row d is for keys d - origin positions before the query; the first and last rows also
   // cover all distances beyond. origin is 0 in kAttention, the middle row in kSelfAttention, which
   // is bidirectional.
-  WeightId distance_bias = kNoWeight;
+  WeightId relative_position_bias = kNoWeight;
   WeightId sinks = kNoWeight;     // kAttention: attention sinks [n_heads], a logit per head that
                                   // only adds to the softmax denominator; or none
   float epsilon = 0.0f;           // kNorm, kQkvRope, kLogits
@@ -180,7 +180,7 @@ struct Step {
   WeightId skip = kNoWeight;      // kScan: D [width of in], the skip connection from the input
   uint16_t group = 0;             // kConv, kScan: index into kv_groups; a group of states
   uint32_t state_offset = 0;      // kConv, kScan: f32 elements from the start of the layer's state
-  uint16_t n_taps = 0;  // kUnfold: kernel width, odd and centred on the row. The stride in rows of
+  uint16_t n_taps = 0;  // kIm2col: kernel width, odd and centred on the row. The stride in rows of
                         // `in` is the quotient of the row_factors.
 };
 
@@ -195,10 +195,10 @@ struct Program {
   uint32_t max_rows = 0;        // max tokens per run (the prefill chunk)
   uint32_t max_logit_rows = 0;  // max logit rows per run; <= max_rows
   uint32_t max_context = 0;     // positions are below this
-  // The first n_source_steps steps are the encoder: they run once per sequence, on all its encoder
+  // The first n_encoder_steps steps are the encoder: they run once per sequence, on all its encoder
   // rows. The remaining steps run on the sequence's tokens.
-  uint32_t n_source_steps = 0;
-  uint32_t max_source_rows = 0;
+  uint32_t n_encoder_steps = 0;
+  uint32_t max_encoder_rows = 0;
   // Quantises the rows multiplied by integer weights to int8 twice: the rows, then the residual.
   // False: once.
   bool splits_rows = false;
@@ -206,7 +206,7 @@ struct Program {
 };
 
 // Return the steps of a run, and the maximum number of rows of a value.
-Span<const Step> StepsOf(const Program& program, bool is_source);
+Span<const Step> StepsOf(const Program& program, bool is_encoder);
 uint64_t MaxRowsOf(const Program& program, const Value& value);
 
 // True if a kQkvRope step's q norm and k norm each span all heads.

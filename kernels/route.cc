@@ -5,10 +5,10 @@
 namespace arn {
 
 RouteArgs RouteOf(const Step& step) {
-  return {step.n_experts, step.n_chosen, step.renormalise, step.route_score};
+  return {step.n_experts, step.n_chosen, step.norm_topk_prob, step.route_score};
 }
 
-void Route(const RouteArgs& args, float* logits, float* routes) {
+void Route(const RouteArgs& args, float* logits, float* topk) {
   const uint32_t n_experts = args.n_experts, n_chosen = args.n_chosen;
   float largest = logits[0];
   for (uint32_t e = 1; e < n_experts; ++e) largest = logits[e] > largest ? logits[e] : largest;
@@ -26,15 +26,15 @@ void Route(const RouteArgs& args, float* logits, float* routes) {
       if (logits[e] == kTaken) continue;
       if (best == n_experts || logits[e] > logits[best]) best = e;
     }
-    routes[i] = static_cast<float>(best);
-    routes[n_chosen + i] = logits[best];
+    topk[i] = static_cast<float>(best);
+    topk[n_chosen + i] = logits[best];
     chosen_total += static_cast<double>(logits[best]);
     logits[best] = kTaken;
   }
-  if (args.score == RouteScore::kSigmoid && !args.renormalise) return;
-  const double divisor = args.renormalise ? chosen_total : total;
+  if (args.score == RouteScore::kSigmoid && !args.norm_topk_prob) return;
+  const double divisor = args.norm_topk_prob ? chosen_total : total;
   for (uint32_t i = 0; i < n_chosen; ++i) {
-    routes[n_chosen + i] = static_cast<float>(static_cast<double>(routes[n_chosen + i]) / divisor);
+    topk[n_chosen + i] = static_cast<float>(static_cast<double>(topk[n_chosen + i]) / divisor);
   }
 }
 

@@ -20,7 +20,7 @@ inline StateSlot StateSlotOf(const Program& program, const Memory& memory, const
   const KvGroup& group = program.kv_groups[step.group];
   const PageTable& table = sequence.tables[step.group];
   const auto at = [&](uint32_t page) {
-    std::byte* slot = memory.At(group.open.pool) + group.open.At(page, step.group_layer);
+    std::byte* slot = memory.At(group.active.pool) + group.active.At(page, step.group_layer);
     return reinterpret_cast<float*>(slot) + step.state_offset;
   };
   StateSlot out;

@@ -14,17 +14,17 @@ class StepCheck {
   StepCheck(const Program& program, const Step& step, uint32_t index, Diag* diag)
       : program_(program), step_(step), index_(index), diag_(diag) {}
 
-  Status Bad(const char* what, uint64_t found, uint64_t expected) {
+  Status ValueError(const char* what, uint64_t found, uint64_t expected) {
     return diag_->Fail(Status::kBadArgument,
                        "program step %u (%s, layer %u): %s is %llu, expected %llu", index_,
                        OpName(step_.op), step_.layer, what, static_cast<unsigned long long>(found),
                        static_cast<unsigned long long>(expected));
   }
   Status Equals(const char* what, uint64_t found, uint64_t expected) {
-    return found == expected ? Status::kOk : Bad(what, found, expected);
+    return found == expected ? Status::kOk : ValueError(what, found, expected);
   }
   // `problem` is a predicate, e.g. "are not f32 rows".
-  Status Unsupported(const char* what, const char* problem) {
+  Status UnsupportedError(const char* what, const char* problem) {
     return diag_->Fail(Status::kUnsupported, "program step %u (%s, layer %u): %s %s", index_,
                        OpName(step_.op), step_.layer, what, problem);
   }

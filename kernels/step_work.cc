@@ -23,7 +23,7 @@ uint64_t BytesOf(const Program& program, WeightId id) {
   return id == kNoWeight ? 0 : program.weights[id].bytes;
 }
 
-void AddProduct(const Weight& weight, uint64_t rows, StepWork* work) {
+void AddMatmul(const Weight& weight, uint64_t rows, StepWork* work) {
   AddOps(2 * rows * weight.rows * weight.cols, weight.dtype, work);
 }
 
@@ -67,9 +67,9 @@ void AddPagedAttention(const Program& program, const AttentionKind& kind, const 
   const KvGroup& group = program.kv_groups[kind.group];
   for (const SequenceRows& s : args.sequences) {
     if (s.n_rows == 0) continue;
-    if (kind.sees_source) {
-      work->kv_bytes += TokenBytes(group, group.open, s.source_rows);
-      AddAttention(kind, group.k_type, uint64_t{s.n_rows} * s.source_rows, work);
+    if (kind.is_cross_attention) {
+      work->kv_bytes += TokenBytes(group, group.active, s.encoder_rows);
+      AddAttention(kind, group.k_type, uint64_t{s.n_rows} * s.encoder_rows, work);
       continue;
     }
     const PageTable& table = s.tables[kind.group];
@@ -100,7 +100,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
   const uint64_t rows = RowsOf(program, step, args);
   if (rows == 0) return work;
   for (WeightId id : {step.norm, step.bias, step.q_norm, step.k_norm, step.skip, step.sinks,
-                      step.distance_bias}) {
+                      step.relative_position_bias}) {
     work.weight_bytes += BytesOf(program, id);
   }
   const Weight* weight = step.weight == kNoWeight ? nullptr : &program.weights[step.weight];
@@ -116,13 +116,13 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       break;
     case Op::kLinear:
       work.weight_bytes += weight->bytes;
-      AddProduct(*weight, rows, &work);
+      AddMatmul(*weight, rows, &work);
       break;
     case Op::kLogits: {
       const uint64_t n = LogitRowsOf(args);
       if (n == 0) return StepWork();
       work.weight_bytes += weight->bytes;
-      AddProduct(*weight, n, &work);
+      AddMatmul(*weight, n, &work);
       break;
     }
     case Op::kExperts: {
@@ -131,7 +131,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
       const uint64_t used = Min<uint64_t>(step.n_experts, chosen);
       for (const Weight* w : {weight, weight + 1}) {
         work.weight_bytes += used * w->bytes;
-        AddProduct(*w, chosen, &work);
+        AddMatmul(*w, chosen, &work);
       }
       break;
     }
@@ -161,7 +161,7 @@ StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args) {
     case Op::kAct:
     case Op::kRoute:
     case Op::kFeatures:
-    case Op::kUnfold:
+    case Op::kIm2col:
     case Op::kStoreKv:
       if (weight != nullptr) work.weight_bytes += weight->bytes;
       break;

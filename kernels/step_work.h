@@ -20,7 +20,7 @@ struct StepWork {
 };
 StepWork& operator+=(StepWork& sum, const StepWork& work);
 
-// `step` is one of StepsOf(program, args.is_source). REQUIRES: args have passed CheckRun. The
+// `step` is one of StepsOf(program, args.is_encoder). REQUIRES: args have passed CheckRun. The
 // experts used are known only at run time, so kExperts counts the upper bound: every chosen expert
 // is a different one, up to n_experts.
 StepWork WorkOf(const Program& program, const Step& step, const RunArgs& args);

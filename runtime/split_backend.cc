@@ -26,7 +26,7 @@ const Backend* BackendOf(Side side) {
   return FindBackend(side == kDevice ? BackendId::kVulkan : BackendId::kCpu);
 }
 
-uint32_t PagesOf(const KvGroup& group) { return group.open.n_pages + group.sealed.n_pages; }
+uint32_t PagesOf(const KvGroup& group) { return group.active.n_pages + group.quantised.n_pages; }
 
 struct State {
   const Program* program = nullptr;
@@ -40,8 +40,8 @@ struct State {
   uint8_t* ValidOf(uint32_t group, uint32_t page) const {
     uint32_t at = 0;
     for (uint32_t g = 0; g < group; ++g) at += PagesOf(program->kv_groups[g]);
-    const uint32_t n_open = program->kv_groups[group].open.n_pages;
-    return valid + at + ((page & kSealedPage) != 0 ? n_open + (page & ~kSealedPage) : page);
+    const uint32_t n_active = program->kv_groups[group].active.n_pages;
+    return valid + at + ((page & kQuantisedPage) != 0 ? n_active + (page & ~kQuantisedPage) : page);
   }
 
   // Copies a page to `side` unless it is there already or exists nowhere.
@@ -50,7 +50,7 @@ struct State {
     uint8_t* valid_on = ValidOf(group, page);
     if (*valid_on == 0 || (*valid_on >> side & 1) != 0) return Status::kOk;
     const KvPages& pages = program->kv_groups[group].pages(KindOfPage(page));
-    const uint64_t index = page & ~kSealedPage;
+    const uint64_t index = page & ~kQuantisedPage;
     const Slice at{Region::kKv, pages.pool.offset + index * pages.page_bytes, pages.page_bytes};
     const Span<std::byte> bytes(memory.At(at), static_cast<size_t>(at.bytes));
     ARN_TRY(side == kHost ? BackendOf(kDevice)->kv_read(sides[kDevice], at, bytes)
@@ -121,12 +121,12 @@ Status BringAll(const State& s, const RunArgs& args, Side side) {
       const uint32_t page_tokens = group.page_tokens;
       const PageTable& table = rows.tables[g];
       if (group.state_floats != 0) {
-        if (args.is_source) continue;
+        if (args.is_encoder) continue;
         if (rows.first_position != 0) ARN_TRY(s.Bring(g, table.pages[0], side));
         s.Changed(g, table.pages[table.n_pages - 1], side);
         continue;
       }
-      if (group.is_source && !args.is_source) {
+      if (group.is_encoder && !args.is_encoder) {
         ARN_TRY(s.Bring(g, table.pages[0], side));
         continue;
       }
@@ -148,10 +148,10 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   return BackendOf(side)->run(s.sides[side], args, diag);
 }
 
-// Calls see(group, page, is_whole) for each page that overlaps the slice. There are no gaps between
-// pools.
-template <typename See>
-Status ForEachPage(const Program& program, const Slice& slice, const See& see) {
+// Calls visit(group, page, is_whole) for each page that overlaps the slice. There are no gaps
+// between pools.
+template <typename Visit>
+Status ForEachPage(const Program& program, const Slice& slice, const Visit& visit) {
   const uint64_t end = slice.offset + slice.bytes;
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
@@ -163,7 +163,7 @@ Status ForEachPage(const Program& program, const Slice& slice, const See& see) {
         if (first >= end) break;
         const bool is_whole = first >= slice.offset && first + pages.page_bytes <= end;
         const auto page = static_cast<uint32_t>(p);
-        ARN_TRY(see(g, kind == 0 ? page : page | kSealedPage, is_whole));
+        ARN_TRY(visit(g, kind == 0 ? page : page | kQuantisedPage, is_whole));
       }
     }
   }

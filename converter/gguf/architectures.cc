@@ -105,7 +105,7 @@ constexpr TensorNames kScanNames = {
     .mixer_in = "blk.{}.ssm_in",
     .conv = "blk.{}.ssm_conv1d",
     .scan_inputs = "blk.{}.ssm_x",
-    .scan_steps = "blk.{}.ssm_dt",
+    .time_steps = "blk.{}.ssm_dt",
     .scan_rates = "blk.{}.ssm_a",
     .scan_skip = "blk.{}.ssm_d",
     .mixer_out = "blk.{}.ssm_out",
@@ -135,7 +135,7 @@ constexpr TensorNames kCrossNames = {
     .gate = "dec.blk.{}.ffn_gate",
     .up = "dec.blk.{}.ffn_up",
     .down = "dec.blk.{}.ffn_down",
-    .distance_bias = "dec.blk.0.attn_rel_b",
+    .relative_position_bias = "dec.blk.0.attn_rel_b",
     .cross_norm = "dec.blk.{}.cross_attn_norm",
     .cross_q = "dec.blk.{}.cross_attn_q",
     .cross_k = "dec.blk.{}.cross_attn_k",
@@ -143,7 +143,7 @@ constexpr TensorNames kCrossNames = {
     .cross_out = "dec.blk.{}.cross_attn_o",
 };
 
-constexpr TensorNames kSourceNames = {
+constexpr TensorNames kEncoderNames = {
     .prefix = "",
     .embedding = "token_embd",
     .final_norm = "enc.output_norm",
@@ -157,7 +157,7 @@ constexpr TensorNames kSourceNames = {
     .gate = "enc.blk.{}.ffn_gate",
     .up = "enc.blk.{}.ffn_up",
     .down = "enc.blk.{}.ffn_down",
-    .distance_bias = "enc.blk.0.attn_rel_b",
+    .relative_position_bias = "enc.blk.0.attn_rel_b",
 };
 
 // Llama, SmolLM2 and TinyLlama. Leaves out the size of Llama 2 7B: a Mistral with a window has the
@@ -244,7 +244,7 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "t5",
      .architecture = "T5ForConditionalGeneration",
      .names = &kCrossNames,
-     .source_names = &kSourceNames,
+     .encoder_names = &kEncoderNames,
      .unsaid = {"with distances told apart up to 128, as the published sizes", kT5Sizes}},
 };
 

@@ -24,11 +24,11 @@ struct GgufUnsaid {
 };
 
 struct GgufArchitecture {
-  const char* name;                           // general.architecture
-  const char* architecture;                   // in the family table
-  const TensorNames* names;                   // in GGUF's naming
-  const TensorNames* source_names = nullptr;  // encoder
-  bool has_window = false;                    // row to use if the user gives --window
+  const char* name;                            // general.architecture
+  const char* architecture;                    // in the family table
+  const TensorNames* names;                    // in GGUF's naming
+  const TensorNames* encoder_names = nullptr;  // encoder
+  bool has_window = false;                     // row to use if the user gives --window
   GgufUnsaid unsaid = {};
   bool rotates_neighbours = false;  // llama.cpp's converter has reordered q and k rows to
                                     // neighbouring pairs

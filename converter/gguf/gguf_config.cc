@@ -35,7 +35,7 @@ class ConfigMaker {
   json Make() {
     config_["architectures"] = {row_.architecture};
     AddSizes();
-    AddSource();
+    AddEncoder();
     AddMixers();
     AddBiases();
     AddFactors();
@@ -63,13 +63,13 @@ class ConfigMaker {
         std::all_of(value->begin(), value->end(), [&](const json& v) { return v == (*value)[0]; });
     if (!is_one || !(*value)[0].is_number_integer() || (*value)[0] <= 0 ||
         (*value)[0] > INT32_MAX) {
-      metadata_->Wrong(key, "one number for all layers");
+      metadata_->FailKey(key, "one number for all layers");
     }
     return (*value)[0].get<uint32_t>();
   }
   uint32_t Required(const char* name) {
     const std::optional<uint32_t> count = Count(name);
-    if (!count) metadata_->Wrong(Key(name), "a whole number above 0");
+    if (!count) metadata_->FailKey(Key(name), "a whole number above 0");
     return *count;
   }
   std::optional<double> Number(const char* name) { return metadata_->Number(Key(name)); }
@@ -85,7 +85,7 @@ class ConfigMaker {
     config_[keys.layers] = n_layers_;
     // Models without position embeddings have no maximum context, whatever the key says.
     const uint32_t context = Required("context_length");
-    if (family_.mixer != MixerRule::kScan && family_.source == nullptr) {
+    if (family_.mixer != MixerRule::kScan && family_.encoder == nullptr) {
       config_[keys.context] = context;
     }
     if (family_.ffn != FfnRule::kNone) config_[keys.ffn] = Required("feed_forward_length");
@@ -95,10 +95,10 @@ class ConfigMaker {
     const char* epsilon = family_.norm == NormKind::kLayer ? "attention.layer_norm_epsilon"
                                                            : "attention.layer_norm_rms_epsilon";
     const std::optional<double> value = Number(epsilon);
-    if (!value) metadata_->Wrong(Key(epsilon), "a number");
+    if (!value) metadata_->FailKey(Key(epsilon), "a number");
     config_[keys.epsilon] = *value;
     if (!metadata_->Bool(Key("attention.causal"), true)) {
-      metadata_->Wrong(Key("attention.causal"), "true");
+      metadata_->FailKey(Key("attention.causal"), "true");
     }
   }
 
@@ -109,13 +109,13 @@ class ConfigMaker {
     if (family_.has_kv_heads) {
       config_["num_key_value_heads"] = kv_heads;
     } else if (kv_heads != n_heads_) {
-      metadata_->Wrong(Key("attention.head_count_kv"), "attention.head_count");
+      metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");
     }
     head_dim_ = Count("attention.key_length").value_or(hidden_ / n_heads_);
     const uint32_t value_dim = Count("attention.value_length").value_or(head_dim_);
     if (value_dim != head_dim_) {
-      metadata_->Wrong(Key("attention.value_length"),
-                       ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
+      metadata_->FailKey(Key("attention.value_length"),
+                         ("attention.key_length, which is " + std::to_string(head_dim_)).c_str());
     }
     config_[family_.keys.head_dim] = head_dim_;
   }
@@ -133,22 +133,22 @@ class ConfigMaker {
     for (const json& layer : *value) {
       const int64_t n = layer.is_number_integer() ? layer.get<int64_t>() : -1;
       if (n < 0 || n > INT32_MAX || (n != 0 && heads != 0 && n != heads)) {
-        metadata_->Wrong(Key(kKey), "0 or the same number for each layer");
+        metadata_->FailKey(Key(kKey), "0 or the same number for each layer");
       }
       if (n != 0) heads = n;
       types.push_back(n == 0 ? "conv" : "full_attention");
     }
-    if (types.size() != n_layers_) metadata_->Wrong(Key(kKey), "a number for each layer");
+    if (types.size() != n_layers_) metadata_->FailKey(Key(kKey), "a number for each layer");
     config_["layer_types"] = std::move(types);
     return heads == 0 ? n_heads_ : static_cast<uint32_t>(heads);
   }
 
   // Adds an encoder of the same sizes, possibly with another layer count.
-  void AddSource() {
-    if (family_.source == nullptr) return;
-    config_[family_.source->keys.layers] = n_layers_;
+  void AddEncoder() {
+    if (family_.encoder == nullptr) return;
+    config_[family_.encoder->keys.layers] = n_layers_;
     config_[family_.keys.layers] = Count("decoder_block_count").value_or(n_layers_);
-    if (family_.has_distance_buckets) {
+    if (family_.has_relative_position_buckets) {
       config_["relative_attention_num_buckets"] = Required("attention.relative_buckets_count");
     }
     if (family_.has_feed_forward_proj) {
@@ -219,7 +219,9 @@ class ConfigMaker {
     if (facts_.window && family_.window == WindowRule::kEveryLayer && !window) {
       window = *facts_.window;
     }
-    if (window && (*window < 0 || *window > INT32_MAX)) metadata_->Wrong(key, "a number of tokens");
+    if (window && (*window < 0 || *window > INT32_MAX)) {
+      metadata_->FailKey(key, "a number of tokens");
+    }
     const bool is_off = !window || *window == 0;
     config_["sliding_window"] = is_off ? json() : json(*window);
     if (family_.window != WindowRule::kPattern) return;
@@ -230,7 +232,7 @@ class ConfigMaker {
       bool is_local = (i + 1) % family_.default_pattern != 0;
       if (pattern != nullptr && pattern->is_array()) {
         if (pattern->size() != n_layers_ || !(*pattern)[i].is_boolean()) {
-          metadata_->Wrong(pattern_key, "true or false for each layer");
+          metadata_->FailKey(pattern_key, "true or false for each layer");
         }
         is_local = (*pattern)[i].get<bool>();
       } else if (pattern != nullptr) {
@@ -255,11 +257,11 @@ class ConfigMaker {
     json scaling = json::object();
     if (!facts_.long_factors.empty()) type = "longrope";
     if (type != "longrope" && attention.value_or(1) != 1) {
-      metadata_->Wrong(Key("rope.scaling.attn_factor"), "1 (other than with longrope)");
+      metadata_->FailKey(Key("rope.scaling.attn_factor"), "1 (other than with longrope)");
     }
     if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) {
       if (factor && *factor != 0 && *factor != 1) {
-        metadata_->Wrong(Key("rope.scaling.factor"), "nothing without a type");
+        metadata_->FailKey(Key("rope.scaling.factor"), "nothing without a type");
       }
       return scaling;
     }
@@ -277,7 +279,7 @@ class ConfigMaker {
     } else if (type == "yarn") {
       AddYarn(&scaling);
     } else if (type != "linear") {
-      metadata_->Wrong(Key("rope.scaling.type"), "none, linear, yarn or longrope");
+      metadata_->FailKey(Key("rope.scaling.type"), "none, linear, yarn or longrope");
     }
     return scaling;
   }
@@ -294,7 +296,7 @@ class ConfigMaker {
     }
     const std::optional<double> extrapolation = Number("rope.scaling.yarn_ext_factor");
     if (extrapolation && *extrapolation != 1) {
-      metadata_->Wrong(Key("rope.scaling.yarn_ext_factor"), "1");
+      metadata_->FailKey(Key("rope.scaling.yarn_ext_factor"), "1");
     }
   }
 
@@ -305,7 +307,7 @@ class ConfigMaker {
       // transformers multiplies the quotient and truncates: adding 0.5 keeps the exact value.
       config_["partial_rotary_factor"] = (rotated + 0.5) / head_dim_;
     } else if (rotated != head_dim_) {
-      metadata_->Wrong(Key("rope.dimension_count"), std::to_string(head_dim_).c_str());
+      metadata_->FailKey(Key("rope.dimension_count"), std::to_string(head_dim_).c_str());
     } else if (family_.has_partial_rotary) {
       config_["partial_rotary_factor"] = 1.0;
     }
@@ -329,33 +331,33 @@ class ConfigMaker {
     }
     const std::optional<uint32_t> shared = Count("expert_shared_count");
     if (family_.has_shared_expert && shared.value_or(1) != 1) {
-      metadata_->Wrong(Key("expert_shared_count"), "1");
+      metadata_->FailKey(Key("expert_shared_count"), "1");
     }
     if (family_.qk_norm == QkNorm::kPlainOfRotated) {
       // Only one published model has no QK norm: the one with 128 experts.
       config_["use_qk_norm"] = config_[count] != 128;
     }
-    const bool renormalises = metadata_->Bool(Key("expert_weights_norm"), true);
-    if (family_.renormalise_key != nullptr) {
-      config_[family_.renormalise_key] = renormalises;
-    } else if (!renormalises) {
-      metadata_->Wrong(Key("expert_weights_norm"), "true");
+    const bool norm_topk_prob = metadata_->Bool(Key("expert_weights_norm"), true);
+    if (family_.norm_topk_prob_key != nullptr) {
+      config_[family_.norm_topk_prob_key] = norm_topk_prob;
+    } else if (!norm_topk_prob) {
+      metadata_->FailKey(Key("expert_weights_norm"), "true");
     }
     constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
     const bool is_softmax = family_.route_score == RouteScore::kSoftmax;
     const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
     const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
     // Softmax weights renormalised over the top-k equal a softmax over the top-k.
-    const bool is_same = is_softmax && renormalises && gating == kSoftmaxOfChosen;
+    const bool is_same = is_softmax && norm_topk_prob && gating == kSoftmaxOfChosen;
     if (gating != usual && !is_same) {
-      metadata_->Wrong(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
+      metadata_->FailKey(Key("expert_gating_func"), is_softmax ? "1 (softmax)" : "2 (sigmoid)");
     }
     const double scale = Number("expert_weights_scale").value_or(1);
-    if (scale != 0 && scale != 1) metadata_->Wrong(Key("expert_weights_scale"), "1");
+    if (scale != 0 && scale != 1) metadata_->FailKey(Key("expert_weights_scale"), "1");
   }
 
   void RefuseUnread() {
-    if (row_.source_names != nullptr) {
+    if (row_.encoder_names != nullptr) {
       // decoder_start_token_id is read with the generation defaults.
       metadata_->MarkRead(Key("decoder_start_token_id"));
     }
@@ -408,9 +410,9 @@ const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReade
   }
   if (row != nullptr && has_experts == (row->names->router != nullptr)) return *row;
   if (row != nullptr) {
-    metadata->Wrong(name + ".expert_count",
-                    has_experts ? "none (of this architecture experts are not supported)"
-                                : "a number of experts");
+    metadata->FailKey(name + ".expert_count",
+                      has_experts ? "none (of this architecture experts are not supported)"
+                                  : "a number of experts");
   }
   std::set<std::string> supported;
   for (const GgufArchitecture& known : GgufArchitectures()) supported.insert(known.name);

@@ -103,7 +103,7 @@ json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
   id("tokenizer.ggml.bos_token_id", "bos_token_id");
   id("tokenizer.ggml.padding_token_id", "pad_token_id");
   const std::string start = std::string(row.name) + ".decoder_start_token_id";
-  if (row.source_names != nullptr) id(start.c_str(), "decoder_start_token_id");
+  if (row.encoder_names != nullptr) id(start.c_str(), "decoder_start_token_id");
   constexpr std::pair<const char*, const char*> kSampling[] = {
       {"general.sampling.temp", "temperature"},
       {"general.sampling.top_k", "top_k"},
@@ -167,7 +167,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings);
   // Undoes the tensor changes of llama.cpp's converter.
   spec.names = row.names;
-  spec.source.names = row.source_names;
+  spec.encoder.names = row.encoder_names;
   spec.rates_are_logs = false;
   spec.rotates_neighbours = row.rotates_neighbours;
   spec.qkv_order = QkvOrder::kBlocks;
@@ -213,9 +213,9 @@ ChatTemplates ReadGgufChatTemplates(const fs::path& path) {
   add(kKey, "default");
   // Named templates.
   if (const json* names = metadata.Find("tokenizer.chat_templates"); names != nullptr) {
-    if (!names->is_array()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+    if (!names->is_array()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
     for (const json& name : *names) {
-      if (!name.is_string()) metadata.Wrong("tokenizer.chat_templates", "a list of names");
+      if (!name.is_string()) metadata.FailKey("tokenizer.chat_templates", "a list of names");
       add(std::string(kKey) + "." + name.get<std::string>(), name.get<std::string>());
     }
   }

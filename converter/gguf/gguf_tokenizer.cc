@@ -63,16 +63,16 @@ struct Token {
 std::vector<Token> ReadTokens(ConfigReader* metadata) {
   const json* texts = metadata->Find(kTokensKey);
   if (texts == nullptr || !texts->is_array() || texts->empty()) {
-    metadata->Wrong(kTokensKey, "a list of texts");
+    metadata->FailKey(kTokensKey, "a list of texts");
   }
   const auto list = [&](const char* key) {
     const json* values = metadata->Find(key);
     if (values != nullptr && (!values->is_array() || values->size() != texts->size())) {
-      metadata->Wrong(key, ("a list of " + std::to_string(texts->size()) +
-                            " values, one for each "
-                            "of " +
-                            kTokensKey)
-                               .c_str());
+      metadata->FailKey(key, ("a list of " + std::to_string(texts->size()) +
+                              " values, one for each "
+                              "of " +
+                              kTokensKey)
+                                 .c_str());
     }
     return values;
   };
@@ -82,18 +82,18 @@ std::vector<Token> ReadTokens(ConfigReader* metadata) {
   std::unordered_map<std::string, size_t> seen;
   for (size_t i = 0; i < tokens.size(); ++i) {
     Token& token = tokens[i];
-    if (!(*texts)[i].is_string()) metadata->Wrong(kTokensKey, "a list of texts");
+    if (!(*texts)[i].is_string()) metadata->FailKey(kTokensKey, "a list of texts");
     token.text = (*texts)[i].get<std::string>();
     if (!IsUtf8(token.text)) {
       Fail("%s: %s: token %zu is not valid UTF-8", metadata->label().c_str(), kTokensKey, i);
     }
     if (types != nullptr) {
-      if (!(*types)[i].is_number_integer()) metadata->Wrong(kTypesKey, "a list of numbers");
+      if (!(*types)[i].is_number_integer()) metadata->FailKey(kTypesKey, "a list of numbers");
       token.type = (*types)[i].get<int64_t>();
     }
     if (scores != nullptr) {
       if (!(*scores)[i].is_number() || !std::isfinite((*scores)[i].get<double>())) {
-        metadata->Wrong(kScoresKey, "a list of numbers");
+        metadata->FailKey(kScoresKey, "a list of numbers");
       }
       token.score = (*scores)[i].get<double>();
     }
@@ -114,7 +114,8 @@ std::optional<uint32_t> TokenId(ConfigReader* metadata, const char* name, size_t
   // Some files use these values for "none".
   if (!id || *id == -1 || *id == UINT32_MAX) return std::nullopt;
   if (*id < 0 || static_cast<uint64_t>(*id) >= n_tokens) {
-    metadata->Wrong(key, ("the number of one of " + std::to_string(n_tokens) + " tokens").c_str());
+    metadata->FailKey(key,
+                      ("the number of one of " + std::to_string(n_tokens) + " tokens").c_str());
   }
   return static_cast<uint32_t>(*id);
 }
@@ -183,12 +184,12 @@ json Template(ConfigReader* metadata, const std::vector<Token>& tokens, bool add
 // space.
 json Merges(ConfigReader* metadata) {
   const json* texts = metadata->Find(kMergesKey);
-  if (texts == nullptr || !texts->is_array()) metadata->Wrong(kMergesKey, "a list of texts");
+  if (texts == nullptr || !texts->is_array()) metadata->FailKey(kMergesKey, "a list of texts");
   json merges = json::array();
   for (const json& text : *texts) {
     const size_t space =
         text.is_string() ? text.get_ref<const std::string&>().find(' ', 1) : std::string::npos;
-    if (space == std::string::npos) metadata->Wrong(kMergesKey, "two tokens and a space");
+    if (space == std::string::npos) metadata->FailKey(kMergesKey, "two tokens and a space");
     const std::string& pair = text.get_ref<const std::string&>();
     merges.push_back({pair.substr(0, space), pair.substr(space + 1)});
   }
@@ -269,7 +270,7 @@ json MergesOfScores(const std::vector<Token>& tokens) {
 
 json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens,
                             std::vector<std::string>* warnings) {
-  if (!metadata->Has(kScoresKey)) metadata->Wrong(kScoresKey, "a score for each token");
+  if (!metadata->Has(kScoresKey)) metadata->FailKey(kScoresKey, "a score for each token");
   const bool is_flat = std::all_of(tokens.begin(), tokens.end(), [&](const Token& token) {
     return token.type != kNormal || token.score == tokens.back().score;
   });
@@ -278,7 +279,7 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
                         " are all the same: texts may be cut otherwise than the model was trained");
   }
   if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", false)) {
-    metadata->Wrong("tokenizer.ggml.remove_extra_whitespaces", "false");
+    metadata->FailKey("tokenizer.ggml.remove_extra_whitespaces", "false");
   }
   const bool adds_space = metadata->Bool("tokenizer.ggml.add_space_prefix", true);
   json normalizers = json::array();
@@ -317,11 +318,11 @@ json Charsmap(ConfigReader* metadata) {
   constexpr const char* kKey = "tokenizer.ggml.precompiled_charsmap";
   const json* values = metadata->Find(kKey);
   if (values == nullptr) return nullptr;
-  if (!values->is_array()) metadata->Wrong(kKey, "a list of bytes");
+  if (!values->is_array()) metadata->FailKey(kKey, "a list of bytes");
   std::vector<uint8_t> bytes;
   for (const json& value : *values) {
     const int64_t byte = value.is_number_integer() ? value.get<int64_t>() : INT64_MAX;
-    if (byte < INT8_MIN || byte > UINT8_MAX) metadata->Wrong(kKey, "a list of bytes");
+    if (byte < INT8_MIN || byte > UINT8_MAX) metadata->FailKey(kKey, "a list of bytes");
     bytes.push_back(static_cast<uint8_t>(byte));
   }
   return EncodeBase64(bytes);
@@ -329,7 +330,7 @@ json Charsmap(ConfigReader* metadata) {
 
 // Builds SentencePiece's Unigram model, as in T5.
 json UnigramTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens) {
-  if (!metadata->Has(kScoresKey)) metadata->Wrong(kScoresKey, "a score for each token");
+  if (!metadata->Has(kScoresKey)) metadata->FailKey(kScoresKey, "a score for each token");
   size_t end = tokens.size();
   while (end > 0 && tokens[end - 1].type == kUnused) --end;
   json vocab = json::array();

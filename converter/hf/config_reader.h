@@ -41,7 +41,7 @@ class ConfigReader {
   std::vector<std::string> Unread() const;
   void MarkRead(const std::string& key) { read_.insert(key); }
 
-  [[noreturn]] void Wrong(const std::string& key, const char* expected);
+  [[noreturn]] void FailKey(const std::string& key, const char* expected);
 
  private:
   const nlohmann::json& object_;

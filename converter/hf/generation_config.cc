@@ -130,7 +130,7 @@ double Ranged(ConfigReader* reader, const char* key, double low, double high, do
   const std::optional<double> value = reader->Number(key);
   if (!value) return fallback;
   if (*value < low || *value > high) {
-    reader->Wrong(key, Format("a number from %g to %g", low, high).c_str());
+    reader->FailKey(key, Format("a number from %g to %g", low, high).c_str());
   }
   return *value;
 }
@@ -141,7 +141,7 @@ void ReadSampling(ConfigReader* from, GenerationSpec* spec) {
   spec->top_p = static_cast<float>(Ranged(from, "top_p", 0, 1, 1));
   spec->min_p = static_cast<float>(Ranged(from, "min_p", 0, 1, 0));
   const int64_t top_k = from->Int("top_k").value_or(0);
-  if (top_k < -1 || top_k > INT32_MAX) from->Wrong("top_k", "a whole number; 0 or -1: off");
+  if (top_k < -1 || top_k > INT32_MAX) from->FailKey("top_k", "a whole number; 0 or -1: off");
   spec->top_k = static_cast<uint32_t>(std::max<int64_t>(top_k, 0));
   // Both values leave only the argmax; the runtime accepts neither value.
   if (spec->top_p == 0.0f || spec->min_p == 1.0f) {

@@ -14,7 +14,7 @@ std::string ReadAffix(const JsonNode& node) {
   constexpr size_t kMaxBytes = 64;
   if (node.IsNull()) return "";
   const std::string text = node.String();
-  if (text.size() > kMaxBytes) node.Unsupported();
+  if (text.size() > kMaxBytes) node.FailUnsupported();
   return text;
 }
 
@@ -58,7 +58,7 @@ void ReadMerges(const JsonNode& node, const std::string& prefix, Vocabulary* out
 Vocabulary ReadBpeModel(const JsonNode& model, TokenizerTables* tables) {
   tables->model = fbs::TokenizerModel::Bpe;
   const JsonNode dropout = model["dropout"];
-  if (!dropout.IsNull() && dropout.value() != 0) dropout.Unsupported();
+  if (!dropout.IsNull() && dropout.value() != 0) dropout.FailUnsupported();
   tables->subword_prefix = ReadAffix(model["continuing_subword_prefix"]);
   tables->word_suffix = ReadAffix(model["end_of_word_suffix"]);
   tables->fuse_unk = model["fuse_unk"].Bool(false);

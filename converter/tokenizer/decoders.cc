@@ -19,7 +19,7 @@ void ReadDecoderSteps(const JsonNode& node, TokenizerTables* tables) {
   } else if (type == "Replace") {
     step.kind = fbs::DecoderKind::Replace;
     const Pattern pattern = ReadPattern(node["pattern"]);
-    if (pattern.is_regex) node["pattern"].Unsupported();
+    if (pattern.is_regex) node["pattern"].FailUnsupported();
     step.pattern = pattern.text;
     step.content = node["content"].String();
   } else if (type == "ByteFallback") {
@@ -31,7 +31,7 @@ void ReadDecoderSteps(const JsonNode& node, TokenizerTables* tables) {
     step.content = ReadCharacter(node["content"]);
     step.start = node["start"].Uint();
     step.stop = node["stop"].Uint();
-    if (step.stop != 0) node["stop"].Unsupported();
+    if (step.stop != 0) node["stop"].FailUnsupported();
   } else if (type == "Metaspace") {
     step.kind = fbs::DecoderKind::Metaspace;
     step.pattern = ReadCharacter(node["replacement"]);
@@ -44,9 +44,9 @@ void ReadDecoderSteps(const JsonNode& node, TokenizerTables* tables) {
   } else if (type == "BPEDecoder") {
     step.kind = fbs::DecoderKind::WordEnd;
     step.pattern = node["suffix"].String("</w>");
-    if (step.pattern.empty()) node["suffix"].Unsupported();
+    if (step.pattern.empty()) node["suffix"].FailUnsupported();
   } else {
-    node["type"].Unsupported();
+    node["type"].FailUnsupported();
   }
   tables->decoders.push_back(std::move(step));
 }

@@ -71,7 +71,7 @@ void JsonNode::Fail(const std::string& message) const {
   throw TokenizerError(file_ + ": " + (path_.empty() ? "" : path_ + " ") + message);
 }
 
-void JsonNode::Unsupported() const { Fail(Shown(value_) + " is not supported"); }
+void JsonNode::FailUnsupported() const { Fail(Shown(value_) + " is not supported"); }
 
 JsonNode JsonNode::operator[](const std::string& key) const {
   const std::string path = path_.empty() ? key : path_ + "." + key;

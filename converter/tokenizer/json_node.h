@@ -30,7 +30,7 @@ class JsonNode {
   // Throws TokenizerError "file: path message".
   [[noreturn]] void Fail(const std::string& message) const;
   // Fails with "<path> <the value> is not supported".
-  [[noreturn]] void Unsupported() const;
+  [[noreturn]] void FailUnsupported() const;
 
   // Returns a member of an object; a null node if it is absent.
   JsonNode operator[](const std::string& key) const;

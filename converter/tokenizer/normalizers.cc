@@ -90,7 +90,7 @@ void ReadNormalizers(const JsonNode& node, TokenizerTables* tables) {
       node["content"].Fail("refers to groups of the pattern, which is not supported");
     }
   } else {
-    node["type"].Unsupported();
+    node["type"].FailUnsupported();
   }
   tables->normalizers.push_back(std::move(step));
 }

@@ -27,7 +27,7 @@ std::string Translated(const JsonNode& node, const std::string& pattern) {
 Pattern ReadPattern(const JsonNode& node) {
   const JsonNode literal = node["String"];
   const JsonNode regex = node["Regex"];
-  if (literal.IsNull() == regex.IsNull()) node.Unsupported();
+  if (literal.IsNull() == regex.IsNull()) node.FailUnsupported();
   const bool is_regex = literal.IsNull();
   std::string text = (is_regex ? regex : literal).String();
   if (text.empty()) node.Fail("is empty");
@@ -50,7 +50,7 @@ fbs::PrependScheme ReadPrependScheme(const JsonNode& metaspace) {
   if (name == "always") return fbs::PrependScheme::Always;
   if (name == "first") return fbs::PrependScheme::First;
   if (name == "never") return fbs::PrependScheme::Never;
-  scheme.Unsupported();
+  scheme.FailUnsupported();
 }
 
 }  // namespace arn::convert

@@ -33,11 +33,11 @@ void ReadTemplate(const JsonNode& node, TokenizerTables* tables) {
     const JsonNode special = item["SpecialToken"];
     const JsonNode sequence = item["Sequence"];
     if (!sequence.IsNull()) {
-      if (has_text || sequence["id"].String() != "A") sequence.Unsupported();
+      if (has_text || sequence["id"].String() != "A") sequence.FailUnsupported();
       has_text = true;
       continue;
     }
-    if (special.IsNull()) item.Unsupported();
+    if (special.IsNull()) item.FailUnsupported();
     const JsonNode ids = node["special_tokens"][special["id"].String()]["ids"];
     for (const JsonNode& id : ids.Items()) {
       (has_text ? behind : before).push_back(id.Uint());
@@ -59,7 +59,7 @@ void ReadPostProcessor(const JsonNode& node, TokenizerTables* tables) {
   } else if (type == "BertProcessing" || type == "RobertaProcessing") {
     AddAround(node, {ReadPair(node["cls"])}, {ReadPair(node["sep"])}, tables);
   } else if (type != "ByteLevel") {  // only changes offsets
-    node["type"].Unsupported();
+    node["type"].FailUnsupported();
   }
 }
 

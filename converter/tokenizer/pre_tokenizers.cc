@@ -26,7 +26,7 @@ fbs::SplitBehavior ReadBehavior(const JsonNode& node) {
   for (const auto& [known, behavior] : kNames) {
     if (name == known) return behavior;
   }
-  node.Unsupported();
+  node.FailUnsupported();
 }
 
 }  // namespace
@@ -93,7 +93,7 @@ void ReadPreTokenizers(const JsonNode& node, TokenizerTables* tables) {
     step.behavior = fbs::SplitBehavior::Removed;
     step.invert = true;
   } else {
-    node["type"].Unsupported();
+    node["type"].FailUnsupported();
   }
   tables->pre_tokenizers.push_back(std::move(step));
 }

@@ -67,13 +67,13 @@ Vocabulary ReadModel(const JsonNode& model, TokenizerTables* tables) {
   if (type == "Unigram") return ReadUnigramModel(model, tables);
   if (type == "WordPiece") return ReadWordPieceModel(model, tables);
   if (type == "WordLevel") return ReadWordLevelModel(model, tables);
-  model["type"].Unsupported();
+  model["type"].FailUnsupported();
 }
 
 Vocabulary ReadUnigramModel(const JsonNode& model, TokenizerTables* tables) {
   tables->model = fbs::TokenizerModel::Unigram;
   for (const char* option : {"alpha", "nbest_size"}) {
-    if (!model[option].IsNull()) model[option].Unsupported();
+    if (!model[option].IsNull()) model[option].FailUnsupported();
   }
   tables->byte_fallback = model["byte_fallback"].Bool(false);
   if (tables->byte_fallback && IsByteLevel(*tables)) {

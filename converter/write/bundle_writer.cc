@@ -8,7 +8,7 @@
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
 #include "platform/os/mapped_file.h"
-#include "runtime/bundle/seal.h"
+#include "runtime/bundle/signature.h"
 
 namespace arn::convert {
 namespace {
@@ -89,7 +89,7 @@ void BundleWriter::Close(const flatbuffers::FlatBufferBuilder& index) {
 }
 
 void BundleWriter::Sign(const SigningKey& key) {
-  static_assert(kSealOffset == kHeaderBytes);
+  static_assert(kSignatureOffset == kHeaderBytes);
   file_.Flush();
   Diag diag;
   int fd = -1;
@@ -103,23 +103,24 @@ void BundleWriter::Sign(const SigningKey& key) {
     UnmapFile(&file);
     Fail("%s cannot be read to be signed: %s", path().c_str(), diag.text());
   }
-  SealHeader seal = {};
-  std::memcpy(seal.magic, "ARNSEAL", sizeof seal.magic);
-  seal.block_bytes = SealBlockBytes(bundle.segments.size());
-  std::memcpy(seal.public_key, key.public_key(), sizeof seal.public_key);
+  SignatureHeader header = {};
+  std::memcpy(header.magic, "ARNSEAL", sizeof header.magic);
+  header.block_bytes = SignedBlockBytes(bundle.segments.size());
+  std::memcpy(header.public_key, key.public_key(), sizeof header.public_key);
   std::vector<uint8_t> digests;
-  for (uint64_t at = 0; at < bundle.segments.size(); at += seal.block_bytes) {
+  for (uint64_t at = 0; at < bundle.segments.size(); at += header.block_bytes) {
     digests.resize(digests.size() + kDigestBytes);
-    SealDigest(bundle.segments.subspan(at, std::min(seal.block_bytes, bundle.segments.size() - at)),
-               digests.data() + digests.size() - kDigestBytes);
-    ++seal.n_blocks;
+    BlockDigest(
+        bundle.segments.subspan(at, std::min(header.block_bytes, bundle.segments.size() - at)),
+        digests.data() + digests.size() - kDigestBytes);
+    ++header.n_blocks;
   }
   uint8_t message[kDigestBytes];
-  SealMessage(bundle, seal, digests.data(), message);
+  SignedMessage(bundle, header, digests.data(), message);
   UnmapFile(&file);
-  key.Sign(message, seal.signature);
-  file_.Overwrite(kSealOffset, &seal, sizeof seal);
-  file_.Overwrite(kSealOffset + sizeof seal, digests.data(), digests.size());
+  key.Sign(message, header.signature);
+  file_.Overwrite(kSignatureOffset, &header, sizeof header);
+  file_.Overwrite(kSignatureOffset + sizeof header, digests.data(), digests.size());
 }
 
 void BundleWriter::Reopen() {

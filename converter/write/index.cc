@@ -47,12 +47,12 @@ Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
   b.add_is_parallel(kind.is_parallel);
   b.add_n_experts(kind.n_experts);
   b.add_n_experts_used(kind.n_experts_used);
-  b.add_renormalises_routes(kind.renormalises_routes);
+  b.add_renormalises_routes(kind.norm_topk_prob);
   b.add_activation_limit(kind.activation_limit);
   b.add_query_temperature(kind.query_temperature);
   b.add_query_temperature_step(kind.query_temperature_step);
   b.add_route_score(static_cast<fbs::RouteScore>(kind.route_score));
-  b.add_routes_weigh_input(kind.routes_weigh_input);
+  b.add_routes_weigh_input(kind.weighs_input);
   b.add_shared_ffn_dim(kind.shared_ffn_dim);
   b.add_mixer(static_cast<fbs::Mixer>(kind.mixer.mixer));
   b.add_mixer_width(kind.mixer.width);
@@ -81,7 +81,7 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_router(layer.router);
   b.add_experts(layer.experts);
   b.add_sinks(layer.sinks);
-  b.add_distance_bias(layer.distance_bias);
+  b.add_distance_bias(layer.relative_position_bias);
   b.add_cross_norm(layer.cross_norm);
   b.add_cross_norm_bias(layer.cross_norm_bias);
   b.add_cross_q(layer.cross_q);
@@ -93,36 +93,36 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   b.add_conv(layer.conv);
   b.add_conv_bias(layer.conv_bias);
   b.add_scan_low(layer.scan_low);
-  b.add_scan_steps(layer.scan_steps);
+  b.add_scan_steps(layer.time_steps);
   b.add_scan_mix(layer.scan_mix);
   b.add_scan_rates(layer.scan_rates);
   b.add_scan_skip(layer.scan_skip);
   return b.Finish();
 }
 
-Offset<fbs::Source> BuildSource(const DecoderSpec& spec, const TensorPlan& plan,
-                                flatbuffers::FlatBufferBuilder* builder) {
-  const SourceSpec& source = spec.source;
+Offset<fbs::Source> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
+                                 flatbuffers::FlatBufferBuilder* builder) {
+  const EncoderSpec& encoder = spec.encoder;
   std::vector<Offset<fbs::LayerKind>> kinds;
-  for (const LayerKindSpec& kind : source.kinds) kinds.push_back(BuildKind(kind, builder));
+  for (const LayerKindSpec& kind : encoder.kinds) kinds.push_back(BuildKind(kind, builder));
   std::vector<Offset<fbs::Layer>> layers;
-  for (size_t i = 0; i < plan.source_layers.size(); ++i) {
-    layers.push_back(BuildLayer(source.layer_kinds[i], plan.source_layers[i], builder));
+  for (size_t i = 0; i < plan.encoder_layers.size(); ++i) {
+    layers.push_back(BuildLayer(encoder.layer_kinds[i], plan.encoder_layers[i], builder));
   }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
   fbs::SourceBuilder b(*builder);
-  b.add_max_rows(source.max_rows);
-  b.add_feature_width(source.feature_width);
+  b.add_max_rows(encoder.max_rows);
+  b.add_feature_width(encoder.feature_width);
   b.add_conv1(plan.conv1);
   b.add_conv2(plan.conv2);
-  b.add_conv_activation(static_cast<fbs::Activation>(source.conv_activation));
-  b.add_positions(plan.source_positions);
+  b.add_conv_activation(static_cast<fbs::Activation>(encoder.conv_activation));
+  b.add_positions(plan.encoder_positions);
   b.add_kinds(kinds_vector);
   b.add_layers(layers_vector);
-  b.add_final_norm(plan.source_final_norm);
+  b.add_final_norm(plan.encoder_final_norm);
   b.add_final_norm_kind(static_cast<fbs::NormKind>(spec.final_norm_kind));
-  b.add_final_norm_bias(plan.source_final_norm_bias);
+  b.add_final_norm_bias(plan.encoder_final_norm_bias);
   b.add_final_norm_epsilon(spec.final_norm_epsilon);
   return b.Finish();
 }
@@ -151,7 +151,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
     layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
   }
   Offset<fbs::Source> source;
-  if (spec.source.max_rows != 0) source = BuildSource(spec, plan, builder);
+  if (spec.encoder.max_rows != 0) source = BuildEncoder(spec, plan, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -179,7 +179,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_bias(plan.final_norm_bias);
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
-  if (spec.source.max_rows != 0) b.add_source(source);
+  if (spec.encoder.max_rows != 0) b.add_source(source);
   return b.Finish();
 }
 

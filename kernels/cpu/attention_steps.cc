@@ -25,8 +25,10 @@ AttentionTile BaseTile(const State& state, const Step& step) {
   base.q_stride = program.values[step.in].width;
   base.out_stride = program.values[step.out].width;
   base.sinks = VectorOf(state, step.sinks);
-  base.distance_bias = VectorOf(state, step.distance_bias);
-  if (base.distance_bias != nullptr) base.n_distances = program.weights[step.distance_bias].rows;
+  base.relative_position_bias = VectorOf(state, step.relative_position_bias);
+  if (base.relative_position_bias != nullptr) {
+    base.n_relative_positions = program.weights[step.relative_position_bias].rows;
+  }
   return base;
 }
 
@@ -119,7 +121,7 @@ class AttentionRunner {
     const auto first = static_cast<uint32_t>(tile) * tile_rows_;
     AttentionTile a = base_;
     a.table = &s->tables[kind_.group];
-    a.source_rows = s->source_rows;
+    a.encoder_rows = s->encoder_rows;
     a.kv_head = static_cast<uint32_t>(kv_head);
     a.first_head = a.kv_head * a.n_heads;
     a.first_position = s->first_position + first;
@@ -148,7 +150,8 @@ uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
   if (n_threads == 1) return floats;
   for (const AttentionKind& kind : program.kinds) {
     if (kind.n_heads == 0 || kind.group == kNoGroup) continue;
-    const uint32_t positions = kind.sees_source ? program.max_source_rows : program.max_context;
+    const uint32_t positions =
+        kind.is_cross_attention ? program.max_encoder_rows : program.max_context;
     const uint64_t segments = CeilDiv(positions, kAttentionSegment);
     if (segments > 1) {
       floats = Max(floats, segments * kind.n_heads * AttentionPartialFloats(kind));
@@ -173,7 +176,7 @@ void RunSelfAttention(const State& state, const Step& step, const RunArgs& args)
   const size_t n_tiles = CeilDiv(rows, tile_rows);
   state.threads.ForEach(n_tiles * kind.n_kv_heads, [&](size_t thread, size_t task) {
     AttentionTile a = base;
-    a.source_rows = rows;
+    a.encoder_rows = rows;
     a.kv_head = static_cast<uint32_t>(task % kind.n_kv_heads);
     a.first_head = a.kv_head * a.n_heads;
     a.first_position = static_cast<uint32_t>(task / kind.n_kv_heads) * tile_rows;

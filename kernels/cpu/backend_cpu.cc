@@ -23,7 +23,7 @@ void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& weight = program.weights[i];
     state->matrices[i] = weight.data;
-    if (weight.is_vector || !cpu::UsedInProduct(program, i) ||
+    if (weight.is_vector || !cpu::UsedInMatmul(program, i) ||
         !cpu::NeedsRepack(weight, state->gemm)) {
       continue;
     }
@@ -73,14 +73,14 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
   StepClock clock(args.step_ns);
-  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     // Decode only: in prefill, a matrix's arithmetic takes longer than reading the next one.
-    if (decodes) cpu::AskAhead(s, steps.subspan(i + 1, steps.size() - i - 1));
+    if (decodes) cpu::RequestPrefetch(s, steps.subspan(i + 1, steps.size() - i - 1));
     cpu::RunStep(s, steps[i], args);
     clock.Next();
   }

@@ -174,9 +174,9 @@ void QuantizeSplitTiles(const State& state, const float* x, const RowTiles& tile
 bool IsInteger(DType dtype) { return dtype == DType::kInt4 || dtype == DType::kInt8; }
 
 // x W^T + bias, with the rows of x converted to the kernel's format.
-class Product {
+class PanelMatmul {
  public:
-  Product(const State& state, WeightId id, const float* x, uint32_t rows)
+  PanelMatmul(const State& state, WeightId id, const float* x, uint32_t rows)
       : state_(state),
         weight_(state.program->weights[id]),
         kernel_(*state.gemm.For(weight_.dtype)),
@@ -373,45 +373,45 @@ uint64_t Rank(float value, uint32_t column) {
 
 }  // namespace
 
-void AskAhead(const State& state, Span<const Step> steps) {
+void RequestPrefetch(const State& state, Span<const Step> steps) {
   for (const Step& step : steps) {
     if (step.op != Op::kLinear && step.op != Op::kLogits) continue;
     const Weight& weight = state.program->weights[step.weight];
     uint64_t panel_bytes = 0;
     const GemmKernel& kernel = *state.gemm.For(weight.dtype);
     (void)PackedBytes(weight.dtype, kernel.layout, kernel.layout.nr, weight.cols, &panel_bytes);
-    return state.threads.SetAhead(state.matrices[step.weight],
-                                  CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
+    return state.threads.SetPrefetch(state.matrices[step.weight],
+                                     CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
   }
-  state.threads.SetAhead(nullptr, 0);
+  state.threads.SetPrefetch(nullptr, 0);
 }
 
 void Matmul(const State& state, WeightId id, const float* x, uint32_t rows, bool accumulate,
             float* out) {
   if (rows == 0) return;
-  const Product product(state, id, x, rows);
+  const PanelMatmul matmul(state, id, x, rows);
   const uint32_t width = state.program->weights[id].rows;
-  product.ForPanels([&](size_t begin, size_t end) {
-    product.Multiply(begin, end, accumulate, out + begin * product.nr(), width);
+  matmul.ForPanels([&](size_t begin, size_t end) {
+    matmul.Multiply(begin, end, accumulate, out + begin * matmul.nr(), width);
   });
 }
 
 uint32_t BestColumn(const State& state, WeightId id, const float* x, float factor, float softcap) {
-  const Product product(state, id, x, 1);
+  const PanelMatmul matmul(state, id, x, 1);
   const LogitsOps& ops = *CpuLogitsOps();
   const bool is_scaled = factor != 1.0f || softcap != 0.0f;
-  const size_t step = Max<size_t>(1, kBestColumns / product.nr());
+  const size_t step = Max<size_t>(1, kBestColumns / matmul.nr());
   std::atomic<uint64_t> best{0};
-  product.ForPanels([&](size_t begin, size_t end) {
+  matmul.ForPanels([&](size_t begin, size_t end) {
     float values[kBestColumns];
     uint64_t found = 0;
     for (size_t panel = begin; panel < end; panel += step) {
       const size_t last = Min(panel + step, end);
-      const uint32_t n = product.Columns(panel, last);
-      product.Multiply(panel, last, /*accumulate=*/false, values, n);
+      const uint32_t n = matmul.Columns(panel, last);
+      matmul.Multiply(panel, last, /*accumulate=*/false, values, n);
       if (is_scaled) state.simd.softcap(values, n, factor, softcap);
       const uint32_t at = ops.argmax(values, n);
-      found = Max(found, Rank(values[at], static_cast<uint32_t>(panel * product.nr()) + at));
+      found = Max(found, Rank(values[at], static_cast<uint32_t>(panel * matmul.nr()) + at));
     }
     uint64_t seen = best.load(std::memory_order_relaxed);
     while (found > seen && !best.compare_exchange_weak(seen, found, std::memory_order_relaxed)) {

@@ -28,7 +28,7 @@ QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split) {
   return q;
 }
 
-uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split) {
+uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split) {
   switch (dtype) {
     case DType::kF32: return 0;
     case DType::kF16:
@@ -49,7 +49,7 @@ uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
   return PackedBytes(weight.dtype, layout, weight.rows, weight.cols, &bytes) ? bytes : 0;
 }
 
-bool UsedInProduct(const Program& program, WeightId id) {
+bool UsedInMatmul(const Program& program, WeightId id) {
   for (const Step& step : program.steps) {
     if (step.weight == id && (step.op == Op::kLinear || step.op == Op::kLogits)) return true;
     if (step.op == Op::kExperts && id >= step.weight && id - step.weight < 2u * step.n_experts) {
@@ -59,7 +59,7 @@ bool UsedInProduct(const Program& program, WeightId id) {
   return false;
 }
 
-uint32_t ProductRows(const Program& program, WeightId id) {
+uint32_t MatmulRows(const Program& program, WeightId id) {
   uint64_t rows = program.max_rows;
   for (const Step& step : program.steps) {
     if (step.weight != id || step.op != Op::kLinear) continue;
@@ -91,9 +91,9 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
   uint64_t normed_bytes = 0;
   for (uint32_t i = 0; i < program.weights.size(); ++i) {
     const Weight& w = program.weights[i];
-    if (w.is_vector || !UsedInProduct(program, i)) continue;
-    quantized_bytes = Max(quantized_bytes, ProductRowBytes(w.dtype, ProductRows(program, i), w.cols,
-                                                           program.splits_rows));
+    if (w.is_vector || !UsedInMatmul(program, i)) continue;
+    quantized_bytes = Max(quantized_bytes, MatmulRowBytes(w.dtype, MatmulRows(program, i), w.cols,
+                                                          program.splits_rows));
     if (!NeedsRepack(w, kernels)) continue;
     const uint64_t bytes = RepackedBytes(w, kernels);
     uint64_t padded_total;

@@ -30,16 +30,16 @@ struct QuantizedLayout {
 QuantizedLayout QuantizedRows(uint32_t rows, uint32_t cols, bool is_split);
 // Bytes of kQuantizedSlice needed for the rows of a matmul: QuantizedRows, or for f16 and bf16
 // weights the interleaved rows.
-uint64_t ProductRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split);
+uint64_t MatmulRowBytes(DType dtype, uint32_t rows, uint32_t cols, bool is_split);
 
 // True if a matmul with `weight` cannot use Weight::data in place.
 bool NeedsRepack(const Weight& weight, const GemmKernels& kernels);
 // Returns the size of `weight` in its kernel's layout. REQUIRES: NeedsRepack(weight).
 uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels);
 // True if a matmul uses the weight.
-bool UsedInProduct(const Program& program, WeightId id);
+bool UsedInMatmul(const Program& program, WeightId id);
 // Returns the maximum number of rows multiplied by a matrix.
-uint32_t ProductRows(const Program& program, WeightId id);
+uint32_t MatmulRows(const Program& program, WeightId id);
 // Scratch bytes per thread.
 uint64_t ThreadScratchBytes(const Program& program);
 // Returns the f32 count for the partial results of attention segments; 0 with no attention or with

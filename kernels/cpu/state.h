@@ -38,7 +38,7 @@ uint32_t BestColumn(const State& state, WeightId weight, const float* x, float f
                     float softcap);
 
 // Lets idle threads prefetch the weights of the first matmul among `steps`.
-void AskAhead(const State& state, Span<const Step> steps);
+void RequestPrefetch(const State& state, Span<const Step> steps);
 
 // Run kConv and kScan on all rows of a run.
 void RunConv(const State& state, const Step& step, const RunArgs& args);
@@ -49,7 +49,7 @@ void RunAttention(const State& state, const Step& step, const RunArgs& args);
 void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
 
 // Runs an encoder-only step: kFeatures to kSelfAttention.
-void RunSourceStep(const State& state, const Step& step, const RunArgs& args);
+void RunEncoderStep(const State& state, const Step& step, const RunArgs& args);
 
 // Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.
 void RunStep(const State& state, const Step& step, const RunArgs& args);

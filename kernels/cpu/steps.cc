@@ -172,9 +172,9 @@ class Runner {
   template <typename Visit>
   void ForEachRowOf(const Step& step, uint32_t expert, const Visit& visit) const {
     for (uint32_t row = 0; row < rows_; ++row) {
-      const float* routes = Row(step.routes, row);
+      const float* topk = Row(step.topk, row);
       for (uint32_t i = 0; i < step.n_chosen; ++i) {
-        if (routes[i] == static_cast<float>(expert)) visit(row, routes[step.n_chosen + i]);
+        if (topk[i] == static_cast<float>(expert)) visit(row, topk[step.n_chosen + i]);
       }
     }
   }
@@ -235,9 +235,9 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kExperts: return runner.Experts(step);
     case Op::kLogits: return runner.Logits(step);
     case Op::kFeatures:
-    case Op::kUnfold:
+    case Op::kIm2col:
     case Op::kAddPositions:
-    case Op::kSelfAttention: return RunSourceStep(state, step, args);
+    case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
   }

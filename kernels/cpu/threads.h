@@ -1,10 +1,11 @@
-// The backend's threads: a thin wrapper of Team that runs lambdas and pins the threads to CPUs.
+// The backend's threads: a thin wrapper of ThreadPool that runs lambdas and pins the threads to
+// CPUs.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 #include "platform/os/topology.h"
 
 namespace arn::cpu {
@@ -19,8 +20,8 @@ class Threads {
       keeps_to_cpus_ = true;
     }
     const Placed placed(*this);
-    if (team_.Start(n_threads)) return true;
-    team_.Stop();
+    if (pool_.Start(n_threads)) return true;
+    pool_.Stop();
     return false;
   }
   // Returns the CPUs on which the threads may run now. If they are pinned, the calling thread's are
@@ -33,7 +34,7 @@ class Threads {
     } else if (GetThreadCpus(&caller)) {
       out.Add(caller);
     }
-    team_.ReadCpus(&out);
+    pool_.ReadCpus(&out);
     return out;
   }
   // True if the system still pins all threads to the CPUs passed to Start().
@@ -42,7 +43,7 @@ class Threads {
     return !keeps_to_cpus_ || (now.are_alike && now.cpus == cpus_);
   }
   // Uses this many of the threads from now on.
-  void Use(uint32_t n_threads) { team_.Use(n_threads); }
+  void Use(uint32_t n_threads) { pool_.Use(n_threads); }
 
   // Pins the calling thread to the pool's CPUs for its lifetime, so that the serial work between
   // two parallel sections runs at the same speed.
@@ -64,10 +65,10 @@ class Threads {
     CpuMask before_;
     bool is_moved_ = false;
   };
-  void Stop() { team_.Stop(); }
-  uint32_t count() const { return team_.count(); }
-  // Sets the range that idle threads prefetch (Team::SetAhead).
-  void SetAhead(const std::byte* data, uint64_t bytes) const { team_.SetAhead(data, bytes); }
+  void Stop() { pool_.Stop(); }
+  uint32_t count() const { return pool_.count(); }
+  // Sets the range that idle threads prefetch (ThreadPool::SetPrefetch).
+  void SetPrefetch(const std::byte* data, uint64_t bytes) const { pool_.SetPrefetch(data, bytes); }
 
   // Calls body(begin, end) over [0, n) in parallel. Tiles have at most `tile` elements and start at
   // multiples of `tile`.
@@ -80,7 +81,7 @@ class Threads {
   // Calls body(thread, i) in parallel for each i of [0, n); thread < count() selects the scratch.
   template <typename Body>
   void ForEach(size_t n, const Body& body) const {
-    team_.Run(
+    pool_.Run(
         n,
         [](void* context, uint32_t thread, size_t i) {
           (*static_cast<const Body*>(context))(thread, i);
@@ -90,7 +91,7 @@ class Threads {
 
  private:
   // Mutable: parallel execution has no effect visible to the caller.
-  mutable Team team_;
+  mutable ThreadPool pool_;
   bool keeps_to_cpus_ = false;
   CpuMask cpus_;
   mutable CpuMask caller_cpus_;  // as read back in the last Placed

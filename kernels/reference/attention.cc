@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
 #include "kernels/kv_rows.h"
 #include "kernels/reference/ops.h"
+#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 namespace arn::reference {
@@ -26,9 +26,9 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
       dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
     }
     auto score = static_cast<float>(dot * static_cast<double>(kind.scale));
-    if (args.distance_bias != nullptr) {
-      const DistanceBias bias = {args.distance_bias, args.n_distances, kind.n_heads,
-                                 args.both_ways};
+    if (args.relative_position_bias != nullptr) {
+      const RelativePositionBias bias = {args.relative_position_bias, args.n_relative_positions,
+                                         kind.n_heads, args.both_ways};
       score += bias.Of(args.position, p, h);
     }
     scratch[p - first] = Softcap(score, kind.softcap);
@@ -50,8 +50,9 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
-  const uint32_t first = kind.sees_source ? 0 : FirstSeen(args.position, kind, group, *args.table);
-  const uint32_t end = kind.sees_source ? args.source_rows : args.position + 1;
+  const uint32_t first =
+      kind.is_cross_attention ? 0 : FirstSeen(args.position, kind, group, *args.table);
+  const uint32_t end = kind.is_cross_attention ? args.encoder_rows : args.position + 1;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
     const uint64_t at = uint64_t{h} * kind.head_dim;

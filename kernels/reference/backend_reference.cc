@@ -43,7 +43,7 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   ARN_ASSIGN(plan->slices[kScratchSlice], layout->Add(Region::kActivations, scratch_bytes));
   ARN_ASSIGN(plan->slices[kScoresSlice],
              layout->AddArray(Region::kActivations,
-                              Max(program.max_context, program.max_source_rows), sizeof(float)));
+                              Max(program.max_context, program.max_encoder_rows), sizeof(float)));
   ARN_ASSIGN(plan->slices[kNormedSlice],
              layout->AddArray(Region::kActivations, normed_width, sizeof(float)));
   return Status::kOk;
@@ -126,10 +126,10 @@ class Runner {
       case Op::kFeatures:
         std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
         return;
-      case Op::kUnfold: {
+      case Op::kIm2col: {
         const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
         for (uint32_t row = 0; row < rows; ++row) {
-          reference::Unfold(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
+          reference::Im2col(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
                             Row(step.out, row));
         }
         return;
@@ -176,19 +176,19 @@ class Runner {
     a.pools = KvPoolsOf(group, state_.memory);
     a.group_layer = step.group_layer;
     a.sinks = state_.Vector(step.sinks);
-    PutDistanceBias(step, &a);
+    PutRelativePositionBias(step, &a);
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
-      a.source_rows = sequence.source_rows;
+      a.encoder_rows = sequence.encoder_rows;
       a.position = position;
       reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
     });
   }
 
-  void PutDistanceBias(const Step& step, reference::AttentionArgs* args) {
-    args->distance_bias = state_.Vector(step.distance_bias);
-    if (args->distance_bias != nullptr) {
-      args->n_distances = program_.weights[step.distance_bias].rows;
+  void PutRelativePositionBias(const Step& step, reference::AttentionArgs* args) {
+    args->relative_position_bias = state_.Vector(step.relative_position_bias);
+    if (args->relative_position_bias != nullptr) {
+      args->n_relative_positions = program_.weights[step.relative_position_bias].rows;
     }
   }
 
@@ -196,7 +196,7 @@ class Runner {
     reference::AttentionArgs a = {};
     a.kind = &program_.kinds[step.kind];
     a.both_ways = true;
-    PutDistanceBias(step, &a);
+    PutRelativePositionBias(step, &a);
     for (a.position = 0; a.position < rows; ++a.position) {
       reference::SelfAttention(a, Data(step.in), rows, Row(step.out, a.position), state_.scores);
     }
@@ -240,11 +240,10 @@ class Runner {
     const auto product = static_cast<ValueId>(step.scratch + 2);
     const auto result = static_cast<ValueId>(step.scratch + 3);
     for (uint32_t row = 0; row < rows; ++row) {
-      const float* routes = Row(step.routes, row);
+      const float* topk = Row(step.topk, row);
       for (uint32_t i = 0; i < step.n_chosen; ++i) {
-        const Weight* expert =
-            &program_.weights[step.weight + 2 * static_cast<uint32_t>(routes[i])];
-        const float weight = routes[step.n_chosen + i];
+        const Weight* expert = &program_.weights[step.weight + 2 * static_cast<uint32_t>(topk[i])];
+        const float weight = topk[step.n_chosen + i];
         const float in_factor = step.weighs_input ? weight : 1.0f;
         const float out_factor = step.weighs_input ? 1.0f : weight;
         for (uint32_t c = 0; c < Width(step.in); ++c) {
@@ -285,12 +284,12 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   if (RunRows(args) == 0) return Status::kOk;
   Runner runner(s, args);
   StepClock clock(args.step_ns);
-  const Span<const Step> steps = StepsOf(*s.program, args.is_source);
+  const Span<const Step> steps = StepsOf(*s.program, args.is_encoder);
   for (size_t i = 0; i < steps.size(); ++i) {
     if (args.cancel != nullptr && args.cancel->load(std::memory_order_relaxed) != 0) {
       return Status::kCancelled;
     }
-    TellWatcher(args, steps.subspan(i, steps.size() - i));
+    NotifyAttentionObserver(args, steps.subspan(i, steps.size() - i));
     runner.RunStep(steps[i]);
     clock.Next();
   }

@@ -81,23 +81,23 @@ struct AttentionArgs {
   const PageTable* table;
   uint32_t group_layer;
   uint32_t position;
-  const float* sinks;          // [n_heads], or null
-  const float* distance_bias;  // as in Step, or null
-  uint32_t n_distances;
-  bool both_ways;        // bidirectional
-  uint32_t source_rows;  // kinds with sees_source only
+  const float* sinks;                   // [n_heads], or null
+  const float* relative_position_bias;  // as in Step, or null
+  uint32_t n_relative_positions;
+  bool both_ways;         // bidirectional
+  uint32_t encoder_rows;  // kinds with is_cross_attention only
 };
 void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch);
 
 // Bidirectional attention of one row to all rows of an encoder: qkv [rows, (n_heads + 2 n_kv_heads)
-// * head_dim], out [n_heads * head_dim]. scratch [rows] f32. Uses of args: kind, distance_bias,
-// n_distances, both_ways and position (the row).
+// * head_dim], out [n_heads * head_dim]. scratch [rows] f32. Uses of args: kind,
+// relative_position_bias, n_relative_positions, both_ways and position (the row).
 void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, float* out,
                    float* scratch);
 
 // im2col: out [n_taps * width] = rows [row - n_taps / 2, row + n_taps / 2] of in [rows, width],
 // zero-padded.
-void Unfold(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
+void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uint32_t row,
             float* out);
 
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: kClampedSwiglu only.

@@ -36,9 +36,9 @@ void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
 void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const uint32_t dim = kind.head_dim;
-  const uint32_t turned_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
+  const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
-  for (uint32_t h = 0; h < turned_heads; ++h) {
+  for (uint32_t h = 0; h < rotated_heads; ++h) {
     float* head = qkv + uint64_t{h} * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
     const NormArgs norm_args = {NormKind::kRms, norm, nullptr, args.epsilon, false};

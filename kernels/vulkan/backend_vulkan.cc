@@ -6,8 +6,8 @@
 
 #include "kernels/check.h"
 #include "kernels/vulkan/commands.h"
+#include "kernels/vulkan/matmul_meter.h"
 #include "kernels/vulkan/plan.h"
-#include "kernels/vulkan/product_meter.h"
 #include "kernels/vulkan/state.h"
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
@@ -66,12 +66,12 @@ Status CreateBuffers(State* state, BufferUse kv_use, const BackendPlan& plan, Di
   ARN_TRY(create(BufferUse::kFromHost, bytes.grids, &s.grid_words));
   ARN_TRY(create(BufferUse::kToHost, bytes.choice, &s.choice));
   const VkPhysicalDeviceLimits& limits = s.device.properties().limits;
-  s.traits.products.subgroup_size = s.device.subgroup_size();
-  s.traits.products.has_full_subgroups = s.device.has_full_subgroups();
-  s.traits.products.max_lanes =
+  s.traits.matmuls.subgroup_size = s.device.subgroup_size();
+  s.traits.matmuls.has_full_subgroups = s.device.has_full_subgroups();
+  s.traits.matmuls.max_lanes =
       Min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  s.traits.products.has_dot = s.device.uses_dot();
-  s.traits.products.coop = s.device.coop();
+  s.traits.matmuls.has_dot = s.device.uses_dot();
+  s.traits.matmuls.coop = s.device.coop();
   // Software drivers have small subgroups and run them one after another.
   const bool is_wide =
       s.device.subgroup_size() >= 32 && limits.maxComputeWorkGroupInvocations >= 256;
@@ -115,22 +115,22 @@ void Unload(void* state) {
     }
   }
   s.device.Close();
-  s.kept.Close();
+  s.pipeline_cache.Close();
   s.~State();
 }
 
 // Measures only if the result can be stored; otherwise every session would pay for it.
-Status ChooseProducts(State* state, Diag* diag) {
+Status ChooseMatmuls(State* state, Diag* diag) {
   State& s = *state;
   Tuning tuning = Tuning::kFixed;
-  if (s.kept.is_open() && !s.has_forced_products) {
-    s.tuned.Read(s.kept.contents(Kept::kTuning));
+  if (s.pipeline_cache.is_open() && !s.has_forced_matmuls) {
+    s.tuned.Read(s.pipeline_cache.contents(CachedFile::kTuning));
     DeviceMeter meter(state);
     ARN_TRY(meter.Open(diag));
-    ARN_TRY(TuneProducts(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
-                         diag));
+    ARN_TRY(TuneMatmuls(*s.program, s.weights, s.workspace, &meter, &s.tuned, &s.traits, &tuning,
+                        diag));
   }
-  DescribeProducts(*s.program, s.traits, tuning, s.products, sizeof s.products);
+  DescribeMatmuls(*s.program, s.traits, tuning, s.matmuls, sizeof s.matmuls);
   return Status::kOk;
 }
 
@@ -147,7 +147,7 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
-  ARN_TRY(s.kept.Open(options.device_folder, KeyOf(s.device), diag));
+  ARN_TRY(s.pipeline_cache.Open(options.device_folder, KeyOf(s.device), diag));
   s.shares_kv = options.shares_kv;
   ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
@@ -155,10 +155,11 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(Upload(state, diag));
   const auto entries = Array<PipelineEntry>(s.memory, plan.slices[kPipelinesSlice]);
   ARN_TRY(s.pipelines.Open(s.device, entries, diag));
-  if (s.kept.is_open()) {
-    ARN_TRY(s.pipelines.StartFrom(s.device, s.kept.contents(Kept::kPipelines), diag));
+  if (s.pipeline_cache.is_open()) {
+    ARN_TRY(
+        s.pipelines.StartFrom(s.device, s.pipeline_cache.contents(CachedFile::kPipelines), diag));
   }
-  ARN_TRY(ChooseProducts(state, diag));
+  ARN_TRY(ChooseMatmuls(state, diag));
   ARN_TRY(Record(state, diag));
   s.pipelines.DropModules(s.device);
   return Status::kOk;
@@ -191,7 +192,7 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   s->program = &program;
   s->memory = memory;
   s->traits = TraitsOf<restriction>();
-  s->has_forced_products = variant != kChosen;
+  s->has_forced_matmuls = variant != kChosen;
   for (auto& of_mode : s->traits.choices.of) {
     for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
   }
@@ -246,7 +247,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
   uint32_t n_logit_rows;
   ARN_TRY(CheckRun(*s.program, args, &n_logit_rows, diag));
   if (RunRows(args) == 0) return Status::kOk;
-  if (args.is_source) ARN_TRY(PutFeatures(&s, args.features, diag));
+  if (args.is_encoder) ARN_TRY(PutFeatures(&s, args.features, diag));
   ARN_TRY(s.words.Write(*s.program, args, n_logit_rows, 0, s.run_words(), diag));
   ARN_TRY(Execute(&s, args, n_logit_rows, diag));
   if (n_logit_rows != 0) s.logits_row = 0;
@@ -291,20 +292,20 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
 
 void Trust(void* state) {
   State& s = *static_cast<State*>(state);
-  s.kept.EndTest();
-  if (!s.kept.is_open()) return;
+  s.pipeline_cache.EndTest();
+  if (!s.pipeline_cache.is_open()) return;
   size_t bytes = 0;
   const Span<std::byte> pages = s.pipelines.Compiled(s.device, &bytes);
-  s.kept.Keep(Kept::kPipelines, {pages.data(), bytes});
+  s.pipeline_cache.Store(CachedFile::kPipelines, {pages.data(), bytes});
   ReleasePages(pages);
-  s.kept.Keep(Kept::kTuning, s.tuned.Bytes());
+  s.pipeline_cache.Store(CachedFile::kTuning, s.tuned.Bytes());
 }
 
 const char* DeviceName(const void* state) {
   return static_cast<const State*>(state)->device.name();
 }
 
-const char* Products(const void* state) { return static_cast<const State*>(state)->products; }
+const char* KernelNames(const void* state) { return static_cast<const State*>(state)->matmuls; }
 
 Span<std::byte> KvMapping(const void* state) {
   const State& s = *static_cast<const State*>(state);
@@ -317,7 +318,7 @@ constexpr Backend MakeBackend() {
   Backend b = {"vulkan", Planned<restriction>, Load<restriction, variant>, Run, KvRead, KvWrite,
                Unload};
   b.device_name = DeviceName;
-  b.kernel_names = Products;
+  b.kernel_names = KernelNames;
   // Pipelines of a restricted device are not worth caching.
   if (restriction != Restriction::kSharedMemory) b.trust = Trust;
   b.decode = Decode;

@@ -20,7 +20,7 @@ enum class Restriction : uint8_t {
 };
 const Backend* RestrictedBackend(Restriction restriction);
 
-// Returns the same backend with all matmuls forced to variant `index` (product_variants.h), if the
+// Returns the same backend with all matmuls forced to variant `index` (matmul_variants.h), if the
 // device supports it. index < kMostVariants.
 inline constexpr uint32_t kMostVariants = 7;
 const Backend* VariantBackend(uint32_t index);

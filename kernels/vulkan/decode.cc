@@ -34,22 +34,22 @@ class Decoding final : public Execution {
   }
 
   // True if a step past the last accepted token has overwritten its logits.
-  bool HasRunAhead() const { return !out_.ended && n_begun_ > out_.n_seen; }
+  bool HasRunAhead() const { return !out_.ended && n_begun_ > out_.n_tokens; }
 
  private:
   Status Steps() {
     ARN_TRY(submissions_.Submit(&choice_, 1, 0));
     choices_[0] = submissions_.n_made();
     uint32_t n_run = 0;
-    while (!out_.ended && (n_run < n_ || out_.n_seen < n_)) {
-      if (n_run < n_ && n_run < out_.n_seen + kStepsAhead) {
+    while (!out_.ended && (n_run < n_ || out_.n_tokens < n_)) {
+      if (n_run < n_ && n_run < out_.n_tokens + kStepsAhead) {
         n_begun_ = n_run + 1;
         ARN_TRY(SubmitSteps(n_begun_ < n_ ? choice_ : VK_NULL_HANDLE, nullptr));
         if (out_.ended) continue;  // a stop token was seen in between
         n_run = n_begun_;
         choices_[n_run] = submissions_.n_made();
       } else {
-        ARN_TRY(See());
+        ARN_TRY(DeliverToken());
         if (IsCancelled() && !out_.ended) return Status::kCancelled;
       }
     }
@@ -60,20 +60,20 @@ class Decoding final : public Execution {
     return args_.cancel != nullptr && args_.cancel->load(std::memory_order_relaxed) != 0;
   }
 
-  // On cancellation, the last token passed to `see` counts as not run, so at least one token must
-  // have been seen.
+  // On cancellation, the last token passed to `on_token` counts as not run, so at least one token
+  // must have been seen.
   Status BeforeSubmission() override {
     if (!IsCancelled() || out_.ended) return Status::kOk;
-    if (out_.n_seen == 0) ARN_TRY(See());
+    if (out_.n_tokens == 0) ARN_TRY(DeliverToken());
     return out_.ended ? Status::kOk : Status::kCancelled;
   }
 
-  // Waits for the next sampled token and passes it to `see`.
-  Status See() {
-    const uint32_t step = out_.n_seen;
+  // Waits for the next sampled token and passes it to `on_token`.
+  Status DeliverToken() {
+    const uint32_t step = out_.n_tokens;
     ARN_TRY(submissions_.WaitFor(choices_[step]));
     const uint32_t id = s_.choice_words()->ids[step];
-    if (id != kNoChoice && (id & kIsEnd) != 0) {
+    if (id != kNoChoice && (id & kIsStopId) != 0) {
       out_.ended = true;
       return Status::kOk;
     }
@@ -81,11 +81,12 @@ class Decoding final : public Execution {
       return diag_->Fail(Status::kDevice, "Vulkan: %s chose token %u of %u", s_.device.name(), id,
                          s_.program->vocab);
     }
-    // Lets `see` read the logits of this token while later steps run.
+    // Lets `on_token` read the logits of this token while later steps run.
     s_.logits_row = s_.program->max_logit_rows + step % kKeptRows;
-    const bool goes_on = args_.see == nullptr || args_.see(args_.user, static_cast<int32_t>(id));
-    ++out_.n_seen;
-    if (!goes_on) n_ = out_.n_seen;
+    const bool goes_on =
+        args_.on_token == nullptr || args_.on_token(args_.user, static_cast<int32_t>(id));
+    ++out_.n_tokens;
+    if (!goes_on) n_ = out_.n_tokens;
     return Status::kOk;
   }
 
@@ -102,7 +103,7 @@ class Decoding final : public Execution {
 void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* words) {
   *words = ChoiceWords();
   words->first_position = args.sequence.first_position;
-  words->n_ends = static_cast<uint32_t>(args.ends.size());
+  words->n_stop_ids = static_cast<uint32_t>(args.stop_ids.size());
   const ChoiceRule& rule = args.rule;
   words->top_k = rule.top_k < program.vocab ? rule.top_k : 0;
   words->inverse_temperature = rule.temperature == 0.0f ? 0.0f : 1.0f / rule.temperature;
@@ -110,21 +111,21 @@ void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* wo
     words->top_p = Max(static_cast<uint32_t>(static_cast<double>(rule.top_p) * 0x1p32), 1u);
   }
   words->min_p = rule.min_p;
-  for (size_t i = 0; i < args.draws.size(); ++i) words->draws[i] = args.draws[i];
-  for (size_t i = 0; i < args.ends.size(); ++i) {
-    words->ends[i] = static_cast<uint32_t>(args.ends[i]);
+  for (size_t i = 0; i < args.rng.size(); ++i) words->rng[i] = args.rng[i];
+  for (size_t i = 0; i < args.stop_ids.size(); ++i) {
+    words->stop_ids[i] = static_cast<uint32_t>(args.stop_ids[i]);
   }
   for (uint32_t& id : words->ids) id = kNoChoice;
 }
 
 Status CheckDecode(const Program& program, const DecodeArgs& args, Diag* diag) {
-  const bool has_draws = args.rule.temperature == 0.0f || args.draws.size() == args.n_steps;
+  const bool has_rng = args.rule.temperature == 0.0f || args.rng.size() == args.n_steps;
   if (!HasChoice(program) || args.n_steps == 0 || args.n_steps > DecodeArgs::kMaxSteps ||
-      args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_draws ||
-      args.draws.size() > DecodeArgs::kMaxSteps || args.ends.size() > DecodeArgs::kMaxEnds) {
+      args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_rng ||
+      args.rng.size() > DecodeArgs::kMaxSteps || args.stop_ids.size() > DecodeArgs::kMaxStopIds) {
     return diag->Fail(Status::kBadArgument,
                       "Vulkan: %u steps of %u rows, %zu draws, %zu ends, %u rows of logits",
-                      args.n_steps, args.sequence.n_rows, args.draws.size(), args.ends.size(),
+                      args.n_steps, args.sequence.n_rows, args.rng.size(), args.stop_ids.size(),
                       program.max_logit_rows);
   }
   // Checks the position and pages of the last step, which covers all steps.
@@ -171,9 +172,9 @@ Status Decode(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag
   const Status status = decoding.Run(*choice);
   if (status == Status::kCancelled) {
     // Logits from which the last token was sampled; it has not run.
-    s.logits_row = program.max_logit_rows + (out->n_seen - 1) % kKeptRows;
+    s.logits_row = program.max_logit_rows + (out->n_tokens - 1) % kKeptRows;
   } else {
-    s.logits_row = decoding.HasRunAhead() ? program.max_logit_rows + out->n_seen % kKeptRows : 0;
+    s.logits_row = decoding.HasRunAhead() ? program.max_logit_rows + out->n_tokens % kKeptRows : 0;
   }
   return status;
 }

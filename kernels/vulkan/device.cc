@@ -61,7 +61,7 @@ bool Contains(const char* text, const char* part) { return std::strstr(text, par
 
 }  // namespace
 
-Status FailedCall(const char* call, VkResult result, Diag* diag) {
+Status CallError(const char* call, VkResult result, Diag* diag) {
   // Name without its arguments.
   const auto length = static_cast<int>(std::strcspn(call, "("));
   Status status = Status::kDevice;

@@ -98,15 +98,15 @@ class Device {
 };
 
 // Returns kOutOfMemory, kDeviceLost or kDevice, with the name of the call.
-Status FailedCall(const char* call, VkResult result, Diag* diag);
+Status CallError(const char* call, VkResult result, Diag* diag);
 
 }  // namespace arn::vulkan
 
 // Returns from the enclosing function if a Vulkan call fails. `call`: Name(arguments).
-#define ARN_VK(api, call, diag)                                     \
-  do {                                                              \
-    const VkResult arn_vk_result = (api).call;                      \
-    if (arn_vk_result != VK_SUCCESS) {                              \
-      return ::arn::vulkan::FailedCall(#call, arn_vk_result, diag); \
-    }                                                               \
+#define ARN_VK(api, call, diag)                                    \
+  do {                                                             \
+    const VkResult arn_vk_result = (api).call;                     \
+    if (arn_vk_result != VK_SUCCESS) {                             \
+      return ::arn::vulkan::CallError(#call, arn_vk_result, diag); \
+    }                                                              \
   } while (false)

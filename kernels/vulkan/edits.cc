@@ -8,7 +8,7 @@ namespace arn::vulkan {
 namespace {
 
 bool PageExists(const KvGroup& group, uint32_t page) {
-  return (page & ~kSealedPage) < group.pages(KindOfPage(page)).n_pages;
+  return (page & ~kQuantisedPage) < group.pages(KindOfPage(page)).n_pages;
 }
 
 // True if `next` must wait for `earlier`: it reads or writes the page the other writes, or writes
@@ -37,7 +37,7 @@ Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag) {
   for (const KvEdit& edit : edits) {
     if (edit.group >= s.program->kv_groups.size() ||
         s.program->kv_groups[edit.group].state_floats != 0 ||
-        s.program->kv_groups[edit.group].is_source ||
+        s.program->kv_groups[edit.group].is_encoder ||
         !PageExists(s.program->kv_groups[edit.group], edit.from) ||
         !PageExists(s.program->kv_groups[edit.group], edit.to) ||
         edit.n_tokens > s.program->kv_groups[edit.group].page_tokens) {
@@ -50,16 +50,16 @@ Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag) {
     uint32_t n = 0;
     for (; n < kMaxEditsAtOnce && first + n < edits.size(); ++n) {
       const KvEdit& next = edits[first + n];
-      bool fits = next.group == head.group && next.turned_back == head.turned_back;
+      bool fits = next.group == head.group && next.unrotated_by == head.unrotated_by;
       for (uint32_t i = 0; fits && i < n; ++i) fits = !Touches(edits[first + i], next);
       if (!fits) break;
       uint32_t* words = s.run_words() + s.words.edits + n * RunWords::kEditWords;
       words[0] = next.from;
       words[1] = next.to;
-      words[2] = next.turned_back;
+      words[2] = next.unrotated_by;
       words[3] = next.n_tokens;
     }
-    WriteAngles(*s.program, head.turned_back, s.run_words() + s.words.angles);
+    WriteAngles(*s.program, head.unrotated_by, s.run_words() + s.words.angles);
     ARN_TRY(ExecuteEdits(state, head.group, n, diag));
     first += n;
   }

@@ -20,7 +20,7 @@ uint32_t GroupsY(const GridOf& grid, uint32_t rows, uint32_t logit_rows) {
 class RunExecution final : public Execution {
  public:
   RunExecution(State* state, const RunArgs& args, uint32_t n_logit_rows, Diag* diag)
-      : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_source, diag),
+      : Execution(state, args.sequences, RunRows(args), n_logit_rows, args.is_encoder, diag),
         args_(args) {}
 
   Status Run() {
@@ -83,7 +83,7 @@ Status Execution::SubmitSteps(VkCommandBuffer then, uint64_t* step_ns) {
     n = 0;
     work = 0;
     const uint64_t now = MonotonicNs();
-    const uint32_t first = is_source_ ? 0 : s_.program->n_source_steps;
+    const uint32_t first = is_encoder_ ? 0 : s_.program->n_encoder_steps;
     step_ns[segment.first_step - first] += now - last;
     last = now;
   }

@@ -51,7 +51,7 @@ void Lowering::BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) con
   Bind(dispatch, binding, {Home::kWeights, w.block, w.values, w.values_bytes});
 }
 
-Status Lowering::Unsupported(const Step& step, const char* what) {
+Status Lowering::UnsupportedError(const Step& step, const char* what) {
   return diag_->Fail(Status::kUnsupported, "Vulkan: layer %u, step %s: %s", step.layer,
                      OpName(step.op), what);
 }
@@ -93,10 +93,10 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kConv: return LowerConv(step);
     case Op::kScan: return LowerScan(step);
     case Op::kFeatures: return Status::kOk;  // written by the host
-    case Op::kUnfold: return LowerUnfold(step);
+    case Op::kIm2col: return LowerIm2col(step);
     case Op::kAddPositions: return LowerAddPositions(step);
   }
-  return Unsupported(step, "is not known");
+  return UnsupportedError(step, "is not known");
 }
 
 Status Lowering::LowerEmbed(const Step& step) {
@@ -140,7 +140,7 @@ Status Lowering::LowerRopeAngles(const Step& step) {
     // The shader reduces angles below 2^24 (shaders/rope_angles.comp).
     if (!(f > -1e30f && f < 1e30f) ||
         static_cast<double>(f < 0 ? -f : f) * program_.max_context >= 16777216.0) {
-      return Unsupported(step, "an angle of 2^24 or more");
+      return UnsupportedError(step, "an angle of 2^24 or more");
     }
   }
   if (rope.inv_freq.empty()) return Status::kOk;

@@ -6,7 +6,7 @@
 #include "kernels/program.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
-#include "kernels/vulkan/product_variants.h"
+#include "kernels/vulkan/matmul_variants.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 
@@ -25,8 +25,8 @@ struct Workspace {
 struct Traits {
   uint32_t n_windows = 1;      // onto the KV region
   uint32_t window_shift = 31;  // log2 of the words per window
-  ProductTraits products;
-  ProductChoices choices;       // unusable choices fall back to the first variant
+  MatmulTraits matmuls;
+  MatmulChoices choices;        // unusable choices fall back to the first variant
   uint32_t choice_width = 128;  // workgroup size of sampling
   uint32_t segment_positions = kAttentionSegment;
 };
@@ -65,24 +65,23 @@ class Lowering {
   Status LowerExperts(const Step& step);
   Status LowerConv(const Step& step);
   Status LowerScan(const Step& step);
-  Status LowerUnfold(const Step& step);
+  Status LowerIm2col(const Step& step);
   Status LowerAddPositions(const Step& step);
-  Status CheckSourcePages(const Step& step, const KvGroup& group);
+  Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
   Status LowerChoice(uint32_t n_dispatches);
 
   // Common parameters of the matmuls of one step.
-  struct Product;
-  Status AddQuantize(const Product& product);
-  Status AddProducts(const Product& product);
-  Dispatch ProductOf(const Product& product, Mode kernel, uint32_t first_out,
-                     uint32_t n_outs) const;
+  struct Matmul;
+  Status AddQuantize(const Matmul& matmul);
+  Status AddMatmuls(const Matmul& matmul);
+  Dispatch MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) const;
   uint32_t VariantFor(Mode kernel, DType dtype) const;
   // Set the constants and the grid of a matmul for its variant.
   void SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const;
   void SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const;
-  Status AddProduct(const Product& product, Mode kernel, uint32_t first_out, uint32_t n_outs);
+  Status AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs);
   Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n);
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
   // of a run.
@@ -95,9 +94,9 @@ class Lowering {
   };
   Place ExpertPart(uint64_t offset, uint64_t bytes) const;
   BoundExperts ExpertsFrom(const Step& step, uint32_t first, bool is_down);
-  Status AddExpertProduct(const Product& product, const BoundExperts& bound, Mode kernel,
-                          uint32_t first_out, uint32_t n_outs);
-  Status AddExpertProducts(Product product, bool is_down);
+  Status AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
+                         uint32_t first_out, uint32_t n_outs);
+  Status AddExpertMatmuls(Matmul matmul, bool is_down);
   Status AddExpertPart(const Step& step, uint32_t part, Place in, Place out);
 
   Dispatch Begin(Shader shader, const Step& step) const;
@@ -112,7 +111,7 @@ class Lowering {
   DeviceWeight WeightAt(WeightId id) const;
   // With the address. Slow unless ids are requested in order.
   DeviceWeight PlacedAt(WeightId id);
-  Status Unsupported(const Step& step, const char* what);
+  Status UnsupportedError(const Step& step, const char* what);
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
 
   const Program& program_;

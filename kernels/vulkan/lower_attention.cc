@@ -19,7 +19,7 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
   *c++ = static_cast<uint32_t>(group.v_type);
   *c++ = group.head_dim;
   *c++ = group.page_tokens;
-  for (const KvPages* pages : {&group.open, &group.sealed}) {
+  for (const KvPages* pages : {&group.active, &group.quantised}) {
     *c++ = Words(pages->pool.offset);
     *c++ = Words(pages->page_stride);
     *c++ = Words(pages->layer_stride);
@@ -27,10 +27,10 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
     *c++ = Words(pages->k_scale_offset);
     *c++ = Words(pages->v_scale_offset);
   }
-  *c++ = group.sealed_k_bits;
-  *c++ = group.sealed_v_bits;
+  *c++ = group.quantised_k_bits;
+  *c++ = group.quantised_v_bits;
   *c++ = Max(group.group_size, 1u);
-  *c++ = group.sealed.n_pages != 0 ? 1 : 0;
+  *c++ = group.quantised.n_pages != 0 ? 1 : 0;
 }
 
 // Adds the norm over all q, or all k, heads together.
@@ -56,7 +56,7 @@ Status Lowering::LowerQkvRope(const Step& step) {
   const AttentionKind kind =
       is_store ? WithoutQueries(program_.kinds[step.kind]) : program_.kinds[step.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
-  ARN_TRY(CheckSourcePages(step, group));
+  ARN_TRY(CheckEncoderPages(step, group));
   const bool spans_heads = NormsSpanHeads(program_, step);
   if (spans_heads) {
     ARN_TRY(AddHeadNorm(step, step.q_norm, 0, kind.n_heads * kind.head_dim));
@@ -101,10 +101,10 @@ Status Lowering::LowerAttention(const Step& step) {
   }
   d.constants[1] = kind.n_heads;
   d.constants[2] = kind.n_kv_heads;
-  d.constants[3] = kind.sees_source ? 1 : 0;
+  d.constants[3] = kind.is_cross_attention ? 1 : 0;
   d.constants[4] = is_self ? 1 : 0;
   d.constants[5] = step.sinks != kNoWeight ? 1 : 0;
-  d.constants[6] = step.distance_bias != kNoWeight ? 1 : 0;
+  d.constants[6] = step.relative_position_bias != kNoWeight ? 1 : 0;
   d.constants[0] = kAttentionWidth;
   d.constants[7] = lanes.n_parts;
   d.constants[8] = lanes.per_lane;
@@ -113,7 +113,7 @@ Status Lowering::LowerAttention(const Step& step) {
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, step.sinks);
-  BindVector(&d, 4, step.distance_bias);
+  BindVector(&d, 4, step.relative_position_bias);
   if (d.segments.may_share()) Bind(&d, 5, PlaceOf(workspace_.partials));
   PushWords push(&d);
   push.Add(uint32_t{step.group_layer});
@@ -123,9 +123,9 @@ Status Lowering::LowerAttention(const Step& step) {
   push.Add(kind.chunk);
   push.Add(kind.scale);
   push.Add(kind.softcap);
-  const bool has_bias = step.distance_bias != kNoWeight;
-  push.Add(has_bias ? program_.weights[step.distance_bias].rows : 0);
-  push.Add(has_bias ? Words(WeightAt(step.distance_bias).row_bytes) : 0);
+  const bool has_bias = step.relative_position_bias != kNoWeight;
+  push.Add(has_bias ? program_.weights[step.relative_position_bias].rows : 0);
+  push.Add(has_bias ? Words(WeightAt(step.relative_position_bias).row_bytes) : 0);
   push.Add(d.segments.most);
   d.groups_x = kind.n_heads;
   d.work = 2 * uint64_t{kind.n_heads} * kind.head_dim * program_.max_context;
@@ -141,7 +141,7 @@ Status Lowering::LowerAttention(const Step& step) {
 Status Lowering::LowerEdits(uint32_t g) {
   const KvGroup& group = program_.kv_groups[g];
   // State slots and encoder pages have no edits: runs write them whole.
-  if (group.state_floats != 0 || group.is_source) return Status::kOk;
+  if (group.state_floats != 0 || group.is_encoder) return Status::kOk;
   Dispatch d = Begin(Shader::kKvEdit, Step());
   d.modes = BitOf(Mode::kOne);
   d.rows = GridRows::kEdits;

@@ -3,7 +3,7 @@
 // row, which looks up its expert. Many rows: each expert multiplies the rows of its list in tiles,
 // and empty tiles return at once.
 #include "kernels/vulkan/expert_space.h"
-#include "kernels/vulkan/product.h"
+#include "kernels/vulkan/matmul.h"
 #include "kernels/vulkan/push_words.h"
 
 namespace arn::vulkan {
@@ -37,7 +37,7 @@ ExpertSpace ExpertSpaceOf(const Program& program) {
 Status Lowering::LowerRoute(const Step& step) {
   Dispatch d = Begin(Shader::kRoute, step);
   d.constants[1] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
-  d.constants[2] = step.renormalise ? 1 : 0;
+  d.constants[2] = step.norm_topk_prob ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   PushWords push(&d);
@@ -87,14 +87,14 @@ Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
   return {Home::kActivations, 0, first + offset, bytes};
 }
 
-Status Lowering::AddExpertProduct(const Product& product, const BoundExperts& bound, Mode kernel,
-                                  uint32_t first_out, uint32_t n_outs) {
-  const Step& step = *product.step;
-  const DeviceWeight at = WeightAt(product.weight);
-  const bool is_integer = IsInteger(program_.weights[product.weight]);
+Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
+                                 uint32_t first_out, uint32_t n_outs) {
+  const Step& step = *matmul.step;
+  const DeviceWeight at = WeightAt(matmul.weight);
+  const bool is_integer = IsInteger(program_.weights[matmul.weight]);
   const bool is_tiled = kernel == Mode::kMany;
   const ExpertSpace space = ExpertSpaceOf(program_);
-  Dispatch d = ProductOf(product, kernel, first_out, n_outs);
+  Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
   d.joins_previous = bound.first != 0 || first_out != 0;
   if (is_tiled) {
     d.row_factor = 1;
@@ -109,7 +109,7 @@ Status Lowering::AddExpertProduct(const Product& product, const BoundExperts& bo
         uint64_t{n_outs} * at.row_bytes + others});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes + others});
   const Place lists = ExpertPart(space.lists_at(), space.list_bytes);
-  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.routes].slice));
+  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.topk].slice));
   PushWords push(&d);
   push.Add(bound.first);
   push.Add(bound.n);
@@ -121,25 +121,25 @@ Status Lowering::AddExpertProduct(const Product& product, const BoundExperts& bo
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::AddExpertProducts(Product product, bool is_down) {
-  const Step& step = *product.step;
+Status Lowering::AddExpertMatmuls(Matmul matmul, bool is_down) {
+  const Step& step = *matmul.step;
   for (uint32_t e = 0; e < step.n_experts; ++e) {
-    product.weight = step.weight + 2 * e + (is_down ? 1 : 0);
-    if (!IsInteger(program_.weights[product.weight])) continue;
-    Product rows = product;
+    matmul.weight = step.weight + 2 * e + (is_down ? 1 : 0);
+    if (!IsInteger(program_.weights[matmul.weight])) continue;
+    Matmul rows = matmul;
     if (rows.rows_an_input > 1) rows.row_factor = 1;
     ARN_TRY(AddQuantize(rows));
     break;
   }
   for (uint32_t first = 0; first < step.n_experts;) {
     const BoundExperts bound = ExpertsFrom(step, first, is_down);
-    product.weight = step.weight + 2 * first + (is_down ? 1 : 0);
-    const Weight& weight = program_.weights[product.weight];
-    const uint32_t slice = SliceRows(WeightAt(product.weight).row_bytes);
+    matmul.weight = step.weight + 2 * first + (is_down ? 1 : 0);
+    const Weight& weight = program_.weights[matmul.weight];
+    const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
     for (uint32_t out = 0; out < weight.rows; out += slice) {
       const uint32_t n_outs = Min(slice, weight.rows - out);
-      ARN_TRY(AddExpertProduct(product, bound, Mode::kOne, out, n_outs));
-      ARN_TRY(AddExpertProduct(product, bound, Mode::kMany, out, n_outs));
+      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kOne, out, n_outs));
+      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kMany, out, n_outs));
     }
     first += bound.n;
   }
@@ -153,7 +153,7 @@ Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place 
   d.constants[2] = step.weighs_input ? 1 : 0;
   if (part != kList) Bind(&d, 1, in);
   Bind(&d, 2, out);
-  Bind(&d, 3, PlaceOf(program_.values[step.routes].slice));
+  Bind(&d, 3, PlaceOf(program_.values[step.topk].slice));
   PushWords push(&d);
   push.Add(n);
   push.Add(uint32_t{step.n_chosen});
@@ -172,9 +172,9 @@ Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place 
 Status Lowering::LowerExperts(const Step& step) {
   const uint64_t pairs = uint64_t{program_.max_rows} * step.n_chosen;
   if (pairs > kMaxGroups) {
-    return Unsupported(step,
-                       "more than 65535 rows, each as often as it has experts: take a "
-                       "smaller prefill_chunk");
+    return UnsupportedError(step,
+                            "more than 65535 rows, each as often as it has experts: take a "
+                            "smaller prefill_chunk");
   }
   const ExpertSpace space = ExpertSpaceOf(program_);
   const Place wide = ExpertPart(0, space.wide_bytes);
@@ -182,19 +182,19 @@ Status Lowering::LowerExperts(const Step& step) {
   const Place in = PlaceOf(program_.values[step.in].slice);
   ARN_TRY(AddExpertPart(step, kList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
   if (step.weighs_input) ARN_TRY(AddExpertPart(step, kWeigh, in, product));
-  Product p;
+  Matmul p;
   p.step = &step;
   p.in = step.weighs_input ? product : in;
   p.out = wide;
   p.max_rows = pairs;
   p.row_factor = step.n_chosen;
   p.rows_an_input = step.weighs_input ? 1 : step.n_chosen;
-  ARN_TRY(AddExpertProducts(p, false));
+  ARN_TRY(AddExpertMatmuls(p, false));
   const uint32_t ffn = Width(static_cast<ValueId>(step.scratch + 2));
   ARN_TRY(AddActivation(step, wide, product, ffn, step.n_chosen));
   p.in = product;
   p.rows_an_input = 1;
-  ARN_TRY(AddExpertProducts(p, true));
+  ARN_TRY(AddExpertMatmuls(p, true));
   return AddExpertPart(step, kSum, wide, PlaceOf(program_.values[step.out].slice));
 }
 

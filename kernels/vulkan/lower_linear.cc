@@ -1,6 +1,6 @@
 // Lowers matmuls: kLinear, and the norm and head of kLogits.
 #include "kernels/vulkan/device.h"
-#include "kernels/vulkan/product.h"
+#include "kernels/vulkan/matmul.h"
 #include "kernels/vulkan/push_words.h"
 #include "platform/base/arith.h"
 
@@ -33,20 +33,20 @@ uint32_t Lowering::QuantizedWords(uint32_t cols) {
   return static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize) / sizeof(uint32_t));
 }
 
-Status Lowering::AddQuantize(const Product& product) {
-  const Weight& weight = program_.weights[product.weight];
-  Dispatch d = Begin(Shader::kQuantize, *product.step);
-  d.row_factor = product.row_factor;
-  if (product.is_logits) {
+Status Lowering::AddQuantize(const Matmul& matmul) {
+  const Weight& weight = program_.weights[matmul.weight];
+  Dispatch d = Begin(Shader::kQuantize, *matmul.step);
+  d.row_factor = matmul.row_factor;
+  if (matmul.is_logits) {
     d.rows = GridRows::kLogits;
-    d.first_row = product.first_row;
-    d.most_rows = product.most_rows;
+    d.first_row = matmul.first_row;
+    d.most_rows = matmul.most_rows;
   }
-  Bind(&d, 1, product.in);
+  Bind(&d, 1, matmul.in);
   Bind(&d, 5, PlaceOf(workspace_.quantized));
   PushWords push(&d);
   push.Add(weight.cols);
-  push.Add(QuantizedHeadWords(product.max_rows));
+  push.Add(QuantizedHeadWords(matmul.max_rows));
   push.Add(QuantizedWords(weight.cols));
   return sink_->Add(d, diag_);
 }
@@ -54,12 +54,12 @@ Status Lowering::AddQuantize(const Product& product) {
 uint32_t Lowering::VariantFor(Mode kernel, DType dtype) const {
   const auto mode = static_cast<uint32_t>(kernel), type = static_cast<uint32_t>(dtype);
   const uint32_t index = traits_.choices.of[mode][type];
-  return IsUsable(traits_.products, kernel, dtype, index) ? index : 0;
+  return IsUsable(traits_.matmuls, kernel, dtype, index) ? index : 0;
 }
 
 void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const {
   const GemvVariant& v = GemvVariantOf(VariantFor(kernel, dtype));
-  const uint32_t one_subgroup = OneSubgroup(traits_.products);
+  const uint32_t one_subgroup = OneSubgroup(traits_.matmuls);
   d->avoid = v.avoid;
   if (v.lanes != 0) {
     d->constants[0] = v.lanes;
@@ -88,31 +88,31 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
   }
   d->shader = Shader::kGemmCoop;
   d->avoid = kAvoidDot;  // not compiled with dot products
-  const CoopShape& coop = traits_.products.coop;
-  d->constants[0] = v.subgroups * traits_.products.subgroup_size;
+  const CoopShape& coop = traits_.matmuls.coop;
+  d->constants[0] = v.subgroups * traits_.matmuls.subgroup_size;
   d->constants[13] = coop.m;
   d->constants[14] = coop.n;
   d->constants[15] = coop.k;
   d->constants[16] = v.subgroups;
 }
 
-Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first_out,
-                             uint32_t n_outs) const {
-  const Step& step = *product.step;
-  const Weight& weight = program_.weights[product.weight];
-  const DeviceWeight at = WeightAt(product.weight);
+Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out,
+                            uint32_t n_outs) const {
+  const Step& step = *matmul.step;
+  const Weight& weight = program_.weights[matmul.weight];
+  const DeviceWeight at = WeightAt(matmul.weight);
   const bool is_integer = IsInteger(weight), is_tiled = kernel == Mode::kMany;
   Dispatch d = Begin(is_tiled ? (is_integer ? Shader::kGemmInt : Shader::kGemmFloat)
                               : (is_integer ? Shader::kGemvInt : Shader::kGemvFloat),
                      step);
   d.modes = BitOf(kernel);
-  d.row_factor = product.row_factor;
-  d.push[5] = product.row_factor;
+  d.row_factor = matmul.row_factor;
+  d.push[5] = matmul.row_factor;
   d.joins_previous = first_out != 0;
   d.constants[1] = static_cast<uint32_t>(weight.dtype);
-  d.constants[2] = product.accumulate ? 1 : 0;
-  d.constants[3] = product.is_logits ? 1 : 0;
-  d.constants[8] = product.rows_an_input;
+  d.constants[2] = matmul.accumulate ? 1 : 0;
+  d.constants[3] = matmul.is_logits ? 1 : 0;
+  d.constants[8] = matmul.rows_an_input;
   if (is_tiled) {
     SetTile(weight.dtype, n_outs, &d);
   } else {
@@ -121,8 +121,8 @@ Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first
     if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
-  Bind(&d, 1, product.in);
-  Bind(&d, 2, product.out);
+  Bind(&d, 1, matmul.in);
+  Bind(&d, 2, matmul.out);
   Bind(&d, 3,
        {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
         uint64_t{n_outs} * at.row_bytes});
@@ -134,7 +134,7 @@ Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first
   push.Add(first_out);
   push.Add(n_outs);
   push.Add(weight.rows);
-  push.Add(QuantizedHeadWords(product.max_rows));
+  push.Add(QuantizedHeadWords(matmul.max_rows));
   push.Add(QuantizedWords(weight.cols));
   push.Add(at.blocks_words);
   push.Add(at.block_words);
@@ -144,45 +144,44 @@ Dispatch Lowering::ProductOf(const Product& product, Mode kernel, uint32_t first
   return d;
 }
 
-Status Lowering::AddProduct(const Product& product, Mode kernel, uint32_t first_out,
-                            uint32_t n_outs) {
-  Dispatch d = ProductOf(product, kernel, first_out, n_outs);
-  if (product.is_logits) {
+Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) {
+  Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
+  if (matmul.is_logits) {
     // The number of logit rows does not depend on the number of rows of the run.
     const bool is_tiled = kernel == Mode::kMany;
     d.modes = kAllModes;
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
-    d.first_row = product.first_row;
-    d.most_rows = product.most_rows;
-    d.push[6] = 1 + product.first_row;
+    d.first_row = matmul.first_row;
+    d.most_rows = matmul.most_rows;
+    d.push[6] = 1 + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
   }
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::AddProducts(const Product& product) {
-  const Weight& weight = program_.weights[product.weight];
-  if (IsInteger(weight)) ARN_TRY(AddQuantize(product));
-  const uint32_t slice = SliceRows(WeightAt(product.weight).row_bytes);
+Status Lowering::AddMatmuls(const Matmul& matmul) {
+  const Weight& weight = program_.weights[matmul.weight];
+  if (IsInteger(weight)) ARN_TRY(AddQuantize(matmul));
+  const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
   for (const Mode kernel : {Mode::kOne, Mode::kFew, Mode::kMany}) {
-    if (product.is_logits && kernel == Mode::kOne) continue;
+    if (matmul.is_logits && kernel == Mode::kOne) continue;
     for (uint32_t first = 0; first < weight.rows; first += slice) {
-      ARN_TRY(AddProduct(product, kernel, first, Min(slice, weight.rows - first)));
+      ARN_TRY(AddMatmul(matmul, kernel, first, Min(slice, weight.rows - first)));
     }
   }
   return Status::kOk;
 }
 
 Status Lowering::LowerLinear(const Step& step) {
-  Product product;
-  product.step = &step;
-  product.weight = step.weight;
-  product.in = PlaceOf(program_.values[step.in].slice);
-  product.out = PlaceOf(program_.values[step.out].slice);
-  product.max_rows = MaxRowsOf(program_, program_.values[step.in]);
-  product.row_factor = program_.values[step.out].row_factor;
-  product.accumulate = step.accumulate;
-  return AddProducts(product);
+  Matmul matmul;
+  matmul.step = &step;
+  matmul.weight = step.weight;
+  matmul.in = PlaceOf(program_.values[step.in].slice);
+  matmul.out = PlaceOf(program_.values[step.out].slice);
+  matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
+  matmul.row_factor = program_.values[step.out].row_factor;
+  matmul.accumulate = step.accumulate;
+  return AddMatmuls(matmul);
 }
 
 // The logits of all rows may exceed a binding: processes as many rows at a time as fit.
@@ -191,7 +190,7 @@ Status Lowering::LowerLogits(const Step& step) {
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
   const auto most =
       static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kSliceTile * kSliceTile);
-  if (most == 0) return Unsupported(step, "32 rows of logits do not fit a binding of 128 MiB");
+  if (most == 0) return UnsupportedError(step, "32 rows of logits do not fit a binding of 128 MiB");
   for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
     const uint32_t n = Min(most, program_.max_logit_rows - first);
     Dispatch d = Begin(Shader::kNorm, step);
@@ -210,16 +209,16 @@ Status Lowering::LowerLogits(const Step& step) {
     for (uint32_t i = 0; i < 3; ++i) push.Add(width);
     push.Add(step.epsilon);
     ARN_TRY(sink_->Add(d, diag_));
-    Product product;
-    product.step = &step;
-    product.weight = step.weight;
-    product.in = PlaceOf(workspace_.normed);
-    product.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
-    product.max_rows = MaxRowsOf(program_, program_.values[step.in]);
-    product.is_logits = true;
-    product.first_row = first;
-    product.most_rows = n;
-    ARN_TRY(AddProducts(product));
+    Matmul matmul;
+    matmul.step = &step;
+    matmul.weight = step.weight;
+    matmul.in = PlaceOf(workspace_.normed);
+    matmul.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
+    matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
+    matmul.is_logits = true;
+    matmul.first_row = first;
+    matmul.most_rows = n;
+    ARN_TRY(AddMatmuls(matmul));
   }
   return Status::kOk;
 }

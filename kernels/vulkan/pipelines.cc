@@ -66,7 +66,7 @@ Span<std::byte> Pipelines::Compiled(const Device& device, size_t* bytes) const {
   return pages.value();
 }
 
-Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
+Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool cached, VkPipeline* out,
                        Diag* diag) {
   const Api& api = device.api();
   const ShaderVariant variant = {
@@ -108,7 +108,7 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool kept
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
   info.layout = layout_;
-  const VkPipelineCache cache = kept ? cache_ : VK_NULL_HANDLE;
+  const VkPipelineCache cache = cached ? cache_ : VK_NULL_HANDLE;
   ARN_VK(api, CreateComputePipelines(device.handle(), cache, 1, &info, device.callbacks(), out),
          diag);
   return Status::kOk;

@@ -25,8 +25,8 @@ class Pipelines {
   // Returns the pipeline of a dispatch; creates it on first use.
   Status Find(const Device& device, const Dispatch& dispatch, VkPipeline* out, Diag* diag);
 
-  // Creates a pipeline that the caller destroys. kept: adds it to the pipeline cache.
-  Status Make(const Device& device, const Dispatch& dispatch, bool kept, VkPipeline* out,
+  // Creates a pipeline that the caller destroys. cached: adds it to the pipeline cache.
+  Status Make(const Device& device, const Dispatch& dispatch, bool cached, VkPipeline* out,
               Diag* diag);
 
   // Releases the shader modules until the next pipeline is created.

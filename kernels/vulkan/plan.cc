@@ -3,7 +3,7 @@
 #include "kernels/check.h"
 #include "kernels/vulkan/choice_words.h"
 #include "kernels/vulkan/expert_space.h"
-#include "kernels/vulkan/product.h"
+#include "kernels/vulkan/matmul.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {

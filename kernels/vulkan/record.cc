@@ -44,7 +44,7 @@ class Recorder final : public DispatchSink {
     if (!BeginsSegment(*s_.program, step)) return Status::kOk;
     ARN_TRY(NextSegment());
     s_.segments[segment_].first_step = step;
-    s_.segments[segment_].is_source = step < s_.program->n_source_steps;
+    s_.segments[segment_].is_encoder = step < s_.program->n_encoder_steps;
     return Status::kOk;
   }
 
@@ -184,7 +184,7 @@ void WriteSet(const State& s, const Dispatch& dispatch, VkDescriptorSet set) {
 }
 
 bool BeginsSegment(const Program& program, uint32_t step) {
-  return step == 0 || step == program.n_source_steps ||
+  return step == 0 || step == program.n_encoder_steps ||
          program.steps[step].layer != program.steps[step - 1].layer;
 }
 

@@ -12,7 +12,7 @@ namespace {
 // Returns the maximum pages of a sequence in a run.
 uint32_t TablePagesOf(const Program& program, const KvGroup& group) {
   if (group.state_floats != 0) return 0;
-  if (group.is_source) return 2;
+  if (group.is_encoder) return 2;
   return static_cast<uint32_t>(CeilDiv(program.max_context, group.page_tokens));
 }
 
@@ -25,7 +25,7 @@ uint32_t FirstLayerOf(const Program& program, uint32_t group) {
 }
 
 Status RunWords::Plan(const Program& program, Diag* diag) {
-  const uint32_t rows = Max(program.max_rows, program.max_source_rows);
+  const uint32_t rows = Max(program.max_rows, program.max_encoder_rows);
   max_sequences = Max(Min(program.max_rows, program.max_logit_rows), 1u);
   uint64_t pages = 0;
   for (const KvGroup& group : program.kv_groups) pages += TablePagesOf(program, group);
@@ -90,7 +90,7 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
     const SequenceRows& sequence = args.sequences[s];
     for (uint32_t i = 0; i < sequence.n_rows; ++i) {
       uint32_t* row = words + kRows + (sequence.first_row + i) * kRowWords;
-      row[0] = args.is_source && args.tokens.empty()
+      row[0] = args.is_encoder && args.tokens.empty()
                    ? 0
                    : static_cast<uint32_t>(args.tokens[sequence.first_row + i]);
       row[1] = sequence.first_position + i;
@@ -98,7 +98,7 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
       row[3] = 0;
     }
     uint32_t* at = words + sequences + s * sequence_words;
-    at[0] = sequence.source_rows;
+    at[0] = sequence.encoder_rows;
     at[1] = sequence.first_row;
     at[2] = sequence.n_rows;
     at += kSequenceHead;
@@ -107,11 +107,11 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
       const PageTable& table = sequence.tables[g];
       if (group.state_floats != 0) {
         at[2] = sequence.first_position == 0 ? UINT32_MAX : table.pages[0];
-        at[3] = args.is_source ? UINT32_MAX : table.pages[table.n_pages - 1];
+        at[3] = args.is_encoder ? UINT32_MAX : table.pages[table.n_pages - 1];
         continue;
       }
       uint32_t n = Min(table.n_pages, TablePagesOf(program, group));
-      if (!group.is_source) {
+      if (!group.is_encoder) {
         const uint32_t last =
             (sequence.first_position + sequence.n_rows + n_ahead - 1) / group.page_tokens;
         n = Min(n, last + 1 - table.first_page);

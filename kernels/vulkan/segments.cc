@@ -19,7 +19,7 @@ uint64_t RowBytes(const AttentionKind& kind, uint32_t n_segments) {
 }
 
 uint32_t MostSegments(const Program& program, const AttentionKind& kind, uint32_t positions) {
-  if (kind.sees_source) {
+  if (kind.is_cross_attention) {
     const uint32_t rows = program.kv_groups[kind.group].page_tokens;
     return static_cast<uint32_t>(CeilDiv(rows, positions));
   }
@@ -51,7 +51,7 @@ Segments SegmentsOf(const Program& program, const Step& step, uint32_t positions
       Min<uint64_t>(kMaxBytes / RowBytes(kind, s.most), Min(kFewRows, program.max_rows)));
   s.window = kind.window;
   s.chunk = kind.chunk;
-  s.sees_source = kind.sees_source;
+  s.is_cross_attention = kind.is_cross_attention;
   return s;
 }
 
@@ -65,10 +65,10 @@ uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequen
   const Segments& s = segments;
   uint32_t most = 1;
   if (!s.may_share() || n_rows > s.max_rows) return most;
-  const auto see = [&](const SequenceRows& sequence, uint32_t position) {
+  const auto count = [&](const SequenceRows& sequence, uint32_t position) {
     uint32_t first = 0, end = position + 1;
-    if (s.sees_source) {
-      end = sequence.source_rows;
+    if (s.is_cross_attention) {
+      end = sequence.encoder_rows;
     } else {
       if (s.window != 0 && position >= s.window) first = position - s.window + 1;
       if (s.chunk != 0) first = Max(first, position - position % s.chunk);
@@ -77,7 +77,7 @@ uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequen
     most = Max(most, past - first / s.positions);
   };
   for (const SequenceRows& sequence : sequences) {
-    for (uint32_t i = 0; i < sequence.n_rows; ++i) see(sequence, sequence.first_position + i);
+    for (uint32_t i = 0; i < sequence.n_rows; ++i) count(sequence, sequence.first_position + i);
   }
   return most;
 }

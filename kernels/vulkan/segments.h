@@ -21,7 +21,7 @@ struct Segments {
   uint32_t max_rows = 0;   // maximum rows of runs that are split, limited by the memory for partial
                            // results
   uint32_t window = 0, chunk = 0;
-  bool sees_source = false;
+  bool is_cross_attention = false;
 
   bool may_share() const { return most > 1 && max_rows != 0; }
 };

@@ -26,7 +26,7 @@ enum class Shader : uint8_t {
   kExperts,
   kConv,
   kScan,
-  kUnfold,
+  kIm2col,
   kAddPositions,
   kGemmCoop,  // only with subgroups and without dot products; empty if glslc could not compile it
 };

@@ -9,12 +9,12 @@
 #include "kernels/vulkan/device.h"
 #include "kernels/vulkan/device_weight.h"
 #include "kernels/vulkan/dispatch.h"
-#include "kernels/vulkan/kept_files.h"
 #include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/pipeline_cache.h"
 #include "kernels/vulkan/pipelines.h"
 #include "kernels/vulkan/run_words.h"
 #include "kernels/vulkan/transfer.h"
-#include "kernels/vulkan/tune_products.h"
+#include "kernels/vulkan/tune_matmuls.h"
 
 namespace arn::vulkan {
 
@@ -42,7 +42,7 @@ struct Segment {
   uint32_t first_step = 0;
   uint32_t first_dispatch = 0, n_dispatches = 0;
   uint64_t work[kModeCount] = {};  // multiplications per row
-  bool is_source = false;
+  bool is_encoder = false;
   bool is_edit = false;    // the edits of a group, not steps
   bool is_choice = false;  // the sampling of a token, not steps
   VkCommandBuffer commands[kModeCount] = {};
@@ -58,7 +58,7 @@ struct State {
   Workspace workspace;
   Device device;
   Pipelines pipelines;
-  KeptFiles kept;
+  PipelineCache pipeline_cache;
   Transfer transfer;
   Span<DeviceWeight> weights;
   Span<GridOf> grids;
@@ -67,14 +67,14 @@ struct State {
   Buffer activations, kv, logits, run, grid_words, choice;
   Traits traits;
   TuningRecord tuned;
-  char products[256] = "";  // output of DescribeProducts()
+  char matmuls[256] = "";  // output of DescribeMatmuls()
   VkCommandPool pool = VK_NULL_HANDLE;
   VkDescriptorPool descriptors = VK_NULL_HANDLE;
   VkFence fences[kFlights] = {};
   // Row of the logits buffer with the logits of the last token: 0, or one of the rows kept by
   // decode.
   uint32_t logits_row = 0;
-  bool has_forced_products = false;  // set by a test: nothing is measured
+  bool has_forced_matmuls = false;  // set by a test: nothing is measured
   bool shares_kv = false;
   bool is_lost = false;  // the device failed during a run: it is not used any more
 

@@ -2,7 +2,7 @@
 
 namespace arn::vulkan {
 
-Status Submissions::Lost(Status status) {
+Status Submissions::MarkLost(Status status) {
   s_.is_lost = true;
   return status;
 }
@@ -12,9 +12,9 @@ Status Submissions::WaitForOne() {
   total_work_ -= work_[flight];
   if (s_.is_lost) return Status::kDeviceLost;
   const Status status = WaitForFence(s_.device, s_.fences[flight], diag_);
-  if (status != Status::kOk) return Lost(status);
+  if (status != Status::kOk) return MarkLost(status);
   const VkResult result = s_.device.api().ResetFences(s_.device.handle(), 1, &s_.fences[flight]);
-  return result == VK_SUCCESS ? Status::kOk : Lost(FailedCall("ResetFences(", result, diag_));
+  return result == VK_SUCCESS ? Status::kOk : MarkLost(CallError("ResetFences(", result, diag_));
 }
 
 Status Submissions::WaitFor(uint64_t number) {
@@ -38,7 +38,7 @@ Status Submissions::Submit(const VkCommandBuffer* commands, uint32_t n, uint64_t
   submit.pCommandBuffers = commands;
   const VkResult result =
       s_.device.api().QueueSubmit(s_.device.queue(), 1, &submit, s_.fences[flight]);
-  if (result != VK_SUCCESS) return Lost(FailedCall("QueueSubmit(", result, diag_));
+  if (result != VK_SUCCESS) return MarkLost(CallError("QueueSubmit(", result, diag_));
   work_[flight] = work;
   total_work_ += work;
   ++n_made_;

@@ -30,7 +30,7 @@ class Submissions {
 
  private:
   Status WaitForOne();
-  Status Lost(Status status);
+  Status MarkLost(Status status);
 
   State& s_;
   Diag* diag_;

@@ -20,7 +20,7 @@ Status WaitForFence(const Device& device, VkFence fence, Diag* diag) {
     return diag->Fail(Status::kDeviceLost, "Vulkan: %s did not finish within %llu s", device.name(),
                       static_cast<unsigned long long>(kLongestWaitNs / 1000000000));
   }
-  return FailedCall("WaitForFences(", result, diag);
+  return CallError("WaitForFences(", result, diag);
 }
 
 Status Transfer::Open(const Device& device, VkCommandPool pool, Diag* diag) {

@@ -5,7 +5,7 @@
 namespace arn {
 
 Result<void*> Arena::Allocate(uint64_t bytes, uint64_t align) {
-  if (sealed_) return Status::kBadState;
+  if (has_ended_) return Status::kBadState;
   // Aligns the address, not the offset: the memory may be less aligned than the object.
   const uint64_t base = reinterpret_cast<uintptr_t>(memory_.data());
   const uint64_t start = AlignUp(base + used_, align) - base;

@@ -16,8 +16,8 @@ class Arena {
   Arena() = default;
   explicit Arena(Span<std::byte> memory) : memory_(memory) {}
 
-  // Returns kOutOfMemory if it does not fit, kBadState after Seal(). REQUIRES: `align` is a power
-  // of two.
+  // Returns kOutOfMemory if it does not fit, kBadState after EndAllocation(). REQUIRES: `align` is
+  // a power of two.
   Result<void*> Allocate(uint64_t bytes, uint64_t align);
 
   // Allocates a value-initialised array of a trivially destructible type.
@@ -32,7 +32,7 @@ class Arena {
   }
 
   // Ends allocation: all later allocations fail.
-  void Seal() { sealed_ = true; }
+  void EndAllocation() { has_ended_ = true; }
   uint64_t used_bytes() const { return used_; }
   uint64_t mark() const { return used_; }
   // Releases everything allocated since `mark`.
@@ -41,7 +41,7 @@ class Arena {
  private:
   Span<std::byte> memory_;
   uint64_t used_ = 0;
-  bool sealed_ = false;
+  bool has_ended_ = false;
 };
 
 }  // namespace arn

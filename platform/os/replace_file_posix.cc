@@ -14,7 +14,7 @@
 namespace arn {
 namespace {
 
-Status Failed(const char* what, const char* path, int error, Diag* diag) {
+Status FileError(const char* what, const char* path, int error, Diag* diag) {
   Status status = Status::kIo;
   if (error == ENOENT) status = Status::kNotFound;
   if (error == ENOSPC || error == EDQUOT) status = Status::kDiskFull;
@@ -24,7 +24,7 @@ Status Failed(const char* what, const char* path, int error, Diag* diag) {
 // Held while the descriptor is open.
 Status Lock(int fd, const ReplaceFile& file, Diag* diag) {
   if (Retried([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0) return Status::kOk;
-  if (errno != EWOULDBLOCK) return Failed("lock", file.temporary, errno, diag);
+  if (errno != EWOULDBLOCK) return FileError("lock", file.temporary, errno, diag);
   return diag->Fail(Status::kBadState, "%s: is being written by somebody else", file.path);
 }
 
@@ -55,15 +55,15 @@ Status FindTarget(char (&path)[kMaxPathBytes], Diag* diag) {
   for (int i = 0; i < kMaxLinks; ++i) {
     struct stat info;
     if (lstat(path, &info) != 0) {
-      return errno == ENOENT ? Status::kOk : Failed("look at it", path, errno, diag);
+      return errno == ENOENT ? Status::kOk : FileError("look at it", path, errno, diag);
     }
     if (S_ISREG(info.st_mode)) return Status::kOk;
     if (!S_ISLNK(info.st_mode)) {
       return diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", path);
     }
-    if (!Follow(path)) return Failed("follow the link", path, ENAMETOOLONG, diag);
+    if (!Follow(path)) return FileError("follow the link", path, ENAMETOOLONG, diag);
   }
-  return Failed("follow the link", path, ELOOP, diag);
+  return FileError("follow the link", path, ELOOP, diag);
 }
 
 // Removes a stale temporary file. kBadState if another writer holds it.
@@ -71,18 +71,18 @@ Status RemoveLeft(const ReplaceFile& file, Diag* diag) {
   const int fd =
       Retried([&] { return open(file.temporary, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
   if (fd < 0 && errno == ENOENT) return Status::kOk;
-  if (fd < 0) return Failed("open", file.temporary, errno, diag);
+  if (fd < 0) return FileError("open", file.temporary, errno, diag);
   Status status = Status::kOk;
   struct stat info;
   if (fstat(fd, &info) != 0) {
-    status = Failed("look at it", file.temporary, errno, diag);
+    status = FileError("look at it", file.temporary, errno, diag);
   } else if (!S_ISREG(info.st_mode)) {
     status = diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", file.temporary);
   } else {
     status = Lock(fd, file, diag);
   }
   if (status == Status::kOk && HasName(info, file) && unlink(file.temporary) != 0) {
-    status = Failed("remove", file.temporary, errno, diag);
+    status = FileError("remove", file.temporary, errno, diag);
   }
   close(fd);
   return status;
@@ -100,7 +100,7 @@ Status OpenFolderOf(const char* path, int* out, Diag* diag) {
   *out = Retried([&] { return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   // Directories without read permission cannot be synced by their writers.
   if (*out >= 0 || errno == EACCES) return Status::kOk;
-  return Failed("open the folder", folder, errno, diag);
+  return FileError("open the folder", folder, errno, diag);
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* dia
   ARN_TRY(FindTarget(out->path, diag));
   const int n = std::snprintf(out->temporary, sizeof out->temporary, "%s.tmp", out->path);
   if (n < 0 || static_cast<size_t>(n) >= sizeof out->temporary) {
-    return Failed("create", out->path, ENAMETOOLONG, diag);
+    return FileError("create", out->path, ENAMETOOLONG, diag);
   }
   // Another writer may take the file for a stale one between open and lock; then it is lost and a
   // new attempt is made.
@@ -128,7 +128,7 @@ Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* dia
       ARN_TRY(RemoveLeft(*out, diag));
       continue;
     }
-    if (fd < 0) return Failed("create", out->temporary, errno, diag);
+    if (fd < 0) return FileError("create", out->temporary, errno, diag);
     const Status locked = Lock(fd, *out, diag);
     struct stat info;
     const int error = fstat(fd, &info) == 0 ? 0 : errno;
@@ -142,7 +142,7 @@ Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* dia
     }
     close(fd);
     ARN_TRY(locked);
-    if (error != 0) return Failed("look at it", out->temporary, error, diag);
+    if (error != 0) return FileError("look at it", out->temporary, error, diag);
   }
   return diag->Fail(Status::kIo,
                     "%s: cannot be created, nor removed, in %d attempts (others at it, or a file "
@@ -156,7 +156,7 @@ Status WriteReplace(ReplaceFile* file, uint64_t offset, Span<const std::byte> by
     const ssize_t n = pwrite(file->fd, bytes.data() + done, bytes.size() - done,
                              static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Failed("write", file->temporary, n == 0 ? EIO : errno, diag);
+    if (n <= 0) return FileError("write", file->temporary, n == 0 ? EIO : errno, diag);
     done += static_cast<size_t>(n);
   }
   return Status::kOk;
@@ -168,7 +168,7 @@ Status FinishReplace(ReplaceFile* file, Diag* diag) {
   Status status = OpenFolderOf(file->path, &folder, diag);
   if (status == Status::kOk &&
       (Retried([&] { return fsync(file->fd); }) != 0 || rename(file->temporary, file->path) != 0)) {
-    status = Failed("write", file->path, errno, diag);
+    status = FileError("write", file->path, errno, diag);
   }
   if (status != Status::kOk) {
     if (folder >= 0) close(folder);
@@ -182,8 +182,8 @@ Status FinishReplace(ReplaceFile* file, Diag* diag) {
   close(folder);
   // Some file systems cannot sync directories.
   if (error == 0 || error == EINVAL) return Status::kOk;
-  return Failed("sync its folder: it has its new contents, which a loss of power may undo",
-                file->path, error, diag);
+  return FileError("sync its folder: it has its new contents, which a loss of power may undo",
+                   file->path, error, diag);
 }
 
 void AbandonReplace(ReplaceFile* file) {

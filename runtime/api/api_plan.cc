@@ -40,22 +40,22 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   out->sensors = read.sensors == 1;
   out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
                read.heat_duty_percent};
-  out->heat_zone = read.heat_zone;
+  out->thermal_zone = read.heat_zone;
   out->system_root = read.system_root;
   return Status::kOk;
 }
 
 // Plans the GPU with the CPU as fallback, or the CPU alone if the GPU backend is null or does not
 // support the model. The presence of a GPU is checked only when the session is created.
-Status PlanWithSpare(const Model& model, const Backend* gpu, const SessionOptions& options,
-                     SessionPlan* out, Diag* diag) {
+Status PlanWithFallback(const Model& model, const Backend* gpu, const SessionOptions& options,
+                        SessionPlan* out, Diag* diag) {
   const Backend* cpu = FindBackend(BackendId::kCpu);
   Diag refused;
   if (gpu == nullptr) {
     (void)refused.Fail(Status::kUnsupported, "Vulkan: this library was built without it");
   } else {
     SessionOptions both = options;
-    both.spare = cpu;
+    both.fallback = cpu;
     const Status status = PlanSession(model, gpu, both, Session::Objects(), out, diag);
     if (status != Status::kUnsupported) return status;
     refused = *diag;
@@ -73,8 +73,9 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   arn_session_options read = ARN_SESSION_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
   const Backend* backend = FindBackend(static_cast<BackendId>(read.backend));
-  const bool has_spare = read.backend == ARN_BACKEND_AUTO || read.backend == ARN_BACKEND_VULKAN_CPU;
-  if (backend == nullptr && !has_spare) {
+  const bool has_fallback =
+      read.backend == ARN_BACKEND_AUTO || read.backend == ARN_BACKEND_VULKAN_CPU;
+  if (backend == nullptr && !has_fallback) {
     return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
   }
   SessionOptions session;
@@ -108,13 +109,13 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.n_threads = read.n_threads;
   session.n_prefill_threads = read.n_prefill_threads;
   session.kv_page_tokens = read.kv_page_tokens;
-  session.source_rows = read.source_rows;
+  session.encoder_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
-  if (has_spare) {
+  if (has_fallback) {
     const bool is_auto = read.backend == ARN_BACKEND_AUTO;
-    return PlanWithSpare(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session, out,
-                         diag);
+    return PlanWithFallback(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session,
+                            out, diag);
   }
   return PlanSession(model, backend, session, Session::Objects(), out, diag);
 }
@@ -125,7 +126,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->weights_bytes = plan.RegionBytes(Region::kWeights);
   out->constants_bytes = plan.RegionBytes(Region::kConstants);
   out->repacked_bytes =
-      plan.backend_plan.repacked_weight_bytes + plan.spare_plan.repacked_weight_bytes;
+      plan.backend_plan.repacked_weight_bytes + plan.fallback_plan.repacked_weight_bytes;
   out->device_bytes = plan.backend_plan.device_bytes;
   out->kv_bytes = plan.RegionBytes(Region::kKv);
   out->kv_bytes_per_token = plan.KvBytesPerToken();
@@ -155,16 +156,16 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->window = pages.window;
   out->chunk = pages.chunk;
   out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
-  out->n_pages = group.open.n_pages;
-  out->n_sealed_pages = group.sealed.n_pages;
-  out->sealed_page_bytes = group.sealed.page_bytes;
-  out->sealed_offset = group.sealed.pool.offset;
-  out->residual = group.sealed.n_pages == 0 ? 0 : pages.residual;
+  out->n_pages = group.active.n_pages;
+  out->n_sealed_pages = group.quantised.n_pages;
+  out->sealed_page_bytes = group.quantised.page_bytes;
+  out->sealed_offset = group.quantised.pool.offset;
+  out->residual = group.quantised.n_pages == 0 ? 0 : pages.residual;
   out->sequence_pages = pages.table_pages;
-  out->page_bytes = group.open.page_bytes;
-  out->offset = group.open.pool.offset;
-  if (group.state_floats != 0) out->state_bytes = group.open.layer_bytes;
-  out->is_source = group.is_source ? 1 : 0;
+  out->page_bytes = group.active.page_bytes;
+  out->offset = group.active.pool.offset;
+  if (group.state_floats != 0) out->state_bytes = group.active.layer_bytes;
+  out->is_source = group.is_encoder ? 1 : 0;
 }
 
 }  // namespace

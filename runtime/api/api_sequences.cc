@@ -21,7 +21,7 @@ arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
   uint32_t kept = 0;
   const arn_status status = OnSession(session, [&](Session& s) {
-    return s.Follow({ids, n_ids}, &kept);
+    return s.ReusePrefix({ids, n_ids}, &kept);
   });
   if (out_kept != nullptr) *out_kept = kept;
   return status;

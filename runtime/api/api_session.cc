@@ -131,7 +131,7 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
   }
   out.name = s.backend()->name;
   out.device = s.device_name();
-  out.reason = s.why_spare();
+  out.reason = s.fallback_reason();
   out.kernels = s.kernel_names();
   return ToC(WriteStruct(out, out_info));
 }

@@ -8,7 +8,7 @@
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 #include "platform/base/layout.h"
-#include "runtime/bundle/seal.h"
+#include "runtime/bundle/signature.h"
 #include "runtime/bundle/tokenizer_segments.h"
 
 namespace arn {
@@ -81,9 +81,10 @@ const char* OtherFormat(Span<const std::byte> file) {
 
 // Checks the parts as one range, because blocks are larger than many segments. Texts lie at the
 // beginning of the area; weights are nearly all of it.
-Status VerifySealedParts(const Bundle& bundle, BundleParts parts, const Seal& seal, Diag* diag) {
+Status VerifySignedParts(const Bundle& bundle, BundleParts parts,
+                         const SignedDigests& signed_digests, Diag* diag) {
   if (parts != BundleParts::kTexts) {
-    return CheckSealed(bundle, seal, 0, bundle.segments.size(), "weights", diag);
+    return CheckDigests(bundle, signed_digests, 0, bundle.segments.size(), "weights", diag);
   }
   uint64_t begin = UINT64_MAX, end = 0;
   const auto widen = [&](const fbs::Segment* segment, const char* name) {
@@ -95,7 +96,8 @@ Status VerifySealedParts(const Bundle& bundle, BundleParts parts, const Seal& se
   };
   ARN_TRY(EachSegment(bundle, parts, widen));
   if (end == 0) return Status::kOk;
-  return CheckSealed(bundle, seal, begin, end - begin, "tokenizer and chat templates", diag);
+  return CheckDigests(bundle, signed_digests, begin, end - begin, "tokenizer and chat templates",
+                      diag);
 }
 
 }  // namespace
@@ -175,8 +177,9 @@ Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const cha
   return Status::kOk;
 }
 
-Status VerifySegments(const Bundle& bundle, BundleParts parts, const Seal* seal, Diag* diag) {
-  if (seal != nullptr) return VerifySealedParts(bundle, parts, *seal, diag);
+Status VerifySegments(const Bundle& bundle, BundleParts parts, const SignedDigests* signed_digests,
+                      Diag* diag) {
+  if (signed_digests != nullptr) return VerifySignedParts(bundle, parts, *signed_digests, diag);
   return EachSegment(bundle, parts, [&](const fbs::Segment* segment, const char* name) {
     return CheckHash(bundle, segment, name, diag);
   });

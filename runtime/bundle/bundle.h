@@ -44,7 +44,7 @@ Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag);
 Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const char* what,
                     Diag* diag);
 
-struct Seal;  // seal.h
+struct SignedDigests;  // signature.h
 enum class BundleParts : uint8_t {
   kAll,
   kTexts,    // tokenizer and chat templates
@@ -52,6 +52,7 @@ enum class BundleParts : uint8_t {
 };
 // Reads those segments and compares their hashes; with a signature, the digests of the blocks they
 // lie in. Returns kHashMismatch, and CheckSegment's errors.
-Status VerifySegments(const Bundle& bundle, BundleParts parts, const Seal* seal, Diag* diag);
+Status VerifySegments(const Bundle& bundle, BundleParts parts, const SignedDigests* signed_digests,
+                      Diag* diag);
 
 }  // namespace arn

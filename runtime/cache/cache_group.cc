@@ -15,14 +15,14 @@ uint32_t TablePages(const CacheGroup& group, uint32_t context_tokens, uint32_t m
   return static_cast<uint32_t>(Min(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
 
-uint32_t OpenPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+uint32_t ActivePages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   const uint32_t all = TablePages(group, context_tokens, max_rows);
-  if (SealedPages(group, context_tokens, max_rows) == 0) return all;
+  if (QuantisedPages(group, context_tokens, max_rows) == 0) return all;
   const uint64_t n = uint64_t{group.residual} + max_rows;
   return static_cast<uint32_t>(Min<uint64_t>(all, CeilDiv(n - 1, group.page_tokens) + 1));
 }
 
-uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
+uint32_t QuantisedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t max_rows) {
   if (group.residual >= context_tokens) return 0;
   // The residual covers the whole window, so nothing is quantised.
   if (group.window != 0 && group.window - 1 <= group.residual) return 0;
@@ -32,11 +32,11 @@ uint32_t SealedPages(const CacheGroup& group, uint32_t context_tokens, uint32_t 
 
 void PlanPools(CacheGroup* group, uint32_t context_tokens, uint32_t max_rows,
                uint32_t n_sequences) {
-  group->n_sealed_pages = SealedPages(*group, context_tokens, max_rows) * n_sequences;
-  group->n_pages = OpenPages(*group, context_tokens, max_rows) * n_sequences;
+  group->n_quantised_pages = QuantisedPages(*group, context_tokens, max_rows) * n_sequences;
+  group->n_pages = ActivePages(*group, context_tokens, max_rows) * n_sequences;
   // An old page stays active while it is recent in another sequence. If that one gets a copy to
   // write to, both are active until the next reservation quantises.
-  if (group->n_sealed_pages != 0) group->n_pages += n_sequences - 1;
+  if (group->n_quantised_pages != 0) group->n_pages += n_sequences - 1;
 }
 
 CacheGroup StateGroupOf(uint32_t n_sequences) {
@@ -48,17 +48,17 @@ CacheGroup StateGroupOf(uint32_t n_sequences) {
   return group;
 }
 
-CacheGroup SourceGroupOf(uint32_t n_sequences, uint32_t source_rows) {
+CacheGroup EncoderGroupOf(uint32_t n_sequences, uint32_t encoder_rows) {
   CacheGroup group;
-  group.is_source = true;
-  group.page_tokens = static_cast<uint32_t>(AlignUp(source_rows, kKvStrip));
+  group.is_encoder = true;
+  group.page_tokens = static_cast<uint32_t>(AlignUp(encoder_rows, kKvStrip));
   group.table_pages = 1;
   group.n_pages = n_sequences;
   return group;
 }
 
 uint64_t PagesWith(const CacheGroup& group, uint32_t length, uint32_t n_tokens) {
-  if (group.is_source) return 0;
+  if (group.is_encoder) return 0;
   if (group.is_state) return (length != 0 ? 1u : 0u) + (n_tokens != 0 ? 1u : 0u);
   return CeilDiv(uint64_t{length} + n_tokens, group.page_tokens);
 }
@@ -77,7 +77,7 @@ uint32_t FirstPositionToGoOnFrom(const CacheGroup& group, uint32_t first_held, u
 uint64_t ShiftTokens(Span<const CacheGroup> groups) {
   uint64_t tokens = 1;
   for (const CacheGroup& group : groups) {
-    if (group.is_source) continue;
+    if (group.is_encoder) continue;
     tokens = CommonMultiple(tokens, group.page_tokens);
     if (group.chunk != 0) tokens = CommonMultiple(tokens, group.chunk);
     if (tokens > UINT32_MAX) return UINT32_MAX;

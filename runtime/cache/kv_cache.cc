@@ -20,32 +20,32 @@ Status PlanKvCache(Span<const CacheGroup> groups, uint32_t n_sequences, Layout* 
   out->n_groups = static_cast<uint32_t>(groups.size());
   out->n_sequences = n_sequences;
   const uint64_t rows = RowsOf(n_sequences);
-  uint64_t tables = 0, pages_of_one = 0, sealable = 0;
+  uint64_t tables = 0, pages_of_one = 0, quantisable = 0;
   for (size_t g = 0; g < groups.size(); ++g) {
     out->groups[g] = groups[g];
     const uint64_t entries = groups[g].table_pages * rows;
     ARN_ASSIGN(out->pages[g], layout->AddArray(Region::kConstants, entries, sizeof(uint32_t)));
-    ARN_ASSIGN(
-        out->numbers[g],
-        layout->AddArray(Region::kConstants, uint64_t{groups[g].n_pages} + groups[g].n_sealed_pages,
-                         sizeof(uint32_t)));
+    ARN_ASSIGN(out->numbers[g],
+               layout->AddArray(Region::kConstants,
+                                uint64_t{groups[g].n_pages} + groups[g].n_quantised_pages,
+                                sizeof(uint32_t)));
     ARN_ASSIGN(out->pools[g], PagePool::MakePlan(groups[g].n_pages, layout));
-    if (groups[g].n_sealed_pages != 0) {
-      ARN_ASSIGN(out->sealed_pools[g], PagePool::MakePlan(groups[g].n_sealed_pages, layout));
-      sealable += entries;
+    if (groups[g].n_quantised_pages != 0) {
+      ARN_ASSIGN(out->quantised_pools[g], PagePool::MakePlan(groups[g].n_quantised_pages, layout));
+      quantisable += entries;
     }
     tables += n_sequences;
     pages_of_one += groups[g].table_pages;
   }
   // A reservation quantises old pages and copies at most one per table, and a failed one may leave
   // its edits; a shift edits all pages of one sequence.
-  const uint64_t edits = sealable + Max(tables, pages_of_one);
+  const uint64_t edits = quantisable + Max(tables, pages_of_one);
   if (edits > UINT32_MAX) return Status::kOutOfMemory;
   out->max_edits = static_cast<uint32_t>(edits);
   ARN_ASSIGN(out->tables,
              layout->AddArray(Region::kConstants, rows * groups.size(), sizeof(PageTable)));
   ARN_ASSIGN(out->lengths, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
-  ARN_ASSIGN(out->source_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
+  ARN_ASSIGN(out->encoder_rows, layout->AddArray(Region::kConstants, rows, sizeof(uint32_t)));
   ARN_ASSIGN(out->reorder,
              layout->AddArray(Region::kConstants, 2 * uint64_t{n_sequences}, sizeof(uint32_t)));
   ARN_ASSIGN(out->moves,
@@ -62,7 +62,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   n_edits_ = 0;
   tables_ = memory.As<PageTable>(plan.tables);
   lengths_ = memory.As<uint32_t>(plan.lengths);
-  source_rows_ = memory.As<uint32_t>(plan.source_rows);
+  encoder_rows_ = memory.As<uint32_t>(plan.encoder_rows);
   edits_ = memory.As<KvEdit>(plan.edits);
   reorder_ = memory.As<uint32_t>(plan.reorder);
   moves_ = memory.As<RowMove>(plan.moves);
@@ -70,8 +70,8 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
   for (uint32_t g = 0; g < n_groups_; ++g) {
     groups_[g] = plan.groups[g];
     pools_[g].Init(plan.pools[g], memory, groups_[g].n_pages);
-    if (groups_[g].n_sealed_pages != 0) {
-      sealed_pools_[g].Init(plan.sealed_pools[g], memory, groups_[g].n_sealed_pages);
+    if (groups_[g].n_quantised_pages != 0) {
+      quantised_pools_[g].Init(plan.quantised_pools[g], memory, groups_[g].n_quantised_pages);
     }
     pages_[g] = memory.As<uint32_t>(plan.pages[g]);
     numbers_[g] = memory.As<uint32_t>(plan.numbers[g]);
@@ -80,7 +80,7 @@ void KvCache::Init(const KvCachePlan& plan, const Memory& memory, uint32_t conte
       Table(s, g).pages = Pages(s, g);
     }
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = source_rows_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = encoder_rows_[s] = 0;
 }
 
 KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
@@ -94,7 +94,7 @@ KvEdit* KvCache::AddEdit(uint32_t g, uint32_t from, uint32_t to) {
 
 void KvCache::ReleaseAfter(uint32_t sequence, uint32_t position) {
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     const uint64_t pages = CeilDiv(position, groups_[g].page_tokens);
     while (table.n_pages > 0 && uint64_t{table.first_page} + table.n_pages > pages) {
@@ -129,8 +129,8 @@ void KvCache::ReleaseUnseen(uint32_t sequence) {
 }
 
 uint32_t KvCache::References(uint32_t g, uint32_t page) const {
-  const PagePool& pool = (page & kSealedPage) != 0 ? sealed_pools_[g] : pools_[g];
-  return pool.References(page & ~kSealedPage);
+  const PagePool& pool = (page & kQuantisedPage) != 0 ? quantised_pools_[g] : pools_[g];
+  return pool.References(page & ~kQuantisedPage);
 }
 
 uint32_t KvCache::OldPages(uint32_t sequence, uint32_t g) const {
@@ -143,7 +143,7 @@ uint32_t KvCache::OldPages(uint32_t sequence, uint32_t g) const {
 
 // Quantising a page for some of its sequences would keep it twice, so it waits until it is old in
 // all. A shared page has the same index in every table: a shift copies what it moves.
-void KvCache::SealPage(uint32_t g, uint32_t page, uint32_t index) {
+void KvCache::QuantisePage(uint32_t g, uint32_t page, uint32_t index) {
   auto place = [&](uint32_t s) { return index - Table(s, g).first_page; };
   auto names = [&](uint32_t s) {
     return index >= Table(s, g).first_page && place(s) < Table(s, g).n_pages &&
@@ -152,37 +152,37 @@ void KvCache::SealPage(uint32_t g, uint32_t page, uint32_t index) {
   for (uint32_t s = 0; s < n_sequences_; ++s) {
     if (names(s) && place(s) >= OldPages(s, g)) return;
   }
-  const uint32_t sealed = sealed_pools_[g].Take() | kSealedPage;
-  AddEdit(g, page, sealed)->n_tokens = groups_[g].page_tokens;
+  const uint32_t quantised = quantised_pools_[g].Take() | kQuantisedPage;
+  AddEdit(g, page, quantised)->n_tokens = groups_[g].page_tokens;
   bool first = true;
   for (uint32_t s = 0; s < n_sequences_; ++s) {
     if (!names(s)) continue;
-    Pages(s, g)[place(s)] = sealed;
-    if (!first) Retain(g, sealed);
+    Pages(s, g)[place(s)] = quantised;
+    if (!first) Retain(g, quantised);
     first = false;
     Release(g, page);
   }
 }
 
-void KvCache::SealOld(uint32_t g) {
-  if (groups_[g].n_sealed_pages == 0) return;
+void KvCache::QuantiseOld(uint32_t g) {
+  if (groups_[g].n_quantised_pages == 0) return;
   for (uint32_t s = 0; s < n_sequences_; ++s) {
     const PageTable& table = Table(s, g);
     for (uint32_t i = 0; i < OldPages(s, g); ++i) {
-      const bool is_open = (table.pages[i] & kSealedPage) == 0;
-      const bool room = sealed_pools_[g].n_free() > 0 && n_edits_ < max_edits_;
-      if (is_open && room) SealPage(g, table.pages[i], table.first_page + i);
+      const bool is_active = (table.pages[i] & kQuantisedPage) == 0;
+      const bool room = quantised_pools_[g].n_free() > 0 && n_edits_ < max_edits_;
+      if (is_active && room) QuantisePage(g, table.pages[i], table.first_page + i);
     }
   }
 }
 
-uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
+uint32_t KvCache::TokensBeforeQuantising(uint32_t sequence) const {
   const uint32_t length = lengths_[sequence];
   uint32_t tokens = UINT32_MAX;
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
     if (group.is_state) return 1;
-    if (group.n_sealed_pages == 0) continue;
+    if (group.n_quantised_pages == 0) continue;
     // The reservation at this length quantises what is old now; the next page is old once all its
     // tokens are.
     const uint64_t pages =
@@ -197,13 +197,13 @@ uint32_t KvCache::TokensBeforeSeal(uint32_t sequence) const {
 // *index is its position in the table.
 bool KvCache::NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const {
   // A run writes its own slot, and never writes cross-attention pages.
-  if (groups_[g].is_state || groups_[g].is_source) return false;
+  if (groups_[g].is_state || groups_[g].is_encoder) return false;
   const PageTable& table = tables(growth.sequence)[g];
   const uint32_t number = lengths_[growth.sequence] / groups_[g].page_tokens;
   *index = number - table.first_page;
   if (growth.n_tokens == 0 || *index >= table.n_pages) return false;
   const uint32_t page = table.pages[*index];
-  return (page & kSealedPage) != 0 || References(g, page) > 1;
+  return (page & kQuantisedPage) != 0 || References(g, page) > 1;
 }
 
 Status KvCache::Reserve(Span<const Growth> growths) {
@@ -212,7 +212,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
     for (const Growth& growth : growths) ReleaseUnseenOf(growth.sequence, g);
-    SealOld(g);
+    QuantiseOld(g);
   }
   const uint32_t edits_before = n_edits_;
   if (edits_before + uint64_t{growths.size()} * n_groups_ > max_edits_) return Status::kInternal;
@@ -231,7 +231,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
         const uint32_t page = table.pages[index];
         // `to` holds the sequence until all groups fit, then the page.
         AddEdit(g, page, growth.sequence)->n_tokens = groups_[g].page_tokens;
-        if ((page & kSealedPage) == 0) Release(g, page);
+        if ((page & kQuantisedPage) == 0) Release(g, page);
         ++needed;
       }
     }
@@ -240,7 +240,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
   if (!fits) {
     for (; n_edits_ > edits_before; --n_edits_) {
       const KvEdit& edit = edits_[n_edits_ - 1];
-      if ((edit.from & kSealedPage) == 0) Retain(edit.group, edit.from);
+      if ((edit.from & kQuantisedPage) == 0) Retain(edit.group, edit.from);
     }
     return Status::kContextFull;
   }
@@ -249,7 +249,7 @@ Status KvCache::Reserve(Span<const Growth> growths) {
     const uint32_t sequence = edit.to;
     const uint32_t index = lengths_[sequence] / groups_[edit.group].page_tokens -
                            Table(sequence, edit.group).first_page;
-    if ((edit.from & kSealedPage) != 0) Release(edit.group, edit.from);
+    if ((edit.from & kQuantisedPage) != 0) Release(edit.group, edit.from);
     edit.to = Pages(sequence, edit.group)[index] = pools_[edit.group].Take();
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
@@ -282,14 +282,14 @@ void KvCache::Clear(uint32_t sequence) {
     table.n_pages = 0;
     table.first_page = 0;
   }
-  lengths_[sequence] = source_rows_[sequence] = 0;
+  lengths_[sequence] = encoder_rows_[sequence] = 0;
 }
 
-void KvCache::TakeSource(uint32_t sequence, uint32_t rows) {
+void KvCache::TakeEncoderRows(uint32_t sequence, uint32_t rows) {
   Clear(sequence);
-  source_rows_[sequence] = rows;
+  encoder_rows_[sequence] = rows;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (!groups_[g].is_source) continue;
+    if (!groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     Pages(sequence, g)[0] = pools_[g].Take();
     table.n_pages = 1;
@@ -300,12 +300,12 @@ Status KvCache::Fork(uint32_t from, uint32_t to) {
   if (from == to || lengths_[to] != 0) return Status::kBadState;
   Clear(to);  // may hold pages that were reserved but never committed
   lengths_[to] = lengths_[from];
-  source_rows_[to] = source_rows_[from];
+  encoder_rows_[to] = encoder_rows_[from];
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const PageTable& source = Table(from, g);
     PageTable& table = Table(to, g);
     const uint64_t pages =
-        groups_[g].is_source ? source.n_pages : CeilDiv(lengths_[from], groups_[g].page_tokens);
+        groups_[g].is_encoder ? source.n_pages : CeilDiv(lengths_[from], groups_[g].page_tokens);
     table.first_page = source.first_page;
     table.n_pages = pages <= source.first_page
                         ? 0
@@ -327,7 +327,7 @@ void KvCache::CopyRow(const RowMove& move) {
     std::memcpy(Pages(move.to, g), source.pages, source.n_pages * sizeof(uint32_t));
   }
   lengths_[move.to] = lengths_[move.from];
-  source_rows_[move.to] = source_rows_[move.from];
+  encoder_rows_[move.to] = encoder_rows_[move.from];
 }
 
 Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
@@ -360,17 +360,17 @@ Status KvCache::Reorder(uint32_t first, Span<const uint32_t> parents) {
 uint32_t KvCache::FirstRewindPosition(uint32_t sequence) const {
   uint32_t first = 0;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     const uint32_t held = tables(sequence)[g].first_page * groups_[g].page_tokens;
     first = Max(first, FirstPositionToGoOnFrom(groups_[g], held, lengths_[sequence]));
   }
   return Min(first, lengths_[sequence]);
 }
 
-bool KvCache::CanTurnBackAt(uint32_t length) const {
+bool KvCache::CanRewindFrom(uint32_t length) const {
   for (uint32_t g = 0; g < n_groups_; ++g) {
     const CacheGroup& group = groups_[g];
-    if (group.is_source) continue;
+    if (group.is_encoder) continue;
     const uint32_t seen = FirstVisible(length, group.window, group.chunk);
     const uint32_t held = seen - seen % group.page_tokens;
     if (FirstPositionToGoOnFrom(group, held, length) >= length) return false;
@@ -381,10 +381,10 @@ bool KvCache::CanTurnBackAt(uint32_t length) const {
 bool KvCache::CanRepeatLast(uint32_t sequence) const {
   const uint32_t last = lengths_[sequence] - 1;
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_state || groups_[g].is_source) continue;
+    if (groups_[g].is_state || groups_[g].is_encoder) continue;
     const PageTable& table = tables(sequence)[g];
     const uint32_t page = table.pages[last / groups_[g].page_tokens - table.first_page];
-    const bool is_own = (page & kSealedPage) == 0 && References(g, page) == 1;
+    const bool is_own = (page & kQuantisedPage) == 0 && References(g, page) == 1;
     if (!is_own && pools_[g].n_free() == 0) return false;
   }
   return true;
@@ -414,21 +414,21 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
   const uint32_t length = lengths_[sequence] - dropped;
   // A shared page that moves gets a copy.
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     const PageTable& table = Table(sequence, g);
     const uint64_t moved = (uint64_t{pinned} + dropped) / groups_[g].page_tokens;
-    uint32_t copies = 0, sealed_copies = 0;
+    uint32_t copies = 0, quantised_copies = 0;
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
       if (table.first_page + uint64_t{i} < moved || References(g, page) < 2) continue;
-      ++((page & kSealedPage) != 0 ? sealed_copies : copies);
+      ++((page & kQuantisedPage) != 0 ? quantised_copies : copies);
     }
-    if (copies > pools_[g].n_free() || sealed_copies > sealed_pools_[g].n_free()) {
+    if (copies > pools_[g].n_free() || quantised_copies > quantised_pools_[g].n_free()) {
       return Status::kContextFull;
     }
   }
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (groups_[g].is_source) continue;
+    if (groups_[g].is_encoder) continue;
     PageTable& table = Table(sequence, g);
     const uint32_t keep = pinned / groups_[g].page_tokens;
     const uint32_t moved = keep + dropped / groups_[g].page_tokens;
@@ -449,7 +449,7 @@ Status KvCache::Shift(uint32_t sequence, uint32_t pinned, uint32_t dropped) {
         pages[i] = TakeLike(g, from);
       }
       KvEdit* edit = AddEdit(g, from, pages[i]);
-      edit->turned_back = dropped;
+      edit->unrotated_by = dropped;
       const uint32_t first_token = (table.first_page + i) * groups_[g].page_tokens;
       edit->n_tokens = Min(groups_[g].page_tokens, length - first_token);
     }

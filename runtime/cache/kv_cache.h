@@ -26,12 +26,12 @@ struct KvCachePlan {
   uint32_t max_edits = 0;
   CacheGroup groups[kMaxKvGroups];
   PagePool::Plan pools[kMaxKvGroups];
-  PagePool::Plan sealed_pools[kMaxKvGroups];
+  PagePool::Plan quantised_pools[kMaxKvGroups];
   Slice pages[kMaxKvGroups];    // u32 [rows, table_pages]
-  Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_sealed_pages], scratch
+  Slice numbers[kMaxKvGroups];  // u32 [n_pages + n_quantised_pages], scratch
   Slice tables;                 // PageTable [rows, n_groups]
   Slice lengths;                // u32 [rows]
-  Slice source_rows;            // u32 [rows]
+  Slice encoder_rows;           // u32 [rows]
   Slice edits;                  // KvEdit [max_edits]
   Slice reorder;                // u32 [2, n_sequences]
   Slice moves;                  // RowMove [MaxRowMoves(n_sequences)]
@@ -56,7 +56,7 @@ class KvCache {
   uint32_t n_groups() const { return n_groups_; }
   const CacheGroup& group(uint32_t g) const { return groups_[g]; }
   const PagePool& pool(uint32_t g) const { return pools_[g]; }
-  const PagePool& sealed_pool(uint32_t g) const { return sealed_pools_[g]; }
+  const PagePool& quantised_pool(uint32_t g) const { return quantised_pools_[g]; }
 
   uint32_t length(uint32_t sequence) const { return lengths_[sequence]; }
   // Returns the tables of a sequence, one per group.
@@ -74,15 +74,15 @@ class KvCache {
   // Returns how many tokens can be reserved at once, any of which Cut() can remove, with the same
   // result as reserving one at a time: those before the next page is quantised; one if there are
   // states, which cannot be rewound.
-  uint32_t TokensBeforeSeal(uint32_t sequence) const;
+  uint32_t TokensBeforeQuantising(uint32_t sequence) const;
 
   // Releases pages that the next tokens do not attend to; first step of Reserve().
   void ReleaseUnseen(uint32_t sequence);
 
   // Clears a sequence and takes the pages of its encoder output with `rows` rows. Always fits: one
   // per sequence.
-  void TakeSource(uint32_t sequence, uint32_t rows);
-  uint32_t source_rows(uint32_t sequence) const { return source_rows_[sequence]; }
+  void TakeEncoderRows(uint32_t sequence, uint32_t rows);
+  uint32_t encoder_rows(uint32_t sequence) const { return encoder_rows_[sequence]; }
 
   // Clears a sequence and its encoder output; frees pages without other references.
   void Clear(uint32_t sequence);
@@ -103,7 +103,7 @@ class KvCache {
   void Cut(uint32_t sequence, uint32_t position);
   // True if a sequence of this length can be rewound by one token even after a failed reservation,
   // which has released the pages that the next token does not attend to.
-  bool CanTurnBackAt(uint32_t length) const;
+  bool CanRewindFrom(uint32_t length) const;
   // True if the last token can be removed and reserved again, which needs a page if its page is
   // shared. REQUIRES: the sequence is not empty, and Rewind allows it.
   bool CanRepeatLast(uint32_t sequence) const;
@@ -120,12 +120,12 @@ class KvCache {
   PageTable SeenTable(uint32_t sequence, uint32_t g) const;
   // Numbers the pages in the seen tables of the first n_sequences, per page type in order of first
   // appearance; out: counts per type. Afterwards NumberOf(g, page) returns the page's number, with
-  // the bit kSealedPage if the page has it.
+  // the bit kQuantisedPage if the page has it.
   void NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const;
   uint32_t NumberOf(uint32_t g, uint32_t page) const {
-    return numbers_[g][PageIndex(groups_[g], page)] | (page & kSealedPage);
+    return numbers_[g][PageIndex(groups_[g], page)] | (page & kQuantisedPage);
   }
-  // u32 [n_pages + n_sealed_pages], by PageIndex: scratch for saving and restoring.
+  // u32 [n_pages + n_quantised_pages], by PageIndex: scratch for saving and restoring.
   uint32_t* numbers(uint32_t g) const { return numbers_[g]; }
 
   // Restores all sequences: BeginRestore clears them and takes the first n_pages[g][kind] pages of
@@ -157,20 +157,20 @@ class KvCache {
   // Releases the pages after `position`.
   void ReleaseAfter(uint32_t sequence, uint32_t position);
   PagePool& PoolOf(uint32_t g, uint32_t page) {
-    return (page & kSealedPage) != 0 ? sealed_pools_[g] : pools_[g];
+    return (page & kQuantisedPage) != 0 ? quantised_pools_[g] : pools_[g];
   }
   uint32_t References(uint32_t g, uint32_t page) const;
-  void Retain(uint32_t g, uint32_t page) { PoolOf(g, page).Retain(page & ~kSealedPage); }
-  void Release(uint32_t g, uint32_t page) { PoolOf(g, page).Release(page & ~kSealedPage); }
+  void Retain(uint32_t g, uint32_t page) { PoolOf(g, page).Retain(page & ~kQuantisedPage); }
+  void Release(uint32_t g, uint32_t page) { PoolOf(g, page).Release(page & ~kQuantisedPage); }
   // Takes another page of the same type. REQUIRES: one is free.
   uint32_t TakeLike(uint32_t g, uint32_t page) {
-    return PoolOf(g, page).Take() | (page & kSealedPage);
+    return PoolOf(g, page).Take() | (page & kQuantisedPage);
   }
   void ReleaseUnseenOf(uint32_t sequence, uint32_t g);
   // Returns the number of pages in the sequence's table that are old enough to quantise.
   uint32_t OldPages(uint32_t sequence, uint32_t g) const;
-  void SealOld(uint32_t g);
-  void SealPage(uint32_t g, uint32_t page, uint32_t index);
+  void QuantiseOld(uint32_t g);
+  void QuantisePage(uint32_t g, uint32_t page, uint32_t index);
   bool NeedsOwnPage(const Growth& growth, uint32_t g, uint32_t* index) const;
   void DropPages(uint32_t sequence, uint32_t g, uint32_t first, uint32_t last);
 
@@ -181,12 +181,12 @@ class KvCache {
   uint32_t n_edits_ = 0;
   CacheGroup groups_[kMaxKvGroups];
   PagePool pools_[kMaxKvGroups];
-  PagePool sealed_pools_[kMaxKvGroups];
+  PagePool quantised_pools_[kMaxKvGroups];
   uint32_t* pages_[kMaxKvGroups] = {};
   uint32_t* numbers_[kMaxKvGroups] = {};
   PageTable* tables_ = nullptr;
   uint32_t* lengths_ = nullptr;
-  uint32_t* source_rows_ = nullptr;
+  uint32_t* encoder_rows_ = nullptr;
   KvEdit* edits_ = nullptr;
   uint32_t* reorder_ = nullptr;
   RowMove* moves_ = nullptr;

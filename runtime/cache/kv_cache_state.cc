@@ -15,7 +15,7 @@ constexpr uint32_t kNoNumber = UINT32_MAX;
 PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
   const CacheGroup& group = groups_[g];
   PageTable table = tables(sequence)[g];
-  if (group.is_source) return table;
+  if (group.is_encoder) return table;
   const uint32_t length = lengths_[sequence];
   // Excludes pages reserved by a failed run.
   const uint64_t end = CeilDiv(length, group.page_tokens);
@@ -35,7 +35,7 @@ PageTable KvCache::SeenTable(uint32_t sequence, uint32_t g) const {
 void KvCache::NumberPages(uint32_t g, uint32_t n_sequences, uint32_t out[kPageKinds]) const {
   const CacheGroup& group = groups_[g];
   uint32_t* numbers = numbers_[g];
-  for (uint32_t i = 0; i < group.n_pages + group.n_sealed_pages; ++i) numbers[i] = kNoNumber;
+  for (uint32_t i = 0; i < group.n_pages + group.n_quantised_pages; ++i) numbers[i] = kNoNumber;
   for (uint32_t kind = 0; kind < kPageKinds; ++kind) out[kind] = 0;
   for (uint32_t s = 0; s < n_sequences; ++s) {
     const PageTable table = SeenTable(s, g);
@@ -53,15 +53,15 @@ void KvCache::BeginRestore(const uint32_t n_pages[][kPageKinds]) {
       Table(s, g).first_page = 0;
     }
     pools_[g].Restart(n_pages[g][0]);
-    sealed_pools_[g].Restart(n_pages[g][1]);
+    quantised_pools_[g].Restart(n_pages[g][1]);
   }
-  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = source_rows_[s] = 0;
+  for (uint32_t s = 0; s < n_sequences_; ++s) lengths_[s] = encoder_rows_[s] = 0;
   n_edits_ = 0;
 }
 
 bool KvCache::HasFree(const uint32_t n_pages[][kPageKinds]) const {
   for (uint32_t g = 0; g < n_groups_; ++g) {
-    if (n_pages[g][0] > pools_[g].n_free() || n_pages[g][1] > sealed_pools_[g].n_free()) {
+    if (n_pages[g][0] > pools_[g].n_free() || n_pages[g][1] > quantised_pools_[g].n_free()) {
       return false;
     }
   }

@@ -70,19 +70,19 @@ Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
   out->n_kv_heads = n_kv_heads;
   out->head_dim = head_dim;
   out->page_tokens = options.page_tokens;
-  ARN_TRY(PlanPages(*out, 0, 0, options.n_pages, options.by_layer, layout, &out->open, diag));
-  if (options.n_sealed_pages == 0) return Status::kOk;
-  out->sealed_k_bits = options.k_bits;
-  out->sealed_v_bits = options.v_bits;
+  ARN_TRY(PlanPages(*out, 0, 0, options.n_pages, options.by_layer, layout, &out->active, diag));
+  if (options.n_quantised_pages == 0) return Status::kOk;
+  out->quantised_k_bits = options.k_bits;
+  out->quantised_v_bits = options.v_bits;
   out->group_size = options.group_size;
-  return PlanPages(*out, options.k_bits, options.v_bits, options.n_sealed_pages, options.by_layer,
-                   layout, &out->sealed, diag);
+  return PlanPages(*out, options.k_bits, options.v_bits, options.n_quantised_pages,
+                   options.by_layer, layout, &out->quantised, diag);
 }
 
-Status PlanSourceGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
-                       const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
+Status PlanEncoderGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
+                        const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
   ARN_TRY(PlanKvGroup(n_layers, n_kv_heads, head_dim, options, layout, out, diag));
-  out->is_source = true;
+  out->is_encoder = true;
   return Status::kOk;
 }
 
@@ -92,8 +92,8 @@ Status PlanStateGroup(uint32_t n_layers, uint32_t state_floats, uint32_t n_slots
   out->n_layers = n_layers;
   out->page_tokens = kStatePageTokens;
   out->state_floats = state_floats;
-  out->open.layer_bytes = AlignUp(uint64_t{state_floats} * sizeof(float), kSliceAlign);
-  return PlacePool(n_slots, n_layers, false, layout, &out->open, diag);
+  out->active.layer_bytes = AlignUp(uint64_t{state_floats} * sizeof(float), kSliceAlign);
+  return PlacePool(n_slots, n_layers, false, layout, &out->active, diag);
 }
 
 }  // namespace arn

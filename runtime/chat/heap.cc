@@ -43,7 +43,7 @@ Heap::Heap(Span<std::byte> memory, uint64_t max_steps, Diag* diag)
 Status Heap::AllocateAtEnd(uint64_t bytes, uint64_t align, void** out) {
   const uint64_t room = memory_.size() - used_;
   const uint64_t unaligned = memory_.size() % align;
-  if (unaligned > room || bytes > room - unaligned) return TooLarge(bytes);
+  if (unaligned > room || bytes > room - unaligned) return TooLargeError(bytes);
   memory_ = memory_.subspan(0, memory_.size() - static_cast<size_t>(unaligned + bytes));
   *out = memory_.end();
   return Status::kOk;
@@ -51,13 +51,13 @@ Status Heap::AllocateAtEnd(uint64_t bytes, uint64_t align, void** out) {
 
 Status Heap::Allocate(uint64_t bytes, uint64_t align, void** out) {
   const uint64_t start = AlignUp(used_, align);
-  if (start > memory_.size() || bytes > memory_.size() - start) return TooLarge(bytes);
+  if (start > memory_.size() || bytes > memory_.size() - start) return TooLargeError(bytes);
   used_ = start + bytes;
   *out = memory_.data() + start;
   return Status::kOk;
 }
 
-Status Heap::TooLarge(uint64_t bytes) {
+Status Heap::TooLargeError(uint64_t bytes) {
   return diag_->Fail(Status::kOutOfMemory,
                      "line %u: the template needs more memory than the chat's %zu bytes: %llu more "
                      "were asked for when %llu were in use (arn_chat_options.arena_bytes)",
@@ -65,12 +65,12 @@ Status Heap::TooLarge(uint64_t bytes) {
                      static_cast<unsigned long long>(used_));
 }
 
-Status Heap::TooManySteps() {
+Status Heap::TooManyStepsError() {
   return Fail("the template took more than %llu steps",
               static_cast<unsigned long long>(max_steps_));
 }
 
-Status Heap::TooDeep() { return Fail("nested deeper than %u levels", kMaxDepth); }
+Status Heap::TooDeepError() { return Fail("nested deeper than %u levels", kMaxDepth); }
 
 bool Heap::Extend(const char* end, uint64_t bytes) {
   if (end == nullptr || reinterpret_cast<const std::byte*>(end) != memory_.data() + used_ ||
@@ -85,7 +85,7 @@ Status Heap::Copy(std::string_view text, Value* out) { return Join(text, {}, out
 
 Status Heap::Join(std::string_view a, std::string_view b, Value* out) {
   const uint64_t bytes = a.size() + b.size();
-  if (bytes > UINT32_MAX) return TooLarge(bytes);
+  if (bytes > UINT32_MAX) return TooLargeError(bytes);
   ARN_TRY(Spend(bytes / 64));
   if (!a.empty() && !b.empty() && Extend(a.data() + a.size(), b.size())) {
     char* const end = const_cast<char*>(a.data()) + a.size();

@@ -37,7 +37,7 @@ class Heap {
   template <typename T>
   Status NewArray(uint64_t count, T** out) {
     static_assert(std::is_trivially_destructible_v<T>);
-    if (count > memory_.size()) return TooLarge(count);
+    if (count > memory_.size()) return TooLargeError(count);
     void* place = nullptr;
     ARN_TRY(Allocate(count * sizeof(T), alignof(T), &place));
     *out = static_cast<T*>(place);
@@ -61,7 +61,7 @@ class Heap {
   Status Raise(std::string_view message);
   // Counts work of about `steps` steps. kTemplateError if the limit is exceeded.
   Status Spend(uint64_t steps) {
-    if (steps > max_steps_ - steps_) return TooManySteps();
+    if (steps > max_steps_ - steps_) return TooManyStepsError();
     steps_ += steps;
     return Status::kOk;
   }
@@ -75,9 +75,9 @@ class Heap {
 
  private:
   friend class Level;
-  Status TooLarge(uint64_t bytes);
-  Status TooManySteps();
-  Status TooDeep();
+  Status TooLargeError(uint64_t bytes);
+  Status TooManyStepsError();
+  Status TooDeepError();
 
   const size_t total_bytes_;
   Span<std::byte> memory_;
@@ -98,7 +98,7 @@ class Level {
   Level(const Level&) = delete;
   Level& operator=(const Level&) = delete;
   // kTemplateError if the limit is exceeded.
-  Status Check() { return heap_->depth_ > kMaxDepth ? heap_->TooDeep() : Status::kOk; }
+  Status Check() { return heap_->depth_ > kMaxDepth ? heap_->TooDeepError() : Status::kOk; }
 
  private:
   Heap* heap_;

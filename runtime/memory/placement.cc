@@ -9,8 +9,8 @@ namespace {
 constexpr float kMinPace = 0.001f;
 constexpr float kMaxPace = 1e6f;
 // Millidegrees Celsius.
-constexpr int32_t kMinHeatLimit = 20 * 1000;
-constexpr int32_t kMaxHeatLimit = 150 * 1000;
+constexpr int32_t kMinThermalLimit = 20 * 1000;
+constexpr int32_t kMaxThermalLimit = 150 * 1000;
 constexpr float kMaxHeadroom = 10;
 
 }  // namespace
@@ -56,27 +56,28 @@ Status CheckPace(PaceOptions* pace, Diag* diag) {
                       static_cast<double>(pace->max_tokens_per_s), static_cast<double>(kMinPace),
                       static_cast<double>(kMaxPace));
   }
-  if (!(pace->heat_headroom >= 0 && pace->heat_headroom <= kMaxHeadroom)) {
+  if (!(pace->thermal_headroom >= 0 && pace->thermal_headroom <= kMaxHeadroom)) {
     return diag->Fail(Status::kBadArgument, "heat_headroom is %g, expected 0 to %g",
-                      static_cast<double>(pace->heat_headroom), static_cast<double>(kMaxHeadroom));
+                      static_cast<double>(pace->thermal_headroom),
+                      static_cast<double>(kMaxHeadroom));
   }
-  if (pace->heat_limit_mc != 0 &&
-      (pace->heat_limit_mc < kMinHeatLimit || pace->heat_limit_mc > kMaxHeatLimit)) {
+  if (pace->thermal_limit_mc != 0 &&
+      (pace->thermal_limit_mc < kMinThermalLimit || pace->thermal_limit_mc > kMaxThermalLimit)) {
     return diag->Fail(Status::kBadArgument,
                       "heat_limit_mc is %d, expected 0, or %d to %d thousandths of a degree",
-                      pace->heat_limit_mc, kMinHeatLimit, kMaxHeatLimit);
+                      pace->thermal_limit_mc, kMinThermalLimit, kMaxThermalLimit);
   }
-  if (pace->heat_duty_percent > 99) {
+  if (pace->thermal_duty_percent > 99) {
     return diag->Fail(Status::kBadArgument, "heat_duty_percent is %u, expected 0, or 1 to 99",
-                      pace->heat_duty_percent);
+                      pace->thermal_duty_percent);
   }
-  const bool has_limit = pace->heat_limit_mc != 0 || pace->heat_headroom > 0;
-  if (pace->heat_duty_percent != 0 && !has_limit) {
+  const bool has_limit = pace->thermal_limit_mc != 0 || pace->thermal_headroom > 0;
+  if (pace->thermal_duty_percent != 0 && !has_limit) {
     return diag->Fail(Status::kBadArgument,
                       "heat_duty_percent is %u, but there is no limit to the heat",
-                      pace->heat_duty_percent);
+                      pace->thermal_duty_percent);
   }
-  if (pace->heat_duty_percent == 0) pace->heat_duty_percent = kDefaultHeatDuty;
+  if (pace->thermal_duty_percent == 0) pace->thermal_duty_percent = kDefaultThermalDuty;
   return Status::kOk;
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
-DType OpenType(KvType type) {
+DType ActiveType(KvType type) {
   switch (type) {
     case KvType::kF32: return DType::kF32;
     case KvType::kF16: return DType::kF16;
@@ -22,17 +22,17 @@ DType OpenType(KvType type) {
   return DType::kInt8;
 }
 
-uint32_t SealedBits(KvType type) {
+uint32_t QuantisedBits(KvType type) {
   return type == KvType::kInt4 ? 4 : type == KvType::kInt2 ? 2 : 0;
 }
 
-bool Seals(const SessionOptions& options) {
-  return SealedBits(options.k_type) != 0 || SealedBits(options.v_type) != 0;
+bool QuantisesPages(const SessionOptions& options) {
+  return QuantisedBits(options.k_type) != 0 || QuantisedBits(options.v_type) != 0;
 }
 
-Status ApplySealingDefaults(SessionOptions* options, Diag* diag) {
-  const bool seals = Seals(*options);
-  if (!seals && (options->kv_residual != 0 || options->kv_group_size != 0)) {
+Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
+  const bool quantises_pages = QuantisesPages(*options);
+  if (!quantises_pages && (options->kv_residual != 0 || options->kv_group_size != 0)) {
     return diag->Fail(Status::kBadArgument,
                       "kv_residual %u and kv_group_size %u are of int4 and int2 KV only",
                       options->kv_residual, options->kv_group_size);
@@ -92,14 +92,15 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   return Status::kOk;
 }
 
-Status ApplySourceDefaults(const SourceSpec& source, SessionOptions* options, Diag* diag) {
-  if (options->source_rows > source.max_rows) {
+Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options, Diag* diag) {
+  if (options->encoder_rows > encoder.max_rows) {
     return diag->Fail(Status::kBadArgument, "source_rows is %u, the model's source has at most %u",
-                      options->source_rows, source.max_rows);
+                      options->encoder_rows, encoder.max_rows);
   }
-  if (options->source_rows == 0) {
-    const bool is_fixed = source.positions != kNoWeight;
-    options->source_rows = is_fixed ? source.max_rows : Min(source.max_rows, kDefaultSourceTokens);
+  if (options->encoder_rows == 0) {
+    const bool is_fixed = encoder.positions != kNoWeight;
+    options->encoder_rows =
+        is_fixed ? encoder.max_rows : Min(encoder.max_rows, kDefaultEncoderTokens);
   }
   return Status::kOk;
 }
@@ -133,8 +134,8 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
                       "kv_page_tokens is %u, expected a power of two in %u..%u",
                       options->kv_page_tokens, kMinKvPageTokens, kMaxKvPageTokens);
   }
-  ARN_TRY(ApplySourceDefaults(model.spec.source, options, diag));
-  ARN_TRY(ApplySealingDefaults(options, diag));
+  ARN_TRY(ApplyEncoderDefaults(model.spec.encoder, options, diag));
+  ARN_TRY(ApplyQuantisingDefaults(options, diag));
   // A chunk longer than the context would only waste activations.
   options->prefill_chunk = Min(options->prefill_chunk, options->context_tokens);
   return ApplySequenceDefaults(options, diag);
@@ -147,13 +148,13 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   out.window = group.window;
   out.chunk = group.chunk;
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
-  if (Seals(options)) out.residual = options.kv_residual;
+  if (QuantisesPages(options)) out.residual = options.kv_residual;
   PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
   if (options.kv_tokens < uint64_t{options.max_sequences} * options.context_tokens) {
     const auto most =
         static_cast<uint32_t>(CeilDiv(options.kv_tokens, uint64_t{options.kv_page_tokens}));
     out.n_pages = Min(out.n_pages, most);
-    out.n_sealed_pages = Min(out.n_sealed_pages, most);
+    out.n_quantised_pages = Min(out.n_quantised_pages, most);
   }
   return out;
 }
@@ -161,19 +162,19 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
 // Whether the group's pool lies in the KV file.
 bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
   return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
-         !group.is_state && !group.is_source;
+         !group.is_state && !group.is_encoder;
 }
 
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   KvOptions kv;
-  kv.k_type = OpenType(options.k_type);
-  kv.v_type = OpenType(options.v_type);
-  kv.k_bits = SealedBits(options.k_type);
-  kv.v_bits = SealedBits(options.v_type);
+  kv.k_type = ActiveType(options.k_type);
+  kv.v_type = ActiveType(options.v_type);
+  kv.k_bits = QuantisedBits(options.k_type);
+  kv.v_bits = QuantisedBits(options.v_type);
   kv.group_size = options.kv_group_size;
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
-  kv.n_sealed_pages = group.n_sealed_pages;
+  kv.n_quantised_pages = group.n_quantised_pages;
   kv.by_layer = IsInFile(options, group);
   return kv;
 }
@@ -192,7 +193,7 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   program.max_rows = MaxRows(options);
   program.max_logit_rows = options.all_logits ? program.max_rows : options.max_sequences;
   program.max_context = options.context_tokens;
-  program.max_source_rows = options.source_rows;
+  program.max_encoder_rows = options.encoder_rows;
   program.splits_rows = options.splits_rows;
   if (model.program.values.size() > kMaxValues) return Status::kInternal;
   for (size_t i = 0; i < model.program.values.size(); ++i)
@@ -207,12 +208,12 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
   CacheGroup groups[kMaxKvGroups];
   for (uint32_t g = 0; g < model.spec.n_groups; ++g) {
     const KvGroupSpec& group = model.spec.groups[g];
-    if (group.is_source) {
-      groups[g] = SourceGroupOf(options.max_sequences, options.source_rows);
+    if (group.is_encoder) {
+      groups[g] = EncoderGroupOf(options.max_sequences, options.encoder_rows);
       KvOptions kv = PageOptions(options, groups[g]);
       kv.page_tokens = groups[g].page_tokens;
-      ARN_TRY(PlanSourceGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
-                              &plan->kv_groups[g], diag));
+      ARN_TRY(PlanEncoderGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
+                               &plan->kv_groups[g], diag));
       continue;
     }
     if (group.state_floats != 0) {
@@ -261,14 +262,14 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   ARN_ASSIGN(plan->parts, layout->AddArray(Region::kConstants, n, sizeof(SessionPart)));
   ARN_ASSIGN(
       plan->tokens,
-      layout->AddArray(Region::kIo, Max(plan->program.max_rows, plan->program.max_source_rows),
+      layout->AddArray(Region::kIo, Max(plan->program.max_rows, plan->program.max_encoder_rows),
                        sizeof(int32_t)));
   ARN_ASSIGN(plan->history,
              layout->AddArray(Region::kIo, n * plan->options.context_tokens, sizeof(int32_t)));
   ARN_ASSIGN(plan->beam_sequences, layout->AddArray(Region::kIo, n, sizeof(uint32_t)));
   ARN_ASSIGN(plan->beam_logits, layout->AddArray(Region::kIo, n, sizeof(const float*)));
   if (n > 1) {
-    ARN_ASSIGN(plan->spare_history,
+    ARN_ASSIGN(plan->scratch_history,
                layout->AddArray(Region::kIo, plan->options.context_tokens, sizeof(int32_t)));
     ARN_ASSIGN(plan->sequence_logits,
                layout->AddArray(Region::kIo, n * plan->program.vocab, sizeof(float)));
@@ -292,7 +293,7 @@ void SessionPlan::Bind() {
 bool SessionPlan::IsInFile(uint32_t g) const { return arn::IsInFile(options, cache.groups[g]); }
 
 uint64_t SessionPlan::BlockBytes(Region region) const {
-  const bool is_on_device = !backend->kv_in_memory && options.spare == nullptr &&
+  const bool is_on_device = !backend->kv_in_memory && options.fallback == nullptr &&
                             (region == Region::kKv || region == Region::kActivations);
   return is_on_device ? 0 : RegionBytes(region);
 }
@@ -306,8 +307,8 @@ uint64_t SessionPlan::TotalBytes() const {
 uint64_t SessionPlan::KvBytesPerToken() const {
   uint64_t bytes = 0;
   for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0 || group.is_source) continue;
-    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    if (group.state_floats != 0 || group.is_encoder) continue;
+    const KvPages& pages = group.quantised.n_pages != 0 ? group.quantised : group.active;
     bytes += pages.page_bytes / group.page_tokens;
   }
   return bytes;
@@ -336,8 +337,8 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
                                        out->options.device};
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
-  if (const Backend* spare = out->options.spare; spare != nullptr) {
-    ARN_TRY(spare->plan(out->program, backend_options, &layout, &out->spare_plan, diag));
+  if (const Backend* fallback = out->options.fallback; fallback != nullptr) {
+    ARN_TRY(fallback->plan(out->program, backend_options, &layout, &out->fallback_plan, diag));
   }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,

@@ -8,7 +8,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 #include "platform/os/topology.h"
 #include "runtime/cache/kv_cache.h"
 #include "runtime/cache/kv_layout.h"
@@ -40,12 +40,13 @@ enum class CpuChoice : uint32_t {
 
 // Rate limit and thermal throttling; all zero: none.
 struct PaceOptions {
-  float max_tokens_per_s = 0;      // decoded, over all sequences
-  int32_t heat_limit_mc = 0;       // millidegrees Celsius of a thermal zone
-  float heat_headroom = 0;         // Android's thermal headroom
-  uint32_t heat_duty_percent = 0;  // share of time spent running while hot; 0: kDefaultHeatDuty
+  float max_tokens_per_s = 0;    // decoded, over all sequences
+  int32_t thermal_limit_mc = 0;  // millidegrees Celsius of a thermal zone
+  float thermal_headroom = 0;    // Android's thermal headroom
+  uint32_t thermal_duty_percent =
+      0;  // share of time spent running while hot; 0: kDefaultThermalDuty
 };
-inline constexpr uint32_t kDefaultHeatDuty = 50;
+inline constexpr uint32_t kDefaultThermalDuty = 50;
 
 struct SessionOptions {
   KvType k_type = KvType::kInt8;
@@ -58,7 +59,7 @@ struct SessionOptions {
   uint32_t n_threads = 0;          // 0: the number of performance CPUs
   uint32_t n_prefill_threads = 0;  // 0: n_threads
   uint32_t kv_page_tokens = 0;     // 0: kDefaultKvPageTokens
-  uint32_t source_rows = 0;        // 0: the model's; for token ids at most kDefaultSourceTokens
+  uint32_t encoder_rows = 0;       // 0: the model's; for token ids at most kDefaultEncoderTokens
   bool all_logits = false;
   uint32_t max_sequences = 0;  // 0: 1
   uint32_t kv_tokens = 0;      // total of all sequences; 0: enough for all to be full
@@ -74,17 +75,17 @@ struct SessionOptions {
   bool trusts_device = false;           // skips the self-test against the CPU
   // Fallback backend without a device, loaded too. Takes over if the device fails. Uses only memory
   // of the session's block. Null: none.
-  const Backend* spare = nullptr;
+  const Backend* fallback = nullptr;
   CpuChoice cpus = CpuChoice::kAuto;
   uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
   PaceOptions pace;
   bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
-  const char* heat_zone = nullptr;    // part of a zone's type; null: all. Lifetime as `device`
-  const char* system_root = nullptr;  // prepended to /sys; null: "". Lifetime as `device`
+  const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
+  const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };
 
 inline constexpr uint32_t kDefaultContextTokens = 4096;
-inline constexpr uint32_t kDefaultSourceTokens = 512;
+inline constexpr uint32_t kDefaultEncoderTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
 inline constexpr uint32_t kDefaultKvPageTokens = 32;
 inline constexpr uint32_t kDefaultKvResidual = 128;
@@ -114,8 +115,8 @@ struct SessionPlan {
   uint32_t long_ropes = 0;  // bit i: rope i uses the long-context frequencies
   KvGroup kv_groups[kMaxKvGroups];
   BackendPlan backend_plan;
-  BackendPlan spare_plan;  // for options.spare
-  Diag refused;            // why the preferred backend is not used; "": it is
+  BackendPlan fallback_plan;  // for options.fallback
+  Diag refused;               // why the preferred backend is not used; "": it is
   KvCachePlan cache;
   SamplerPlan sampler;
   BeamSearchPlan beams;   // up to max_sequences beams
@@ -127,7 +128,7 @@ struct SessionPlan {
   Slice parts;            // SessionPart [max_sequences]
   Slice tokens;           // i32 [max_rows]: ids of the run
   Slice history;          // i32 [max_sequences, context]: ids of the sequences
-  Slice spare_history;    // i32 [context] if there are several sequences, else empty
+  Slice scratch_history;  // i32 [context] if there are several sequences, else empty
   Slice beam_sequences;   // u32 [max_sequences]
   Slice beam_logits;      // const float* [max_sequences]
   Slice sequence_logits;  // f32 [max_sequences, vocab] if there are several, else empty

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "platform/base/arith.h"
+#include "runtime/model/encoder_program.h"
 #include "runtime/model/layer_program.h"
-#include "runtime/model/source_program.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
@@ -94,7 +94,7 @@ void AddFeedForwardValues(const ModelSpec& spec, StepList* builder, LayerValues*
   }
   if (const LayerKindSpec* sparse = FirstKind(spec, true)) {
     v->route_logits = builder->NewValue("route_logits", sparse->n_experts);
-    v->routes = builder->NewValue("routes", 2 * sparse->n_experts_used);
+    v->topk = builder->NewValue("routes", 2 * sparse->n_experts_used);
     v->expert_scratch = builder->NewValue("gathered", spec.hidden);
     builder->NewValue("expert_gate_up", 2 * sparse->ffn_dim);
     builder->NewValue("expert_activated", sparse->ffn_dim);
@@ -111,8 +111,8 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
   const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
   const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
   return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
-         (SourceSteps(model.source()) + 2 * n_layers) * sizeof(Step) + kMaxValues * sizeof(Value) +
-         (2 * n_kinds + SourceKinds(model.source())) * sizeof(AttentionKind) + 3 * kSliceAlign;
+         (EncoderSteps(model.source()) + 2 * n_layers) * sizeof(Step) + kMaxValues * sizeof(Value) +
+         (2 * n_kinds + EncoderKinds(model.source())) * sizeof(AttentionKind) + 3 * kSliceAlign;
 }
 
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {
@@ -120,15 +120,15 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   ARN_TRY(CheckWidths(spec, diag));
   const uint64_t n_layers = spec.layers.size();
   const uint64_t max_steps = n_layers * kStepsPerLayer + kStepsOutsideLayers + spec.ropes.size() +
-                             SourceSteps(spec.source, n_layers);
+                             EncoderSteps(spec.encoder, n_layers);
   ARN_ASSIGN(Span<Step> steps, arena->AllocateArray<Step>(max_steps));
   ARN_ASSIGN(Span<Value> values, arena->AllocateArray<Value>(kMaxValues));
   ARN_ASSIGN(Span<AttentionKind> kinds, arena->AllocateArray<AttentionKind>(ProgramKinds(spec)));
   FillKinds(spec, kinds);
 
   StepList builder(steps, values);
-  if (spec.source.exists()) AddSource(spec, &builder);
-  out->n_source_steps = builder.n_steps();
+  if (spec.encoder.exists()) AddEncoder(spec, &builder);
+  out->n_encoder_steps = builder.n_steps();
   LayerValues v;
   v.x = builder.NewValue("x", spec.hidden);
   v.normed = builder.NewValue("normed", spec.hidden);

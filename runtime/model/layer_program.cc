@@ -24,16 +24,18 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     if (op == Op::kRoute || op == Op::kExperts) {
       step.n_experts = static_cast<uint16_t>(kind.n_experts);
       step.n_chosen = static_cast<uint16_t>(kind.n_experts_used);
-      step.renormalise = kind.renormalises_routes;
+      step.norm_topk_prob = kind.norm_topk_prob;
       step.route_score = kind.route_score;
-      step.weighs_input = kind.routes_weigh_input;
+      step.weighs_input = kind.weighs_input;
     }
     if (op == Op::kExperts) {
-      step.routes = v.routes;
+      step.topk = v.topk;
       step.scratch = v.expert_scratch;
     }
     if (op == Op::kAttention) step.sinks = layer.sinks;
-    if (op == Op::kAttention || op == Op::kSelfAttention) step.distance_bias = layer.distance_bias;
+    if (op == Op::kAttention || op == Op::kSelfAttention) {
+      step.relative_position_bias = layer.relative_position_bias;
+    }
     if (op == Op::kQkvRope) {
       if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
       step.q_norm = layer.q_norm;
@@ -67,8 +69,8 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
     AddMixer(layer, kind, base, attention_in, v.mixer, builder);
   } else {
     add(Op::kLinear, attention_in, qkv, layer.qkv);
-    if (!place.is_source) add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(place.is_source ? Op::kSelfAttention : Op::kAttention, qkv, v.attention, kNoWeight);
+    if (!place.is_encoder) add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
+    add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, qkv, v.attention, kNoWeight);
   }
   add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
             layer.attention_post_norm);
@@ -89,7 +91,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
   if (kind.n_experts != 0) {
     add(Op::kLinear, ffn_in, v.route_logits, layer.router);
-    add(Op::kRoute, v.route_logits, v.routes, kNoWeight);
+    add(Op::kRoute, v.route_logits, v.topk, kNoWeight);
     add(Op::kExperts, ffn_in, v.x, layer.experts);
     if (kind.shared_ffn_dim == 0) return;
     add(Op::kLinear, ffn_in, v.shared_gate_up, layer.shared_gate_up);

@@ -11,7 +11,7 @@ namespace arn {
 struct LayerValues {
   ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
-  ValueId route_logits = kNoValue, routes = kNoValue, expert_scratch = kNoValue;
+  ValueId route_logits = kNoValue, topk = kNoValue, expert_scratch = kNoValue;
   ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
   ValueId q = kNoValue;  // layers that share another layer's KV
   MixerValues mixer;
@@ -23,7 +23,7 @@ struct LayerPlace {
   uint32_t index = 0;       // for messages and dumps
   uint32_t kind = 0;        // index into Program::kinds
   uint32_t cross_kind = 0;  // the same for its cross-attention
-  bool is_source = false;   // encoder layer
+  bool is_encoder = false;  // encoder layer
 };
 
 // Adds x += post(Wo attention(pre(x))); with cross-attention x += Wo' attention'(norm(x)); x +=

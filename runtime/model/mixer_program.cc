@@ -8,7 +8,7 @@ MixerValues NewMixerValues(const MixerSpec& mixer, StepList* steps) {
   v.convolved = steps->NewValue("convolved", mixer.width);
   if (mixer.mixer != Mixer::kScan) return v;
   v.low = steps->NewValue("scan_low", mixer.rank);
-  v.steps = steps->NewValue("scan_steps", mixer.width);
+  v.time_steps = steps->NewValue("scan_steps", mixer.width);
   v.mix = steps->NewValue("scan_mix", 2 * mixer.states);
   return v;
 }
@@ -31,7 +31,7 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& bas
     }
     if (op == Op::kScan) {
       step.state_offset = mixer.conv_floats();
-      step.time_steps = v.steps;
+      step.time_steps = v.time_steps;
       step.mix = v.mix;
       step.skip = layer.mixer.skip;
     }
@@ -42,7 +42,7 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& bas
   if (mixer.mixer == Mixer::kConv) return;
   add(Op::kAct, v.convolved, kNoValue, kNoWeight);
   add(Op::kLinear, v.convolved, v.low, layer.mixer.low);
-  add(Op::kLinear, v.low, v.steps, layer.mixer.steps);
+  add(Op::kLinear, v.low, v.time_steps, layer.mixer.time_steps);
   add(Op::kLinear, v.convolved, v.mix, layer.mixer.mix);
   // The scan's result replaces x, next to its gate.
   add(Op::kScan, v.convolved, v.mixed, layer.mixer.rates);

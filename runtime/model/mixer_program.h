@@ -11,7 +11,7 @@ struct MixerValues {
   ValueId mixed = kNoValue;  // [b | c | x] or [z | x]
   ValueId convolved = kNoValue;
   ValueId low = kNoValue;  // this and the following: Mixer::kScan only
-  ValueId steps = kNoValue;
+  ValueId time_steps = kNoValue;
   ValueId mix = kNoValue;
 };
 MixerValues NewMixerValues(const MixerSpec& mixer, StepList* steps);

@@ -47,7 +47,7 @@ Status ReadMixer(const fbs::Layer& layer, uint32_t index, const MixerSpec& spec,
   ARN_TRY(shapes->Matrix("scan_rates", index, layer.scan_rates(), spec.states, width));
   ARN_TRY(shapes->Vector("scan_skip", index, layer.scan_skip(), width));
   out->low = layer.scan_low();
-  out->steps = layer.scan_steps();
+  out->time_steps = layer.scan_steps();
   out->mix = layer.scan_mix();
   out->rates = layer.scan_rates();
   out->skip = layer.scan_skip();

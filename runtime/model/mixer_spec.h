@@ -36,7 +36,7 @@ struct MixerTensors {
   WeightId conv = kNoWeight;
   WeightId conv_bias = kNoWeight;  // or none
   WeightId low = kNoWeight;        // this and the following: Mixer::kScan only
-  WeightId steps = kNoWeight;
+  WeightId time_steps = kNoWeight;
   WeightId mix = kNoWeight;
   WeightId rates = kNoWeight;
   WeightId skip = kNoWeight;

@@ -114,25 +114,26 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
       model->bos_ids = {&model->lone_bos_id, 1};
     }
   }
-  arena->Seal();
+  arena->EndAllocation();
   return Status::kOk;
 }
 
 // Checks the hashes that must hold before anything else of the bundle is read.
-Status CheckAtOpening(const Bundle& bundle, const ModelOptions& options, Seal* seal, Diag* diag) {
-  const bool sealed = !options.public_key.empty();
-  if (sealed) ARN_TRY(OpenSeal(bundle, options.public_key, seal, diag));
-  if (options.hashes == HashCheck::kNone && !sealed) return Status::kOk;
+Status CheckAtOpening(const Bundle& bundle, const ModelOptions& options,
+                      SignedDigests* signed_digests, Diag* diag) {
+  const bool is_signed = !options.public_key.empty();
+  if (is_signed) ARN_TRY(CheckSignature(bundle, options.public_key, signed_digests, diag));
+  if (options.hashes == HashCheck::kNone && !is_signed) return Status::kOk;
   const BundleParts parts =
       options.hashes == HashCheck::kAll ? BundleParts::kAll : BundleParts::kTexts;
-  return VerifySegments(bundle, parts, sealed ? seal : nullptr, diag);
+  return VerifySegments(bundle, parts, is_signed ? signed_digests : nullptr, diag);
 }
 
 Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** out, Diag* diag) {
   Bundle bundle;
   ARN_TRY(OpenBundle(bytes, &bundle, diag));
-  Seal seal;
-  ARN_TRY(CheckAtOpening(bundle, options, &seal, diag));
+  SignedDigests signed_digests;
+  ARN_TRY(CheckAtOpening(bundle, options, &signed_digests, diag));
   uint64_t arena_bytes = sizeof(Model) + kModelSlackBytes;
   if (const fbs::Model* model = bundle.index->model()) {
     arena_bytes += ModelSpecBytes(*model) + DecoderProgramBytes(*model);
@@ -161,7 +162,7 @@ Status Open(Span<const std::byte> bytes, const ModelOptions& options, Model** ou
     ReleasePages(pages.value());
     return status;
   }
-  model->seal = seal;
+  model->signed_digests = signed_digests;
   const bool left = options.hashes == HashCheck::kOnUse ||
                     (options.hashes == HashCheck::kNone && !options.public_key.empty());
   model->weights_checked.store(!left, std::memory_order_relaxed);
@@ -184,8 +185,9 @@ Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** 
 
 Status CheckWeights(const Model& model, Diag* diag) {
   if (model.weights_checked.load(std::memory_order_acquire)) return Status::kOk;
-  const Seal* seal = model.seal.block_bytes != 0 ? &model.seal : nullptr;
-  ARN_TRY(VerifySegments(model.bundle, BundleParts::kWeights, seal, diag));
+  const SignedDigests* signed_digests =
+      model.signed_digests.block_bytes != 0 ? &model.signed_digests : nullptr;
+  ARN_TRY(VerifySegments(model.bundle, BundleParts::kWeights, signed_digests, diag));
   model.weights_checked.store(true, std::memory_order_release);
   return Status::kOk;
 }

@@ -7,7 +7,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/bundle/bundle.h"
-#include "runtime/bundle/seal.h"
+#include "runtime/bundle/signature.h"
 #include "runtime/chat/templates.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_bytes.h"
@@ -60,7 +60,8 @@ struct Model {
   // Identity of the model in saved states: the index hash, computed without prefix and self-test if
   // the bundle has them.
   uint64_t state_hash = 0;
-  Seal seal;  // signed block hashes; empty if the bundle was opened without a key
+  SignedDigests
+      signed_digests;  // signed block hashes; empty if the bundle was opened without a key
   // Set once all weights have been checked; see CheckWeights.
   mutable std::atomic<bool> weights_checked{false};
 };

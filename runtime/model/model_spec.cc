@@ -3,11 +3,11 @@
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "runtime/model/field_checks.h"
+#include "runtime/model/read_encoder.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_kind.h"
 #include "runtime/model/read_layer.h"
 #include "runtime/model/read_rope.h"
-#include "runtime/model/read_source.h"
 #include "runtime/model/read_tensor.h"
 #include "runtime/model/tensor_shapes.h"
 
@@ -51,7 +51,7 @@ uint64_t ModelSpecBytes(const fbs::Model& model) {
   return CountOf(model.tensors()) * sizeof(Weight) +
          CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
-         CountOf(model.layers()) * sizeof(LayerSpec) + SourceSpecBytes(model.source()) +
+         CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.source()) +
          5 * kSliceAlign;
 }
 
@@ -98,7 +98,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     ARN_TRY(PlaceInGroup(&kinds[i], out, diag));
   }
   out->kinds = kinds;
-  if (model.source() != nullptr) ARN_TRY(ReadSource(*model.source(), arena, out, diag));
+  if (model.source() != nullptr) ARN_TRY(ReadEncoder(*model.source(), arena, out, diag));
 
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
   out->layers = layers;

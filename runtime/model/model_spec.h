@@ -27,9 +27,9 @@ struct LayerKindSpec {
   bool is_parallel = false;
   uint32_t n_experts = 0;  // 0: dense, gate_up and down; else ffn_dim is the width of each expert
   uint32_t n_experts_used = 0;
-  bool renormalises_routes = false;
+  bool norm_topk_prob = false;
   RouteScore route_score = RouteScore::kSoftmax;
-  bool routes_weigh_input = false;
+  bool weighs_input = false;
   uint32_t shared_ffn_dim = 0;  // 0: no shared expert
   float activation_limit = 0.0f;
 };
@@ -56,7 +56,7 @@ struct LayerSpec {
   WeightId sinks = kNoWeight;
   WeightId shared_gate_up = kNoWeight;
   WeightId shared_down = kNoWeight;
-  WeightId distance_bias = kNoWeight;
+  WeightId relative_position_bias = kNoWeight;
   WeightId cross_norm = kNoWeight;  // this and the following: layers with cross-attention
   WeightId cross_norm_bias = kNoWeight;
   WeightId cross_q = kNoWeight;  // kNoWeight: no cross-attention
@@ -70,7 +70,7 @@ struct LayerSpec {
 struct KvGroupSpec {
   uint32_t n_layers = 0;      // layers with their own keys and values, or state
   uint32_t state_floats = 0;  // per layer; 0: keys and values
-  bool is_source = false;     // cross-attention keys and values
+  bool is_encoder = false;    // cross-attention keys and values
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t window = 0;
@@ -85,11 +85,11 @@ struct LongRope {
   Span<const float> inv_freq;
 };
 
-inline constexpr uint32_t kMaxSourceRows = 1u << 20;
+inline constexpr uint32_t kMaxEncoderRows = 1u << 20;
 
 // Encoder: token embeddings, or features through two convolutions, then layers with bidirectional
 // attention.
-struct SourceSpec {
+struct EncoderSpec {
   uint32_t max_rows = 0;       // 0: no encoder
   uint32_t feature_width = 0;  // width of each of the two frames that form a row; 0: token ids
   WeightId conv1 = kNoWeight;  // [hidden, 3 feature_width], earliest input first
@@ -118,7 +118,7 @@ struct ModelSpec {
   Span<const Weight> weights;  // by tensor index
   KvGroupSpec groups[kMaxKvGroups];
   uint32_t n_groups = 0;
-  SourceSpec source;
+  EncoderSpec encoder;
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
   WeightId positions = kNoWeight;

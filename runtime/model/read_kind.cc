@@ -93,9 +93,9 @@ Status ReadKind(const fbs::LayerKind& kind, Span<const RopeKind> ropes, LayerKin
   }
   out->n_experts = kind.n_experts();
   out->n_experts_used = kind.n_experts_used();
-  out->renormalises_routes = kind.renormalises_routes();
+  out->norm_topk_prob = kind.renormalises_routes();
   ARN_TRY(ReadRouteScore(kind.route_score(), &out->route_score, diag));
-  out->routes_weigh_input = kind.routes_weigh_input();
+  out->weighs_input = kind.routes_weigh_input();
   ARN_TRY(CheckRange("kinds.shared_ffn_dim", kind.shared_ffn_dim(), 0,
                      kind.n_experts() == 0 ? 0 : kMaxWidth / 2, diag));
   out->shared_ffn_dim = kind.shared_ffn_dim();

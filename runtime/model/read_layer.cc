@@ -74,8 +74,8 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
 
 // Reads the relative position bias, per head. both_ways: bidirectional, else only keys before the
 // query.
-Status ReadDistanceBias(const fbs::Layer& layer, uint32_t index, uint32_t n_heads, bool both_ways,
-                        const ModelSpec& spec, LayerSpec* out, Diag* diag) {
+Status ReadRelativePositionBias(const fbs::Layer& layer, uint32_t index, uint32_t n_heads,
+                                bool both_ways, const ModelSpec& spec, LayerSpec* out, Diag* diag) {
   if (layer.distance_bias() == kNoIndex) return Status::kOk;
   if (layer.distance_bias() >= spec.weights.size()) {
     return diag->Fail(Status::kBadBundle, "layer %u distance_bias: tensor %u of %zu", index,
@@ -90,7 +90,7 @@ Status ReadDistanceBias(const fbs::Layer& layer, uint32_t index, uint32_t n_head
                       index, layer.distance_bias(), DTypeName(w.dtype), w.rows, w.cols, n_heads,
                       both_ways ? ", an odd number" : "");
   }
-  out->distance_bias = layer.distance_bias();
+  out->relative_position_bias = layer.distance_bias();
   return Status::kOk;
 }
 
@@ -165,22 +165,22 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(shapes.Vector("sinks", index, layer.sinks(), a.n_heads));
     out->sinks = layer.sinks();
   }
-  ARN_TRY(ReadDistanceBias(layer, index, a.n_heads, false, *spec, out, diag));
+  ARN_TRY(ReadRelativePositionBias(layer, index, a.n_heads, false, *spec, out, diag));
   if (layer.cross_q() != kNoIndex) {
-    if (kind.mixer.has_state() || kind.is_parallel || !spec->source.exists()) {
+    if (kind.mixer.has_state() || kind.is_parallel || !spec->encoder.exists()) {
       return diag->Fail(Status::kBadBundle, "layer %u: attention to a source %s", index,
-                        spec->source.exists() ? "of a kind without it" : "that is not there");
+                        spec->encoder.exists() ? "of a kind without it" : "that is not there");
     }
     ARN_TRY(ReadCross(layer, index, kind, hidden, &shapes, out));
-    out->cross_layer = spec->groups[spec->source.group].n_layers++;
+    out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;
   out->attention_out = layer.attention_out();
   return Status::kOk;
 }
 
-Status ReadSourceLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
-                       Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
+Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
+                        Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
   if (layer.kind() >= kinds.size()) {
     return diag->Fail(Status::kBadBundle, "source layer %u: kind %u of %zu", index, layer.kind(),
                       kinds.size());
@@ -195,7 +195,7 @@ Status ReadSourceLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec&
   ARN_TRY(shapes.Matrix("source attention_out", index, layer.attention_out(), hidden, q_width));
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
-  ARN_TRY(ReadDistanceBias(layer, index, a.n_heads, true, spec, out, diag));
+  ARN_TRY(ReadRelativePositionBias(layer, index, a.n_heads, true, spec, out, diag));
   out->kind = layer.kind();
   out->qkv = layer.qkv();
   out->attention_out = layer.attention_out();

@@ -12,8 +12,8 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
                  Diag* diag);
 
 // Reads an encoder layer: attention without a KV cache, and a feed-forward block.
-Status ReadSourceLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
-                       Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag);
+Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
+                        Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag);
 
 // Reads an optional norm, and its bias for NormKind::kLayer.
 Status ReadNorm(const char* place, uint32_t layer, uint32_t weight, uint32_t bias, NormKind kind,

@@ -24,8 +24,8 @@ class StepList {
   }
 
   // Marks an encoder value with row_factor rows per row of a run.
-  void MarkSource(ValueId id, uint16_t row_factor) {
-    values_[id].is_source = true;
+  void MarkEncoder(ValueId id, uint16_t row_factor) {
+    values_[id].is_encoder = true;
     values_[id].row_factor = row_factor;
   }
 
@@ -33,7 +33,7 @@ class StepList {
     Touch(step.in);
     Touch(step.out);
     Touch(step.angles);
-    Touch(step.routes);
+    Touch(step.topk);
     Touch(step.time_steps);
     Touch(step.mix);
     for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {

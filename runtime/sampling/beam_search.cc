@@ -31,7 +31,7 @@ Status PlanBeamSearch(uint32_t max_beams, uint32_t max_tokens, uint32_t vocab, L
   ARN_TRY(add(n, sizeof(BeamSearch::Group), &out->groups));
   ARN_TRY(add(2 * n, sizeof(BeamSearch::Beam), &out->beams));
   ARN_TRY(add(n, sizeof(BeamSearch::Finished), &out->finished));
-  ARN_TRY(add((1 + kMaxBeamEnds) * n, sizeof(BeamSearch::Candidate), &out->candidates));
+  ARN_TRY(add((1 + kMaxBeamStopIds) * n, sizeof(BeamSearch::Candidate), &out->candidates));
   ARN_TRY(add(n * max_tokens, sizeof(BeamSearch::Node), &out->nodes));
   ARN_TRY(add(n, sizeof(uint32_t), &out->parents));
   ARN_TRY(add(n, sizeof(int32_t), &out->ids));
@@ -108,9 +108,9 @@ bool BeamSearch::Before(const Candidate& a, const Candidate& b) {
   return a.id < b.id;
 }
 
-bool BeamSearch::IsEnd(int32_t id) const {
-  return std::find(options_.ends, options_.ends + options_.n_ends, id) !=
-         options_.ends + options_.n_ends;
+bool BeamSearch::IsStopId(int32_t id) const {
+  return std::find(options_.stop_ids, options_.stop_ids + options_.n_stop_ids, id) !=
+         options_.stop_ids + options_.n_stop_ids;
 }
 
 double BeamSearch::LogSumExp(const float* logits) {
@@ -162,7 +162,7 @@ void BeamSearch::CollectFrom(uint32_t beam, const float* logits, uint32_t capaci
 }
 
 uint32_t BeamSearch::Collect(const Group& group, Span<const float* const> logits) {
-  const uint32_t capacity = Max(2u, 1 + options_.n_ends) * group_size();
+  const uint32_t capacity = Max(2u, 1 + options_.n_stop_ids) * group_size();
   uint32_t n = 0;
   for (uint32_t beam = group.first; beam < group.first + group.n_running; ++beam) {
     CollectFrom(beam, logits[beam], capacity, &n);
@@ -204,7 +204,7 @@ void BeamSearch::StepGroup(uint32_t g, Span<const float* const> logits, uint32_t
   const bool is_last = n_steps_ == options_.max_tokens;
   for (uint32_t rank = 0; rank < n; ++rank) {
     const Candidate& candidate = candidates_[rank];
-    if (is_last || IsEnd(candidate.id)) {
+    if (is_last || IsStopId(candidate.id)) {
       if (rank < group_size()) Finish(g, candidate);
     } else if (*n_next - first < group_size()) {
       nodes_[n_nodes_] = {beams_[candidate.beam].node, candidate.id};

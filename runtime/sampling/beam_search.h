@@ -29,7 +29,7 @@ enum class EarlyStopping : uint32_t {
 };
 
 // Maximum number of stop token ids.
-inline constexpr uint32_t kMaxBeamEnds = 16;
+inline constexpr uint32_t kMaxBeamStopIds = 16;
 
 struct BeamOptions {
   uint32_t num_beams = 1;
@@ -39,8 +39,8 @@ struct BeamOptions {
   EarlyStopping early_stopping = EarlyStopping::kFalse;
   uint32_t num_return_sequences = 1;  // <= num_beams
   uint32_t max_tokens = 0;            // > 0; tokens per sequence, including an end token
-  uint32_t n_ends = 0;
-  int32_t ends[kMaxBeamEnds] = {};  // distinct stop token ids
+  uint32_t n_stop_ids = 0;
+  int32_t stop_ids[kMaxBeamStopIds] = {};  // distinct stop token ids
 };
 
 struct BeamSearchPlan {
@@ -119,7 +119,7 @@ class BeamSearch {
 
   uint32_t group_size() const { return options_.num_beams / options_.num_beam_groups; }
   Finished* FinishedOf(uint32_t group) { return finished_ + group * group_size(); }
-  bool IsEnd(int32_t id) const;
+  bool IsStopId(int32_t id) const;
   double LogSumExp(const float* logits);
   // Collects the best candidates of a group, best first; returns their number.
   uint32_t Collect(const Group& group, Span<const float* const> logits);

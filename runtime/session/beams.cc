@@ -8,18 +8,18 @@
 namespace arn {
 
 // Collects the stop token ids of the model and the caller, without duplicates.
-Status Session::CollectEnds(const BeamRequest& request, BeamOptions* options) {
-  options->n_ends = 0;
+Status Session::CollectStopIds(const BeamRequest& request, BeamOptions* options) {
+  options->n_stop_ids = 0;
   if (request.ignore_eos) return Status::kOk;
   const auto add = [&](int32_t id) {
-    for (uint32_t i = 0; i < options->n_ends; ++i) {
-      if (options->ends[i] == id) return Status::kOk;
+    for (uint32_t i = 0; i < options->n_stop_ids; ++i) {
+      if (options->stop_ids[i] == id) return Status::kOk;
     }
-    if (options->n_ends == kMaxBeamEnds) {
+    if (options->n_stop_ids == kMaxBeamStopIds) {
       return diag_.Fail(Status::kUnsupported, "a beam search has at most %u end tokens",
-                        kMaxBeamEnds);
+                        kMaxBeamStopIds);
     }
-    options->ends[options->n_ends++] = id;
+    options->stop_ids[options->n_stop_ids++] = id;
     return Status::kOk;
   };
   for (uint32_t eos : model_.eos_ids) ARN_TRY(add(static_cast<int32_t>(eos)));
@@ -34,7 +34,7 @@ Status Session::Reorder(Span<const uint32_t> parents) {
   uint32_t n_ids = 0;
   for (uint32_t s = 0; s < parents.size(); ++s) n_ids = Max(n_ids, cache_.length(s));
   const auto ids = [&](uint32_t sequence) {
-    return sequence == cache_.n_sequences() ? memory_.As<int32_t>(plan_.spare_history)
+    return sequence == cache_.n_sequences() ? memory_.As<int32_t>(plan_.scratch_history)
                                             : History(sequence);
   };
   for (const RowMove& move : cache_.moves()) {
@@ -84,7 +84,7 @@ Status Session::SearchBeams(const BeamRequest& request, BeamResult* out) {
   // The last token of a sequence does not run.
   const uint32_t room = cache_.capacity() - length() + 1;
   if (options.max_tokens == 0) options.max_tokens = Min(room, plan_.beams.max_tokens);
-  ARN_TRY(CollectEnds(request, &options));
+  ARN_TRY(CollectStopIds(request, &options));
   if (options.max_tokens > room) {
     return diag_.Fail(Status::kContextFull,
                       "beams of %u tokens after %u do not fit a context of %u", options.max_tokens,

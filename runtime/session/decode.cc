@@ -12,13 +12,13 @@ namespace arn {
 bool Session::CanChooseOnDevice() const {
   return in_use_->backend->decode != nullptr && logits_at_ != LogitsAt::kHost &&
          sequences_.size() == 1 && !plan_.options.no_cache && !profile_.is_on() &&
-         seen_ == nullptr && !pacer_.is_on();
+         on_matmul_ == nullptr && !pacer_.is_on();
 }
 
 void Session::CommitStep(StepsOnDevice* steps) {
   cache_.ReleaseUnseen(selected_);
   const SequenceRows rows = {0, 1, length(), cache_.tables(selected_),
-                             cache_.source_rows(selected_)};
+                             cache_.encoder_rows(selected_)};
   RunArgs args;
   args.tokens = {&steps->last_id, 1};
   args.sequences = {&rows, 1};
@@ -33,10 +33,11 @@ void Session::CommitStep(StepsOnDevice* steps) {
 
 Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   steps->is_taken = false;
-  if (!CanChooseOnDevice() || steps->ends.size() > DecodeArgs::kMaxEnds) return Status::kOk;
+  if (!CanChooseOnDevice() || steps->stop_ids.size() > DecodeArgs::kMaxStopIds) return Status::kOk;
   // Reserving several steps at once must equal reserving token by token: no page may be quantised
   // and no context may shift in between.
-  const uint32_t fitting = Min(cache_.capacity() - length(), cache_.TokensBeforeSeal(selected_));
+  const uint32_t fitting =
+      Min(cache_.capacity() - length(), cache_.TokensBeforeQuantising(selected_));
   Growth growth{selected_, Min(Min(steps->wanted, fitting),
                                Min(DecodeArgs::kMaxSteps, plan_.program.max_rows))};
   const Span<const Growth> grown(&growth, 1);
@@ -49,31 +50,31 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   if (status == Status::kContextFull) return Status::kOk;
   ARN_TRY(status);
 
-  struct Seer {
+  struct TokenObserver {
     Session* session;
     StepsOnDevice* steps;
-    uint32_t n_seen;
-  } seer = {this, steps, 0};
-  uint32_t draws[DecodeArgs::kMaxSteps];
+    uint32_t n_tokens;
+  } observer = {this, steps, 0};
+  uint32_t rng[DecodeArgs::kMaxSteps];
   Sequence& sequence = At(selected_);
   const SamplingOptions& sampling = sequence.sampler.options();
   DecodeArgs args;
   args.edits = cache_.edits();
-  args.sequence = {0, 1, length(), cache_.tables(selected_), cache_.source_rows(selected_)};
+  args.sequence = {0, 1, length(), cache_.tables(selected_), cache_.encoder_rows(selected_)};
   args.n_steps = growth.n_tokens;
   args.rule = {sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p};
-  sequence.sampler.PeekDraws({draws, growth.n_tokens});
-  args.draws = {draws, growth.n_tokens};
-  args.ends = steps->ends;
+  sequence.sampler.PeekDraws({rng, growth.n_tokens});
+  args.rng = {rng, growth.n_tokens};
+  args.stop_ids = steps->stop_ids;
   args.cancel = &cancel_;
-  args.user = &seer;
+  args.user = &observer;
   // A token is in the sequence once the next one has been chosen, because only then has it run.
-  args.see = [](void* user, int32_t id) {
-    auto& s = *static_cast<Seer*>(user);
-    if (s.n_seen++ != 0) s.session->CommitStep(s.steps);
+  args.on_token = [](void* user, int32_t id) {
+    auto& s = *static_cast<TokenObserver*>(user);
+    if (s.n_tokens++ != 0) s.session->CommitStep(s.steps);
     s.steps->last_id = id;
     s.session->logits_at_ = LogitsAt::kBackend;
-    return s.steps->generation == nullptr || s.session->Show(id, s.steps->generation);
+    return s.steps->generation == nullptr || s.session->DeliverAndContinue(id, s.steps->generation);
   };
   DecodeResult result;
   is_decoding_ = true;
@@ -82,30 +83,30 @@ Status Session::DecodeOnDevice(StepsOnDevice* steps) {
   steps->is_taken = true;
   steps->ended = result.ended;
   cache_.ClearEdits();
-  if (status == Status::kOk && result.n_seen != 0) {
+  if (status == Status::kOk && result.n_tokens != 0) {
     CommitStep(steps);
     logits_at_ = LogitsAt::kBackend;
   }
   cache_.Cut(selected_, length());  // releases what unused steps had reserved
   const uint32_t n_ended = result.ended ? 1 : 0;
   if (status == Status::kOk) {
-    sequence.sampler.SkipDraws(result.n_seen + n_ended);
+    sequence.sampler.SkipDraws(result.n_tokens + n_ended);
     return status;
   }
 
   // The last token returned has not run: the logits are the ones it was chosen from, and its random
   // number is not consumed.
-  if (result.n_seen != 0) sequence.sampler.SkipDraws(result.n_seen - 1);
+  if (result.n_tokens != 0) sequence.sampler.SkipDraws(result.n_tokens - 1);
   if (status == Status::kCancelled) {
     cancel_.store(0, std::memory_order_relaxed);
-    return Failed(status, selected_);
+    return RunError(status, selected_);
   }
   if (!CanFallBack(status)) {
     sequence.has_logits = false;
     return status;
   }
   ARN_TRY(FallBack(status));
-  if (result.n_seen == 0) {
+  if (result.n_tokens == 0) {
     sequence.sampler.SkipDraws(n_ended);
     steps->is_taken = result.ended;
     return Status::kOk;

@@ -12,15 +12,17 @@ Status Session::OpenWatch(const SessionOptions& options, Diag* diag) {
   world.user = this;
   world.now_ns = [](void*) { return MonotonicNs(); };
   world.sleep_ns = [](void*, uint64_t ns) { SleepNs(ns); };
-  world.heat = [](void* self) {
+  world.thermal = [](void* self) {
     DeviceWatch& watch = static_cast<Session*>(self)->watch_;
     const uint64_t now = MonotonicNs();
-    return Heat{watch.Hottest(now).millicelsius, watch.Headroom(now)};
+    return ThermalState{watch.Hottest(now).millicelsius, watch.Headroom(now)};
   };
   pacer_.Init(pace, world);
-  if (!options.sensors && pace.heat_limit_mc == 0 && pace.heat_headroom == 0) return Status::kOk;
+  if (!options.sensors && pace.thermal_limit_mc == 0 && pace.thermal_headroom == 0) {
+    return Status::kOk;
+  }
   const char* root = options.system_root == nullptr ? "" : options.system_root;
-  ARN_TRY(watch_.Open(root, options.heat_zone, pace, diag));
+  ARN_TRY(watch_.Open(root, options.thermal_zone, pace, diag));
   watch_.Sample(MonotonicNs());
   return Status::kOk;
 }
@@ -35,17 +37,17 @@ Status Session::Pace(Span<const Part> parts) {
   const Status status = pacer_.Begin(n_decoded, cancel_);
   if (status != Status::kCancelled) return status;
   cancel_.store(0, std::memory_order_relaxed);
-  return Failed(status, parts[0].sequence);
+  return RunError(status, parts[0].sequence);
 }
 
 // Counts weight and KV bytes of a run. Weight bytes depend only on the shape of the run, and most
 // runs have the shape of the previous one; those recount only steps that read KV or state.
 void Session::CountWork(const RunArgs& args) {
   const bool is_like_last =
-      !args.is_source && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
+      !args.is_encoder && !args.tokens.empty() && args.tokens.size() == counted_.n_tokens &&
       args.sequences.size() == counted_.n_sequences && args.logit_rows == counted_.logit_rows;
   if (!is_like_last) counted_ = {};
-  for (const Step& step : StepsOf(plan_.program, args.is_source)) {
+  for (const Step& step : StepsOf(plan_.program, args.is_encoder)) {
     const bool reads_cache =
         step.op == Op::kAttention || step.op == Op::kConv || step.op == Op::kScan;
     if (is_like_last && !reads_cache) continue;
@@ -54,7 +56,7 @@ void Session::CountWork(const RunArgs& args) {
     if (!is_like_last) counted_.weight_bytes += work.weight_bytes;
   }
   stats_.weight_bytes_read += counted_.weight_bytes;
-  if (args.is_source) {
+  if (args.is_encoder) {
     counted_ = {};
     return;
   }
@@ -105,17 +107,18 @@ uint64_t Session::KvBytesReadPerToken() const {
     if (step.op != Op::kAttention) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     const KvGroup& group = program.kv_groups[kind.group];
-    if (kind.sees_source) {
-      bytes += uint64_t{cache_.source_rows(selected_)} * group.open.layer_bytes / group.page_tokens;
+    if (kind.is_cross_attention) {
+      bytes +=
+          uint64_t{cache_.encoder_rows(selected_)} * group.active.layer_bytes / group.page_tokens;
       continue;
     }
     const uint32_t first = FirstSeen(length(), kind, group, cache_.tables(selected_)[kind.group]);
     const uint64_t seen = length() - first;
-    const KvPages& pages = group.sealed.n_pages != 0 ? group.sealed : group.open;
+    const KvPages& pages = group.quantised.n_pages != 0 ? group.quantised : group.active;
     bytes += seen * pages.layer_bytes / group.page_tokens;
   }
   for (const KvGroup& group : program.kv_groups) {
-    if (group.state_floats != 0) bytes += group.open.page_bytes;
+    if (group.state_floats != 0) bytes += group.active.page_bytes;
   }
   return bytes;
 }

@@ -54,30 +54,30 @@ Status Compare(const float* expected, const char* whose, const float* found, uin
 // True if the bundle's test applies to this session.
 bool Holds(const StoredTest& test, const SessionPlan& plan) {
   return !test.ids.empty() && test.ids.size() <= plan.options.context_tokens &&
-         plan.long_ropes == 0 && plan.program.n_source_steps == 0;
+         plan.long_ropes == 0 && plan.program.n_encoder_steps == 0;
 }
 
 }  // namespace
 
 // Encodes a test input, with more rows than the small-row kernels take.
-Status Session::EncodeTestSource() {
-  const SourceSpec& source = model_.spec.source;
-  if (!source.exists()) return Status::kOk;
-  const uint32_t rows = Min(kRunTokens[0], plan_.options.source_rows);
+Status Session::EncodeTestInput() {
+  const EncoderSpec& encoder = model_.spec.encoder;
+  if (!encoder.exists()) return Status::kOk;
+  const uint32_t rows = Min(kRunTokens[0], plan_.options.encoder_rows);
   const auto pattern = [](uint32_t i) { return i * 2654435761u; };
-  if (source.feature_width == 0) {
+  if (encoder.feature_width == 0) {
     int32_t ids[kRunTokens[0]];
     for (uint32_t i = 0; i < rows; ++i) {
       ids[i] = static_cast<int32_t>(pattern(i) % plan_.program.vocab);
     }
     return EncodeIds({ids, rows});
   }
-  const uint32_t n = 2 * rows * source.feature_width;
+  const uint32_t n = 2 * rows * encoder.feature_width;
   const Result<Span<std::byte>> pages = ReservePages(n * sizeof(float));
   if (!pages.ok()) return diag_.Fail(pages.status(), "no memory to test the device");
   auto* features = reinterpret_cast<float*>(pages.value().data());
   for (uint32_t i = 0; i < n; ++i) features[i] = static_cast<float>(pattern(i) >> 16) / 65536.0f;
-  const Status status = EncodeFeatures({features, n}, 2 * rows, source.feature_width);
+  const Status status = EncodeFeatures({features, n}, 2 * rows, encoder.feature_width);
   ReleasePages(pages.value());
   return status;
 }
@@ -88,18 +88,18 @@ struct Session::TestTokens {
   Span<const uint32_t> runs;  // tokens per run
 };
 
-// Calls see(run, logits) after each run, until the context is full.
-template <typename See>
-Status Session::RunTestTokens(const TestTokens& test, const See& see) {
+// Calls on_run(run, logits) after each run, until the context is full.
+template <typename OnRun>
+Status Session::RunTestTokens(const TestTokens& test, const OnRun& on_run) {
   Reset();
-  ARN_TRY(EncodeTestSource());
+  ARN_TRY(EncodeTestInput());
   uint32_t at = 0;
   for (uint32_t r = 0; r < test.runs.size(); ++r) {
     const uint32_t n = Min(test.runs[r], cache_.capacity() - length());
     if (n > 0) ARN_TRY(Prefill(test.ids.subspan(at, n)));
     at += test.runs[r];
     ARN_TRY(FetchLogits());
-    ARN_TRY(see(r, LogitsOf(selected_)));
+    ARN_TRY(on_run(r, LogitsOf(selected_)));
   }
   return Status::kOk;
 }
@@ -111,8 +111,8 @@ Status Session::ComputeExpected(const TestTokens& test, float* expected, Diag* d
     std::memcpy(expected + r * vocab, logits, vocab * sizeof(float));
     return Status::kOk;
   };
-  if (spare_.backend != nullptr) {
-    in_use_ = &spare_;
+  if (fallback_.backend != nullptr) {
+    in_use_ = &fallback_;
     const Status status = RunTestTokens(test, keep);
     in_use_ = &planned_;
     return status;
@@ -212,10 +212,10 @@ Status Session::TestDevice(Diag* diag) {
   if (status == Status::kOk && in_use_ == &planned_ && planned_.backend->trust != nullptr) {
     planned_.backend->trust(planned_.state);
   }
-  if (status == Status::kOk || spare_.backend == nullptr) return status;
+  if (status == Status::kOk || fallback_.backend == nullptr) return status;
   if (in_use_ == &planned_) {
-    why_spare_ = *diag;
-    TakeSpare();
+    fallback_reason_ = *diag;
+    ActivateFallback();
   }
   diag->Clear();
   return Status::kOk;

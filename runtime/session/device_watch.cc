@@ -18,12 +18,12 @@ Status DeviceWatch::Open(const char* root, const char* zone, const PaceOptions& 
   energy_.Find(root);
   headroom_.Open(ThermalHeadroom::SystemLibrary());
   Status status = Status::kOk;
-  if (pace.heat_limit_mc != 0 && Hottest(1).millicelsius == kNoTemperature) {
+  if (pace.thermal_limit_mc != 0 && Hottest(1).millicelsius == kNoTemperature) {
     status = diag->Fail(Status::kUnsupported,
                         "heat_limit_mc: of the %u thermal zones %s%s%snone can be read",
                         zones_.count(), zone == nullptr ? "" : "with '",
                         zone == nullptr ? "" : zone, zone == nullptr ? "" : "' ");
-  } else if (pace.heat_headroom > 0 && !headroom_.is_open()) {
+  } else if (pace.thermal_headroom > 0 && !headroom_.is_open()) {
     status = diag->Fail(Status::kUnsupported,
                         "heat_headroom: this system has none (Android has from API 31 on)");
   }

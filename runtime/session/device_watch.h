@@ -5,7 +5,7 @@
 
 #include "platform/base/diag.h"
 #include "platform/os/energy.h"
-#include "platform/os/heat.h"
+#include "platform/os/thermal.h"
 #include "runtime/session/pacer.h"
 
 namespace arn {

@@ -29,26 +29,26 @@ Status Session::Load(const SessionPlan& wanted, Diag* diag) {
     return out->backend->load(plan_.program, options, plan, memory_, &out->state, diag);
   };
   planned_.backend = plan_.backend;
-  spare_.backend = plan_.options.spare;
-  if (spare_.backend != nullptr) ARN_TRY(load(plan_.spare_plan, &spare_));
-  options.cpu_state = spare_.state;
+  fallback_.backend = plan_.options.fallback;
+  if (fallback_.backend != nullptr) ARN_TRY(load(plan_.fallback_plan, &fallback_));
+  options.cpu_state = fallback_.state;
   const Status status = load(plan_.backend_plan, &planned_);
-  if (status == Status::kOk || spare_.backend == nullptr) return status;
-  why_spare_ = *diag;
+  if (status == Status::kOk || fallback_.backend == nullptr) return status;
+  fallback_reason_ = *diag;
   diag->Clear();
-  TakeSpare();
+  ActivateFallback();
   return Status::kOk;
 }
 
 // Moves the KV pages to the session's own block; they may have been on the device.
-void Session::TakeSpare() {
-  in_use_ = &spare_;
-  if (spare_.backend->place_kv == nullptr) return;
-  spare_.backend->place_kv(spare_.state, memory_.region[static_cast<uint32_t>(Region::kKv)]);
+void Session::ActivateFallback() {
+  in_use_ = &fallback_;
+  if (fallback_.backend->place_kv == nullptr) return;
+  fallback_.backend->place_kv(fallback_.state, memory_.region[static_cast<uint32_t>(Region::kKv)]);
 }
 
 void Session::Unload() {
-  for (const LoadedBackend* loaded : {&planned_, &spare_}) {
+  for (const LoadedBackend* loaded : {&planned_, &fallback_}) {
     if (loaded->state != nullptr) loaded->backend->unload(loaded->state);
   }
 }
@@ -66,24 +66,24 @@ const char* Session::kernel_names() const {
 bool Session::CanFallBack(Status status) const {
   const bool is_device =
       status == Status::kDevice || status == Status::kDeviceLost || status == Status::kOutOfMemory;
-  return is_device && in_use_ != &spare_ && spare_.backend != nullptr;
+  return is_device && in_use_ != &fallback_ && fallback_.backend != nullptr;
 }
 
-void Session::UseSpare(Status status) {
-  why_spare_ = diag_;
-  if (why_spare_.text()[0] == '\0') {
-    (void)why_spare_.Fail(status, "%s: %s", planned_.backend->name, StatusName(status));
+void Session::SwitchToFallback(Status status) {
+  fallback_reason_ = diag_;
+  if (fallback_reason_.text()[0] == '\0') {
+    (void)fallback_reason_.Fail(status, "%s: %s", planned_.backend->name, StatusName(status));
   }
   diag_.Clear();
-  TakeSpare();
+  ActivateFallback();
   cache_.ClearEdits();
 }
 
 Status Session::FallBack(Status failure) {
   const bool lost_logits = logits_at_ == LogitsAt::kBackend && At(0).has_logits;
-  UseSpare(failure);
+  SwitchToFallback(failure);
   logits_at_ = LogitsAt::kHost;
-  if (model_.spec.source.exists()) return LoseSources();
+  if (model_.spec.encoder.exists()) return LoseEncoderOutputs();
   if (plan_.options.no_cache) return Status::kOk;
   const Status status = ComputeAnew(lost_logits);
   if (status == Status::kOk) return status;
@@ -91,14 +91,14 @@ Status Session::FallBack(Status failure) {
   cache_.ClearEdits();
   const Diag inner = diag_;
   return diag_.Fail(Status::kDeviceLost, "%s; the tokens could not be computed anew: %s",
-                    why_spare_.text(), inner.text());
+                    fallback_reason_.text(), inner.text());
 }
 
-Status Session::LoseSources() {
+Status Session::LoseEncoderOutputs() {
   ClearSequences(0, static_cast<uint32_t>(sequences_.size()));
   cache_.ClearEdits();
   return diag_.Fail(Status::kDeviceLost, "%s; sources are lost with it: encode them again",
-                    why_spare_.text());
+                    fallback_reason_.text());
 }
 
 // Recomputes a prefix shared with an earlier sequence once and forks there. Sequences thus share

@@ -5,7 +5,7 @@
 
 namespace arn {
 
-bool Session::IsEnd(int32_t id, const GenerateOptions& options) const {
+bool Session::IsStopId(int32_t id, const GenerateOptions& options) const {
   if (options.ignore_eos) return false;
   for (uint32_t eos : model_.eos_ids) {
     if (static_cast<uint32_t>(id) == eos) return true;
@@ -16,7 +16,7 @@ bool Session::IsEnd(int32_t id, const GenerateOptions& options) const {
   return false;
 }
 
-bool Session::CollectEnds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const {
+bool Session::CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const {
   *n = 0;
   if (options.ignore_eos) return true;
   if (model_.eos_ids.size() + options.extra_eos_ids.size() > out.size()) return false;
@@ -33,7 +33,7 @@ struct Session::Generation {
   Tokenizer::DecodeState decode;
 };
 
-bool Session::Show(int32_t id, Generation* generation) {
+bool Session::DeliverAndContinue(int32_t id, Generation* generation) {
   const GenerateOptions& options = generation->options;
   GenerateResult* out = generation->out;
   StringView text;
@@ -71,24 +71,25 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
                         StopFilter(options.stops, {memory_.As<char>(plan_.text),
                                                    static_cast<size_t>(plan_.text.bytes)}),
                         {}};
-  int32_t ends[DecodeArgs::kMaxEnds];
-  size_t n_ends = 0;
-  const bool ends_fit = CollectEnds(options, {ends, DecodeArgs::kMaxEnds}, &n_ends);
+  int32_t stop_ids[DecodeArgs::kMaxStopIds];
+  size_t n_stop_ids = 0;
+  const bool stop_ids_fit =
+      CollectStopIds(options, {stop_ids, DecodeArgs::kMaxStopIds}, &n_stop_ids);
   while (out->finish == Finish::kNone) {
     if (options.max_tokens != 0 && out->n_tokens == options.max_tokens) {
       out->finish = Finish::kLength;
       break;
     }
     if (IsAtEnd(selected_)) {
-      if (plan_.options.overflow != Overflow::kStop) return Full(selected_);
+      if (plan_.options.overflow != Overflow::kStop) return ContextFullError(selected_);
       out->finish = Finish::kContext;
       break;
     }
     StepsOnDevice steps;
     if (!IsAtLast(selected_)) ARN_TRY(MakeRoomForOne(selected_));
-    if (ends_fit && !IsAtLast(selected_)) {
+    if (stop_ids_fit && !IsAtLast(selected_)) {
       steps.wanted = options.max_tokens == 0 ? UINT32_MAX : options.max_tokens - out->n_tokens;
-      steps.ends = {ends, n_ends};
+      steps.stop_ids = {stop_ids, n_stop_ids};
       steps.generation = &generation;
       const Status status = DecodeOnDevice(&steps);
       out->n_tokens += steps.n_run;
@@ -99,11 +100,11 @@ Status Session::Generate(const GenerateOptions& options, GenerateResult* out) {
     }
     int32_t id = 0;
     ARN_TRY(Choose(selected_, &id));
-    if (IsEnd(id, options)) {
+    if (IsStopId(id, options)) {
       out->finish = Finish::kEos;
       break;
     }
-    Show(id, &generation);
+    DeliverAndContinue(id, &generation);
     // Runs the last token too if it fits: counted tokens are in the sequence, so the caller can
     // continue from there.
     const Status status = RunChosen(selected_, id);

@@ -74,8 +74,8 @@ void KvPager::Init(const SessionPlan& plan, const Memory& memory, int fd) {
   fd_ = fd;
   if (fd < 0) return;
   os_page_ = OsPageBytes();
-  watcher_.user = this;
-  watcher_.before = [](void* self, const RunArgs& args, Span<const Step> steps) {
+  attention_observer_.user = this;
+  attention_observer_.before = [](void* self, const RunArgs& args, Span<const Step> steps) {
     static_cast<KvPager*>(self)->BeforeAttention(args, steps);
   };
   auto* chunks = memory.As<Chunk>(plan.kv_marks);
@@ -152,7 +152,7 @@ void KvPager::Ask(const RunArgs& args, const Step& step, Layer* layer) {
       for (end = i + 1; end < table.n_pages && table.pages[end] == table.pages[i] + (end - i);) {
         ++end;
       }
-      const uint64_t begin = (table.pages[i] & ~kSealedPage) * bytes;
+      const uint64_t begin = (table.pages[i] & ~kQuantisedPage) * bytes;
       const uint64_t n_old = Max(i, Min(end, first_written)) - i;
       if (n_old > 0) AskFor(part, begin, begin + n_old * bytes);
       // What is written now is at hand, but for what has never been: it is no block of the file
@@ -256,7 +256,7 @@ void KvPager::AskForPage(uint32_t g, uint32_t page) const {
   if (fd_ < 0 || !plan_->IsInFile(g)) return;
   const KvGroup& group = plan_->program.kv_groups[g];
   for (uint32_t layer = 0; layer < group.n_layers; ++layer) {
-    const Slice whole = WholeOf(group.pages(KindOfPage(page)), page & ~kSealedPage, 1, layer);
+    const Slice whole = WholeOf(group.pages(KindOfPage(page)), page & ~kQuantisedPage, 1, layer);
     AskForBacking(fd_, whole.offset, whole.bytes);
   }
 }
@@ -266,12 +266,12 @@ void KvPager::BeforeEdits(Span<const KvEdit> edits) const {
 }
 
 void KvPager::EndRun(const RunArgs& args) {
-  if (fd_ < 0 || args.is_source) return;
+  if (fd_ < 0 || args.is_encoder) return;
   // While there is room, writing would only take time from computing.
   if (missing_ > 0) {
     for (const SequenceRows& sequence : args.sequences) WriteFull(sequence);
     for (const KvEdit& edit : args.edits) {
-      if ((edit.to & kSealedPage) != 0) WritePages(edit.group, edit.to, 1);
+      if ((edit.to & kQuantisedPage) != 0) WritePages(edit.group, edit.to, 1);
     }
   }
   Layer& last = layers_[1 - now_];
@@ -285,11 +285,11 @@ void KvPager::EndRun(const RunArgs& args) {
   is_of_last_run_ = true;
 }
 
-// Open pages that are going to be sealed are not written: they are gone soon.
+// Active pages that are going to be quantised are not written: they are gone soon.
 void KvPager::WriteFull(const SequenceRows& sequence) {
   for (uint32_t g = 0; g < plan_->program.kv_groups.size(); ++g) {
     const KvGroup& group = plan_->program.kv_groups[g];
-    if (!plan_->IsInFile(g) || group.sealed.n_pages != 0) continue;
+    if (!plan_->IsInFile(g) || group.quantised.n_pages != 0) continue;
     const PageTable& table = sequence.tables[g];
     const uint32_t end =
         (sequence.first_position + sequence.n_rows) / group.page_tokens - table.first_page;
@@ -308,7 +308,7 @@ void KvPager::WritePages(uint32_t g, uint32_t page, uint32_t n) {
   const KvGroup& group = plan_->program.kv_groups[g];
   const KvPages& pages = group.pages(KindOfPage(page));
   for (uint32_t layer = 0; layer < group.n_layers; ++layer) {
-    const Slice whole = WholeOf(pages, page & ~kSealedPage, n, layer);
+    const Slice whole = WholeOf(pages, page & ~kQuantisedPage, n, layer);
     WriteBacking(fd_, whole.offset, whole.bytes);
   }
   stats_.bytes_written += uint64_t{n} * pages.page_bytes;

@@ -23,9 +23,10 @@
 namespace arn {
 
 struct KvFileStats {
-  uint64_t bytes_read = 0;     // asked for because they were missing
-  uint64_t bytes_written = 0;  // of pages that became full or were sealed while others were missing
-  uint64_t waited_ns = 0;      // for what was asked for
+  uint64_t bytes_read = 0;  // asked for because they were missing
+  uint64_t bytes_written =
+      0;                   // of pages that became full or were quantised while others were missing
+  uint64_t waited_ns = 0;  // for what was asked for
 };
 
 #ifndef ARENITE_NO_KV_FILE
@@ -46,8 +47,10 @@ class KvPager {
   // `plan` outlives the pager, which closes the file. Without one (-1) it does nothing.
   void Init(const SessionPlan& plan, const Memory& memory, int fd);
 
-  // Of RunArgs; null: nobody needs to be told.
-  const AttentionWatcher* watcher() const { return fd_ < 0 ? nullptr : &watcher_; }
+  // For RunArgs; null: nothing is paged.
+  const AttentionObserver* attention_observer() const {
+    return fd_ < 0 ? nullptr : &attention_observer_;
+  }
   // All layers of a page of the group are about to be read outside attention, or the edits carried
   // out.
   void AskForPage(uint32_t group, uint32_t page) const;
@@ -68,7 +71,7 @@ class KvPager {
   // What is noted of a layer from when it is asked for until it is dropped.
   struct Layer {
     const Step* step = nullptr;  // null: it is of none
-    Chunk* chunks = nullptr;     // of the open pool, then of the sealed one
+    Chunk* chunks = nullptr;     // of the active pool, then of the quantised one
   };
   // One layer's part of a pool: whole OS pages.
   struct Part {
@@ -99,7 +102,7 @@ class KvPager {
   Memory memory_;
   int fd_ = -1;
   uint64_t os_page_ = 0;
-  AttentionWatcher watcher_;
+  AttentionObserver attention_observer_;
   Layer layers_[kKvLayersNoted];
   uint32_t now_ = 0;             // which of them is at work, or will be next
   bool is_of_last_run_ = false;  // layers_[now_] was asked for when the last run ended
@@ -123,7 +126,7 @@ class KvPager {
   static void CloseFile(int) {}
   static Status Discard(Span<std::byte>) { return Status::kUnsupported; }
   void Init(const SessionPlan&, const Memory&, int) {}
-  const AttentionWatcher* watcher() const { return nullptr; }
+  const AttentionObserver* attention_observer() const { return nullptr; }
   void AskForPage(uint32_t, uint32_t) const {}
   void BeforeEdits(Span<const KvEdit>) const {}
   void EndRun(const RunArgs&) {}

@@ -40,7 +40,7 @@ Status Session::FetchLogits() {
 
 Status Session::NeedLogits(uint32_t sequence) {
   if (At(sequence).has_logits) return Status::kOk;
-  if (IsAtEnd(sequence)) return Full(sequence);
+  if (IsAtEnd(sequence)) return ContextFullError(sequence);
   if (cache_.length(sequence) == 0 || is_in_callback_) {
     return diag_.Fail(Status::kBadState, "sequence %u has no logits: prefill first", sequence);
   }
@@ -81,7 +81,7 @@ Status Session::RunLastAgain(uint32_t sequence) {
     const Growth growth{sequence, 1};
     cache_.Commit(Span<const Growth>(&growth, 1));
   }
-  return status == Status::kOk ? status : Failed(status, sequence);
+  return status == Status::kOk ? status : RunError(status, sequence);
 }
 
 Status Session::Logits(const float** out_logits) {

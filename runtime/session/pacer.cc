@@ -11,16 +11,16 @@ void Pacer::Init(const PaceOptions& options, const World& world) {
   world_ = world;
 }
 
-void Pacer::LookAtHeat(uint64_t now) {
-  if (!HasHeatLimit() || (has_looked_ && now - looked_at_ < kHeatLookNs)) return;
+void Pacer::UpdateThermalState(uint64_t now) {
+  if (!HasThermalLimit() || (has_looked_ && now - looked_at_ < kThermalCheckNs)) return;
   has_looked_ = true;
   looked_at_ = now;
-  const Heat heat = world_.heat(world_.user);
-  const int64_t limit_mc = int64_t{options_.heat_limit_mc} - (is_hot_ ? kCoolerMillicelsius : 0);
-  const float limit = options_.heat_headroom - (is_hot_ ? kCoolerHeadroom : 0);
-  const bool is_warm = options_.heat_limit_mc != 0 && heat.millicelsius != INT32_MIN &&
-                       heat.millicelsius >= limit_mc;
-  is_hot_ = is_warm || (options_.heat_headroom > 0 && heat.headroom >= limit);
+  const ThermalState thermal = world_.thermal(world_.user);
+  const int64_t limit_mc = int64_t{options_.thermal_limit_mc} - (is_hot_ ? kCoolerMillicelsius : 0);
+  const float limit = options_.thermal_headroom - (is_hot_ ? kCoolerHeadroom : 0);
+  const bool is_warm = options_.thermal_limit_mc != 0 && thermal.millicelsius != INT32_MIN &&
+                       thermal.millicelsius >= limit_mc;
+  is_hot_ = is_warm || (options_.thermal_headroom > 0 && thermal.headroom >= limit);
 }
 
 Status Pacer::SleepUntil(uint64_t until, const std::atomic<uint32_t>& cancel, uint64_t* slept) {
@@ -38,7 +38,7 @@ Status Pacer::SleepUntil(uint64_t until, const std::atomic<uint32_t>& cancel, ui
 
 Status Pacer::Begin(uint32_t n_decoded, const std::atomic<uint32_t>& cancel) {
   if (!is_on()) return Status::kOk;
-  LookAtHeat(world_.now_ns(world_.user));
+  UpdateThermalState(world_.now_ns(world_.user));
   uint64_t slept = 0;
   if (is_hot_) {
     const Status status = SleepUntil(cool_until_, cancel, &slept);
@@ -61,9 +61,9 @@ Status Pacer::Begin(uint32_t n_decoded, const std::atomic<uint32_t>& cancel) {
 }
 
 void Pacer::End() {
-  if (!HasHeatLimit()) return;
+  if (!HasThermalLimit()) return;
   const uint64_t now = world_.now_ns(world_.user);
-  const uint64_t percent = options_.heat_duty_percent;
+  const uint64_t percent = options_.thermal_duty_percent;
   cool_until_ = now + (now - began_at_) * (100 - percent) / percent;
 }
 

@@ -10,7 +10,7 @@
 namespace arn {
 
 // Temperature reading.
-struct Heat {
+struct ThermalState {
   int32_t millicelsius = INT32_MIN;  // of the hottest zone; INT32_MIN: unknown
   float headroom = -1;               // Android's thermal headroom; negative: unknown
 };
@@ -23,12 +23,12 @@ class Pacer {
     uint64_t (*now_ns)(void* user) = nullptr;
     // May return early; the Pacer checks the clock again.
     void (*sleep_ns)(void* user, uint64_t ns) = nullptr;
-    // Called at most once per kHeatLookNs, and only if a limit is set.
-    Heat (*heat)(void* user) = nullptr;
+    // Called at most once per kThermalCheckNs, and only if a limit is set.
+    ThermalState (*thermal)(void* user) = nullptr;
   };
 
   // Interval between temperature readings.
-  static constexpr uint64_t kHeatLookNs = 500 * 1000 * 1000;
+  static constexpr uint64_t kThermalCheckNs = 500 * 1000 * 1000;
   // Hysteresis: throttling ends this far below the limit.
   static constexpr int32_t kCoolerMillicelsius = 3000;
   static constexpr float kCoolerHeadroom = 0.05f;
@@ -36,7 +36,7 @@ class Pacer {
   static constexpr uint64_t kNapNs = 5 * 1000 * 1000;
 
   void Init(const PaceOptions& options, const World& world);
-  bool is_on() const { return options_.max_tokens_per_s > 0 || HasHeatLimit(); }
+  bool is_on() const { return options_.max_tokens_per_s > 0 || HasThermalLimit(); }
 
   // Sleeps until a run that decodes n_decoded tokens may begin (0: a prompt chunk). Returns
   // kCancelled if `cancel` is or becomes non-zero; does not clear it.
@@ -51,8 +51,10 @@ class Pacer {
   void ResetStats() { slept_ns_ = cooled_ns_ = 0; }
 
  private:
-  bool HasHeatLimit() const { return options_.heat_limit_mc != 0 || options_.heat_headroom > 0; }
-  void LookAtHeat(uint64_t now);
+  bool HasThermalLimit() const {
+    return options_.thermal_limit_mc != 0 || options_.thermal_headroom > 0;
+  }
+  void UpdateThermalState(uint64_t now);
   Status SleepUntil(uint64_t until, const std::atomic<uint32_t>& cancel, uint64_t* slept);
 
   PaceOptions options_;

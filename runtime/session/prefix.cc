@@ -60,7 +60,7 @@ Status Session::CopyPrefixPages(const StateView& view) {
       const KvPages& pages = plan_.kv_groups[g].pages(kind);
       const auto bytes = static_cast<size_t>(pages.page_bytes);
       const auto from = static_cast<size_t>(next[kind]++ * pages.page_bytes);
-      ARN_TRY(WritePage(pages, table.pages[i] & ~kSealedPage,
+      ARN_TRY(WritePage(pages, table.pages[i] & ~kQuantisedPage,
                         view.pages(saved.pages[kind]).subspan(from, bytes)));
     }
   }

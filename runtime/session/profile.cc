@@ -21,7 +21,7 @@ uint64_t* StepProfile::BeginRun() {
 
 void StepProfile::EndRun(const Program& program, const RunArgs& args) {
   if (!is_on()) return;
-  const Span<const Step> steps = StepsOf(program, args.is_source);
+  const Span<const Step> steps = StepsOf(program, args.is_encoder);
   Total* totals = totals_.data() + (steps.data() - program.steps.data());
   for (size_t i = 0; i < steps.size(); ++i) {
     ++totals[i].runs;

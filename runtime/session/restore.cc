@@ -15,7 +15,7 @@ Status Session::Restore(const StateSource& source) {
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &view, &diag_));
   Status status = RestorePages(view, source.fd, source.file_offset);
   if (CanFallBack(status)) {
-    UseSpare(status);  // the current sequences are replaced in any case
+    SwitchToFallback(status);  // the current sequences are replaced in any case
     status = RestorePages(view, source.fd, source.file_offset);
   }
   if (status != Status::kOk) {

@@ -36,7 +36,7 @@ Status Session::CheckHasState(const char* done) const {
   if (plan_.options.no_cache) {
     return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be %s", done);
   }
-  if (model_.spec.source.exists()) {
+  if (model_.spec.encoder.exists()) {
     return diag_.Fail(Status::kUnsupported, "a session of a model with a source cannot be %s",
                       done);
   }
@@ -114,9 +114,9 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
       if (KindOfPage(page) != kind) continue;
-      const uint32_t index = page & ~kSealedPage;
+      const uint32_t index = page & ~kQuantisedPage;
       // already written for an earlier table
-      if ((cache_.NumberOf(g, page) & ~kSealedPage) != next) continue;
+      if ((cache_.NumberOf(g, page) & ~kQuantisedPage) != next) continue;
       ++next;
       kv_pager_.AskForPage(g, page);
       for (uint32_t piece = 0; piece < pages.n_pieces(); ++piece) {
@@ -142,7 +142,7 @@ Status Session::Save(const StateSink& sink) {
   const Status status = TrySave(sink);
   if (!CanFallBack(status)) return status;
   ARN_TRY(FallBack(status));
-  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", why_spare_.text());
+  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", fallback_reason_.text());
 }
 
 Status Session::TrySave(const StateSink& sink) {

@@ -98,7 +98,7 @@ Span<const int32_t> Session::history() const { return {History(selected_), lengt
 
 Status Session::MakeRoomForOne(uint32_t sequence) {
   if (!IsFull(sequence)) return Status::kOk;
-  if (plan_.options.overflow != Overflow::kShift) return Full(sequence);
+  if (plan_.options.overflow != Overflow::kShift) return ContextFullError(sequence);
   return Shift(sequence);
 }
 
@@ -131,7 +131,7 @@ Status Session::RunEdits() {
 Status Session::StepBatch(Span<const uint32_t> sequences, Span<const int32_t> ids) {
   ARN_TRY(CheckSequences(sequences));
   ARN_TRY(CheckIds(ids));
-  for (uint32_t sequence : sequences) ARN_TRY(CheckSource(sequence));
+  for (uint32_t sequence : sequences) ARN_TRY(CheckEncoderOutput(sequence));
   Timer timer(&stats_.decode_ns);
   for (uint32_t sequence : sequences) ARN_TRY(MakeRoomForOne(sequence));
   const Span<Part> parts(memory_.As<Part>(plan_.parts), sequences.size());
@@ -175,8 +175,8 @@ uint64_t Session::kv_used_bytes() const {
   uint64_t bytes = 0;
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     const KvGroup& group = plan_.program.kv_groups[g];
-    bytes += cache_.pool(g).n_used() * group.open.page_bytes;
-    bytes += cache_.sealed_pool(g).n_used() * group.sealed.page_bytes;
+    bytes += cache_.pool(g).n_used() * group.active.page_bytes;
+    bytes += cache_.quantised_pool(g).n_used() * group.quantised.page_bytes;
   }
   return bytes;
 }
@@ -209,8 +209,8 @@ Status Session::Trim(uint64_t* out_bytes) {
   ARN_TRY(RunEdits());
   for (uint32_t g = 0; g < cache_.n_groups(); ++g) {
     const KvGroup& group = plan_.program.kv_groups[g];
-    ARN_TRY(TrimPool(cache_.pool(g), group.open, plan_.IsInFile(g), out_bytes));
-    ARN_TRY(TrimPool(cache_.sealed_pool(g), group.sealed, plan_.IsInFile(g), out_bytes));
+    ARN_TRY(TrimPool(cache_.pool(g), group.active, plan_.IsInFile(g), out_bytes));
+    ARN_TRY(TrimPool(cache_.quantised_pool(g), group.quantised, plan_.IsInFile(g), out_bytes));
   }
   return Status::kOk;
 }

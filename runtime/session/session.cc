@@ -15,8 +15,8 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
                  Span<std::byte> owned)
     : model_(model), plan_(plan), memory_(PartitionBlock(plan, block.data())), owned_(owned) {
   plan_.options.device = plan_.options.device_folder = nullptr;
-  plan_.options.heat_zone = plan_.options.system_root = nullptr;
-  why_spare_ = plan.refused;
+  plan_.options.thermal_zone = plan_.options.system_root = nullptr;
+  fallback_reason_ = plan.refused;
   plan_.Bind();
 }
 
@@ -80,15 +80,15 @@ Status Session::CheckIds(Span<const int32_t> ids) {
   return Status::kOk;
 }
 
-Status Session::CheckSource(uint32_t sequence) {
-  if (plan_.program.n_source_steps == 0 || cache_.source_rows(sequence) != 0) return Status::kOk;
+Status Session::CheckEncoderOutput(uint32_t sequence) {
+  if (plan_.program.n_encoder_steps == 0 || cache_.encoder_rows(sequence) != 0) return Status::kOk;
   return diag_.Fail(Status::kBadState,
                     "sequence %u has no source: the model attends to one, encode it first",
                     sequence);
 }
 
 Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
-  ARN_TRY(CheckSource(sequence));
+  ARN_TRY(CheckEncoderOutput(sequence));
   const uint32_t length = cache_.length(sequence);
   if (plan_.options.overflow != Overflow::kShift && n_tokens > cache_.capacity() - length) {
     return diag_.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
@@ -97,7 +97,7 @@ Status Session::CheckRoom(uint32_t sequence, size_t n_tokens) {
   return Status::kOk;
 }
 
-Status Session::Full(uint32_t sequence) {
+Status Session::ContextFullError(uint32_t sequence) {
   if (IsFull(sequence)) {
     return diag_.Fail(Status::kContextFull, "the context of %u tokens is full", cache_.capacity());
   }
@@ -106,17 +106,17 @@ Status Session::Full(uint32_t sequence) {
                     plan_.options.kv_tokens);
 }
 
-void Session::ObserveProducts(ProductSeen seen, void* user) {
-  seen_ = seen;
-  seen_user_ = user;
+void Session::ObserveMatmuls(OnMatmul on_matmul, void* user) {
+  on_matmul_ = on_matmul;
+  on_matmul_user_ = user;
   observer_.user = this;
-  observer_.see = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
-                     const float* sums) {
+  observer_.on_matmul = [](void* self, WeightId weight, const float* rows, uint32_t n_rows,
+                           const float* sums) {
     auto& s = *static_cast<Session*>(self);
     const InCallback in_callback(&s.is_in_callback_);
     const Weight& matrix = s.plan_.program.weights[weight];
-    s.seen_(s.seen_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
-            matrix.rows);
+    s.on_matmul_(s.on_matmul_user_, TensorName(s.model_, weight), rows, n_rows, matrix.cols, sums,
+                 matrix.rows);
   };
 }
 
@@ -144,10 +144,10 @@ Status Session::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows)
   args.logit_rows = logit_rows;
   args.cancel = is_cancellable_ ? &cancel_ : nullptr;
   args.step_ns = profile_.BeginRun();
-  if (seen_ != nullptr) args.observer = &observer_;
+  if (on_matmul_ != nullptr) args.observer = &observer_;
   int32_t best = kNotFound;
   AskForLogits(&args, &best);
-  args.watcher = kv_pager_.watcher();
+  args.attention_observer = kv_pager_.attention_observer();
   kv_pager_.BeforeEdits(args.edits);
   const Status status = in_use_->backend->run(in_use_->state, args, &diag_);
   pacer_.End();
@@ -184,14 +184,14 @@ Status Session::TryWithCache(Span<const Part> parts, LogitRows logit_rows) {
     std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
     growths[i] = {sequence, n};
     rows[i] = {n_tokens, n, cache_.length(sequence), cache_.tables(sequence),
-               cache_.source_rows(sequence)};
+               cache_.encoder_rows(sequence)};
     n_tokens += n;
   }
   const Span<const Growth> grown(growths.data(), growths.size());
   const Status reserved = cache_.Reserve(grown);
   if (reserved == Status::kContextFull) {
     ARN_TRY(RunEdits());  // quantises pages that became inactive
-    return Full(parts[0].sequence);
+    return ContextFullError(parts[0].sequence);
   }
   ARN_TRY(reserved);
   ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
@@ -212,16 +212,16 @@ Status Session::RunWithoutCache(const Part& part, LogitRows logit_rows) {
   Status status = reserved;
   if (reserved == Status::kOk) {
     *memory_.As<SequenceRows>(plan_.rows) = {0, whole.n_tokens, 0, cache_.tables(part.sequence),
-                                             cache_.source_rows(part.sequence)};
+                                             cache_.encoder_rows(part.sequence)};
     status = RunBackend(whole.n_tokens, 1, logit_rows);
     if (CanFallBack(status)) {
-      UseSpare(status);
-      if (model_.spec.source.exists()) return LoseSources();
+      SwitchToFallback(status);
+      if (model_.spec.encoder.exists()) return LoseEncoderOutputs();
       status = RunBackend(whole.n_tokens, 1, logit_rows);
     }
   }
   cache_.Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
-  if (reserved == Status::kContextFull) return Full(part.sequence);
+  if (reserved == Status::kContextFull) return ContextFullError(part.sequence);
   return status;
 }
 
@@ -231,13 +231,13 @@ Status Session::Run(Span<const Part> parts, LogitRows logit_rows) {
   if (plan_.options.no_cache) {
     for (const Part& part : parts) {
       const Status status = RunWithoutCache(part, logit_rows);
-      if (status != Status::kOk) return Failed(status, part.sequence);
+      if (status != Status::kOk) return RunError(status, part.sequence);
       Committed(Span<const Part>(&part, 1), logit_rows);
     }
     return Status::kOk;
   }
   const Status status = RunWithCache(parts, logit_rows);
-  if (status != Status::kOk) return Failed(status, parts[0].sequence);
+  if (status != Status::kOk) return RunError(status, parts[0].sequence);
   Committed(parts, logit_rows);
   return Status::kOk;
 }
@@ -250,7 +250,7 @@ void Session::Committed(Span<const Part> parts, LogitRows logit_rows) {
   if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
 }
 
-Status Session::Failed(Status status, uint32_t sequence) {
+Status Session::RunError(Status status, uint32_t sequence) {
   if (status != Status::kCancelled) return status;
   return diag_.Fail(status, "cancelled after %u tokens", cache_.length(sequence));
 }
@@ -283,7 +283,7 @@ Status Session::Prefill(Span<const int32_t> ids) {
     const bool is_last = done + n == ids.size();
     const bool needs_logits =
         is_last ||
-        !(plan_.options.no_cache || cache_.CanTurnBackAt(length() + static_cast<uint32_t>(n)));
+        !(plan_.options.no_cache || cache_.CanRewindFrom(length() + static_cast<uint32_t>(n)));
     ARN_TRY(
         Run(Span<const Part>(&part, 1), needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
     stats_.prefill_tokens += n;
@@ -352,7 +352,7 @@ Status Session::RunChosen(uint32_t sequence, int32_t id) {
 
 Status Session::HeedCancel(uint32_t sequence) {
   if (cancel_.exchange(0, std::memory_order_relaxed) == 0) return Status::kOk;
-  return Failed(Status::kCancelled, sequence);
+  return RunError(Status::kCancelled, sequence);
 }
 
 Status Session::Decode(int32_t* out_id) {

@@ -47,7 +47,7 @@ struct GenerateResult {
 };
 
 struct BeamRequest {
-  BeamOptions options;  // max_tokens 0: as many as fit the context. Its `ends` are ignored.
+  BeamOptions options;  // max_tokens 0: as many as fit the context. Its `stop_ids` are ignored.
   bool ignore_eos = false;
   Span<const int32_t> extra_eos_ids;
 };
@@ -137,7 +137,7 @@ class Session {
   // Returns a sequence found by the last beam search.
   Status Beam(uint32_t index, Span<int32_t> out_ids, size_t* out_count, float* out_score) const;
   void Reset();
-  Status Follow(Span<const int32_t> ids, uint32_t* out_kept);
+  Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept);
   Status UsePrefix();
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
@@ -156,10 +156,10 @@ class Session {
   // Replaces all sequences by those of a saved state. On failure nothing changes, unless the
   // backend itself fails (a device): then all sequences are empty.
   Status Restore(const StateSource& source);
-  // Calls `seen` before every matmul with the tensor's name (ProductObserver). Null removes it.
-  using ProductSeen = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
-                               size_t width, const float* sums, size_t out_width);
-  void ObserveProducts(ProductSeen seen, void* user);
+  // Calls `on_matmul` before every matmul with the tensor's name (MatmulObserver). Null removes it.
+  using OnMatmul = void (*)(void* user, const char* tensor, const float* rows, size_t n_rows,
+                            size_t width, const float* sums, size_t out_width);
+  void ObserveMatmuls(OnMatmul on_matmul, void* user);
   void Cancel() { cancel_.store(1, std::memory_order_relaxed); }
   void ClearCancel() { cancel_.store(0, std::memory_order_relaxed); }
   // True while a callback runs that a call of this session made.
@@ -169,7 +169,7 @@ class Session {
   const Backend* backend() const { return in_use_->backend; }
   const char* device_name() const;
   const char* kernel_names() const;
-  const char* why_spare() const { return why_spare_.text(); }
+  const char* fallback_reason() const { return fallback_reason_.text(); }
 
   uint32_t selected() const { return selected_; }
   uint32_t length() const { return cache_.length(selected_); }
@@ -209,9 +209,9 @@ class Session {
   Status CompareWithExpected(Diag* diag);
   Status CompareChoice(Diag* diag);
   Status ComputeExpected(const TestTokens& test, float* expected, Diag* diag);
-  template <typename See>
-  Status RunTestTokens(const TestTokens& test, const See& see);
-  Status EncodeTestSource();
+  template <typename OnRun>
+  Status RunTestTokens(const TestTokens& test, const OnRun& on_run);
+  Status EncodeTestInput();
   void Unload();
   void InitSequences();
 
@@ -231,11 +231,11 @@ class Session {
   // Decode steps of the selected sequence that the device samples and runs.
   struct StepsOnDevice {
     uint32_t wanted = 1;  // at most
-    Span<const int32_t> ends;
+    Span<const int32_t> stop_ids;
     Generation* generation = nullptr;  // receives each token; may be null
     bool is_taken = false;             // false: no step ran, the host must choose the next token
     uint32_t n_run = 0;
-    bool ended = false;  // stopped by one of `ends`
+    bool ended = false;  // stopped by one of `stop_ids`
     int32_t last_id = 0;
   };
   // Location of a single sequence's logits. kBackend: read_logits() fetches them.
@@ -245,7 +245,7 @@ class Session {
   // Fails unless all sequences exist and are distinct.
   Status CheckSequences(Span<const uint32_t> sequences);
   // kBadState if the model needs encoder output and the sequence has none.
-  Status CheckSource(uint32_t sequence);
+  Status CheckEncoderOutput(uint32_t sequence);
   Status Encode(Span<const int32_t> ids, Span<const float> features, uint32_t rows);
   // kContextFull if n more tokens never fit, even after dropping old ones.
   Status CheckRoom(uint32_t sequence, size_t n_tokens);
@@ -283,14 +283,15 @@ class Session {
   void Committed(Span<const Part> parts, LogitRows logit_rows);
   // True if the failure is a device failure and a fallback backend exists.
   bool CanFallBack(Status status) const;
-  void TakeSpare();
+  // Makes the fallback backend the one in use.
+  void ActivateFallback();
   // Switches to the fallback backend for the reason in diag_. Its KV pages are empty.
-  void UseSpare(Status failure);
+  void SwitchToFallback(Status failure);
   // Switches to the fallback backend and recomputes the tokens of all sequences; keeps their
   // logits. On failure returns kDeviceLost and empties all sequences.
   Status FallBack(Status failure);
   // Returns kDeviceLost and empties all sequences: their encoder output cannot be recomputed.
-  Status LoseSources();
+  Status LoseEncoderOutputs();
   // wants_logits: also compute the logits of each sequence's last token.
   Status ComputeAnew(bool wants_logits);
   Status ComputeUpTo(uint32_t sequence, uint32_t end, LogitRows of_last);
@@ -302,22 +303,22 @@ class Session {
   Status RunEdits();
   Status TrimPool(const PagePool& pool, const KvPages& pages, bool is_in_file, uint64_t* bytes);
   void Remember(const Part& part);
-  Status Failed(Status status, uint32_t sequence);
-  Status Full(uint32_t sequence);
+  Status RunError(Status status, uint32_t sequence);
+  Status ContextFullError(uint32_t sequence);
   // Runs as many of the steps as fit one call of the backend.
   Status DecodeOnDevice(StepsOnDevice* steps);
   bool CanChooseOnDevice() const;
   // Appends the token that the device ran last to the sequence.
   void CommitStep(StepsOnDevice* steps);
   // Passes a chosen token to on_token. Returns false to stop.
-  bool Show(int32_t id, Generation* generation);
+  bool DeliverAndContinue(int32_t id, Generation* generation);
   // Collects the stop token ids. Returns false if they do not fit `out`.
-  bool CollectEnds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
-  Status CollectEnds(const BeamRequest& request, BeamOptions* options);
+  bool CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
+  Status CollectStopIds(const BeamRequest& request, BeamOptions* options);
   Status BeamSteps(uint32_t num_beams, BeamResult* out);
   Status Reorder(Span<const uint32_t> parents);
   void ClearSequences(uint32_t first, uint32_t last);
-  bool IsEnd(int32_t id, const GenerateOptions& options) const;
+  bool IsStopId(int32_t id, const GenerateOptions& options) const;
 
   Status CopyKv(const KvLayer& layer, uint32_t first, uint32_t n, float* keys, float* values);
   Status TrySave(const StateSink& sink);
@@ -367,9 +368,9 @@ class Session {
   SessionPlan plan_;
   Memory memory_;
   Span<std::byte> owned_;
-  LoadedBackend planned_, spare_;
+  LoadedBackend planned_, fallback_;
   const LoadedBackend* in_use_ = &planned_;
-  Diag why_spare_;
+  Diag fallback_reason_;
   KvCache cache_;
   KvPager kv_pager_;
   Span<Sequence> sequences_;
@@ -392,9 +393,9 @@ class Session {
   };
   Counted counted_;
   StepProfile profile_;
-  ProductObserver observer_;
-  ProductSeen seen_ = nullptr;
-  void* seen_user_ = nullptr;
+  MatmulObserver observer_;
+  OnMatmul on_matmul_ = nullptr;
+  void* on_matmul_user_ = nullptr;
   uint64_t create_ns_ = 0;
   Pacer pacer_;
   mutable DeviceWatch watch_;  // mutable: caches sensor readings

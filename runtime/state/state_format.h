@@ -75,7 +75,7 @@ struct StateSequence {
 };
 static_assert(sizeof(StateSequence) == 40);
 
-// A table entry is the number of a saved page of the group, with the bit kSealedPage if it is
+// A table entry is the number of a saved page of the group, with the bit kQuantisedPage if it is
 // quantised. Pages of a type are numbered in order of first use, sequence by sequence.
 struct StateTable {
   uint32_t first_page;

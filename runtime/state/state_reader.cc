@@ -60,7 +60,7 @@ Status CheckHeader(Span<const std::byte> file, StateHeader* out, Diag* diag) {
   return Status::kOk;
 }
 
-Status Differs(const char* what, uint64_t saved, uint64_t here, Diag* diag) {
+Status MismatchError(const char* what, uint64_t saved, uint64_t here, Diag* diag) {
   return diag->Fail(Status::kSaveMismatch, "%s: %" PRIu64 " was saved, this session has %" PRIu64,
                     what, saved, here);
 }
@@ -83,16 +83,16 @@ Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag
   ARN_TRY(CheckSameType("keys", header.k_type, plan.options.k_type, diag));
   ARN_TRY(CheckSameType("values", header.v_type, plan.options.v_type, diag));
   if (header.page_tokens != plan.options.kv_page_tokens) {
-    return Differs("kv_page_tokens", header.page_tokens, plan.options.kv_page_tokens, diag);
+    return MismatchError("kv_page_tokens", header.page_tokens, plan.options.kv_page_tokens, diag);
   }
   if (header.group_size != plan.options.kv_group_size) {
-    return Differs("kv_group_size", header.group_size, plan.options.kv_group_size, diag);
+    return MismatchError("kv_group_size", header.group_size, plan.options.kv_group_size, diag);
   }
   if (header.vocab != plan.program.vocab) {
-    return Differs("vocabulary", header.vocab, plan.program.vocab, diag);
+    return MismatchError("vocabulary", header.vocab, plan.program.vocab, diag);
   }
   if (header.n_groups != plan.cache.n_groups) {
-    return Differs("KV groups", header.n_groups, plan.cache.n_groups, diag);
+    return MismatchError("KV groups", header.n_groups, plan.cache.n_groups, diag);
   }
   const uint64_t geometry = GeometryHash(plan);
   if (header.geometry_hash != geometry) {
@@ -227,7 +227,7 @@ Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, ui
   const uint32_t before[kPageKinds] = {n_pages[0], n_pages[1]};
   for (uint32_t i = 0; i < table.n_pages; ++i) {
     const auto page = Load<uint32_t>(entries + uint64_t{i} * sizeof(uint32_t));
-    const uint32_t kind = KindOfPage(page), number = page & ~kSealedPage;
+    const uint32_t kind = KindOfPage(page), number = page & ~kQuantisedPage;
     const uint32_t position = table.first_page + i;
     const bool is_new = number == n_pages[kind];
     if (number > n_pages[kind] || (is_new && number >= saved.pages[kind].count) ||

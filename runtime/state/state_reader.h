@@ -51,7 +51,7 @@ SamplingOptions SamplingOf(const StateSequence& sequence);
 struct StateTarget {
   const SessionPlan* plan = nullptr;
   uint64_t model_hash = 0;
-  // u32 [n_pages + n_sealed_pages] for each group; scratch, contents are irrelevant.
+  // u32 [n_pages + n_quantised_pages] for each group; scratch, contents are irrelevant.
   uint32_t* const* scratch = nullptr;
 };
 

@@ -17,7 +17,7 @@
 
 #include "fast_matrix.h"
 #include "kernels/cpu/backend_cpu.h"
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -63,8 +63,8 @@ void ReadLoop(const std::byte* from, size_t bytes) {
 
 class Machine {
  public:
-  explicit Machine(uint32_t n_threads) : n_(n_threads) { ok_ = team_.Start(n_threads); }
-  ~Machine() { team_.Stop(); }
+  explicit Machine(uint32_t n_threads) : n_(n_threads) { ok_ = pool_.Start(n_threads); }
+  ~Machine() { pool_.Stop(); }
   bool ok() const { return ok_; }
   // Returns operations per second. A multiply-add counts as two.
   double Operations(bool is_integer) {
@@ -83,11 +83,11 @@ class Machine {
  private:
   template <typename Body>
   void Each(const Body& body) {
-    team_.Run(
+    pool_.Run(
         n_, [](void* context, uint32_t, size_t i) { (*static_cast<const Body*>(context))(i); },
         const_cast<Body*>(&body));
   }
-  Team team_;
+  ThreadPool pool_;
   bool ok_ = false;
   uint32_t n_;
   AlignedBytes bytes_{size_t{256} << 20};

@@ -61,8 +61,8 @@ void StepBench::Run(benchmark::State& state) {
            static_cast<double>(work.integer_ops + work.float_ops));
 }
 
-void StepBench::NameSealed(uint32_t n) {
-  for (uint32_t i = 0; i < n; ++i) batch_.pages[0][i] |= kSealedPage;
+void StepBench::NameQuantised(uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) batch_.pages[0][i] |= kQuantisedPage;
 }
 
 void FillValue(conformance::Session* session, ValueId id, uint32_t rows) {

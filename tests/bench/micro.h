@@ -29,7 +29,7 @@ class StepBench {
   void Run(benchmark::State& state);
   conformance::Session& session() { return session_; }
   // Makes the first n pages of the sequence quantised pages.
-  void NameSealed(uint32_t n);
+  void NameQuantised(uint32_t n);
 
  private:
   std::mt19937 rng_;

@@ -13,9 +13,9 @@ struct Heads {
 constexpr Heads k135M = {9, 3, 64}, k1B = {32, 8, 64};
 constexpr uint32_t kPageTokens = 32;
 
-// sealed_bits: of all whole pages before the rows; 0: active pages.
-void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t sealed_bits, uint32_t depth,
-               uint32_t n_rows, bool rope) {
+// quantised_bits: of all whole pages before the rows; 0: active pages.
+void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t quantised_bits,
+               uint32_t depth, uint32_t n_rows, bool rope) {
   const uint32_t context = depth + n_rows + kPageTokens;
   ProgramBuilder builder(/*vocab=*/2, n_rows, context);
   AttentionKind kind;
@@ -30,8 +30,8 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t sealed_b
   const uint32_t pages = context / kPageTokens + 1;
   Step step;
   step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, layers, kPageTokens, pages));
-  if (sealed_bits != 0) {
-    builder.AddSealedPages(step.kind, sealed_bits, sealed_bits, kPageTokens, pages);
+  if (quantised_bits != 0) {
+    builder.AddQuantisedPages(step.kind, quantised_bits, quantised_bits, kPageTokens, pages);
   }
   step.op = rope ? Op::kQkvRope : Op::kAttention;
   step.in = builder.AddValue((heads.n + 2 * heads.kv) * heads.dim);
@@ -51,26 +51,26 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t sealed_b
   FillValue(&bench.session(), step.in, n_rows);
   // Unwritten pages hold a pattern that is NaN as f32.
   const KvGroup& group = bench.session().program().kv_groups[0];
-  std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).open),
-              group.open.n_pages * group.open.page_bytes, char{0x2c});
-  if (sealed_bits != 0) {
-    std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).sealed),
-                group.sealed.n_pages * group.sealed.page_bytes, char{0x2c});
-    bench.NameSealed(depth / kPageTokens);
+  std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).active),
+              group.active.n_pages * group.active.page_bytes, char{0x2c});
+  if (quantised_bits != 0) {
+    std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).quantised),
+                group.quantised.n_pages * group.quantised.page_bytes, char{0x2c});
+    bench.NameQuantised(depth / kPageTokens);
   }
   bench.Run(state);
   state.counters["layers"] = layers;
 }
 
-void Register(const char* geometry, Heads heads, DType kv, uint32_t sealed_bits, uint32_t depth,
+void Register(const char* geometry, Heads heads, DType kv, uint32_t quantised_bits, uint32_t depth,
               uint32_t n_rows, bool rope) {
   const std::string name =
       std::string(rope ? "qkv_rope/" : "attention/") + geometry + "/" +
-      (sealed_bits == 0 ? std::string(DTypeName(kv)) : "int" + std::to_string(sealed_bits)) +
+      (quantised_bits == 0 ? std::string(DTypeName(kv)) : "int" + std::to_string(quantised_bits)) +
       "/depth:" + std::to_string(depth) + "/M:" + std::to_string(n_rows);
   benchmark::RegisterBenchmark(name,
                                [=](benchmark::State& state) {
-                                 Attention(state, heads, kv, sealed_bits, depth, n_rows, rope);
+                                 Attention(state, heads, kv, quantised_bits, depth, n_rows, rope);
                                })
       ->UseRealTime()
       ->Unit(benchmark::kMicrosecond);
@@ -79,11 +79,11 @@ void Register(const char* geometry, Heads heads, DType kv, uint32_t sealed_bits,
 }  // namespace
 
 void RegisterAttention() {
-  const std::vector<uint32_t> kOpen = {0}, kSealed = {0, 4, 2};
+  const std::vector<uint32_t> kActive = {0}, kQuantised = {0, 4, 2};
   for (DType kv : {DType::kInt8, DType::kF16, DType::kF32}) {
     for (const uint32_t depth : {128u, 2048u, 8192u}) {
       for (const uint32_t n_rows : {1u, 128u}) {
-        for (const uint32_t bits : kv == DType::kInt8 ? kSealed : kOpen) {
+        for (const uint32_t bits : kv == DType::kInt8 ? kQuantised : kActive) {
           Register("135M", k135M, kv, bits, depth, n_rows, false);
           Register("1B", k1B, kv, bits, depth, n_rows, false);
         }

@@ -47,6 +47,7 @@ struct NamedCase {
   const char* name;
   capi_case run;
 };
+void PrintTo(const NamedCase& named, std::ostream* out) { *out << named.name; }
 
 class Capi : public testing::TestWithParam<NamedCase> {
  protected:

@@ -23,7 +23,7 @@ struct DepthShape {
   bool has_sinks;
   uint32_t chunk = 0;
   float softcap = 0.0f;
-  uint32_t n_distances = 0;
+  uint32_t n_relative_positions = 0;
 };
 constexpr DepthShape kShapes[] = {
     {9, 3, 64, 0, 32, false},
@@ -63,9 +63,9 @@ class Deep {
       sinks_ = RandomFloats(shape.n_heads, 3.0f, &rng_);
       attention.sinks = builder_.AddVector(sinks_);
     }
-    if (shape.n_distances != 0) {
-      bias_ = RandomMatrix(DType::kF32, shape.n_distances, shape.n_heads, false, &rng_);
-      attention.distance_bias = builder_.AddMatrix(bias_, WeightLayout());
+    if (shape.n_relative_positions != 0) {
+      bias_ = RandomMatrix(DType::kF32, shape.n_relative_positions, shape.n_heads, false, &rng_);
+      attention.relative_position_bias = builder_.AddMatrix(bias_, WeightLayout());
     }
     builder_.AddStep(store);
     builder_.AddStep(attention);
@@ -134,8 +134,8 @@ class Deep {
           dot += static_cast<double>(q[i]) * Stored(true, t, h / group, i);
         }
         dot /= std::sqrt(static_cast<double>(dim));
-        if (shape_.n_distances != 0) {
-          const uint32_t distance = std::min(position - t, shape_.n_distances - 1);
+        if (shape_.n_relative_positions != 0) {
+          const uint32_t distance = std::min(position - t, shape_.n_relative_positions - 1);
           dot += bias_.exact[distance * shape_.n_heads + h];
         }
         scores.push_back(cap == 0.0 ? dot : cap * std::tanh(dot / cap));

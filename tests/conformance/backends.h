@@ -4,10 +4,24 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.h"
+#ifdef ARENITE_VULKAN
+#include "kernels/vulkan/backend_vulkan.h"
+
+namespace arn::vulkan {
+
+inline const char* NameOf(Restriction restriction) {
+  if (restriction == Restriction::kNone) return "All";
+  return restriction == Restriction::kStaged ? "Staged" : "SharedMemory";
+}
+inline void PrintTo(Restriction restriction, std::ostream* out) { *out << NameOf(restriction); }
+
+}  // namespace arn::vulkan
+#endif
 
 namespace arn::conformance {
 
@@ -17,6 +31,7 @@ struct BackendCase {
   uint32_t n_threads;
   std::string name;
 };
+inline void PrintTo(const BackendCase& backend, std::ostream* out) { *out << backend.name; }
 // Returns the reference backend, the CPU backend for each instruction set of this machine and with
 // 3 threads, and, if built, the Vulkan backend with all and with fewer device features.
 std::vector<BackendCase> AllBackends();

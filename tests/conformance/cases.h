@@ -69,19 +69,19 @@ inline constexpr AttentionShape kAttentionShapes[] = {
 
 // Quantised pages: groups of a whole page and of part of one, and head dimensions that are not a
 // multiple of the group.
-struct SealedShape {
+struct QuantisedShape {
   uint32_t n_heads, n_kv_heads, head_dim, page_tokens, group_size, window;
 };
-inline constexpr SealedShape kSealedShapes[] = {
+inline constexpr QuantisedShape kQuantisedShapes[] = {
     {2, 2, 8, 8, 8, 0},   {7, 1, 80, 32, 32, 0},  {3, 1, 96, 16, 8, 21},
     {4, 2, 64, 32, 8, 0}, {2, 1, 20, 8, 4, 5},    {4, 2, 128, 16, 16, 0},
     {8, 2, 6, 8, 2, 0},   {9, 3, 64, 32, 32, 33}, {6, 2, 32, 32, 16, 40},
 };
 // Bits of keys and of values; 0: stored as in an active page.
-struct SealedBits {
+struct QuantisedBits {
   uint32_t k, v;
 };
-inline constexpr SealedBits kSealedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
+inline constexpr QuantisedBits kQuantisedBits[] = {{4, 4}, {2, 2}, {4, 0}, {0, 2}, {2, 4}};
 
 // Recurrent layers. Convolution: taps, channels, and true if its input is [b | c | x]. Scan:
 // states. Covers tails of every vector, one channel, one tile and more.

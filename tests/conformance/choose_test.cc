@@ -62,17 +62,17 @@ class Chooser {
 
   // Returns the token sampled from `logits`, or -1 if it is a stop token id.
   int32_t Choose(const std::vector<float>& logits, const SamplingOptions& options, uint32_t draw,
-                 const std::vector<int32_t>& ends = {}) {
+                 const std::vector<int32_t>& stop_ids = {}) {
     EXPECT_EQ(Status::kOk, vulkan::WriteLogits(session_.state(), {logits.data(), logits.size()}));
     DecodeArgs args;
     args.sequence.n_rows = 1;
     args.n_steps = 1;
     args.rule = {options.temperature, options.top_k, options.top_p, options.min_p};
-    args.draws = {&draw, 1};
-    args.ends = {ends.data(), ends.size()};
+    args.rng = {&draw, 1};
+    args.stop_ids = {stop_ids.data(), stop_ids.size()};
     int32_t id = -1;
     args.user = &id;
-    args.see = [](void* user, int32_t seen) {
+    args.on_token = [](void* user, int32_t seen) {
       *static_cast<int32_t*>(user) = seen;
       return true;
     };
@@ -284,10 +284,10 @@ TEST_P(ChooseTest, End_IsNotRunAndLeavesTheLogits) {
   Chooser chooser(backend_, 1021, &rng);
   const std::vector<float> logits = LogitsLike(1021, 0, &rng);
   const int32_t best = chooser.Choose(logits, {}, 0);
-  EXPECT_EQ(1u, chooser.result.n_seen);
+  EXPECT_EQ(1u, chooser.result.n_tokens);
   EXPECT_NE(logits, chooser.Logits());
   EXPECT_EQ(-1, chooser.Choose(logits, {}, 0, {3, best}));
-  EXPECT_EQ(0u, chooser.result.n_seen);
+  EXPECT_EQ(0u, chooser.result.n_tokens);
   EXPECT_TRUE(chooser.result.ended);
   EXPECT_EQ(logits, chooser.Logits());
   EXPECT_EQ(best, chooser.Choose(logits, {}, 0, {3}));
@@ -325,11 +325,7 @@ INSTANTIATE_TEST_SUITE_P(Vulkan, ChooseTest,
                          testing::Values(vulkan::Restriction::kNone,
                                          vulkan::Restriction::kSharedMemory,
                                          vulkan::Restriction::kStaged),
-                         [](const auto& p) {
-                           return p.param == vulkan::Restriction::kNone           ? "All"
-                                  : p.param == vulkan::Restriction::kSharedMemory ? "SharedMemory"
-                                                                                  : "Staged";
-                         });
+                         [](const auto& p) { return NameOf(p.param); });
 
 }  // namespace
 }  // namespace arn::conformance

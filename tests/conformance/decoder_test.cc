@@ -215,16 +215,11 @@ TEST_P(VulkanDecoderTest, Run_CancelledOrRefused_LeavesTheSessionUsable) {
   ExpectRefused(backend);
 }
 
-std::string NameOf(const testing::TestParamInfo<vulkan::Restriction>& info) {
-  if (info.param == vulkan::Restriction::kNone) return "None";
-  return info.param == vulkan::Restriction::kStaged ? "Staged" : "SharedMemory";
-}
-
 INSTANTIATE_TEST_SUITE_P(Restrictions, VulkanDecoderTest,
                          testing::Values(vulkan::Restriction::kNone,
                                          vulkan::Restriction::kSharedMemory,
                                          vulkan::Restriction::kStaged),
-                         NameOf);
+                         [](const auto& p) { return NameOf(p.param); });
 #endif
 
 TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {

@@ -19,10 +19,10 @@ class ExpertsTest : public BackendTest {};
 TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
   std::mt19937 rng(41);
   for (const auto& [n_experts, n_chosen] : {std::pair{1u, 1u}, {4u, 2u}, {8u, 8u}, {128u, 8u}}) {
-    for (const auto& [renormalise, score] : {std::pair{false, RouteScore::kSoftmax},
-                                             {true, RouteScore::kSoftmax},
-                                             {false, RouteScore::kSigmoid},
-                                             {true, RouteScore::kSigmoid}}) {
+    for (const auto& [norm_topk_prob, score] : {std::pair{false, RouteScore::kSoftmax},
+                                                {true, RouteScore::kSoftmax},
+                                                {false, RouteScore::kSigmoid},
+                                                {true, RouteScore::kSigmoid}}) {
       SCOPED_TRACE(testing::Message() << n_chosen << " of " << n_experts);
       ProgramBuilder builder(2, 17, 64);
       Step step;
@@ -31,7 +31,7 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
       step.out = builder.AddValue(2 * n_chosen);
       step.n_experts = static_cast<uint16_t>(n_experts);
       step.n_chosen = static_cast<uint16_t>(n_chosen);
-      step.renormalise = renormalise;
+      step.norm_topk_prob = norm_topk_prob;
       step.route_score = score;
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -50,11 +50,13 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
         }
         std::sort(sorted.begin(), sorted.end());
         for (uint32_t i = 0; i < n_chosen; ++i) chosen -= sorted[i].first;
-        const float* routes = session.ValueData(step.out) + row * 2 * n_chosen;
+        const float* topk = session.ValueData(step.out) + row * 2 * n_chosen;
         for (uint32_t i = 0; i < n_chosen; ++i) {
-          ASSERT_EQ(static_cast<float>(sorted[i].second), routes[i]) << "row " << row;
-          const double whole = renormalise ? chosen : score == RouteScore::kSoftmax ? total : 1.0;
-          ASSERT_NEAR(-sorted[i].first / whole, static_cast<double>(routes[n_chosen + i]),
+          ASSERT_EQ(static_cast<float>(sorted[i].second), topk[i]) << "row " << row;
+          const double whole = norm_topk_prob                  ? chosen
+                               : score == RouteScore::kSoftmax ? total
+                                                               : 1.0;
+          ASSERT_NEAR(-sorted[i].first / whole, static_cast<double>(topk[n_chosen + i]),
                       kTolerance);
         }
       }
@@ -87,9 +89,9 @@ TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
     for (const auto& row : rows) to = std::copy(row.begin(), row.end(), to);
     Batch batch(session.program(), {{0, 5}}, &rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-    const float* routes = session.ValueData(step.out);
-    for (size_t row = 0; row < rows.size(); ++row, routes += 2 * kChosen) {
-      const std::set<float> ids(routes, routes + kChosen);
+    const float* topk = session.ValueData(step.out);
+    for (size_t row = 0; row < rows.size(); ++row, topk += 2 * kChosen) {
+      const std::set<float> ids(topk, topk + kChosen);
       EXPECT_EQ(kChosen, ids.size()) << row;
       for (const float id : ids) EXPECT_TRUE(id >= 0 && id < kExperts && id == std::floor(id));
     }
@@ -117,7 +119,7 @@ struct ExpertsCase {
     step.weighs_input = weighs_input;
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(out_width);
-    step.routes = builder.AddValue(2 * kChosen);
+    step.topk = builder.AddValue(2 * kChosen);
     step.scratch = builder.AddValue(width);
     builder.AddValue(2 * ffn);
     builder.AddValue(ffn);
@@ -136,23 +138,23 @@ struct ExpertsCase {
   }
 
   // Adds the weighted expert outputs of each row of x to `sums`.
-  void Add(const std::vector<float>& x, const std::vector<float>& routes,
+  void Add(const std::vector<float>& x, const std::vector<float>& topk,
            std::vector<double>* sums) const {
     for (size_t row = 0; row < x.size() / width; ++row) {
       for (size_t i = 0; i < kChosen; ++i) {
-        const auto e = static_cast<size_t>(routes[row * 2 * kChosen + i]);
-        const auto weight = static_cast<double>(routes[(row * 2 + 1) * kChosen + i]);
+        const auto e = static_cast<size_t>(topk[row * 2 * kChosen + i]);
+        const auto weight = static_cast<double>(topk[(row * 2 + 1) * kChosen + i]);
         const double in_weight = step.weighs_input ? weight : 1.0;
         std::vector<double> in;
         for (size_t c = 0; c < width; ++c) {
           in.push_back(in_weight * static_cast<double>(x[row * width + c]));
         }
-        const std::vector<double> gate_up = Product(matrices[2 * e], in);
+        const std::vector<double> gate_up = ExactMatmul(matrices[2 * e], in);
         std::vector<double> activated(ffn);
         for (size_t c = 0; c < ffn; ++c) {
           activated[c] = gate_up[c] / (1.0 + std::exp(-gate_up[c])) * gate_up[ffn + c];
         }
-        const std::vector<double> out = Product(matrices[2 * e + 1], activated);
+        const std::vector<double> out = ExactMatmul(matrices[2 * e + 1], activated);
         for (size_t c = 0; c < out_width; ++c) {
           (*sums)[row * out_width + c] += (step.weighs_input ? 1.0 : weight) * out[c];
         }
@@ -160,7 +162,7 @@ struct ExpertsCase {
     }
   }
 
-  static std::vector<double> Product(const Matrix& m, const std::vector<double>& v) {
+  static std::vector<double> ExactMatmul(const Matrix& m, const std::vector<double>& v) {
     std::vector<double> y(m.rows);
     for (size_t r = 0; r < m.rows; ++r) {
       y[r] = m.bias.empty() ? 0.0 : static_cast<double>(m.bias[r]);
@@ -187,18 +189,18 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
     std::memcpy(session.ValueData(c->step.out), before.data(), before.size() * sizeof(float));
     // The second-to-last expert gets no row; the first gets all rows but one at most.
     const auto n = static_cast<float>(c->step.n_experts);
-    std::vector<float> routes;
+    std::vector<float> topk;
     for (uint32_t row = 0; row < rows; ++row) {
       const float other = row % 3 == 0 ? 1 : row % 3 == 1 ? Min(2.0f, n - 1) : n - 1;
       const bool is_first = row != 5 || n < 3;
-      routes.insert(routes.end(), {is_first ? 0.0f : 1.0f, is_first ? other : 2.0f,
-                                   0.1f + 0.02f * static_cast<float>(row), 0.3f});
+      topk.insert(topk.end(), {is_first ? 0.0f : 1.0f, is_first ? other : 2.0f,
+                               0.1f + 0.02f * static_cast<float>(row), 0.3f});
     }
-    std::memcpy(session.ValueData(c->step.routes), routes.data(), routes.size() * sizeof(float));
+    std::memcpy(session.ValueData(c->step.topk), topk.data(), topk.size() * sizeof(float));
     Batch batch(session.program(), {{0, rows}}, rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
     std::vector<double> expected(before.begin(), before.end());
-    c->Add(x, routes, &expected);
+    c->Add(x, topk, &expected);
     ExpectNear(session.ValueData(c->step.out), expected, tolerance);
   }
 }

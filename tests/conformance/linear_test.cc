@@ -42,7 +42,7 @@ std::vector<double> QuantizedActivations(const std::vector<float>& x, uint32_t r
   return out;
 }
 
-std::vector<double> Product(const Matrix& w, const std::vector<float>& x, uint32_t rows) {
+std::vector<double> ExactMatmul(const Matrix& w, const std::vector<float>& x, uint32_t rows) {
   std::vector<double> a(x.begin(), x.end());
   if (w.dtype == DType::kInt8 || w.dtype == DType::kInt4) {
     a = QuantizedActivations(x, rows, w.cols);
@@ -116,7 +116,7 @@ TEST_P(LinearTest, Linear_EveryTypeLayoutAndShape_EqualsTheFormula) {
           std::memcpy(session.ValueData(linear.out), before.data(), before.size() * sizeof(float));
           Batch batch(session.program(), {{0, rows}}, &rng);
           ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
-          std::vector<double> expected = Product(w, x, rows);
+          std::vector<double> expected = ExactMatmul(w, x, rows);
           for (size_t i = 0; accumulate && i < expected.size(); ++i) {
             expected[i] += static_cast<double>(before[i]);
           }
@@ -157,7 +157,7 @@ TEST_P(LinearTest, Linear_SplitRows_EqualTheFormula) {
         // The result is close to a matmul of the f32 activations.
         Matrix exact = w;
         exact.dtype = DType::kF32;
-        std::vector<double> expected = Product(exact, x, rows);
+        std::vector<double> expected = ExactMatmul(exact, x, rows);
         for (size_t i = 0; accumulate && i < expected.size(); ++i) {
           expected[i] += static_cast<double>(before[i]);
         }
@@ -214,8 +214,8 @@ TEST_P(LinearTest, Linear_ARowAlone_IsTheSameRowAmongOthersButForRounding) {
 
 #if HWY_ARCH_X86
 // Runs one matmul on the CPU backend with Highway restricted to `targets` (0: unrestricted).
-std::vector<float> ProductOnTargets(int64_t targets, const Matrix& w, uint32_t rows,
-                                    const std::vector<float>& x, bool accumulate) {
+std::vector<float> MatmulOnTargets(int64_t targets, const Matrix& w, uint32_t rows,
+                                   const std::vector<float>& x, bool accumulate) {
   hwy::SetSupportedTargetsForTest(targets);
   std::mt19937 rng(1);
   Linear linear(w, {}, rows, accumulate);
@@ -244,8 +244,8 @@ TEST(LinearKernelsTest, Linear_Int4OursAndXnnpacks_AreTheSameButForRounding) {
     for (uint32_t rows : kRowCounts) {
       SCOPED_TRACE(Name(w, ours, rows));
       const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
-      ExpectNear(ProductOnTargets(0, w, rows, x, false).data(),
-                 ProductOnTargets(HWY_AVX3, w, rows, x, false), 3e-7);
+      ExpectNear(MatmulOnTargets(0, w, rows, x, false).data(),
+                 MatmulOnTargets(HWY_AVX3, w, rows, x, false), 3e-7);
     }
   }
 }
@@ -260,8 +260,8 @@ TEST(LinearKernelsTest, Linear_Int8OursAndXnnpacks_AreTheSameBits) {
       SCOPED_TRACE(Name(w, NativeLayout(DType::kInt8), rows));
       const auto x = RandomFloats(size_t{rows} * shape.cols, 1.0f, &rng);
       for (const bool accumulate : {false, true}) {
-        EXPECT_EQ(ProductOnTargets(0, w, rows, x, accumulate),
-                  ProductOnTargets(HWY_AVX3, w, rows, x, accumulate));
+        EXPECT_EQ(MatmulOnTargets(0, w, rows, x, accumulate),
+                  MatmulOnTargets(HWY_AVX3, w, rows, x, accumulate));
       }
     }
   }
@@ -285,7 +285,7 @@ TEST_P(LinearTest, Linear_ExtremeRows_EqualTheFormula) {
     std::memcpy(session.ValueData(linear.in), x.data(), x.size() * sizeof(float));
     Batch batch(session.program(), {{0, kRows}}, &rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk);
-    const std::vector<double> expected = Product(w, x, kRows);
+    const std::vector<double> expected = ExactMatmul(w, x, kRows);
     for (uint32_t m = 0; m < kRows; ++m) {
       SCOPED_TRACE(std::string(DTypeName(dtype)) + " row " + std::to_string(m));
       ExpectNear(
@@ -359,7 +359,8 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
         }
         // Quantised activations may round the other way if the norm differs in the last bit.
         const bool exact = dtype != DType::kInt8 && dtype != DType::kInt4;
-        ExpectNear(session.Logits() + i * kVocab, Product(w, normed, 1), exact ? kTolerance : 2e-3);
+        ExpectNear(session.Logits() + i * kVocab, ExactMatmul(w, normed, 1),
+                   exact ? kTolerance : 2e-3);
       }
     }
   }

@@ -14,7 +14,7 @@ constexpr uint32_t kVocab = 50, kHidden = 32, kMaxRows = 16, kContext = 64, kPag
 
 // embed -> linear(qkv) -> qkv_rope -> attention -> logits, 4 heads over 2 kv heads of 16.
 struct Decoder {
-  explicit Decoder(DType weights, DType kv, uint32_t window = 0, bool sealed = false)
+  explicit Decoder(DType weights, DType kv, uint32_t window = 0, bool quantised = false)
       : rng(5), builder(kVocab, kMaxRows, kContext) {
     const auto matrix = [&](DType type, uint32_t rows, uint32_t cols) {
       return builder.AddMatrix(RandomMatrix(type, rows, cols, true, &rng), WeightLayout());
@@ -29,7 +29,7 @@ struct Decoder {
     Step step;
     step.epsilon = 1e-5f;
     step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, 1, kPageTokens, 16));
-    if (sealed) builder.AddSealedPages(step.kind, 4, 4, kPageTokens, 8);
+    if (quantised) builder.AddQuantisedPages(step.kind, 4, 4, kPageTokens, 8);
     const ValueId x = builder.AddValue(kHidden), qkv = builder.AddValue(128);
     const ValueId attended = builder.AddValue(64), angles = builder.AddValue(16);
     step.angles = angles;
@@ -134,15 +134,15 @@ TEST(StepWorkTest, Attention_Int8Pages_CountsScalesAndIntegerOperations) {
   EXPECT_EQ(work.kv_bytes, 16u * 2 * (16 + 4) * 2);  // 16 values and a scale
 }
 
-TEST(StepWorkTest, Attention_SealedPages_AreCountedAsTheyAreKept) {
-  Decoder d(DType::kInt8, DType::kInt8, 0, /*sealed=*/true);
+TEST(StepWorkTest, Attention_QuantisedPages_AreCountedAsTheyAreKept) {
+  Decoder d(DType::kInt8, DType::kInt8, 0, /*quantised=*/true);
   Batch batch(d.program, {{15, 1}}, &d.rng);
-  batch.pages[0][0] = 3 | kSealedPage;
-  const uint64_t open = 8u * 2 * (16 + 4) * 2;
+  batch.pages[0][0] = 3 | kQuantisedPage;
+  const uint64_t active = 8u * 2 * (16 + 4) * 2;
   // 8 tokens of 2 heads in 4 bits; one f16 pair per channel (K) and per token (V).
   const uint64_t values = 8u * 2 * 16 / 2;
-  const uint64_t sealed = 2 * values + 2 * 16 * 4 + 2 * 8 * 2 * 4;
-  EXPECT_EQ(d.Work(Op::kAttention, batch.Args()).kv_bytes, open + sealed);
+  const uint64_t quantised = 2 * values + 2 * 16 * 4 + 2 * 8 * 2 * 4;
+  EXPECT_EQ(d.Work(Op::kAttention, batch.Args()).kv_bytes, active + quantised);
 }
 
 // Returns the work of a program with one step and a weight [rows, cols] of f32, on rows that follow

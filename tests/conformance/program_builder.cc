@@ -121,9 +121,9 @@ ValueId ProgramBuilder::AddValue(uint32_t width) {
   return static_cast<ValueId>(values_.size() - 1);
 }
 
-ValueId ProgramBuilder::AddSourceValue(uint32_t width, uint16_t row_factor) {
+ValueId ProgramBuilder::AddEncoderValue(uint32_t width, uint16_t row_factor) {
   const ValueId id = AddValue(width);
-  values_[id].is_source = true;
+  values_[id].is_encoder = true;
   values_[id].row_factor = row_factor;
   return id;
 }
@@ -187,28 +187,28 @@ uint32_t ProgramBuilder::AddAttention(const AttentionKind& kind, DType kv_dtype,
   g.n_kv_heads = kind.n_kv_heads;
   g.head_dim = kind.head_dim;
   g.page_tokens = page_tokens;
-  g.open.n_pages = n_pages;
+  g.active.n_pages = n_pages;
   const uint64_t rows = uint64_t{g.n_kv_heads} * page_tokens;
   const uint64_t block = AlignUp(rows * g.head_dim * ElementBytes(kv_dtype), kSliceAlign);
   const uint64_t scales = kv_dtype == DType::kInt8 ? AlignUp(rows * sizeof(float), kSliceAlign) : 0;
-  g.open.v_offset = block;
-  g.open.k_scale_offset = 2 * block;
-  g.open.v_scale_offset = 2 * block + scales;
-  g.open.layer_bytes = 2 * block + 2 * scales;
-  SetStrides(n_layers, &g.open);
+  g.active.v_offset = block;
+  g.active.k_scale_offset = 2 * block;
+  g.active.v_scale_offset = 2 * block + scales;
+  g.active.layer_bytes = 2 * block + 2 * scales;
+  SetStrides(n_layers, &g.active);
   groups_.push_back(g);
   kinds_.push_back(kind);
   kinds_.back().group = static_cast<uint32_t>(groups_.size() - 1);
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
-uint32_t ProgramBuilder::AddSourceAttention(const AttentionKind& kind, DType kv_dtype,
-                                            uint32_t n_layers, uint32_t n_pages) {
-  const auto page_tokens = static_cast<uint32_t>(AlignUp(max_source_rows_, kKvStrip));
+uint32_t ProgramBuilder::AddCrossAttention(const AttentionKind& kind, DType kv_dtype,
+                                           uint32_t n_layers, uint32_t n_pages) {
+  const auto page_tokens = static_cast<uint32_t>(AlignUp(max_encoder_rows_, kKvStrip));
   const uint32_t id = AddAttention(kind, kv_dtype, n_layers, page_tokens, n_pages);
-  kinds_[id].sees_source = true;
+  kinds_[id].is_cross_attention = true;
   kinds_[id].rope = kNoRope;
-  groups_[kinds_[id].group].is_source = true;
+  groups_[kinds_[id].group].is_encoder = true;
   return id;
 }
 
@@ -219,14 +219,14 @@ uint32_t ProgramBuilder::AddSelfAttention(const AttentionKind& kind) {
   return static_cast<uint32_t>(kinds_.size() - 1);
 }
 
-void ProgramBuilder::AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits,
-                                    uint32_t group_size, uint32_t n_pages) {
+void ProgramBuilder::AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits,
+                                       uint32_t group_size, uint32_t n_pages) {
   KvGroup& g = groups_[kinds_[kind].group];
-  g.sealed_k_bits = k_bits;
-  g.sealed_v_bits = v_bits;
+  g.quantised_k_bits = k_bits;
+  g.quantised_v_bits = v_bits;
   g.group_size = group_size;
   const auto block = [&](uint64_t bytes) { return AlignUp(g.n_kv_heads * bytes, kSliceAlign); };
-  KvPages& pages = g.sealed;
+  KvPages& pages = g.quantised;
   pages.n_pages = n_pages;
   pages.v_offset = block(KvValueBytes(g, g.k_type, k_bits));
   pages.k_scale_offset = pages.v_offset + block(KvValueBytes(g, g.v_type, v_bits));
@@ -240,9 +240,9 @@ uint32_t ProgramBuilder::AddStates(uint32_t state_floats, uint32_t n_layers, uin
   g.n_layers = n_layers;
   g.page_tokens = kStatePageTokens;
   g.state_floats = state_floats;
-  g.open.n_pages = n_slots;
-  g.open.layer_bytes = AlignUp(state_floats * sizeof(float), kSliceAlign);
-  SetStrides(n_layers, &g.open);
+  g.active.n_pages = n_slots;
+  g.active.layer_bytes = AlignUp(state_floats * sizeof(float), kSliceAlign);
+  SetStrides(n_layers, &g.active);
   groups_.push_back(g);
   return static_cast<uint32_t>(groups_.size() - 1);
 }
@@ -254,12 +254,12 @@ Program ProgramBuilder::Build(Layout* layout) {
     return slice.ok() ? slice.value() : Slice();
   };
   for (Value& value : values_) {
-    const uint64_t rows = value.is_source ? max_source_rows_ * value.row_factor : max_rows_;
+    const uint64_t rows = value.is_encoder ? max_encoder_rows_ * value.row_factor : max_rows_;
     value.slice = place(Region::kActivations, rows * value.width, sizeof(float));
   }
   for (KvGroup& group : groups_) {
-    group.open.pool = place(Region::kKv, group.open.n_pages, group.open.page_bytes);
-    group.sealed.pool = place(Region::kKv, group.sealed.n_pages, group.sealed.page_bytes);
+    group.active.pool = place(Region::kKv, group.active.n_pages, group.active.page_bytes);
+    group.quantised.pool = place(Region::kKv, group.quantised.n_pages, group.quantised.page_bytes);
   }
   Program p;
   p.steps = {steps_.data(), steps_.size()};
@@ -272,8 +272,8 @@ Program ProgramBuilder::Build(Layout* layout) {
   p.max_rows = max_rows_;
   p.max_logit_rows = max_rows_;
   p.max_context = max_context_;
-  p.n_source_steps = n_source_steps_;
-  p.max_source_rows = max_source_rows_;
+  p.n_encoder_steps = n_encoder_steps_;
+  p.max_encoder_rows = max_encoder_rows_;
   p.splits_rows = splits_rows_;
   p.logits = place(Region::kIo, uint64_t{max_rows_} * vocab_, sizeof(float));
   return p;
@@ -360,7 +360,7 @@ Batch::Batch(const Program& program, const std::vector<Part>& parts, std::mt1993
   const size_t n_groups = program.kv_groups.size();
   std::vector<std::vector<uint32_t>> free_pages(n_groups);
   for (size_t g = 0; g < n_groups; ++g) {
-    for (uint32_t p = 0; p < program.kv_groups[g].open.n_pages; ++p) free_pages[g].push_back(p);
+    for (uint32_t p = 0; p < program.kv_groups[g].active.n_pages; ++p) free_pages[g].push_back(p);
     std::shuffle(free_pages[g].begin(), free_pages[g].end(), *rng);
   }
   // Every sequence gets an equal share of all pages.

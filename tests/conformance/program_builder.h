@@ -59,23 +59,23 @@ class ProgramBuilder {
   uint32_t AddAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
                         uint32_t page_tokens, uint32_t n_pages);
   // Gives the kind's group a pool of quantised pages.
-  void AddSealedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
-                      uint32_t n_pages);
+  void AddQuantisedPages(uint32_t kind, uint32_t k_bits, uint32_t v_bits, uint32_t group_size,
+                         uint32_t n_pages);
   // Adds a group of n_layers with state_floats of recurrent state each. Returns its index.
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }
   void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
 
-  // Encoder of at most max_source_rows rows: its values, and its steps, which precede all others.
-  void SetSourceRows(uint32_t max_source_rows) { max_source_rows_ = max_source_rows; }
-  ValueId AddSourceValue(uint32_t width, uint16_t row_factor);
-  void AddSourceStep(const Step& step) {
+  // Encoder of at most max_encoder_rows rows: its values, and its steps, which precede all others.
+  void SetEncoderRows(uint32_t max_encoder_rows) { max_encoder_rows_ = max_encoder_rows; }
+  ValueId AddEncoderValue(uint32_t width, uint16_t row_factor);
+  void AddEncoderStep(const Step& step) {
     steps_.push_back(step);
-    n_source_steps_ = static_cast<uint32_t>(steps_.size());
+    n_encoder_steps_ = static_cast<uint32_t>(steps_.size());
   }
   // AddAttention with an encoder group. Returns the kind for cross-attention.
-  uint32_t AddSourceAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
-                              uint32_t n_pages);
+  uint32_t AddCrossAttention(const AttentionKind& kind, DType kv_dtype, uint32_t n_layers,
+                             uint32_t n_pages);
   // Adds an attention kind without pages.
   uint32_t AddSelfAttention(const AttentionKind& kind);
 
@@ -84,7 +84,7 @@ class ProgramBuilder {
 
  private:
   uint32_t vocab_, max_rows_, max_context_;
-  uint32_t max_source_rows_ = 0, n_source_steps_ = 0;
+  uint32_t max_encoder_rows_ = 0, n_encoder_steps_ = 0;
   std::vector<Step> steps_;
   std::vector<Value> values_;
   bool splits_rows_ = false;

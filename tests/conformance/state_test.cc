@@ -49,7 +49,7 @@ class StateCase {
   float* Slot(uint32_t page) {
     const KvGroup& group = session->program().kv_groups[0];
     std::byte* layer =
-        session->Pools(0).open + page * group.open.page_bytes + group.open.layer_bytes;
+        session->Pools(0).active + page * group.active.page_bytes + group.active.layer_bytes;
     return reinterpret_cast<float*>(layer) + kOffset;
   }
   void Put(ValueId id, const std::vector<float>& values) {

@@ -49,7 +49,7 @@ struct BigExperts {
     step.n_chosen = 2;
     step.in = 0;
     step.out = 1;
-    step.routes = 2;
+    step.topk = 2;
     step.scratch = 3;
     step.weight = 0;
     program.steps = {&step, 1};

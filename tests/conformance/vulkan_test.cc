@@ -11,8 +11,8 @@
 #include "backends.h"
 #include "cases.h"
 #include "kernels/vulkan/device.h"
+#include "kernels/vulkan/matmul_variants.h"
 #include "kernels/vulkan/pipelines.h"
-#include "kernels/vulkan/product_variants.h"
 #include "kernels/vulkan/segments.h"
 #include "program_builder.h"
 
@@ -97,7 +97,7 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
     edit.from = batch.pages[0][0];
     edit.to = batch.pages[0].back();
     edit.n_tokens = 8;
-    edit.turned_back = i % 2;
+    edit.unrotated_by = i % 2;
     RunArgs args = batch.Args();
     args.edits = {&edit, 1};
     ASSERT_EQ(session.Run(args), Status::kOk) << session.message();
@@ -139,7 +139,7 @@ TEST_F(VulkanTest, KvReadAndWrite_AnyBytes_AreThoseOfTheRegion) {
     std::mt19937 rng(63);
     OneLayer layer(&rng);
     Session session(backend, &layer.builder, 1);
-    const uint64_t size = session.program().kv_groups[0].open.pool.bytes;
+    const uint64_t size = session.program().kv_groups[0].active.pool.bytes;
     std::vector<std::byte> expected(size);
     for (size_t i = 0; i < size; ++i) expected[i] = static_cast<std::byte>(i * 7 + i / 251);
     ASSERT_EQ(backend->kv_write(session.state(), {Region::kKv, 0, size},
@@ -203,7 +203,7 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     step.n_experts = step.n_chosen = 4;
     step.in = builder.AddValue(2);
     step.out = builder.AddValue(2);
-    step.routes = builder.AddValue(8);
+    step.topk = builder.AddValue(8);
     step.scratch = builder.AddValue(2);
     for (const uint32_t width : {4u, 2u, 2u}) builder.AddValue(width);
     for (uint32_t e = 0; e < 4; ++e) {
@@ -368,7 +368,7 @@ TEST_F(VulkanTest, Pipelines_OfOneSubgroup_AskForItsSize) {
     EXPECT_TRUE(device.uses_subgroups());
     EXPECT_EQ(avoid == 0, device.has_full_subgroups());
     EXPECT_EQ(avoid == 0, device.has_sized_subgroups());
-    vulkan::ProductTraits traits;
+    vulkan::MatmulTraits traits;
     traits.subgroup_size = device.subgroup_size();
     traits.has_full_subgroups = device.has_full_subgroups();
     EXPECT_EQ(avoid == 0 ? device.subgroup_size() : 0, vulkan::OneSubgroup(traits));

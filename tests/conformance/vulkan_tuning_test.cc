@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/vulkan/kept_files.h"
-#include "kernels/vulkan/tune_products.h"
+#include "kernels/vulkan/pipeline_cache.h"
+#include "kernels/vulkan/tune_matmuls.h"
 #include "program_builder.h"
 
 namespace arn::conformance {
@@ -22,7 +22,7 @@ constexpr auto kInt8 = static_cast<uint32_t>(DType::kInt8);
 constexpr auto kF32 = static_cast<uint32_t>(DType::kF32);
 
 // Returns the times of `time` and counts calls.
-class FakeMeter final : public vulkan::ProductMeter {
+class FakeMeter final : public vulkan::MatmulMeter {
  public:
   Status Measure(Span<const Dispatch> dispatches, uint32_t rows, uint64_t* ns, Diag*) override {
     ++n_measured;
@@ -56,16 +56,16 @@ struct TwoShapes {
       builder.AddStep(step);
     }
     program = builder.Build(&layout);
-    traits.products.subgroup_size = 32;
-    traits.products.has_full_subgroups = true;
-    traits.products.max_lanes = 1024;
-    traits.products.has_dot = true;
-    traits.products.coop = {16, 16, 16};
+    traits.matmuls.subgroup_size = 32;
+    traits.matmuls.has_full_subgroups = true;
+    traits.matmuls.max_lanes = 1024;
+    traits.matmuls.has_dot = true;
+    traits.matmuls.coop = {16, 16, 16};
   }
 
   Status Tune(FakeMeter* meter, Diag* diag) {
     const vulkan::Workspace workspace;
-    return vulkan::TuneProducts(program, {}, workspace, meter, &record, &traits, &tuning, diag);
+    return vulkan::TuneMatmuls(program, {}, workspace, meter, &record, &traits, &tuning, diag);
   }
   void Tune(FakeMeter* meter) {
     Diag diag;
@@ -84,7 +84,7 @@ struct TwoShapes {
 };
 
 TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
-  TwoShapes products(DType::kInt8);
+  TwoShapes matmuls(DType::kInt8);
   FakeMeter meter;
   meter.time = [](const Dispatch& d, uint64_t* ns) {
     const bool is_tiled = d.row_tile >= 32;
@@ -97,38 +97,38 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
     }
     return Status::kOk;
   };
-  products.Tune(&meter);
-  EXPECT_EQ(Tuning::kMeasured, products.tuning);
+  matmuls.Tune(&meter);
+  EXPECT_EQ(Tuning::kMeasured, matmuls.tuning);
   // Measures each variant once per run mode.
   EXPECT_EQ(2 * vulkan::kGemvVariants + vulkan::kGemmVariants, meter.n_measured);
   EXPECT_EQ(2u, meter.most_at_once);
-  EXPECT_STREQ("gemv-8", vulkan::VariantName(Mode::kOne, products.Choice(Mode::kOne, kInt8)));
+  EXPECT_STREQ("gemv-8", vulkan::VariantName(Mode::kOne, matmuls.Choice(Mode::kOne, kInt8)));
   EXPECT_STREQ("gemv-shared-64x4",
-               vulkan::VariantName(Mode::kFew, products.Choice(Mode::kFew, kInt8)));
+               vulkan::VariantName(Mode::kFew, matmuls.Choice(Mode::kFew, kInt8)));
   EXPECT_STREQ("gemm-coop-64x64",
-               vulkan::VariantName(Mode::kMany, products.Choice(Mode::kMany, kInt8)));
-  ASSERT_EQ(3u, products.record.n);
+               vulkan::VariantName(Mode::kMany, matmuls.Choice(Mode::kMany, kInt8)));
+  ASSERT_EQ(3u, matmuls.record.n);
   for (uint32_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(64u, products.record.products[i].rows);
-    EXPECT_EQ(96u, products.record.products[i].cols);
+    EXPECT_EQ(64u, matmuls.record.matmuls[i].rows);
+    EXPECT_EQ(96u, matmuls.record.matmuls[i].cols);
   }
   char text[256];
-  vulkan::DescribeProducts(products.program, products.traits, products.tuning, text, sizeof text);
+  vulkan::DescribeMatmuls(matmuls.program, matmuls.traits, matmuls.tuning, text, sizeof text);
   EXPECT_STREQ("int8 gemv-8 gemv-shared-64x4 gemm-coop-64x64; measured", text);
 
   // A later session reads the stored bytes.
   TwoShapes later(DType::kInt8);
-  later.record.Read(products.record.Bytes());
+  later.record.Read(matmuls.record.Bytes());
   FakeMeter none;
   later.Tune(&none);
   EXPECT_EQ(Tuning::kRemembered, later.tuning);
   EXPECT_EQ(0u, none.n_measured);
   EXPECT_EQ(
-      0, std::memcmp(&later.traits.choices, &products.traits.choices, sizeof later.traits.choices));
+      0, std::memcmp(&later.traits.choices, &matmuls.traits.choices, sizeof later.traits.choices));
 }
 
 TEST(VulkanTuningTest, Tune_WhatIsHardlyFaster_IsNotTaken) {
-  TwoShapes products(DType::kInt8);
+  TwoShapes matmuls(DType::kInt8);
   FakeMeter meter;
   uint64_t next = 100000;
   meter.time = [&](const Dispatch&, uint64_t* ns) {
@@ -136,10 +136,10 @@ TEST(VulkanTuningTest, Tune_WhatIsHardlyFaster_IsNotTaken) {
     next -= next / 100;
     return Status::kOk;
   };
-  products.Tune(&meter);
+  matmuls.Tune(&meter);
   // Each variant is 1 % faster than the one before. A variant replaces the best only if it is 5 %
   // faster.
-  EXPECT_EQ(6u, products.Choice(Mode::kOne, kInt8));
+  EXPECT_EQ(6u, matmuls.Choice(Mode::kOne, kInt8));
 }
 
 TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNotMeasured) {
@@ -157,7 +157,7 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
   EXPECT_EQ(0u, floats.Choice(Mode::kMany, kF32));
 
   TwoShapes small(DType::kInt8);
-  small.traits.products = {};
+  small.traits.matmuls = {};
   FakeMeter least;
   least.time = [](const Dispatch& d, uint64_t* ns) {
     EXPECT_EQ(0u, d.avoid);
@@ -186,56 +186,55 @@ TEST(VulkanTuningTest, Tune_BudgetEnds_TheRestIsMeasuredByLaterSessions) {
   vulkan::TuningRecord record;
   uint32_t n_sessions = 0;
   for (Tuning tuning = Tuning::kUnfinished; tuning == Tuning::kUnfinished; ++n_sessions) {
-    TwoShapes products(DType::kInt8);
-    products.record = record;
+    TwoShapes matmuls(DType::kInt8);
+    matmuls.record = record;
     meter.n_measured = 0;
-    products.Tune(&meter);
+    matmuls.Tune(&meter);
     // Four measurements use up the time budget.
     EXPECT_LE(meter.n_measured, 4u);
     EXPECT_GE(meter.n_measured, 1u);
-    tuning = products.tuning;
-    record = products.record;
+    tuning = matmuls.tuning;
+    record = matmuls.record;
     // Known results apply at once.
-    EXPECT_EQ(2u, products.Choice(Mode::kOne, kInt8));
+    EXPECT_EQ(2u, matmuls.Choice(Mode::kOne, kInt8));
     ASSERT_LT(n_sessions, 10u);
   }
   EXPECT_EQ(6u, n_sessions);  // for 21 variants
 }
 
 TEST(VulkanTuningTest, Tune_OtherShapes_AreMeasuredAnewBesideTheOld) {
-  TwoShapes products(DType::kInt8);
+  TwoShapes matmuls(DType::kInt8);
   FakeMeter meter;
-  products.Tune(&meter);
-  vulkan::TuningRecord record = products.record;
-  for (vulkan::TunedProduct& p : record.products) p.rows += 1;
+  matmuls.Tune(&meter);
+  vulkan::TuningRecord record = matmuls.record;
+  for (vulkan::TunedMatmul& p : record.matmuls) p.rows += 1;
   TwoShapes later(DType::kInt8);
   later.record = record;
   FakeMeter again;
   later.Tune(&again);
   EXPECT_EQ(meter.n_measured, again.n_measured);
   EXPECT_EQ(6u, later.record.n);
-  EXPECT_EQ(64u, later.record.products[0].rows);
-  EXPECT_EQ(65u, later.record.products[5].rows);
+  EXPECT_EQ(64u, later.record.matmuls[0].rows);
+  EXPECT_EQ(65u, later.record.matmuls[5].rows);
 
   // When the record is full, the oldest entries are dropped.
   later.record.n = vulkan::TuningRecord::kMost;
-  later.record.products[0].rows = later.record.products[1].rows = later.record.products[2].rows =
-      66;
+  later.record.matmuls[0].rows = later.record.matmuls[1].rows = later.record.matmuls[2].rows = 66;
   later.Tune(&again);
   EXPECT_EQ(vulkan::TuningRecord::kMost, later.record.n);
-  EXPECT_EQ(64u, later.record.products[0].rows);
-  EXPECT_EQ(66u, later.record.products[3].rows);
+  EXPECT_EQ(64u, later.record.matmuls[0].rows);
+  EXPECT_EQ(66u, later.record.matmuls[3].rows);
 }
 
 TEST(VulkanTuningTest, Tune_VariantThatDoesNotCompile_IsPassedOver_DeviceThatFails_Fails) {
-  TwoShapes products(DType::kInt8);
+  TwoShapes matmuls(DType::kInt8);
   FakeMeter meter;
   meter.time = [](const Dispatch& d, uint64_t* ns) {
     *ns = d.row_tile == 64 ? 1 : 1000;
     return d.row_tile == 64 ? Status::kUnsupported : Status::kOk;
   };
-  products.Tune(&meter);
-  EXPECT_EQ(0u, products.Choice(Mode::kMany, kInt8));
+  matmuls.Tune(&meter);
+  EXPECT_EQ(0u, matmuls.Choice(Mode::kMany, kInt8));
   TwoShapes other(DType::kInt8);
   meter.time = [](const Dispatch&, uint64_t*) { return Status::kDeviceLost; };
   Diag diag;
@@ -245,18 +244,18 @@ TEST(VulkanTuningTest, Tune_VariantThatDoesNotCompile_IsPassedOver_DeviceThatFai
 TEST(VulkanTuningTest, Read_WhatMakesNoSense_IsNothing) {
   vulkan::TuningRecord record, read;
   record.n = 2;
-  record.products[0] = {0, kInt8, 8, 8, 3, 2, 10};
-  record.products[1] = {2, kInt8, 8, 8, 3, 2, 10};
+  record.matmuls[0] = {0, kInt8, 8, 8, 3, 2, 10};
+  record.matmuls[1] = {2, kInt8, 8, 8, 3, 2, 10};
   read.Read(record.Bytes());
   EXPECT_EQ(2u, read.n);
-  using Change = void (*)(vulkan::TunedProduct*);
-  const Change changes[] = {[](vulkan::TunedProduct* p) { p->mode = 3; },
-                            [](vulkan::TunedProduct* p) { p->dtype = kDTypeCount; },
-                            [](vulkan::TunedProduct* p) { p->best = vulkan::kGemmVariants; },
-                            [](vulkan::TunedProduct* p) { p->n_tried = 100; }};
+  using Change = void (*)(vulkan::TunedMatmul*);
+  const Change changes[] = {[](vulkan::TunedMatmul* p) { p->mode = 3; },
+                            [](vulkan::TunedMatmul* p) { p->dtype = kDTypeCount; },
+                            [](vulkan::TunedMatmul* p) { p->best = vulkan::kGemmVariants; },
+                            [](vulkan::TunedMatmul* p) { p->n_tried = 100; }};
   for (const Change change : changes) {
     vulkan::TuningRecord bad = record;
-    change(&bad.products[1]);
+    change(&bad.matmuls[1]);
     read.Read(bad.Bytes());
     EXPECT_EQ(0u, read.n);
   }
@@ -296,31 +295,31 @@ TEST(VulkanTuningTest, CoopShape_IsTheLargestThatTheShaderCanUse) {
   EXPECT_EQ(0u, choose().m);
 }
 
-class VulkanKeptFilesTest : public testing::Test {
+class VulkanPipelineCacheTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "vulkan_kept";
+    folder_ = std::filesystem::path(testing::TempDir()) / "vulkan_pipeline_cache";
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Returns the bytes of tuning results stored for a device.
-  size_t KeptOf(uint32_t device) {
-    vulkan::KeptFiles kept;
+  size_t StoredBytes(uint32_t device) {
+    vulkan::PipelineCache cache;
     Diag diag;
-    EXPECT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
-    const size_t n = kept.contents(vulkan::Kept::kTuning).size();
-    kept.Close();
+    EXPECT_EQ(Status::kOk, cache.Open(folder_.c_str(), Key(device), &diag));
+    const size_t n = cache.contents(vulkan::CachedFile::kTuning).size();
+    cache.Close();
     return n;
   }
-  void Keep(uint32_t device, size_t n) {
+  void Store(uint32_t device, size_t n) {
     const std::vector<std::byte> bytes(n, std::byte{7});
-    vulkan::KeptFiles kept;
+    vulkan::PipelineCache cache;
     Diag diag;
-    ASSERT_EQ(Status::kOk, kept.Open(folder_.c_str(), Key(device), &diag));
-    kept.Keep(vulkan::Kept::kTuning, {bytes.data(), bytes.size()});
-    kept.Close();
+    ASSERT_EQ(Status::kOk, cache.Open(folder_.c_str(), Key(device), &diag));
+    cache.Store(vulkan::CachedFile::kTuning, {bytes.data(), bytes.size()});
+    cache.Close();
   }
   static vulkan::DeviceKey Key(uint32_t device) {
     vulkan::DeviceKey key;
@@ -331,25 +330,25 @@ class VulkanKeptFilesTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(VulkanKeptFilesTest, Tuning_IsOfOneDevice_AndWhatIsBrokenIsReplaced) {
-  Keep(1, 80);
-  EXPECT_EQ(80u, KeptOf(1));
-  EXPECT_EQ(0u, KeptOf(2));
+TEST_F(VulkanPipelineCacheTest, Tuning_IsOfOneDevice_AndWhatIsBrokenIsReplaced) {
+  Store(1, 80);
+  EXPECT_EQ(80u, StoredBytes(1));
+  EXPECT_EQ(0u, StoredBytes(2));
   const std::filesystem::path file = std::filesystem::directory_iterator(folder_)->path();
   EXPECT_EQ(".tuning", file.extension());
-  Keep(2, 40);
-  EXPECT_EQ(40u, KeptOf(2));
-  EXPECT_EQ(80u, KeptOf(1));
+  Store(2, 40);
+  EXPECT_EQ(40u, StoredBytes(2));
+  EXPECT_EQ(80u, StoredBytes(1));
   std::filesystem::resize_file(file, 151);
-  EXPECT_EQ(0u, KeptOf(1));
-  Keep(1, 80);
-  EXPECT_EQ(80u, KeptOf(1));
+  EXPECT_EQ(0u, StoredBytes(1));
+  Store(1, 80);
+  EXPECT_EQ(80u, StoredBytes(1));
   {
     std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
     out.seekp(100);
     out.put('x');
   }
-  EXPECT_EQ(0u, KeptOf(1));
+  EXPECT_EQ(0u, StoredBytes(1));
 }
 
 }  // namespace

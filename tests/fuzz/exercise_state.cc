@@ -16,7 +16,7 @@ TinyBundle SubjectBundle(StateSubject::Kind kind) {
   bundle.kv_heads = 1;
   bundle.layer_kinds = {{}, {9}, {0, 11}};
   // Windows wide enough that pages are quantised before they leave the window.
-  if (kind == StateSubject::Kind::kSealed) bundle.layer_kinds = {{}, {26}, {0, 40}};
+  if (kind == StateSubject::Kind::kQuantised) bundle.layer_kinds = {{}, {26}, {0, 40}};
   if (kind == StateSubject::Kind::kStates) {
     const TinyLayer scan = {0, 0, -1, TinyMixer::kScan};
     bundle.layer_kinds = {scan, {9}, scan, {}};
@@ -88,7 +88,7 @@ SessionPtr StateSubject::NewSubject() const {
   options.kv_page_tokens = 8;
   options.max_sequences = kSequences;
   options.overflow = ARN_OVERFLOW_STOP;
-  if (kind_ == Kind::kSealed) {
+  if (kind_ == Kind::kQuantised) {
     options.kv_type = ARN_KV_INT4;
     options.kv_value_type = ARN_KV_INT2;
     options.kv_residual = 8;

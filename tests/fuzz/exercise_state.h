@@ -15,9 +15,9 @@ namespace arn::test {
 class StateSubject {
  public:
   enum class Kind {
-    kOpen,    // int8
-    kSealed,  // 4-bit keys and 2-bit values in older pages, in every group
-    kStates,  // int8, and recurrent layers
+    kActive,     // int8
+    kQuantised,  // 4-bit keys and 2-bit values in older pages, in every group
+    kStates,     // int8, and recurrent layers
   };
   explicit StateSubject(Kind kind);
   const std::vector<uint8_t>& state() const { return state_; }

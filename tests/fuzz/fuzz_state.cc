@@ -46,8 +46,8 @@ std::vector<uint8_t> Edited(const std::vector<uint8_t>& good, const uint8_t* dat
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using arn::test::StateSubject;
-  static const StateSubject subjects[3] = {StateSubject(StateSubject::Kind::kOpen),
-                                           StateSubject(StateSubject::Kind::kSealed),
+  static const StateSubject subjects[3] = {StateSubject(StateSubject::Kind::kActive),
+                                           StateSubject(StateSubject::Kind::kQuantised),
                                            StateSubject(StateSubject::Kind::kStates)};
   const StateSubject& subject = subjects[size == 0 ? 0 : data[0] % 3];
   const std::vector<uint8_t> state =

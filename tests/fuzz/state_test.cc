@@ -10,6 +10,17 @@
 #include "tests/support/state_bytes.h"
 
 namespace arn::test {
+
+const char* NameOf(StateSubject::Kind kind) {
+  switch (kind) {
+    case StateSubject::Kind::kActive: return "active";
+    case StateSubject::Kind::kQuantised: return "quantised";
+    case StateSubject::Kind::kStates: break;
+  }
+  return "states";
+}
+void PrintTo(StateSubject::Kind kind, std::ostream* out) { *out << NameOf(kind); }
+
 namespace {
 
 constexpr uint32_t kFlips = 2000;
@@ -24,7 +35,7 @@ uint64_t Hash(uint64_t x) {
 
 class FuzzState : public testing::TestWithParam<StateSubject::Kind> {};
 
-// In kSealed each group has pages of both types, so every operation covers both.
+// In kQuantised each group has pages of both types, so every operation covers both.
 TEST_P(FuzzState, Whole_Runs) {
   const StateSubject subject(GetParam());
   const StateHeader header = StateHeaderOf(subject.state());
@@ -33,7 +44,7 @@ TEST_P(FuzzState, Whole_Runs) {
     std::memcpy(&group, subject.state().data() + header.index.offset + g * sizeof group,
                 sizeof group);
     EXPECT_GT(group.pages[0].count, 0u);
-    EXPECT_EQ(GetParam() == StateSubject::Kind::kSealed, group.pages[1].count > 0);
+    EXPECT_EQ(GetParam() == StateSubject::Kind::kQuantised, group.pages[1].count > 0);
   }
   std::vector<int32_t> tokens;
   std::string problem;
@@ -136,19 +147,11 @@ TEST_P(FuzzState, TruncatedAndRepaired_IsRefused) {
   }
 }
 
-std::string KindName(const testing::TestParamInfo<StateSubject::Kind>& kind) {
-  switch (kind.param) {
-    case StateSubject::Kind::kOpen: return "open";
-    case StateSubject::Kind::kSealed: return "sealed";
-    case StateSubject::Kind::kStates: break;
-  }
-  return "states";
-}
-
 INSTANTIATE_TEST_SUITE_P(Kinds, FuzzState,
-                         testing::Values(StateSubject::Kind::kOpen, StateSubject::Kind::kSealed,
+                         testing::Values(StateSubject::Kind::kActive,
+                                         StateSubject::Kind::kQuantised,
                                          StateSubject::Kind::kStates),
-                         KindName);
+                         [](const auto& kind) { return std::string(NameOf(kind.param)); });
 
 }  // namespace
 }  // namespace arn::test

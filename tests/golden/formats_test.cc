@@ -18,6 +18,14 @@ struct Param {
   double max_between;  // between the backends
 };
 
+std::string NameOf(const Param& param) {
+  const char* kv = param.kv == ARN_KV_F32   ? "_kv_f32"
+                   : param.kv == ARN_KV_F16 ? "_kv_f16"
+                                            : "_kv_int8";
+  return param.name + "_" + param.weights + kv;
+}
+void PrintTo(const Param& param, std::ostream* out) { *out << NameOf(param); }
+
 constexpr uint32_t kChunk = 16;
 
 std::vector<float> Logits(const GoldenCase& golden, const std::filesystem::path& bundle,
@@ -119,14 +127,8 @@ std::vector<Param> Params() {
   return params;
 }
 
-std::string ParamName(const testing::TestParamInfo<Param>& info) {
-  const char* kv = info.param.kv == ARN_KV_F32   ? "_kv_f32"
-                   : info.param.kv == ARN_KV_F16 ? "_kv_f16"
-                                                 : "_kv_int8";
-  return info.param.name + "_" + info.param.weights + kv;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, FormatsTest, testing::ValuesIn(Params()), ParamName);
+INSTANTIATE_TEST_SUITE_P(Cases, FormatsTest, testing::ValuesIn(Params()),
+                         [](const auto& p) { return NameOf(p.param); });
 
 }  // namespace
 }  // namespace arn::test

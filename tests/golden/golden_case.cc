@@ -103,7 +103,7 @@ bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const fs::path& 
   return Convert(folder, bundle, options);
 }
 
-bool EncodeSource(const GoldenCase& golden, arn_session* session) {
+bool EncodeInput(const GoldenCase& golden, arn_session* session) {
   arn_status status = ARN_OK;
   if (golden.feature_width != 0) {
     const auto frames = static_cast<uint32_t>(golden.features.size() / golden.feature_width);

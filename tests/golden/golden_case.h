@@ -47,7 +47,7 @@ bool ConvertGolden(const GoldenCase& golden, ConfigStyle style, const std::files
                    const std::filesystem::path& bundle, const std::vector<std::string>& options);
 
 // Runs the encoder on the case's input. Returns false after a test failure.
-bool EncodeSource(const GoldenCase& golden, arn_session* session);
+bool EncodeInput(const GoldenCase& golden, arn_session* session);
 
 // Compares the logits after the token at `position` with the stored ones. A failure reports the
 // largest error.

@@ -15,6 +15,13 @@ struct Param {
   ConfigStyle style;
 };
 
+std::string NameOf(const Param& param) {
+  std::string name = param.name;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name + (param.style == ConfigStyle::kTransformers5 ? "_config5" : "_config4");
+}
+void PrintTo(const Param& param, std::ostream* out) { *out << NameOf(param); }
+
 class GoldenTest : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
@@ -100,12 +107,7 @@ std::vector<Param> Params() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenTest, testing::ValuesIn(Params()),
-                         [](const testing::TestParamInfo<Param>& p) {
-                           const bool is_new = p.param.style == ConfigStyle::kTransformers5;
-                           std::string name = p.param.name;
-                           std::replace(name.begin(), name.end(), '/', '_');
-                           return name + (is_new ? "_config5" : "_config4");
-                         });
+                         [](const auto& p) { return NameOf(p.param); });
 
 }  // namespace
 }  // namespace arn::test

@@ -10,7 +10,11 @@
 #include "tests/golden/step_values.h"
 #include "tests/harness/bundles.h"
 
-namespace arn::test {
+namespace arn {
+
+void PrintTo(BackendId id, std::ostream* out) { *out << FindBackend(id)->name; }
+
+namespace test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -260,4 +264,5 @@ INSTANTIATE_TEST_SUITE_P(Backends, HiddenTest,
                          testing::Values(BackendId::kCpu, BackendId::kReference), BackendName);
 
 }  // namespace
-}  // namespace arn::test
+}  // namespace test
+}  // namespace arn

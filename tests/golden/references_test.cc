@@ -123,9 +123,9 @@ TEST_F(StoriesTest, Int8_CostsUnderTwoPercentOfPerplexity) {
 
 // Runs the encoder if the checkpoint has one, on the features or on the prompt's tokens. Returns
 // the number of prompt tokens in `ids`.
-size_t EncodeSource(arn_session* session, const std::map<std::string, std::vector<float>>& tensors,
-                    size_t run, const std::vector<int32_t>& prompt,
-                    const std::vector<int32_t>& ids) {
+size_t EncodeInput(arn_session* session, const std::map<std::string, std::vector<float>>& tensors,
+                   size_t run, const std::vector<int32_t>& prompt,
+                   const std::vector<int32_t>& ids) {
   const std::string name = "p" + std::to_string(run);
   const auto features = tensors.find(name + ".input_features");
   if (features != tensors.end()) {
@@ -177,7 +177,7 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
         ASSERT_NE(nullptr, session);
         const std::vector<float>& wanted = tensors.at("p" + std::to_string(i) + ".logits");
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
-        const size_t n_prompt = EncodeSource(session.get(), tensors, i, prompt, ids);
+        const size_t n_prompt = EncodeInput(session.get(), tensors, i, prompt, ids);
         const std::vector<float> logits = AllLogits(session.get(), vocab, 16, ids);
         ASSERT_EQ(wanted.size(), logits.size());
         double worst = 0, largest = 0;
@@ -192,7 +192,7 @@ TEST_P(TinyReferenceTest, BothConfigs_GiveTheReferencesLogitsAndTokens) {
         // If false, the reference's own tokens depend on the evaluation order.
         if (!golden["runs"][i]["tf_greedy_agrees"]) continue;
         ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
-        EncodeSource(session.get(), tensors, i, prompt, ids);
+        EncodeInput(session.get(), tensors, i, prompt, ids);
         const auto n = static_cast<uint32_t>(ids.size() - n_prompt);
         const auto begin = ids.begin() + static_cast<ptrdiff_t>(n_prompt);
         const std::vector<int32_t> own(ids.begin(), begin), greedy(begin, ids.end());

@@ -18,6 +18,7 @@ struct Case {
   const Backend* (*backend)();
   const char* name;
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class NoAllocationFallBackTest : public testing::TestWithParam<Case> {};
 
@@ -32,7 +33,7 @@ TEST_P(NoAllocationFallBackTest, DeviceThatFails_AllocatesNothing) {
   options.n_threads = 2;
   options.context_tokens = 128;
   options.max_sequences = 3;
-  options.spare = CpuBackend();
+  options.fallback = CpuBackend();
   options.trusts_device = true;
   SessionPlan plan;
   Diag diag;

@@ -9,6 +9,7 @@
 #include "converter/chat/compile.h"
 #include "tests/memory/allocation_trap.h"
 #include "tests/support/prefix_support.h"
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -38,19 +39,24 @@ struct Case {
   uint32_t backend;
   uint32_t kv_values = ARN_KV_AS_KEYS;
 };
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << (c.backend == ARN_BACKEND_CPU ? "cpu_" : "reference_") << DTypeName(c.weights) << '_'
+       << c.target << "_kv_" << KvTypeName(c.kv) << '_' << KvTypeName(c.kv_values);
+}
 
-bool Seals(const Case& c) {
+bool QuantisesPages(const Case& c) {
   return c.kv >= ARN_KV_INT4 || (c.kv_values != ARN_KV_AS_KEYS && c.kv_values >= ARN_KV_INT4);
 }
 
 void SetKv(const Case& c, uint32_t residual, arn_session_options* options) {
   options->kv_type = c.kv;
   options->kv_value_type = c.kv_values;
-  if (Seals(c)) options->kv_residual = residual;
+  if (QuantisesPages(c)) options->kv_residual = residual;
 }
 
 // Returns the bytes of n tokens in the first group without quantised pages.
-uint64_t OpenBytes(const arn_model* model, const arn_session_options& options, uint32_t n_tokens) {
+uint64_t ActiveBytes(const arn_model* model, const arn_session_options& options,
+                     uint32_t n_tokens) {
   arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
   EXPECT_EQ(ARN_OK, arn_session_plan_group(model, &options, 0, nullptr, 0, &group));
   return uint64_t{(n_tokens + group.page_tokens - 1) / group.page_tokens} * group.page_bytes;
@@ -123,7 +129,8 @@ TEST_P(NoAllocationTest, PrefillAnd200Decodes_AllocateNothing) {
   EXPECT_EQ(ARN_OK, to_file);
   EXPECT_EQ(ARN_OK, from_file);
   EXPECT_EQ(ARN_OK, counted);
-  EXPECT_EQ(Seals(GetParam()), stats.kv_used_bytes < OpenBytes(model.get(), options, 350));
+  EXPECT_EQ(QuantisesPages(GetParam()),
+            stats.kv_used_bytes < ActiveBytes(model.get(), options, 350));
   std::remove(path.c_str());
   EXPECT_EQ(0u, g_calls.load());
 }

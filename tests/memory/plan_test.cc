@@ -97,25 +97,27 @@ std::vector<Case> Cases() {
   anew.no_cache = 1;
   // Two pools per group: active and quantised pages. A group has one pool if its window is within
   // the residual.
-  const auto sealed = [](arn_session_options options, uint32_t keys, uint32_t values,
-                         uint32_t residual) {
+  const auto quantised = [](arn_session_options options, uint32_t keys, uint32_t values,
+                            uint32_t residual) {
     options.kv_type = keys;
     options.kv_value_type = values;
     options.kv_residual = residual;
     return options;
   };
   arn_session_options ranges =
-      sealed(Options(kCpu, ARN_KV_INT4, 96, 16, 1, 16, 0), ARN_KV_INT4, ARN_KV_INT4, 16);
+      quantised(Options(kCpu, ARN_KV_INT4, 96, 16, 1, 16, 0), ARN_KV_INT4, ARN_KV_INT4, 16);
   ranges.kv_group_size = 4;
   return {
-      {mixed, sealed(several, ARN_KV_INT4, ARN_KV_AS_KEYS, 8)},
-      {mixed, sealed(several, ARN_KV_INT2, ARN_KV_INT4, 16)},
-      {wide, sealed(shared, ARN_KV_INT4, ARN_KV_INT2, 8)},
-      {wide, sealed(shifting, ARN_KV_INT2, ARN_KV_AS_KEYS, 8)},
+      {mixed, quantised(several, ARN_KV_INT4, ARN_KV_AS_KEYS, 8)},
+      {mixed, quantised(several, ARN_KV_INT2, ARN_KV_INT4, 16)},
+      {wide, quantised(shared, ARN_KV_INT4, ARN_KV_INT2, 8)},
+      {wide, quantised(shifting, ARN_KV_INT2, ARN_KV_AS_KEYS, 8)},
       {wide, ranges},
-      {wide, sealed(Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 0), ARN_KV_F16, ARN_KV_INT4, 8)},
-      {odd, sealed(Options(kCpu, ARN_KV_INT4, 50, 7, 2, 8, 1), ARN_KV_INT4, ARN_KV_INT8, 8)},
-      {small, sealed(Options(kCpu, ARN_KV_INT2, 256, 128, 2, 32, 0), ARN_KV_INT2, ARN_KV_INT2, 0)},
+      {wide,
+       quantised(Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 0), ARN_KV_F16, ARN_KV_INT4, 8)},
+      {odd, quantised(Options(kCpu, ARN_KV_INT4, 50, 7, 2, 8, 1), ARN_KV_INT4, ARN_KV_INT8, 8)},
+      {small,
+       quantised(Options(kCpu, ARN_KV_INT2, 256, 128, 2, 32, 0), ARN_KV_INT2, ARN_KV_INT2, 0)},
       {mixed, several},
       {mixed, shared},
       {mixed, shifting},
@@ -135,7 +137,7 @@ std::vector<Case> Cases() {
       {scans, Options(kReference, ARN_KV_INT4, 64, 16, 1, 8, 1)},
       {scans, anew},
       {hybrid, shared},
-      {hybrid, sealed(several, ARN_KV_INT4, ARN_KV_INT2, 8)},
+      {hybrid, quantised(several, ARN_KV_INT4, ARN_KV_INT2, 8)},
   };
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct Shape {
   const char* name;
   std::vector<TinyLayer> layers;
 };
+inline void PrintTo(const Shape& shape, std::ostream* out) { *out << shape.name; }
 
 inline std::vector<Shape> Shapes() {
   return {

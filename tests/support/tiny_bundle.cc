@@ -324,6 +324,21 @@ std::vector<uint8_t> Builder::Finish() {
 
 }  // namespace
 
+void PrintTo(const TinyLayer& layer, std::ostream* out) {
+  if (layer.mixer != TinyMixer::kAttention) {
+    *out << (layer.mixer == TinyMixer::kConv ? "conv" : "scan");
+    return;
+  }
+  if (layer.window != 0) {
+    *out << "window " << layer.window;
+  } else if (layer.chunk != 0) {
+    *out << "chunk " << layer.chunk;
+  } else {
+    *out << "full";
+  }
+  if (layer.kv_layer >= 0) *out << " with the KV of layer " << layer.kv_layer;
+}
+
 BundleBytes::BundleBytes(const std::vector<uint8_t>& file)
     : storage_(file.size() + kSliceAlign), size_(file.size()) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(storage_.data());

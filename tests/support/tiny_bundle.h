@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <vector>
 
 #include "platform/base/dtype.h"
@@ -19,6 +20,8 @@ struct TinyLayer {
   int kv_layer = -1;                        // index of the earlier layer whose KV it shares
   TinyMixer mixer = TinyMixer::kAttention;  // other mixers keep a state and ignore the fields above
 };
+// Prints such as "full", "window 9", "chunk 16 with the KV of layer 1", "scan".
+void PrintTo(const TinyLayer& layer, std::ostream* out);
 
 // A precomputed prompt prefix stored in the bundle.
 struct TinyPrefix {

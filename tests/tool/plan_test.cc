@@ -97,7 +97,7 @@ TEST_F(PlanTest, Sequences_SharePools) {
   EXPECT_EQ(32, all["groups"][0]["pages"]);
 }
 
-TEST_F(PlanTest, Int4_HasSealedPages) {
+TEST_F(PlanTest, Int4_HasQuantisedPages) {
   const std::vector<std::string> options = {
       "--context",       "512", "--kv",          "int4", "--kv-values", "int2",
       "--prefill-chunk", "16",  "--kv-residual", "64"};
@@ -299,7 +299,7 @@ TEST_F(PictureTest, Pages_AreUsedAsTheTokensNeed) {
   EXPECT_EQ(8, Draw({"--context", "512", "--prefill-chunk", "16"})["groups"][0]["used"]);
 }
 
-TEST_F(PictureTest, SealedPages_AreDrawnToo) {
+TEST_F(PictureTest, QuantisedPages_AreDrawnToo) {
   const Json group = Draw({"--context", "512", "--prefill-chunk", "16", "--kv", "int4",
                            "--kv-residual", "64", "--used", "200"})["groups"][0];
   // 200 tokens are 7 pages; the first 136 tokens fill 4, which are quantised.

@@ -26,7 +26,7 @@ constexpr uint32_t kMostCells = 256;
 constexpr const char* kInk = "#1f2933";
 constexpr const char* kFaint = "#616e7c";
 constexpr const char* kUsed = "#2f7d5b";
-constexpr const char* kSealed = "#7a5195";
+constexpr const char* kQuantised = "#7a5195";
 constexpr const char* kFree = "#cbe6d8";
 constexpr const char* kKvColour = "#bfe3d0";
 
@@ -184,11 +184,11 @@ struct Pool {
 
 std::vector<Pool> PoolsOf(const arn_kv_group_info& group, uint32_t used_tokens) {
   const PagesInUse used = UsedPages(group, used_tokens);
-  std::vector<Pool> pools = {{"", kUsed, group.n_pages, group.page_bytes, used.open}};
+  std::vector<Pool> pools = {{"", kUsed, group.n_pages, group.page_bytes, used.active}};
   if (group.n_sealed_pages != 0) {
     pools[0].kind = "open ";
     pools.push_back(
-        {"sealed ", kSealed, group.n_sealed_pages, group.sealed_page_bytes, used.sealed});
+        {"sealed ", kQuantised, group.n_sealed_pages, group.sealed_page_bytes, used.quantised});
   }
   return pools;
 }
@@ -285,7 +285,7 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
 PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
   if (group.state_bytes != 0) {
     PagesInUse slots;
-    slots.open = used_tokens == 0 ? 0 : 1;
+    slots.active = used_tokens == 0 ? 0 : 1;
     return slots;
   }
   const uint32_t end = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
@@ -294,9 +294,9 @@ PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
   if (group.n_sealed_pages != 0 && used_tokens > group.residual) {
     const uint32_t old_end = (used_tokens - group.residual) / group.page_tokens;
     const uint32_t first = end - held;
-    used.sealed = std::min(old_end - std::min(old_end, first), group.n_sealed_pages);
+    used.quantised = std::min(old_end - std::min(old_end, first), group.n_sealed_pages);
   }
-  used.open = std::min(held - used.sealed, group.n_pages);
+  used.active = std::min(held - used.quantised, group.n_pages);
   return used;
 }
 

@@ -16,7 +16,7 @@ struct ArenaPicture {
 };
 
 struct PagesInUse {
-  uint32_t open = 0, sealed = 0;
+  uint32_t active = 0, quantised = 0;
 };
 // Returns the most pages of the group that one sequence of `used_tokens` tokens holds.
 PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens);

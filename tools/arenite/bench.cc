@@ -9,11 +9,11 @@
 #include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/options.h"
-#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -197,10 +197,10 @@ int Run(const Arguments& arguments) {
       throw Error(Format("--context %u: depth and tokens need %u", context, needed));
     }
   }
-  const Source source = Source::ForMeasuring(model);
+  const EncoderInput encoder_input = EncoderInput::ForMeasuring(model);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  source.SizeSession(&options);
+  encoder_input.SizeSession(&options);
   std::vector<Measurement> measurements;
   LimitsByThreads limits;
   if (arguments.limits) {
@@ -219,7 +219,7 @@ int Run(const Arguments& arguments) {
       options.context_tokens = context;
       const Session session(model, options);
       const CancelOnSignal cancel(session.get());
-      Bench bench(session, source, model.info().vocab, options.max_sequences);
+      Bench bench(session, encoder_input, model.info().vocab, options.max_sequences);
       for (const Case& c : cases) {
         measurements.push_back(
             bench.Run(c, arguments.repeats, arguments.seconds, arguments.profile));

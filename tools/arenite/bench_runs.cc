@@ -42,8 +42,9 @@ double Measurement::joules_per_token() const {
          static_cast<double>(total_ns) / static_cast<double>(total_tokens);
 }
 
-Bench::Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences)
-    : session_(session), source_(source), vocab_(vocab) {
+Bench::Bench(const Session& session, const EncoderInput& encoder_input, uint32_t vocab,
+             uint32_t n_sequences)
+    : session_(session), encoder_input_(encoder_input), vocab_(vocab) {
   for (uint32_t i = 0; i < n_sequences; ++i) sequences_.push_back(i);
 }
 
@@ -73,7 +74,7 @@ void Bench::Begin(const std::vector<int32_t>& ids, size_t n) {
     session_.Check(arn_session_select(session_.get(), sequence));
     if (sequence >= n || ids.empty()) session_.Check(arn_session_reset(session_.get()));
     if (sequence >= n) continue;
-    source_.Encode(session_);
+    encoder_input_.Encode(session_);
     if (ids.empty()) continue;
     session_.Check(arn_session_follow(session_.get(), ids.data(), ids.size(), nullptr));
   }

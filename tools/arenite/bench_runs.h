@@ -7,8 +7,8 @@
 
 #include "tools/arenite/bench_profile.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/encoder_input.h"
 #include "tools/arenite/model.h"
-#include "tools/arenite/source.h"
 
 namespace arn::tool {
 
@@ -42,8 +42,9 @@ struct Measurement {
 
 class Bench {
  public:
-  // Decodes a batch of `n_sequences` sequences. `session` and `source` must outlive it.
-  Bench(const Session& session, const Source& source, uint32_t vocab, uint32_t n_sequences);
+  // Decodes a batch of `n_sequences` sequences. `session` and `encoder_input` must outlive it.
+  Bench(const Session& session, const EncoderInput& encoder_input, uint32_t vocab,
+        uint32_t n_sequences);
 
   // Runs at least `repeats` times and at least `seconds` seconds. Takes the profile in an extra
   // run, so that it does not slow down the others.
@@ -64,7 +65,7 @@ class Bench {
   void RunOnce(const Case& what, Measurement* m, std::optional<Profile>* profile = nullptr);
 
   const Session& session_;
-  const Source& source_;
+  const EncoderInput& encoder_input_;
   uint32_t vocab_;
   std::vector<uint32_t> sequences_;
 };

@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "tools/arenite/commands.h"
+#include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/options.h"
-#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -15,22 +15,22 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
-  SourceArguments source;
+  EncoderArguments encoder_input;
   std::string out;
 };
 
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   const std::vector<int32_t> ids = PromptIds(model, arguments.prompt);
-  const Source source(model, arguments.source);
+  const EncoderInput encoder_input(model, arguments.encoder_input);
   arn_session_options options = ToSessionOptions(arguments.session);
-  source.SizeSession(&options);
+  encoder_input.SizeSession(&options);
   options.context_tokens = ChooseContext(arguments.session, model, ids.size());
   options.all_logits = 1;
   const size_t chunk = model.Plan(options).prefill_chunk;
   const Session session(model, options);
   const CancelOnSignal cancel(session.get());
-  source.Encode(session);
+  encoder_input.Encode(session);
   OutputFile file(arguments.out);
   for (size_t done = 0; done < ids.size();) {
     const size_t n = std::min(chunk, ids.size() - done);
@@ -50,7 +50,7 @@ Command AddLogits(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
-  AddSourceOptions(sub, &arguments->source);
+  AddEncoderOptions(sub, &arguments->encoder_input);
   sub->add_option("--out", arguments->out,
                   "The file to write: float32 [tokens, vocab], in this machine's byte order")
       ->required();

@@ -66,7 +66,7 @@ std::string Sees(const arn_kv_group_info& group) {
 
 uint64_t PoolBytes(const arn_kv_group_info& group) { return group.n_pages * group.page_bytes; }
 
-uint64_t SealedPoolBytes(const arn_kv_group_info& group) {
+uint64_t QuantisedPoolBytes(const arn_kv_group_info& group) {
   return group.n_sealed_pages * group.sealed_page_bytes;
 }
 
@@ -90,7 +90,7 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
     text += Format("%-45s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n",
                    Format("      sealed once %u tokens old", group.residual).c_str(),
                    group.page_tokens, group.n_sealed_pages, group.sealed_page_bytes,
-                   SealedPoolBytes(group), uint64_t{group.n_sealed_pages} * group.page_tokens);
+                   QuantisedPoolBytes(group), uint64_t{group.n_sealed_pages} * group.page_tokens);
   }
   return text;
 }
@@ -148,7 +148,7 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
       json->Key("residual").Uint(group.residual);
       json->Key("pages").Uint(group.n_sealed_pages);
       json->Key("page_bytes").Uint(group.sealed_page_bytes);
-      json->Key("pool_bytes").Uint(SealedPoolBytes(group));
+      json->Key("pool_bytes").Uint(QuantisedPoolBytes(group));
       json->Key("offset").Uint(group.sealed_offset);
       json->EndObject();
     }

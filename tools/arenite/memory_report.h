@@ -17,7 +17,7 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups);
 // Returns the positions that a query of the group sees: "all", "window 512", "chunk 8192".
 std::string Sees(const arn_kv_group_info& group);
 uint64_t PoolBytes(const arn_kv_group_info& group);
-uint64_t SealedPoolBytes(const arn_kv_group_info& group);
+uint64_t QuantisedPoolBytes(const arn_kv_group_info& group);
 // Returns one line.
 std::string MemoryLine(const arn_memory_plan& plan, uint64_t kv_used_bytes);
 // Returns "92.7 MB mapped, 92.1 MB in memory, 90.0 MB of it in huge pages".

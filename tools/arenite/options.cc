@@ -262,15 +262,15 @@ std::vector<int32_t> StartIds(const Model& model) {
 
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments) {
   if (arguments.ids) return ParseIds(*arguments.ids, "--prompt-ids");
-  const bool has_source = model.info().source_rows != 0;
+  const bool has_encoder = model.info().source_rows != 0;
   if (!arguments.file && !arguments.text) {
     const std::vector<int32_t> ids = StartIds(model);
-    if (!has_source) throw Error("--prompt, --prompt-ids or --prompt-file is needed");
+    if (!has_encoder) throw Error("--prompt, --prompt-ids or --prompt-file is needed");
     if (ids.empty()) throw Error("the model does not say what to begin with: give --prompt-ids");
     return ids;
   }
   const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
-  if (has_source) {
+  if (has_encoder) {
     std::vector<int32_t> ids = StartIds(model);
     const std::vector<int32_t> own = model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL);
     ids.insert(ids.end(), own.begin(), own.end());

@@ -5,6 +5,7 @@
 
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
+#include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -12,7 +13,6 @@
 #include "tools/arenite/options.h"
 #include "tools/arenite/run_beams.h"
 #include "tools/arenite/sampling.h"
-#include "tools/arenite/source.h"
 
 namespace arn::tool {
 namespace {
@@ -21,7 +21,7 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   PromptArguments prompt;
-  SourceArguments source;
+  EncoderArguments encoder_input;
   uint32_t max_tokens = 256;
   SamplingArguments sampling;
   DeviceArguments device;
@@ -84,10 +84,10 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
 }
 
 // Prefills and generates. A signal ends it with ARN_FINISH_CANCELLED.
-void Generate(const Arguments& arguments, const Source& source, const Session& session,
+void Generate(const Arguments& arguments, const EncoderInput& encoder_input, const Session& session,
               Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
-  source.Encode(session);
+  encoder_input.Encode(session);
   arn_status status = ARN_OK;
   const std::vector<int32_t>& ids = outcome->prompt_ids;
   // A prompt longer than the context is prefilled chunk by chunk, if the session allows it.
@@ -184,17 +184,17 @@ int Run(const Arguments& arguments) {
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
-  const Source source(model, arguments.source);
+  const EncoderInput encoder_input(model, arguments.encoder_input);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  source.SizeSession(&options);
+  encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
   if (arguments.beams.beams > 0) {
     return RunBeams(model,
                     {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
-                     arguments.ignore_eos, arguments.json, arguments.quiet, &source},
+                     arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input},
                     outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
@@ -212,7 +212,7 @@ int Run(const Arguments& arguments) {
   Output output;
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
-  Generate(arguments, source, session, &output, &outcome);
+  Generate(arguments, encoder_input, session, &output, &outcome);
   if (!arguments.save.empty()) {
     session.Check(arn_session_save(session.get(), arguments.save.c_str()));
   }
@@ -243,15 +243,16 @@ Command AddRun(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
-  AddSourceOptions(sub, &arguments->source);
+  AddEncoderOptions(sub, &arguments->encoder_input);
   CLI::Option* restore = sub->add_option(
       "--restore", arguments->restore,
       "Go on with a session saved in this file; a prompt is added to it. Its sampling "
       "goes on too unless a flag is given");
   sub->parse_complete_callback([arguments] {
-    const SourceArguments& source = arguments->source;
-    const bool has_source = source.text || source.ids || source.features;
-    if (arguments->restore.empty() && !HasPrompt(arguments->prompt) && !has_source) {
+    const EncoderArguments& encoder_input = arguments->encoder_input;
+    const bool has_encoder_input =
+        encoder_input.text || encoder_input.ids || encoder_input.features;
+    if (arguments->restore.empty() && !HasPrompt(arguments->prompt) && !has_encoder_input) {
       throw CLI::RequiredError("--prompt, --prompt-ids, --prompt-file or --restore");
     }
   });

@@ -161,7 +161,7 @@ int RunBeams(const Model& model, const BeamRun& run, double load_ms) {
   const Session session(model, options);
   load_ms += static_cast<double>(session.Stats().create_ns) / 1e6;
   const CancelOnSignal cancel(session.get());
-  run.source->Encode(session);
+  run.encoder_input->Encode(session);
   session.Check(arn_session_follow(session.get(), run.prompt.data(), run.prompt.size(), nullptr));
   const arn_beam_options beams = ToBeamOptions(run);
   arn_beam_result result = ARN_BEAM_RESULT_INIT;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/arenite/encoder_input.h"
 #include "tools/arenite/options.h"
-#include "tools/arenite/source.h"
 
 namespace arn::tool {
 
@@ -26,7 +26,7 @@ struct BeamRun {
   std::vector<int32_t> prompt;
   uint32_t max_tokens = 0;
   bool ignore_eos = false, json = false, quiet = false;
-  const Source* source = nullptr;
+  const EncoderInput* encoder_input = nullptr;
 };
 // Searches and prints. Returns the exit code; throws Error.
 int RunBeams(const Model& model, const BeamRun& run, double load_ms);

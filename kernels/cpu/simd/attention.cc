@@ -11,8 +11,8 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
-#include "kernels/distance_bias.h"
 #include "kernels/kv_page.h"
+#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,7 @@
 
 #include "kernels/cpu/simd/attention_float-inl.h"
 #include "kernels/cpu/simd/attention_int8-inl.h"
-#include "kernels/cpu/simd/attention_sealed-inl.h"
+#include "kernels/cpu/simd/attention_quantised-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
 #include "kernels/cpu/simd/tanh-inl.h"
 
@@ -148,8 +148,8 @@ class TileRunner {
       // The prefetched tile may be the first of the next segment, which the same thread usually
       // takes.
       pages_.Find(position + n, end_, &rows[1 - current]);
-      if (rows[current].sealed) {
-        RunSealed(position, rows[current], rows[1 - current]);
+      if (rows[current].quantised) {
+        RunQuantised(position, rows[current], rows[1 - current]);
       } else {
         RunInt8(position, rows[current], rows[1 - current]);
       }
@@ -179,7 +179,7 @@ class TileRunner {
       v_scales = ScalesOf(page.v);
     }
     const Range seen = SeenBy(position, n);
-    const SealedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
+    const QuantisedSlots slots = {tile_.group, s_, slot, n, seen.begin, seen.end - seen.begin};
     if (page.k.bits != 0) ScoreSlots(slots, page.k, k);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
@@ -256,12 +256,12 @@ class TileRunner {
     dot.add_values(weights, s_.values, n_quads, DotValueWidth(dim), dim, s_.stride, sums);
   }
 
-  void RunSealed(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
+  void RunQuantised(uint32_t position, const Int8Rows& rows, const Int8Rows& next) {
     const Range seen = SeenBy(position, rows.n);
     if (seen.begin == seen.end) return;
-    const SealedTile sealed = {*tile_.dot, *tile_.group,          s_,         rows, position,
-                               seen.begin, seen.end - seen.begin, takes_rows_};
-    ScoreSealed(sealed, next);
+    const QuantisedTile quantised = {*tile_.dot, *tile_.group,          s_,         rows, position,
+                                     seen.begin, seen.end - seen.begin, takes_rows_};
+    ScoreQuantised(quantised, next);
     for (uint32_t q = seen.begin; q < seen.end; ++q) {
       float* scores = s_.scores + size_t{q} * kDotTokens;
       TileScores<kDotTokens> tile;
@@ -269,7 +269,7 @@ class TileRunner {
       Weigh(q, position, rows.n, scores, &tile);
       tile.Store(scores);
     }
-    AddSealedValues(sealed);
+    AddQuantisedValues(quantised);
   }
 
   // Returns the queries that see any of the positions [position, position + n): rows not before all
@@ -295,9 +295,9 @@ class TileRunner {
     const uint32_t first = sees_all_ ? 0 : FirstVisible(own, kind_.window, kind_.chunk);
     const uint32_t from = Max(first, position) - position;
     const uint32_t to = (sees_all_ ? position + n : Min(own + 1, position + n)) - position;
-    if (tile_.distance_bias != nullptr) {
+    if (tile_.relative_position_bias != nullptr) {
       scores->Store(memory);
-      AddDistanceBias(HeadOf(q), own, position, n, memory);
+      AddRelativePositionBias(HeadOf(q), own, position, n, memory);
       scores->Load(memory);
     }
     if (kind_.softcap != 0.0f) Cap(kind_.softcap, scores);
@@ -318,10 +318,10 @@ class TileRunner {
     return {scratch, s_.stride};
   }
 
-  void AddDistanceBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
-                       float* scores) const {
-    const DistanceBias bias = {tile_.distance_bias, tile_.n_distances, kind_.n_heads,
-                               tile_.k_rows != nullptr};
+  void AddRelativePositionBias(uint32_t head, uint32_t query, uint32_t position, uint32_t n,
+                               float* scores) const {
+    const RelativePositionBias bias = {tile_.relative_position_bias, tile_.n_relative_positions,
+                                       kind_.n_heads, tile_.k_rows != nullptr};
     for (uint32_t t = 0; t < n; ++t) scores[t] += bias.Of(query, position + t, head);
   }
 
@@ -389,7 +389,9 @@ uint64_t AttentionScratchBytes(const AttentionKind& kind) {
 
 uint64_t AttentionPartialFloats(const AttentionKind& kind) { return PartialFloats(kind.head_dim); }
 
-bool SeesAll(const AttentionTile& tile) { return tile.kind->sees_source || tile.k_rows != nullptr; }
+bool SeesAll(const AttentionTile& tile) {
+  return tile.kind->is_cross_attention || tile.k_rows != nullptr;
+}
 
 uint32_t AttentionFirst(const AttentionTile& tile) {
   if (SeesAll(tile)) return 0;
@@ -399,7 +401,7 @@ uint32_t AttentionFirst(const AttentionTile& tile) {
 }
 
 uint32_t AttentionEnd(const AttentionTile& tile) {
-  return SeesAll(tile) ? tile.source_rows : tile.first_position + tile.n_rows;
+  return SeesAll(tile) ? tile.encoder_rows : tile.first_position + tile.n_rows;
 }
 
 }  // namespace arn::cpu

@@ -27,7 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 struct Int8Rows {
   static constexpr uint32_t kStrips = kDotTokens / kKvStrip;
   uint32_t n = 0;  // tokens
-  bool sealed = false;
+  bool quantised = false;
   uint32_t k_row_bytes = 0, v_row_bytes = 0;
   const int8_t* k[kStrips];
   const int8_t* v[kStrips];
@@ -64,9 +64,9 @@ class Int8Pages {
     table_ = tile.table;
     Place(tile, 0);
     const KvGroup& group = *group_;
-    if (group.sealed.n_pages != 0 && Splits(*tile.dot, group, group.sealed_k_bits) &&
-        Splits(*tile.dot, group, group.sealed_v_bits)) {
-      Place(tile, kSealedPage);
+    if (group.quantised.n_pages != 0 && Splits(*tile.dot, group, group.quantised_k_bits) &&
+        Splits(*tile.dot, group, group.quantised_v_bits)) {
+      Place(tile, kQuantisedPage);
     }
   }
 
@@ -77,17 +77,17 @@ class Int8Pages {
     if (group_ == nullptr || position >= end) return;
     const uint32_t page_tokens = group_->page_tokens;
     const uint32_t* page = table_->pages + (position / page_tokens - table_->first_page);
-    const uint32_t kind = *page & kSealedPage;
+    const uint32_t kind = *page & kQuantisedPage;
     const Pages& pages = pages_[KindOfPage(*page)];
     if (pages.page_stride == 0) return;
-    out->sealed = kind != 0;
+    out->quantised = kind != 0;
     out->k_row_bytes = pages.k.row_bytes;
     out->v_row_bytes = pages.v.row_bytes;
     uint32_t slot = position % page_tokens, strip = 0;
     end = Min(end, position - position % kDotTokens + kDotTokens);
-    for (uint32_t at = position; at < end && (*page & kSealedPage) == kind; ++page, slot = 0) {
+    for (uint32_t at = position; at < end && (*page & kQuantisedPage) == kind; ++page, slot = 0) {
       const uint32_t n = Min(end - at, page_tokens - slot);
-      const uint64_t bytes = (*page & ~kSealedPage) * pages.page_stride;
+      const uint64_t bytes = (*page & ~kQuantisedPage) * pages.page_stride;
       pages.k.PrefetchScales(bytes, slot, n);
       pages.v.PrefetchScales(bytes, slot, n);
       for (uint32_t t = slot; t < slot + n; t += kKvStrip, ++strip) {

@@ -61,8 +61,8 @@ struct AttentionScratch {
   uint8_t* w_low;
   float* w_factors;
   // Quantised tiles; share the memory of float tiles and of values not yet packed.
-  uint8_t* unsplit;      // packed as bytes, before splitting into 4 or 2 bits
-  uint8_t* sealed_keys;  // packed
+  uint8_t* unsplit;         // packed as bytes, before splitting into 4 or 2 bits
+  uint8_t* quantised_keys;  // packed
   float* ranges;
   int32_t* folded_high;  // queries times a range's scales, quantised like q_high
   int32_t* folded_low;
@@ -102,7 +102,7 @@ inline AttentionScratch PlaceScratch(const AttentionKind& kind, std::byte* at, u
   s.spread = reinterpret_cast<int8_t*>(s.keys);
   take(&s.values, Max(DotValueBytes(kind.head_dim), 2 * queries * s.stride));
   s.unsplit = reinterpret_cast<uint8_t*>(s.k);
-  s.sealed_keys = at == nullptr ? nullptr : s.unsplit + uint64_t{kDotTokens} * s.stride;
+  s.quantised_keys = at == nullptr ? nullptr : s.unsplit + uint64_t{kDotTokens} * s.stride;
   s.ranges = s.v;
   s.folded_high = reinterpret_cast<int32_t*>(s.values);
   s.folded_low = at == nullptr ? nullptr : s.folded_high + queries * s.quads;

@@ -77,11 +77,11 @@ struct AttentionTile {
   size_t q_stride;
   float* out;
   size_t out_stride;
-  const float* sinks;          // [all heads], or null
-  const float* distance_bias;  // as in Step, or null
-  uint32_t n_distances;
-  // With sees_source and with k_rows: the number of rows every query sees.
-  uint32_t source_rows;
+  const float* sinks;                   // [all heads], or null
+  const float* relative_position_bias;  // as in Step, or null
+  uint32_t n_relative_positions;
+  // With is_cross_attention and with k_rows: the number of rows every query sees.
+  uint32_t encoder_rows;
   // If not null: keys and values of kv_head as rows of floats instead of pages. Row r starts at
   // k_rows + r * q_stride.
   const float* k_rows;

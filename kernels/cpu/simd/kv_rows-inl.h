@@ -68,7 +68,7 @@ HWY_INLINE void WidenBits(const uint8_t* from, size_t n, float* to) {
 
 // Widens n rows of `dim` such values, `stride` floats apart, zero-padded after `dim`.
 template <uint32_t kBits>
-void WidenSealedRows(const std::byte* rows, size_t n, size_t dim, size_t stride, float* to) {
+void WidenQuantisedRows(const std::byte* rows, size_t n, size_t dim, size_t stride, float* to) {
   const size_t row_bytes = CeilDiv(dim * kBits, 8);
   const auto* from = reinterpret_cast<const uint8_t*>(rows);
   const bool is_whole = row_bytes % kLanes == 0 && row_bytes * 8 == dim * kBits;
@@ -96,7 +96,7 @@ inline Rows LoadRows(const KvGroup& group, const KvHeadBlock& block, uint32_t fi
   const size_t dim = group.head_dim;
   if (block.bits != 0) {
     const std::byte* rows = block.values + size_t{first} * KvRowBytes(group.head_dim, block.bits);
-    const auto widen = block.bits == 4 ? WidenSealedRows<4> : WidenSealedRows<2>;
+    const auto widen = block.bits == 4 ? WidenQuantisedRows<4> : WidenQuantisedRows<2>;
     widen(rows, n, dim, stride, scratch);
     return {scratch, stride};
   }

@@ -92,9 +92,9 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
   const size_t dim = kind.head_dim;
-  const uint32_t turned_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
+  const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
-  for (uint32_t h = 0; h < turned_heads; ++h) {
+  for (uint32_t h = 0; h < rotated_heads; ++h) {
     float* head = qkv + h * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
     if (norm != nullptr && !args.norms_span_heads) NormRow(head, norm, dim, args.epsilon, head);

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kUnfold: im2col, zero-padded. One invocation per element.
+// kIm2col: im2col, zero-padded. One invocation per element.
 #include "common.glsl"
 #include "push.glsl"
 

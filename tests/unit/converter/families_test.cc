@@ -262,7 +262,7 @@ TEST(Families, Experts_InTheLayersThatHaveThem) {
   const DecoderSpec mixtral = Read(Config("MixtralForCausalLM", {{"num_local_experts", 4}}));
   EXPECT_EQ(4u, mixtral.kinds[0].n_experts);
   EXPECT_EQ(2u, mixtral.kinds[0].n_experts_used);
-  EXPECT_TRUE(mixtral.kinds[0].renormalises_routes);
+  EXPECT_TRUE(mixtral.kinds[0].norm_topk_prob);
   nlohmann::json config = Config("Qwen3MoeForCausalLM", {{"num_hidden_layers", 4},
                                                          {"num_experts", 16},
                                                          {"num_experts_per_tok", 3},
@@ -273,7 +273,7 @@ TEST(Families, Experts_InTheLayersThatHaveThem) {
   EXPECT_EQ(0u, spec.kinds[0].n_experts);
   EXPECT_EQ(16u, spec.kinds[1].n_experts);
   EXPECT_EQ(20u, spec.kinds[1].ffn_dim);
-  EXPECT_FALSE(spec.kinds[1].renormalises_routes);
+  EXPECT_FALSE(spec.kinds[1].norm_topk_prob);
   config["mlp_only_layers"] = {3};
   EXPECT_EQ((std::vector<uint32_t>{0, 1, 0, 0}), Read(config).layer_kinds);
   config["mlp_only_layers"] = {4};

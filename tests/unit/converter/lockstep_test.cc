@@ -101,12 +101,12 @@ class LockstepTest : public ::testing::Test {
     const Runner runner(options_.output, "test");
     Seen seen;
     RunInLockstep(std::vector<const Runner*>(n_bundles, &runner), text_, experts_, n_threads,
-                  [&](const Product& product) {
-                    ASSERT_EQ(product.rows.size(), n_bundles);
-                    seen.emplace_back(product.tensor, std::vector<float>());
-                    for (const ProductRows& part : product.rows[bundle]) {
+                  [&](const Matmul& matmul) {
+                    ASSERT_EQ(matmul.rows.size(), n_bundles);
+                    seen.emplace_back(matmul.tensor, std::vector<float>());
+                    for (const MatmulRows& part : matmul.rows[bundle]) {
                       seen.back().second.insert(seen.back().second.end(), part.rows,
-                                                part.rows + part.n_rows * product.width);
+                                                part.rows + part.n_rows * matmul.width);
                     }
                   });
     return seen;
@@ -126,7 +126,7 @@ std::vector<std::string> Names(
   return names;
 }
 
-TEST_F(LockstepTest, EachProductOnce_WithTheRowsOfAllWindows) {
+TEST_F(LockstepTest, EachMatmulOnce_WithTheRowsOfAllWindows) {
   const test::TinyCheckpoint tiny;
   Make(tiny);
   const Seen seen = Run(0, 1, 1);
@@ -195,7 +195,7 @@ TEST_F(LockstepTest, WhoIsToldThrows_AllEnds) {
   int calls = 0;
   const Runner runner(options_.output, "test");
   EXPECT_THROW(RunInLockstep({&runner, &runner}, text_, {}, 2,
-                             [&](const Product&) {
+                             [&](const Matmul&) {
                                if (++calls == 3) throw std::runtime_error("enough");
                              }),
                std::runtime_error);
@@ -207,7 +207,7 @@ TEST_F(LockstepTest, ARunFails_TheReasonIsTold) {
   const Runner runner(options_.output, "test");
   CalibrationText text = text_;
   text.ids[8] = 64;  // the vocabulary is 64
-  EXPECT_THAT(test::ErrorOf([&] { RunInLockstep({&runner}, text, {}, 2, [](const Product&) {}); }),
+  EXPECT_THAT(test::ErrorOf([&] { RunInLockstep({&runner}, text, {}, 2, [](const Matmul&) {}); }),
               HasSubstr("f32.arn: cannot test"));
 }
 

@@ -28,7 +28,7 @@ import torch
 import transformers
 
 import make_goldens
-import make_source_goldens
+import make_encoder_goldens
 
 T = 44  # tokens: more than the windows, chunks and original contexts of the configs
 SOURCE_TOKENS = 12
@@ -80,7 +80,7 @@ VALUES = {
 def bases():
   """name -> raw config."""
   found = {}
-  for module in (make_goldens, make_source_goldens):
+  for module in (make_goldens, make_encoder_goldens):
     for name, case in module.CASES.items():
       if name in LEFT_OUT:
         continue

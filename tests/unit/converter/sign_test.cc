@@ -4,7 +4,7 @@
 
 #include "arenite/arenite.h"
 #include "converter/write/signing_key.h"
-#include "runtime/bundle/seal.h"
+#include "runtime/bundle/signature.h"
 #include "tests/support/tiny_bundle.h"
 #include "tests/unit/converter/bundle_fixture.h"
 
@@ -63,12 +63,12 @@ TEST_F(SigningKeyTest, OtherFiles_AreRefusedByName) {
   EXPECT_THAT(ErrorOf([&] { SigningKey::Read(folder_ / "none"); }), HasSubstr("none"));
 }
 
-TEST(SealTest, BlockBytes_TheDigestsFitBeforeTheSegments) {
-  EXPECT_EQ(65536u, SealBlockBytes(1));
-  EXPECT_EQ(65536u, SealBlockBytes(65536ull * kMaxSealBlocks));
-  EXPECT_EQ(131072u, SealBlockBytes(65536ull * kMaxSealBlocks + 1));
+TEST(SignatureTest, BlockBytes_TheDigestsFitBeforeTheSegments) {
+  EXPECT_EQ(65536u, SignedBlockBytes(1));
+  EXPECT_EQ(65536u, SignedBlockBytes(65536ull * kMaxSignedBlocks));
+  EXPECT_EQ(131072u, SignedBlockBytes(65536ull * kMaxSignedBlocks + 1));
   const uint64_t huge = 500ull << 30;
-  EXPECT_LE((huge + SealBlockBytes(huge) - 1) / SealBlockBytes(huge), kMaxSealBlocks);
+  EXPECT_LE((huge + SignedBlockBytes(huge) - 1) / SignedBlockBytes(huge), kMaxSignedBlocks);
 }
 
 // The results of opening a bundle and creating a session.
@@ -145,7 +145,7 @@ uint8_t SignedBundleTest::public_key_[32];
 
 TEST_F(SignedBundleTest, Signing_ChangesNothingButTheGapBehindTheHeader) {
   ASSERT_EQ(plain_.size(), signed_.size());
-  EXPECT_EQ(0, std::memcmp(plain_.data(), signed_.data(), kSealOffset));
+  EXPECT_EQ(0, std::memcmp(plain_.data(), signed_.data(), kSignatureOffset));
   EXPECT_EQ(0, std::memcmp(plain_.data() + 16384, signed_.data() + 16384, plain_.size() - 16384));
   EXPECT_NE(plain_, signed_);
 }
@@ -172,28 +172,28 @@ TEST_F(SignedBundleTest, UnsignedOrAnothersBundle_IsRefused) {
   EXPECT_THAT(outcome.error, HasSubstr("key d75a9801.., not with d65a9801.."));
 }
 
-TEST_F(SignedBundleTest, AnyChangeOfTheSeal_IsRefused) {
-  SealHeader seal;
-  std::memcpy(&seal, signed_.data() + kSealOffset, sizeof seal);
-  ASSERT_GT(seal.n_blocks, 8u);
-  const size_t bytes = sizeof seal + seal.n_blocks * kDigestBytes;
-  for (size_t at = 0; at < bytes; at += at < sizeof seal ? 1 : 29) {
-    EXPECT_EQ(ARN_BAD_SIGNATURE, Open(Flipped(kSealOffset + at), public_key_).open) << at;
+TEST_F(SignedBundleTest, AnyChangeOfTheSignature_IsRefused) {
+  SignatureHeader header;
+  std::memcpy(&header, signed_.data() + kSignatureOffset, sizeof header);
+  ASSERT_GT(header.n_blocks, 8u);
+  const size_t bytes = sizeof header + header.n_blocks * kDigestBytes;
+  for (size_t at = 0; at < bytes; at += at < sizeof header ? 1 : 29) {
+    EXPECT_EQ(ARN_BAD_SIGNATURE, Open(Flipped(kSignatureOffset + at), public_key_).open) << at;
   }
 }
 
-TEST_F(SignedBundleTest, SealsOfAbsurdSizes_AreRefused) {
-  SealHeader seal;
-  std::memcpy(&seal, signed_.data() + kSealOffset, sizeof seal);
-  for (const uint64_t block_bytes : {uint64_t{0}, uint64_t{1}, seal.block_bytes - 1,
-                                     seal.block_bytes * 2, uint64_t{1} << 63, UINT64_MAX}) {
-    for (const uint32_t n_blocks : {0u, 1u, seal.n_blocks, kMaxSealBlocks, ~0u}) {
-      if (block_bytes == seal.block_bytes && n_blocks == seal.n_blocks) continue;
-      SealHeader edited = seal;
+TEST_F(SignedBundleTest, SignaturesOfAbsurdSizes_AreRefused) {
+  SignatureHeader header;
+  std::memcpy(&header, signed_.data() + kSignatureOffset, sizeof header);
+  for (const uint64_t block_bytes : {uint64_t{0}, uint64_t{1}, header.block_bytes - 1,
+                                     header.block_bytes * 2, uint64_t{1} << 63, UINT64_MAX}) {
+    for (const uint32_t n_blocks : {0u, 1u, header.n_blocks, kMaxSignedBlocks, ~0u}) {
+      if (block_bytes == header.block_bytes && n_blocks == header.n_blocks) continue;
+      SignatureHeader edited = header;
       edited.block_bytes = block_bytes;
       edited.n_blocks = n_blocks;
       std::vector<uint8_t> bytes = signed_;
-      std::memcpy(bytes.data() + kSealOffset, &edited, sizeof edited);
+      std::memcpy(bytes.data() + kSignatureOffset, &edited, sizeof edited);
       EXPECT_EQ(ARN_BAD_SIGNATURE, Open(bytes, public_key_).open) << block_bytes << " " << n_blocks;
     }
   }

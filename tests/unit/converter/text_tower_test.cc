@@ -165,7 +165,7 @@ TEST(TextTower, DefaultsOfClasses_AreTaken) {
   EXPECT_NE(qwen2.ropes[0].inv_freq[1], qwen3.ropes[0].inv_freq[1]);
   const DecoderSpec moe = read("Qwen3VLMoeForConditionalGeneration");
   EXPECT_EQ("Qwen3MoeForCausalLM", moe.architecture);
-  EXPECT_TRUE(moe.kinds[0].renormalises_routes);
+  EXPECT_TRUE(moe.kinds[0].norm_topk_prob);
   EXPECT_EQ(4u, moe.kinds[0].n_experts_used);
   const DecoderSpec voxtral = read("VoxtralForConditionalGeneration");
   EXPECT_EQ(8192u, voxtral.kinds[0].ffn_dim);

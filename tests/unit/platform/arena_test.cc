@@ -47,10 +47,10 @@ TEST(Arena_AllocateArray, Objects_AreInitialised) {
   }
 }
 
-TEST(Arena_Seal, LaterAllocation_IsBadState) {
+TEST(Arena_EndAllocation, LaterAllocation_IsBadState) {
   alignas(64) std::byte memory[64];
   Arena arena(memory);
-  arena.Seal();
+  arena.EndAllocation();
   EXPECT_EQ(Status::kBadState, arena.Allocate(1, 1).status());
 }
 

@@ -6,7 +6,7 @@
 
 #include <thread>
 
-#include "platform/os/team.h"
+#include "platform/os/thread_pool.h"
 #include "tests/support/fake_system.h"
 
 namespace arn {
@@ -185,25 +185,25 @@ TEST(Topology_ThreadCpus, AreThoseOfAllThreads) {
   EXPECT_EQ("0,1,2", Names(all.cpus));
 }
 
-TEST(Topology_Team, ThreadsAreReadBackFromTheSystem) {
+TEST(Topology_ThreadPool, ThreadsAreReadBackFromTheSystem) {
   CpuMask before;
   ASSERT_TRUE(GetThreadCpus(&before));
   CpuMask one;
   for (uint32_t cpu = 0; one.count() == 0; ++cpu) {
     if (before.Has(cpu)) one.Add(cpu);
   }
-  Team team;
+  ThreadPool pool;
   ASSERT_TRUE(SetThreadCpus(one));
-  ASSERT_TRUE(team.Start(3));
+  ASSERT_TRUE(pool.Start(3));
   ASSERT_TRUE(SetThreadCpus(before));
   ThreadCpus found;
-  team.ReadCpus(&found);
+  pool.ReadCpus(&found);
   EXPECT_EQ(2u, found.n_threads);
   EXPECT_TRUE(found.are_alike);
   EXPECT_TRUE(found.cpus == one);
-  team.Stop();
+  pool.Stop();
   ThreadCpus after;
-  team.ReadCpus(&after);
+  pool.ReadCpus(&after);
   EXPECT_EQ(0u, after.n_threads);
 }
 

@@ -12,6 +12,9 @@
 #include "runtime/backends.h"
 
 namespace arn {
+
+void PrintTo(BackendId id, std::ostream* out) { *out << FindBackend(id)->name; }
+
 namespace {
 
 using Ids = std::vector<int32_t>;
@@ -127,7 +130,7 @@ TEST_P(BeamSearchTest, EveryCase_IsWhatThePlainWayGives) {
     options.num_return_sequences = o["returns"];
     options.max_tokens = o["max_tokens"];
     if (!o["ignore_eos"]) {
-      for (int32_t end : formula.ends) options.ends[options.n_ends++] = end;
+      for (int32_t end : formula.ends) options.stop_ids[options.n_stop_ids++] = end;
     }
     const Result result =
         Searcher(GetParam(), formula.vocab, options).Run([&](uint32_t step, int32_t last) {

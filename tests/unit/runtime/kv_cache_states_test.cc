@@ -156,9 +156,9 @@ TEST(KvCache_States, Rewind_OnlyToTheLength) {
 }
 
 // A state cannot be rewound.
-TEST(KvCache_States, TokensBeforeSeal_IsOne) {
+TEST(KvCache_States, TokensBeforeQuantising_IsOne) {
   const Model model(1);
-  EXPECT_EQ(1u, model.cache.TokensBeforeSeal(0));
+  EXPECT_EQ(1u, model.cache.TokensBeforeQuantising(0));
 }
 
 TEST(KvCache_States, PoolIsEmpty_NothingIsTaken) {

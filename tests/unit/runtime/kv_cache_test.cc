@@ -27,7 +27,7 @@ struct Stored {
 
 struct GroupShape {
   uint32_t page_tokens, window, chunk;
-  uint32_t residual = kNeverSealed;
+  uint32_t residual = kNeverQuantised;
 };
 
 struct Setup {
@@ -53,11 +53,11 @@ class Model {
       if (setup.kv_tokens != 0) {
         const uint32_t most = (setup.kv_tokens + g.page_tokens - 1) / g.page_tokens;
         g.n_pages = std::min(g.n_pages, most);
-        g.n_sealed_pages = std::min(g.n_sealed_pages, most);
+        g.n_quantised_pages = std::min(g.n_quantised_pages, most);
       }
       groups.push_back(g);
       pages_.emplace_back(g.n_pages, std::vector<Stored>(g.page_tokens));
-      sealed_.emplace_back(g.n_sealed_pages, std::vector<Stored>(g.page_tokens));
+      quantised_.emplace_back(g.n_quantised_pages, std::vector<Stored>(g.page_tokens));
     }
     Layout layout;
     KvCachePlan plan;
@@ -81,13 +81,14 @@ class Model {
     for (const KvEdit& edit : cache.edits()) copied.insert({edit.group, edit.from});
     CarryOutEdits();
     if (*out != Status::kOk) return;
-    CheckSealed(copied);
+    CheckQuantised(copied);
     for (uint32_t s : sequences) {
       for (uint32_t i = 0; i < n; ++i) {
         const auto position = static_cast<uint32_t>(lists[s].size());
         lists[s].push_back(++last_token_);
         for (size_t g = 0; g < setup_.groups.size(); ++g) {
-          ASSERT_EQ(0u, PageAt(g, s, position) & kSealedPage) << "a sealed page is written to";
+          ASSERT_EQ(0u, PageAt(g, s, position) & kQuantisedPage)
+              << "a quantised page is written to";
           *Slot(g, s, position) = {last_token_, position};
         }
         // Every row must see all of its positions during the run.
@@ -155,8 +156,8 @@ class Model {
         ASSERT_LE(table.n_pages, cache.group(g).table_pages);
         for (uint32_t i = 0; i < table.n_pages; ++i) ++names[table.pages[i]];
       }
-      for (uint32_t bit : {0u, kSealedPage}) {
-        const PagePool& pool = bit == 0 ? cache.pool(g) : cache.sealed_pool(g);
+      for (uint32_t bit : {0u, kQuantisedPage}) {
+        const PagePool& pool = bit == 0 ? cache.pool(g) : cache.quantised_pool(g);
         uint32_t used = 0;
         for (uint32_t page = 0; page < pool.n_pages(); ++page) {
           const uint32_t expected = names.count(page | bit) == 0 ? 0u : names[page | bit];
@@ -186,7 +187,7 @@ class Model {
     return table.pages[position / p - table.first_page];
   }
   std::vector<Stored>& Page(size_t g, uint32_t page) {
-    return (page & kSealedPage) != 0 ? sealed_[g][page & ~kSealedPage] : pages_[g][page];
+    return (page & kQuantisedPage) != 0 ? quantised_[g][page & ~kQuantisedPage] : pages_[g][page];
   }
   Stored* Slot(size_t g, uint32_t s, uint32_t position) {
     return &Page(g, PageAt(g, s, position))[position % setup_.groups[g].page_tokens];
@@ -194,7 +195,7 @@ class Model {
 
   // After a reservation, every page older than the residual in all tables that reference it is
   // quantised, except pages shared until this reservation copied them.
-  void CheckSealed(const std::set<std::pair<uint32_t, uint32_t>>& copied) {
+  void CheckQuantised(const std::set<std::pair<uint32_t, uint32_t>>& copied) {
     for (uint32_t g = 0; g < setup_.groups.size(); ++g) {
       const GroupShape& shape = setup_.groups[g];
       std::map<uint32_t, bool> old;
@@ -209,7 +210,7 @@ class Model {
       if (setup_.kv_tokens != 0) continue;  // a pool too small for all sequences may have been full
       for (const auto& [page, is_old] : old) {
         if (copied.count({g, page}) != 0) continue;
-        ASSERT_FALSE(is_old && (page & kSealedPage) == 0) << "group " << g << " page " << page;
+        ASSERT_FALSE(is_old && (page & kQuantisedPage) == 0) << "group " << g << " page " << page;
       }
     }
   }
@@ -232,19 +233,19 @@ class Model {
     for (const KvEdit& edit : cache.edits()) {
       auto& page = Page(edit.group, edit.to);
       page = Page(edit.group, edit.from);
-      if (((edit.from ^ edit.to) & kSealedPage) != 0) {
+      if (((edit.from ^ edit.to) & kQuantisedPage) != 0) {
         // Only whole pages are quantised or dequantised.
         ASSERT_EQ(setup_.groups[edit.group].page_tokens, edit.n_tokens);
       }
-      if (edit.turned_back == 0) continue;
-      for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.turned_back;
+      if (edit.unrotated_by == 0) continue;
+      for (uint32_t i = 0; i < edit.n_tokens; ++i) page[i].position -= edit.unrotated_by;
       shifted_ = true;
     }
     cache.ClearEdits();
   }
 
   Setup setup_;
-  std::vector<std::vector<std::vector<Stored>>> pages_, sealed_;
+  std::vector<std::vector<std::vector<Stored>>> pages_, quantised_;
   std::vector<std::byte> bytes_;
   int last_token_ = 0;
   bool shifted_ = false;
@@ -400,7 +401,7 @@ TEST(KvCache_Random, ForksRewindsShiftsAndBatches_FollowTheLists) {
 
 // A pool of active pages sized for the residual and one run is sufficient at every length. After a
 // rewind quantised pages are written again.
-TEST(KvCache_Exhaustive, Sealing_EveryResidualPageAndRunLength) {
+TEST(KvCache_Exhaustive, Quantising_EveryResidualPageAndRunLength) {
   for (uint32_t page : {1u, 2u, 4u, 8u}) {
     for (uint32_t window : {0u, 7u}) {
       for (uint32_t residual = 0; residual <= 20; ++residual) {
@@ -499,21 +500,21 @@ TEST(KvCache_Window, TablePages_CoverWindowAndRunOnly) {
   EXPECT_EQ(1u, TablePages(group, 1000, 1));
 }
 
-// TokensBeforeSeal() tokens quantise nothing in between; the next token does.
-TEST(KvCache_TokensBeforeSeal, EndWhereAReservationSeals) {
+// TokensBeforeQuantising() tokens quantise nothing in between; the next token does.
+TEST(KvCache_TokensBeforeQuantising, EndWhereAReservationQuantises) {
   Model model({{{8, 0, 0, 16}, {4, 20, 0, 10}, {8, 0, 0}}, 64, 4, 1, 0});
   KvCache& cache = model.cache;
   const Growth one{0, 1};
   const Span<const Growth> growth(&one, 1);
   uint32_t n_ends = 0;
   while (cache.length(0) < 64) {
-    const uint32_t n = cache.TokensBeforeSeal(0);
+    const uint32_t n = cache.TokensBeforeQuantising(0);
     ASSERT_GT(n, 0u);
     for (uint32_t i = 0; i < n && cache.length(0) < 64; ++i) {
       ASSERT_EQ(Status::kOk, cache.Reserve(growth));
       // The pages that the first token quantises are already old at this length.
-      const bool may_seal = i == 0 && n_ends > 0;
-      EXPECT_EQ(may_seal, !cache.edits().empty()) << cache.length(0) << ", " << i;
+      const bool may_quantise = i == 0 && n_ends > 0;
+      EXPECT_EQ(may_quantise, !cache.edits().empty()) << cache.length(0) << ", " << i;
       cache.ClearEdits();
       cache.Commit(growth);
     }

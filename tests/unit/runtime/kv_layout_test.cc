@@ -24,18 +24,18 @@ TEST(KvLayout_Plan, Blocks_FollowEachOtherAlignedAndHoldTheirElements) {
           ASSERT_EQ(Status::kOk, PlanKvGroup(5, heads, head_dim, options, &layout, &g, &diag));
           const uint64_t elements = uint64_t{heads} * page * head_dim * ElementBytes(dtype);
           const uint64_t scales = dtype == DType::kInt8 ? uint64_t{heads} * page * 4 : 0;
-          EXPECT_GE(g.open.v_offset, elements);
-          EXPECT_GE(g.open.k_scale_offset, g.open.v_offset + elements);
-          EXPECT_GE(g.open.v_scale_offset, g.open.k_scale_offset + scales);
-          EXPECT_GE(g.open.layer_bytes, g.open.v_scale_offset + scales);
-          for (uint64_t offset : {g.open.v_offset, g.open.k_scale_offset, g.open.v_scale_offset,
-                                  g.open.layer_bytes}) {
+          EXPECT_GE(g.active.v_offset, elements);
+          EXPECT_GE(g.active.k_scale_offset, g.active.v_offset + elements);
+          EXPECT_GE(g.active.v_scale_offset, g.active.k_scale_offset + scales);
+          EXPECT_GE(g.active.layer_bytes, g.active.v_scale_offset + scales);
+          for (uint64_t offset : {g.active.v_offset, g.active.k_scale_offset,
+                                  g.active.v_scale_offset, g.active.layer_bytes}) {
             EXPECT_EQ(0u, offset % kSliceAlign);
           }
-          EXPECT_EQ(5 * g.open.layer_bytes, g.open.page_bytes);
-          EXPECT_EQ(13u, g.open.n_pages);
-          EXPECT_EQ(g.open.n_pages * g.open.page_bytes, g.open.pool.bytes);
-          EXPECT_EQ(Region::kKv, g.open.pool.region);
+          EXPECT_EQ(5 * g.active.layer_bytes, g.active.page_bytes);
+          EXPECT_EQ(13u, g.active.n_pages);
+          EXPECT_EQ(g.active.n_pages * g.active.page_bytes, g.active.pool.bytes);
+          EXPECT_EQ(Region::kKv, g.active.pool.region);
         }
       }
     }
@@ -48,11 +48,11 @@ TEST(KvLayout_Plan, ByLayer_EachLayerHasThePartsOfAllPagesInWholeOsPages) {
   KvGroup g;
   KvOptions options;
   options.n_pages = 13;
-  options.n_sealed_pages = 7;
+  options.n_quantised_pages = 7;
   options.k_bits = options.v_bits = 4;
   options.by_layer = true;
   ASSERT_EQ(Status::kOk, PlanKvGroup(5, 3, 64, options, &layout, &g, &diag)) << diag.text();
-  for (const KvPages* pages : {&g.open, &g.sealed}) {
+  for (const KvPages* pages : {&g.active, &g.quantised}) {
     EXPECT_EQ(5 * pages->layer_bytes, pages->page_bytes);
     EXPECT_EQ(pages->layer_bytes, pages->page_stride);
     EXPECT_EQ(0u, pages->layer_stride % kRegionAlign);
@@ -68,9 +68,9 @@ TEST(KvLayout_Plan, ByLayer_EachLayerHasThePartsOfAllPagesInWholeOsPages) {
   }
   options.by_layer = false;
   ASSERT_EQ(Status::kOk, PlanKvGroup(5, 3, 64, options, &layout, &g, &diag)) << diag.text();
-  ASSERT_EQ(1u, g.open.n_pieces());
-  EXPECT_EQ(g.open.page_bytes, g.open.Piece(6, 0).bytes);
-  EXPECT_EQ(g.open.pool.offset + 6 * g.open.page_bytes, g.open.Piece(6, 0).offset);
+  ASSERT_EQ(1u, g.active.n_pieces());
+  EXPECT_EQ(g.active.page_bytes, g.active.Piece(6, 0).bytes);
+  EXPECT_EQ(g.active.pool.offset + 6 * g.active.page_bytes, g.active.Piece(6, 0).offset);
 }
 
 // A published geometry: 30 layers, 3 KV heads of 64, 2048 tokens.
@@ -82,7 +82,7 @@ TEST(KvLayout_Plan, KnownGeometry_HasItsKnownBytes) {
   options.n_pages = 2048 / 32;
   ASSERT_EQ(Status::kOk, PlanKvGroup(30, 3, 64, options, &layout, &g, &diag));
   // Per token and layer: 2 * 3 * (64 + 4) bytes.
-  EXPECT_EQ(uint64_t{2048} * 30 * 2 * 3 * 68, g.open.pool.bytes);
+  EXPECT_EQ(uint64_t{2048} * 30 * 2 * 3 * 68, g.active.pool.bytes);
 }
 
 TEST(KvLayout_Plan, OtherTypes_AreRefusedByName) {
@@ -105,11 +105,11 @@ TEST(KvRows_NotANumber, Row_KeepsItsOtherValues) {
   const float x[] = {1.0f, std::nanf(""), -0.5f, 0.25f};
   std::byte values[32] = {};
   float scales[8] = {};
-  KvHeadBlock open;
-  open.values = values;
-  open.scales = scales;
-  open.type = DType::kInt8;
-  StoreKvRow(x, group, 0, open);
+  KvHeadBlock active;
+  active.values = values;
+  active.scales = scales;
+  active.type = DType::kInt8;
+  StoreKvRow(x, group, 0, active);
   EXPECT_EQ(1.0f / 127.0f, scales[0]);
   const int expected[] = {127, -127, -64, 32};
   for (int i = 0; i < 4; ++i) EXPECT_EQ(expected[i], static_cast<int8_t>(values[i])) << i;
@@ -118,13 +118,13 @@ TEST(KvRows_NotANumber, Row_KeepsItsOtherValues) {
   uint16_t pairs[16] = {};
   pairs[0] = range.scale;
   pairs[1] = range.least;
-  KvHeadBlock sealed;
-  sealed.values = values;
-  sealed.scales = pairs;
-  sealed.bits = 4;
-  StoreSealedRow(x, group, /*keys=*/false, 0, sealed);
+  KvHeadBlock quantised;
+  quantised.values = values;
+  quantised.scales = pairs;
+  quantised.bits = 4;
+  StoreQuantisedRow(x, group, /*keys=*/false, 0, quantised);
   float back[4] = {};
-  LoadKvRow(group, /*keys=*/false, sealed, 0, back);
+  LoadKvRow(group, /*keys=*/false, quantised, 0, back);
   const float near[] = {1.0f, -0.5f, -0.5f, 0.25f};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(near[i], back[i], 0.051) << i;
 }

@@ -14,7 +14,7 @@ constexpr uint64_t kSecond = 1000 * kMs;
 
 struct World {
   uint64_t now = 5 * kSecond;
-  Heat heat;
+  ThermalState thermal;
   uint32_t looks = 0;
   uint64_t longest_nap = 0;
   uint64_t cancel_at = UINT64_MAX;
@@ -30,9 +30,9 @@ struct World {
       w.now += ns;
       if (w.now >= w.cancel_at) w.cancel = 1;
     };
-    world.heat = [](void* self) {
+    world.thermal = [](void* self) {
       ++static_cast<World*>(self)->looks;
-      return static_cast<World*>(self)->heat;
+      return static_cast<World*>(self)->thermal;
     };
     return world;
   }
@@ -57,8 +57,8 @@ class PacerTest : public testing::Test {
 
 PaceOptions Hot(int32_t limit_mc, uint32_t percent) {
   PaceOptions options;
-  options.heat_limit_mc = limit_mc;
-  options.heat_duty_percent = percent;
+  options.thermal_limit_mc = limit_mc;
+  options.thermal_duty_percent = percent;
   return options;
 }
 
@@ -107,13 +107,13 @@ TEST_F(PacerTest, Cap_CountsTokensOfAllSequencesAndNoPrompts) {
   EXPECT_EQ(200 * kMs, Run(0, 4));
 }
 
-TEST_F(PacerTest, Heat_RestsInProportionUntilItIsCooler) {
+TEST_F(PacerTest, ThermalLimit_RestsInProportionUntilItIsCooler) {
   Start(Hot(45000, 25));
-  world_.heat.millicelsius = 44999;
+  world_.thermal.millicelsius = 44999;
   EXPECT_EQ(0u, Run(10 * kMs));
   EXPECT_FALSE(pacer_.is_hot());
-  world_.heat.millicelsius = 45000;
-  world_.now += Pacer::kHeatLookNs;
+  world_.thermal.millicelsius = 45000;
+  world_.now += Pacer::kThermalCheckNs;
   EXPECT_EQ(0u, Run(10 * kMs)) << "it has rested longer than that already";
   EXPECT_TRUE(pacer_.is_hot());
   EXPECT_EQ(30 * kMs, Run(10 * kMs));
@@ -121,49 +121,49 @@ TEST_F(PacerTest, Heat_RestsInProportionUntilItIsCooler) {
   EXPECT_EQ(60 * kMs, Run(20 * kMs));
   EXPECT_EQ(120 * kMs, pacer_.cooled_ns());
   EXPECT_EQ(120 * kMs, pacer_.slept_ns());
-  world_.heat.millicelsius = 42001;
-  world_.now += Pacer::kHeatLookNs;
+  world_.thermal.millicelsius = 42001;
+  world_.now += Pacer::kThermalCheckNs;
   Run(10 * kMs);
   EXPECT_TRUE(pacer_.is_hot()) << "less than three degrees cooler";
-  world_.heat.millicelsius = 41999;
-  world_.now += Pacer::kHeatLookNs;
+  world_.thermal.millicelsius = 41999;
+  world_.now += Pacer::kThermalCheckNs;
   Run(10 * kMs);
   EXPECT_FALSE(pacer_.is_hot());
   EXPECT_EQ(0u, Run(10 * kMs));
 }
 
-TEST_F(PacerTest, Heat_IsLookedAtNowAndThen) {
+TEST_F(PacerTest, Temperature_IsCheckedNowAndThen) {
   Start(Hot(45000, 50));
-  world_.heat.millicelsius = 30000;
+  world_.thermal.millicelsius = 30000;
   for (int i = 0; i < 1000; ++i) Run(10 * kMs);
   EXPECT_EQ(20u, world_.looks);
 }
 
-TEST_F(PacerTest, Heat_ThatIsNotKnownAnyMore_IsNone) {
+TEST_F(PacerTest, Temperature_ThatIsNotKnownAnyMore_IsNone) {
   Start(Hot(45000, 50));
-  world_.heat.millicelsius = 60000;
+  world_.thermal.millicelsius = 60000;
   Run(kMs);
   EXPECT_TRUE(pacer_.is_hot());
-  world_.heat.millicelsius = INT32_MIN;
-  world_.now += Pacer::kHeatLookNs;
+  world_.thermal.millicelsius = INT32_MIN;
+  world_.now += Pacer::kThermalCheckNs;
   Run(kMs);
   EXPECT_FALSE(pacer_.is_hot());
 }
 
 TEST_F(PacerTest, Headroom_IsALimitOfItsOwn) {
   PaceOptions options;
-  options.heat_headroom = 0.8f;
-  options.heat_duty_percent = 50;
+  options.thermal_headroom = 0.8f;
+  options.thermal_duty_percent = 50;
   Start(options);
-  world_.heat.millicelsius = 99000;
-  world_.heat.headroom = 0.7f;
+  world_.thermal.millicelsius = 99000;
+  world_.thermal.headroom = 0.7f;
   Run(kMs);
   EXPECT_FALSE(pacer_.is_hot()) << "no limit was set on zones";
   for (const auto& [headroom, is_hot] :
        {std::pair(0.8f, true), std::pair(0.76f, true), std::pair(0.74f, false),
         std::pair(1.2f, true), std::pair(-1.0f, false)}) {
-    world_.heat.headroom = headroom;
-    world_.now += Pacer::kHeatLookNs;
+    world_.thermal.headroom = headroom;
+    world_.now += Pacer::kThermalCheckNs;
     Run(kMs);
     EXPECT_EQ(is_hot, pacer_.is_hot()) << headroom;
   }
@@ -173,7 +173,7 @@ TEST_F(PacerTest, Cancel_EndsTheSleepWithinANap) {
   PaceOptions options = Hot(45000, 1);
   options.max_tokens_per_s = 0.5f;
   Start(options);
-  world_.heat.millicelsius = 60000;
+  world_.thermal.millicelsius = 60000;
   Run(100 * kMs);  // the next rest is 9.9 s
   world_.cancel_at = world_.now + 52 * kMs;
   EXPECT_EQ(Status::kCancelled, pacer_.Begin(1, world_.cancel));

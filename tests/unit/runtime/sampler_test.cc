@@ -16,6 +16,9 @@
 #include "runtime/sampling/draw.h"
 
 namespace arn {
+
+void PrintTo(BackendId id, std::ostream* out) { *out << FindBackend(id)->name; }
+
 namespace {
 
 class SamplerTest : public testing::TestWithParam<BackendId> {

@@ -25,7 +25,7 @@ struct Kind {
 const Kind kKinds[] = {
     {"full", ARN_KV_F32, {{}, {}}},
     {"window", ARN_KV_INT8, {{12}, {}, {12}}},
-    {"sealed", ARN_KV_INT4, {{}, {20}}},
+    {"quantised", ARN_KV_INT4, {{}, {20}}},
     // One step per call: a state cannot be rewound.
     {"states", ARN_KV_F32, {{0, 0, -1, TinyMixer::kScan}, {}, {0, 0, -1, TinyMixer::kScan}}},
 };

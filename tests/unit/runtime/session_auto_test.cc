@@ -79,7 +79,7 @@ class VulkanAutoTest : public testing::Test {
     return info.kernels;
   }
   // Returns the only file with this suffix.
-  fs::path Kept(const char* suffix) const {
+  fs::path CachedFile(const char* suffix) const {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder_)) {
       if (entry.path().extension() == suffix) files.push_back(entry.path());
@@ -87,7 +87,7 @@ class VulkanAutoTest : public testing::Test {
     EXPECT_EQ(1u, files.size()) << suffix;
     return files.empty() ? fs::path() : files[0];
   }
-  size_t FilesKept() const {
+  size_t CountCachedFiles() const {
     return static_cast<size_t>(
         std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
@@ -184,10 +184,10 @@ TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsR
   std::string reason;
   if (Measured(&reason) == nullptr) GTEST_SKIP() << reason;
   // Keeps only the pipelines of the final variants.
-  fs::remove(Kept(".pipelines"));
+  fs::remove(CachedFile(".pipelines"));
   ASSERT_NE(nullptr, OnVulkan(folder_.c_str(), &reason)) << reason;
-  EXPECT_EQ(2u, FilesKept());
-  const fs::path file = Kept(".pipelines");
+  EXPECT_EQ(2u, CountCachedFiles());
+  const fs::path file = CachedFile(".pipelines");
   const std::string whole = Bytes(file);
   ASSERT_GT(whole.size(), 72u);
   const fs::file_time_type long_ago = fs::last_write_time(file) - std::chrono::hours(5);
@@ -211,7 +211,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_PipelinesAreKeptAndWhatIsDamagedOrForeignIsR
     ASSERT_NE(nullptr, OnVulkan(folder_.c_str(), &reason)) << reason;
     EXPECT_EQ(whole, Bytes(file));
   }
-  EXPECT_EQ(2u, FilesKept());
+  EXPECT_EQ(2u, CountCachedFiles());
 }
 
 // Changes a byte after the header and repairs the hashes.
@@ -225,7 +225,7 @@ std::string Forged(std::string bytes, size_t at, char value) {
   return bytes;
 }
 
-TEST_F(VulkanAutoTest, DeviceFolder_ProductsAreMeasuredOnce_AndWhatIsRememberedIsUsed) {
+TEST_F(VulkanAutoTest, DeviceFolder_MatmulsAreMeasuredOnce_AndWhatIsRememberedIsUsed) {
   std::string reason;
   const SessionPtr usual = OnVulkan(nullptr, &reason);
   if (usual == nullptr) GTEST_SKIP() << reason;
@@ -240,7 +240,7 @@ TEST_F(VulkanAutoTest, DeviceFolder_ProductsAreMeasuredOnce_AndWhatIsRememberedI
   EXPECT_EQ(tokens, Greedy(second.get(), SomeIds(9, kVocab), 5));
 
   // Stores another choice: for one-row matmuls the third variant, which computes 8 outputs.
-  const fs::path file = Kept(".tuning");
+  const fs::path file = CachedFile(".tuning");
   const std::string whole = Bytes(file);
   constexpr size_t kRecord = 32, kBest = 20;
   std::string forged = whole;
@@ -277,7 +277,7 @@ TEST_F(VulkanAutoTest, DeviceFolderThatIsNotThere_IsAsNone) {
 TEST_F(VulkanAutoTest, DeviceFolder_DriverThatEndedAProcess_IsRefusedUntilTheMarkIsRemoved) {
   std::string reason;
   if (OnVulkan(folder_.c_str(), &reason) == nullptr) GTEST_SKIP() << reason;
-  fs::path mark = Kept(".pipelines");
+  fs::path mark = CachedFile(".pipelines");
   mark.replace_extension(".testing");
   Write(mark, "!");
   EXPECT_EQ(nullptr, OnVulkan(folder_.c_str(), &reason));
@@ -296,12 +296,12 @@ TEST_F(VulkanAutoTest, DeviceFolder_WhatCannotBeWritten_IsNoFailure) {
   std::string reason;
   if (OnVulkan(folder_.c_str(), &reason) == nullptr) GTEST_SKIP() << reason;
   for (const char* suffix : {".pipelines", ".tuning"}) {
-    const fs::path file = Kept(suffix);
+    const fs::path file = CachedFile(suffix);
     fs::remove(file);
     fs::create_directory(file);
   }
   EXPECT_NE(nullptr, OnVulkan(folder_.c_str(), &reason)) << reason;
-  EXPECT_EQ(2u, FilesKept());
+  EXPECT_EQ(2u, CountCachedFiles());
 }
 
 }  // namespace

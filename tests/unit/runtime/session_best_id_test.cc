@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {

@@ -23,6 +23,7 @@ struct Device {
   uint32_t n_calls;  // calls of Play() that run on the device
   const char* name;
 };
+void PrintTo(const Device& device, std::ostream* out) { *out << device.name; }
 
 SessionOptions Options(const Device& device) {
   const KvType kv = device.kv;
@@ -80,8 +81,8 @@ const Backend* MistakenBackend() {
 // Returns a token the logits do not support.
 Status DecodeMistaken(void*, const DecodeArgs& args, DecodeResult* out, Diag*) {
   *out = DecodeResult();
-  if (args.see != nullptr) args.see(args.user, kWrong);
-  out->n_seen = 1;
+  if (args.on_token != nullptr) args.on_token(args.user, kWrong);
+  out->n_tokens = 1;
   return Status::kOk;
 }
 
@@ -140,7 +141,7 @@ class FallBackTest : public testing::TestWithParam<Device> {
   // Creates a session on the failing device with the CPU as fallback, or on the CPU.
   SessionPtr New(bool on_device, const SessionOptions& wanted) {
     SessionOptions options = wanted;
-    if (on_device) options.spare = CpuBackend();
+    if (on_device) options.fallback = CpuBackend();
     SessionPtr session;
     std::string message;
     EXPECT_EQ(Status::kOk,
@@ -409,13 +410,13 @@ TEST_P(DeviceTestTest, DeviceThatComputesWrongly_IsRefusedOrReplacedByTheCpu) {
     fault_plan = FaultPlan();
     mistake.good_runs = c.good_runs;
     mistake.added = c.added;
-    options.spare = nullptr;
+    options.fallback = nullptr;
     SessionPtr session;
     std::string message;
     EXPECT_EQ(Status::kDevice, Create(MistakenBackend(), options, &session, &message));
     EXPECT_EQ(nullptr, session);
     EXPECT_NE(std::string::npos, message.find(c.says)) << message;
-    options.spare = CpuBackend();
+    options.fallback = CpuBackend();
     mistake.good_runs = c.good_runs;
     ASSERT_EQ(Status::kOk, Create(MistakenBackend(), options, &session, &message)) << message;
     arn_backend_info info = ARN_BACKEND_INFO_INIT;
@@ -431,12 +432,12 @@ TEST_P(DeviceTestTest, DeviceThatChoosesWrongly_IsRefusedOrReplacedByTheCpu) {
   SessionOptions options = Options(GetParam());
   options.trusts_device = false;
   options.max_sequences = 1;
-  options.spare = nullptr;
+  options.fallback = nullptr;
   SessionPtr session;
   std::string message;
   EXPECT_EQ(Status::kDevice, Create(MistakenChooser(), options, &session, &message));
   EXPECT_NE(std::string::npos, message.find("it chooses token 5, the best is ")) << message;
-  options.spare = CpuBackend();
+  options.fallback = CpuBackend();
   ASSERT_EQ(Status::kOk, Create(MistakenChooser(), options, &session, &message)) << message;
   EXPECT_TRUE(IsOnCpu(session.get()));
   EXPECT_EQ(0u, arn_session_length(session.get()));
@@ -447,8 +448,8 @@ TEST_P(DeviceTestTest, DeviceThatComputesRightly_IsKept) {
   mistake.good_runs = UINT32_MAX;
   SessionOptions options = Options(GetParam());
   options.trusts_device = false;
-  for (const Backend* spare : {static_cast<const Backend*>(nullptr), CpuBackend()}) {
-    options.spare = spare;
+  for (const Backend* fallback : {static_cast<const Backend*>(nullptr), CpuBackend()}) {
+    options.fallback = fallback;
     SessionPtr session;
     std::string message;
     ASSERT_EQ(Status::kOk, Create(MistakenBackend(), options, &session, &message)) << message;

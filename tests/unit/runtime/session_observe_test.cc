@@ -10,41 +10,41 @@
 namespace arn::test {
 namespace {
 
-struct Product {
+struct Matmul {
   std::string tensor;
   size_t n_rows = 0, width = 0;
   std::vector<float> rows, sums;
 };
 
-void See(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
-         const float* sums, size_t out_width) {
-  Product product = {tensor, n_rows, width, {rows, rows + n_rows * width}, {}};
-  if (sums != nullptr) product.sums.assign(sums, sums + n_rows * out_width);
-  static_cast<std::vector<Product>*>(user)->push_back(std::move(product));
+void Observe(void* user, const char* tensor, const float* rows, size_t n_rows, size_t width,
+             const float* sums, size_t out_width) {
+  Matmul matmul = {tensor, n_rows, width, {rows, rows + n_rows * width}, {}};
+  if (sums != nullptr) matmul.sums.assign(sums, sums + n_rows * out_width);
+  static_cast<std::vector<Matmul>*>(user)->push_back(std::move(matmul));
 }
 
 // Returns the matmuls of a prefill of 5 tokens. The reference backend reports row by row;
 // consecutive rows of one tensor are merged.
-std::vector<Product> Products(const arn_model* model, uint32_t backend) {
+std::vector<Matmul> Matmuls(const arn_model* model, uint32_t backend) {
   arn_session_options options = ARN_SESSION_OPTIONS_INIT;
   options.backend = backend;
   options.kv_type = ARN_KV_F32;
   options.all_logits = 1;
   options.n_threads = 2;
   const SessionPtr session = NewSession(model, options);
-  std::vector<Product> seen;
-  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), See, &seen));
+  std::vector<Matmul> seen;
+  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), Observe, &seen));
   const std::vector<int32_t> ids = SomeIds(5, 61);
   const float* logits = nullptr;
   EXPECT_EQ(ARN_OK, arn_session_prefill_logits(session.get(), ids.data(), ids.size(), &logits));
-  std::vector<Product> merged;
-  for (Product& product : seen) {
-    if (merged.empty() || merged.back().tensor != product.tensor) {
-      merged.push_back(std::move(product));
+  std::vector<Matmul> merged;
+  for (Matmul& matmul : seen) {
+    if (merged.empty() || merged.back().tensor != matmul.tensor) {
+      merged.push_back(std::move(matmul));
       continue;
     }
-    merged.back().n_rows += product.n_rows;
-    merged.back().rows.insert(merged.back().rows.end(), product.rows.begin(), product.rows.end());
+    merged.back().n_rows += matmul.n_rows;
+    merged.back().rows.insert(merged.back().rows.end(), matmul.rows.begin(), matmul.rows.end());
   }
   seen.clear();
   EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), nullptr, nullptr));
@@ -53,13 +53,13 @@ std::vector<Product> Products(const arn_model* model, uint32_t backend) {
   return merged;
 }
 
-TEST(SessionObserve, EveryBackend_TheSameProductsInOrder) {
+TEST(SessionObserve, EveryBackend_TheSameMatmulsInOrder) {
   TinyBundle tiny;
   tiny.vocab = 61;
   const BundleBytes bytes = MakeTinyBundle(tiny);
   const ModelPtr model = OpenBytes(bytes);
-  const std::vector<Product> cpu = Products(model.get(), ARN_BACKEND_CPU);
-  const std::vector<Product> reference = Products(model.get(), ARN_BACKEND_REFERENCE);
+  const std::vector<Matmul> cpu = Matmuls(model.get(), ARN_BACKEND_CPU);
+  const std::vector<Matmul> reference = Matmuls(model.get(), ARN_BACKEND_REFERENCE);
   ASSERT_EQ(reference.size(), cpu.size());
   ASSERT_GT(cpu.size(), 4u);
   for (size_t i = 0; i < cpu.size(); ++i) {
@@ -82,7 +82,7 @@ TEST(SessionObserve, EveryBackend_TheSameProductsInOrder) {
 }
 
 TEST(SessionObserve, NoSession_IsRefused) {
-  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, See, nullptr));
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, Observe, nullptr));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/layer_shapes.h"
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -106,6 +107,9 @@ struct Type {
   uint32_t keys, values;
   double bound;  // of the error, relative to the largest value
 };
+void PrintTo(const Type& type, std::ostream* out) {
+  *out << KvTypeName(type.keys) << "_keys_" << KvTypeName(type.values) << "_values";
+}
 
 class ReadKvTypeTest : public testing::TestWithParam<Type> {};
 

@@ -68,8 +68,8 @@ struct Canceller {
     if (++self.n_calls == self.at) arn_session_cancel(self.session);
     return 0;
   }
-  static void OnProduct(void* user, const char*, const float*, size_t, size_t, const float*,
-                        size_t) {
+  static void OnMatmul(void* user, const char*, const float*, size_t, size_t, const float*,
+                       size_t) {
     auto& self = *static_cast<Canceller*>(user);
     if (++self.n_calls == self.at) arn_session_cancel(self.session);
   }
@@ -174,7 +174,7 @@ TEST_P(ResumeTest, CancelledPrefill_GeneratesAfterWhatWasFinished) {
   const SessionPtr session = New(Options()), truth = New(Options());
   const std::vector<int32_t> ids = SomeIds(40, kVocab);
   Canceller counter{session.get(), 0, 0, {}};
-  ASSERT_EQ(ARN_OK, arn_session_observe_products(session.get(), Canceller::OnProduct, &counter));
+  ASSERT_EQ(ARN_OK, arn_session_observe_products(session.get(), Canceller::OnMatmul, &counter));
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), 16));
   counter.at = counter.n_calls + counter.n_calls / 2;
   ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));

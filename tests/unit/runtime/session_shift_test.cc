@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/logits_support.h"
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {
@@ -42,6 +43,10 @@ struct Case {
   uint32_t backend, kv, pinned;
   double bound;
 };
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << (c.backend == ARN_BACKEND_CPU ? "cpu_" : "reference_") << KvTypeName(c.kv) << "_pinned_"
+       << c.pinned;
+}
 
 class ShiftTest : public testing::TestWithParam<Case> {};
 

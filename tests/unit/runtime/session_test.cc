@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/print_params.h"
 #include "tests/support/session_support.h"
 
 namespace arn::test {

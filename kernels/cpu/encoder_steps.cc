@@ -1,0 +1,78 @@
+// Encoder steps. All rows belong to one sequence.
+#include <cstring>
+
+#include "kernels/check.h"
+#include "kernels/cpu/state.h"
+#include "platform/base/arith.h"
+
+namespace arn::cpu {
+namespace {
+
+// Minimum number of elements per task: a few microseconds of work.
+constexpr uint32_t kElementsPerTask = 16 * 1024;
+
+uint32_t WidthOf(const State& state, ValueId id) { return state.program->values[id].width; }
+uint32_t RowFactorOf(const State& state, ValueId id) {
+  return state.program->values[id].row_factor;
+}
+float* DataOf(const State& state, ValueId id) {
+  return state.memory.As<float>(state.program->values[id].slice);
+}
+
+// Calls body(row) in parallel for rows of `width` elements.
+template <typename Body>
+void ForRows(const State& state, uint32_t rows, uint32_t width, const Body& body) {
+  const uint32_t tile = Max<uint32_t>(1, kElementsPerTask / Max<uint32_t>(1, width));
+  state.threads.ForTiles(rows, tile, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) body(static_cast<uint32_t>(i));
+  });
+}
+
+void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t width = WidthOf(state, step.in), out_width = WidthOf(state, step.out);
+  const uint32_t in_rows = RunRows(args) * RowFactorOf(state, step.in);
+  const uint32_t out_rows = RunRows(args) * RowFactorOf(state, step.out);
+  const uint32_t stride = RowFactorOf(state, step.in) / RowFactorOf(state, step.out);
+  const float* in = DataOf(state, step.in);
+  float* out = DataOf(state, step.out);
+  ForRows(state, out_rows, out_width, [&](uint32_t row) {
+    for (uint32_t t = 0; t < step.n_taps; ++t) {
+      const int64_t from = int64_t{row} * stride + t - step.n_taps / 2;
+      float* to = out + uint64_t{row} * out_width + uint64_t{t} * width;
+      if (from < 0 || from >= int64_t{in_rows}) {
+        std::memset(to, 0, width * sizeof(float));
+      } else {
+        std::memcpy(to, in + static_cast<uint64_t>(from) * width, width * sizeof(float));
+      }
+    }
+  });
+}
+
+void RunAddPositions(const State& state, const Step& step, const RunArgs& args) {
+  const uint32_t width = WidthOf(state, step.in);
+  const auto* positions =
+      reinterpret_cast<const float*>(state.program->weights[step.positions].data);
+  float* x = DataOf(state, step.in);
+  ForRows(state, RunRows(args), width, [&](uint32_t row) {
+    for (uint64_t i = uint64_t{row} * width; i < (uint64_t{row} + 1) * width; ++i) {
+      x[i] += positions[i];
+    }
+  });
+}
+
+}  // namespace
+
+void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
+  if (step.op == Op::kFeatures) {
+    std::memcpy(DataOf(state, step.out), args.features.data(),
+                args.features.size() * sizeof(float));
+  } else if (step.op == Op::kIm2col) {
+    RunIm2col(state, step, args);
+  } else if (step.op == Op::kAddPositions) {
+    RunAddPositions(state, step, args);
+  } else {
+    RunSelfAttention(state, step, args);
+  }
+}
+
+}  // namespace arn::cpu

@@ -1,0 +1,154 @@
+#include "runtime/model/encoder_program.h"
+
+#include "runtime/model/layer_program.h"
+
+namespace arn {
+namespace {
+
+constexpr uint64_t kStepsPerEncoderLayer = 8;
+constexpr uint64_t kStepsOutsideEncoderLayers = 9;
+constexpr uint16_t kTaps = 3;
+
+// Adds a value that only the encoder's steps use.
+ValueId NewEncoderValue(const char* name, uint32_t width, uint16_t row_factor, StepList* steps) {
+  const ValueId id = steps->NewValue(name, width);
+  steps->MarkEncoder(id, row_factor);
+  return id;
+}
+
+Step StepOf(Op op, ValueId in, ValueId out, WeightId weight) {
+  Step step;
+  step.op = op;
+  step.in = in;
+  step.out = out;
+  step.weight = weight;
+  return step;
+}
+
+// Adds a convolution of kernel size 3 and its activation: in -> out. The row count is that of
+// `out`.
+void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
+                    Activation activation, StepList* steps) {
+  Step im2col = StepOf(Op::kIm2col, in, columns, kNoWeight);
+  im2col.n_taps = kTaps;
+  steps->Add(im2col);
+  steps->Add(StepOf(Op::kLinear, columns, out, weight));
+  Step act = StepOf(Op::kAct, out, kNoValue, kNoWeight);
+  act.activation = activation;
+  steps->Add(act);
+}
+
+// Adds the feature front end: two frames become one row of x.
+void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepList* steps) {
+  const uint32_t width = encoder.feature_width;
+  const ValueId frames = NewEncoderValue("frames", width, 2, steps);
+  const ValueId first = NewEncoderValue("unfolded", kTaps * width, 2, steps);
+  const ValueId convolved = NewEncoderValue("convolved", hidden, 2, steps);
+  const ValueId second = NewEncoderValue("unfolded", kTaps * hidden, 1, steps);
+  steps->Add(StepOf(Op::kFeatures, kNoValue, frames, kNoWeight));
+  AddConvolution(frames, first, convolved, encoder.conv1, encoder.conv_activation, steps);
+  AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
+}
+
+LayerValues NewLayerValues(const EncoderSpec& encoder, uint32_t hidden, StepList* steps) {
+  const LayerKindSpec& kind = encoder.kinds[0];
+  const AttentionKind& a = kind.attention;
+  LayerValues v;
+  v.x = NewEncoderValue("source", hidden, 1, steps);
+  v.normed = NewEncoderValue("source_normed", hidden, 1, steps);
+  v.qkv = NewEncoderValue("source_qkv", (a.n_heads + 2 * a.n_kv_heads) * a.head_dim, 1, steps);
+  v.attention = NewEncoderValue("source_attention", a.n_heads * a.head_dim, 1, steps);
+  v.ffn_normed = NewEncoderValue("source_ffn_normed", hidden, 1, steps);
+  if (kind.ffn_dim == 0) return v;
+  v.gate_up = NewEncoderValue("source_gate_up", (kind.is_gated ? 2 : 1) * kind.ffn_dim, 1, steps);
+  if (kind.is_gated) v.activated = NewEncoderValue("source_activated", kind.ffn_dim, 1, steps);
+  return v;
+}
+
+// Adds each decoder layer's cross-attention keys and values, stored one after the other.
+void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
+  const AttentionKind& shape = spec.kinds[0].attention;
+  const ValueId kv = NewEncoderValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, 1, steps);
+  for (uint32_t i = 0; i < spec.layers.size(); ++i) {
+    const LayerSpec& layer = spec.layers[i];
+    if (layer.cross_q == kNoWeight) continue;
+    Step linear = StepOf(Op::kLinear, encoder, kv, layer.cross_kv);
+    linear.layer = static_cast<uint16_t>(i);
+    steps->Add(linear);
+    Step store = StepOf(Op::kStoreKv, kv, kNoValue, kNoWeight);
+    store.layer = static_cast<uint16_t>(i);
+    store.kind = static_cast<uint16_t>(spec.kinds.size() + layer.kind);
+    store.group_layer = static_cast<uint16_t>(layer.cross_layer);
+    steps->Add(store);
+  }
+}
+
+}  // namespace
+
+uint64_t ProgramKinds(const ModelSpec& spec) {
+  return spec.encoder.exists() ? 2 * spec.kinds.size() + spec.encoder.kinds.size()
+                               : spec.kinds.size();
+}
+
+void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
+  const size_t n = spec.kinds.size();
+  for (size_t i = 0; i < n; ++i) out[i] = spec.kinds[i].attention;
+  if (!spec.encoder.exists()) return;
+  for (size_t i = 0; i < n; ++i) {
+    AttentionKind& cross = out[n + i];
+    cross = spec.kinds[i].attention;
+    cross.window = cross.chunk = 0;
+    cross.rope = kNoRope;
+    cross.temperature = 0.0f;
+    cross.is_cross_attention = true;
+    cross.group = spec.encoder.group;
+  }
+  for (size_t i = 0; i < spec.encoder.kinds.size(); ++i) {
+    out[2 * n + i] = spec.encoder.kinds[i].attention;
+  }
+}
+
+uint64_t EncoderKinds(const fbs::Source* encoder) {
+  return encoder == nullptr || encoder->kinds() == nullptr ? 0 : encoder->kinds()->size();
+}
+
+uint64_t EncoderSteps(const EncoderSpec& encoder, uint64_t n_layers) {
+  if (!encoder.exists()) return 0;
+  return encoder.layers.size() * kStepsPerEncoderLayer + 2 * n_layers + kStepsOutsideEncoderLayers;
+}
+
+uint64_t EncoderSteps(const fbs::Source* encoder) {
+  if (encoder == nullptr || encoder->layers() == nullptr) return 0;
+  return encoder->layers()->size() * kStepsPerEncoderLayer + kStepsOutsideEncoderLayers;
+}
+
+void AddEncoder(const ModelSpec& spec, StepList* steps) {
+  const EncoderSpec& encoder = spec.encoder;
+  const LayerValues v = NewLayerValues(encoder, spec.hidden, steps);
+  if (encoder.feature_width != 0) {
+    AddFeatures(encoder, spec.hidden, v.x, steps);
+  } else {
+    Step embed = StepOf(Op::kEmbed, kNoValue, v.x, spec.embedding);
+    embed.factor = spec.embedding_factor;
+    steps->Add(embed);
+  }
+  if (encoder.positions != kNoWeight) {
+    Step add = StepOf(Op::kAddPositions, v.x, kNoValue, kNoWeight);
+    add.positions = encoder.positions;
+    steps->Add(add);
+  }
+  const auto first_kind = static_cast<uint32_t>(2 * spec.kinds.size());
+  for (uint32_t i = 0; i < encoder.layers.size(); ++i) {
+    const LayerSpec& layer = encoder.layers[i];
+    const LayerPlace place = {i, first_kind + layer.kind, 0, true};
+    AddLayer(layer, encoder.kinds[layer.kind], place, v, nullptr, steps);
+  }
+  Step norm = StepOf(Op::kNorm, v.x, v.normed, encoder.final_norm);
+  norm.norm_kind = encoder.final_norm_kind;
+  norm.bias = encoder.final_norm_bias;
+  norm.epsilon = encoder.final_norm_epsilon;
+  steps->Add(norm);
+  AddCross(spec, v.normed, steps);
+}
+
+}  // namespace arn

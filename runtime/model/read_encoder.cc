@@ -1,0 +1,125 @@
+#include "runtime/model/read_encoder.h"
+
+#include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
+#include "runtime/model/field_checks.h"
+#include "runtime/model/read_enums.h"
+#include "runtime/model/read_kind.h"
+#include "runtime/model/read_layer.h"
+#include "runtime/model/read_tensor.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kMaxEncoderLayers = 4096;
+constexpr uint32_t kMaxEncoderKinds = 256;
+constexpr uint32_t kNoIndex = UINT32_MAX;
+
+template <typename V>
+uint64_t CountOf(const V* vector) {
+  return vector == nullptr ? 0 : vector->size();
+}
+
+// Reads the two convolutions of kernel size 3; the second has stride 2.
+Status ReadFeatures(const fbs::Source& encoder, const ModelSpec& spec, EncoderSpec* out,
+                    Diag* diag) {
+  if (encoder.feature_width() == 0) return Status::kOk;
+  ARN_TRY(CheckRange("source.feature_width", encoder.feature_width(), 1, kMaxWidth / 3, diag));
+  ARN_TRY(ReadActivation("source.conv_activation", encoder.conv_activation(), &out->conv_activation,
+                         diag));
+  if (out->conv_activation == Activation::kClampedSwiglu) {
+    return diag->Fail(Status::kBadBundle, "model.source.conv_activation needs a gate");
+  }
+  Shapes shapes(spec.weights, diag);
+  ARN_TRY(shapes.Matrix("source conv1", 0, encoder.conv1(), spec.hidden,
+                        uint64_t{3} * encoder.feature_width()));
+  ARN_TRY(
+      shapes.Matrix("source conv2", 0, encoder.conv2(), spec.hidden, uint64_t{3} * spec.hidden));
+  out->feature_width = encoder.feature_width();
+  out->conv1 = encoder.conv1();
+  out->conv2 = encoder.conv2();
+  return Status::kOk;
+}
+
+Status ReadPositions(const fbs::Source& encoder, const ModelSpec& spec, EncoderSpec* out,
+                     Diag* diag) {
+  if (encoder.positions() == kNoIndex) return Status::kOk;
+  Shapes shapes(spec.weights, diag);
+  ARN_TRY(
+      shapes.Matrix("source positions", 0, encoder.positions(), encoder.max_rows(), spec.hidden));
+  const Weight& w = spec.weights[encoder.positions()];
+  if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.source.positions: tensor %u is %s, expected f32 rows",
+                      encoder.positions(), DTypeName(w.dtype));
+  }
+  out->positions = encoder.positions();
+  return Status::kOk;
+}
+
+Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spec, EncoderSpec* out,
+                  Diag* diag) {
+  ARN_TRY(CheckRange("source.kinds", CountOf(encoder.kinds()), 1, kMaxEncoderKinds, diag));
+  ARN_TRY(CheckRange("source.layers", CountOf(encoder.layers()), 1, kMaxEncoderLayers, diag));
+  ARN_ASSIGN(Span<LayerKindSpec> kinds,
+             arena->AllocateArray<LayerKindSpec>(encoder.kinds()->size()));
+  for (uint32_t i = 0; i < kinds.size(); ++i) {
+    ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
+    const AttentionKind& a = kinds[i].attention;
+    if (kinds[i].mixer.has_state() || kinds[i].is_parallel || kinds[i].n_experts != 0 ||
+        a.window != 0 || a.chunk != 0 || a.rope != kNoRope || kinds[i].has_qk_norm ||
+        a.temperature != 0.0f) {
+      return diag->Fail(Status::kUnsupported,
+                        "model.source.kinds: a state, parallel blocks, experts, a window, a chunk, "
+                        "a rope, norms of q and k or a temperature");
+    }
+    kinds[i].attention.group = kNoGroup;
+  }
+  out->kinds = kinds;
+  ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(encoder.layers()->size()));
+  for (uint32_t i = 0; i < layers.size(); ++i) {
+    ARN_TRY(ReadEncoderLayer(*encoder.layers()->Get(i), i, spec, kinds, &layers[i], diag));
+  }
+  out->layers = layers;
+  return Status::kOk;
+}
+
+}  // namespace
+
+uint64_t EncoderSpecBytes(const fbs::Source* encoder) {
+  if (encoder == nullptr) return 0;
+  return CountOf(encoder->kinds()) * sizeof(LayerKindSpec) +
+         CountOf(encoder->layers()) * sizeof(LayerSpec) + 2 * kSliceAlign;
+}
+
+Status ReadEncoder(const fbs::Source& encoder, Arena* arena, ModelSpec* spec, Diag* diag) {
+  EncoderSpec* out = &spec->encoder;
+  ARN_TRY(CheckRange("source.max_rows", encoder.max_rows(), 1, kMaxEncoderRows, diag));
+  ARN_TRY(ReadFeatures(encoder, *spec, out, diag));
+  ARN_TRY(ReadPositions(encoder, *spec, out, diag));
+  ARN_TRY(ReadLayers(encoder, arena, *spec, out, diag));
+  ARN_TRY(ReadNormKind("source.final_norm_kind", encoder.final_norm_kind(), &out->final_norm_kind,
+                       diag));
+  ARN_TRY(CheckEpsilon("source.final_norm_epsilon", encoder.final_norm_epsilon(), diag));
+  Shapes shapes(spec->weights, diag);
+  ARN_TRY(ReadNorm("source final_norm", 0, encoder.final_norm(), encoder.final_norm_bias(),
+                   out->final_norm_kind, spec->hidden, &shapes, &out->final_norm,
+                   &out->final_norm_bias));
+  if (out->final_norm == kNoWeight) {
+    return diag->Fail(Status::kBadBundle, "model.source.final_norm is absent");
+  }
+  out->final_norm_epsilon = encoder.final_norm_epsilon();
+  out->max_rows = encoder.max_rows();
+  if (spec->n_groups == kMaxKvGroups) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: no group is left for the source");
+  }
+  const AttentionKind& shape = spec->kinds[0].attention;
+  KvGroupSpec& group = spec->groups[spec->n_groups];
+  group.is_encoder = true;
+  group.n_kv_heads = shape.n_kv_heads;
+  group.head_dim = shape.head_dim;
+  out->group = spec->n_groups++;
+  return Status::kOk;
+}
+
+}  // namespace arn

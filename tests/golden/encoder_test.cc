@@ -1,0 +1,203 @@
+// Encoder-decoder models: transformers' logits and tokens, and the lifetime of encoder outputs in a
+// session.
+#include "tests/golden/encoder_case.h"
+
+namespace arn::test {
+namespace {
+
+constexpr double kTolerance = 2e-4;  // as golden_test.cc
+
+arn_session_options Options(uint32_t backend, uint32_t chunk) {
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.backend = backend;
+  options.kv_type = ARN_KV_F32;
+  options.prefill_chunk = chunk;
+  options.n_threads = 2;
+  options.all_logits = 1;
+  return options;
+}
+
+using EncoderGoldenTest = EncoderCaseTest;
+
+TEST_P(EncoderGoldenTest, BothConfigs_Prefill_GiveTheReferencesLogits) {
+  const std::vector<int32_t> ids = golden_.all_ids();
+  for (const ConfigStyle style : {ConfigStyle::kTransformers5, ConfigStyle::kTransformers4}) {
+    const auto bundle = folder_ / "styled.arn";
+    ASSERT_TRUE(ConvertGolden(golden_, style, folder_ / "styled", bundle, {"--weights", "f32"}));
+    const ModelPtr model = OpenModel(bundle);
+    ASSERT_NE(nullptr, model);
+    for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+      for (const uint32_t chunk : {1u, 7u, 64u}) {
+        SCOPED_TRACE(testing::Message() << "backend " << backend << ", chunks of " << chunk);
+        const SessionPtr session = NewSession(model.get(), Options(backend, chunk));
+        ASSERT_NE(nullptr, session);
+        ASSERT_TRUE(EncodeInput(golden_, session.get()));
+        const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), chunk, ids);
+        ASSERT_EQ(ids.size() * golden_.vocab(), logits.size());
+        for (size_t i = 0; i < ids.size(); ++i) {
+          ExpectLogits(golden_, i, logits.data() + i * golden_.vocab(), kTolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EncoderGoldenTest, Generate_AfterEncodingAgainAndRewinding_GivesTheReferencesTokens) {
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    SCOPED_TRACE(backend);
+    const SessionPtr session = Encoded(Options(backend, 0));
+    ASSERT_NE(nullptr, session);
+    EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
+    EXPECT_EQ(0u, arn_session_length(session.get()));
+    EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+    ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));  // keeps the encoder output
+    EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+    uint32_t kept = 1;
+    const std::vector<int32_t> other = {golden_.prompt[0] + 1};
+    ASSERT_EQ(ARN_OK, arn_session_follow(session.get(), other.data(), other.size(), &kept));
+    EXPECT_EQ(0u, kept);
+  }
+}
+
+TEST_P(EncoderGoldenTest, NoCache_GivesTheReferencesTokens) {
+  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  options.no_cache = 1;
+  const SessionPtr session = Encoded(options);
+  ASSERT_NE(nullptr, session);
+  EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+}
+
+TEST_P(EncoderGoldenTest, Forks_ShareTheEncoderOutputUntilTheyGetTheirOwn) {
+  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  options.max_sequences = 3;
+  const SessionPtr session = Encoded(options);
+  ASSERT_NE(nullptr, session);
+  ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 0, 1));
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));  // releases only sequence 0's share
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
+  EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_fork(session.get(), 1, 2));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 2));
+  EXPECT_EQ(golden_.prompt.size() + golden_.greedy.size(), arn_session_length(session.get()));
+  ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), 0));
+  EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+  // Each of the three sequences has an encoder output, the maximum.
+  ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 0));
+  ASSERT_TRUE(EncodeInput(golden_, session.get()));
+  EXPECT_EQ(golden_.greedy, Greedy(session.get()));
+}
+
+// One beam with one group is greedy search. Several beams share the encoder output across
+// reordering.
+TEST_P(EncoderGoldenTest, Beams_OneIsGreedy_SeveralAreNoWorse) {
+  float scores[2] = {};
+  const uint32_t counts[2] = {1, 4};
+  for (uint32_t i = 0; i < 2; ++i) {
+    arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+    options.max_sequences = counts[i];
+    const SessionPtr session = Encoded(options);
+    ASSERT_NE(nullptr, session);
+    ASSERT_EQ(ARN_OK,
+              arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
+    arn_beam_options beams = ARN_BEAM_OPTIONS_INIT;
+    beams.num_beams = counts[i];
+    beams.max_tokens = 12;
+    beams.ignore_eos = 1;
+    arn_beam_result result = ARN_BEAM_RESULT_INIT;
+    ASSERT_EQ(ARN_OK, arn_session_beam_search(session.get(), &beams, &result))
+        << arn_session_last_error(session.get());
+    std::vector<int32_t> ids(12);
+    size_t count = 0;
+    ASSERT_EQ(ARN_OK,
+              arn_session_beam(session.get(), 0, ids.data(), ids.size(), &count, &scores[i]));
+    if (i == 0) {
+      EXPECT_EQ(std::vector<int32_t>(golden_.greedy.begin(), golden_.greedy.begin() + 12), ids);
+    }
+  }
+  EXPECT_GE(scores[1], scores[0] - 1e-5f);
+}
+
+// With random weights unscaled attention is too sharp to compare with float results.
+TEST_P(EncoderGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
+  ASSERT_TRUE(ConvertGolden(golden_, ConfigStyle::kTransformers5, folder_ / "f16",
+                            folder_ / "f16.arn", {"--weights", "f16"}));
+  const ModelPtr model = OpenModel(folder_ / "f16.arn");
+  ASSERT_NE(nullptr, model);
+  const std::vector<int32_t> ids = golden_.all_ids();
+  std::vector<float> logits[2];
+  for (const uint32_t backend : {ARN_BACKEND_CPU, ARN_BACKEND_REFERENCE}) {
+    arn_session_options options = Options(backend, 64);
+    options.kv_type = ARN_KV_INT8;
+    const SessionPtr session = NewSession(model.get(), options);
+    ASSERT_NE(nullptr, session);
+    ASSERT_TRUE(EncodeInput(golden_, session.get()));
+    logits[backend] = AllLogits(session.get(), golden_.vocab(), 64, ids);
+  }
+  double error = 0, magnitude = 0;
+  for (size_t i = 0; i < logits[0].size(); ++i) {
+    error += std::pow(static_cast<double>(logits[0][i] - logits[1][i]), 2);
+    magnitude += std::pow(static_cast<double>(logits[1][i]), 2);
+  }
+  EXPECT_LT(std::sqrt(error / magnitude), 0.03);
+}
+
+TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
+  arn_model_info info = ARN_MODEL_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_model_get_info(model_.get(), &info));
+  EXPECT_EQ(golden_.feature_width, info.source_feature_width);
+  ASSERT_EQ(1u, info.n_start_ids);
+  EXPECT_EQ(golden_.prompt[0], static_cast<int32_t>(info.start_ids[0]));
+  arn_session_options options = Options(ARN_BACKEND_CPU, 0);
+  options.source_rows = info.source_rows + 1;
+  char error[256];
+  arn_session* none = nullptr;
+  EXPECT_EQ(ARN_BAD_ARGUMENT,
+            arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
+  EXPECT_NE(nullptr, std::strstr(error, "source_rows")) << error;
+
+  options.source_rows = 8;
+  arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group));
+  EXPECT_EQ(1u, group.is_source);
+  EXPECT_EQ(8u, group.page_tokens);
+  const SessionPtr session = NewSession(model_.get(), options);
+  ASSERT_NE(nullptr, session);
+  EXPECT_EQ(ARN_BAD_STATE,
+            arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
+  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "source"));
+  const std::vector<int32_t> ids(9, 5);
+  const std::vector<float> features(20 * 10);
+  const bool takes_ids = golden_.feature_width == 0;
+  EXPECT_EQ(takes_ids ? ARN_BAD_ARGUMENT : ARN_UNSUPPORTED,
+            arn_session_encode_ids(session.get(), ids.data(), 9));
+  EXPECT_EQ(takes_ids ? ARN_BAD_ARGUMENT : ARN_UNSUPPORTED,
+            arn_session_encode_ids(session.get(), ids.data(), 0));
+  for (const uint32_t frames : {0u, 3u, 18u}) {
+    EXPECT_EQ(takes_ids ? ARN_UNSUPPORTED : ARN_BAD_ARGUMENT,
+              arn_session_encode_features(session.get(), features.data(), frames, 10));
+  }
+  EXPECT_EQ(takes_ids ? ARN_UNSUPPORTED : ARN_BAD_ARGUMENT,
+            arn_session_encode_features(session.get(), features.data(), 10, 11));
+  if (takes_ids) {
+    const int32_t outside = static_cast<int32_t>(golden_.vocab());
+    EXPECT_EQ(ARN_BAD_TOKEN, arn_session_encode_ids(session.get(), &outside, 1));
+    EXPECT_EQ(ARN_OK, arn_session_encode_ids(session.get(), ids.data(), 8));
+  } else {
+    EXPECT_EQ(ARN_OK, arn_session_encode_features(session.get(), features.data(), 16, 10));
+  }
+  EXPECT_EQ(ARN_OK,
+            arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
+  EXPECT_EQ(ARN_UNSUPPORTED, arn_session_save(session.get(), (folder_ / "s").c_str()));
+  ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
+  EXPECT_EQ(ARN_BAD_STATE,
+            arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, EncoderGoldenTest,
+                         testing::Values("relative_bias", "relative_bias_gated", "features"),
+                         [](const auto& p) { return std::string(p.param); });
+
+}  // namespace
+}  // namespace arn::test

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Writes data/source/*.json: small encoder-decoder checkpoints and transformers' results on them.
+
+  make_encoder_goldens.py [--check] [--find-seeds] [--out DIR] [NAME ...]
+
+Uses the formulas of make_goldens.py. Each case also has the encoder input: source_ids, or
+feature_shape [width, frames] of features, which are the formula's values for the name "features".
+"""
+
+import sys
+
+import torch
+
+from make_goldens import (DEFAULTS, HERE, MIN_DISTINCT, MIN_MARGIN, NEW_TOKENS, fill, make_model,
+                          old_config, rounded, run_tool, stored_shapes, values)
+
+
+def t5(**changes):
+  return {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "vocab_size": 509,
+          "d_model": 64, "d_kv": 24, "d_ff": 172, "num_heads": 4, "num_layers": 2,
+          "num_decoder_layers": 3, "relative_attention_num_buckets": 8,
+          "relative_attention_max_distance": 20, "layer_norm_epsilon": 1e-6,
+          "feed_forward_proj": "relu", "is_encoder_decoder": True, "pad_token_id": 0,
+          "eos_token_id": 1, "decoder_start_token_id": 0, "tie_word_embeddings": True,
+          "dtype": "float32", **changes}
+
+
+# One case divides logits by 8: its margins are smaller, but still far above rounding.
+LEAST_MARGIN = {"relative_bias": 0.004}
+# name: (config, seed, amplitude of the weights, encoder tokens)
+CASES = {
+    "relative_bias": (t5(), 2, 0.45, 41),
+    "relative_bias_gated": (
+        t5(feed_forward_proj="gated-gelu", d_ff=100, scale_decoder_outputs=False), 8, 0.25, 7),
+    "features": (
+        {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
+         "vocab_size": 509, "d_model": 64, "num_mel_bins": 10, "encoder_layers": 2,
+         "decoder_layers": 3, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+         "encoder_ffn_dim": 100, "decoder_ffn_dim": 172, "max_source_positions": 37,
+         "max_target_positions": 64, "activation_function": "gelu", "scale_embedding": True,
+         "is_encoder_decoder": True, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+         "decoder_start_token_id": 3, "tie_word_embeddings": True, "suppress_tokens": None,
+         "begin_suppress_tokens": None, "dtype": "float32"}, 17, 0.3, 0),
+}
+
+
+def source_of(c, n_tokens, seed):
+  """Returns the encoder input: the model's arguments, and the fields of the case."""
+  if n_tokens:
+    ids = [(29 * i * i + 7 * i + 3) % (c["vocab_size"] - 4) + 4 for i in range(n_tokens - 1)] + [1]
+    return {"input_ids": torch.tensor([ids])}, {"source_ids": ids}
+  shape = [c["num_mel_bins"], 2 * c["max_source_positions"]]
+  features = values("features", shape[0] * shape[1], seed, 1.0).reshape(shape)
+  return {"input_features": torch.from_numpy(features)[None]}, {"feature_shape": shape}
+
+
+def prompt_of(c):
+  start = c["decoder_start_token_id"]
+  return [start] if "d_kv" in c else [start, 17, 300, 5, 42]
+
+
+@torch.no_grad()
+def logits_of(model, source, ids):
+  return model(**source, decoder_input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+
+
+def greedy(model, source, prompt):
+  ids, margin = list(prompt), float("inf")
+  for _ in range(NEW_TOKENS):
+    top = logits_of(model, source, ids)[-1].topk(2)
+    margin = min(margin, float(top.values[0] - top.values[1]))
+    ids.append(int(top.indices[0]))
+  return ids, margin
+
+
+def make(name, find_seeds):
+  c, seed, amplitude, n_tokens = CASES[name]
+  model = make_model(c)
+  prompt, shapes = prompt_of(c), stored_shapes(model)
+  for seed in range(1, 400) if find_seeds else [seed]:
+    case = {"name": name, "config": c, "old_config": old_config(c), **DEFAULTS, "base_seed": seed,
+            "amplitude": amplitude, "tensors": shapes}
+    fill(model, case, seed)
+    source, fields = source_of(c, n_tokens, seed)
+    ids, margin = greedy(model, source, prompt)
+    distinct = len(set(ids[len(prompt):]))
+    if margin >= LEAST_MARGIN.get(name, MIN_MARGIN) and distinct >= MIN_DISTINCT:
+      break
+  else:
+    raise SystemExit(f"{name}: margin {margin:.4f}, {distinct} distinct: use --find-seeds")
+  logits = logits_of(model, source, ids).double()
+  old = make_model(case["old_config"])
+  fill(old, case, seed)
+  difference = float((logits_of(old, source, ids) - logits).abs().max())
+  if difference > 1e-6:
+    raise SystemExit(f"{name}: the old config gives other logits, by {difference:.2e}")
+  stride = 7
+  positions = sorted({0, 1, 7, 8, len(prompt) - 1, len(ids) - 2, len(ids) - 1})
+  case |= fields | {
+      "prompt": prompt, "greedy": ids[len(prompt):], "margin": rounded(margin),
+      "log_sum_exp": [rounded(x) for x in torch.logsumexp(logits, -1)],
+      "argmax": logits.argmax(-1).tolist(), "positions": positions, "stride": stride,
+      "logits": [[rounded(x) for x in logits[p, ::stride]] for p in positions]}
+  print(f"{name:20s} seed {seed:3d} margin {margin:.4f} distinct {distinct:2d} "
+        f"logits {float(logits.min()):.2f}..{float(logits.max()):.2f}", flush=True)
+  return case
+
+
+if __name__ == "__main__":
+  sys.exit(run_tool(__doc__, CASES, make, HERE / "data" / "source"))

@@ -1,0 +1,107 @@
+#include "tools/arenite/encoder_input.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tools/arenite/io.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+namespace {
+
+// Reads raw float32 [width, frames] and transposes it to [frames, width].
+std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_t frames) {
+  const std::string bytes = ReadFile(path);
+  const uint64_t wanted = uint64_t{width} * frames * sizeof(float);
+  if (bytes.size() != wanted) {
+    throw Error(Format("%s: %zu bytes, expected %llu: float32 [%u, %u] of --features-shape",
+                       path.c_str(), bytes.size(), static_cast<unsigned long long>(wanted), width,
+                       frames));
+  }
+  std::vector<float> stored(bytes.size() / sizeof(float)), features(stored.size());
+  std::memcpy(stored.data(), bytes.data(), bytes.size());
+  for (uint64_t f = 0; f < frames; ++f) {
+    for (uint64_t w = 0; w < width; ++w) features[f * width + w] = stored[w * frames + f];
+  }
+  return features;
+}
+
+}  // namespace
+
+void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
+  CLI::Option_group* group = app->add_option_group(
+      "source", "Models that attend to a source (encoders, transformers calls them) need one");
+  group->add_option("--source", arguments->text, "Text");
+  group->add_option("--source-ids", arguments->ids, "Token ids: 1,2,3");
+  CLI::Option* features = group->add_option(
+      "--features", arguments->features,
+      "A file of raw float32 features [MELS, FRAMES], in this machine's byte order");
+  group->require_option(0, 1);
+  CLI::Option* shape =
+      app->add_option("--features-shape", arguments->shape, "Their shape: MELS,FRAMES");
+  features->needs(shape);
+  shape->needs(features);
+}
+
+EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments) {
+  const arn_model_info& info = model.info();
+  const bool is_given = arguments.text || arguments.ids || arguments.features;
+  if (info.source_rows == 0) {
+    if (is_given) throw Error(model.path() + ": the model has no source");
+    return;
+  }
+  const bool takes_features = info.source_feature_width != 0;
+  if (!is_given || takes_features != arguments.features.has_value()) {
+    throw Error(model.path() + ": the model attends to a source of " +
+                (takes_features ? "features: --features and --features-shape are needed"
+                                : "tokens: --source or --source-ids is needed"));
+  }
+  if (!takes_features) {
+    ids_ = arguments.ids ? ParseIds(*arguments.ids, "--source-ids")
+                         : model.Tokenize(*arguments.text, ARN_TOKENIZE_DEFAULT);
+    if (ids_.empty()) throw Error("--source: the text has no tokens");
+    return;
+  }
+  const std::vector<uint32_t> shape = ParseCounts(arguments.shape, "--features-shape");
+  if (shape.size() != 2 || shape[0] != info.source_feature_width || shape[1] == 0 ||
+      shape[1] % 2 != 0 || shape[1] / 2 > info.source_rows) {
+    throw Error(Format("--features-shape %s: expected %u,FRAMES with an even number of at most %u",
+                       arguments.shape.c_str(), info.source_feature_width, 2 * info.source_rows));
+  }
+  width_ = shape[0];
+  n_frames_ = shape[1];
+  features_ = ReadFeatures(*arguments.features, width_, n_frames_);
+}
+
+EncoderInput EncoderInput::ForMeasuring(const Model& model) {
+  constexpr uint32_t kTokens = 128;
+  const arn_model_info& info = model.info();
+  EncoderInput encoder_input;
+  if (info.source_rows == 0) return encoder_input;
+  if (info.source_feature_width == 0) {
+    for (uint32_t i = 0; i < std::min(kTokens, info.source_rows); ++i) {
+      encoder_input.ids_.push_back(static_cast<int32_t>(i % info.vocab));
+    }
+    return encoder_input;
+  }
+  encoder_input.width_ = info.source_feature_width;
+  encoder_input.n_frames_ = 2 * info.source_rows;
+  encoder_input.features_.resize(size_t{encoder_input.width_} * encoder_input.n_frames_);
+  return encoder_input;
+}
+
+void EncoderInput::SizeSession(arn_session_options* options) const {
+  if (!ids_.empty()) options->source_rows = static_cast<uint32_t>(ids_.size());
+  if (n_frames_ != 0) options->source_rows = n_frames_ / 2;
+}
+
+void EncoderInput::Encode(const Session& session) const {
+  if (!ids_.empty()) {
+    session.Check(arn_session_encode_ids(session.get(), ids_.data(), ids_.size()));
+  }
+  if (n_frames_ != 0) {
+    session.Check(arn_session_encode_features(session.get(), features_.data(), n_frames_, width_));
+  }
+}
+
+}  // namespace arn::tool
