@@ -107,7 +107,7 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
     PageTable table;
     table.pages = pages.data();
     table.n_pages = (static_cast<uint32_t>(ids.size()) + group.page_tokens - 1) / group.page_tokens;
-    EXPECT_LE(table.n_pages, group.open.n_pages);
+    EXPECT_LE(table.n_pages, group.active.n_pages);
     tables.push_back(table);
   }
   SequenceRows rows;
