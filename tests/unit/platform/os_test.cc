@@ -66,7 +66,9 @@ TEST(Pages_ReserveHuge, Pages_BeginAtAHugeOneAndAreNoMoreThanAsked) {
     EXPECT_EQ(std::byte{7}, pages.value()[static_cast<size_t>(bytes) - 1]);
     PageCounts counts;
     if (CountPages({pages.value().data(), pages.value().size()}, &counts)) {
+#ifndef ARN_EMULATED  // qemu's /proc/self/smaps says 0 everywhere
       EXPECT_GE(counts.resident_bytes, page);
+#endif
       EXPECT_LE(counts.resident_bytes, pages.value().size());
       EXPECT_LE(counts.huge_bytes, counts.resident_bytes);
     }
