@@ -76,7 +76,8 @@ TEST_F(TokenizerConvert, UnsupportedKinds_RefusedByName) {
       {"model", "Unheard"},
   };
   for (const auto& [place, kind] : kinds) {
-    const std::string error = ErrorOf([&](json* t) { (*t)[place]["type"] = kind; });
+    const std::string error =
+        ErrorOf([place = place, kind = kind](json* t) { (*t)[place]["type"] = kind; });
     EXPECT_EQ(error,
               std::string("tokenizer.json: ") + place + ".type \"" + kind + "\" is not supported");
   }
