@@ -33,7 +33,7 @@ std::vector<BackendCase> AllBackends() {
 #endif
 // AddressSanitizer covers only host code, which the other tests run too, and makes shader
 // compilation several times slower.
-#if defined(ARENITE_VULKAN) && !defined(__SANITIZE_ADDRESS__)
+#if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)
   using vulkan::RestrictedBackend;
   using vulkan::Restriction;
   cases.push_back({VulkanBackend(), 0, 1, "Vulkan"});
@@ -44,7 +44,7 @@ std::vector<BackendCase> AllBackends() {
 
 std::vector<BackendCase> BackendsAndStaging() {
   std::vector<BackendCase> cases = AllBackends();
-#if defined(ARENITE_VULKAN) && !defined(__SANITIZE_ADDRESS__)
+#if defined(ARENITE_VULKAN) && !defined(ARN_SANITIZE_ADDRESS)
   const Backend* staged = vulkan::RestrictedBackend(vulkan::Restriction::kStaged);
   cases.push_back({staged, 0, 1, "VulkanStaged"});
 #endif

@@ -394,7 +394,7 @@ TEST_P(QuantisedPageTest, Attention_WithDotProducts_EqualsTheFormula) {
 TEST_P(QuantisedPageTest, Attention_QuantisedPages_TakeNotMuchLongerThanInt8Pages) {
   if (GetParam().name != "Cpu") GTEST_SKIP() << "the best instruction set alone";
     // Other architectures run under an emulator, which has other timings.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__) || \
+#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD) || !defined(__OPTIMIZE__) || \
     !defined(__x86_64__)
   GTEST_SKIP() << "what is measured is not what users run";
 #endif

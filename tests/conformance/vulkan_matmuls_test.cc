@@ -128,7 +128,7 @@ TEST_P(VulkanMatmulsTest, Variant_EveryKindOfRun_IsTheReference) {
 
 // All other tests run the first variant. AddressSanitizer covers only host code, which is the same
 // for all variants.
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ARN_SANITIZE_ADDRESS
 constexpr uint32_t kEnd = 2;
 #else
 constexpr uint32_t kEnd = vulkan::kMostVariants;

@@ -164,7 +164,7 @@ struct Told {
 };
 
 TEST_F(SessionKvPager, TwiceTheMemory_IsReadAheadAndNotByFaults) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD)
   GTEST_SKIP() << "a sanitizer's own memory does not fit the limit";
 #endif
   const MemoryGroup group(12 << 20);
