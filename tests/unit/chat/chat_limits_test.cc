@@ -196,7 +196,7 @@ TEST(ChatJson, RefusesWhatIsNone) {
   EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: expected an array or null"));
   ChatCase variables;
   variables.variables = R"({"messages": []})";
-  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is given apart"));
+  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is a reserved name"));
 }
 
 TEST(ChatJson, KeepsNumbersTextsAndOrder) {

@@ -199,7 +199,7 @@ class CommandLine(WithFolder):
 
   def test_output_is_a_regular_file_at_the_end_of_links(self):
     self.assert_one_error(convert(CHECKPOINT, "-o", "/dev/full"), 1,
-                          "/dev/full: is no regular file")
+                          "/dev/full: is not a regular file")
     self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
     os.symlink("real.arn", self.out)
     self.assertEqual(convert(CHECKPOINT, "-o", self.out, "-q").returncode, 0)
@@ -295,7 +295,7 @@ class LargeCheckpoint(WithFolder):
       # A second conversion must not replace the file of the first one.
       run.send_signal(signal.SIGSTOP)
       second = convert(CHECKPOINT, "-o", self.out)
-      self.assertIn("out.arn: is being written by somebody else", second.stderr)
+      self.assertIn("out.arn: is being written by another process", second.stderr)
       run.kill()
       run.wait()
       self.assertEqual(self.left(), ["out.arn.tmp"])
