@@ -106,9 +106,10 @@ class CommandLine(WithFolder):
     self.assertEqual(self.left(), [])
 
   def test_failure_gives_1_and_one_sentence(self):
-    self.assert_one_error(convert("/nonexistent", "-o", self.out), 1, "/nonexistent: not a folder")
+    self.assert_one_error(convert("/nonexistent", "-o", self.out), 1,
+                          "/nonexistent: neither a folder")
     tensors = os.path.join(CHECKPOINT, "model.safetensors")
-    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the folder of the checkpoint")
+    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the checkpoint's folder")
     self.assertEqual(self.left(), [])
 
   def test_sign_says_the_public_key(self):
@@ -138,10 +139,10 @@ class CommandLine(WithFolder):
     open(empty, "w").close()
     for arguments, words in [
         (["--calibrate", "/nosuch"], "/nosuch: cannot open"),
-        (["--calibrate", empty], "empty: the text has 0 tokens, at least 2"),
+        (["--calibrate", empty], "empty: the text has 0 tokens, expected at least 2"),
         (["--prefix-file", "/nosuch"], "/nosuch: cannot open"),
         (["--prefix-file", empty], "empty: the text has 0 tokens"),
-        (["--prefix-file", text], "no room in the model's context"),
+        (["--prefix-file", text], "which fill the model's context"),
         (["--verify", "--verify-text", "/nosuch"], "/nosuch: cannot open"),
         (["--sign", "/nosuch"], "/nosuch"),
     ]:
@@ -174,7 +175,7 @@ class CommandLine(WithFolder):
       file.write("before")
     for arguments in [[], ["--no-self-test"]]:
       run = convert(source, "-o", self.out, *arguments)
-      self.assert_one_error(run, 1, "out.arn: is not written, .*max_context")
+      self.assert_one_error(run, 1, "out.arn: not written, .*max_context")
     self.assertEqual(self.left(), ["changed", "out.arn"])
     with open(self.out) as file:
       self.assertEqual(file.read(), "before")
@@ -188,7 +189,7 @@ class CommandLine(WithFolder):
     source = self.checkpoint_with("tokenizer.json", change)
     for arguments in [[], ["--tokenizer-only"]]:
       run = convert(source, "-o", self.out, *arguments)
-      self.assert_one_error(run, 1, "out.arn: is not written")
+      self.assert_one_error(run, 1, "out.arn: not written")
     self.assertEqual(self.left(), ["changed"])
 
   def test_numbers_that_no_double_holds_name_their_file(self):
