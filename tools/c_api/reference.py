@@ -118,7 +118,7 @@ def _reference():
 def _statuses():
   enum = next(d for d in headers.declarations(["status.h"]) if d.kind == "enum")
   if set(enum.values) != set(STATUSES):
-    raise SystemExit("tools/c_api/reference.py: STATUSES has not the names of status.h: "
+    raise SystemExit("tools/c_api/reference.py: STATUSES and status.h differ in: "
                      f"{sorted(set(enum.values) ^ set(STATUSES))}")
   rows = [f"| `{name}` | {value:#04x} | {STATUSES[name][0]} | {STATUSES[name][1]} |"
           for name, value in enum.values.items()]
