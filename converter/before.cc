@@ -22,19 +22,19 @@ void CheckBefore(const ConvertOptions& options, const std::vector<TextToRun>& te
   try {
     Convert(tokenizer, {});
   } catch (const ConvertError& error) {
-    Fail("%s: there is no tokenizer to read it with: %s", texts.front().text->file.c_str(),
+    Fail("%s: no tokenizer to tokenize it with: %s", texts.front().text->file.c_str(),
          error.what());
   }
-  const Runner runner(bundle.path(), "read the texts");
+  const Runner runner(bundle.path(), "tokenize the texts");
   for (const TextToRun& to_run : texts) {
     const char* file = to_run.text->file.c_str();
     const size_t n = runner.Tokenize(to_run.text->text).size();
     if (n < to_run.least_tokens) {
-      Fail("%s: the text has %zu tokens, at least %u are needed", file, n, to_run.least_tokens);
+      Fail("%s: the text has %zu tokens, expected at least %u", file, n, to_run.least_tokens);
     }
     if (to_run.fits_context && n >= max_context) {
-      Fail("%s: the text has %zu tokens, which leaves no room in the model's context of %u", file,
-           n, max_context);
+      Fail("%s: the text has %zu tokens, which fill the model's context of %u", file, n,
+           max_context);
     }
   }
 }

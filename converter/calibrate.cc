@@ -194,16 +194,15 @@ CalibrationText ReadCalibrationText(const NamedText& named, const std::filesyste
                                     uint32_t max_tokens) {
   const Runner runner(bundle, kPurpose);
   if (runner.info().has_tokenizer == 0) {
-    Fail("%s: the checkpoint has no tokenizer to read it with", named.file.c_str());
+    Fail("%s: the text cannot be tokenized, the checkpoint has no tokenizer", named.file.c_str());
   }
   if (runner.info().source_rows != 0) {
-    Fail("%s: the model attends to a source, which a text does not give: it cannot be calibrated",
-         named.file.c_str());
+    Fail("%s: a model with an encoder cannot be calibrated on a text", named.file.c_str());
   }
   CalibrationText text;
   text.ids = runner.Tokenize(named.text);
   if (text.ids.size() < 2) {
-    Fail("%s: the text has %zu tokens; calibration takes at least 2", named.file.c_str(),
+    Fail("%s: the text has %zu tokens, calibration needs at least 2", named.file.c_str(),
          text.ids.size());
   }
   if (text.ids.size() > max_tokens) text.ids.resize(max_tokens);
@@ -217,7 +216,7 @@ CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tok
   Runner runner(bundle, kPurpose);
   const arn_model_info& info = runner.info();
   if (info.source_rows != 0) {
-    Fail("%s: the model attends to a source, of which it writes no text", bundle.c_str());
+    Fail("%s: a model with an encoder cannot write a text to calibrate on", bundle.c_str());
   }
   CalibrationText text;
   text.window = std::min(kOwnWindow, info.max_context);

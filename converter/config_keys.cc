@@ -377,19 +377,21 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
     if (is_ignored(key)) {
       without_effect.push_back(key + " " + Shown(value));
     } else if (is_significant) {
-      Fail("%s: %s is %s, which is not understood for %s", config->label().c_str(), key.c_str(),
+      Fail("%s: %s is %s, which is not supported for %s", config->label().c_str(), key.c_str(),
            Shown(value).c_str(), family.architecture);
     } else {
       unknown.push_back(key);
     }
   }
   if (!without_effect.empty()) {
-    warnings->push_back(config->label() + ": without effect on " + family.architecture + ": " +
-                        JoinNames(without_effect, 20));
+    warnings->push_back(config->label() + ": keys that have no effect on " + family.architecture +
+                        ": " + JoinNames(without_effect, 20));
   }
   if (unknown.empty()) return;
-  Fail("%s: not known: %s (if the model computes the same without: --ignore-config-keys %s)",
-       config->label().c_str(), JoinNames(unknown, 20).c_str(), Joined(unknown).c_str());
+  Fail(
+      "%s: unknown keys: %s (if they do not change what the model computes: --ignore-config-keys "
+      "%s)",
+      config->label().c_str(), JoinNames(unknown, 20).c_str(), Joined(unknown).c_str());
 }
 
 std::vector<std::string> KeysThatNobodyKnows(const nlohmann::json& json) {

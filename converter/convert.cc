@@ -122,17 +122,16 @@ class Conversion {
 
   ConvertResult Run() {
     if (!is_gguf_ && !fs::is_directory(options_.folder)) {
-      Fail("%s: not a folder, nor a GGUF file", options_.folder.c_str());
+      Fail("%s: neither a folder nor a GGUF file", options_.folder.c_str());
     }
     if (options_.folder.extension() == ".safetensors") {
-      Fail("%s: give the folder of the checkpoint, in which config.json is, too",
-           options_.folder.c_str());
+      Fail("%s: give the checkpoint's folder, with config.json in it", options_.folder.c_str());
     }
     if (is_gguf_ && !options_.config.empty()) {
-      Fail("%s: a GGUF file has its own config", options_.config.c_str());
+      Fail("%s: --config is for folders, a GGUF file has its own config", options_.config.c_str());
     }
     if (!is_gguf_ && options_.window) {
-      Fail("%s: --window is for GGUF files, a folder's config.json says it",
+      Fail("%s: --window is for GGUF files, a folder has it in config.json",
            options_.folder.c_str());
     }
     std::optional<WeightsJob> job;
@@ -147,7 +146,7 @@ class Conversion {
       chat = is_gguf_ ? ReadGgufChatTemplates(options_.folder) : ReadChatTemplates(options_.folder);
     }
     if (!tokenizer && options_.tokenizer_only) {
-      Fail("%s: %s is there", options_.folder.c_str(),
+      Fail("%s: found %s", options_.folder.c_str(),
            is_gguf_ ? "no tokenizer" : "neither a tokenizer.json nor a SentencePiece model");
     }
     GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
@@ -156,7 +155,7 @@ class Conversion {
       if (tokenizer->n_tokens > vocab) WarnOfTokensWithoutRow(tokenizer->n_tokens, vocab);
       AddTokenizerIds(*tokenizer, vocab, &generation_spec);
     } else {
-      warnings_.push_back("no tokenizer: the bundle will work with token ids only");
+      warnings_.push_back("no tokenizer: the bundle works with token ids only");
     }
     TellWarnings();
 

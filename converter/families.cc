@@ -48,7 +48,7 @@ const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
   const std::vector<std::string> unknown = KeysThatNobodyKnows(json);
   Fail("%s: architecture %s is not supported (supported: %s)%s%s", config->label().c_str(),
        wanted.c_str(), JoinNames(supported).c_str(),
-       unknown.empty() ? "" : "; its config has fields that no supported architecture knows: ",
+       unknown.empty() ? "" : "; its config has fields of no supported architecture: ",
        JoinNames(unknown, 20).c_str());
 }
 
@@ -186,7 +186,7 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
   if (!config->Bool("block_auto_adjust_ff_dim", true)) return static_cast<uint32_t>(given);
   const double scaled = factor.value_or(1.0) * static_cast<double>(2 * given / 3);
   if (!(scaled >= 1 && scaled < 1e9)) {
-    config->FailKey("block_ffn_dim_multiplier", "a positive number that leaves a width");
+    config->FailKey("block_ffn_dim_multiplier", "a positive number that gives a width above 0");
   }
   return static_cast<uint32_t>((static_cast<uint64_t>(scaled) + unit - 1) / unit * unit);
 }

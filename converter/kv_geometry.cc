@@ -105,7 +105,7 @@ void ApplyLayerTypes(const nlohmann::json& types, ConfigReader* config, uint32_t
   }
   const auto needed = [&](size_t i, uint32_t value, const char* key) {
     if (value == 0) {
-      Fail("%s: layer_types[%zu] is %s, but %s says nothing", config->label().c_str(), i,
+      Fail("%s: layer_types[%zu] is %s, but %s is absent", config->label().c_str(), i,
            Shown(types[i]).c_str(), key);
     }
     return value;
@@ -174,10 +174,9 @@ void ApplyWindows(const nlohmann::json& json, ConfigReader* config, std::vector<
     if (slides) (*layers)[i].window = window;
   }
   if (every == 0 && first == 0) {
-    notes->push_back(
-        Format("sliding_window %u is taken to hold for every layer: the config does "
-               "not say which",
-               window));
+    notes->push_back(Format(
+        "sliding_window %u is assumed for every layer: the config does not say which have it",
+        window));
   }
 }
 
@@ -185,10 +184,11 @@ void ApplyWindows(const nlohmann::json& json, ConfigReader* config, std::vector<
 std::vector<Layer> ReadLayers(const nlohmann::json& json, ConfigReader* config,
                               std::vector<std::string>* notes) {
   if (config->Bool("is_encoder_decoder", false)) {
-    config->FailKey("is_encoder_decoder", "false (only decoders keep one cache a layer)");
+    config->FailKey("is_encoder_decoder", "false (only decoders are supported)");
   }
   if (config->Has("kv_lora_rank")) {
-    config->FailKey("kv_lora_rank", "nothing (a cache of compressed keys and values is not known)");
+    config->FailKey("kv_lora_rank",
+                    "no value (a cache of compressed keys and values is not supported)");
   }
   std::vector<Layer> layers(RequiredCountOf(config, kLayerCount, kMaxLayers), ReadShape(config));
   ApplyWindows(json, config, &layers, notes);
@@ -254,11 +254,10 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
     }
     if (n_states != 0) {
-      geometry.notes.push_back(Format("%u layer%s a state instead: %" PRIu64
-                                      " bytes a sequence in f32, whatever the context; a session "
-                                      "reserves them twice",
-                                      n_states, n_states == 1 ? " keeps" : "s keep",
-                                      state_floats * sizeof(float)));
+      geometry.notes.push_back(
+          Format("%u layer%s a recurrent state instead: %" PRIu64
+                 " bytes per sequence in f32, for any context; a session reserves it twice",
+                 n_states, n_states == 1 ? " keeps" : "s keep", state_floats * sizeof(float)));
     }
   } else {
     for (const Layer& layer : ReadLayers(json, &config, &geometry.notes)) {

@@ -96,9 +96,9 @@ std::string Table(const std::string& config, const KvGeometry& geometry, const K
   };
   text += "\n";
   row("keys and values", plan.keys_values_bytes, "the elements alone");
-  if (plan.dtype == DType::kInt8) row("scales", plan.scale_bytes, "f32, one a token and head");
+  if (plan.dtype == DType::kInt8) row("scales", plan.scale_bytes, "f32, one per token and head");
   row("reserved", plan.reserved_bytes,
-      Format("by a session: pages of %u tokens, prefill chunks of %u, padding", plan.page_tokens,
+      Format("in a session: pages of %u tokens, prefill chunks of %u, padding", plan.page_tokens,
              plan.prefill_chunk));
   for (const std::string& note : geometry.notes) text += "note: " + note + "\n";
   return text;

@@ -21,7 +21,8 @@ uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohman
 // attention_types: [[["global", "local"], 6], ...], each list of names with its repeat count.
 // attention_layers is the same written out, and takes precedence: newer configs have both.
 std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
-  constexpr const char* kExpected = "lists of \"global\" and \"local\" with how often they repeat";
+  constexpr const char* kExpected =
+      "lists of \"global\" and \"local\" with the number of repetitions";
   std::vector<bool> local;
   const auto add = [&](const nlohmann::json& name, const char* key) {
     if (name != "global" && name != "local") config->FailKey(key, kExpected);

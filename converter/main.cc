@@ -138,7 +138,7 @@ void ShowBits(const ConvertOptions& options) {
   if (exceptions.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, dtype] : exceptions) names.push_back(name);
-  std::fprintf(stderr, "%.3f bits a weight, with %zu matrices in int8: %s\n",
+  std::fprintf(stderr, "%.3f bits per weight, with %zu matrices in int8: %s\n",
                BitsPerWeight(ListMatrices(options)), names.size(), JoinNames(names, 64).c_str());
 }
 
@@ -240,19 +240,19 @@ void Run(const Arguments& arguments) {
 void AddPlanOptions(CLI::App* app, Arguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
       "plan",
-      "Instead of a conversion: the bytes of the KV cache of any decoder, from its\n"
+      "Without a conversion: prints the bytes of any decoder's KV cache, from its\n"
       "config.json alone. Example: arenite-convert --plan config.json --context 2048");
-  CLI::Option* plan = group->add_option("--plan", arguments->plan, "The config.json to plan for");
+  CLI::Option* plan = group->add_option("--plan", arguments->plan, "config.json to plan for");
   group
       ->add_option("--context", arguments->context,
-                   "Tokens of the sequence (the model's, at most 4096)")
+                   "Context size in tokens (the model's, at most 4096)")
       ->check(CLI::Range(1u, 2147483647u))
       ->needs(plan);
   group->add_option("--kv", arguments->kv, "Element type of the KV cache")
       ->check(CLI::IsMember({"f32", "f16", "int8"}))
       ->capture_default_str()
       ->needs(plan);
-  group->add_flag("--json", arguments->json, "One JSON object, in bytes")->needs(plan);
+  group->add_flag("--json", arguments->json, "Prints one JSON object, in bytes")->needs(plan);
 }
 
 // Checks the mode: --plan takes no conversion options; a conversion needs input and output.
@@ -282,10 +282,10 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
   std::vector<std::string> targets = {"auto"};
   for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
 
-  app.add_option("DIR", arguments->folder,
-                 "The checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a "
-                 "GGUF file");
-  app.add_option("-o,--output", arguments->output, "The bundle to write");
+  app.add_option(
+      "DIR", arguments->folder,
+      "Checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a GGUF file");
+  app.add_option("-o,--output", arguments->output, "Bundle to write");
   app.add_option("--weights", arguments->weights, "Element type of the layers' matrices")
       ->check(CLI::IsMember(formats))
       ->capture_default_str();
@@ -299,60 +299,59 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
                  "CPU whose kernels the matrices are packed for; the bundle runs on all")
       ->check(CLI::IsMember(targets))
       ->capture_default_str();
-  app.add_option("--config", arguments->config, "A file to read in place of DIR/config.json");
-  app.add_option(
-         "--window", arguments->window,
-         "Of a GGUF file that does not say it: tokens of every layer's sliding window, 0 for "
-         "none")
+  app.add_option("--config", arguments->config, "File to read instead of DIR/config.json");
+  app.add_option("--window", arguments->window,
+                 "Sliding window in tokens of every layer, for a GGUF file that lacks it; 0: none")
       ->check(CLI::Range(0u, 2147483647u));
-  app.add_option("--name", arguments->name, "Name recorded in the bundle (the folder's)");
+  app.add_option("--name", arguments->name, "Model name stored in the bundle (the folder's)");
   app.add_option("--ignore-config-keys", arguments->ignored_config_keys,
-                 "Keys of config.json that would be refused because they are not known, A,B,...: "
-                 "only right when the model computes the same without them")
+                 "Ignores these unknown keys of config.json, A,B,...: only right if they do not "
+                 "change what the model computes")
       ->delimiter(',');
   CLI::Option* prefix =
       app.add_option("--prefix-file", arguments->prefix_file,
-                     "Text that prompts begin with: its keys and values are computed now and "
-                     "stored in the bundle, so that a session starts after it");
-  app.add_option("--prefix-kv", arguments->prefix_kv,
-                 "Element type of the stored keys and values; sessions of another compute them")
+                     "Text file with the prefix of all prompts: its keys and values are computed "
+                     "now and stored in the bundle, so that sessions start after it");
+  app.add_option(
+         "--prefix-kv", arguments->prefix_kv,
+         "Element type of the prefix's keys and values; sessions of another type compute it")
       ->check(CLI::IsMember(PrefixKvNames()))
       ->capture_default_str()
       ->needs(prefix);
   app.add_option("--sign", arguments->sign,
-                 "File with an Ed25519 private key (PEM, or 64 hexadecimal digits): the bundle is "
-                 "signed with it, for apps that open it with the public key");
-  CLI::Option* calibrate = app.add_option(
-      "--calibrate", arguments->calibrate,
-      "Text that is like what the model will read: the model is run on it while it is "
-      "quantised, and int8 and int4 matrices become such that their products "
-      "change least");
-  app.add_option("--calibrate-tokens", arguments->calibrate_tokens, "Tokens of it that are run")
+                 "Signs the bundle with the Ed25519 private key in this file (PEM, or 64 "
+                 "hexadecimal digits), for apps that open it with the public key");
+  CLI::Option* calibrate =
+      app.add_option("--calibrate", arguments->calibrate,
+                     "Sample text file, similar to what the model will read: int8 and int4 "
+                     "matrices are quantised for the least error of their matmuls on it");
+  app.add_option("--calibrate-tokens", arguments->calibrate_tokens,
+                 "Number of tokens of the sample text to use")
       ->check(CLI::Range(2u, 1u << 24))
       ->capture_default_str()
       ->needs(calibrate);
   app.add_option("--bits", arguments->bits,
-                 "With --weights int4: the bits that a weight takes on average, scales included; "
-                 "the matrices that lose most by int4 stay int8 as far as that allows, measured on "
-                 "the text of --calibrate or, without one, on what the model writes itself")
+                 "With --weights int4: average bits per weight, scales included; within that size "
+                 "the matrices most sensitive to int4 stay int8, measured on the text of "
+                 "--calibrate or, without one, on a text that the model writes")
       ->check(CLI::Range(4.0, 8.5));
-  app.add_option("--threads", arguments->threads, "Threads that quantise")
+  app.add_option("--threads", arguments->threads, "Number of threads that quantise")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_flag("--tokenizer-only", arguments->tokenizer_only, "Write the tokenizer and no weights");
+  app.add_flag("--tokenizer-only", arguments->tokenizer_only,
+               "Writes the tokenizer and no weights");
   app.add_flag("--no-tokenizer", arguments->no_tokenizer,
-               "Leave the checkpoint's tokenizer out: the bundle works with token ids only")
+               "Leaves the tokenizer out: the bundle works with token ids only")
       ->excludes("--tokenizer-only");
   app.add_flag("--no-self-test", arguments->no_self_test,
-               "Leave out what GPUs are tested with: some tokens and the logits that this CPU\n"
-               "makes of them");
-  app.add_flag("--no-chat-template", arguments->no_chat_template,
-               "Leave the checkpoint's chat template out");
+               "Leaves the self-test out: tokens and this CPU's logits, with which a GPU is\n"
+               "checked");
+  app.add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
   app.add_flag(
       "--verify", arguments->verify,
-      "Afterwards run the bundle against the unquantised weights and print how far it is off");
+      "Compares the finished bundle with the unquantised weights and prints the differences");
   app.add_option("--verify-text", arguments->verify_text, "Text file for --verify");
-  app.add_flag("-q,--quiet", arguments->quiet, "No progress on stderr");
+  app.add_flag("-q,--quiet", arguments->quiet, "Prints no progress to stderr");
   AddPlanOptions(&app, arguments);
   app.set_version_flag("--version", "arenite-convert " ARN_CONVERT_VERSION);
   try {
@@ -369,7 +368,7 @@ std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
     }
     if (!arguments->calibrate.empty() && arguments->weights != "int8" &&
         arguments->weights != "int4") {
-      throw CLI::ValidationError("--calibrate", "needs --weights int8 or int4, which it serves");
+      throw CLI::ValidationError("--calibrate", "needs --weights int8 or int4");
     }
     if (arguments->bits != 0 && arguments->tokenizer_only) {
       throw CLI::ValidationError("--bits", "needs weights, --tokenizer-only writes none");

@@ -119,7 +119,7 @@ std::map<std::string, DType> ChooseInt8(const std::vector<MatrixInfo>& matrices,
   }
   const double least = BitsPerWeight(matrices);
   if (bits < least) {
-    Fail("--bits %g: with all layers in int4 a weight takes %.3f bits already", bits, least);
+    Fail("--bits %g: even with all layers in int4 a weight takes %.3f bits", bits, least);
   }
   // Knapsack problem, by dynamic programming over shares of the bit budget. Sizes are rounded up,
   // so that the result never exceeds the budget.

@@ -44,7 +44,7 @@ std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
   const nlohmann::json* types = config->Find("layer_types");
   const nlohmann::json* attention = config->Find("full_attn_idxs");
   if (types != nullptr) {
-    const std::string expected = Format("a list of %u times conv or full_attention", n_layers);
+    const std::string expected = Format("a list of %u entries, conv or full_attention", n_layers);
     if (!types->is_array() || types->size() != n_layers) {
       config->FailKey("layer_types", expected.c_str());
     }

@@ -28,13 +28,14 @@ std::vector<int32_t> MakePrefix(
     const std::function<void(uint64_t done, uint64_t total)>& progress) {
   Runner runner(bundle, "compute the prefix");
   if (runner.info().has_tokenizer == 0) {
-    Fail("%s: the checkpoint has no tokenizer to read it with", options.text.file.c_str());
+    Fail("%s: the text cannot be tokenized, the checkpoint has no tokenizer",
+         options.text.file.c_str());
   }
   const std::vector<int32_t> ids = runner.Tokenize(options.text.text);
   const uint32_t max_context = runner.info().max_context;
   if (ids.empty()) Fail("%s: the text has no tokens", options.text.file.c_str());
   if (ids.size() >= max_context) {
-    Fail("%s: the text has %zu tokens, which leaves no room in the model's context of %u",
+    Fail("%s: the text has %zu tokens, which fill the model's context of %u",
          options.text.file.c_str(), ids.size(), max_context);
   }
   const auto n = static_cast<uint32_t>(ids.size());

@@ -37,7 +37,7 @@ void ReadBack(const std::filesystem::path& bundle, const std::filesystem::path& 
   std::string reason = error[0] != '\0' ? error : arn_status_name(status);
   const std::string prefix = bundle.string() + ": ";
   if (reason.rfind(prefix, 0) == 0) reason.erase(0, prefix.size());
-  Fail("%s: is not written, the library would refuse it: %s", output.c_str(), reason.c_str());
+  Fail("%s: not written, because the library would refuse it: %s", output.c_str(), reason.c_str());
 }
 
 }  // namespace arn::convert

@@ -206,10 +206,10 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
     (is_known ? ignored : unknown).push_back(key);
   }
   if (!unknown.empty()) {
-    Fail("%s: not understood: %s", parameters.label().c_str(), JoinNames(unknown).c_str());
+    Fail("%s: not supported: %s", parameters.label().c_str(), JoinNames(unknown).c_str());
   }
   if (!ignored.empty()) {
-    warnings->push_back(parameters.label() + ": without effect on type " + type + ": " +
+    warnings->push_back(parameters.label() + ": keys that have no effect on type " + type + ": " +
                         JoinNames(ignored));
   }
 }
@@ -262,7 +262,7 @@ nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std:
   if (query.is_by_window && is_flat && !is_older && !(object->is_object() && object->empty())) {
     config->FailKey(
         use_scaling ? "rope_scaling" : "rope_parameters",
-        use_scaling ? "a rope_type, and no rope_parameters" : "parameters by layer type");
+        use_scaling ? "a rope_type, and no rope_parameters" : "parameters per layer type");
   }
   const char* type = query.has_window ? "sliding_attention" : "full_attention";
   if (query.is_by_window && object->is_object() && object->contains(type)) {
@@ -273,7 +273,7 @@ nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std:
   if (query.has_window && use_scaling) return nlohmann::json::object();
   for (const auto& [name, value] : object->items()) {
     if (value.is_object()) {
-      Fail("%s: %s: %s: parameters by layer type are not supported", config->label().c_str(),
+      Fail("%s: %s: %s: parameters per layer type are not supported", config->label().c_str(),
            key->c_str(), name.c_str());
     }
   }

@@ -64,7 +64,7 @@ std::vector<int32_t> Runner::Tokenize(const std::string& text) const {
   arn_status status = tokenize(nullptr, 0);
   std::vector<int32_t> ids(count);
   if (status == ARN_BUFFER_TOO_SMALL) status = tokenize(ids.data(), ids.size());
-  CheckWith(status, "the text cannot be tokenised");
+  CheckWith(status, "the text cannot be tokenized");
   return ids;
 }
 

@@ -110,7 +110,7 @@ const Checkpoint::Entry* Planner::HeadSource(const Checkpoint::Entry* embedding)
   if (!spec_.tied || embedding == nullptr) return head;
   if (head == embedding || SameValues(*embedding, *head)) return embedding;
   warnings_->push_back("tie_word_embeddings is true, but " + name +
-                       " differs from the embedding: they are kept apart");
+                       " differs from the embedding: both are kept");
   return head;
 }
 
@@ -226,7 +226,7 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const SourcePart whole = Part(scope.Stored(names.qkv), q_rows + 2 * kv_rows, hidden, bias);
   if (spec_.qkv_order == QkvOrder::kBlocks) return {whole};
   if (kind.n_heads != kind.n_kv_heads) {
-    Fail("%s: q, k and v by head need as many kv heads as heads, found %u and %u",
+    Fail("%s: q, k and v interleaved by head need as many kv heads as heads, found %u and %u",
          spec_.architecture.c_str(), kind.n_kv_heads, kind.n_heads);
   }
   std::vector<SourcePart> parts(3, whole);

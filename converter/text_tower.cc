@@ -114,8 +114,8 @@ void LeaveLogitsAlone(TextTower* tower) {
       const json value = config.contains(key) ? config[key] : fallback;
       config[key] = off;
       if (value.is_null() || value == off) return;
-      tower->notes.push_back(tower->label + ": " + key + " " + Shown(value) +
-                             " is without effect in " + tower->wrapper + ", as in transformers 5");
+      tower->notes.push_back(tower->label + ": " + key + " " + Shown(value) + " has no effect in " +
+                             tower->wrapper + ", as in transformers 5");
     };
     if (family.caps_logits) {
       set("final_logit_softcapping", json(),
@@ -217,7 +217,7 @@ void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vo
     } else if (!CountLayerAnew(tower.left_out_layers, prefix, &own)) {
       ++left_out["layers that attend to an image"];
     } else if (!kept.emplace(std::move(own), entry).second) {
-      Fail("tensor %s of the text decoder is there under two names", name.c_str());
+      Fail("tensor %s of the text decoder has two names", name.c_str());
     }
   }
   checkpoint->SetEntries(std::move(kept));
@@ -228,7 +228,7 @@ void KeepTextTower(const TextTower& tower, const TensorNames& names, uint32_t vo
   for (const auto& [name, count] : left_out) {
     counted.push_back(Format("%s (%u tensor%s)", name.c_str(), count, count == 1 ? "" : "s"));
   }
-  warnings->push_back("of " + tower.wrapper + " only the decoder of text is converted" +
+  warnings->push_back("of " + tower.wrapper + " only the text decoder is converted" +
                       (counted.empty() ? "" : "; left out: " + JoinNames(counted, 20)));
   warnings->insert(warnings->end(), tower.notes.begin(), tower.notes.end());
 }

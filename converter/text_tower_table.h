@@ -49,7 +49,7 @@ inline constexpr Wrapper kWrappers[] = {
     {"Ovis2ForConditionalGeneration", "qwen2", true},
     {.architecture = "PaliGemmaForConditionalGeneration",
      .text_type = "gemma",
-     .refusal = "it attends to its prompt in both directions"},
+     .refusal = "its attention to the prompt is bidirectional"},
     {"PerceptionLMForConditionalGeneration", "llama"},
     {"Qwen2AudioForConditionalGeneration", "qwen2"},
     {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", false, nullptr, true},

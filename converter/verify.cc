@@ -97,8 +97,7 @@ VerifyResult Verify(const VerifyOptions& options,
           ? bundle.Tokenize(options.text.empty() ? kDefaultText : options.text)
           : PseudoRandomIds(vocab, std::min<uint32_t>(limit, 128));
   if (ids.size() > limit) ids.resize(limit);
-  if (ids.size() < 2)
-    Fail("the text to verify with has %zu tokens; it takes at least 2", ids.size());
+  if (ids.size() < 2) Fail("the text of --verify has %zu tokens, expected at least 2", ids.size());
 
   const uint32_t n = static_cast<uint32_t>(ids.size());
   Start(&bundle, n, options.n_threads);

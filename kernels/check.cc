@@ -22,7 +22,7 @@ class Checker {
                          program_.max_rows, program_.max_logit_rows);
     }
     if (program_.n_encoder_steps > program_.steps.size()) {
-      return diag_->Fail(Status::kBadArgument, "program: %u steps of a source in %zu",
+      return diag_->Fail(Status::kBadArgument, "program: %u encoder steps of %zu",
                          program_.n_encoder_steps, program_.steps.size());
     }
     for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
@@ -165,12 +165,12 @@ class Checker {
   Status CheckRelativePositionBias(const Step& step, const AttentionKind& kind) {
     if (step.relative_position_bias == kNoWeight) return Status::kOk;
     if (step.relative_position_bias >= program_.weights.size()) {
-      return ValueError(step, "distance_bias", step.relative_position_bias, 0);
+      return ValueError(step, "relative_position_bias", step.relative_position_bias, 0);
     }
     const Weight& bias = program_.weights[step.relative_position_bias];
     if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
         bias.rows == 0) {
-      return ValueError(step, "distance_bias' rows", bias.rows, 1);
+      return ValueError(step, "relative_position_bias' rows", bias.rows, 1);
     }
     const bool both_ways = step.op == Op::kSelfAttention;
     if (both_ways && bias.rows % 2 == 0) {
@@ -178,7 +178,7 @@ class Checker {
     }
     return bias.cols == kind.n_heads
                ? Status::kOk
-               : ValueError(step, "distance_bias' heads", bias.cols, kind.n_heads);
+               : ValueError(step, "relative_position_bias' heads", bias.cols, kind.n_heads);
   }
 
   Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
@@ -215,14 +215,14 @@ class Checker {
 
   Status CheckRoute(const Step& step) {
     if (step.n_chosen == 0 || step.n_chosen > step.n_experts) {
-      return ValueError(step, "experts of a row", step.n_chosen, step.n_experts);
+      return ValueError(step, "experts of a token", step.n_chosen, step.n_experts);
     }
     ARN_TRY(CheckValue(step, step.in, "input width", step.n_experts));
     return CheckValue(step, step.out, "output width", 2u * step.n_chosen);
   }
 
   Status CheckExperts(const Step& step) {
-    ARN_TRY(CheckValue(step, step.topk, "routes' width", 2u * step.n_chosen));
+    ARN_TRY(CheckValue(step, step.topk, "top-k width", 2u * step.n_chosen));
     ARN_TRY(CheckActivation(step));
     if (!step.accumulate) return ValueError(step, "accumulate", 0, 1);
     const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));
@@ -344,7 +344,7 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
   if (args.is_encoder) return CheckEncoderRun(program, args, diag);
   const size_t n_rows = args.tokens.size();
   if ((n_rows == 0 && args.edits.empty()) || n_rows > program.max_rows) {
-    return diag->Fail(Status::kBadArgument, "a run of %zu tokens; 1 to %u are possible", n_rows,
+    return diag->Fail(Status::kBadArgument, "a run of %zu tokens, expected 1 to %u", n_rows,
                       program.max_rows);
   }
   size_t next_row = 0;
@@ -382,8 +382,7 @@ Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_r
                       program.max_logit_rows);
   }
   if (args.best_id != nullptr && wanted != 1) {
-    return diag->Fail(Status::kBadArgument, "the best id of %u rows of logits; of one there is one",
-                      wanted);
+    return diag->Fail(Status::kBadArgument, "best_id with %u rows of logits, expected 1", wanted);
   }
   *n_logit_rows = wanted;
   return Status::kOk;

@@ -42,10 +42,10 @@ class Checker : StepCheck {
     if (is_encoder &&
         (step_.op == Op::kLogits || step_.op == Op::kQkvRope || step_.op == Op::kAttention ||
          step_.op == Op::kConv || step_.op == Op::kScan || step_.op == Op::kExperts)) {
-      return UnsupportedError("step", "is not possible for a source");
+      return UnsupportedError("step", "is not possible in an encoder");
     }
     if (is_encoder && step_.op == Op::kEmbed && step_.positions != kNoWeight) {
-      return UnsupportedError("positions", "of a source have a step of their own");
+      return UnsupportedError("positions", "of an encoder have a step of their own");
     }
     return Status::kOk;
   }
@@ -101,7 +101,7 @@ class Checker : StepCheck {
       return ValueError("group", kind.group, program_.kv_groups.size());
     }
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!group.is_encoder) return ValueError("group of a source", kind.group, 1);
+    if (!group.is_encoder) return ValueError("encoder group", kind.group, 1);
     if (step_.group_layer >= group.n_layers) {
       return ValueError("group_layer", step_.group_layer, group.n_layers);
     }
@@ -132,12 +132,12 @@ Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceR
   const KvGroup& g = program.kv_groups[group];
   const PageTable& table = sequence.tables[group];
   if (sequence.encoder_rows == 0) {
-    return diag->Fail(Status::kBadState, "the sequence has no source to attend to");
+    return diag->Fail(Status::kBadState, "the sequence has no encoder output");
   }
   if (table.pages == nullptr || table.n_pages == 0 || table.first_page != 0 ||
       table.pages[0] >= g.active.n_pages || sequence.encoder_rows > g.page_tokens) {
-    return diag->Fail(Status::kInternal, "KV group %u: no page for a source of %u rows", group,
-                      sequence.encoder_rows);
+    return diag->Fail(Status::kInternal, "KV group %u: no page for an encoder output of %u rows",
+                      group, sequence.encoder_rows);
   }
   return Status::kOk;
 }
@@ -146,11 +146,11 @@ Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) 
   if (args.sequences.size() != 1 || args.sequences[0].first_row != 0 ||
       args.sequences[0].first_position != 0 || args.logit_rows != LogitRows::kNone ||
       program.n_encoder_steps == 0) {
-    return diag->Fail(Status::kBadArgument, "the source of one sequence runs alone");
+    return diag->Fail(Status::kBadArgument, "an encoder runs for one sequence at a time");
   }
   const SequenceRows& s = args.sequences[0];
   if (s.n_rows == 0 || s.n_rows > program.max_encoder_rows || s.encoder_rows != s.n_rows) {
-    return diag->Fail(Status::kBadArgument, "a source of %u rows; 1 to %u are possible", s.n_rows,
+    return diag->Fail(Status::kBadArgument, "encoder input of %u rows, expected 1 to %u", s.n_rows,
                       program.max_encoder_rows);
   }
   const Step& first = program.steps[0];
@@ -159,8 +159,9 @@ Status CheckEncoderRun(const Program& program, const RunArgs& args, Diag* diag) 
   const bool has_features = first.op == Op::kFeatures;
   if (args.features.size() != (has_features ? floats : 0) ||
       args.tokens.size() != (has_features ? 0 : s.n_rows)) {
-    return diag->Fail(Status::kBadArgument, "a source of %u rows with %zu features and %zu tokens",
-                      s.n_rows, args.features.size(), args.tokens.size());
+    return diag->Fail(Status::kBadArgument,
+                      "encoder input of %u rows with %zu features and %zu tokens", s.n_rows,
+                      args.features.size(), args.tokens.size());
   }
   for (uint32_t g = 0; g < program.kv_groups.size(); ++g) {
     if (program.kv_groups[g].is_encoder) ARN_TRY(CheckEncoderTable(program, g, s, diag));

@@ -56,7 +56,7 @@ class Checker : StepCheck {
     const Weight& weight = program_.weights[id];
     if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
         weight.rows != 1) {
-      return UnsupportedError(what, "is no f32 vector");
+      return UnsupportedError(what, "is not an f32 vector");
     }
     return Equals(what, weight.cols, size);
   }

@@ -31,7 +31,7 @@ die() { printf 'android_check.sh: %s\n' "$*" >&2; exit 1; }
 check_with_ndk() {
   local abi
   for abi in ${ARN_ABIS:-arm64 armv7 x86_64}; do
-    step "android-$abi, by the NDK"
+    step "android-$abi, with the NDK"
     build_preset "android-$abi" arenite_shared
   done
 }
@@ -94,7 +94,7 @@ check_with_bionic() {
     case $abi in
       arm64) target="aarch64-linux-android$api" arch=arm64 ;;
       armv7) target="armv7a-linux-androideabi$api" arch=arm ;;
-      *) die "bionic alone serves arm64 and armv7, not '$abi'." ;;
+      *) die "bionic's headers alone serve arm64 and armv7, not '$abi'." ;;
     esac
     build="build/android-check/$abi"
     step "$abi, clang against bionic's headers"

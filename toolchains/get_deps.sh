@@ -8,21 +8,21 @@ usage() {
 usage: toolchains/get_deps.sh [--install] [--install-cross] [--install-lint] [--install-fuzz]
                               [--install-bindings] [--android] [--from DIR]
 
-  --install        first install missing Debian packages for the native build (needs root or sudo)
+  --install        install missing Debian packages for the native build first (needs root or sudo)
   --install-cross  the same for the cross builds (arm64, armv7, riscv64) and their emulator
   --install-lint   the same for clang-format, and for clang, which compiles programs that use the
                    library in the tests
-  --install-fuzz   the same for clang, which brings libFuzzer
+  --install-fuzz   the same for clang, which includes libFuzzer
   --install-bindings
-                   the same for what tests the bindings: a JDK and mypy
+                   the same for the tests of the bindings: a JDK and mypy
   --android        unpack the headers that toolchains/android_check.sh needs beside bionic's, unless
                    they are installed: libc++'s and liblog's
-  --from DIR       look for the archives of deps.lock in DIR before going to the network
+  --from DIR       look for the archives of deps.lock in DIR before downloading them
                    (ARENITE_ARCHIVES=DIR in the environment does the same)
 
 glslc and spirv-val, which build Vulkan's shaders, and lavapipe, the loader and the validation
 layer, which test them, are unpacked from Debian's packages into .deps/vulkan-tools,
-unless they are installed. Where there are no such packages they have to be installed: without glslc
+unless they are installed. Without such packages, install them yourself: without glslc
 the Vulkan backend is left out.
 
 Each archive is taken from the first place that has it: DIR, Debian's sources through apt, the
@@ -82,7 +82,7 @@ install_packages() {
   if ((${#missing[@]} == 0)); then say "Debian packages: all installed"; return; fi
   if ((EUID != 0)); then
     command -v sudo >/dev/null ||
-      die "these packages are missing and neither root nor sudo is at hand: ${missing[*]}."
+      die "these packages are missing, and installing them needs root or sudo: ${missing[*]}."
     sudo=(sudo)
   fi
   say "Debian packages: installing ${missing[*]}"
@@ -221,7 +221,7 @@ get() {
     from="an earlier download"
   elif [[ -n $archives_dir && -f $archives_dir/$archive ]]; then
     [[ $(sha256_of "$archives_dir/$archive") == "$sha" ]] ||
-      die "$archives_dir/$archive has another sha256 than toolchains/deps.lock asks for."
+      die "$archives_dir/$archive does not have the sha256 of toolchains/deps.lock."
     file="$archives_dir/$archive"
     from="$archives_dir"
   elif fetch_from_debian "$package" "$archive" "$sha" "$file"; then

@@ -79,11 +79,11 @@ programs have parts of other projects in them, under the licences below.\n")
   foreach(i RANGE 1 ${dep})
     list(POP_FRONT dep_${i} name pin sha256 package archive repository ref)
     if(NOT DEFINED licence_of_${name})
-      message(FATAL_ERROR "${licences}: there is no line for ${name} of deps.lock.")
+      message(FATAL_ERROR "${licences}: no line for ${name} of deps.lock.")
     endif()
     list(POP_FRONT licence_of_${name} spdx place)
     if(NOT place MATCHES "^(library|programs|tests)$" OR NOT licence_of_${name})
-      message(FATAL_ERROR "${licences}: the line of ${name} has to say library, programs or tests, "
+      message(FATAL_ERROR "${licences}: the line of ${name} must say library, programs or tests, "
         "and name a file; it says '${place}' and '${licence_of_${name}}'.")
     endif()
     if(place STREQUAL "tests")
@@ -101,7 +101,7 @@ programs have parts of other projects in them, under the licences below.\n")
     foreach(file IN LISTS files)
       set(path "${ARENITE_DEPS_DIR}/${name}/${file}")
       if(NOT EXISTS "${path}")
-        message(FATAL_ERROR "${path}, the licence of ${name}, is not there: run "
+        message(FATAL_ERROR "${path}, the licence of ${name}, is missing: run "
           "toolchains/get_deps.sh, or correct ${licences}.")
       endif()
       if(NOT place STREQUAL "tests")

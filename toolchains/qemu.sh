@@ -7,7 +7,7 @@ case $machine in
   183) qemu=aarch64 triple=aarch64-linux-gnu cpu=max ;;
   40) qemu=arm triple=arm-linux-gnueabihf cpu=cortex-a15 ;;
   243) qemu=riscv64 triple=riscv64-linux-gnu cpu=rv64 ;;
-  *) echo "qemu.sh: $1 is of no architecture that is emulated (ELF machine ${machine:-none})" >&2
+  *) echo "qemu.sh: no emulator for the architecture of $1 (ELF machine ${machine:-none})" >&2
      exit 126 ;;
 esac
 exec "qemu-$qemu-static" -cpu "${ARENITE_QEMU_CPU:-$cpu}" -L "/usr/$triple" "$@"

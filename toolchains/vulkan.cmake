@@ -54,7 +54,7 @@ if(NOT arn_coop_asked STREQUAL ARENITE_GLSLC)
   set(arn_has_coop "${has_coop}" CACHE INTERNAL "Whether glslc knows GL_KHR_cooperative_matrix")
 endif()
 if(NOT arn_has_coop)
-  message(STATUS "Vulkan: products by cooperative matrices are left out: this glslc does not know "
+  message(STATUS "Vulkan: cooperative matrices are left out: this glslc does not support "
     "GL_KHR_cooperative_matrix")
 endif()
 

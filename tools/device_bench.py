@@ -43,42 +43,48 @@ def parse(arguments):
   parser = argparse.ArgumentParser(description=__doc__,
                                    formatter_class=argparse.RawDescriptionHelpFormatter)
   parser.add_argument("files", nargs="+", metavar="BUNDLE",
-                      help="bundles; with --report, JSON files of results")
+                      help="bundles; with --report, JSON result files")
   parser.add_argument("--adb", action="append", default=[], metavar="SERIAL")
   parser.add_argument("--ssh", action="append", default=[], metavar="HOST")
-  parser.add_argument("--local", action="store_true", help="this machine")
-  parser.add_argument("--report", action="store_true", help="only write the page, from JSON files")
+  parser.add_argument("--local", action="store_true", help="measure this machine")
+  parser.add_argument("--report", action="store_true",
+                      help="only write the page, from JSON result files")
   parser.add_argument("--with", action="append", default=[], dest="others", metavar="JSON",
-                      help="results of other devices that the page shows too")
-  parser.add_argument("--out", default="device-bench", help="folder of results [%(default)s]")
-  parser.add_argument("--name", help="what to call the device [its address]")
-  parser.add_argument("--arenite", help="the program for the device [of the preset for its CPU]")
+                      help="results of another device to show on the page, too")
+  parser.add_argument("--out", default="device-bench", help="folder for the results [%(default)s]")
+  parser.add_argument("--name", help="name of the device [its address]")
+  parser.add_argument("--arenite",
+                      help="arenite program for the device [built by the preset for its CPU]")
   parser.add_argument("--library", action="append", default=[], metavar="FILE",
-                      help="a shared library that the program needs, copied beside it")
+                      help="shared library that the program needs, copied next to it")
   parser.add_argument("--remote-dir", help=f"folder on the device {REMOTE_DIRS}")
-  parser.add_argument("--system-root", default="", help="in which /sys lies on the device [/]")
+  parser.add_argument("--system-root", default="",
+                      help="folder that contains sys on the device [/]")
   parser.add_argument("--threads", type=numbers, default=[1, 0],
-                      help="0: one for each performance core [1,0]")
-  parser.add_argument("--kv", type=words, default=["int8"], help="f32,f16,int8,int4,int2 [int8]")
-  parser.add_argument("--backend", type=words, default=["cpu"], help="cpu,vulkan,reference [cpu]")
-  parser.add_argument("--cpus", default="auto", help="as of `arenite bench` [%(default)s]")
-  parser.add_argument("--prefill", type=int, default=128, help="tokens [%(default)s]")
-  parser.add_argument("--decode", type=int, default=64, help="tokens [%(default)s]")
-  parser.add_argument("--depth", type=int, default=0, help="tokens before them [%(default)s]")
-  parser.add_argument("--repeats", type=int, default=3, help="of each run [%(default)s]")
+                      help="numbers of threads; 0: one per performance core [1,0]")
+  parser.add_argument("--kv", type=words, default=["int8"],
+                      help="KV types: f32,f16,int8,int4,int2 [int8]")
+  parser.add_argument("--backend", type=words, default=["cpu"],
+                      help="backends: cpu,vulkan,reference [cpu]")
+  parser.add_argument("--cpus", default="auto", help="as in `arenite bench` [%(default)s]")
+  parser.add_argument("--prefill", type=int, default=128, help="tokens to prefill [%(default)s]")
+  parser.add_argument("--decode", type=int, default=64, help="tokens to decode [%(default)s]")
+  parser.add_argument("--depth", type=int, default=0,
+                      help="tokens already in the sequence [%(default)s]")
+  parser.add_argument("--repeats", type=int, default=3, help="runs of each case [%(default)s]")
   parser.add_argument("--sustain", type=float, default=60, metavar="SECONDS",
-                      help="decode for so long, to see what heat does; 0: not [%(default)s]")
+                      help="duration of the thermal throttling test; 0: none [%(default)s]")
   parser.add_argument("--rest", type=float, default=0, metavar="SECONDS",
-                      help="let the device cool before each run [%(default)s]")
+                      help="pause before each run, for the device to cool [%(default)s]")
   parser.add_argument("--every", type=float, default=0.5, metavar="SECONDS",
-                      help="between two samples [%(default)s]")
+                      help="time between samples [%(default)s]")
   parser.add_argument("--timeout", type=float, default=1800, metavar="SECONDS",
-                      help="of one run [%(default)s]")
+                      help="time limit of one run [%(default)s]")
   options = parser.parse_args(arguments)
   if not options.report and not (options.adb or options.ssh or options.local):
-    parser.error("one of --adb, --ssh, --local or --report is needed")
+    parser.error("one of --adb, --ssh, --local or --report is required")
   if options.prefill <= 0 or options.decode <= 0 or not options.threads:
-    parser.error("--prefill and --decode are above 0, and --threads names some")
+    parser.error("--prefill and --decode must be above 0, --threads not empty")
   return options
 
 
@@ -91,7 +97,7 @@ def program_for(device, options):
     machine = device.run("uname -m").out.strip()
     preset = PRESETS.get((device.kind, machine))
     if preset is None:
-      raise transport.Failed(f"no preset is for {machine} over {device.kind}: give --arenite")
+      raise transport.Failed(f"no preset builds for {machine} over {device.kind}: give --arenite")
   path = os.path.join(ROOT, "build", preset, "bin", "arenite")
   if not os.path.exists(path):
     raise transport.Failed(f"{os.path.relpath(path)} is missing: build the preset {preset}, or "
@@ -111,7 +117,7 @@ def measure(device, options, say):
   try:
     programs = [program_for(device, options)] + options.library
     if os.path.basename(programs[0]) != "arenite":
-      raise transport.Failed(f"{programs[0]}: the program is to be called arenite")
+      raise transport.Failed(f"{programs[0]}: the program must be called arenite")
   except (transport.Lost, transport.Failed, transport.TimedOut) as error:
     results.note(str(error))
     say(str(error))

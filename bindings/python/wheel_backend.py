@@ -46,7 +46,7 @@ def _version() -> str:
 def _platform(library: bytes, path: pathlib.Path) -> str:
   machine = struct.unpack_from("<H", library, 18)[0] if library[:4] == b"\x7fELF" else None
   if machine not in MACHINES:
-    raise SystemExit(f"{path} is no library for a machine that is known here.")
+    raise SystemExit(f"{path} is not a library for a supported machine.")
   return "linux_" + MACHINES[machine]
 
 
@@ -67,10 +67,10 @@ def _notices_beside(library: pathlib.Path) -> pathlib.Path:
 def make_wheel(library: pathlib.Path, notices: pathlib.Path, out: pathlib.Path) -> str:
   """Writes the wheel into the folder `out` and returns its name."""
   if not library.is_file():
-    raise SystemExit(f"{library} is not there: build the target arenite_shared first.")
+    raise SystemExit(f"{library} is missing: build the target arenite_shared first.")
   for name in NOTICES:
     if not (notices / name).is_file():
-      raise SystemExit(f"{notices / name} is not there: name the folder of the licences.")
+      raise SystemExit(f"{notices / name} is missing: name the folder of the licences.")
   binary, version = library.read_bytes(), _version()
   tag = f"py3-none-{_platform(binary, library)}"
   info = f"arenite-{version}.dist-info"
@@ -114,7 +114,7 @@ def build_wheel(wheel_directory: str, config_settings: Optional[dict[str, Any]] 
 
 
 def build_sdist(sdist_directory: str, config_settings: Optional[dict[str, Any]] = None) -> str:
-  raise UnsupportedOperation("the sources are those of Arenite as a whole")
+  raise UnsupportedOperation("source distributions are not supported")
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ std::string Unescape(std::string_view literal, std::string* out) {
         return std::string("a string has \\") + c + " without its hexadecimal digits";
       }
       if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) {
-        return "a string has an escape that is no character";
+        return "a string has an escape that is not a character";
       }
       AppendUtf8(code, out);
     } else if (c >= '0' && c <= '7') {
@@ -144,7 +144,7 @@ std::string Unescape(std::string_view literal, std::string* out) {
       }
       AppendUtf8(code, out);
     } else if (c == 'N') {
-      return "characters by name (\\N{...}) are not supported";
+      return "named characters (\\N{...}) are not supported";
     } else {
       *out += '\\';  // not an escape: keeps both characters
     }

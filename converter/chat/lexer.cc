@@ -128,7 +128,7 @@ class Lexer {
 
   void Comment() {
     const size_t end = text_.find("#}", at_);
-    if (end == std::string::npos) Fail("a comment {# has no end #}");
+    if (end == std::string::npos) Fail("unterminated comment: {# without #}");
     char sign = end > at_ ? text_[end - 1] : '\0';
     if (sign != '-' && sign != '+') sign = '\0';
     Skip(end + 2 - at_);
@@ -168,7 +168,7 @@ class Lexer {
       AfterBlock(end_sign);
       return true;
     }
-    Fail("{% raw %} has no {% endraw %}");
+    Fail("{% raw %} without {% endraw %}");
   }
   bool Back(size_t at, uint32_t line) {
     at_ = at;
@@ -248,7 +248,7 @@ class Lexer {
   void String(char quote) {
     size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != quote) end += text_[end] == '\\' ? 2 : 1;
-    if (end >= text_.size()) Fail("a string has no end");
+    if (end >= text_.size()) Fail("unterminated string");
     std::string value;
     const std::string error =
         Unescape(std::string_view(text_).substr(at_ + 1, end - at_ - 1), &value);
@@ -294,7 +294,7 @@ class Lexer {
     const bool is_float = end != whole;
     if (!is_float && value.size() > 1 && value[0] == '0') {
       if (value.find_first_not_of('0') != std::string::npos) {
-        Fail("a number begins with 0: " + value);
+        Fail("a number with a leading 0: " + value);
       }
       value = "0";
     }

@@ -150,7 +150,7 @@ uint32_t Parser::Product() {
       left = Binary(Op::kFloorDivide, line, left, Power());
     } else if (TakeOperator("%")) {
       if (builder_.node(left).op == static_cast<uint8_t>(Op::kString)) {
-        FailAt(line, "formatting by '%' is not supported");
+        FailAt(line, "formatting with '%' is not supported");
       }
       left = Binary(Op::kModulo, line, left, Power());
     } else {
@@ -308,7 +308,7 @@ uint32_t Parser::Subscript(uint32_t node) {
     const uint32_t name = builder_.AddString(Take().value);
     return builder_.Add(Op::kGetAttr, token.line, node, name, 0, {node});
   }
-  if (Now().kind != TokenKind::kInteger) Fail("expected a name or a number behind '.'");
+  if (Now().kind != TokenKind::kInteger) Fail("expected a name or a number after '.'");
   const uint32_t index = Number(Take());
   return builder_.Add(Op::kGetItem, token.line, node, index, 0, {node, index});
 }
@@ -328,12 +328,12 @@ uint32_t Parser::Index(uint32_t node, uint32_t line) {
       if (TakeOperator(":") && !Now().IsOperator("]")) slice[2] = Expression();
     }
     if (!Now().IsOperator(",")) break;
-    if (is_slice) Fail("a slice inside of a tuple is not supported");
+    if (is_slice) Fail("a slice inside a tuple is not supported");
     Take();
   }
   ExpectOperator("]");
   if (is_slice) {
-    if (items.size() > 1) FailAt(line, "a slice inside of a tuple is not supported");
+    if (items.size() > 1) FailAt(line, "a slice inside a tuple is not supported");
     const Nodes children = {node, slice[0], slice[1], slice[2]};
     return builder_.Add(Op::kSlice, line, node, builder_.AddLinks(slice), 0, children);
   }
@@ -346,7 +346,7 @@ uint32_t Parser::Arguments(Nodes* children) {
   Nodes positional, named;
   while (!Now().IsOperator(")")) {
     if (Now().IsOperator("*") || Now().IsOperator("**")) {
-      Fail("arguments by '" + Now().value + "' are not supported");
+      Fail("arguments with '" + Now().value + "' are not supported");
     }
     if (Now().kind == TokenKind::kName && Next().IsOperator("=")) {
       named.push_back(builder_.AddString(Take().value));

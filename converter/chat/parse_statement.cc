@@ -90,7 +90,7 @@ uint32_t Parser::Statements(std::initializer_list<std::string_view> ends) {
     const Token token = Now();
     if (token.kind == TokenKind::kEnd) {
       if (ends.size() == 0) break;
-      Fail("the template ends; {% " + open_tags_.back() + " %} wants " + Joined(ends));
+      Fail("the template ends; {% " + open_tags_.back() + " %} needs " + Joined(ends));
     } else if (token.kind == TokenKind::kData) {
       Take();
       items.push_back(builder_.Add(Op::kText, token.line, builder_.AddString(token.value), 0, 0));
@@ -300,7 +300,7 @@ uint32_t Parser::Generation() {
 
 uint32_t Parser::LoopControl(Op op) {
   const Token token = Take();
-  if (loops_ == 0) FailAt(token.line, "'" + token.value + "' outside of a loop");
+  if (loops_ == 0) FailAt(token.line, "'" + token.value + "' outside a loop");
   return builder_.Add(op, token.line, 0, 0, 0);
 }
 

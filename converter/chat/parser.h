@@ -102,7 +102,7 @@ inline constexpr uint32_t kMaxParserDepth = 400;
 class Parser::Nesting {
  public:
   explicit Nesting(Parser* parser) : parser_(parser) {
-    if (++parser_->depth_ > kMaxParserDepth) parser_->Fail("nested too deep");
+    if (++parser_->depth_ > kMaxParserDepth) parser_->Fail("nested too deeply");
   }
   ~Nesting() { --parser_->depth_; }
   Nesting(const Nesting&) = delete;

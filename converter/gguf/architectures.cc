@@ -177,8 +177,9 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "llama",
      .architecture = "LlamaForCausalLM",
      .names = &kNames,
-     .unsaid = {"without a window, which is wrong for Mistral 7B v0.1 and its like: --window 4096",
-                kWithoutWindow},
+     .unsaid =
+         {"without a window, which is wrong for Mistral 7B v0.1 and similar models: --window 4096",
+          kWithoutWindow},
      .rotates_neighbours = true},
     {.name = "llama",
      .architecture = "MistralForCausalLM",
@@ -196,22 +197,22 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "gemma2",
      .architecture = "Gemma2ForCausalLM",
      .names = &kSandwichNames,
-     .unsaid = {"with windows in every second layer and scores scaled by the root of the heads' "
-                "width, as the published sizes",
+     .unsaid = {"with windows in every second layer and scores scaled by the square root of "
+                "head_dim, as in the published sizes",
                 kGemma2Sizes},
      .layers_of_largest = 46},
     {.name = "gemma3",
      .architecture = "Gemma3ForCausalLM",
      .names = &kSandwichNames,
-     .unsaid = {"with windows in all but each sixth layer and scores scaled by the root of the "
-                "heads' width, as the published sizes",
+     .unsaid = {"with windows in all but every sixth layer and scores scaled by the square root of "
+                "head_dim, as in the published sizes",
                 kGemma3Sizes},
      .layers_of_largest = 62},
     {.name = "phi3", .architecture = "Phi3ForCausalLM", .names = &kFusedNames},
     {.name = "smollm3",
      .architecture = "SmolLM3ForCausalLM",
      .names = &kNames,
-     .unsaid = {"with rotation in all but each fourth layer, as the published size", kSmolLm3Sizes},
+     .unsaid = {"with rope in all but every fourth layer, as in the published size", kSmolLm3Sizes},
      .rotates_neighbours = true},
     {.name = "granite",
      .architecture = "GraniteForCausalLM",
@@ -227,17 +228,15 @@ constexpr GgufArchitecture kArchitectures[] = {
     {.name = "gpt-oss",
      .architecture = "GptOssForCausalLM",
      .names = &kSinkNames,
-     .unsaid =
-         {"with windows in every second layer, from the first on, and SwiGLU limited to 7, as "
-          "the published sizes",
-          kGptOssSizes}},
+     .unsaid = {"with windows in every second layer, starting with the first, and SwiGLU limited "
+                "to 7, as in the published sizes",
+                kGptOssSizes}},
     {.name = "llama4",
      .architecture = "Llama4ForCausalLM",
      .names = &kSharedExpertNames,
-     .unsaid =
-         {"with chunks of 8192, rotation in all but each fourth layer, and the temperature of "
-          "the published sizes",
-          kLlama4Sizes},
+     .unsaid = {"with chunks of 8192, rope in all but every fourth layer, and the temperature of "
+                "the published sizes",
+                kLlama4Sizes},
      .rotates_neighbours = true},
     {.name = "lfm2", .architecture = "Lfm2ForCausalLM", .names = &kShortConvolutionNames},
     {.name = "mamba", .architecture = "MambaForCausalLM", .names = &kScanNames},
@@ -245,7 +244,8 @@ constexpr GgufArchitecture kArchitectures[] = {
      .architecture = "T5ForConditionalGeneration",
      .names = &kCrossNames,
      .encoder_names = &kEncoderNames,
-     .unsaid = {"with distances told apart up to 128, as the published sizes", kT5Sizes}},
+     .unsaid = {"with a relative position bias up to distance 128, as in the published sizes",
+                kT5Sizes}},
 };
 
 }  // namespace

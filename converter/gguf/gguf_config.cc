@@ -257,11 +257,11 @@ class ConfigMaker {
     json scaling = json::object();
     if (!facts_.long_factors.empty()) type = "longrope";
     if (type != "longrope" && attention.value_or(1) != 1) {
-      metadata_->FailKey(Key("rope.scaling.attn_factor"), "1 (other than with longrope)");
+      metadata_->FailKey(Key("rope.scaling.attn_factor"), "1 (longrope may have others)");
     }
     if (type == "none" || (type == "linear" && factor.value_or(1) == 1)) {
       if (factor && *factor != 0 && *factor != 1) {
-        metadata_->FailKey(Key("rope.scaling.factor"), "nothing without a type");
+        metadata_->FailKey(Key("rope.scaling.factor"), "no value without a type");
       }
       return scaling;
     }
@@ -368,7 +368,7 @@ class ConfigMaker {
       const bool says_nothing = value == nullptr || *value == false || *value == 0 ||
                                 *value == "" || (value->is_array() && value->empty());
       if (says_nothing) continue;
-      Fail("%s: %s is %s, which is not understood", metadata_->label().c_str(), key.c_str(),
+      Fail("%s: %s is %s, which is not supported", metadata_->label().c_str(), key.c_str(),
            Shown(*value).c_str());
     }
   }
@@ -400,7 +400,7 @@ const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReade
     const bool may_have = FamilyOf(*row).window == WindowRule::kEveryLayer;
     const std::string key = name + ".attention.sliding_window";
     if (metadata->Has(key)) {
-      Fail("%s: --window %u: the file says it itself: %s is %s", metadata->label().c_str(),
+      Fail("%s: --window %u: the file has its own: %s is %s", metadata->label().c_str(),
            *facts.window, key.c_str(), Shown(*metadata->Find(key)).c_str());
     }
     if (has_window && !may_have) {
@@ -411,7 +411,7 @@ const GgufArchitecture& ReadGgufArchitecture(const GgufFacts& facts, ConfigReade
   if (row != nullptr && has_experts == (row->names->router != nullptr)) return *row;
   if (row != nullptr) {
     metadata->FailKey(name + ".expert_count",
-                      has_experts ? "none (of this architecture experts are not supported)"
+                      has_experts ? "none (experts are not supported for this architecture)"
                                   : "a number of experts");
   }
   std::set<std::string> supported;
@@ -434,8 +434,8 @@ std::string UnsaidOf(const GgufArchitecture& row, const GgufFacts& facts, Config
   const bool is_of_window = FamilyOf(row).window == WindowRule::kEveryLayer;
   if (is_of_window && metadata->Has(name + ".attention.sliding_window")) return "";
   if (FamilyOf(row).window == WindowRule::kNone && facts.has_rope_factors) return "";
-  return Format("%s: what %s files do not say is assumed: it is converted %s",
-                metadata->label().c_str(), row.name, row.unsaid.assumption);
+  return Format("%s: %s files do not store all settings: converted %s", metadata->label().c_str(),
+                row.name, row.unsaid.assumption);
 }
 
 json MakeConfig(const GgufArchitecture& row, const GgufFacts& facts, ConfigReader* metadata) {

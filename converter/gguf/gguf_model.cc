@@ -149,7 +149,7 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   }
   const auto embedding = tensors.find("token_embd.weight");
   if (embedding == tensors.end() || embedding->second.shape.size() != 2) {
-    Fail("%s: no tensor token_embd.weight of two dimensions is there", path.c_str());
+    Fail("%s: tensor token_embd.weight of two dimensions is missing", path.c_str());
   }
   facts.vocab = embedding->second.shape[0];
   facts.short_factors = TakeVector(*file, "rope_factors_short.weight", &tensors);
@@ -195,7 +195,7 @@ std::optional<TokenizerTables> ReadGgufTokenizer(const fs::path& path,
   TokenizerTables tables;
   std::string error;
   if (!ConvertTokenizerObject(tokenizer, &tables, &error)) {
-    Fail("%s: its tokenizer as %s", path.c_str(), error.c_str());
+    Fail("%s: tokenizer as %s", path.c_str(), error.c_str());
   }
   warnings->insert(warnings->end(), tables.warnings.begin(), tables.warnings.end());
   return tables;

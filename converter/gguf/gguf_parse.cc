@@ -102,7 +102,7 @@ class Parser {
   std::string TakeString(const std::string& what, uint64_t most) {
     const uint64_t size = Take<uint64_t>(what);
     if (size > most || size > left()) {
-      Fail("%s: %s: a string of %" PRIu64 " bytes, %" PRIu64 " are possible", label_.c_str(),
+      Fail("%s: %s: a string of %" PRIu64 " bytes, expected at most %" PRIu64, label_.c_str(),
            what.c_str(), size, std::min(most, left()));
     }
     std::string text(reinterpret_cast<const char*>(bytes_.data() + at_), static_cast<size_t>(size));
@@ -122,7 +122,7 @@ class Parser {
 
   void ReadStart() {
     if (bytes_.size() < 4 || std::memcmp(bytes_.data(), "GGUF", 4) != 0) {
-      Fail("%s: not a GGUF file: it does not begin with the letters GGUF", label_.c_str());
+      Fail("%s: not a GGUF file: it does not begin with GGUF", label_.c_str());
     }
     at_ = 4;
     const uint32_t version = Take<uint32_t>("the version");
@@ -138,7 +138,9 @@ class Parser {
     const std::string key = TakeString("a metadata key", kMaxNameBytes);
     const std::string name = "metadata key " + Printable(key);
     if (key.empty()) Fail("%s: a metadata key is empty", label_.c_str());
-    if (contents_.metadata.contains(key)) Fail("%s: %s comes twice", label_.c_str(), name.c_str());
+    if (contents_.metadata.contains(key)) {
+      Fail("%s: %s appears twice", label_.c_str(), name.c_str());
+    }
     const uint32_t type = Take<uint32_t>(name);
     contents_.metadata[key] = type == kArray ? TakeArray(name) : TakeValue(type, name);
   }
@@ -176,13 +178,13 @@ class Parser {
       case kBool: {
         const uint8_t value = Take<uint8_t>(name);
         if (value > 1) {
-          Fail("%s: %s: a boolean of value %u", label_.c_str(), name.c_str(), value);
+          Fail("%s: %s: a boolean with value %u", label_.c_str(), name.c_str(), value);
         }
         return value == 1;
       }
       default: break;
     }
-    Fail("%s: %s: values of type %u are not known", label_.c_str(), name.c_str(), type);
+    Fail("%s: %s: unknown value type %u", label_.c_str(), name.c_str(), type);
   }
 
   uint64_t Alignment() const {
@@ -205,7 +207,7 @@ class Parser {
     tensor.name = TakeString("a tensor's name", kMaxNameBytes);
     const std::string name = "tensor " + Printable(tensor.name);
     if (!names_.insert(tensor.name).second) {
-      Fail("%s: %s comes twice", label_.c_str(), name.c_str());
+      Fail("%s: %s appears twice", label_.c_str(), name.c_str());
     }
     const uint32_t n_dimensions = Take<uint32_t>(name);
     if (n_dimensions == 0 || n_dimensions > kMaxDimensions) {
@@ -256,8 +258,7 @@ class Parser {
       if (!CheckedAdd(begin, relative[i], &tensor.offset) ||
           !CheckedAdd(tensor.offset, tensor.bytes, &end) || end > bytes_.size()) {
         Fail("%s: tensor %s: %" PRIu64 " bytes at %" PRIu64
-             " of the data leave the file's %zu"
-             " (truncated?)",
+             " of the data exceed the file's %zu (truncated?)",
              label_.c_str(), Printable(tensor.name).c_str(), tensor.bytes, relative[i],
              bytes_.size());
       }

@@ -203,7 +203,7 @@ json ByteLevelTokenizer(ConfigReader* metadata, const std::vector<Token>& tokens
   if (pre == "default") {
     warnings->push_back(metadata->label() + ": tokenizer.ggml.pre " +
                         (named ? "is default" : "is absent") +
-                        ": texts may be cut otherwise than the model was trained");
+                        ": texts may be split differently than in training");
   }
   const std::optional<GgufPreTokenizer> found = FindPreTokenizer(pre);
   if (!found) {
@@ -276,7 +276,7 @@ json SentencePieceTokenizer(ConfigReader* metadata, const std::vector<Token>& to
   });
   if (is_flat) {
     warnings->push_back(metadata->label() + ": " + kScoresKey +
-                        " are all the same: texts may be cut otherwise than the model was trained");
+                        " are all the same: texts may be split differently than in training");
   }
   if (metadata->Bool("tokenizer.ggml.remove_extra_whitespaces", false)) {
     metadata->FailKey("tokenizer.ggml.remove_extra_whitespaces", "false");

@@ -18,7 +18,9 @@ constexpr const char* kDefault = "default";
 void Add(const std::string& name, const std::string& source, const std::string& place,
          ChatTemplates* out) {
   for (const ChatTemplate& known : out->templates) {
-    if (known.name == name) Fail("%s: the template '%s' comes twice", place.c_str(), name.c_str());
+    if (known.name == name) {
+      Fail("%s: the template '%s' appears twice", place.c_str(), name.c_str());
+    }
   }
   ChatTemplate added = {name, source, {}};
   try {

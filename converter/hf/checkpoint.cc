@@ -24,7 +24,7 @@ Checkpoint::Checkpoint(const fs::path& folder) {
   } else {
     const bool has_pickle = fs::exists(folder / "pytorch_model.bin") ||
                             fs::exists(folder / "pytorch_model.bin.index.json");
-    Fail("%s: neither model.safetensors nor model.safetensors.index.json is there%s",
+    Fail("%s: the folder has neither model.safetensors nor model.safetensors.index.json%s",
          folder.c_str(),
          has_pickle ? " (pytorch_model.bin is not read: save the checkpoint as safetensors)" : "");
   }

@@ -109,7 +109,7 @@ class IdReader {
         if (id != -1) {
           warnings_->push_back(from->label() + ": " + key + " " + std::to_string(id) +
                                " is outside the vocabulary of " + std::to_string(vocab_) +
-                               " and is left out");
+                               " and is ignored");
         }
         continue;
       }
@@ -193,7 +193,7 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
   }
   if (!unknown.empty()) {
     warnings->push_back(sources.generation_label +
-                        ": keys that are not known and were ignored: " + JoinNames(unknown, 20));
+                        ": unknown keys, ignored: " + JoinNames(unknown, 20));
   }
   return spec;
 }

@@ -42,7 +42,7 @@ nlohmann::json ParseJson(const std::string& text, const std::string& label) {
       case nlohmann::json::parse_event_t::object_end: open_objects.pop_back(); break;
       case nlohmann::json::parse_event_t::key:
         if (!open_objects.back().insert(value.get_ref<const std::string&>()).second) {
-          Fail("%s: the key %s comes twice in one object", label.c_str(), Shown(value).c_str());
+          Fail("%s: the key %s appears twice in one object", label.c_str(), Shown(value).c_str());
         }
         break;
       case nlohmann::json::parse_event_t::array_start:

@@ -127,7 +127,7 @@ void SafetensorsFile::ReadHeader() {
     const uint64_t begin = UnsignedField(entry["data_offsets"][0], file, name, "data_offsets");
     const uint64_t end = UnsignedField(entry["data_offsets"][1], file, name, "data_offsets");
     if (begin > end || end > data_bytes) {
-      Fail("%s: tensor %s: data_offsets [%" PRIu64 ", %" PRIu64 "] leave the %" PRIu64
+      Fail("%s: tensor %s: data_offsets [%" PRIu64 ", %" PRIu64 "] exceed the %" PRIu64
            " bytes of data (truncated?)",
            file.c_str(), name.c_str(), begin, end, data_bytes);
     }

@@ -22,7 +22,7 @@ std::string ReadAffix(const JsonNode& node) {
 std::optional<std::pair<std::string, std::string>> ReadMerge(const JsonNode& node) {
   if (node.value().is_array()) {
     const std::vector<JsonNode> sides = node.Items();
-    if (sides.size() != 2) node.Fail("has not two sides");
+    if (sides.size() != 2) node.Fail("does not have two sides");
     return std::pair(sides[0].String(), sides[1].String());
   }
   const std::string text = node.String();
@@ -65,8 +65,7 @@ Vocabulary ReadBpeModel(const JsonNode& model, TokenizerTables* tables) {
   tables->byte_fallback = model["byte_fallback"].Bool(false);
   tables->ignore_merges = model["ignore_merges"].Bool(false);
   if (tables->byte_fallback && !(tables->subword_prefix + tables->word_suffix).empty()) {
-    model["byte_fallback"].Fail(
-        "is true with a prefix or a suffix of words, which is not supported");
+    model["byte_fallback"].Fail("is true with a prefix or suffix of words, which is not supported");
   }
   Vocabulary vocabulary;
   ReadTexts(model["vocab"], &vocabulary);

@@ -31,14 +31,14 @@ class Walk {
     constexpr uint32_t kMostBytes = 64;
     constexpr size_t kMostVisits = 16;  // the trie shares suffixes, so units are visited repeatedly
     if (depth == kMostBytes || ++visits_ > kMostVisits * units_.size()) {
-      node_.Fail("is not a table of texts");
+      node_.Fail("is not a table of strings");
     }
     for (uint32_t byte = 1; byte < 256; ++byte) {
       const uint32_t at = base ^ byte;
       if (at >= units_.size() || Label(units_[at]) != byte) continue;
       const uint32_t below = at ^ Offset(units_[at]);
       if ((units_[at] >> 8 & 1) != 0) {
-        if (below >= units_.size()) node_.Fail("is not a table of texts");
+        if (below >= units_.size()) node_.Fail("is not a table of strings");
         Measure(units_[below] & 0x7FFFFFFFu, depth + 1);
       }
       Visit(below, depth + 1);
@@ -46,7 +46,7 @@ class Walk {
   }
 
   void Measure(uint32_t at, uint32_t bytes) {
-    if (at >= text_bytes_) node_.Fail("has a replacement behind its end");
+    if (at >= text_bytes_) node_.Fail("has a replacement past its end");
     const uint8_t* const end = std::find(texts_ + at, texts_ + text_bytes_, 0);
     const size_t size = static_cast<size_t>(end - (texts_ + at));
     growth_ = std::max(growth_, static_cast<uint32_t>((size + bytes - 1) / bytes));

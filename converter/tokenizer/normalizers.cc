@@ -55,7 +55,7 @@ void ReadNormalizers(const JsonNode& node, TokenizerTables* tables) {
     for (const JsonNode& item : node["normalizers"].Items()) ReadNormalizers(item, tables);
     return;
   }
-  if (IsByteLevel(*tables)) node.Fail("comes behind ByteLevel, which is not supported");
+  if (IsByteLevel(*tables)) node.Fail("comes after ByteLevel, which is not supported");
   if (type == "ByteLevel") {
     // Equivalent to a first pre-tokenizer step: only added tokens see the text in between, and they
     // are spelled the same way (ReadAddedTokens).

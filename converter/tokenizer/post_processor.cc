@@ -21,7 +21,7 @@ void AddAround(const JsonNode& node, const Ids& before, const Ids& behind,
 // Returns the id of ["[CLS]", 101].
 uint32_t ReadPair(const JsonNode& node) {
   const std::vector<JsonNode> pair = node.Items();
-  if (pair.size() != 2) node.Fail("is not a text and its id");
+  if (pair.size() != 2) node.Fail("is not a string and its id");
   return pair[1].Uint();
 }
 

@@ -47,10 +47,10 @@ void ReadPreTokenizers(const JsonNode& node, TokenizerTables* tables) {
   }
   if (!tables->pre_tokenizers.empty() &&
       tables->pre_tokenizers.back().kind == fbs::PreTokenizerKind::Metaspace) {
-    node.Fail("comes behind Metaspace, which is not supported");
+    node.Fail("comes after Metaspace, which is not supported");
   }
   if ((type == "ByteLevel" || type == "Metaspace") && IsByteLevel(*tables)) {
-    node.Fail("is " + type + " behind ByteLevel, which is not supported");
+    node.Fail("is " + type + " after ByteLevel, which is not supported");
   }
   TokenizerTables::PreTokenizer step;
   if (type == "Split") {

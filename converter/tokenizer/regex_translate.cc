@@ -66,7 +66,7 @@ class Translator {
 
   std::string Run() {
     Alternatives();
-    if (!AtEnd()) Refuse("a ) without its (");
+    if (!AtEnd()) Refuse("a ) without a (");
     return std::move(out_);
   }
 
@@ -92,10 +92,10 @@ class Translator {
         out_ += '|';
         atom = std::string::npos;
       } else if (c == '*' || c == '+' || c == '?' || IsInterval()) {
-        if (atom == std::string::npos) Refuse("a quantifier behind nothing that can be repeated");
+        if (atom == std::string::npos) Refuse("a quantifier after nothing to repeat");
         Quantifier(atom);
         if (Peek() == '*' || Peek() == '+' || Peek() == '?' || IsInterval()) {
-          Refuse("a quantifier behind a quantifier");
+          Refuse("a quantifier after a quantifier");
         }
         atom = std::string::npos;
       } else if (c == '(') {
@@ -188,7 +188,7 @@ class Translator {
     Alternatives();
     out_ += ')';
     if (is_rest) return false;  // the option extends to the end of the enclosing group
-    if (!Take(")")) Refuse("a ( without its )");
+    if (!Take(")")) Refuse("a ( without a )");
     return is_atom;
   }
 
@@ -257,9 +257,9 @@ class Translator {
     const std::string outside = std::exchange(out_, "");
     bool is_behind_class = false;
     for (; Peek() != ']' && !StartsWith("&&"); members += std::exchange(out_, "")) {
-      if (AtEnd()) Refuse("a [ without its ]");
+      if (AtEnd()) Refuse("a [ without a ]");
       const bool is_hyphen = Peek() == '-';
-      if (is_hyphen && is_behind_class) Refuse("a - behind a class within a class");
+      if (is_hyphen && is_behind_class) Refuse("a - after a class within a class");
       is_behind_class = false;
       if (Peek() == '[') {
         if (Peek(1) == ':') Refuse("a POSIX bracket");
@@ -288,7 +288,7 @@ class Translator {
       if (is_hyphen && Peek() == '[') Refuse("a - before a class within a class");
     }
     out_ = outside;
-    if (members.empty() && others.empty()) Refuse("a && with nothing beside it");
+    if (members.empty() && others.empty()) Refuse("a && without an operand");
     if (others.empty()) return List(members, false);
     if (others.size() == 1 && members.empty()) return others[0];
     ClassTerm term;
@@ -413,7 +413,7 @@ class Translator {
     };
     if (kind == 'x' && Take("{")) {
       take_digits(8);
-      if (!Take("}")) Refuse("a \\x{ without its }");
+      if (!Take("}")) Refuse("a \\x{ without a }");
     } else {
       take_digits(kind == 'x' ? 2 : 4);
       if (kind == 'u' && digits.size() != 4) Refuse("\\u without four digits");
@@ -429,7 +429,7 @@ class Translator {
     if (!Take("{")) Refuse("\\p without {");
     if (Take("^")) negated = !negated;
     const size_t close = in_.find('}', at_);
-    if (close == std::string::npos) Refuse("a \\p{ without its }");
+    if (close == std::string::npos) Refuse("a \\p{ without a }");
     const std::string given = in_.substr(at_, close - at_);
     at_ = close + 1;
     std::string name;

@@ -144,7 +144,7 @@ void ReadLaterTokens(const std::filesystem::path& folder, const ConfigFiles& fil
     for (const auto& [id, value] : decoder.value().items()) {
       const JsonNode item = decoder[id];
       if (id.empty() || id.size() > 9 || id.find_first_not_of("0123456789") != std::string::npos) {
-        item.Fail("is not of an id");
+        item.Fail("is not a token id");
       }
       TokenizerTables::AddedToken token;
       token.content = item["content"].String();
@@ -186,8 +186,8 @@ void AddAround(const ConfigFiles& files, const SentencePieceFile& model, const s
   const bool has_bos = tables->bos_id >= 0;
   if (bos.IsNull() && eos.IsNull()) {
     tables->warnings.push_back(
-        name + " does not say what stands around a text: " +
-        (has_bos ? "the beginning of text is put before it" : "the end of text is put behind it"));
+        name + " does not name the tokens around a text: " +
+        (has_bos ? "the begin token is added before it" : "the end token is added after it"));
   }
   if (has_bos && bos.Bool(true)) {
     tables->prefix_ids.push_back(static_cast<uint32_t>(tables->bos_id));
@@ -215,7 +215,7 @@ Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::stri
     if (!IsUtf8Text(reinterpret_cast<const uint8_t*>(piece.text.data()), piece.text.size())) {
       Refuse(name, place + " is not UTF-8");
     }
-    if (vocabulary.ids.contains(piece.text)) Refuse(name, place + " comes twice");
+    if (vocabulary.ids.contains(piece.text)) Refuse(name, place + " appears twice");
     if (is_bpe && piece.type == PieceType::kUnused) {
       Refuse(name, place + " is UNUSED in a BPE model, which is not supported");
     }
@@ -223,7 +223,7 @@ Vocabulary TablesOfSentencePiece(const SentencePieceFile& model, const std::stri
     vocabulary.scores.push_back(piece.score);
     vocabulary.is_matched.push_back(piece.type == PieceType::kNormal);
     if (piece.type != PieceType::kUnknown) continue;
-    if (tables->unk_id >= 0) Refuse(name, place + " is a second UNKNOWN one");
+    if (tables->unk_id >= 0) Refuse(name, place + " is a second UNKNOWN piece");
     tables->unk_id = static_cast<int32_t>(id);
   }
   if (tables->unk_id < 0) Refuse(name, "has no UNKNOWN piece");

@@ -40,10 +40,10 @@ void ReadAddedTokens(const JsonNode& node, const Vocabulary& vocabulary, Tokeniz
     if (tables->normalizes_to_bytes && token.normalized &&
         (looks_around || is_renamed || !tables->normalizers.empty())) {
       item.Fail(
-          "is normalized by ByteLevel and others, is special and changed by it, or looks at "
-          "what is around it, which is not supported");
+          "is normalized by ByteLevel and others, is special and changed by it, or depends on the "
+          "text around it, which is not supported");
     }
-    if (!seen.insert(token.content).second) item["content"].Fail("comes twice");
+    if (!seen.insert(token.content).second) item["content"].Fail("appears twice");
     const auto known = vocabulary.ids.find(token.content);
     const uint32_t expected = known != vocabulary.ids.end() ? known->second : next;
     if (token.id != expected) {
@@ -97,7 +97,7 @@ void CompareSettings(const ConfigFiles& files, TokenizerTables* tables) {
     if (flag.Bool() == is_added) return;
     tables->warnings.push_back(std::string("tokenizer_config.json: ") + key + " is " +
                                (is_added ? "false" : "true") +
-                               ", but the post_processor of tokenizer.json counts");
+                               ", but the post_processor of tokenizer.json applies");
   };
   compare("add_bos_token", tables->bos_id, tables->prefix_ids);
   compare("add_eos_token", tables->eos_id, tables->suffix_ids);

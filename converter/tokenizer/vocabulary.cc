@@ -35,7 +35,7 @@ void Vocabulary::Add(const std::string& text, uint32_t id) {
 }
 
 void ReadTexts(const JsonNode& node, Vocabulary* out) {
-  if (node.IsNull() || !node.value().is_object()) node.Fail("is not an object of texts and ids");
+  if (node.IsNull() || !node.value().is_object()) node.Fail("is not an object of strings and ids");
   std::unordered_map<uint32_t, std::string> texts;
   for (const auto& [text, id] : node.value().items()) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() > kMaxTokenId) {
@@ -85,8 +85,8 @@ Vocabulary ReadUnigramModel(const JsonNode& model, TokenizerTables* tables) {
   if (items.size() > kMaxTokenId) vocab.Fail("has too many tokens");
   for (const JsonNode& item : items) {
     const std::vector<JsonNode> pair = item.Items();
-    if (pair.size() != 2) item.Fail("is not a text and its score");
-    if (!pair[1].value().is_number()) item.Fail("has no number as its score");
+    if (pair.size() != 2) item.Fail("is not a string and its score");
+    if (!pair[1].value().is_number()) item.Fail("has a score that is not a number");
     // The last of duplicate texts wins.
     vocabulary.Add(pair[0].String(), static_cast<uint32_t>(vocabulary.scores.size()));
     vocabulary.scores.push_back(pair[1].value().get<double>());

@@ -51,7 +51,7 @@ void BundleWriter::PadSegmentTo(uint64_t bytes) {
 fbs::Segment BundleWriter::EndSegment() {
   const uint64_t written = file_.position() - segment_begin_;
   if (written != segment_bytes_) {
-    Fail("internal error: a segment of %" PRIu64 " bytes was announced with %" PRIu64, written,
+    Fail("internal error: a segment has %" PRIu64 " bytes, expected %" PRIu64, written,
          segment_bytes_);
   }
   return fbs::Segment(segment_begin_ - kSegmentsOffset, segment_bytes_, hash_.Digest());
@@ -101,7 +101,7 @@ void BundleWriter::Sign(const SigningKey& key) {
   if (status == Status::kOk) status = OpenBundle(file.bytes, &bundle, &diag);
   if (status != Status::kOk) {
     UnmapFile(&file);
-    Fail("%s cannot be read to be signed: %s", path().c_str(), diag.text());
+    Fail("%s: cannot read it to sign it: %s", path().c_str(), diag.text());
   }
   SignatureHeader header = {};
   std::memcpy(header.magic, "ARNSEAL", sizeof header.magic);

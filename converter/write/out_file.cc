@@ -72,7 +72,7 @@ void OutFile::PadTo(uint64_t position) {
 void OutFile::Truncate(uint64_t position) {
   Flush();
   while (ftruncate(file_.fd, static_cast<off_t>(position)) != 0) {
-    if (errno != EINTR) FailWrite("cannot shorten", errno);
+    if (errno != EINTR) FailWrite("cannot truncate", errno);
   }
   position_ = position;
 }

@@ -50,13 +50,13 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
   state->options = options;
   state->options.cpus = nullptr;
   if (!state->threads.Start(options.max_threads(), options.cpus)) {
-    return diag->Fail(Status::kOutOfMemory, "the system did not give %u threads",
+    return diag->Fail(Status::kOutOfMemory, "the system could not create %u threads",
                       options.max_threads());
   }
   if (options.needs_cpus && !state->threads.AreKept()) {
     state->threads.Stop();
     return diag->Fail(Status::kUnsupported,
-                      "the system does not keep the threads on the CPUs that they are to stay on");
+                      "the system could not set the CPU affinity of the threads");
   }
   PlaceMatrices(program, plan, memory, state);
   *out = state;

@@ -82,7 +82,7 @@ Status PlanCpu(const Program& program, const BackendOptions& options, Layout* la
   ARN_TRY(CheckProgram(program, diag));
   if (options.n_threads == 0 || options.n_prefill_threads == 0 ||
       options.max_threads() > kMaxThreads) {
-    return diag->Fail(Status::kBadArgument, "%u and %u threads; 1 to %u are possible",
+    return diag->Fail(Status::kBadArgument, "%u and %u threads, expected 1 to %u",
                       options.n_threads, options.n_prefill_threads, kMaxThreads);
   }
   GemmKernels kernels;

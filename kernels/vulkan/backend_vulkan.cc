@@ -46,7 +46,7 @@ Status PlanWindows(uint64_t kv_bytes, const Device& device, Traits* out, Diag* d
       static_cast<uint32_t>(CeilDiv(kv_bytes, uint64_t{sizeof(uint32_t)} << out->window_shift));
   if (out->n_windows <= kKvWindows) return Status::kOk;
   return diag->Fail(Status::kUnsupported,
-                    "Vulkan: %s shows %llu bytes of a buffer at once, the KV pages take %llu",
+                    "Vulkan: %s binds at most %llu bytes of a buffer, the KV pages take %llu",
                     device.name(), static_cast<unsigned long long>(device.max_binding_bytes()),
                     static_cast<unsigned long long>(kv_bytes));
 }
@@ -241,7 +241,7 @@ Status Run(void* state, const RunArgs& args, Diag* diag) {
     return diag->Fail(Status::kDeviceLost, "Vulkan: %s failed in an earlier run", s.device.name());
   }
   if (args.observer != nullptr) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: what matrices multiply stays on the device");
+    return diag->Fail(Status::kUnsupported, "Vulkan: matmul observers are not supported");
   }
   ARN_TRY(ApplyEdits(&s, args.edits, diag));
   uint32_t n_logit_rows;

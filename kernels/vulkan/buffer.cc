@@ -62,8 +62,7 @@ Status CreateBuffer(const Device& device, BufferUse use, uint64_t bytes, Buffer*
   api.GetBufferMemoryRequirements(device.handle(), out->handle, &needs);
   const uint32_t type = ChooseType(device, use, needs.memoryTypeBits);
   if (type == UINT32_MAX) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: %s has no memory that the host sees",
-                      device.name());
+    return diag->Fail(Status::kUnsupported, "Vulkan: %s has no host-visible memory", device.name());
   }
   VkMemoryAllocateInfo allocate = {};
   allocate.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
@@ -72,8 +71,9 @@ Status CreateBuffer(const Device& device, BufferUse use, uint64_t bytes, Buffer*
   const VkResult result =
       api.AllocateMemory(device.handle(), &allocate, device.callbacks(), &out->memory);
   if (result != VK_SUCCESS) {
-    return diag->Fail(Status::kOutOfMemory, "Vulkan: %s gave no %llu bytes (VkResult %d)",
-                      device.name(), static_cast<unsigned long long>(needs.size), result);
+    return diag->Fail(Status::kOutOfMemory,
+                      "Vulkan: %s could not allocate %llu bytes (VkResult %d)", device.name(),
+                      static_cast<unsigned long long>(needs.size), result);
   }
   ARN_VK(api, BindBufferMemory(device.handle(), out->handle, out->memory, 0), diag);
   const VkMemoryPropertyFlags flags = device.memory().memoryTypes[type].propertyFlags;

@@ -77,7 +77,7 @@ Status Device::LoadInstance(Diag* diag) {
     if (library_ == nullptr) library_ = OpenLibrary(name);
   }
   if (library_ == nullptr) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: there is no loader, libvulkan.so.1");
+    return diag->Fail(Status::kUnsupported, "Vulkan: the loader, libvulkan.so.1, is missing");
   }
   void* entry = FindSymbol(library_, "vkGetInstanceProcAddr");
   if (entry == nullptr) {
@@ -176,7 +176,7 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     const char* missing = Missing(choice, found[i], &family, &timestamp_bits);
     if (choice.passes_over_software && !has_name &&
         properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
-      missing = "it computes on the CPU, more slowly than the CPU's backend; name it to use it";
+      missing = "it is a software device, slower than the CPU backend; select it by name to use it";
     }
     if (missing != nullptr) {
       if (best == 0) {

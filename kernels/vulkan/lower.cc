@@ -140,7 +140,7 @@ Status Lowering::LowerRopeAngles(const Step& step) {
     // The shader reduces angles below 2^24 (shaders/rope_angles.comp).
     if (!(f > -1e30f && f < 1e30f) ||
         static_cast<double>(f < 0 ? -f : f) * program_.max_context >= 16777216.0) {
-      return UnsupportedError(step, "an angle of 2^24 or more");
+      return UnsupportedError(step, "a rope angle of 2^24 or more");
     }
   }
   if (rope.inv_freq.empty()) return Status::kOk;

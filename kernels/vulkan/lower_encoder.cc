@@ -44,7 +44,7 @@ Status Lowering::LowerAddPositions(const Step& step) {
 Status Lowering::CheckEncoderPages(const Step& step, const KvGroup& group) {
   for (const DType type : {group.k_type, group.v_type}) {
     if (!group.is_encoder || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;
-    return UnsupportedError(step, "keys or values of a source whose heads share words");
+    return UnsupportedError(step, "encoder keys or values whose heads share a 32-bit word");
   }
   return Status::kOk;
 }

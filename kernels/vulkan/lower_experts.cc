@@ -172,9 +172,8 @@ Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place 
 Status Lowering::LowerExperts(const Step& step) {
   const uint64_t pairs = uint64_t{program_.max_rows} * step.n_chosen;
   if (pairs > kMaxGroups) {
-    return UnsupportedError(step,
-                            "more than 65535 rows, each as often as it has experts: take a "
-                            "smaller prefill_chunk");
+    return UnsupportedError(
+        step, "more than 65535 rows, counted once per chosen expert: use a smaller prefill_chunk");
   }
   const ExpertSpace space = ExpertSpaceOf(program_);
   const Place wide = ExpertPart(0, space.wide_bytes);

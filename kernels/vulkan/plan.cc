@@ -83,7 +83,7 @@ Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
   for (const Value& value : program.values) most = Max(most, value.slice.bytes);
   if (most + Device::kBindingAlign <= Device::kMaxBindingBytes) return Status::kOk;
   return diag->Fail(Status::kUnsupported,
-                    "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: take a "
+                    "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: use a "
                     "smaller prefill_chunk",
                     static_cast<unsigned long long>(most));
 }
@@ -128,7 +128,7 @@ Status Plan(const Program& program, const Traits& traits, Layout* layout, Backen
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
   if (program.splits_rows) {
-    return diag->Fail(Status::kUnsupported, "Vulkan: activations are rounded to 8 bits, not to 16");
+    return diag->Fail(Status::kUnsupported, "Vulkan: activations of 16 bits are not supported");
   }
   Counts counts;
   ARN_TRY(CountProgram(program, traits, &counts, diag));

@@ -8,7 +8,7 @@ constexpr uint32_t kQualcomm = 0x5143;
 
 constexpr Quirk kQuirks[] = {
     {kQualcomm, 0, kAny, 0, kAny, kAvoidSubgroups,
-     "Adreno's compiler crashes on reductions by subgroups (ggml issues 28635, 29165)"},
+     "Adreno's compiler crashes on subgroup reductions (ggml issues 28635, 29165)"},
 };
 
 }  // namespace

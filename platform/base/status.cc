@@ -6,7 +6,7 @@ const char* StatusName(Status status) {
   switch (status) {
     case Status::kOk: return "ok";
     case Status::kInternal: return "internal error";
-    case Status::kBadState: return "call in a wrong order";
+    case Status::kBadState: return "call in the wrong order";
     case Status::kCancelled: return "cancelled";
     case Status::kBadArgument: return "bad argument";
     case Status::kUnsupported: return "unsupported";
@@ -23,7 +23,7 @@ const char* StatusName(Status status) {
     case Status::kBundleTruncated: return "bundle truncated";
     case Status::kHashMismatch: return "hash mismatch";
     case Status::kBadSave: return "bad saved session";
-    case Status::kSaveMismatch: return "saved session of another kind";
+    case Status::kSaveMismatch: return "saved session does not match";
     case Status::kBadSignature: return "bad signature";
     case Status::kDevice: return "device error";
     case Status::kDeviceLost: return "device lost";

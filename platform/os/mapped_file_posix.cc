@@ -21,7 +21,7 @@ const char* KindName(mode_t mode) {
   if (S_ISFIFO(mode)) return "a pipe";
   if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
   if (S_ISSOCK(mode)) return "a socket";
-  return "no regular file";
+  return "a special file";
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ Status CheckRange(int fd, uint64_t offset, uint64_t bytes, uint64_t* out_bytes, 
   if (file_bytes == 0) return diag->Fail(Status::kBundleTruncated, "the file is empty");
   if (offset >= file_bytes || bytes > file_bytes - offset) {
     return diag->Fail(Status::kBundleTruncated,
-                      "range of %" PRIu64 " bytes at %" PRIu64 " leaves the file of %" PRIu64
+                      "range of %" PRIu64 " bytes at %" PRIu64 " exceeds the file of %" PRIu64
                       " bytes",
                       bytes, offset, file_bytes);
   }

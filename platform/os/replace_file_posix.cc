@@ -25,7 +25,7 @@ Status FileError(const char* what, const char* path, int error, Diag* diag) {
 Status Lock(int fd, const ReplaceFile& file, Diag* diag) {
   if (Retried([&] { return flock(fd, LOCK_EX | LOCK_NB); }) == 0) return Status::kOk;
   if (errno != EWOULDBLOCK) return FileError("lock", file.temporary, errno, diag);
-  return diag->Fail(Status::kBadState, "%s: is being written by somebody else", file.path);
+  return diag->Fail(Status::kBadState, "%s: is being written by another process", file.path);
 }
 
 // True if the temporary name still refers to the open file.
@@ -55,11 +55,11 @@ Status FindTarget(char (&path)[kMaxPathBytes], Diag* diag) {
   for (int i = 0; i < kMaxLinks; ++i) {
     struct stat info;
     if (lstat(path, &info) != 0) {
-      return errno == ENOENT ? Status::kOk : FileError("look at it", path, errno, diag);
+      return errno == ENOENT ? Status::kOk : FileError("read its metadata", path, errno, diag);
     }
     if (S_ISREG(info.st_mode)) return Status::kOk;
     if (!S_ISLNK(info.st_mode)) {
-      return diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", path);
+      return diag->Fail(Status::kIo, "%s: is not a regular file, and is not replaced", path);
     }
     if (!Follow(path)) return FileError("follow the link", path, ENAMETOOLONG, diag);
   }
@@ -75,9 +75,10 @@ Status RemoveLeft(const ReplaceFile& file, Diag* diag) {
   Status status = Status::kOk;
   struct stat info;
   if (fstat(fd, &info) != 0) {
-    status = FileError("look at it", file.temporary, errno, diag);
+    status = FileError("read its metadata", file.temporary, errno, diag);
   } else if (!S_ISREG(info.st_mode)) {
-    status = diag->Fail(Status::kIo, "%s: is no regular file, and is not replaced", file.temporary);
+    status =
+        diag->Fail(Status::kIo, "%s: is not a regular file, and is not replaced", file.temporary);
   } else {
     status = Lock(fd, file, diag);
   }
@@ -142,11 +143,11 @@ Status BeginReplace(const char* path, uint32_t mode, ReplaceFile* out, Diag* dia
     }
     close(fd);
     ARN_TRY(locked);
-    if (error != 0) return FileError("look at it", out->temporary, error, diag);
+    if (error != 0) return FileError("read its metadata", out->temporary, error, diag);
   }
   return diag->Fail(Status::kIo,
-                    "%s: cannot be created, nor removed, in %d attempts (others at it, or a file "
-                    "system without lasting file numbers)",
+                    "%s: cannot be created or removed in %d attempts (other processes use it, or "
+                    "the file system has no stable inode numbers)",
                     out->temporary, kMaxAttempts);
 }
 
@@ -182,8 +183,9 @@ Status FinishReplace(ReplaceFile* file, Diag* diag) {
   close(folder);
   // Some file systems cannot sync directories.
   if (error == 0 || error == EINVAL) return Status::kOk;
-  return FileError("sync its folder: it has its new contents, which a loss of power may undo",
-                   file->path, error, diag);
+  return FileError(
+      "sync its folder: the new contents are written, but a power failure may undo them",
+      file->path, error, diag);
 }
 
 void AbandonReplace(ReplaceFile* file) {

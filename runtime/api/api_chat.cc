@@ -86,7 +86,7 @@ Status ReadTime(const arn_chat_time* given, chat::CivilTime* out, Diag* diag) {
           t.microsecond};
   if (!fits(t.month) || !fits(t.day) || !fits(t.hour) || !fits(t.minute) || !fits(t.second) ||
       !chat::IsValid(*out)) {
-    return diag->Fail(Status::kBadArgument, "now: no time of the years 1 to 9999");
+    return diag->Fail(Status::kBadArgument, "now is not a time in the years 1 to 9999");
   }
   return Status::kOk;
 }

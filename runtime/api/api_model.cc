@@ -82,11 +82,11 @@ Status OpenMemory(const void* data, uint64_t bytes, const arn_model_options* c_o
   if (data == nullptr || reinterpret_cast<uintptr_t>(data) % kSliceAlign != 0) {
     return diag->Fail(Status::kBadArgument, "data is NULL or not aligned to %u bytes", kSliceAlign);
   }
-  if (bytes > SIZE_MAX) return diag->Fail(Status::kBadArgument, "bytes leaves the address space");
+  if (bytes > SIZE_MAX) return diag->Fail(Status::kBadArgument, "bytes exceeds the address space");
   ModelOptions options;
   ARN_TRY(ReadModelOptions(c_options, &options, diag));
   if (options.residency != Residency::kMapped) {
-    return diag->Fail(Status::kUnsupported, "residency: what lies in memory is used in place");
+    return diag->Fail(Status::kUnsupported, "residency: a bundle in memory is used in place");
   }
   ModelBytes source;
   source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};
@@ -102,7 +102,7 @@ Status ReadAll(const arn_reader& reader, Span<std::byte> out, Diag* diag) {
     const auto piece = static_cast<size_t>(Min(kPieceBytes, reader.bytes - at));
     const int result = reader.read(reader.user, at, out.data() + at, piece);
     if (result != 0) {
-      return diag->Fail(Status::kIo, "the reader gave %d for %zu bytes at %llu of %llu", result,
+      return diag->Fail(Status::kIo, "the reader returned %d for %zu bytes at %llu of %llu", result,
                         piece, static_cast<unsigned long long>(at),
                         static_cast<unsigned long long>(reader.bytes));
     }
@@ -122,7 +122,7 @@ Status OpenReader(const arn_reader* c_reader, const arn_model_options* c_options
   ModelOptions options;
   ARN_TRY(ReadModelOptions(c_options, &options, diag));
   if (options.residency > Residency::kCopied) {
-    return diag->Fail(Status::kUnsupported, "residency: what a reader gives is always copied");
+    return diag->Fail(Status::kUnsupported, "residency: a bundle from a reader is always copied");
   }
   ModelBytes source;
   ARN_TRY(ReserveModelBytes(reader.bytes, &source, diag));

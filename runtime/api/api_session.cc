@@ -39,7 +39,7 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   if (memory != nullptr) {
     if (read.kv_file != nullptr) {
       return diag->Fail(Status::kUnsupported,
-                        "kv_file: the memory is the caller's, no file can be laid under it");
+                        "kv_file: not possible with memory that the caller provides");
     }
     if (reinterpret_cast<uintptr_t>(memory) % kRegionAlign != 0) {
       return diag->Fail(Status::kBadArgument, "memory is not aligned to %u bytes", kRegionAlign);

@@ -17,7 +17,7 @@ struct MemorySink {
 Status WriteMemory(void* user, uint64_t offset, Span<const std::byte> bytes, Diag* diag) {
   const auto* sink = static_cast<const MemorySink*>(user);
   if (offset > sink->capacity || bytes.size() > sink->capacity - offset) {
-    return diag->Fail(Status::kInternal, "a state that is larger than its size");
+    return diag->Fail(Status::kInternal, "the saved session is larger than its planned size");
   }
   std::memcpy(sink->data + offset, bytes.data(), bytes.size());
   return Status::kOk;
@@ -36,9 +36,9 @@ Status SaveMemory(Session* session, void* buffer, uint64_t capacity, uint64_t* o
   ARN_TRY(session->SaveBytes(&bytes));
   *out_bytes = bytes;
   if (bytes > capacity) {
-    return session->diag()->Fail(Status::kBufferTooSmall,
-                                 "the buffer has %" PRIu64 " bytes, the state takes %" PRIu64,
-                                 capacity, bytes);
+    return session->diag()->Fail(
+        Status::kBufferTooSmall,
+        "the buffer has %" PRIu64 " bytes, the saved session needs %" PRIu64, capacity, bytes);
   }
   MemorySink sink{static_cast<std::byte*>(buffer), capacity};
   return session->Save({WriteMemory, &sink});
@@ -59,7 +59,7 @@ Status RestoreMemory(Session* session, const void* data, uint64_t bytes,
   bool verify = true;
   ARN_TRY(ReadVerify(options, true, &verify, session->diag()));
   if (bytes > SIZE_MAX) {
-    return session->diag()->Fail(Status::kBadArgument, "bytes leaves the address space");
+    return session->diag()->Fail(Status::kBadArgument, "bytes exceeds the address space");
   }
   StateSource source;
   source.bytes = {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)};

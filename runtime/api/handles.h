@@ -30,9 +30,9 @@ template <typename Call>
 arn_status OnSession(arn_session* session, const Call& call) {
   Session& s = *ToSession(session);
   if (s.is_in_callback()) {
-    return ToC(s.diag()->Fail(Status::kBadState,
-                              "the session is in a call, whose callback may only look at it or "
-                              "cancel it"));
+    return ToC(s.diag()->Fail(
+        Status::kBadState,
+        "the session is in a call; its callback may only read the session or cancel"));
   }
   s.diag()->Clear();
   return ToC(call(s));

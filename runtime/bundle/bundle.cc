@@ -75,7 +75,9 @@ const char* OtherFormat(Span<const std::byte> file) {
   // The first eight bytes are the length of the JSON header.
   if (begins("{\"", 8)) return "a safetensors file";
   if (begins("PK\x03\x04", 0)) return "a ZIP archive, as checkpoints of PyTorch are";
-  if (begins("version https://git-lfs", 0)) return "a pointer of Git LFS, the file was not fetched";
+  if (begins("version https://git-lfs", 0)) {
+    return "a Git LFS pointer, the file itself was not fetched";
+  }
   return "the file does not begin with ARENITE";
 }
 
@@ -133,7 +135,7 @@ Status OpenBundle(Span<const std::byte> file, Bundle* out, Diag* diag) {
   }
   if (header.index_offset + header.index_bytes != file.size()) {
     return diag->Fail(Status::kBadBundle,
-                      "%" PRIu64 " bytes lie behind the bundle, which ends at %" PRIu64,
+                      "%" PRIu64 " extra bytes after the end of the bundle at %" PRIu64,
                       file.size() - header.index_offset - header.index_bytes,
                       header.index_offset + header.index_bytes);
   }
@@ -166,7 +168,7 @@ Status CheckSegment(const Bundle& bundle, const fbs::Segment& segment, const cha
   if (!CheckedAdd(segment.bytes(), kOverreadBytes, &padded) ||
       !RangeInside(segment.offset(), padded, bundle.segments.size())) {
     return diag->Fail(Status::kBundleTruncated,
-                      "%s: %" PRIu64 " bytes at %" PRIu64 " leave the segment area of %zu bytes",
+                      "%s: %" PRIu64 " bytes at %" PRIu64 " exceed the segment area of %zu bytes",
                       what, static_cast<uint64_t>(segment.bytes()),
                       static_cast<uint64_t>(segment.offset()), bundle.segments.size());
   }

@@ -66,7 +66,8 @@ Status CheckSignature(const Bundle& bundle, Span<const uint8_t> public_key, Sign
   SignatureHeader header;
   const uint64_t begin = kSignatureOffset + sizeof header;
   if (bundle.segments_offset < begin) {
-    return diag->Fail(Status::kBadSignature, "the bundle is not signed: it has no room for a seal");
+    return diag->Fail(Status::kBadSignature,
+                      "the bundle is not signed: it has no room for a signature");
   }
   std::memcpy(&header, bundle.file.data() + kSignatureOffset, sizeof header);
   if (std::memcmp(header.magic, "ARNSEAL", 8) != 0) {
@@ -78,7 +79,7 @@ Status CheckSignature(const Bundle& bundle, Span<const uint8_t> public_key, Sign
   if (header.reserved != 0 || header.n_blocks != blocks || header.n_blocks == 0 ||
       header.n_blocks > (bundle.segments_offset - begin) / kDigestBytes) {
     return diag->Fail(Status::kBadSignature,
-                      "the seal has %u digests of blocks of %" PRIu64
+                      "the signature has %u digests of blocks of %" PRIu64
                       " bytes, the segment area has %zu bytes",
                       header.n_blocks, header.block_bytes, bundle.segments.size());
   }
@@ -109,7 +110,7 @@ Status CheckDigests(const Bundle& bundle, const SignedDigests& signed_digests, u
   if (bytes == 0) return Status::kOk;
   if (bytes > area || offset > area - bytes) {
     return diag->Fail(Status::kBundleTruncated,
-                      "%s: %" PRIu64 " bytes at %" PRIu64 " leave the segment area of %" PRIu64
+                      "%s: %" PRIu64 " bytes at %" PRIu64 " exceed the segment area of %" PRIu64
                       " bytes",
                       what, bytes, offset, area);
   }

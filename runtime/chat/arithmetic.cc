@@ -21,10 +21,10 @@ const char* Sign(Op op) {
 Status FailOperands(Op op, const Value& a, const Value& b, Heap* heap) {
   if (a.kind == Kind::kUndefined) return FailUndefined(a, heap);
   if (b.kind == Kind::kUndefined) return FailUndefined(b, heap);
-  return heap->Fail("'%s' does not go between %s and %s", Sign(op), TypeName(a), TypeName(b));
+  return heap->Fail("'%s' is not supported between %s and %s", Sign(op), TypeName(a), TypeName(b));
 }
 
-Status FailOverflow(Heap* heap) { return heap->Fail("a whole number is beyond 64 bits"); }
+Status FailOverflow(Heap* heap) { return heap->Fail("an integer exceeds 64 bits"); }
 
 bool PowerOf(int64_t base, int64_t exponent, int64_t* out) {
   int64_t result = 1;
@@ -89,7 +89,7 @@ Status CalculateFloat(Op op, double a, double b, Heap* heap, Value* out) {
     result = rest == 0.0 ? std::copysign(0.0, b) : rest;
   } else {
     if (a == 0.0 && b < 0.0) return heap->Fail("division by zero");
-    if (a < 0.0 && b != std::floor(b)) return heap->Fail("a power would be a complex number");
+    if (a < 0.0 && b != std::floor(b)) return heap->Fail("the power is a complex number");
     result = std::pow(a, b);
   }
   *out = FloatValue(result);
@@ -178,7 +178,7 @@ Status Negate(const Value& value, Heap* heap, Value* out) {
   }
   if (!value.IsWhole()) {
     if (value.kind == Kind::kUndefined) return FailUndefined(value, heap);
-    return heap->Fail("%s has no negative", TypeName(value));
+    return heap->Fail("'-' is not supported before %s", TypeName(value));
   }
   if (value.AsInt() == INT64_MIN) return FailOverflow(heap);
   *out = IntValue(-value.AsInt());

@@ -23,7 +23,7 @@ constexpr FunctionName kFunctions[] = {{"range", Function::kRange},
 
 Status Range(const Arguments& arguments, Heap* heap, Value* out) {
   if (arguments.n_positional < 1 || arguments.n_positional > 3 || arguments.n_named > 0) {
-    return heap->Fail("range wants one to three whole numbers");
+    return heap->Fail("range takes one to three integers");
   }
   int64_t numbers[3] = {0, 0, 1};
   for (uint32_t i = 0; i < arguments.n_positional; ++i) {
@@ -38,7 +38,7 @@ Status Range(const Arguments& arguments, Heap* heap, Value* out) {
   ListBuilder items(heap);
   for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (items.size() >= kMaxRange) {
-      return heap->Fail("range is longer than %lld", static_cast<long long>(kMaxRange));
+      return heap->Fail("range has more than %lld items", static_cast<long long>(kMaxRange));
     }
     ARN_TRY(items.Append(IntValue(i)));
     if (__builtin_add_overflow(i, step, &i)) break;
@@ -63,7 +63,7 @@ Status MakeDict(const Arguments& arguments, Kind kind, Heap* heap, Value* out) {
       for (uint32_t i = 0; i < pairs.size; ++i) {
         List pair;
         ARN_TRY(ToList(pairs.items[i], heap, &pair));
-        if (pair.size != 2) return heap->Fail("a dict is made of pairs");
+        if (pair.size != 2) return heap->Fail("dict needs a list of pairs");
         ARN_TRY(SetKey(dict, pair.items[0], pair.items[1], heap));
       }
     }
@@ -193,7 +193,7 @@ Status Bind(const Arguments& arguments, std::string_view what, Span<const char* 
   const int n = static_cast<int>(Min<size_t>(what.size(), 60));
   const auto count = static_cast<uint32_t>(parameters.size());
   if (arguments.n_positional > count) {
-    return heap->Fail("%.*s takes %u arguments at most, not %u", n, what.data(), count,
+    return heap->Fail("%.*s takes at most %u arguments, not %u", n, what.data(), count,
                       arguments.n_positional);
   }
   for (uint32_t i = 0; i < count; ++i) {
@@ -220,12 +220,12 @@ Status Bind(const Arguments& arguments, std::string_view what, Span<const char* 
 Status NeedText(const Value& value, const char* what, Heap* heap) {
   if (value.IsString()) return Status::kOk;
   if (value.kind == Kind::kUndefined) return FailUndefined(value, heap);
-  return heap->Fail("%s is %s, not a text", what, TypeName(value));
+  return heap->Fail("%s is %s, not a string", what, TypeName(value));
 }
 
 Status NeedInt(const Value& value, const char* what, Heap* heap, int64_t* out) {
   if (value.kind == Kind::kUndefined) return FailUndefined(value, heap);
-  if (!value.IsWhole()) return heap->Fail("%s is %s, not a whole number", what, TypeName(value));
+  if (!value.IsWhole()) return heap->Fail("%s is %s, not an integer", what, TypeName(value));
   *out = value.AsInt();
   return Status::kOk;
 }

@@ -77,7 +77,7 @@ Status FillContext(const Dict& variables, const RenderInput& input, Heap* heap, 
       Entry& entry = more.dict->entries[i];
       for (const std::string_view reserved : kReserved) {
         if (entry.key.view() != reserved) continue;
-        return diag->Fail(Status::kBadArgument, "variables: '%s' is given apart from them",
+        return diag->Fail(Status::kBadArgument, "variables: '%s' is a reserved name",
                           reserved.data());
       }
       const bool is_own = FindText(variables, entry.key.view()) != nullptr;
@@ -113,7 +113,7 @@ Status RenderProgram(const Program& program, const Dict& variables, const Render
   output.text = out.data();
   output.capacity = out.size();
   ARN_TRY(Renderer(program, *context, input.now, &heap, &output).Run());
-  if (output.bytes > SIZE_MAX) return heap.Fail("the text leaves the address space");
+  if (output.bytes > SIZE_MAX) return heap.Fail("the text exceeds the address space");
   std::reverse(output.spans, output.spans + output.n_spans);
   *result = {static_cast<size_t>(output.bytes), {output.spans, output.n_spans}};
   if (result->bytes > out.size()) {

@@ -158,7 +158,7 @@ Status Contains(const Value& container, const Value& item, Heap* heap, bool* out
     case Kind::kString:
       if (item.kind == Kind::kUndefined) return FailUndefined(item, heap);
       if (!item.IsString()) {
-        return heap->Fail("'in' a text wants a text on its left, not %s", TypeName(item));
+        return heap->Fail("'in' a string needs a string on its left, not %s", TypeName(item));
       }
       ARN_TRY(heap->SpendSearch(container.size, item.size));
       *out = container.view().find(item.view()) != std::string_view::npos;
@@ -196,7 +196,7 @@ Status Contains(const Value& container, const Value& item, Heap* heap, bool* out
     case Kind::kMethod:
     case Kind::kLoop: break;
   }
-  return heap->Fail("'in' cannot look into %s", TypeName(container));
+  return heap->Fail("'in' cannot search %s", TypeName(container));
 }
 
 Status Compare(Comparison comparison, const Value& a, const Value& b, Heap* heap, bool* out) {

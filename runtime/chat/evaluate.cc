@@ -285,7 +285,7 @@ Status Renderer::Unary(Op op, const ProgramNode& node, Value* out) {
   if (op == Op::kNegative) return Negate(value, heap_, out);
   if (!value.IsNumber()) {
     if (value.kind == Kind::kUndefined) return FailUndefined(value, heap_);
-    return heap_->Fail("'+' does not go before %s", TypeName(value));
+    return heap_->Fail("'+' is not supported before %s", TypeName(value));
   }
   *out = value.IsWhole() ? IntValue(value.AsInt()) : value;
   return Status::kOk;

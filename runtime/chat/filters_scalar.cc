@@ -164,7 +164,7 @@ class ScalarFilter {
     if (is_number && std::fabs(number) < 9.2e18) {
       *out_ = IntValue(static_cast<int64_t>(number));
     } else if (is_number && std::isfinite(number)) {
-      return heap_->Fail("int: the number is beyond 64 bits");
+      return heap_->Fail("int: the number exceeds 64 bits");
     } else {
       *out_ = bound[0].kind == Kind::kMissing ? IntValue(0) : bound[0];
     }
@@ -248,13 +248,13 @@ class ScalarFilter {
     }
     if (method == "common") {
       if (input_.IsWhole() && precision < 0) {
-        return heap_->Fail("round: a negative precision of whole numbers is not supported");
+        return heap_->Fail("round: a negative precision of integers is not supported");
       }
       *out_ = input_.IsWhole() ? IntValue(input_.AsInt())
                                : FloatValue(RoundTo(input_.number, static_cast<int>(precision)));
       return Status::kOk;
     }
-    if (method != "ceil" && method != "floor") return heap_->Fail("round: method is not known");
+    if (method != "ceil" && method != "floor") return heap_->Fail("round: unknown method");
     const double unit = std::pow(10.0, static_cast<double>(precision));
     const double scaled = input_.AsFloat() * unit;
     *out_ = FloatValue((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
@@ -324,7 +324,7 @@ class ScalarFilter {
       List pair;
       ARN_TRY(ToList(bound[2], heap_, &pair));
       if (pair.size != 2 || !pair.items[0].IsString() || !pair.items[1].IsString()) {
-        return heap_->Fail("tojson: separators are two texts");
+        return heap_->Fail("tojson: separators must be two strings");
       }
       style.item_separator = pair.items[0].view();
       style.key_separator = pair.items[1].view();

@@ -9,7 +9,7 @@ namespace arn::chat {
 namespace {
 
 Status FailName(const char* what, std::string_view name, Heap* heap) {
-  return heap->Fail("there is no %s '%.*s'", what, static_cast<int>(Min<size_t>(name.size(), 60)),
+  return heap->Fail("unknown %s '%.*s'", what, static_cast<int>(Min<size_t>(name.size(), 60)),
                     name.data());
 }
 
@@ -36,7 +36,9 @@ Status ApplyMap(const Value& input, const Arguments& arguments, Heap* heap, Valu
   ListBuilder mapped(heap);
   const Value attribute = Named(arguments, "attribute");
   if (attribute.kind != Kind::kMissing) {
-    if (arguments.n_positional > 0) return heap->Fail("map: an attribute and a filter");
+    if (arguments.n_positional > 0) {
+      return heap->Fail("map takes an attribute or a filter, not both");
+    }
     const Value otherwise = Named(arguments, "default");
     for (uint32_t i = 0; i < items.size; ++i) {
       Value value;
@@ -45,7 +47,7 @@ Status ApplyMap(const Value& input, const Arguments& arguments, Heap* heap, Valu
     }
     return MakeIterator(mapped, heap, out);
   }
-  if (arguments.n_positional == 0) return heap->Fail("map wants a filter or an attribute");
+  if (arguments.n_positional == 0) return heap->Fail("map needs a filter or an attribute");
   ARN_TRY(NeedText(arguments.positional[0], "map: the filter", heap));
   Filter filter = Filter::kList;
   if (!FindFilter(arguments.positional[0].view(), &filter)) {
@@ -64,7 +66,7 @@ Status ApplySelect(Filter filter, const Value& input, const Arguments& arguments
   const bool by_attribute = filter == Filter::kSelectAttr || filter == Filter::kRejectAttr;
   const bool keeps_true = filter == Filter::kSelect || filter == Filter::kSelectAttr;
   const uint32_t name_at = by_attribute ? 1 : 0;
-  if (arguments.n_positional < name_at) return heap->Fail("selectattr wants an attribute");
+  if (arguments.n_positional < name_at) return heap->Fail("selectattr needs an attribute");
   Test test = Test::kTrue;
   const bool has_test = arguments.n_positional > name_at;
   if (has_test) {

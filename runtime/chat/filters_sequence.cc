@@ -191,7 +191,7 @@ class SequenceFilter {
     ARN_TRY(Args("last", {}, 0, nullptr));
     if (input_.kind == Kind::kIterator || input_.kind == Kind::kUndefined) {
       if (input_.kind == Kind::kUndefined) return FailUndefined(input_, heap_);
-      return heap_->Fail("last: a generator has no end to begin with");
+      return heap_->Fail("last: not supported for a generator");
     }
     List items;
     ARN_TRY(Sequence(&items));

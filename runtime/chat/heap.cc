@@ -60,7 +60,7 @@ Status Heap::Allocate(uint64_t bytes, uint64_t align, void** out) {
 Status Heap::TooLargeError(uint64_t bytes) {
   return diag_->Fail(Status::kOutOfMemory,
                      "line %u: the template needs more memory than the chat's %zu bytes: %llu more "
-                     "were asked for when %llu were in use (arn_chat_options.arena_bytes)",
+                     "were requested with %llu in use (arn_chat_options.arena_bytes)",
                      line_, total_bytes_, static_cast<unsigned long long>(bytes),
                      static_cast<unsigned long long>(used_));
 }
@@ -124,7 +124,7 @@ Status TextBuilder::Append(std::string_view text) {
   const uint64_t needed = size_ + text.size();
   if (needed > capacity_) {
     const uint64_t more = Max<uint64_t>(needed - capacity_, Min<uint64_t>(capacity_, 4096));
-    if (needed > UINT32_MAX) return heap_->Fail("a text is larger than 4 GiB");
+    if (needed > UINT32_MAX) return heap_->Fail("a string is larger than 4 GiB");
     if (heap_->Extend(text_ + capacity_, more)) {
       capacity_ += more;
     } else {

@@ -21,7 +21,7 @@ class Reader {
     if (!IsValidUtf8({text_.data(), text_.size()})) return Fail("the text is not UTF-8");
     ARN_TRY(Read(0, out));
     SkipSpaces();
-    return at_ == text_.size() ? Status::kOk : Fail("something follows the value");
+    return at_ == text_.size() ? Status::kOk : Fail("unexpected text after the value");
   }
 
  private:
@@ -103,7 +103,7 @@ class Reader {
     Take("-");
     if (!IsDigit(Now())) return Fail("expected a digit");
     if (!Take("0")) SkipDigits();
-    if (IsDigit(Now())) return Fail("a number begins with 0");
+    if (IsDigit(Now())) return Fail("a number with a leading 0");
     bool is_whole = true;
     if (Take(".")) {
       is_whole = false;
@@ -151,7 +151,7 @@ class Reader {
       ++at_;
     }
     ARN_TRY(heap_->Spend((at_ - begin) / 64));
-    if (at_ == text_.size()) return Fail("a string has no end");
+    if (at_ == text_.size()) return Fail("unterminated string");
     const std::string_view plain = text_.substr(begin, at_ - begin);
     if (text_[at_] == '"') {
       ++at_;
@@ -171,7 +171,7 @@ class Reader {
         ++at_;
       }
       ARN_TRY(builder.Append(text_.substr(run, at_ - run)));
-      if (at_ == text_.size()) return Fail("a string has no end");
+      if (at_ == text_.size()) return Fail("unterminated string");
       if (text_[at_++] == '"') break;
       ARN_TRY(ReadEscape(&builder));
     }
@@ -189,17 +189,17 @@ class Reader {
       ++at_;
       return out->Append(kMeanings[known]);
     }
-    if (c != 'u') return Fail("an unknown escape");
+    if (c != 'u') return Fail("unknown escape");
     ++at_;
     uint32_t code = 0;
     ARN_TRY(ReadHex(&code));
     if (code >= 0xD800 && code < 0xDC00 && Take("\\u")) {
       uint32_t low = 0;
       ARN_TRY(ReadHex(&low));
-      if (low < 0xDC00 || low > 0xDFFF) return Fail("half of a surrogate pair");
+      if (low < 0xDC00 || low > 0xDFFF) return Fail("unpaired surrogate");
       code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     }
-    if (code >= 0xD800 && code < 0xE000) return Fail("half of a surrogate pair");
+    if (code >= 0xD800 && code < 0xE000) return Fail("unpaired surrogate");
     char bytes[4];
     return out->Append({bytes, WriteUtf8(code, bytes)});
   }

@@ -187,7 +187,7 @@ Status ToSteps(const Value& start, const Value& stop, const Value& step, int64_t
   for (const Value* part : {&start, &stop, &step}) {
     if (part->kind == Kind::kUndefined) return FailUndefined(*part, heap);
     if (part->kind != Kind::kNone && part->kind != Kind::kMissing && !part->IsWhole()) {
-      return heap->Fail("a slice wants whole numbers, not %s", TypeName(*part));
+      return heap->Fail("slice bounds must be integers, not %s", TypeName(*part));
     }
   }
   const auto is_given = [](const Value& v) { return v.IsWhole(); };
@@ -289,7 +289,7 @@ Status GetPath(const Value& object, const Value& path, Heap* heap, Value* out,
       otherwise != nullptr && otherwise->kind != Kind::kMissing && otherwise->kind != Kind::kNone;
   *out = object;
   if (path.kind != Kind::kInt && !path.IsString()) {
-    return heap->Fail("the attribute is %s, not a text", TypeName(path));
+    return heap->Fail("the attribute is %s, not a string", TypeName(path));
   }
   std::string_view rest = path.IsString() ? path.view() : std::string_view();
   for (;;) {
@@ -345,7 +345,7 @@ Status GetSlice(const Value& object, const Value& start, const Value& stop, cons
   }
   if (object.kind != Kind::kList && object.kind != Kind::kTuple && object.kind != Kind::kRange) {
     if (object.kind == Kind::kUndefined) return FailUndefined(object, heap);
-    return heap->Fail("a %s has no slices", TypeName(object));
+    return heap->Fail("a %s cannot be sliced", TypeName(object));
   }
   ARN_TRY(ToSteps(start, stop, step, object.list->size, heap, &steps));
   if (steps.step == 1) {

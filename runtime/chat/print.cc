@@ -96,7 +96,7 @@ Status AppendText(const Value& value, Heap* heap, TextBuilder* out) {
     case Kind::kMethod:
     case Kind::kLoop: break;
   }
-  return heap->Fail("a %s cannot be made a text", TypeName(value));
+  return heap->Fail("a %s cannot be converted to a string", TypeName(value));
 }
 
 Status ToText(const Value& value, Heap* heap, Value* out) {

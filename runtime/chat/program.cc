@@ -30,7 +30,7 @@ class Program::Checker {
       const ProgramString& s = program_.strings_[i];
       if (s.offset > header.text_bytes || s.bytes > header.text_bytes - s.offset ||
           !IsValidUtf8({program_.text_ + s.offset, s.bytes})) {
-        return Fail("string %u leaves the text or is not UTF-8", i);
+        return Fail("string %u is out of range or not UTF-8", i);
       }
     }
     for (index_ = 0; index_ < header.n_nodes; ++index_) {
@@ -41,7 +41,7 @@ class Program::Checker {
       ARN_TRY(CheckNode());
     }
     if (header.root >= header.n_nodes || RoleOf(program_.op(header.root)) != kStatement) {
-      return Fail("the root %u is no statement", header.root);
+      return Fail("the root %u is not a statement", header.root);
     }
     return Status::kOk;
   }
@@ -52,7 +52,7 @@ class Program::Checker {
     std::snprintf(text, sizeof text, format, index);
     return diag_->Fail(Status::kBadBundle, "chat template: %s", text);
   }
-  Status FailNode() { return Fail("node %u refers to what is not there", index_); }
+  Status FailNode() { return Fail("node %u has an invalid reference", index_); }
 
   Status CheckChild(uint32_t child, Role role, bool may_lack = false) {
     if (may_lack && child == kNoIndex) return Status::kOk;
@@ -219,7 +219,7 @@ Status Program::Open(Span<const std::byte> bytes, Diag* diag) {
     return diag->Fail(Status::kBadBundle, "chat template: %s", why);
   };
   if (bytes.size() < sizeof(ProgramHeader) || bytes.size() > kMaxProgramBytes) {
-    return fail("its size is impossible");
+    return fail("its size is invalid");
   }
   header_ = reinterpret_cast<const ProgramHeader*>(bytes.data());
   if (std::memcmp(header_->magic, kProgramMagic, sizeof kProgramMagic) != 0) {

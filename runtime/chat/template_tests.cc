@@ -98,7 +98,7 @@ Status ApplyTest(Test test, const Value& value, const Arguments& arguments, Heap
   if (is_known) return Bind(arguments, "the test", {}, 0, heap, nullptr);
   static constexpr const char* kParameters[] = {"other"};
   Value other;
-  if (arguments.n_positional != 1) return heap->Fail("the test wants one argument");
+  if (arguments.n_positional != 1) return heap->Fail("the test needs one argument");
   ARN_TRY(Bind(arguments, "the test", kParameters, 1, heap, &other));
   if (test == Test::kSameAs) {
     *out = IsSame(value, other);

@@ -77,8 +77,7 @@ class TextMethod {
   }
   // Binds arguments that are strings.
   Status Args(std::initializer_list<const char*> names, uint32_t required, Value* out) {
-    return Bind(arguments_, "a method of a text", {names.begin(), names.size()}, required, heap_,
-                out);
+    return Bind(arguments_, "a string method", {names.begin(), names.size()}, required, heap_, out);
   }
   Status Tuple(std::string_view a, std::string_view b, std::string_view c) {
     ListBuilder items(heap_);
@@ -90,7 +89,7 @@ class TextMethod {
     Value chars;
     ARN_TRY(Args({"chars"}, 0, &chars));
     if (!IsGiven(chars)) return Give(Strip(text_, side, nullptr));
-    ARN_TRY(NeedText(chars, "what is to be stripped", heap_));
+    ARN_TRY(NeedText(chars, "the characters to strip", heap_));
     const std::string_view set = chars.view();
     ARN_TRY(heap_->Spend(text_.size() * set.size() / 64));
     return Give(Strip(text_, side, &set));
@@ -114,7 +113,7 @@ class TextMethod {
     if (IsGiven(bound[1])) ARN_TRY(NeedInt(bound[1], "maxsplit", heap_, &limit));
     ListBuilder parts(heap_);
     if (IsGiven(bound[0])) {
-      ARN_TRY(NeedText(bound[0], "what splits a text", heap_));
+      ARN_TRY(NeedText(bound[0], "the separator", heap_));
       if (bound[0].size == 0) return heap_->Fail("split: the separator is empty");
       ARN_TRY(from_right ? SplitAtRight(bound[0].view(), limit, &parts)
                          : SplitAt(bound[0].view(), limit, &parts));
@@ -208,7 +207,7 @@ class TextMethod {
     if (bound[0].kind == Kind::kTuple) options = *bound[0].list;
     bool has = false;
     for (uint32_t i = 0; i < options.size && !has; ++i) {
-      ARN_TRY(NeedText(options.items[i], "what a text starts or ends with", heap_));
+      ARN_TRY(NeedText(options.items[i], "the prefix or suffix", heap_));
       const std::string_view part = options.items[i].view();
       has = is_inside && part.size() <= text.size() &&
             text.substr(at_start ? 0 : text.size() - part.size(), part.size()) == part;
@@ -237,7 +236,7 @@ class TextMethod {
   Status Find(bool from_right, bool must_be) {
     Value bound[3];
     ARN_TRY(Args({"sub", "start", "end"}, 1, bound));
-    ARN_TRY(NeedText(bound[0], "what is looked for", heap_));
+    ARN_TRY(NeedText(bound[0], "the substring", heap_));
     ARN_TRY(heap_->SpendSearch(text_.size(), bound[0].size));
     std::string_view window;
     size_t offset = 0;
@@ -247,7 +246,7 @@ class TextMethod {
     if (is_inside) {
       at = from_right ? window.rfind(bound[0].view()) : window.find(bound[0].view());
     }
-    if (at == kNone && must_be) return heap_->Fail("index: the text is not there");
+    if (at == kNone && must_be) return heap_->Fail("index: substring not found");
     *out_ = IntValue(at == kNone ? -1 : int64_t{CountChars(text_.substr(0, offset + at))});
     return Status::kOk;
   }
@@ -255,7 +254,7 @@ class TextMethod {
   Status Count() {
     Value bound[3];
     ARN_TRY(Args({"sub", "start", "end"}, 1, bound));
-    ARN_TRY(NeedText(bound[0], "what is counted", heap_));
+    ARN_TRY(NeedText(bound[0], "the substring", heap_));
     ARN_TRY(heap_->SpendSearch(text_.size(), bound[0].size));
     std::string_view window;
     size_t offset = 0;
@@ -277,8 +276,8 @@ class TextMethod {
   Status Replace() {
     Value bound[3];
     ARN_TRY(Args({"old", "new", "count"}, 2, bound));
-    ARN_TRY(NeedText(bound[0], "what is replaced", heap_));
-    ARN_TRY(NeedText(bound[1], "what replaces it", heap_));
+    ARN_TRY(NeedText(bound[0], "the old substring", heap_));
+    ARN_TRY(NeedText(bound[1], "the new substring", heap_));
     int64_t limit = -1;
     if (IsGiven(bound[2])) ARN_TRY(NeedInt(bound[2], "count", heap_, &limit));
     return ReplaceText(text_, bound[0].view(), bound[1].view(), limit, heap_, out_);
@@ -293,7 +292,7 @@ class TextMethod {
     for (uint32_t i = 0; i < items.size; ++i) {
       ARN_TRY(heap_->Spend(1));
       if (i > 0) ARN_TRY(builder.Append(text_));
-      ARN_TRY(NeedText(items.items[i], "what is joined", heap_));
+      ARN_TRY(NeedText(items.items[i], "the item to join", heap_));
       ARN_TRY(builder.Append(items.items[i].view()));
     }
     *out_ = builder.ToValue();
@@ -303,7 +302,7 @@ class TextMethod {
   Status Removed(bool at_start) {
     Value bound;
     ARN_TRY(Args({"prefix"}, 1, &bound));
-    ARN_TRY(NeedText(bound, "what is removed", heap_));
+    ARN_TRY(NeedText(bound, "the prefix or suffix", heap_));
     const std::string_view part = bound.view();
     if (part.size() > text_.size() ||
         text_.substr(at_start ? 0 : text_.size() - part.size(), part.size()) != part) {

@@ -22,11 +22,12 @@ Status PlaceThreads(const Backend& backend, SessionPlan* plan, Diag* diag) {
   const CpuMask mask = CpuMask::Of(options.cpu_mask);
   const bool is_asked = options.cpus == CpuChoice::kPerformance || options.cpus == CpuChoice::kMask;
   if (is_asked && backend.read_cpus == nullptr) {
-    return diag->Fail(Status::kUnsupported, "cpus: the %s backend places no threads", backend.name);
+    return diag->Fail(Status::kUnsupported, "cpus: the %s backend has no threads to place",
+                      backend.name);
   }
   if ((options.cpus == CpuChoice::kMask) != (options.cpu_mask != 0)) {
     return diag->Fail(Status::kBadArgument,
-                      "cpu_mask names %u CPUs: some are needed to choose by mask, and only then",
+                      "cpu_mask has %u CPUs, expected some with ARN_CPUS_MASK and none without",
                       mask.count());
   }
   if (!mask.IsWithin(topology.allowed)) {
@@ -73,8 +74,7 @@ Status CheckPace(PaceOptions* pace, Diag* diag) {
   }
   const bool has_limit = pace->thermal_limit_mc != 0 || pace->thermal_headroom > 0;
   if (pace->thermal_duty_percent != 0 && !has_limit) {
-    return diag->Fail(Status::kBadArgument,
-                      "heat_duty_percent is %u, but there is no limit to the heat",
+    return diag->Fail(Status::kBadArgument, "heat_duty_percent is %u, but no heat limit is set",
                       pace->thermal_duty_percent);
   }
   if (pace->thermal_duty_percent == 0) pace->thermal_duty_percent = kDefaultThermalDuty;

@@ -34,7 +34,7 @@ Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
   const bool quantises_pages = QuantisesPages(*options);
   if (!quantises_pages && (options->kv_residual != 0 || options->kv_group_size != 0)) {
     return diag->Fail(Status::kBadArgument,
-                      "kv_residual %u and kv_group_size %u are of int4 and int2 KV only",
+                      "kv_residual %u and kv_group_size %u need int4 or int2 KV",
                       options->kv_residual, options->kv_group_size);
   }
   if (options->kv_residual == 0) options->kv_residual = kDefaultKvResidual;
@@ -66,7 +66,7 @@ Status ApplySequenceDefaults(SessionOptions* options, Diag* diag) {
                       options->kv_tokens, options->context_tokens, static_cast<uint32_t>(all));
   }
   if (options->overflow != Overflow::kShift && options->pinned_tokens != 0) {
-    return diag->Fail(Status::kBadArgument, "pinned_tokens is %u, but nothing is shifted",
+    return diag->Fail(Status::kBadArgument, "pinned_tokens is %u, but overflow is not shift",
                       options->pinned_tokens);
   }
   return Status::kOk;
@@ -78,15 +78,15 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
   for (uint32_t g = 0; g < cache.n_groups; ++g) {
     if (!cache.groups[g].is_state) continue;
     return diag->Fail(Status::kUnsupported,
-                      "overflow shift: the model has layers with a state, from which no token can "
-                      "be dropped");
+                      "overflow shift: the model has layers with a recurrent state, from which no "
+                      "token can be dropped");
   }
   const uint64_t unit = ShiftTokens({cache.groups, cache.n_groups});
   const uint64_t pinned = CeilDiv(options.pinned_tokens, unit) * unit;
   if (pinned + 2 * unit > options.context_tokens) {
     return diag->Fail(Status::kBadArgument,
-                      "shifting drops %u tokens at a time: pinned_tokens %u leave too few of a "
-                      "context of %u",
+                      "a context shift drops %u tokens at a time: pinned_tokens %u leave too few "
+                      "of a context of %u",
                       static_cast<uint32_t>(unit), options.pinned_tokens, options.context_tokens);
   }
   return Status::kOk;
@@ -94,7 +94,8 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
 
 Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options, Diag* diag) {
   if (options->encoder_rows > encoder.max_rows) {
-    return diag->Fail(Status::kBadArgument, "source_rows is %u, the model's source has at most %u",
+    return diag->Fail(Status::kBadArgument,
+                      "source_rows is %u, the model's encoder takes at most %u",
                       options->encoder_rows, encoder.max_rows);
   }
   if (options->encoder_rows == 0) {
@@ -331,7 +332,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(CheckShift(out->cache, out->options, diag));
   ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
   if (out->options.kv_in_file && !backend->kv_in_memory) {
-    return diag->Fail(Status::kUnsupported, "kv_file: the KV pages lie on the device");
+    return diag->Fail(Status::kUnsupported, "kv_file: the KV pages are on the device");
   }
   if (kHasKvFiles) ARN_TRY(PlanMarks(out, &layout));
   const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,

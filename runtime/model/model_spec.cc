@@ -107,7 +107,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   }
   for (uint32_t g = 0; g < out->n_groups; ++g) {
     if (out->groups[g].n_layers == 0) {
-      return diag->Fail(Status::kBadBundle, "model.kinds: a kind that no layer has");
+      return diag->Fail(Status::kBadBundle, "model.kinds: a layer kind that no layer uses");
     }
   }
 

@@ -90,7 +90,7 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (kind.group == kNoGroup) {
       out.Print(" no group\n");
     } else {
-      out.Print(" group %u%s\n", kind.group, kind.is_cross_attention ? " of the source" : "");
+      out.Print(" group %u%s\n", kind.group, kind.is_cross_attention ? " of the encoder" : "");
     }
   }
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -106,7 +106,7 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     if (step.q_norm != kNoWeight) out.Print(" q_norm %s", name(context, step.q_norm));
     if (step.k_norm != kNoWeight) out.Print(" k_norm %s", name(context, step.k_norm));
     if (step.relative_position_bias != kNoWeight) {
-      out.Print(" distance_bias %s", name(context, step.relative_position_bias));
+      out.Print(" relative_position_bias %s", name(context, step.relative_position_bias));
     }
     if (step.sinks != kNoWeight) out.Print(" sinks %s", name(context, step.sinks));
     switch (step.op) {
@@ -121,10 +121,10 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
       case Op::kRoute:
         out.Print(" %u of %u %s%s", step.n_chosen, step.n_experts,
                   step.route_score == RouteScore::kSigmoid ? "sigmoid" : "softmax",
-                  step.norm_topk_prob ? " renormalised" : "");
+                  step.norm_topk_prob ? " norm_topk_prob" : "");
         break;
       case Op::kExperts:
-        out.Print(" routes %%%u %u of %u %s%s", step.topk, step.n_chosen, step.n_experts,
+        out.Print(" topk %%%u %u of %u %s%s", step.topk, step.n_chosen, step.n_experts,
                   ActivationName(step.activation), step.weighs_input ? " weighs input" : "");
         break;
       case Op::kNorm:

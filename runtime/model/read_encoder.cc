@@ -31,10 +31,10 @@ Status ReadFeatures(const fbs::Source& encoder, const ModelSpec& spec, EncoderSp
     return diag->Fail(Status::kBadBundle, "model.source.conv_activation needs a gate");
   }
   Shapes shapes(spec.weights, diag);
-  ARN_TRY(shapes.Matrix("source conv1", 0, encoder.conv1(), spec.hidden,
+  ARN_TRY(shapes.Matrix("encoder conv1", 0, encoder.conv1(), spec.hidden,
                         uint64_t{3} * encoder.feature_width()));
   ARN_TRY(
-      shapes.Matrix("source conv2", 0, encoder.conv2(), spec.hidden, uint64_t{3} * spec.hidden));
+      shapes.Matrix("encoder conv2", 0, encoder.conv2(), spec.hidden, uint64_t{3} * spec.hidden));
   out->feature_width = encoder.feature_width();
   out->conv1 = encoder.conv1();
   out->conv2 = encoder.conv2();
@@ -46,7 +46,7 @@ Status ReadPositions(const fbs::Source& encoder, const ModelSpec& spec, EncoderS
   if (encoder.positions() == kNoIndex) return Status::kOk;
   Shapes shapes(spec.weights, diag);
   ARN_TRY(
-      shapes.Matrix("source positions", 0, encoder.positions(), encoder.max_rows(), spec.hidden));
+      shapes.Matrix("encoder positions", 0, encoder.positions(), encoder.max_rows(), spec.hidden));
   const Weight& w = spec.weights[encoder.positions()];
   if (w.dtype != DType::kF32 || w.layout.order != WeightOrder::kRows) {
     return diag->Fail(Status::kBadBundle,
@@ -70,8 +70,8 @@ Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spe
         a.window != 0 || a.chunk != 0 || a.rope != kNoRope || kinds[i].has_qk_norm ||
         a.temperature != 0.0f) {
       return diag->Fail(Status::kUnsupported,
-                        "model.source.kinds: a state, parallel blocks, experts, a window, a chunk, "
-                        "a rope, norms of q and k or a temperature");
+                        "model.source.kinds: recurrent states, parallel blocks, experts, windows, "
+                        "chunks, rope, q and k norms and temperatures are not supported");
     }
     kinds[i].attention.group = kNoGroup;
   }
@@ -102,7 +102,7 @@ Status ReadEncoder(const fbs::Source& encoder, Arena* arena, ModelSpec* spec, Di
                        diag));
   ARN_TRY(CheckEpsilon("source.final_norm_epsilon", encoder.final_norm_epsilon(), diag));
   Shapes shapes(spec->weights, diag);
-  ARN_TRY(ReadNorm("source final_norm", 0, encoder.final_norm(), encoder.final_norm_bias(),
+  ARN_TRY(ReadNorm("encoder final_norm", 0, encoder.final_norm(), encoder.final_norm_bias(),
                    out->final_norm_kind, spec->hidden, &shapes, &out->final_norm,
                    &out->final_norm_bias));
   if (out->final_norm == kNoWeight) {
@@ -111,7 +111,7 @@ Status ReadEncoder(const fbs::Source& encoder, Arena* arena, ModelSpec* spec, Di
   out->final_norm_epsilon = encoder.final_norm_epsilon();
   out->max_rows = encoder.max_rows();
   if (spec->n_groups == kMaxKvGroups) {
-    return diag->Fail(Status::kUnsupported, "model.kinds: no group is left for the source");
+    return diag->Fail(Status::kUnsupported, "model.kinds: no KV group is left for the encoder");
   }
   const AttentionKind& shape = spec->kinds[0].attention;
   KvGroupSpec& group = spec->groups[spec->n_groups];

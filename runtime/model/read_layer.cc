@@ -168,8 +168,9 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   ARN_TRY(ReadRelativePositionBias(layer, index, a.n_heads, false, *spec, out, diag));
   if (layer.cross_q() != kNoIndex) {
     if (kind.mixer.has_state() || kind.is_parallel || !spec->encoder.exists()) {
-      return diag->Fail(Status::kBadBundle, "layer %u: attention to a source %s", index,
-                        spec->encoder.exists() ? "of a kind without it" : "that is not there");
+      return diag->Fail(
+          Status::kBadBundle, "layer %u: cross-attention %s", index,
+          spec->encoder.exists() ? "in a layer kind that cannot have it" : "without an encoder");
     }
     ARN_TRY(ReadCross(layer, index, kind, hidden, &shapes, out));
     out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
@@ -182,7 +183,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
 Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec,
                         Span<const LayerKindSpec> kinds, LayerSpec* out, Diag* diag) {
   if (layer.kind() >= kinds.size()) {
-    return diag->Fail(Status::kBadBundle, "source layer %u: kind %u of %zu", index, layer.kind(),
+    return diag->Fail(Status::kBadBundle, "encoder layer %u: kind %u of %zu", index, layer.kind(),
                       kinds.size());
   }
   const LayerKindSpec& kind = kinds[layer.kind()];
@@ -191,8 +192,8 @@ Status ReadEncoderLayer(const fbs::Layer& layer, uint32_t index, const ModelSpec
   const uint64_t q_width = uint64_t{a.n_heads} * a.head_dim;
   const uint64_t kv_width = uint64_t{a.n_kv_heads} * a.head_dim;
   Shapes shapes(spec.weights, diag);
-  ARN_TRY(shapes.Matrix("source qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
-  ARN_TRY(shapes.Matrix("source attention_out", index, layer.attention_out(), hidden, q_width));
+  ARN_TRY(shapes.Matrix("encoder qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden));
+  ARN_TRY(shapes.Matrix("encoder attention_out", index, layer.attention_out(), hidden, q_width));
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadRelativePositionBias(layer, index, a.n_heads, true, spec, out, diag));

@@ -113,7 +113,7 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
                       header.n_sequences, capacity);
   }
   if (header.selected >= header.n_sequences) {
-    return diag->Fail(Status::kBadSave, "sequence %u is selected of %u", header.selected,
+    return diag->Fail(Status::kBadSave, "the selected sequence is %u of %u", header.selected,
                       header.n_sequences);
   }
   StateCounts none;
@@ -296,7 +296,7 @@ Status CheckPlaces(const StateView& view, const StateCounts& counts, Diag* diag)
   }
   if (is_right) return Status::kOk;
   return diag->Fail(Status::kBadSave,
-                    "the sections do not lie where they must: the state has %" PRIu64
+                    "the sections are misplaced: the state has %" PRIu64
                     " bytes, its counts give %" PRIu64,
                     header.file_bytes, layout.file_bytes);
 }

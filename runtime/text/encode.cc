@@ -31,7 +31,7 @@ class EncodingSink : public PieceSink {
     const Status status = model_.Encode(piece, workspace_, out_);
     if (status != Status::kBadArgument) return status;
     return diag_->Fail(status,
-                       "a part of the text has no token, and there is none for unknown text");
+                       "part of the text has no token, and the vocabulary has no unknown token");
   }
 
  private:
@@ -168,9 +168,10 @@ Status Tokenizer::Encode(StringView text, const EncodeOptions& options, Span<std
     const Status status = impl.normalizer.Run(part_text, normalized_a, normalized_b, &matcher,
                                               &normalizer_arena, &part_text, &keeps_start, diag);
     if (status == Status::kBufferTooSmall) {
-      return diag->Fail(Status::kBadBundle,
-                        "tokenizer.normalizers: a text of %zu bytes grows more than they say",
-                        part_text.size);
+      return diag->Fail(
+          Status::kBadBundle,
+          "tokenizer.normalizers: a text of %zu bytes grows beyond their declared limit",
+          part_text.size);
     }
     ARN_TRY(status);
     // The origin of normalised bytes is unknown: a part is plain if any of its bytes is.

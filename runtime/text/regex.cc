@@ -23,7 +23,7 @@ void KeepInArena(void*, void*) {}
 struct Reason {
   explicit Reason(int error) {
 #if defined(ARN_SMALL_CODE)
-    std::snprintf(text, sizeof text, "error %d of PCRE2", error);
+    std::snprintf(text, sizeof text, "PCRE2 error %d", error);
 #else
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(text), sizeof text);
 #endif
@@ -112,8 +112,10 @@ Status Regex::Compile(StringView pattern, const char* what, Arena* arena, Diag* 
   }
   if (highest_reference > 0) {
     // Comparing with a captured group cannot be counted in steps.
-    return diag->Fail(Status::kBadBundle, "%s: the regular expression refers back to group %u",
-                      what, highest_reference);
+    return diag->Fail(
+        Status::kBadBundle,
+        "%s: the regular expression has a back-reference to group %u, which is not supported", what,
+        highest_reference);
   }
   item_steps_ = 1 + LongestRepetition(pattern) / kCharactersPerStep;
   arena->Rewind(memory_mark + own.used_bytes());

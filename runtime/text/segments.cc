@@ -15,7 +15,7 @@ Status SegmentBytes(const fbs::Segment* segment, Span<const std::byte> segments,
       segment->bytes() > segments.size() - segment->offset()) {
     return diag->Fail(Status::kBadBundle,
                       "tokenizer.%s: %" PRIu64 " bytes at %" PRIu64
-                      " leave the segment area of %zu bytes",
+                      " exceed the segment area of %zu bytes",
                       name, static_cast<uint64_t>(segment->bytes()),
                       static_cast<uint64_t>(segment->offset()), segments.size());
   }

@@ -32,7 +32,7 @@ class WorkBudget {
 
   // Writes the reason for the end.
   Status Fail(Diag* diag) const {
-    if (!is_spent_) return diag->Fail(Status::kCancelled, "tokenizing was stopped");
+    if (!is_spent_) return diag->Fail(Status::kCancelled, "tokenizing was cancelled");
     return diag->Fail(Status::kUnsupported,
                       "the tokenizer's regular expressions take more than %llu steps on this text",
                       static_cast<unsigned long long>(max_steps_));

@@ -122,7 +122,7 @@ def print_table(tool, text, rows):
     command += ["--compare", bundle]
   table = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
   print(f"{table['tokens']} tokens of {os.path.basename(text)} in windows of {table['window']}\n")
-  print("| weights | bits a weight | KL, nats a token | perplexity | same likeliest token |")
+  print("| weights | bits per weight | KL, nats per token | perplexity | same top token |")
   print("|---|--:|--:|--:|--:|")
   for (label, _, bits), row in zip(rows, table["bundles"]):
     shown = bits if bits is not None else row["bits_per_weight"]

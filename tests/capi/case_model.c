@@ -11,7 +11,7 @@
 int capi_status_names(capi_env* env) {
   SAME_NAME(ARN_OK, "ok");
   SAME_NAME(ARN_INTERNAL, "internal error");
-  SAME_NAME(ARN_BAD_STATE, "call in a wrong order");
+  SAME_NAME(ARN_BAD_STATE, "call in the wrong order");
   SAME_NAME(ARN_CANCELLED, "cancelled");
   SAME_NAME(ARN_BAD_ARGUMENT, "bad argument");
   SAME_NAME(ARN_UNSUPPORTED, "unsupported");

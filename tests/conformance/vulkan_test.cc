@@ -184,7 +184,7 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
     step.rope = static_cast<uint16_t>(builder.AddRope(4, 1e-3f));
     step.out = builder.AddValue(4);
     builder.AddStep(step);
-    expect_refused(&builder, "an angle of 2^24 or more");
+    expect_refused(&builder, "a rope angle of 2^24 or more");
   }
   {
     ProgramBuilder builder(2, 1u << 14, 1u << 14);

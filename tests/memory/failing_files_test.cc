@@ -146,7 +146,8 @@ TEST_F(FailingFiles, EachCallFailsOnce_TheOldFileStays) {
                 std::string(arn_session_last_error(session_.get())).find(strerror(error)));
       // The last call syncs the folder, after the rename.
       if (Contents() != old) {
-        EXPECT_NE(nullptr, strstr(arn_session_last_error(session_.get()), "has its new contents"));
+        EXPECT_NE(nullptr,
+                  strstr(arn_session_last_error(session_.get()), "new contents are written"));
         EXPECT_EQ(ARN_OK, arn_session_restore(session_.get(), path_.c_str(), nullptr));
       }
     }
@@ -212,7 +213,7 @@ TEST_F(FailingFiles, FilesWithoutLastingNumbers_AreSavedOrGivenUp) {
 TEST_F(FailingFiles, FolderIsNotSynced_SaysThatTheFileIsThere) {
   g_folder_error = EIO;
   EXPECT_EQ(ARN_IO, arn_session_save(session_.get(), path_.c_str()));
-  EXPECT_NE(nullptr, strstr(arn_session_last_error(session_.get()), "has its new contents"));
+  EXPECT_NE(nullptr, strstr(arn_session_last_error(session_.get()), "new contents are written"));
   g_folder_error = EINVAL;  // a file system without fsync() on folders
   EXPECT_EQ(ARN_OK, arn_session_save(session_.get(), path_.c_str()));
   g_folder_error = 0;

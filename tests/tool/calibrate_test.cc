@@ -137,7 +137,7 @@ TEST_F(CalibrateTest, WhatCannotBe_IsRefusedByName) {
   EXPECT_THAT(Refused(Calibrated({"--weights", "bf16"})).err, HasSubstr("--calibrate"));
   EXPECT_THAT(Refused(Calibrated({"--bits", "6"})).err, HasSubstr("--bits"));
   EXPECT_THAT(Refused(Calibrated({"--weights", "int4", "--bits", "4.1"})).err,
-              HasSubstr("--bits 4.1: with all layers in int4"));
+              HasSubstr("--bits 4.1: even with all layers in int4"));
   std::filesystem::remove(folder_ / "tiny/tokenizer.json");
   EXPECT_THAT(Refused(Calibrated({"--weights", "int4"})).err, HasSubstr("no tokenizer"));
 }

@@ -50,12 +50,12 @@ class ChatTemplateTest : public testing::Test {
     EXPECT_EQ(0, result.exit_code) << result.err;
     return nlohmann::json::parse(result.out, nullptr, /*allow_exceptions=*/false);
   }
-  // Returns "KEPT tokens kept, COMPUTED computed" of each /stats.
+  // Returns "KEPT tokens reused, COMPUTED computed" of each /stats.
   static std::vector<std::pair<unsigned, unsigned>> StatsIn(const std::string& err) {
     std::vector<std::pair<unsigned, unsigned>> all;
     for (size_t at = 0; (at = err.find("last turn", at)) != std::string::npos; ++at) {
       unsigned kept = 0, computed = 0;
-      EXPECT_EQ(2, std::sscanf(err.c_str() + at, "last turn %u tokens kept, %u computed", &kept,
+      EXPECT_EQ(2, std::sscanf(err.c_str() + at, "last turn %u tokens reused, %u computed", &kept,
                                &computed));
       all.emplace_back(kept, computed);
     }

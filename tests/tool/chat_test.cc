@@ -26,10 +26,11 @@ std::vector<TurnStats> StatsIn(const std::string& err) {
   for (size_t at = 0; (at = err.find("last turn", at)) != std::string::npos; ++at) {
     TurnStats stats;
     char finish[32] = "";
-    const int n = std::sscanf(err.c_str() + at,
-                              "last turn %u tokens kept, %u computed (%*f tokens/s), %u generated "
-                              "(%*f tokens/s), finished by: %31s",
-                              &stats.kept, &stats.computed, &stats.generated, finish);
+    const int n =
+        std::sscanf(err.c_str() + at,
+                    "last turn %u tokens reused, %u computed (%*f tokens/s), %u generated "
+                    "(%*f tokens/s), finished by: %31s",
+                    &stats.kept, &stats.computed, &stats.generated, finish);
     EXPECT_EQ(4, n) << err.substr(at);
     stats.finish = finish;
     all.push_back(stats);
@@ -199,7 +200,8 @@ TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
   const ProcessResult none = Chat(
       "/load " + file + ".none\n/save\n/load " + bundle_ + "\n/what\n" + lines_[0] + "\n", flags);
   EXPECT_EQ(0, none.exit_code);
-  for (const char* word : {".none", "needs the name", "ARNSTATE", "no command /what", "/stats"}) {
+  for (const char* word :
+       {".none", "needs a file name", "ARNSTATE", "unknown command /what", "/stats"}) {
     EXPECT_NE(std::string::npos, none.err.find(word)) << none.err;
   }
   EXPECT_EQ(0u, whole.out.find(none.out));

@@ -146,18 +146,18 @@ TEST_F(PrefixTest, Run_StartsAfterIt_OrComputes) {
   }
   const ProcessResult report =
       RunArenite({"run", with, "--prompt", prompt, "--max-tokens", "1", "--verify-hashes"});
-  EXPECT_NE(std::string::npos, report.err.find(std::to_string(n) + " of them with the bundle"))
+  EXPECT_NE(std::string::npos, report.err.find(std::to_string(n) + " of them the bundle's prefix"))
       << report.err;
   EXPECT_NE(std::string::npos,
             RunArenite({"inspect", with}).out.find("prefix      " + std::to_string(n)));
   // A chat without a template starts after the prefix, unless its first text differs.
   const ProcessResult talk =
       RunArenite({"chat", with, "--plain", "--max-tokens", "5"}, {}, "Who is Pip?\n/stats\n");
-  EXPECT_NE(std::string::npos, talk.err.find(std::to_string(n) + " tokens kept")) << talk.err;
+  EXPECT_NE(std::string::npos, talk.err.find(std::to_string(n) + " tokens reused")) << talk.err;
   const ProcessResult other =
       RunArenite({"chat", with, "--plain", "--max-tokens", "5", "--system", "Hm."}, {},
                  "Who is Pip?\n/stats\n");
-  EXPECT_EQ(std::string::npos, other.err.find(std::to_string(n) + " tokens kept")) << other.err;
+  EXPECT_EQ(std::string::npos, other.err.find(std::to_string(n) + " tokens reused")) << other.err;
 }
 
 TEST_F(PrefixTest, Damage_IsRefused) {

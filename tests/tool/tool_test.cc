@@ -220,8 +220,9 @@ TEST_F(ToolTest, Run_CheckpointThatDoesNotSample_IsGreedyUntilAsked) {
             ids({"--seed", "9", "--top-p", "0.99", "--temperature", "0.6", "--top-k", "7"}));
   const std::string text = RunArenite({"inspect", (folder_ / "greedy.arn").string()}).out;
   EXPECT_NE(std::string::npos, text.find("begin 3,4, end 1023, padding ")) << text;
-  EXPECT_NE(std::string::npos,
-            text.find("greedy; when asked for: temperature 0.6, top-k 7, top-p 1, min-p 0"));
+  EXPECT_NE(
+      std::string::npos,
+      text.find("greedy; if sampling is requested: temperature 0.6, top-k 7, top-p 1, min-p 0"));
 }
 
 TEST_F(ToolTest, Run_Interrupted_ReportsWhatWasDone) {

@@ -129,8 +129,8 @@ Extent DrawRegions(const arn_memory_plan& plan, Drawing* drawing) {
   ChooseWidths(&parts);
   if (std::any_of(parts.begin(), parts.end(),
                   [](const Part& part) { return part.width <= kSmallestRegion; })) {
-    drawing->Text(kMargin + kInner, kBarTop - 12, 12, kFaint,
-                  "the smallest are drawn wider than they are", "text-anchor=\"end\"");
+    drawing->Text(kMargin + kInner, kBarTop - 12, 12, kFaint, "the smallest are not to scale",
+                  "text-anchor=\"end\"");
   }
   Extent extent{kMargin, kMargin};
   for (const Part& part : parts) {
@@ -167,8 +167,8 @@ void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
                     "block below (not to scale)");
   drawing->End();
   drawing->Text(kMargin, kBarTop - 12, 13, kInk,
-                Format("one block of %s (%s), in the order of its addresses",
-                       Bytes(plan.total_bytes).c_str(), HumanBytes(plan.total_bytes).c_str()));
+                Format("one block of %s (%s), in address order", Bytes(plan.total_bytes).c_str(),
+                       HumanBytes(plan.total_bytes).c_str()));
 }
 
 // --- kv groups ----------------------------------------------------------------------------------
@@ -186,9 +186,9 @@ std::vector<Pool> PoolsOf(const arn_kv_group_info& group, uint32_t used_tokens) 
   const PagesInUse used = UsedPages(group, used_tokens);
   std::vector<Pool> pools = {{"", kUsed, group.n_pages, group.page_bytes, used.active}};
   if (group.n_sealed_pages != 0) {
-    pools[0].kind = "open ";
+    pools[0].kind = "active ";
     pools.push_back(
-        {"sealed ", kQuantised, group.n_sealed_pages, group.sealed_page_bytes, used.quantised});
+        {"quantised ", kQuantised, group.n_sealed_pages, group.sealed_page_bytes, used.quantised});
   }
   return pools;
 }
@@ -277,7 +277,7 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
                 Format("used by one sequence of %u tokens: %" PRIu64 " bytes at most",
                        picture.used_tokens, used_bytes));
   drawing->Rect(left + 440, top, kCellSize, kCellSize, Format("fill=\"%s\"", kFree));
-  drawing->Text(left + 460, top + 11, 12, kInk, "free: reserved, no memory behind it before use");
+  drawing->Text(left + 460, top + 11, 12, kInk, "free: reserved, takes no memory until used");
 }
 
 }  // namespace

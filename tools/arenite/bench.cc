@@ -42,7 +42,8 @@ void PrintRow(const Measurement& m) {
 void PrintDevice(const Measurement& m) {
   Print(DeviceReport(m.device));
   if (m.joules_per_token() > 0) {
-    Print(Format("          %.4f J a token, of all that the source sees\n", m.joules_per_token()));
+    Print(Format("          %.4f J per token, everything that the counter measures included\n",
+                 m.joules_per_token()));
   }
 }
 
@@ -242,50 +243,50 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddBench(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("bench", "Measures prefill and decoding");
+  CLI::App* sub = app->add_subcommand("bench", "Measures the speed of prefill and decode");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  sub->add_option("-p,--prefill", arguments->prefill, "Tokens to prefill: 128,512 (0: none)")
+  sub->add_option("-p,--prefill", arguments->prefill,
+                  "Numbers of tokens to prefill, such as 128,512 (0: none)")
       ->capture_default_str();
-  sub->add_option("-n,--decode", arguments->decode, "Tokens to decode (0: none)")
+  sub->add_option("-n,--decode", arguments->decode, "Numbers of tokens to decode (0: none)")
       ->capture_default_str();
-  sub->add_option("-d,--depth", arguments->depth, "Tokens in the sequence before: 0,2048")
+  sub->add_option("-d,--depth", arguments->depth,
+                  "Numbers of tokens already in the sequence, such as 0,2048")
       ->capture_default_str();
   sub->add_option("-c,--context", arguments->context,
-                  "Tokens that there is room for: 2048,32768 (0: no more than are needed)")
+                  "Context sizes in tokens, such as 2048,32768 (0: no more than needed)")
       ->capture_default_str();
-  sub->add_option("-t,--threads", arguments->threads, "Threads: 1,2 (0: one per performance core)")
+  sub->add_option("-t,--threads", arguments->threads,
+                  "Numbers of threads, such as 1,2 (0: one per performance core)")
       ->capture_default_str();
-  sub->add_option("-r,--repeats", arguments->repeats, "Runs of each case, after one to warm up")
+  sub->add_option("-r,--repeats", arguments->repeats, "Runs of each case, after one warm-up run")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   sub->add_option("--seconds", arguments->seconds,
-                  "Go on with each case for so long, to see what heat does to it")
+                  "Repeats each case for this many seconds, to show thermal throttling")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
   AddEngineOptions(sub, &arguments->session);
   AddDeviceOptions(sub, &arguments->device);
   sub->add_option("--sequences", arguments->session.sequences,
-                  "Sequences that decode together; tokens/s are those of all")
+                  "Number of sequences that decode together; tokens/s is their total")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   AddNoCacheOption(sub, &arguments->session);
   sub->add_flag("--profile", arguments->profile,
-                "Then run each case once more and say what each kind of step took, read and\n"
-                "computed, and how much of what the machine can do that is");
+                "Also runs each case once more and prints time, bytes and operations of each\n"
+                "kind of step, and the share of the machine's limits that it reaches");
   sub->add_flag("--limits", arguments->limits,
-                "Measure what the machine can do: reading memory, products of int8 and of f32");
-  sub->add_flag("--json", arguments->json, "One JSON object instead of a table");
+                "Measures the machine's limits: memory bandwidth, int8 and f32 arithmetic");
+  sub->add_flag("--json", arguments->json, "Prints one JSON object instead of a table");
   sub->footer(
-      "Medians of the repeats. GB/s: the bytes of weights and of KV that a decode step reads, "
-      "times\n"
-      "its speed. In a profile, times are of the calling thread; bytes are weights and KV, each "
-      "read\n"
-      "once a run; a multiply-add is two operations; the limit is what would take longer: reading "
-      "the\n"
-      "bytes or doing the operations. serial: the share of the time with one thread that more "
-      "threads\n"
-      "do not shorten, where -t names 1 and others. Examples:\n"
+      "Options that take several numbers measure every combination. The table shows the median\n"
+      "of the repeats. GB/s: the bytes of weights and KV that a decode step reads, times steps\n"
+      "per second. A profile shows the calling thread's time; bytes are weights and KV, each\n"
+      "read once per run; a multiply-add counts as two operations; the limit is memory bandwidth\n"
+      "or arithmetic, whichever would take longer. serial: the share of the one-thread time that\n"
+      "more threads do not shorten, if -t lists 1 and other numbers. Examples:\n"
       "  arenite bench model.arn -p 128,512 -n 128 -d 0,2048 -t 1,2 --kv int8\n"
       "  arenite bench model.arn -p 0 -n 128 --sequences 8\n"
       "  arenite bench model.arn --profile -t 1,2\n"

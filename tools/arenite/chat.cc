@@ -21,15 +21,15 @@ namespace {
 
 constexpr const char* kHelp =
     "/save FILE   save the conversation\n"
-    "/load FILE   go on with a saved one\n"
-    "/reset       begin anew\n"
-    "/system TEXT begin anew with another system text; none takes it away\n"
-    "/tool TEXT   answer with what a tool gave (needs a chat template)\n"
-    "/stats       tokens kept, computed and generated, speed, memory\n"
-    "/help        this\n"
-    "/quit        end; so does the end of the input (Ctrl-D)\n"
+    "/load FILE   continue a saved conversation\n"
+    "/reset       start over\n"
+    "/system TEXT start over with another system prompt; without TEXT: with none\n"
+    "/tool TEXT   send the result of a tool call (needs a chat template)\n"
+    "/stats       tokens reused, computed and generated, speed, memory\n"
+    "/help        show this list\n"
+    "/quit        quit; so does the end of the input (Ctrl-D)\n"
     "//...        a message that begins with a slash\n"
-    "Ctrl-C       stop the answer; twice without one: end\n";
+    "Ctrl-C       stop the answer; at the prompt, twice: quit\n";
 
 struct Arguments {
   ModelArguments model;
@@ -51,7 +51,7 @@ std::unique_ptr<ChatFormat> MakeFormat(const Arguments& arguments, const Model& 
     return std::make_unique<TemplateFormat>(model, tools, arguments.variables);
   }
   if (!arguments.tools_file.empty() || !arguments.variables.empty()) {
-    throw Error("--tools and --variables need a bundle with a chat template, and no --plain");
+    throw Error("--tools and --variables need a bundle with a chat template, and exclude --plain");
   }
   auto format = std::make_unique<PlainFormat>();
   format->user_prefix = Unescape(arguments.user_prefix, "--user-prefix");
@@ -104,7 +104,7 @@ class Chat {
     const std::string file = space == std::string::npos ? "" : line.substr(space + 1);
     if (name == "/quit") return false;
     if (name == "/save" || name == "/load") {
-      if (file.empty()) throw Error(name + " needs the name of a file");
+      if (file.empty()) throw Error(name + " needs a file name");
       name == "/save" ? Save(file) : Load(file);
       Say(Format("%s %s: %zu tokens", name == "/save" ? "saved" : "loaded", file.c_str(),
                  conversation_.ids().size()));
@@ -120,7 +120,7 @@ class Chat {
       Say(Stats());
     } else {
       std::fputs(kHelp, stderr);
-      if (name != "/help") throw Error("there is no command " + name);
+      if (name != "/help") throw Error("unknown command " + name);
     }
     return true;
   }
@@ -173,11 +173,11 @@ class Chat {
   }
 
   void TellFull() const {
-    const char* way_out = "/reset begins anew, and with --overflow shift the oldest are dropped";
+    const char* way_out = "/reset starts over; --overflow shift would drop the oldest tokens";
     if (last_.is_unread) {
       Say(
-          Format("the context of %u tokens is full: the conversation has %zu, and the message has "
-                 "%llu more than there is room for; it was not read. %s",
+          Format("the context of %u tokens is full: the conversation has %zu, and the message is "
+                 "%llu too long; it was not read. %s",
                  conversation_.context(), conversation_.ids().size(),
                  static_cast<unsigned long long>(last_.n_missing), way_out));
     } else {
@@ -188,8 +188,8 @@ class Chat {
   std::string Stats() const {
     const arn_session_stats_data stats = session_.Stats();
     std::string text = Format(
-        "last turn  %u tokens kept, %llu computed (%.1f tokens/s), %u generated "
-        "(%.1f tokens/s), finished by: %s\n",
+        "last turn  %u tokens reused, %llu computed (%.1f tokens/s), %u generated (%.1f tokens/s), "
+        "finished by: %s\n",
         last_.n_kept, static_cast<unsigned long long>(last_.n_computed),
         PerSecond(stats.prefill_tokens, stats.prefill_ns), last_.n_generated,
         PerSecond(stats.decode_tokens, stats.decode_ns), FinishName(last_.finish));
@@ -236,7 +236,7 @@ int Run(const Arguments& arguments) {
     if (outcome == LineReader::Outcome::kInterrupted) {
       if (was_interrupted) return kExitInterrupted;
       was_interrupted = true;
-      Say("\n(Ctrl-C once more ends, and so does /quit)");
+      Say("\n(press Ctrl-C again or type /quit to quit)");
       continue;
     }
     was_interrupted = false;
@@ -259,23 +259,24 @@ int Run(const Arguments& arguments) {
 
 void AddFormatOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--system", arguments->system,
-                  "What the model is told first, on a line of its own; instead of the bundle's "
-                  "prefix, if it has one");
+                  "System prompt; replaces the bundle's prefix. Without a chat template, it is a "
+                  "line of its own before the first message");
   app->add_flag(
       "--plain", arguments->plain,
-      "Not by the bundle's chat template, but by the texts below; each of them says so too");
+      "Uses the texts below instead of the bundle's chat template; each of them implies it");
   app->add_option("--tools", arguments->tools_file,
-                  "A file with the tools that the chat template shows: a JSON array");
+                  "File with the tools for the chat template: a JSON array");
   app->add_option("--variables", arguments->variables,
-                  "Further variables of the chat template, as JSON: {\"enable_thinking\": false}");
+                  "More variables for the chat template, as JSON: {\"enable_thinking\": false}");
   CLI::Option_group* group = app->add_option_group(
-      "format", "What is put around messages; \\n, \\t and \\\\ stand for what they do in C");
-  group->add_option("--user-prefix", arguments->user_prefix, "Before the user's message")
+      "format", "Text around messages; \\n, \\t and \\\\ are escapes as in C");
+  group->add_option("--user-prefix", arguments->user_prefix, "Text before a user message")
       ->capture_default_str();
-  group->add_option("--user-suffix", arguments->user_suffix, "Behind it")->capture_default_str();
-  group->add_option("--answer-prefix", arguments->answer_prefix, "Before the answer")
+  group->add_option("--user-suffix", arguments->user_suffix, "Text after it")
       ->capture_default_str();
-  group->add_option("--answer-suffix", arguments->answer_suffix, "Behind it")
+  group->add_option("--answer-prefix", arguments->answer_prefix, "Text before an answer")
+      ->capture_default_str();
+  group->add_option("--answer-suffix", arguments->answer_suffix, "Text after it")
       ->capture_default_str();
   for (CLI::Option* option : group->get_options()) {
     option->each([arguments](const std::string&) { arguments->plain = true; });
@@ -285,23 +286,24 @@ void AddFormatOptions(CLI::App* app, Arguments* arguments) {
 }  // namespace
 
 Command AddChat(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("chat", "Talks with a model, line by line");
+  CLI::App* sub = app->add_subcommand("chat", "Chats with a model interactively");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddFormatOptions(sub, arguments.get());
   sub->add_option("--max-tokens", arguments->max_tokens,
-                  "Tokens of an answer at most (0: until an end token or a full context)")
+                  "Maximum number of tokens per answer (0: until a stop token or a full context)")
       ->capture_default_str();
   AddStopOption(sub, &arguments->stops);
-  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
+  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   AddSamplingOptions(sub, &arguments->sampling);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
   sub->footer(
-      std::string("Reads a message a line from stdin, a terminal or a pipe. What the model "
-                  "reads is made by the bundle's chat\ntemplate; without one, an answer also "
-                  "ends where the model begins the user's next message itself.\nLines that "
-                  "begin with a slash are commands:\n") +
+      std::string(
+          "Reads one message per line from stdin, a terminal or a pipe. The bundle's chat\n"
+          "template formats the messages; without one, an answer also ends where the model\n"
+          "starts to write the user's next message. Lines that begin with a slash are\n"
+          "commands:\n") +
       kHelp +
       "Example:\n"
       "  arenite chat model.arn --system \"You are a patient teacher.\" --temperature 0.7");

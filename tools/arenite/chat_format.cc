@@ -51,7 +51,7 @@ std::string Unescape(const std::string& text, const char* option) {
     }
     const char next = i + 1 < text.size() ? text[++i] : '\0';
     if (next != 'n' && next != 't' && next != '\\') {
-      throw Error(Format("%s: after a backslash comes n, t or another backslash", option));
+      throw Error(Format("%s: expected n, t or a backslash after the backslash", option));
     }
     out += next == 'n' ? '\n' : next == 't' ? '\t' : '\\';
   }

@@ -58,7 +58,7 @@ std::vector<Message> LoadHistory(const std::string& path) {
       nlohmann::json::parse(ReadFile(file), nullptr, /*allow_exceptions=*/false);
   std::vector<Message> messages;
   try {
-    if (!json.is_array()) throw Error("no JSON array");
+    if (!json.is_array()) throw Error("not a JSON array");
     for (const nlohmann::json& entry : json) messages.push_back(ToMessage(entry));
   } catch (const std::exception& error) {
     throw Error(

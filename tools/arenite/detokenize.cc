@@ -33,7 +33,7 @@ Command AddDetokenize(CLI::App* app) {
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   sub->add_option("--ids", arguments->ids, "Token ids: 1,2,3")->required();
-  sub->add_flag("--no-special", arguments->no_special, "Leave special tokens out of the text");
+  sub->add_flag("--no-special", arguments->no_special, "Leaves special tokens out of the text");
   sub->footer("Example:\n  arenite detokenize model.arn --ids 805,402,478");
   return {sub, [arguments] { return Run(*arguments); }};
 }

@@ -50,27 +50,28 @@ double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 void AddDeviceOptions(CLI::App* app, DeviceArguments* arguments) {
   app->add_option("--cpus", arguments->cpus,
-                  "Where threads stay: auto, performance, all (the system places them), or CPUs "
-                  "like 0,4-7")
+                  "CPU affinity of the threads: auto, performance (cores), all (no affinity), or "
+                  "CPUs like 0,4-7")
       ->capture_default_str();
   app->add_option("--max-tokens-per-s", arguments->max_tokens_per_s,
-                  "Decode no faster than that, and sleep in between (0: as fast as can be)")
+                  "Maximum decode speed; the session sleeps in between (0: no limit)")
       ->capture_default_str();
   app->add_option("--heat-limit", arguments->heat_limit,
-                  "Degrees of a thermal zone from which on to rest after each run (0: none)")
+                  "Temperature of a thermal zone in degrees Celsius from which the session is "
+                  "throttled (0: none)")
       ->capture_default_str();
   app->add_option("--heat-headroom", arguments->heat_headroom,
-                  "The same of Android's thermal headroom, where 1 is throttled severely (0: none)")
+                  "Value of Android's thermal headroom from which the session is throttled; 1 is "
+                  "severe throttling (0: none)")
       ->capture_default_str();
   app->add_option("--heat-duty", arguments->heat_duty,
-                  "Over the limit: percent of the time that it runs (0: 50)")
+                  "Percent of the time that a throttled session runs (0: 50)")
       ->capture_default_str();
   app->add_option("--heat-zone", arguments->heat_zone,
-                  "Only thermal zones with this in their type count [all]");
-  app->add_option("--system-root", arguments->system_root, "The folder in which /sys lies [/]");
+                  "Reads only thermal zones whose type contains this [all]");
+  app->add_option("--system-root", arguments->system_root, "Folder that contains sys [/]");
   app->add_flag("--stats", arguments->stats,
-                "Say at the end what was read, where the threads were, and the device's energy and "
-                "heat");
+                "Prints bytes read, the threads' CPUs, energy and temperature at the end");
 }
 
 void ApplyDeviceOptions(const DeviceArguments& arguments, arn_session_options* options) {
@@ -85,7 +86,8 @@ void ApplyDeviceOptions(const DeviceArguments& arguments, arn_session_options* o
   options->sensors = arguments.stats ? 1 : 0;
   options->max_tokens_per_s = arguments.max_tokens_per_s;
   if (!(std::abs(arguments.heat_limit) <= 1000)) {
-    throw Error(Format("--heat-limit: %g is no temperature in degrees", arguments.heat_limit));
+    throw Error(
+        Format("--heat-limit: %g is not a temperature in degrees Celsius", arguments.heat_limit));
   }
   options->heat_limit_mc = static_cast<int32_t>(std::lround(arguments.heat_limit * 1000));
   options->heat_headroom = arguments.heat_headroom;
@@ -152,11 +154,11 @@ std::string DeviceReport(const DeviceState& state) {
     text += Format("cpus      %u threads on %s%s\n", state.cpus.n_threads,
                    CpuList(state.cpus.applied).c_str(),
                    wanted.empty()                 ? ", placed by the system"
-                   : state.cpus.is_as_wanted == 1 ? ", as they were to be"
+                   : state.cpus.is_as_wanted == 1 ? ", as requested"
                                                   : (", NOT on " + wanted).c_str());
   }
   if (s.paced_ns > 0) {
-    text += Format("slept     %.2f s, %.2f s of it for the heat\n", Seconds(s.paced_ns),
+    text += Format("slept     %.2f s, %.2f s of it throttled by temperature\n", Seconds(s.paced_ns),
                    Seconds(s.cooled_ns));
   }
   if (s.energy_source == ARN_ENERGY_NONE) {
@@ -166,9 +168,9 @@ std::string DeviceReport(const DeviceState& state) {
                    Seconds(s.energy_ns), EnergySourceName(s.energy_source), s.energy_name);
   }
   if (s.temperature_mc == ARN_NO_TEMPERATURE) {
-    text += Format("heat      none of %u thermal zones can be read\n", s.n_thermal_zones);
+    text += Format("thermal   none of %u zones can be read\n", s.n_thermal_zones);
   } else {
-    text += Format("heat      %.1f degrees (%s, of %u zones)\n", s.temperature_mc / 1000.0,
+    text += Format("thermal   %.1f degrees (%s, hottest of %u zones)\n", s.temperature_mc / 1000.0,
                    state.zones[s.hottest_zone].name, s.n_thermal_zones);
   }
   if (s.thermal_headroom >= 0) {

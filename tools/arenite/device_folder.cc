@@ -24,7 +24,7 @@ bool MakeDeviceFolder(const std::string& folder) {
   fs::create_directories(folder, error);
   if (fs::is_directory(folder)) return true;
   if (folder == DefaultDeviceFolder()) return false;
-  throw Error("--device-folder " + folder + ": " + (error ? error.message() : "is no folder"));
+  throw Error("--device-folder " + folder + ": " + (error ? error.message() : "not a folder"));
 }
 
 }  // namespace arn::tool

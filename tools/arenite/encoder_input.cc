@@ -30,15 +30,15 @@ std::vector<float> ReadFeatures(const std::string& path, uint32_t width, uint32_
 
 void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
-      "source", "Models that attend to a source (encoders, transformers calls them) need one");
+      "source", "Encoder input, which models with an encoder need (T5, Whisper)");
   group->add_option("--source", arguments->text, "Text");
   group->add_option("--source-ids", arguments->ids, "Token ids: 1,2,3");
   CLI::Option* features = group->add_option(
       "--features", arguments->features,
-      "A file of raw float32 features [MELS, FRAMES], in this machine's byte order");
+      "File of raw float32 features [MELS, FRAMES], in this machine's byte order");
   group->require_option(0, 1);
   CLI::Option* shape =
-      app->add_option("--features-shape", arguments->shape, "Their shape: MELS,FRAMES");
+      app->add_option("--features-shape", arguments->shape, "Shape of the features: MELS,FRAMES");
   features->needs(shape);
   shape->needs(features);
 }
@@ -47,12 +47,12 @@ EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments
   const arn_model_info& info = model.info();
   const bool is_given = arguments.text || arguments.ids || arguments.features;
   if (info.source_rows == 0) {
-    if (is_given) throw Error(model.path() + ": the model has no source");
+    if (is_given) throw Error(model.path() + ": the model has no encoder");
     return;
   }
   const bool takes_features = info.source_feature_width != 0;
   if (!is_given || takes_features != arguments.features.has_value()) {
-    throw Error(model.path() + ": the model attends to a source of " +
+    throw Error(model.path() + ": the model's encoder takes " +
                 (takes_features ? "features: --features and --features-shape are needed"
                                 : "tokens: --source or --source-ids is needed"));
   }

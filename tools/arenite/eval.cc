@@ -169,8 +169,10 @@ void PrintTable(const Arguments& arguments, const Model& model, const Session& r
     json.Key("window").Uint(text.window);
     json.Key("bundles").BeginArray();
   } else {
-    Print(Format("%zu tokens in windows of %zu, KL from %s in nats a token\n\n", text.ids.size(),
-                 text.window, model.path().c_str()));
+    Print(
+        Format("%zu tokens in windows of %zu, KL from %s in nats per token\n"
+               "\n",
+               text.ids.size(), text.window, model.path().c_str()));
     Print(Format("%-32s %11s %9s %10s %11s %9s\n", "bundle", "bits/weight", "file MB", "KL",
                  "perplexity", "same top"));
   }
@@ -221,15 +223,16 @@ int Run(const Arguments& arguments) {
   const double tokens_per_s = PerSecond(stats.prefill_tokens, stats.prefill_ns);
   if (!arguments.json) {
     Print(
-        Format("tokens      %zu (%llu predicted, windows of %u)\nnll         %.6f nats a token\n"
-               "perplexity  %.4f\nspeed       %.1f tokens/s\n",
+        Format("tokens      %zu (%llu predicted, windows of %u)\n"
+               "nll         %.6f nats per token\n"
+               "perplexity  %.4f\n"
+               "speed       %.1f tokens/s\n",
                text.ids.size(), static_cast<unsigned long long>(score.predicted),
                plan.context_tokens, nll, std::exp(nll), tokens_per_s));
     if (truth != nullptr) {
-      Print(
-          Format("against %s KV: KL %.3g nats a token (at most %.3g), the same likeliest token "
-                 "%.2f %%\n",
-                 arguments.against_kv.c_str(), MeanKl(score), score.kl_most, 100 * SameTop(score)));
+      Print(Format("against %s KV: KL %.3g nats per token (at most %.3g), same top token %.2f %%\n",
+                   arguments.against_kv.c_str(), MeanKl(score), score.kl_most,
+                   100 * SameTop(score)));
     }
     return 0;
   }
@@ -253,22 +256,22 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddEval(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("eval", "Prints the perplexity of a model over a text");
+  CLI::App* sub = app->add_subcommand("eval", "Prints the perplexity of a model on a text");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  sub->add_option("--file", arguments->file, "The text, its bytes as they are")->required();
+  sub->add_option("--file", arguments->file, "Text file, read byte for byte")->required();
   AddSessionOptions(sub, &arguments->session, "512, at most the model's");
   AddNoCacheOption(sub, &arguments->session);
   CLI::Option* against =
       sub->add_option("--against-kv", arguments->against_kv,
-                      "Also the KL divergence from the same model with this KV type")
+                      "Also prints the KL divergence from the same model with this KV type")
           ->check(CLI::IsMember(KvTypeNames()));
   sub->add_option("--compare", arguments->compared,
-                  "Other bundles of the same model, such as quantised ones: prints a table of bits "
-                  "a weight, KL divergence from the first bundle, perplexity and the share of "
-                  "positions with the same likeliest token. Can be given several times")
+                  "Another bundle of the same model, such as a quantised one: prints a table of "
+                  "bits per weight, KL divergence from the first bundle, perplexity and the share "
+                  "of positions with the same top token. Can be given several times")
       ->excludes(against);
-  sub->add_flag("--json", arguments->json, "One JSON object");
+  sub->add_flag("--json", arguments->json, "Prints one JSON object");
   sub->footer(
       "The text is tokenized as a whole, with the special tokens that the tokenizer adds around a\n"
       "text (once, not in each window), and cut into windows of --context tokens that do not\n"

@@ -42,7 +42,7 @@ std::string SamplingText(const arn_model_info& info) {
   const std::string settings =
       Format("temperature %g, top-k %u, top-p %g, min-p %g", static_cast<double>(info.temperature),
              info.top_k, static_cast<double>(info.top_p), static_cast<double>(info.min_p));
-  return info.do_sample != 0 ? settings : "greedy; when asked for: " + settings;
+  return info.do_sample != 0 ? settings : "greedy; if sampling is requested: " + settings;
 }
 
 std::string IdText(int32_t id) { return id < 0 ? "none" : std::to_string(id); }
@@ -58,10 +58,10 @@ void PrintInfo(const Model& model) {
                info.n_layers, info.hidden, info.vocab);
     text += Format("context     %u tokens\n", info.max_context);
     if (info.source_feature_width != 0) {
-      text += Format("source      features of %u, at most %u frames\n", info.source_feature_width,
+      text += Format("encoder     features of %u, at most %u frames\n", info.source_feature_width,
                      2 * info.source_rows);
     } else if (info.source_rows != 0) {
-      text += Format("source      at most %u tokens\n", info.source_rows);
+      text += Format("encoder     at most %u tokens\n", info.source_rows);
     }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),
                    info.target);
@@ -164,12 +164,12 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddInspect(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("inspect", "Prints what is in a bundle");
+  CLI::App* sub = app->add_subcommand("inspect", "Prints the contents of a bundle");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  CLI::Option* json = sub->add_flag("--json", arguments->json, "One JSON object");
+  CLI::Option* json = sub->add_flag("--json", arguments->json, "Prints one JSON object");
   sub->add_flag("--program", arguments->program,
-                "The steps that a session with these options runs, one line each")
+                "Prints the steps that a session with these options runs, one per line")
       ->excludes(json);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   sub->footer("Examples:\n  arenite inspect model.arn\n  arenite inspect model.arn --program");

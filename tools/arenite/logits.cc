@@ -52,7 +52,7 @@ Command AddLogits(CLI::App* app) {
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);
   sub->add_option("--out", arguments->out,
-                  "The file to write: float32 [tokens, vocab], in this machine's byte order")
+                  "Output file: float32 [tokens, vocab], in this machine's byte order")
       ->required();
   AddSessionOptions(sub, &arguments->session, "what the prompt needs");
   AddOverflowOptions(sub, &arguments->session);

@@ -28,8 +28,8 @@ std::string VersionText() {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Generates text from an Arenite bundle, and looks into it.", "arenite"};
-  app.footer("`arenite COMMAND --help` explains a command and gives an example.");
+  CLI::App app{"Runs, inspects and measures Arenite bundles.", "arenite"};
+  app.footer("`arenite COMMAND --help` explains a command, with examples.");
   app.set_version_flag("--version", VersionText);
   app.require_subcommand(0, 1);
   const Command commands[] = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
@@ -53,7 +53,7 @@ int Main(int argc, char** argv) {
   } catch (const std::exception& error) {
     return PrintError(error.what(), kExitFailure);
   }
-  return PrintError("a command is needed (--help lists them)", kExitUsage);
+  return PrintError("no command given (--help lists them)", kExitUsage);
 }
 
 }  // namespace

@@ -20,14 +20,16 @@ std::string PlanTable(const arn_memory_plan& plan) {
               plan.copied_bytes == 0 ? "mapped from the bundle, shared; not in the total"
                                      : "part of the copy; not in the total");
   if (plan.copied_bytes != 0) {
-    text += Row("copy", plan.copied_bytes, "of the bundle, taken once; not in the total");
+    text +=
+        Row("copy", plan.copied_bytes, "of the bundle, shared by its sessions; not in the total");
   }
   text += Row("constants", plan.constants_bytes,
               plan.repacked_bytes == 0
                   ? "tables and the session itself"
-                  : HumanBytes(plan.repacked_bytes) + " of it weights packed anew for this CPU");
-  text += Row("kv", plan.kv_bytes,
-              Format("%" PRIu64 " a token, taken as tokens come", plan.kv_bytes_per_token));
+                  : HumanBytes(plan.repacked_bytes) + " of it weights repacked for this CPU");
+  text += Row(
+      "kv", plan.kv_bytes,
+      Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token));
   text += Row("activations", plan.activations_bytes, "");
   text += Row("io", plan.io_bytes, "tokens, logits, text");
   if (plan.device_bytes != 0) {
@@ -55,8 +57,8 @@ std::string PlanTable(const arn_memory_plan& plan) {
 }
 
 std::string Sees(const arn_kv_group_info& group) {
-  if (group.state_bytes != 0) return "a state";
-  if (group.is_source != 0) return "the source";
+  if (group.state_bytes != 0) return "state";
+  if (group.is_source != 0) return "encoder";
   if (group.window == 0 && group.chunk == 0) return "all";
   std::string text;
   if (group.window != 0) text += Format("window %u", group.window);
@@ -88,7 +90,7 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
                    uint64_t{group.n_pages} * group.page_tokens);
     if (group.n_sealed_pages == 0) continue;
     text += Format("%-45s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n",
-                   Format("      sealed once %u tokens old", group.residual).c_str(),
+                   Format("      quantised once %u tokens old", group.residual).c_str(),
                    group.page_tokens, group.n_sealed_pages, group.sealed_page_bytes,
                    QuantisedPoolBytes(group), uint64_t{group.n_sealed_pages} * group.page_tokens);
   }

@@ -61,21 +61,20 @@ std::optional<PublicKey> ParseKey(const std::string& text) {
 }  // namespace
 
 void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
-  app->add_option("BUNDLE", arguments->bundle, "The bundle, as arenite-convert writes it")
-      ->required();
+  app->add_option("BUNDLE", arguments->bundle, "Bundle written by arenite-convert")->required();
   app->add_flag("--verify-hashes", arguments->verify_hashes,
-                "Read the whole file first and check the hash of every section");
+                "Reads the whole file first and checks the hash of every segment");
   app->add_option("--public-key", arguments->public_key,
-                  "Only a bundle that was signed with this key (64 hexadecimal digits, as "
-                  "arenite-convert --sign prints it)")
+                  "Accepts only a bundle signed with this key (64 hexadecimal digits, as printed "
+                  "by arenite-convert --sign)")
       ->check([](const std::string& text) {
         return ParseKey(text) ? std::string()
                               : "'" + text + "' is not a key of 64 hexadecimal digits";
       });
   app->add_option("--residency", arguments->residency,
-                  "Where the bundle is: mapped, copied (into memory of the process's own, in huge "
-                  "pages if there are any), locked (mapped, never dropped), or huge (mapped, and "
-                  "moved into huge pages first)")
+                  "How the bundle is held: mapped, copied (into private memory, in huge pages if "
+                  "available), locked (mapped and locked in memory), or huge (mapped, then moved "
+                  "into huge pages)")
       ->check(CLI::IsMember(ResidencyNames()))
       ->capture_default_str();
 }
@@ -94,74 +93,72 @@ Model OpenModel(const ModelArguments& arguments) {
 void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option(
          "--backend", arguments->backend,
-         "Who computes: cpu, vulkan (a GPU), auto (a GPU if it can be had, and the CPU when "
-         "it fails), vulkan+cpu (likewise, prompts on the GPU and the rest on the CPU), or "
-         "reference (plain scalar)")
+         "Backend: cpu, vulkan (a GPU), auto (a GPU if there is one, with the CPU as fallback), "
+         "vulkan+cpu (the same, but decodes on the CPU), or reference (plain scalar code)")
       ->check(CLI::IsMember({"cpu", "vulkan", "auto", "vulkan+cpu", "reference"}))
       ->capture_default_str();
   app->add_option("--device", arguments->device,
-                  "Of a GPU: the device's number, or a part of its name [the best one]");
+                  "Number of the GPU, or part of its name [the best one]");
   app->add_option("--device-folder", arguments->device_folder,
-                  "Of a GPU: keep the driver's compiled pipelines in this folder, and which "
-                  "kernels are fast, which are measured once; none: nowhere")
+                  "Folder for the GPU's compiled pipelines and tuning results; none: keeps neither")
       ->transform([](const std::string& text) { return text == "none" ? "" : text; })
       ->capture_default_str();
-  app->add_flag("--trust-device", arguments->trust_device,
-                "Do not compare a GPU with the CPU first");
+  app->add_flag("--trust-device", arguments->trust_device, "Skips the self-test of the GPU");
   app->add_option("--kv", arguments->kv,
-                  "Element type of the KV cache; int4 and int2 hold recent tokens in int8")
+                  "Element type of the KV cache; int4 and int2 keep recent tokens in int8")
       ->check(CLI::IsMember(KvTypeNames()))
       ->capture_default_str();
-  app->add_option("--kv-values", arguments->kv_values, "Element type of the values [as --kv]")
+  app->add_option("--kv-values", arguments->kv_values,
+                  "Element type of the cached values [as --kv]")
       ->check(CLI::IsMember(KvTypeNames()));
   app->add_option("--kv-residual", arguments->kv_residual,
-                  "int4, int2: the most recent tokens, which stay int8 (0: the library's choice)")
-      ->capture_default_str();
-  app->add_option("--kv-group", arguments->kv_group,
-                  "int4, int2: tokens (keys) or channels (values) that share a range (0: the "
-                  "library's choice)")
+                  "int4, int2: number of recent tokens that stay int8 (0: the library's choice)")
       ->capture_default_str();
   app->add_option(
-         "--activation-bits", arguments->activation_bits,
-         "What rows are rounded to that are multiplied with int8 and int4 weights: 8, or 16, "
-         "which is nearer to the model and slower with prompts (not on a GPU)")
+         "--kv-group", arguments->kv_group,
+         "int4, int2: group size in tokens (keys) or channels (values) (0: the library's choice)")
+      ->capture_default_str();
+  app->add_option("--activation-bits", arguments->activation_bits,
+                  "Bits of the activations in matmuls with int8 and int4 weights: 8, or 16, which "
+                  "is more accurate and slower on prompts (not on a GPU)")
       ->check(CLI::IsMember({8u, 16u}))
       ->capture_default_str();
   app->add_option("--prefill-chunk", arguments->prefill_chunk,
-                  "Tokens a prefill step (0: the library's choice)")
+                  "Tokens per prefill chunk (0: the library's choice)")
       ->capture_default_str();
 }
 
 void AddSessionOptions(CLI::App* app, SessionArguments* arguments, const char* context_default) {
   AddEngineOptions(app, arguments);
   app->add_option("--context", arguments->context,
-                  Format("Capacity in tokens (0: %s)", context_default))
+                  Format("Context size in tokens (0: %s)", context_default))
       ->capture_default_str();
-  app->add_option("--threads", arguments->threads, "Threads (0: one per performance core)")
+  app->add_option("--threads", arguments->threads,
+                  "Number of threads (0: one per performance core)")
       ->capture_default_str();
   app->add_option("--prefill-threads", arguments->prefill_threads,
-                  "Threads for prompts (0: as --threads)")
+                  "Number of threads for prompts (0: as --threads)")
       ->capture_default_str();
 }
 
 void AddPoolOptions(CLI::App* app, SessionArguments* arguments) {
-  app->add_option("--sequences", arguments->sequences, "Sequences that the session holds")
+  app->add_option("--sequences", arguments->sequences, "Number of sequences in the session")
       ->check(CLI::Range(1u, 1024u))
       ->capture_default_str();
   app->add_option("--kv-tokens", arguments->kv_tokens,
-                  "Tokens that all sequences hold together, shared ones counted once (0: --context "
-                  "for each)")
+                  "KV cache size in tokens of all sequences, shared ones counted once (0: "
+                  "--context for each)")
       ->capture_default_str();
 }
 
 void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--overflow", arguments->overflow,
-                  "When the context is full: stop, error (also of generating), or shift (drop the "
-                  "oldest tokens)")
+                  "When the context is full: stop (end the generation), error (fail), or shift "
+                  "(drop the oldest tokens)")
       ->check(CLI::IsMember({"stop", "error", "shift"}))
       ->capture_default_str();
   app->add_option("--pinned", arguments->pinned,
-                  "With --overflow shift: the first tokens, which stay (in whole pages)")
+                  "With --overflow shift: number of first tokens to keep (in whole pages)")
       ->capture_default_str();
 }
 
@@ -170,14 +167,14 @@ CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops) {
   return app
       ->add_option_function<std::string>(
           "--stop", [stops](const std::string& text) { stops->push_back(text); },
-          "End before this text; can be given several times")
+          "Ends the generation before this text; can be given several times")
       ->trigger_on_parse()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments) {
   app->add_flag("--no-cache", arguments->no_cache,
-                "Compute all tokens anew in every step (slow: for comparisons)");
+                "Recomputes all tokens in every step (slow: for comparisons)");
 }
 
 const std::vector<std::string>& KvTypeNames() {
@@ -242,11 +239,11 @@ uint32_t ChooseContext(const SessionArguments& arguments, const Model& model, ui
 
 void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {
   CLI::Option_group* group = app->add_option_group(
-      "prompt", least == 1 ? "Exactly one of these is needed" : "One of these at most");
+      "prompt", least == 1 ? "Exactly one of these is required" : "At most one of these");
   group->add_option("--prompt", arguments->text,
-                    "Text; \"\" is what the tokenizer makes of it, e.g. only its first token");
+                    "Text; \"\" gives only the tokens that the tokenizer adds, such as the first");
   group->add_option("--prompt-ids", arguments->ids, "Token ids: 1,2,3");
-  group->add_option("--prompt-file", arguments->file, "A file of text, its bytes as they are");
+  group->add_option("--prompt-file", arguments->file, "Text file, read byte for byte");
   group->require_option(least, 1);
 }
 
@@ -266,7 +263,9 @@ std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& argume
   if (!arguments.file && !arguments.text) {
     const std::vector<int32_t> ids = StartIds(model);
     if (!has_encoder) throw Error("--prompt, --prompt-ids or --prompt-file is needed");
-    if (ids.empty()) throw Error("the model does not say what to begin with: give --prompt-ids");
+    if (ids.empty()) {
+      throw Error("the model has no token that begins a sequence: give --prompt-ids");
+    }
     return ids;
   }
   const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;

@@ -99,7 +99,8 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddPlan(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("plan", "Prints the bytes of each region of memory");
+  CLI::App* sub =
+      app->add_subcommand("plan", "Prints a session's memory plan: the bytes of each region");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
@@ -108,16 +109,17 @@ Command AddPlan(CLI::App* app) {
   AddNoCacheOption(sub, &arguments->session);
   CLI::Option* fit =
       sub->add_option("--fit", arguments->fit,
-                      "Instead: the largest context of each KV type (or of --kv) whose session "
-                      "takes at most so many bytes: 300000000, 300M, 2G (powers of 1024)");
+                      "Prints instead the largest context for each KV type (or for --kv) whose "
+                      "session fits in this many bytes: 300000000, 300M, 2G (powers of 1024)");
   fit->excludes(sub->get_option("--context"))->excludes(sub->get_option("--kv-tokens"));
   CLI::Option* svg =
-      sub->add_option("--svg", arguments->svg, "Also draw the memory into this file (SVG)");
+      sub->add_option("--svg", arguments->svg, "Also draws the memory layout into this file (SVG)");
   svg->excludes(fit);
-  sub->add_option("--used", arguments->used,
-                  "With --svg: draw the pages of so many tokens as used (half of the context)")
+  sub->add_option(
+         "--used", arguments->used,
+         "With --svg: number of tokens whose pages are drawn as used (half of the context)")
       ->needs(svg);
-  sub->add_flag("--json", arguments->json, "One JSON object, in bytes");
+  sub->add_flag("--json", arguments->json, "Prints one JSON object, in bytes");
   sub->footer(
       "Examples:\n"
       "  arenite plan model.arn --context 2048 --kv int8\n"

@@ -60,7 +60,7 @@ Fit FindFit(const Model& model, arn_session_options options, const std::string& 
 }
 
 std::string TooLarge(const Fit& fit, uint64_t bytes) {
-  return Format("even %u tokens take %" PRIu64 " bytes, %" PRIu64 " more than there are",
+  return Format("even %u tokens take %" PRIu64 " bytes, %" PRIu64 " more than the limit",
                 fit.smallest_context, fit.smallest_bytes, fit.smallest_bytes - bytes);
 }
 
@@ -84,7 +84,7 @@ std::string FitTable(const std::vector<Fit>& fits, uint64_t bytes) {
     }
     text += Format("%-6s %9u %15" PRIu64 "  %s%s\n", fit.kv.c_str(), fit.context, fit.total_bytes,
                    HumanBytes(fit.total_bytes).c_str(),
-                   fit.context == fit.largest_context ? ", all that the model was made for" : "");
+                   fit.context == fit.largest_context ? ", the model's maximum" : "");
   }
   return text;
 }

@@ -146,8 +146,9 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
 }
 
 void PrintReport(const Outcome& outcome, bool with_stats) {
-  const std::string kept =
-      outcome.kept_tokens == 0 ? "" : Format(", %u of them with the bundle", outcome.kept_tokens);
+  const std::string kept = outcome.kept_tokens == 0
+                               ? ""
+                               : Format(", %u of them the bundle's prefix", outcome.kept_tokens);
   // A cancelled prompt has been read in part.
   const uint64_t n_read = outcome.kept_tokens + outcome.state.stats.prefill_tokens;
   const std::string part = n_read >= outcome.prompt_ids.size()
@@ -239,15 +240,15 @@ int Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddRun(CLI::App* app) {
-  CLI::App* sub = app->add_subcommand("run", "Generates text after a prompt");
+  CLI::App* sub = app->add_subcommand("run", "Generates text from a prompt");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
   AddPromptOptions(sub, &arguments->prompt, 0);
   AddEncoderOptions(sub, &arguments->encoder_input);
-  CLI::Option* restore = sub->add_option(
-      "--restore", arguments->restore,
-      "Go on with a session saved in this file; a prompt is added to it. Its sampling "
-      "goes on too unless a flag is given");
+  CLI::Option* restore =
+      sub->add_option("--restore", arguments->restore,
+                      "Continues the session saved in this file; a prompt is appended to it. Its "
+                      "sampling continues too unless a sampling flag is given");
   sub->parse_complete_callback([arguments] {
     const EncoderArguments& encoder_input = arguments->encoder_input;
     const bool has_encoder_input =
@@ -257,15 +258,15 @@ Command AddRun(CLI::App* app) {
     }
   });
   CLI::Option* save =
-      sub->add_option("--save", arguments->save, "Save the session to this file at the end");
-  sub->add_option("--kv-file", arguments->kv_file,
-                  "Keep the KV cache in a file of this name, which the OS can write out; it is "
-                  "gone at the end");
+      sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
+  sub->add_option(
+      "--kv-file", arguments->kv_file,
+      "Keeps the KV cache in this file, so that the OS can page it out; it is deleted at the end");
   sub->add_option("--max-tokens", arguments->max_tokens,
-                  "New tokens at most (0: until an end token or a full context)")
+                  "Maximum number of new tokens (0: until a stop token or a full context)")
       ->capture_default_str();
   CLI::Option* stop = AddStopOption(sub, &arguments->stops);
-  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Go on after an end token");
+  sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
   for (CLI::Option* option : {stop, save, restore}) {
@@ -279,10 +280,10 @@ Command AddRun(CLI::App* app) {
   AddNoCacheOption(sub, &arguments->session);
   AddDeviceOptions(sub, &arguments->device);
   sub->add_flag("--json", arguments->json,
-                "One JSON object at the end instead of text as it comes");
-  sub->add_flag("--quiet", arguments->quiet, "No report on stderr at the end");
+                "Prints one JSON object at the end instead of streaming the text");
+  sub->add_flag("--quiet", arguments->quiet, "Prints no report to stderr at the end");
   sub->footer(
-      "Text goes to stdout as it comes, the report to stderr. Examples:\n"
+      "Streams the text to stdout and prints the report to stderr. Examples:\n"
       "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
       "  arenite run t5.arn --source \"translate English to German: Good day.\"");

@@ -125,30 +125,36 @@ void PrintText(const BeamRun& run, const std::vector<Found>& found, const arn_be
 
 CLI::Option* AddBeamOptions(CLI::App* app, BeamArguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
-      "beams", "Beam search instead of sampling, by the rules of transformers' generate().");
-  CLI::Option* beams = group->add_option("--beams", arguments->beams, "Beams (0: no beam search)")
-                           ->check(CLI::Range(1u, 1024u));
-  group->add_option("--beam-groups", arguments->groups, "Groups that search one after the other")
+      "beams", "Beam search instead of sampling, as in transformers' generate().");
+  CLI::Option* beams =
+      group->add_option("--beams", arguments->beams, "Number of beams (0: no beam search)")
+          ->check(CLI::Range(1u, 1024u));
+  group
+      ->add_option("--beam-groups", arguments->groups,
+                   "Number of beam groups, searched one after the other")
       ->capture_default_str()
       ->needs(beams);
   group
       ->add_option("--diversity-penalty", arguments->diversity_penalty,
-                   "What a token costs for each beam of an earlier group that chose it")
+                   "Penalty of a token for each beam of an earlier group that chose it")
       ->capture_default_str()
       ->needs(beams);
   group
       ->add_option("--length-penalty", arguments->length_penalty,
-                   "A score is the sum of log-probabilities / tokens ^ this")
+                   "Exponent of the length that divides a sequence's sum of log-probabilities")
       ->capture_default_str()
       ->needs(beams);
   group
-      ->add_option("--early-stopping", arguments->early_stopping,
-                   "true: at once when there are as many sequences as beams; false, never: once "
-                   "none can become better, judged by the present or the longest length")
+      ->add_option(
+          "--early-stopping", arguments->early_stopping,
+          "true: stops as soon as as many sequences as beams have ended; false, never: stops once "
+          "no beam can score better, judged by the present (false) or the longest length (never)")
       ->check(CLI::IsMember({"true", "false", "never"}))
       ->capture_default_str()
       ->needs(beams);
-  group->add_option("--return-sequences", arguments->returns, "Sequences to show, the best first")
+  group
+      ->add_option("--return-sequences", arguments->returns,
+                   "Number of sequences to print, best first")
       ->capture_default_str()
       ->needs(beams);
   return beams;

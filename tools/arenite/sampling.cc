@@ -15,18 +15,18 @@ bool AsksForSampling(const SamplingArguments& arguments) {
 
 CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* arguments) {
   const std::string note =
-      "The checkpoint's own values stand in for flags that are not given; a "
-      "checkpoint that does not sample is greedy unless one of the first four "
-      "is given.";
+      "Flags that are not given take the checkpoint's values; a checkpoint that does not sample is "
+      "greedy unless one of the first four is given.";
   CLI::Option_group* group = app->add_option_group("sampling", note);
-  group->add_option("--temperature", arguments->temperature, "0: greedy");
-  group->add_option("--top-k", arguments->top_k, "Keep the k likeliest tokens; 0: off");
+  group->add_option("--temperature", arguments->temperature,
+                    "Temperature of the softmax; 0: greedy");
+  group->add_option("--top-k", arguments->top_k, "Keeps the k most likely tokens; 0: off");
   group->add_option("--top-p", arguments->top_p,
-                    "Keep the likeliest tokens up to this sum; 1: off");
+                    "Keeps the most likely tokens up to this total probability; 1: off");
   group->add_option("--min-p", arguments->min_p,
-                    "Keep tokens of at least this part of the likeliest one's probability; 0: off");
+                    "Keeps tokens with at least this fraction of the highest probability; 0: off");
   group->add_option("--seed", arguments->seed,
-                    "The same seed gives the same tokens [a random one, which is reported]");
+                    "Seed of the random numbers [a random one, which is printed]");
   return group;
 }
 

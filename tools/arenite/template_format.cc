@@ -73,7 +73,7 @@ PromptText TemplateFormat::Prompt(const std::vector<Message>& messages) const {
     const arn_text_span* spans = nullptr;
     size_t n_spans = 0;
     if (arn_chat_plain_spans(chat_.get(), &spans, &n_spans) != ARN_OK) {
-      throw Error("the chat template: what it renders is not known");
+      throw Error("the chat template: its plain spans cannot be read");
     }
     return {std::move(text), std::vector<arn_text_span>(spans, spans + n_spans)};
   }

@@ -34,14 +34,13 @@ Command AddTokenize(CLI::App* app) {
   CLI::App* sub = app->add_subcommand("tokenize", "Prints the token ids of a text, as JSON");
   const auto arguments = std::make_shared<Arguments>();
   AddModelOptions(sub, &arguments->model);
-  CLI::Option_group* group = sub->add_option_group("text", "Exactly one of these is needed");
-  group->add_option("--text", arguments->text, "The text");
-  group->add_option("--file", arguments->file, "A file of text, its bytes as they are");
+  CLI::Option_group* group = sub->add_option_group("text", "Exactly one of these is required");
+  group->add_option("--text", arguments->text, "Text to tokenize");
+  group->add_option("--file", arguments->file, "Text file, read byte for byte");
   group->require_option(1);
   sub->add_flag("--no-special", arguments->no_special,
-                "Add no special tokens around the text, such as the one that begins a sequence");
-  sub->add_flag("--plain", arguments->plain,
-                "Special tokens that are written in the text are nothing but text");
+                "Adds no special tokens around the text, such as the one that begins a sequence");
+  sub->add_flag("--plain", arguments->plain, "Reads special tokens in the text as plain text");
   sub->footer("Example:\n  arenite tokenize model.arn --text \"Hello, world\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }

@@ -53,7 +53,7 @@ def main():
       path.parent.mkdir(parents=True, exist_ok=True)
       path.write_text(text, encoding="utf-8")
   for name in wrong:
-    print(f"{name}: " + ("is not what the headers say: run tools/c_api/generate.py."
+    print(f"{name}: " + ("does not match the headers: run tools/c_api/generate.py."
                          if arguments.check else "written." if name in made else "removed."))
   return 1 if arguments.check and wrong else 0
 

@@ -146,7 +146,7 @@ def _declaration(text):
     return Declaration("function", match[2], text, _parameters(match[3]), returns)
   if match := re.fullmatch(r"typedef (\w+) (\w+);", code):
     return Declaration("alias", match[2], text, returns=match[1])
-  raise ValueError(f"a declaration that is not understood: {code}")
+  raise ValueError(f"unsupported declaration: {code}")
 
 
 def _statements(text):

@@ -60,7 +60,7 @@ class Types:
       return name
     target = name[:-1]
     if not name.endswith("*"):
-      raise ValueError(f"a type that is not understood: {c_type}")
+      raise ValueError(f"unsupported type: {c_type}")
     if target == "char":
       # Callback text is a pointer and a length; c_char_p would cut it at a NUL.
       return "c_void_p" if in_callback else "c_char_p"

@@ -41,9 +41,9 @@ STATUSES = {
     "ARN_BUNDLE_VERSION": ("a bundle of another version", "convert the checkpoint anew"),
     "ARN_BUNDLE_TRUNCATED": ("the file ends too early", "get it again: the download was cut"),
     "ARN_HASH_MISMATCH": ("the bytes are not those that were written", "get the file again"),
-    "ARN_BAD_SAVE": ("no saved session, or a damaged one; nothing has changed", "begin anew"),
+    "ARN_BAD_SAVE": ("not a saved session, or a damaged one; nothing has changed", "start over"),
     "ARN_SAVE_MISMATCH": (
-        "saved with another model, KV type or page size; nothing has changed", "begin anew"),
+        "saved with another model, KV type or page size; nothing has changed", "start over"),
     "ARN_BAD_SIGNATURE": (
         "a bundle that is not signed, or not with the key that was asked for",
         "get the file again, from where it is signed"),
@@ -118,7 +118,7 @@ def _reference():
 def _statuses():
   enum = next(d for d in headers.declarations(["status.h"]) if d.kind == "enum")
   if set(enum.values) != set(STATUSES):
-    raise SystemExit("tools/c_api/reference.py: STATUSES has not the names of status.h: "
+    raise SystemExit("tools/c_api/reference.py: STATUSES and status.h differ in: "
                      f"{sorted(set(enum.values) ^ set(STATUSES))}")
   rows = [f"| `{name}` | {value:#04x} | {STATUSES[name][0]} | {STATUSES[name][1]} |"
           for name, value in enum.values.items()]

@@ -101,7 +101,7 @@ def fields(struct, initial):
     if v.elements == "ARN_CPU_WORDS":
       kind = "cpus"
     elif v.elements and kind != "chars":
-      raise ValueError(f"{struct.name}.{v.name}: an array that is not understood")
+      raise ValueError(f"{struct.name}.{v.name}: unsupported array")
     comment = re.sub(r"^\.\.\. |,? \.\.\.$", "", v.comment)
     enum = _ENUM_FIELDS.get(v.name, "") if kind == "u32" else ""
     made.append(Field(v.name, kind, word, comment, enum))

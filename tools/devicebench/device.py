@@ -134,7 +134,7 @@ def probe(transport, root):
       found["nap"] = True
   found["cpus"].sort(key=lambda cpu: cpu["cpu"])
   if not found["uname"]:
-    raise Failed("no answer to what it is: " + (result.err.strip() or "nothing was said"))
+    raise Failed("the device could not be identified: " + (result.err.strip() or "no output"))
   return found
 
 
@@ -219,8 +219,8 @@ def copy_if_changed(transport, source, folder, executable=False):
   there = _there(transport, target)
   if moved.code != 0 or not _is_same(there, size, digest):
     transport.run(f"rm -f {shlex.quote(part)} {shlex.quote(target)}")
-    raise Failed(f"{name} arrived in {folder} as {there[0]} bytes of {size}: "
-                 f"{moved.err.strip() or 'is there room for it?'}")
+    raise Failed(f"{name} was copied to {folder} only in part ({there[0]} of {size} bytes): "
+                 f"{moved.err.strip() or 'is its disk full?'}")
   return True
 
 

@@ -27,7 +27,7 @@ class Results:
       with open(path, encoding="utf-8") as file:
         self.data = json.load(file)
       if self.data.get("format") != FORMAT:
-        raise Failed(f"{path} is not a file of results that this version knows")
+        raise Failed(f"{path} is not a result file that this version can read")
     self.data["notes"] = []
 
   def save(self):

@@ -52,7 +52,7 @@ svg text.label, svg text.value { fill: var(--ink); }
 
 COLUMNS = (("device", "text"), ("bundle", "text"), ("run", "text"), ("backend", "text"),
            ("KV", "text"), ("threads", ""), ("CPUs", "text"), ("prefill tokens/s", ""),
-           ("decode tokens/s", ""), ("mJ a token", ""), ("GB/s", ""), ("peak RSS MB", ""),
+           ("decode tokens/s", ""), ("mJ per token", ""), ("GB/s", ""), ("peak RSS MB", ""),
            ("plan MB", ""), ("hottest °C", ""))
 
 

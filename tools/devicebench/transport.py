@@ -36,7 +36,7 @@ def _start(command, timeout):
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, start_new_session=True)
   except FileNotFoundError as error:
-    raise Lost(f"there is no program {command[0]} on this machine") from error
+    raise Lost(f"{command[0]} is not installed on this machine") from error
   try:
     out, err = process.communicate(timeout=timeout)
   except BaseException as error:
@@ -45,7 +45,7 @@ def _start(command, timeout):
     process.stdout.close()
     process.stderr.close()
     if isinstance(error, subprocess.TimeoutExpired):
-      raise TimedOut(f"no end after {timeout:g} s") from error
+      raise TimedOut(f"timed out after {timeout:g} s") from error
     raise
   return Result(process.returncode, _text(out), _text(err))
 
@@ -89,7 +89,7 @@ class Adb:
     result = self._adb("shell", f"({script}\n); echo \"{self.MARK} $?\"", timeout=timeout)
     out, found, code = result.out.rpartition(self.MARK)
     if not found:
-      raise Lost("the shell was cut off: " + _last_line(result))
+      raise Lost("the connection was lost: " + _last_line(result))
     return Result(int(code.strip() or 1), out, result.err)
 
   def copy(self, source, target):

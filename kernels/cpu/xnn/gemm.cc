@@ -65,7 +65,7 @@ const GemmKernel* GemmKernels::For(DType dtype) const {
 
 Status InitGemmKernels(GemmKernels* out, Diag* diag) {
   if (const Status status = KnowCpu(); status != Status::kOk) {
-    return diag->Fail(status, "cannot read what the CPU is: the process has no %s left",
+    return diag->Fail(status, "cannot detect the CPU: the process has no %s left",
                       status == Status::kIo ? "file descriptor" : "memory");
   }
   out->f16 = Ours(ChooseF16Tile());

@@ -14,7 +14,7 @@
 
 layout(constant_id = 1) const uint N_HEADS = 1;
 layout(constant_id = 2) const uint N_KV_HEADS = 1;
-layout(constant_id = 3) const uint SEES_SOURCE = 0;
+layout(constant_id = 3) const uint IS_CROSS = 0;
 layout(constant_id = 4) const uint IS_SELF = 0;  // keys and values are rows of the input
 layout(constant_id = 5) const uint HAS_SINKS = 0;
 layout(constant_id = 6) const uint HAS_BIAS = 0;
@@ -26,7 +26,9 @@ layout(constant_id = 10) const uint IS_MERGE = 0;
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Sinks { float sinks[]; };
-layout(set = 0, binding = 4) readonly buffer DistanceBias { float distance_bias[]; };
+layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
+  float relative_position_bias[];
+};
 // Per row, head and segment: PER_LANE sums per invocation, then (largest, total, 0, 0).
 layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
 layout(push_constant) uniform Push {
@@ -55,7 +57,7 @@ vec4 row_elements(uint from, uint i) {
 float bias_of(uint position, uint key, uint head) {
   int origin = IS_SELF == 1 ? int(push.n_distances - 1) / 2 : 0;
   int row = clamp(origin + int(position) - int(key), 0, int(push.n_distances) - 1);
-  return distance_bias[push.rows_at + uint(row) * push.bias_stride + head];
+  return relative_position_bias[push.rows_at + uint(row) * push.bias_stride + head];
 }
 
 // Running state of a segment, and merged state of the segments so far: maximum score, sum of
@@ -190,7 +192,7 @@ void main() {
   uint first = 0, end = position + 1;
   if (IS_SELF == 1) {
     end = ARN_ROWS;
-  } else if (SEES_SOURCE == 1) {
+  } else if (IS_CROSS == 1) {
     end = run[sequence_at(sequence)];
   } else {
     if (push.window != 0 && position >= push.window) first = position - push.window + 1;

@@ -13,7 +13,7 @@ layout(constant_id = 2) const uint IS_WEIGHED = 0;  // kSum: the weights were ap
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 2) buffer Lists { uint lists[]; };
-layout(set = 0, binding = 3) readonly buffer Routes { float routes[]; };
+layout(set = 0, binding = 3) readonly buffer TopK { float topk[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD
   uint n, n_chosen;
@@ -23,7 +23,7 @@ layout(push_constant) uniform Push {
 shared uint n_listed;
 
 float weight_of(uint row, uint i) {
-  return routes[push.weights_at + (2 * row + 1) * push.n_chosen + i];
+  return topk[push.weights_at + (2 * row + 1) * push.n_chosen + i];
 }
 
 void main() {
@@ -47,7 +47,7 @@ void main() {
     barrier();
     for (uint pair = lane; pair < pairs; pair += WIDTH) {
       uint i = pair / push.n_chosen * 2 * push.n_chosen + pair % push.n_chosen;
-      if (uint(routes[push.weights_at + i]) == expert) {
+      if (uint(topk[push.weights_at + i]) == expert) {
         uint place = atomicAdd(n_listed, 1);
         if (place < push.list_words) {
           lists[push.out_at + push.lists_at + expert * push.list_words + place] = pair;

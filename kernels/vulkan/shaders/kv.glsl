@@ -6,24 +6,24 @@ layout(constant_id = 34) const uint K_TYPE = 0;  // DType
 layout(constant_id = 35) const uint V_TYPE = 0;
 layout(constant_id = 36) const uint HEAD_DIM = 64;
 layout(constant_id = 37) const uint PAGE_TOKENS = 32;
-layout(constant_id = 38) const uint OPEN_POOL = 0;
-layout(constant_id = 39) const uint OPEN_PAGE = 0;
-layout(constant_id = 40) const uint OPEN_LAYER = 0;
-layout(constant_id = 41) const uint OPEN_V = 0;
-layout(constant_id = 42) const uint OPEN_K_SCALES = 0;
-layout(constant_id = 43) const uint OPEN_V_SCALES = 0;
-layout(constant_id = 44) const uint SEALED_POOL = 0;
-layout(constant_id = 45) const uint SEALED_PAGE = 0;
-layout(constant_id = 46) const uint SEALED_LAYER = 0;
-layout(constant_id = 47) const uint SEALED_V = 0;
-layout(constant_id = 48) const uint SEALED_K_SCALES = 0;
-layout(constant_id = 49) const uint SEALED_V_SCALES = 0;
-layout(constant_id = 50) const uint SEALED_K_BITS = 0;
-layout(constant_id = 51) const uint SEALED_V_BITS = 0;
+layout(constant_id = 38) const uint ACTIVE_POOL = 0;
+layout(constant_id = 39) const uint ACTIVE_PAGE = 0;
+layout(constant_id = 40) const uint ACTIVE_LAYER = 0;
+layout(constant_id = 41) const uint ACTIVE_V = 0;
+layout(constant_id = 42) const uint ACTIVE_K_SCALES = 0;
+layout(constant_id = 43) const uint ACTIVE_V_SCALES = 0;
+layout(constant_id = 44) const uint QUANTISED_POOL = 0;
+layout(constant_id = 45) const uint QUANTISED_PAGE = 0;
+layout(constant_id = 46) const uint QUANTISED_LAYER = 0;
+layout(constant_id = 47) const uint QUANTISED_V = 0;
+layout(constant_id = 48) const uint QUANTISED_K_SCALES = 0;
+layout(constant_id = 49) const uint QUANTISED_V_SCALES = 0;
+layout(constant_id = 50) const uint QUANTISED_K_BITS = 0;
+layout(constant_id = 51) const uint QUANTISED_V_BITS = 0;
 layout(constant_id = 52) const uint GROUP_SIZE = 1;
-layout(constant_id = 53) const uint HAS_SEALED = 0;
+layout(constant_id = 53) const uint HAS_QUANTISED = 0;
 
-const uint kSealedPage = 0x80000000u;
+const uint kQuantisedPage = 0x80000000u;
 const uint kPageF32 = 0, kPageF16 = 1, kPageInt8 = 3;
 
 layout(set = 0, binding = 6) buffer Kv0 { uint kv0[]; };
@@ -82,21 +82,22 @@ Block block_at(bool keys, uint page, uint layer, uint head) {
   Block b;
   b.keys = keys;
   uint type = type_of(keys);
-  if (HAS_SEALED == 1 && (page & kSealedPage) != 0u) {
-    b.bits = keys ? SEALED_K_BITS : SEALED_V_BITS;
-    uint part = SEALED_POOL + (page & ~kSealedPage) * SEALED_PAGE + layer * SEALED_LAYER;
+  if (HAS_QUANTISED == 1 && (page & kQuantisedPage) != 0u) {
+    b.bits = keys ? QUANTISED_K_BITS : QUANTISED_V_BITS;
+    uint part =
+        QUANTISED_POOL + (page & ~kQuantisedPage) * QUANTISED_PAGE + layer * QUANTISED_LAYER;
     uint bytes = b.bits == 0u ? HEAD_DIM * element_bytes(type) : row_bytes(b.bits);
     uint pairs = keys ? (PAGE_TOKENS + GROUP_SIZE - 1u) / GROUP_SIZE * HEAD_DIM
                       : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
-    b.values = part + (keys ? 0u : SEALED_V) + head * (bytes * PAGE_TOKENS / 4u);
-    b.scales = part + (keys ? SEALED_K_SCALES : SEALED_V_SCALES) +
+    b.values = part + (keys ? 0u : QUANTISED_V) + head * (bytes * PAGE_TOKENS / 4u);
+    b.scales = part + (keys ? QUANTISED_K_SCALES : QUANTISED_V_SCALES) +
                head * (b.bits == 0u ? PAGE_TOKENS : pairs);
   } else {
     b.bits = 0u;
-    uint part = OPEN_POOL + page * OPEN_PAGE + layer * OPEN_LAYER;
-    b.values = part + (keys ? 0u : OPEN_V) +
+    uint part = ACTIVE_POOL + page * ACTIVE_PAGE + layer * ACTIVE_LAYER;
+    b.values = part + (keys ? 0u : ACTIVE_V) +
                head * (HEAD_DIM * element_bytes(type) * PAGE_TOKENS / 4u);
-    b.scales = part + (keys ? OPEN_K_SCALES : OPEN_V_SCALES) + head * PAGE_TOKENS;
+    b.scales = part + (keys ? ACTIVE_K_SCALES : ACTIVE_V_SCALES) + head * PAGE_TOKENS;
   }
   return b;
 }
@@ -130,7 +131,7 @@ float kv_element(Block b, uint slot, uint i) {
 // Elements [i, i + 4), zero-padded; i is a multiple of 4.
 vec4 kv_elements(Block b, uint slot, uint i) {
   uint type = type_of(b.keys);
-  if (HEAD_DIM % 4 == 0 && (HAS_SEALED == 0 || b.bits == 0u)) {
+  if (HEAD_DIM % 4 == 0 && (HAS_QUANTISED == 0 || b.bits == 0u)) {
     uint at = slot * HEAD_DIM + i;
     if (type == kPageF32) {
       at += b.values;

@@ -75,7 +75,7 @@ uint range_of(float low, float high, uint bits) {
 }
 
 // Writes head_row to a slot of a quantised block. Bytes of a row may share a word with another row.
-void store_sealed_row(Block b, uint slot) {
+void store_quantised_row(Block b, uint slot) {
   uint bytes = row_bytes(b.bits), most = (1u << b.bits) - 1u;
   for (uint at = gl_LocalInvocationIndex; at < bytes; at += WIDTH) {
     uint packed = 0;
@@ -105,7 +105,7 @@ void seal_keys(Block from, Block to, uint first, uint end, uint angles, uint hal
   }
   for (uint slot = first; slot < end; ++slot) {
     load_row(from, slot, angles, half_dim);
-    store_sealed_row(to, slot);
+    store_quantised_row(to, slot);
   }
 }
 
@@ -122,7 +122,7 @@ void seal_values(Block from, Block to, uint slot) {
     kv_put(to.scales + slot * groups + g, old_pairs[g]);
   }
   barrier();
-  store_sealed_row(to, slot);
+  store_quantised_row(to, slot);
 }
 
 void edit(bool keys, uint at, uint layer, uint head) {

@@ -32,23 +32,23 @@ uint expert = 0;
 // Routing words: the output of kRoute (few rows), or the lists of experts.comp (many rows). Placed
 // in a binding that matmuls with these weights do not otherwise use.
 #ifdef ARN_INTEGERS
-layout(set = 0, binding = 1) readonly buffer Routes { uint routes[]; };
-uint route_word(uint i) { return routes[push.in_at + i]; }
+layout(set = 0, binding = 1) readonly buffer TopK { uint topk[]; };
+uint routing_word(uint i) { return topk[push.in_at + i]; }
 #else
-uint route_word(uint i) { return quantized[push.extra_at + i]; }
+uint routing_word(uint i) { return quantized[push.extra_at + i]; }
 #endif
 
 // Selects the expert of an output row. Returns false if its weights are not bound.
 bool choose_expert(uint m) {
   const uint n = max(N_CHOSEN, 1);
-  uint id = uint(uintBitsToFloat(route_word(m / n * 2 * n + m % n)));
+  uint id = uint(uintBitsToFloat(routing_word(m / n * 2 * n + m % n)));
   expert = id - push.first_expert;
   return expert < push.n_experts;
 }
 // Number of output rows of the expert, and the i-th of them.
-uint list_length() { return route_word(push.first_expert + expert); }
+uint list_length() { return routing_word(push.first_expert + expert); }
 uint listed_row(uint i) {
-  return route_word(push.lists_at + (push.first_expert + expert) * push.list_words + i);
+  return routing_word(push.lists_at + (push.first_expert + expert) * push.list_words + i);
 }
 
 uint input_row(uint m) { return m / ROWS_AN_INPUT; }

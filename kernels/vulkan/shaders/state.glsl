@@ -5,7 +5,7 @@ const uint kNoSlot = 0xffffffffu;
 // Slot of the sequence's state before its first row of the run, or kNoSlot, and slot for the new
 // state. They never overlap.
 uint state_words(uint slot) {
-  return OPEN_POOL + slot * OPEN_PAGE + push.layer * OPEN_LAYER + push.state_at;
+  return ACTIVE_POOL + slot * ACTIVE_PAGE + push.layer * ACTIVE_LAYER + push.state_at;
 }
 uint slot_before(uint sequence) { return run[table_at(sequence, push.group) + 2]; }
 uint slot_after(uint sequence) { return run[table_at(sequence, push.group) + 3]; }

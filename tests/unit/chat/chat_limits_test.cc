@@ -108,31 +108,31 @@ TEST(ChatCompile, RefusesByNameAndLine) {
       {"a\n{{ x | pprint }}", 2, "the filter 'pprint' is not supported"},
       {"{{ x is filter }}", 1, "the test 'filter' is not supported"},
       {"{{ x.format(1) }}", 1, "the method 'format'"},
-      {"{{ 'a %s' % x }}", 1, "formatting by '%'"},
-      {"{{ f(*x) }}", 1, "arguments by '*'"},
-      {"{{ f(**x) }}", 1, "arguments by '**'"},
+      {"{{ 'a %s' % x }}", 1, "formatting with '%'"},
+      {"{{ f(*x) }}", 1, "arguments with '*'"},
+      {"{{ f(**x) }}", 1, "arguments with '**'"},
       {"{% macro f() %}{{ varargs }}{% endmacro %}", 1, "'varargs' of a macro"},
       {"{{ lipsum() }}", 1, "the function 'lipsum'"},
       {"{{ 0x1f }}", 1, "hexadecimal"},
-      {"{% break %}", 1, "'break' outside of a loop"},
+      {"{% break %}", 1, "'break' outside a loop"},
       {"{% for x in y %}{% macro f() %}{% continue %}{% endmacro %}{% endfor %}", 1, "outside"},
-      {"\n\n{% if x %}", 3, "the template ends; {% if %} wants 'elif' or 'else' or 'endif'"},
+      {"\n\n{% if x %}", 3, "the template ends; {% if %} needs 'elif' or 'else' or 'endif'"},
       {"{% frob %}", 1, "unknown tag 'frob'"},
       {"{% if x %}{% endfor %}{% endif %}", 1, "the innermost open one is 'if'"},
-      {"{{ 'abc }}", 1, "a string has no end"},
+      {"{{ 'abc }}", 1, "unterminated string"},
       {"{{ (1 }}", 1, "unexpected '}', expected ')'"},
       {"{{ 1 2 }}", 1, "expected '}}'"},
       {"{{ }}", 1, "expected an expression"},
       {"{{ a ? b }}", 1, "unexpected character '?'"},
-      {"{# no end", 1, "has no end #}"},
+      {"{# no end", 1, "unterminated comment"},
       {"{% raw %}x", 1, "no {% endraw %}"},
       {"{% set 1 = 2 %}", 1, "cannot assign to '1'"},
       {"{% set true = 2 %}", 1, "cannot assign to 'true'"},
-      {"{{ '\\ud800' }}", 1, "no character"},
+      {"{{ '\\ud800' }}", 1, "not a character"},
       {"{{ '\\N{DASH}' }}", 1, "by name"},
       {"\xFF", 1, "not UTF-8"},
       {"{% macro f(a=1, b) %}{% endmacro %}", 1, "has no default"},
-      {"{{ x[1:2, 3] }}", 1, "a slice inside of a tuple"},
+      {"{{ x[1:2, 3] }}", 1, "a slice inside a tuple"},
   };
   for (const Refused& c : cases) {
     SCOPED_TRACE(c.source);
@@ -196,7 +196,7 @@ TEST(ChatJson, RefusesWhatIsNone) {
   EXPECT_TRUE(Has(RenderTemplate("x", tools).error, "tools: expected an array or null"));
   ChatCase variables;
   variables.variables = R"({"messages": []})";
-  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is given apart"));
+  EXPECT_TRUE(Has(RenderTemplate("x", variables).error, "'messages' is a reserved name"));
 }
 
 TEST(ChatJson, KeepsNumbersTextsAndOrder) {

@@ -106,9 +106,10 @@ class CommandLine(WithFolder):
     self.assertEqual(self.left(), [])
 
   def test_failure_gives_1_and_one_sentence(self):
-    self.assert_one_error(convert("/nonexistent", "-o", self.out), 1, "/nonexistent: not a folder")
+    self.assert_one_error(convert("/nonexistent", "-o", self.out), 1,
+                          "/nonexistent: neither a folder")
     tensors = os.path.join(CHECKPOINT, "model.safetensors")
-    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the folder of the checkpoint")
+    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the checkpoint's folder")
     self.assertEqual(self.left(), [])
 
   def test_sign_says_the_public_key(self):
@@ -138,10 +139,10 @@ class CommandLine(WithFolder):
     open(empty, "w").close()
     for arguments, words in [
         (["--calibrate", "/nosuch"], "/nosuch: cannot open"),
-        (["--calibrate", empty], "empty: the text has 0 tokens, at least 2"),
+        (["--calibrate", empty], "empty: the text has 0 tokens, expected at least 2"),
         (["--prefix-file", "/nosuch"], "/nosuch: cannot open"),
         (["--prefix-file", empty], "empty: the text has 0 tokens"),
-        (["--prefix-file", text], "no room in the model's context"),
+        (["--prefix-file", text], "which fill the model's context"),
         (["--verify", "--verify-text", "/nosuch"], "/nosuch: cannot open"),
         (["--sign", "/nosuch"], "/nosuch"),
     ]:
@@ -174,7 +175,7 @@ class CommandLine(WithFolder):
       file.write("before")
     for arguments in [[], ["--no-self-test"]]:
       run = convert(source, "-o", self.out, *arguments)
-      self.assert_one_error(run, 1, "out.arn: is not written, .*max_context")
+      self.assert_one_error(run, 1, "out.arn: not written, .*max_context")
     self.assertEqual(self.left(), ["changed", "out.arn"])
     with open(self.out) as file:
       self.assertEqual(file.read(), "before")
@@ -188,7 +189,7 @@ class CommandLine(WithFolder):
     source = self.checkpoint_with("tokenizer.json", change)
     for arguments in [[], ["--tokenizer-only"]]:
       run = convert(source, "-o", self.out, *arguments)
-      self.assert_one_error(run, 1, "out.arn: is not written")
+      self.assert_one_error(run, 1, "out.arn: not written")
     self.assertEqual(self.left(), ["changed"])
 
   def test_numbers_that_no_double_holds_name_their_file(self):
@@ -199,7 +200,7 @@ class CommandLine(WithFolder):
 
   def test_output_is_a_regular_file_at_the_end_of_links(self):
     self.assert_one_error(convert(CHECKPOINT, "-o", "/dev/full"), 1,
-                          "/dev/full: is no regular file")
+                          "/dev/full: is not a regular file")
     self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
     os.symlink("real.arn", self.out)
     self.assertEqual(convert(CHECKPOINT, "-o", self.out, "-q").returncode, 0)
@@ -295,7 +296,7 @@ class LargeCheckpoint(WithFolder):
       # A second conversion must not replace the file of the first one.
       run.send_signal(signal.SIGSTOP)
       second = convert(CHECKPOINT, "-o", self.out)
-      self.assertIn("out.arn: is being written by somebody else", second.stderr)
+      self.assertIn("out.arn: is being written by another process", second.stderr)
       run.kill()
       run.wait()
       self.assertEqual(self.left(), ["out.arn.tmp"])

@@ -134,7 +134,7 @@ TEST_F(ConvertErrors, BadConfigJson_GivesPosition) {
 }
 
 TEST_F(ConvertErrors, NoFolderOrConfig_NamesIt) {
-  EXPECT_THAT(ErrorOfRun(Options(DType::kInt8)), HasSubstr("model: not a folder"));
+  EXPECT_THAT(ErrorOfRun(Options(DType::kInt8)), HasSubstr("model: neither a folder"));
   WriteCheckpoint({});
   std::filesystem::remove(folder_ / "model/config.json");
   EXPECT_THAT(ErrorOfRun(Options(DType::kInt8)),

@@ -106,7 +106,7 @@ TEST(Families, Biases_FollowRowAndKeys) {
   EXPECT_TRUE(qwen3.has_qkv_bias && qwen3.has_attention_out_bias && qwen3.has_qk_norm);
   EXPECT_FALSE(qwen3.has_mlp_bias);
   EXPECT_THAT(ErrorOfConfig(Config("MistralForCausalLM", {{"attention_bias", true}})),
-              HasSubstr("attention_bias is true, which is not understood for MistralForCausalLM"));
+              HasSubstr("attention_bias is true, which is not supported for MistralForCausalLM"));
 }
 
 TEST(Families, MistralWindow_HoldsForEveryLayer) {
@@ -342,14 +342,17 @@ TEST(Families, UnknownKeys_AreRefusedByName_UnlessIgnored) {
       Config("LlamaForCausalLM", {{"brand_new_key", 3}, {"another", "x"}, {"use_mrope", true}});
   nlohmann::json unknown = config;
   unknown.erase("use_mrope");
-  EXPECT_THAT(ErrorOfConfig(unknown),
-              HasSubstr("not known: another, brand_new_key (if the model computes the same without:"
-                        " --ignore-config-keys another,brand_new_key)"));
+  EXPECT_THAT(
+      ErrorOfConfig(unknown),
+      HasSubstr(
+          "unknown keys: another, brand_new_key (if they do not change what the model computes:"
+          " --ignore-config-keys another,brand_new_key)"));
   EXPECT_THAT(ErrorOfConfig(config), HasSubstr("use_mrope is true"));
   std::vector<std::string> warnings;
   ReadDecoderSpec(config, "config.json", &warnings, {"brand_new_key", "another", "use_mrope"});
-  EXPECT_THAT(warnings, ElementsAre("config.json: without effect on LlamaForCausalLM: another "
-                                    "\"x\", brand_new_key 3, use_mrope true"));
+  EXPECT_THAT(warnings,
+              ElementsAre("config.json: keys that have no effect on LlamaForCausalLM: another "
+                          "\"x\", brand_new_key 3, use_mrope true"));
 }
 
 // Keys that transformers' models never read.

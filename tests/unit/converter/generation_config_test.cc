@@ -136,7 +136,7 @@ TEST_F(GenerationTest, WhatIsNotApplied_IsNamedWithItsValue) {
 
 TEST_F(GenerationTest, UnknownKeys_AreNamed) {
   Read({{"brand_new_sampler", 3}, {"not_used", false}});
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("not known and were ignored: brand_new_sampler")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("unknown keys, ignored: brand_new_sampler")));
 }
 
 }  // namespace

@@ -121,12 +121,12 @@ TEST(GgufParse, Keys_AreChecked) {
     return ErrorOf(writer.Encode());
   };
   EXPECT_THAT(with([](auto& w) { w.Uint("a.b", 1), w.Uint("a.b", 1); }),
-              HasSubstr("key a.b comes twice"));
+              HasSubstr("key a.b appears twice"));
   EXPECT_THAT(with([](auto& w) { w.Uint("", 1); }), HasSubstr("is empty"));
   EXPECT_THAT(with([](auto& w) { w.Raw("k", 13, {0}); }),
               AllOf(HasSubstr("key k"), HasSubstr("type 13")));
   EXPECT_THAT(with([](auto& w) { w.Raw("k", 7, {2}); }),
-              AllOf(HasSubstr("key k"), HasSubstr("boolean of value 2")));
+              AllOf(HasSubstr("key k"), HasSubstr("boolean with value 2")));
   // A string longer than the file; arrays of arrays, of unknown types, and of too many items.
   EXPECT_THAT(with([](auto& w) {
                 w.Raw("k", 8, {255, 0, 0, 0, 0, 0, 0, 0});
@@ -171,11 +171,11 @@ TEST(GgufParse, Tensors_AreChecked) {
   EXPECT_THAT(with(uint32_t{8}, 20), HasSubstr("not whole blocks of 32"));
   EXPECT_THAT(with(uint64_t{1}, 24), HasSubstr("misaligned"));
   EXPECT_THAT(with(uint64_t{32}, 24), HasSubstr("overlap"));
-  EXPECT_THAT(with(uint64_t{1} << 40, 24), HasSubstr("leave the file"));
-  EXPECT_THAT(with(UINT64_MAX - 31, 24), HasSubstr("leave the file"));
+  EXPECT_THAT(with(uint64_t{1} << 40, 24), HasSubstr("exceed the file"));
+  EXPECT_THAT(with(UINT64_MAX - 31, 24), HasSubstr("exceed the file"));
   std::vector<uint8_t> file = good;
   std::memcpy(file.data() + Find(file, "two"), "one", 3);
-  EXPECT_THAT(ErrorOf(file), HasSubstr("tensor one comes twice"));
+  EXPECT_THAT(ErrorOf(file), HasSubstr("tensor one appears twice"));
 }
 
 // For any damage the parser returns contents or an error.

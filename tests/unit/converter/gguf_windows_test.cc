@@ -114,7 +114,7 @@ TEST_F(GgufWindowTest, Gemma3OfAnOddSize_IsTold) {
     Write("gemma3", tiny, [](GgufWriter& w) { w.Uint("gemma3.attention.sliding_window", 16); });
   };
   write();
-  EXPECT_THAT(Warnings(), ElementsAre(AllOf(HasSubstr("gemma3"), HasSubstr("each sixth layer"))));
+  EXPECT_THAT(Warnings(), ElementsAre(AllOf(HasSubstr("gemma3"), HasSubstr("every sixth layer"))));
   tiny.layers = 18;
   tiny.hidden = 640;
   write();

@@ -151,10 +151,12 @@ TEST(Mixers, KvGeometry_CountsWhatKeepsKeys) {
   const KvGeometry conv = ReadKvGeometry(ConvConfig(), "config.json");
   ASSERT_EQ(1u, conv.groups.size());
   EXPECT_EQ(1u, conv.groups[0].n_layers);
-  EXPECT_THAT(conv.notes, ElementsAre(HasSubstr("3 layers keep a state instead: 49152 bytes")));
+  EXPECT_THAT(conv.notes,
+              ElementsAre(HasSubstr("3 layers keep a recurrent state instead: 49152 bytes")));
   const KvGeometry scan = ReadKvGeometry(ScanConfig(), "config.json");
   EXPECT_TRUE(scan.groups.empty());
-  EXPECT_THAT(scan.notes, ElementsAre(HasSubstr("2 layers keep a state instead: 233472 bytes")));
+  EXPECT_THAT(scan.notes,
+              ElementsAre(HasSubstr("2 layers keep a recurrent state instead: 233472 bytes")));
 }
 
 }  // namespace

@@ -134,14 +134,14 @@ TEST(Rope, UnknownTypes_AreRefusedByName) {
 TEST(Rope, UnknownKey_IsRefusedByName) {
   EXPECT_THAT(
       ErrorOfRope({{"rope_parameters", {{"rope_type", "default"}, {"mrope_section", {1, 2}}}}}),
-      AllOf(HasSubstr("not understood"), HasSubstr("mrope_section")));
+      AllOf(HasSubstr("not supported"), HasSubstr("mrope_section")));
 }
 
 TEST(Rope, KeyWithoutEffect_GivesWarning) {
   std::vector<std::string> warnings;
   Read({{"rope_parameters", {{"rope_type", "default"}, {"factor", 4.0}}}}, &warnings);
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("without effect on type default: factor"));
+  EXPECT_THAT(warnings[0], HasSubstr("no effect on type default: factor"));
 }
 
 TEST(Rope, MissingFactor_NamesKey) {
@@ -161,7 +161,7 @@ TEST(Rope, PartialRotation_IsRefused) {
 
 TEST(Rope, ParametersByLayerType_AreRefused) {
   EXPECT_THAT(ErrorOfRope({{"rope_parameters", {{"full_attention", {{"rope_theta", 1e4}}}}}}),
-              HasSubstr("full_attention: parameters by layer type are not supported"));
+              HasSubstr("full_attention: parameters per layer type are not supported"));
 }
 
 TEST(Rope, BadValues_NameKey) {

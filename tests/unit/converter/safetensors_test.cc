@@ -93,7 +93,7 @@ TEST_F(SafetensorsTest, TensorTwice_IsRefused) {
   EXPECT_THAT(ErrorOfHeader(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                             R"("a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
                             8),
-              HasSubstr("the key \"a\" comes twice"));
+              HasSubstr("the key \"a\" appears twice"));
 }
 
 TEST_F(SafetensorsTest, FieldMissing_NamesTensor) {
@@ -124,7 +124,7 @@ TEST_F(SafetensorsTest, ShapeAgainstBytes_NamesTensor) {
 
 TEST_F(SafetensorsTest, OffsetsBeyondData_NamesTensor) {
   EXPECT_THAT(ErrorOfHeader(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 7),
-              AllOf(HasSubstr("tensor w"), HasSubstr("leave the 7 bytes")));
+              AllOf(HasSubstr("tensor w"), HasSubstr("exceed the 7 bytes")));
   EXPECT_THAT(ErrorOfHeader(R"({"w":{"dtype":"F32","shape":[0],"data_offsets":[8,4]}})", 8),
               AllOf(HasSubstr("tensor w"), HasSubstr("[8, 4]")));
 }

@@ -293,7 +293,7 @@ TEST_F(SignedBundleTest, Reader_ThatFails_IsToldWithWhatItGave) {
   char error[512] = "";
   arn_model* model = nullptr;
   EXPECT_EQ(ARN_IO, arn_model_open_reader(&reader, nullptr, error, sizeof error, &model));
-  EXPECT_THAT(error, HasSubstr("the reader gave -7"));
+  EXPECT_THAT(error, HasSubstr("the reader returned -7"));
   EXPECT_EQ(nullptr, model);
   reader.read = nullptr;
   EXPECT_EQ(ARN_BAD_ARGUMENT, arn_model_open_reader(&reader, nullptr, error, sizeof error, &model));

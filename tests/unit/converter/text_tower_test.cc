@@ -213,7 +213,7 @@ TEST(TextTower, PrefixInBothDirections_IsRefused) {
                        {"text_config", {{"model_type", "gemma"}}}};
   EXPECT_THAT(test::ErrorOf([&] { Read(config); }),
               HasSubstr("config.json: PaliGemmaForConditionalGeneration: its decoder alone is not "
-                        "supported: it attends to its prompt in both directions"));
+                        "supported: its attention to the prompt is bidirectional"));
 }
 
 // Either says it; a head that is there and differs is kept apart anyway.
@@ -240,11 +240,11 @@ TEST(TextTower, FactorsOfLogits_AreLeftOutAndNamed) {
   const TextTower capped = tower({{"model_type", "gemma2"}});
   EXPECT_TRUE(capped.config["final_logit_softcapping"].is_null());
   EXPECT_THAT(capped.notes,
-              ElementsAre("c: text_config: final_logit_softcapping 30.0 is without effect in "
+              ElementsAre("c: text_config: final_logit_softcapping 30.0 has no effect in "
                           "LlavaNextForConditionalGeneration, as in transformers 5"));
   const TextTower scaled = tower({{"model_type", "granite"}, {"logits_scaling", 8.0}});
   EXPECT_EQ(1.0, scaled.config["logits_scaling"]);
-  EXPECT_THAT(scaled.notes, ElementsAre(HasSubstr("logits_scaling 8.0 is without effect")));
+  EXPECT_THAT(scaled.notes, ElementsAre(HasSubstr("logits_scaling 8.0 has no effect")));
   EXPECT_THAT(tower({{"model_type", "granite"}}).notes, ElementsAre());
 }
 
@@ -312,7 +312,7 @@ TEST_F(TextTowerConvert, EveryLayout_GivesTheDecodersBundle) {
   for (const Names& layout : layouts) {
     EXPECT_EQ(alone, BundleOf(layout)) << layout("model.norm.weight");
     EXPECT_THAT(warnings_,
-                ::testing::Contains("of LlavaForConditionalGeneration only the decoder of text is "
+                ::testing::Contains("of LlavaForConditionalGeneration only the text decoder is "
                                     "converted; left out: multi_modal_projector (1 tensor), "
                                     "vision_tower (2 tensors)"));
   }

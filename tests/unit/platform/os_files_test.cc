@@ -119,7 +119,7 @@ TEST_F(ReplaceFileTest, WhatIsNoRegularFile_IsRefusedAndStays) {
   for (const std::string& path :
        {path_, folder_.string(), (folder_ / "device").string(), std::string("/dev/null")}) {
     EXPECT_EQ(Status::kIo, BeginReplace(path.c_str(), 0600, &file, &diag_)) << path;
-    EXPECT_NE(nullptr, strstr(diag_.text(), "is no regular file")) << diag_.text();
+    EXPECT_NE(nullptr, strstr(diag_.text(), "is not a regular file")) << diag_.text();
   }
   EXPECT_EQ(2u, Files());
   // A temporary path that is not a regular file is refused too.

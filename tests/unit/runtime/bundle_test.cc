@@ -82,7 +82,7 @@ TEST(Bundle_Header, BytesBehindTheBundle_AreRefused) {
   longer.push_back(0);
   std::string error;
   EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes(longer), &error));
-  EXPECT_EQ("1 bytes lie behind the bundle, which ends at " + std::to_string(whole.size()), error);
+  EXPECT_EQ("1 extra bytes after the end of the bundle at " + std::to_string(whole.size()), error);
   longer.resize(longer.size() + 100000);
   EXPECT_EQ(ARN_BAD_BUNDLE, Open(BundleBytes(longer), &error));
 }

@@ -93,7 +93,7 @@ TEST_P(SlotsTest, Shift_IsRefusedWithTheReason) {
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   char error[256];
   EXPECT_EQ(ARN_UNSUPPORTED, arn_session_plan(model_.get(), &options, error, sizeof error, &plan));
-  EXPECT_NE(nullptr, std::strstr(error, "layers with a state"));
+  EXPECT_NE(nullptr, std::strstr(error, "layers with a recurrent state"));
 }
 
 // A cancelled run has written some layers' states. The sequence continues from the states before

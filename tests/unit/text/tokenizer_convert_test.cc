@@ -101,7 +101,7 @@ TEST_F(TokenizerConvert, UnsupportedSettings_RefusedWithTheirPlace) {
               (*t)["model"]["byte_fallback"] = true;
               (*t)["model"]["end_of_word_suffix"] = "</w>";
             }),
-            "tokenizer.json: model.byte_fallback is true with a prefix or a suffix of words, which "
+            "tokenizer.json: model.byte_fallback is true with a prefix or suffix of words, which "
             "is not supported");
   EXPECT_EQ(model("unk_token", "<unk>"), "tokenizer.json: model.unk_token is not in model.vocab");
   EXPECT_EQ(model("merges", json::parse(R"([["a", "x"]])")),
@@ -121,7 +121,7 @@ TEST_F(TokenizerConvert, AddedTokens_IdsOfTheReferenceOnly) {
             "tokenizer.json: added_tokens[1].id is 9, expected 8 (the id that Hugging Face "
             "tokenizers gives to \"</s>\")");
   EXPECT_EQ(ErrorOf([](json* t) { (*t)["added_tokens"][1]["content"] = "<s>"; }),
-            "tokenizer.json: added_tokens[1].content comes twice");
+            "tokenizer.json: added_tokens[1].content appears twice");
   // A token from the vocabulary keeps its id.
   EXPECT_EQ(ErrorOf([](json* t) {
               (*t)["added_tokens"] = json::parse(
@@ -193,7 +193,7 @@ TEST_F(TokenizerConvert, SpecialTokensAround_OfThePostProcessor) {
   ASSERT_EQ(tables_.warnings.size(), 1u);
   EXPECT_EQ(tables_.warnings[0],
             "tokenizer_config.json: add_eos_token is true, but the post_processor of "
-            "tokenizer.json counts");
+            "tokenizer.json applies");
   ASSERT_EQ(Convert(Small()), "");
   EXPECT_EQ(tables_.prefix_ids, Ids{});
   EXPECT_EQ(tables_.warnings.size(), 2u);
@@ -275,9 +275,9 @@ TEST_F(TokenizerConvert, Unigram_BadParts_RefusedWithTheirPlace) {
   EXPECT_EQ(unigram([](json* t) { (*t)["model"]["unk_id"] = 3; }),
             "tokenizer.json: model.unk_id is 3 of 3 tokens");
   EXPECT_EQ(unigram([](json* t) { (*t)["model"]["vocab"][1] = {"a"}; }),
-            "tokenizer.json: model.vocab[1] is not a text and its score");
+            "tokenizer.json: model.vocab[1] is not a string and its score");
   EXPECT_EQ(unigram([](json* t) { (*t)["model"]["vocab"][1][1] = "x"; }),
-            "tokenizer.json: model.vocab[1] has no number as its score");
+            "tokenizer.json: model.vocab[1] has a score that is not a number");
   EXPECT_EQ(unigram([](json* t) { (*t)["model"]["alpha"] = 0.5; }),
             "tokenizer.json: model.alpha 0.5 is not supported");
 }

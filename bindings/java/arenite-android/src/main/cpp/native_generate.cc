@@ -38,7 +38,7 @@ struct Stops {
   bool Read(JNIEnv* env, jobjectArray array) {
     const jsize given = array == nullptr ? 0 : env->GetArrayLength(array);
     if (given > kMostStops) {
-      Throw(env, ARN_BAD_ARGUMENT, "there are more than 16 stop strings");
+      Throw(env, ARN_BAD_ARGUMENT, "more than 16 stop strings");
       return false;
     }
     for (jsize i = 0; i < given; ++i) {

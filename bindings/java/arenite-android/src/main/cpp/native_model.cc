@@ -20,7 +20,7 @@ struct ModelOptions {
     c.residency = static_cast<uint32_t>(residency);
     if (!key.Read(env, public_key)) return false;
     if (public_key != nullptr && key.size() != kKeyBytes) {
-      Throw(env, ARN_BAD_ARGUMENT, "the public key has not 32 bytes");
+      Throw(env, ARN_BAD_ARGUMENT, "the public key does not have 32 bytes");
       return false;
     }
     c.public_key = reinterpret_cast<const uint8_t*>(key.data());

@@ -76,7 +76,7 @@ ARN_JNI(void, encodeFeatures)
   if (!IsGiven(env, features, "the features")) return;
   const jsize n = env->GetArrayLength(features);
   if (n_frames < 0 || width < 0 || jlong{n_frames} * width != n) {
-    Throw(env, ARN_BAD_ARGUMENT, "the features are not frames of this width");
+    Throw(env, ARN_BAD_ARGUMENT, "the number of features is not a multiple of the width");
     return;
   }
   Buffer<float> values;
@@ -175,7 +175,7 @@ ARN_JNI(void, step)(JNIEnv* env, jclass, jlong session, jintArray sequences, jin
   InInts which, what;
   if (!which.Read(env, sequences) || !what.Read(env, ids)) return;
   if (which.size() != what.size()) {
-    Throw(env, ARN_BAD_ARGUMENT, "there are not as many tokens as sequences");
+    Throw(env, ARN_BAD_ARGUMENT, "the numbers of tokens and sequences differ");
     return;
   }
   Check(env, ToSession(session),

@@ -96,7 +96,7 @@ class Texts {
   // Returns NULL and raises an exception if there are too many.
   InBytes* Next(JNIEnv* env) {
     if (n_ < kMost) return &texts_[n_++];
-    Throw(env, ARN_INTERNAL, "an object has more texts than there is room for");
+    Throw(env, ARN_INTERNAL, "an object has too many strings");
     return nullptr;
   }
 
