@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "converter/mixed_precision.h"
+#include "converter/calibrate/mixed_precision.h"
 #include "converter/quantize/compensate.h"
 #include "converter/quantize/quantize.h"
 #include "platform/base/arith.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "converter/families.h"
+#include "converter/family/families.h"
 #include "converter/hf/json_file.h"
 #include "tests/unit/converter/expect_error.h"
 

@@ -1,7 +1,7 @@
 // Chat templates of a checkpoint: lookup, storage and refusals.
 #include <map>
 
-#include "converter/convert.h"
+#include "converter/convert/convert.h"
 #include "tests/unit/converter/bundle_fixture.h"
 
 namespace arn::convert {

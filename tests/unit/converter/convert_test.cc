@@ -1,5 +1,5 @@
 // The contents of a bundle against its checkpoint.
-#include "converter/convert.h"
+#include "converter/convert/convert.h"
 
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "converter/families.h"
+#include "converter/family/families.h"
 
 #include <cmath>
 #include <filesystem>

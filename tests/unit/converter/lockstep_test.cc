@@ -1,5 +1,5 @@
 // Bundles run matmul by matmul, and matrices quantised along the way.
-#include "converter/lockstep.h"
+#include "converter/calibrate/lockstep.h"
 
 #include <cmath>
 #include <map>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/auto_target.h"
-#include "converter/calibrate.h"
-#include "converter/error.h"
+#include "converter/base/auto_target.h"
+#include "converter/base/error.h"
+#include "converter/calibrate/calibrate.h"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/expect_error.h"
 

@@ -1,8 +1,8 @@
 // Configs of layers with a scan or a short convolution.
-#include "converter/mixers.h"
+#include "converter/family/mixers.h"
 
-#include "converter/families.h"
-#include "converter/kv_geometry.h"
+#include "converter/family/families.h"
+#include "converter/plan/kv_geometry.h"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {

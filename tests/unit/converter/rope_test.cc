@@ -1,4 +1,4 @@
-#include "converter/rope.h"
+#include "converter/family/rope.h"
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // The text decoder of a multimodal checkpoint.
-#include "converter/text_tower.h"
+#include "converter/family/text_tower.h"
 
-#include "converter/families.h"
+#include "converter/family/families.h"
 #include "tests/unit/converter/bundle_fixture.h"
 
 namespace arn::convert {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 
 namespace arn {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/kv_rows.h"
+#include "kernels/kv/kv_rows.h"
 
 namespace arn {
 namespace {

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "kernels/exp_f32.h"
+#include "kernels/math/exp_f32.h"
 #include "platform/base/arith.h"
 #include "runtime/backends.h"
 #include "runtime/sampling/draw.h"
