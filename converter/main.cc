@@ -10,18 +10,18 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "converter/auto_target.h"
-#include "converter/before.h"
-#include "converter/calibrated.h"
-#include "converter/convert.h"
-#include "converter/error.h"
+#include "converter/base/auto_target.h"
+#include "converter/base/error.h"
+#include "converter/calibrate/calibrated.h"
+#include "converter/convert/convert.h"
 #include "converter/hf/json_file.h"
-#include "converter/kv_plan.h"
-#include "converter/prefix.h"
+#include "converter/plan/kv_plan.h"
 #include "converter/progress.h"
-#include "converter/read_back.h"
-#include "converter/self_test.h"
-#include "converter/verify.h"
+#include "converter/run/prefix.h"
+#include "converter/run/preflight.h"
+#include "converter/run/read_back.h"
+#include "converter/run/self_test.h"
+#include "converter/run/verify.h"
 #include "converter/write/temporary_file.h"
 
 namespace arn::convert {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
-#include "kernels/logits_ops.h"
+#include "kernels/contract/backend.h"
+#include "kernels/contract/logits_ops.h"
 
 namespace arn {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <new>
 
-#include "kernels/check.h"
-#include "kernels/kv_page.h"
+#include "kernels/contract/check.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "runtime/backends.h"
 

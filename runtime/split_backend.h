@@ -4,7 +4,7 @@
 // side needs it and the other has changed it.
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 
 namespace arn {
 

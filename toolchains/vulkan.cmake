@@ -63,7 +63,7 @@ function(arn_embed_shaders target)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${arenite_SOURCE_DIR}"
     OUTPUT_VARIABLE folder)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
-  set(out "${root}/${folder}")
+  set(out "${root}/${folder}/${arg_FOLDER}")
   file(MAKE_DIRECTORY "${out}")
   list(TRANSFORM arg_INCLUDES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${arg_FOLDER}/")
   set(text "// Made by arn_embed_shaders() of toolchains/vulkan.cmake.\n#include <cstdint>\n")
@@ -110,7 +110,7 @@ function(arn_embed_shaders target)
   target_include_directories(${target} PRIVATE "${root}")
   add_custom_target(${target}_spirv DEPENDS ${made})
   add_dependencies(${target} ${target}_spirv)
-  set_source_files_properties(shaders.cc PROPERTIES OBJECT_DEPENDS "${made}")
+  set_source_files_properties(${arg_FOLDER}/shaders.cc PROPERTIES OBJECT_DEPENDS "${made}")
 endfunction()
 
 # ThreadSanitizer reports false races in drivers it did not compile, and there is no driver under

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "converter/decoder_spec.h"
+#include "converter/family/decoder_spec.h"
 #include "platform/base/span.h"
 
 namespace arn::convert {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/error.h"
-#include "converter/family.h"
+#include "converter/base/error.h"
+#include "converter/family/family.h"
 #include "converter/hf/json_file.h"
 
 namespace arn::convert {

@@ -3,7 +3,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/gguf/block_formats.h"
 
 namespace arn::convert {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "converter/error.h"
-#include "converter/families.h"
+#include "converter/base/error.h"
+#include "converter/family/families.h"
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_tokenizer.h"

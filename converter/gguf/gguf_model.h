@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/decoder_spec.h"
+#include "converter/family/decoder_spec.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {

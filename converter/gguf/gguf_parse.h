@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/source_tensor.h"
+#include "converter/base/source_tensor.h"
 #include "nlohmann/json.hpp"
 #include "platform/base/span.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/gguf/pre_tokenizers.h"
 #include "converter/hf/json_file.h"
 #include "converter/tokenizer/base64.h"

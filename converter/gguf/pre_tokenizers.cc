@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 
 namespace arn::convert {
 namespace {

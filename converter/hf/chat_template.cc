@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "converter/base/error.h"
 #include "converter/chat/compile.h"
-#include "converter/error.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 

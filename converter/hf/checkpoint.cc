@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/gguf/block_formats.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/safetensors.h"

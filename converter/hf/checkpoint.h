@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "converter/source_tensor.h"
+#include "converter/base/source_tensor.h"
 
 namespace arn::convert {
 

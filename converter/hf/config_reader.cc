@@ -3,7 +3,7 @@
 #include <cmath>
 #include <utility>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 
 namespace arn::convert {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 

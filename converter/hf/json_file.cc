@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 
 namespace arn::convert {
 namespace {

@@ -9,7 +9,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "platform/base/arith.h"
 #include "platform/os/retry.h"

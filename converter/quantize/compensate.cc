@@ -5,9 +5,9 @@
 #include <cstring>
 #include <limits>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/quantize/quantize.h"
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {

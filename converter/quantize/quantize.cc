@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/round.h"
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
+#include "kernels/math/round.h"
 #include "platform/base/arith.h"
 
 namespace arn::convert {

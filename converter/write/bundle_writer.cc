@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
 #include "platform/os/mapped_file.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "converter/decoder_spec.h"
+#include "converter/family/decoder_spec.h"
 #include "converter/hf/generation_config.h"
-#include "converter/tensor_plan.h"
+#include "converter/tensors/tensor_plan.h"
 #include "flatbuffers/flatbuffers.h"
 #include "runtime/bundle/bundle_generated.h"
 

@@ -7,7 +7,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 
 namespace arn::convert {
 namespace {

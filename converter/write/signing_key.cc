@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "converter/tokenizer/base64.h"
 #include "sodium/crypto_sign_ed25519.h"

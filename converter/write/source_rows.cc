@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/quantize/quantize.h"
 
 namespace arn::convert {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "converter/tensor_plan.h"
+#include "converter/tensors/tensor_plan.h"
 
 namespace arn::convert {
 

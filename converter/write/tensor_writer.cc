@@ -5,7 +5,7 @@
 #include <future>
 #include <vector>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/quantize/quantize.h"
 #include "converter/write/source_rows.h"
 #include "platform/base/arith.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "converter/quantize/compensate.h"
-#include "converter/tensor_plan.h"
+#include "converter/tensors/tensor_plan.h"
 #include "converter/write/bundle_writer.h"
 
 namespace arn::convert {

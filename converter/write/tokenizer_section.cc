@@ -1,6 +1,6 @@
 #include "converter/write/tokenizer_section.h"
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 
 namespace arn::convert {
 

@@ -1,7 +1,7 @@
 // Attention steps: split queries and tokens into tasks for the threads.
-#include "kernels/check.h"
-#include "kernels/cpu/plan.h"
-#include "kernels/cpu/state.h"
+#include "kernels/contract/check.h"
+#include "kernels/cpu/cpu_plan.h"
+#include "kernels/cpu/cpu_state.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

@@ -2,12 +2,12 @@
 
 #include <new>
 
-#include "kernels/check.h"
-#include "kernels/cpu/plan.h"
+#include "kernels/contract/check.h"
+#include "kernels/contract/step_clock.h"
+#include "kernels/cpu/cpu_plan.h"
+#include "kernels/cpu/cpu_state.h"
 #include "kernels/cpu/repack.h"
-#include "kernels/cpu/state.h"
-#include "kernels/kv_host.h"
-#include "kernels/step_clock.h"
+#include "kernels/kv/kv_host.h"
 #include "platform/base/arith.h"
 
 namespace arn {

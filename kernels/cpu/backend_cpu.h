@@ -5,8 +5,8 @@
 // thread) and unload() ends it. run() allocates nothing.
 #pragma once
 
-#include "kernels/backend.h"
-#include "kernels/logits_ops.h"
+#include "kernels/contract/backend.h"
+#include "kernels/contract/logits_ops.h"
 
 namespace arn {
 

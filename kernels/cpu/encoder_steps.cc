@@ -1,8 +1,8 @@
 // Encoder steps. All rows belong to one sequence.
 #include <cstring>
 
-#include "kernels/check.h"
-#include "kernels/cpu/state.h"
+#include "kernels/contract/check.h"
+#include "kernels/cpu/cpu_state.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

@@ -9,8 +9,8 @@
 #include <cstring>
 
 #include "kernels/cpu/backend_cpu.h"
-#include "kernels/cpu/plan.h"
-#include "kernels/cpu/state.h"
+#include "kernels/cpu/cpu_plan.h"
+#include "kernels/cpu/cpu_state.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 

@@ -1,7 +1,7 @@
 // The packed layout that this CPU's kernels read in place.
 #pragma once
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 
 namespace arn {
 

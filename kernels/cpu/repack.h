@@ -1,7 +1,7 @@
 // Converts a matrix from its bundle layout to the layout this CPU's kernel reads, slab by slab.
 #pragma once
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 
 namespace arn::cpu {
 

@@ -1,7 +1,7 @@
 // Steps with a state: split the channels into tasks for the threads. Each channel of each sequence
 // is one recurrence over the tokens, so results do not depend on the tiling.
-#include "kernels/cpu/state.h"
-#include "kernels/state_slot.h"
+#include "kernels/contract/state_slot.h"
+#include "kernels/cpu/cpu_state.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

@@ -1,10 +1,10 @@
 // Steps other than matmuls and attention: split rows into tasks for the threads.
 #include <cmath>
 
-#include "kernels/check.h"
-#include "kernels/cpu/state.h"
+#include "kernels/contract/check.h"
+#include "kernels/contract/route.h"
+#include "kernels/cpu/cpu_state.h"
 #include "kernels/pack/pack.h"
-#include "kernels/route.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 

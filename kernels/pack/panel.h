@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/arith.h"
 
 namespace arn {

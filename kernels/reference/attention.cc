@@ -1,9 +1,9 @@
 #include <cmath>
 
-#include "kernels/kv_page.h"
-#include "kernels/kv_rows.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/relative_position_bias.h"
+#include "kernels/kv/kv_rows.h"
 #include "kernels/reference/ops.h"
-#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 namespace arn::reference {

@@ -3,12 +3,12 @@
 #include <cstring>
 #include <new>
 
-#include "kernels/check.h"
-#include "kernels/kv_host.h"
+#include "kernels/contract/check.h"
+#include "kernels/contract/route.h"
+#include "kernels/contract/step_clock.h"
+#include "kernels/kv/kv_host.h"
 #include "kernels/reference/ops.h"
-#include "kernels/reference/state.h"
-#include "kernels/route.h"
-#include "kernels/step_clock.h"
+#include "kernels/reference/reference_state.h"
 #include "platform/base/arith.h"
 
 namespace arn {

@@ -2,8 +2,8 @@
 // other backends, and runs on any CPU.
 #pragma once
 
-#include "kernels/backend.h"
-#include "kernels/logits_ops.h"
+#include "kernels/contract/backend.h"
+#include "kernels/contract/logits_ops.h"
 
 namespace arn {
 

@@ -1,5 +1,5 @@
-#include "kernels/check.h"
-#include "kernels/reference/state.h"
+#include "kernels/contract/check.h"
+#include "kernels/reference/reference_state.h"
 
 namespace arn::reference {
 

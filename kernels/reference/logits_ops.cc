@@ -1,6 +1,6 @@
-#include "kernels/logits_ops.h"
+#include "kernels/contract/logits_ops.h"
 
-#include "kernels/exp_f32.h"
+#include "kernels/math/exp_f32.h"
 #include "kernels/reference/backend_reference.h"
 
 namespace arn {

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_page.h"
-#include "kernels/program.h"
-#include "kernels/state_slot.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/program.h"
+#include "kernels/contract/state_slot.h"
 #include "platform/base/span.h"
 
 namespace arn::reference {

@@ -1,5 +1,5 @@
-#include "kernels/kv_page.h"
-#include "kernels/kv_rows.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/kv/kv_rows.h"
 #include "kernels/reference/ops.h"
 
 namespace arn::reference {

@@ -4,11 +4,11 @@
 #include <new>
 #include <utility>
 
-#include "kernels/check.h"
-#include "kernels/vulkan/commands.h"
-#include "kernels/vulkan/matmul_meter.h"
-#include "kernels/vulkan/plan.h"
-#include "kernels/vulkan/state.h"
+#include "kernels/contract/check.h"
+#include "kernels/vulkan/device/commands.h"
+#include "kernels/vulkan/replay/matmul_meter.h"
+#include "kernels/vulkan/replay/vulkan_plan.h"
+#include "kernels/vulkan/replay/vulkan_state.h"
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
 

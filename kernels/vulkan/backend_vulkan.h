@@ -1,7 +1,7 @@
 // Vulkan backend: records a program into command buffers once and replays them (docs/vulkan.md).
 #pragma once
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 #include "platform/base/span.h"
 
 namespace arn {

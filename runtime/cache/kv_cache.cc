@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 
 namespace arn {

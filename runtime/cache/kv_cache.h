@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/kv_view.h"
+#include "kernels/contract/kv_view.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"

@@ -1,7 +1,7 @@
 // KvCache methods for saving and restoring.
 #include <cstring>
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "runtime/cache/kv_cache.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/cache/kv_layout.h"
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 
 namespace arn {

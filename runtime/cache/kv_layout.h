@@ -1,9 +1,9 @@
-// Sizes and offsets of a group's KV pages, in the byte layout of kernels/kv_view.h.
+// Sizes and offsets of a group's KV pages, in the byte layout of kernels/contract/kv_view.h.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/kv_view.h"
+#include "kernels/contract/kv_view.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 

@@ -1,7 +1,7 @@
 // Assigns activation offsets by lifetime: values that are never alive at the same step share bytes.
 #pragma once
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 

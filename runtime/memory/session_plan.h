@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 #include "platform/base/diag.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"

@@ -2,7 +2,7 @@
 // (rows, slices, KV pages) stay zero until the memory plan sets them.
 #pragma once
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/arena.h"
 #include "platform/base/result.h"
 #include "runtime/model/model_spec.h"

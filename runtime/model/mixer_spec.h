@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/diag.h"
 #include "runtime/bundle/bundle.h"
 #include "runtime/model/tensor_shapes.h"

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/program.h"
-#include "kernels/weight.h"
+#include "kernels/contract/program.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/arena.h"
 #include "platform/base/diag.h"
 #include "platform/base/span.h"

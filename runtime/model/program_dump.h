@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/span.h"
 
 namespace arn {

@@ -1,7 +1,7 @@
 // Converts the bundle's enums. Refuses unknown values, naming field and number.
 #pragma once
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/diag.h"
 #include "runtime/bundle/bundle.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/diag.h"
 #include "runtime/bundle/bundle.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/arith.h"
 #include "platform/base/span.h"
 #include "runtime/model/decoder_program.h"

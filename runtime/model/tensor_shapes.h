@@ -4,7 +4,7 @@
 #include <cinttypes>
 #include <cstdint>
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "kernels/logits_ops.h"
+#include "kernels/contract/logits_ops.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"

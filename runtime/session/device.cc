@@ -1,6 +1,6 @@
 // Statistics of the session and its device, and pacing.
-#include "kernels/kv_page.h"
-#include "kernels/step_work.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/step_work.h"
 #include "platform/os/clock.h"
 #include "runtime/session/session.h"
 

@@ -17,7 +17,7 @@ namespace {
 constexpr uint32_t kRepeats = 3;
 
 // For bundles without a test: many rows, one row, few rows. Must match the converter
-// (converter/self_test.cc).
+// (converter/run/self_test.cc).
 constexpr uint32_t kRunTokens[] = {12, 1, 4};
 constexpr uint32_t kTokens = 17;
 

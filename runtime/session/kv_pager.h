@@ -14,7 +14,7 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/backend.h"
-#include "kernels/program.h"
-#include "kernels/step_work.h"
+#include "kernels/contract/backend.h"
+#include "kernels/contract/program.h"
+#include "kernels/contract/step_work.h"
 #include "platform/base/span.h"
 
 namespace arn {

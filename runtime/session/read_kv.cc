@@ -1,6 +1,6 @@
 // Session::ReadKv: returns the keys and values of a layer as f32 for every KV type and backend.
-#include "kernels/kv_page.h"
-#include "kernels/kv_rows.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/kv/kv_rows.h"
 #include "platform/base/arith.h"
 #include "runtime/session/session.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "platform/os/clock.h"
 #include "platform/os/pages.h"

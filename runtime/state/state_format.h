@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/kv_view.h"
+#include "kernels/contract/kv_view.h"
 #include "platform/base/status.h"
 #include "runtime/memory/session_plan.h"
 

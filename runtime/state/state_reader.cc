@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
 

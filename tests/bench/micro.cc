@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/contract/step_work.h"
 #include "kernels/cpu/backend_cpu.h"
-#include "kernels/step_work.h"
 #include "platform/base/arith.h"
 
 namespace arn::bench {

@@ -7,7 +7,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

@@ -6,7 +6,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/kv_page.h"
+#include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
 

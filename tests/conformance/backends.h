@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 #ifdef ARENITE_VULKAN
 #include "kernels/vulkan/backend_vulkan.h"
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/kv_view.h"
+#include "kernels/contract/kv_view.h"
+#include "kernels/contract/weight.h"
 #include "kernels/pack/pack.h"
-#include "kernels/weight.h"
 
 namespace arn::conformance {
 

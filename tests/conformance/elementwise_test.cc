@@ -9,10 +9,10 @@
 #include "expect_near.h"
 #include "hwy/targets.h"
 #include "kernels/cpu/backend_cpu.h"
-#include "kernels/erf_f32.h"
-#include "kernels/exp_f32.h"
+#include "kernels/math/erf_f32.h"
+#include "kernels/math/exp_f32.h"
+#include "kernels/math/tanh_f32.h"
 #include "kernels/reference/backend_reference.h"
-#include "kernels/tanh_f32.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

@@ -5,7 +5,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/relative_position_bias.h"
+#include "kernels/contract/relative_position_bias.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

@@ -7,7 +7,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/route.h"
+#include "kernels/contract/route.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
 

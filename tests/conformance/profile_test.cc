@@ -2,9 +2,9 @@
 #include <chrono>
 
 #include "backends.h"
+#include "kernels/contract/step_work.h"
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/reference/backend_reference.h"
-#include "kernels/step_work.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "kernels/kv_page.h"
+#include "kernels/contract/backend.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/program.h"
 #include "kernels/pack/pack.h"
-#include "kernels/program.h"
 
 namespace arn::conformance {
 

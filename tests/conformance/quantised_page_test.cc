@@ -8,10 +8,10 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
+#include "kernels/contract/kv_page.h"
 #include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/simd/kernels.h"
-#include "kernels/kv_page.h"
-#include "kernels/kv_rows.h"
+#include "kernels/kv/kv_rows.h"
 #include "platform/base/arith.h"
 #include "program_builder.h"
 #include "scalar_dot.h"
@@ -28,7 +28,7 @@ constexpr uint32_t kManyRows = 7;
 constexpr uint32_t kTimes = 200;
 constexpr double kSlowest = 1.6;
 
-// Reads slot `slot` of a block by the layout in kernels/kv_view.h.
+// Reads slot `slot` of a block by the layout in kernels/contract/kv_view.h.
 std::vector<double> Row(const KvGroup& group, bool keys, const KvHeadBlock& block, uint32_t slot) {
   const uint32_t dim = group.head_dim;
   std::vector<double> x(dim);

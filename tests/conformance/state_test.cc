@@ -6,7 +6,7 @@
 #include "backends.h"
 #include "cases.h"
 #include "expect_near.h"
-#include "kernels/check.h"
+#include "kernels/contract/check.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

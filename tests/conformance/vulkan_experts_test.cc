@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/vulkan/device.h"
-#include "kernels/vulkan/lower.h"
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/lower.h"
 
 namespace arn::conformance {
 namespace {

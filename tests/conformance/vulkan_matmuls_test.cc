@@ -1,6 +1,6 @@
-// Each Vulkan matmul variant (kernels/vulkan/matmul_variants.h) against the reference: one row, a
-// few rows, more than a tile, and experts.
-#include "kernels/vulkan/matmul_variants.h"
+// Each Vulkan matmul variant (kernels/vulkan/lower/matmul_variants.h) against the reference: one
+// row, a few rows, more than a tile, and experts.
+#include "kernels/vulkan/lower/matmul_variants.h"
 
 #include <cstring>
 #include <string>

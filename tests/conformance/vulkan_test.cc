@@ -10,10 +10,10 @@
 
 #include "backends.h"
 #include "cases.h"
-#include "kernels/vulkan/device.h"
-#include "kernels/vulkan/matmul_variants.h"
-#include "kernels/vulkan/pipelines.h"
-#include "kernels/vulkan/segments.h"
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/matmul_variants.h"
+#include "kernels/vulkan/lower/segments.h"
+#include "kernels/vulkan/pipelines/pipelines.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

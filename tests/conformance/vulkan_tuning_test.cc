@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/vulkan/pipeline_cache.h"
-#include "kernels/vulkan/tune_matmuls.h"
+#include "kernels/vulkan/pipelines/pipeline_cache.h"
+#include "kernels/vulkan/tune/tune_matmuls.h"
 #include "program_builder.h"
 
 namespace arn::conformance {

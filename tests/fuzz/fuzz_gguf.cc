@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/gguf/gguf_parse.h"
-#include "converter/tensor_plan.h"
+#include "converter/tensors/tensor_plan.h"
 #include "tests/support/tiny_checkpoint.h"
 
 namespace {

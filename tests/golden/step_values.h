@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/contract/backend.h"
 #include "runtime/memory/session_plan.h"
 #include "runtime/model/model.h"
 

@@ -6,42 +6,96 @@ import re
 
 import source_tree
 
+# What a backend implements, and what its users see.
+CONTRACT = ("kernels/contract/", "kernels/kv/", "kernels/math/")
+# What every part of the converter may include, besides parts below it.
+CONVERTER = ("platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/")
+
+
+def _in(layer, *rooms):
+  return tuple(f"{layer}/{room}/" for room in rooms)
+
+
+
 # Folder -> allowed includes besides itself. The longest matching folder applies. A name that ends
-# in a slash is a folder; "kernels/*.h" is the headers directly in that folder.
+# in a slash is a folder; "platform/*.h" is the headers directly in that folder.
 MAY_INCLUDE = {
     "platform": (),
     "platform/base": (),
     "platform/os": ("platform/base/",),
     "kernels": ("platform/",),
-    "kernels/pack": ("platform/", "kernels/*.h"),
-    "kernels/reference": ("platform/", "kernels/*.h", "kernels/pack/"),
-    "kernels/cpu": ("platform/", "kernels/*.h", "kernels/pack/"),
-    "kernels/vulkan": ("platform/", "kernels/*.h", "kernels/pack/"),
+    "kernels/contract": ("platform/",),
+    "kernels/kv": ("platform/", "kernels/contract/"),
+    "kernels/math": ("platform/",),
+    "kernels/pack": ("platform/", *CONTRACT),
+    "kernels/reference": ("platform/", *CONTRACT, "kernels/pack/"),
+    "kernels/cpu": ("platform/", *CONTRACT, "kernels/pack/"),
+    "kernels/vulkan": ("platform/", *CONTRACT, "kernels/pack/"),
+    "kernels/vulkan/shaders": ("platform/", *CONTRACT),
+    "kernels/vulkan/device": (
+        "platform/", *CONTRACT, "kernels/pack/", *_in("kernels/vulkan", "shaders"),
+    ),
+    "kernels/vulkan/lower": (
+        "platform/", *CONTRACT, "kernels/pack/", *_in("kernels/vulkan", "shaders", "device"),
+    ),
+    "kernels/vulkan/tune": ("platform/", *CONTRACT, *_in("kernels/vulkan", "lower")),
+    "kernels/vulkan/pipelines": (
+        "platform/", *CONTRACT, *_in("kernels/vulkan", "shaders", "device", "lower"),
+    ),
+    "kernels/vulkan/replay": (
+        "platform/", *CONTRACT, "kernels/pack/",
+        *_in("kernels/vulkan", "device", "lower", "tune", "pipelines"),
+    ),
     "runtime/bundle": ("platform/",),
     "runtime/text": ("platform/", "runtime/bundle/"),
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
-    "runtime/cache": ("platform/", "kernels/*.h"),
-    "runtime/sampling": ("platform/", "kernels/*.h"),
+    "runtime/cache": ("platform/", *CONTRACT),
+    "runtime/sampling": ("platform/", *CONTRACT),
     "runtime/model": (
-        "platform/", "kernels/*.h", "kernels/pack/", "runtime/bundle/", "runtime/text/",
+        "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
         "runtime/chat/",
     ),
     "runtime/memory": (
-        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/",
     ),
     "runtime/state": (
-        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/", "runtime/memory/",
     ),
     "runtime/session": (
-        "platform/", "kernels/*.h", "runtime/bundle/", "runtime/model/", "runtime/cache/",
+        "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
         "runtime/text/", "runtime/sampling/", "runtime/memory/", "runtime/state/",
         "runtime/backends.h",
     ),
-    "runtime/api": ("platform/", "kernels/*.h", "kernels/pack/", "runtime/", "arenite/"),
-    "runtime": ("platform/", "kernels/*.h"),
-    "converter": ("platform/", "kernels/*.h", "kernels/pack/", "runtime/bundle/", "arenite/"),
+    "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
+    "runtime": ("platform/", *CONTRACT),
+    "converter": CONVERTER,
+    "converter/base": CONVERTER,
+    "converter/chat": (*CONVERTER, *_in("converter", "base")),
+    "converter/tokenizer": (*CONVERTER, *_in("converter", "base")),
+    "converter/quantize": (*CONVERTER, *_in("converter", "base")),
+    # A checkpoint's tensors may lie in a GGUF file.
+    "converter/hf": (
+        *CONVERTER, *_in("converter", "base", "chat"), "converter/gguf/gguf_file.h",
+        "converter/gguf/block_formats.h",
+    ),
+    "converter/family": (*CONVERTER, *_in("converter", "base", "hf")),
+    "converter/gguf": (*CONVERTER, *_in("converter", "base", "hf", "family", "tokenizer")),
+    "converter/tensors": (*CONVERTER, *_in("converter", "base", "hf", "family")),
+    "converter/plan": (*CONVERTER, *_in("converter", "base", "hf", "family")),
+    "converter/write": (
+        *CONVERTER,
+        *_in("converter", "base", "hf", "family", "tensors", "quantize", "tokenizer"),
+    ),
+    "converter/convert": (
+        *CONVERTER,
+        *_in("converter", "base", "hf", "gguf", "family", "tensors", "quantize", "write"),
+    ),
+    "converter/run": (*CONVERTER, *_in("converter", "base", "hf", "write", "convert")),
+    "converter/calibrate": (
+        *CONVERTER, *_in("converter", "base", "hf", "quantize", "write", "convert", "run"),
+    ),
     "tools": ("arenite/",),
     "bindings": ("arenite/",),
 }

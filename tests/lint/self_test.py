@@ -46,9 +46,9 @@ class Layering(LintTest):
 
   def test_finds_includes_that_point_up(self):
     for path, header in (
-        ("platform/base/a.h", "kernels/ops.h"),
+        ("platform/base/a.h", "kernels/contract/ops.h"),
         ("platform/base/a.h", "platform/os/pages.h"),
-        ("kernels/ops.h", "kernels/cpu/gemm.h"),
+        ("kernels/contract/ops.h", "kernels/cpu/gemm.h"),
         ("kernels/reference/a.cc", "kernels/cpu/gemm.h"),
         ("kernels/cpu/a.cc", "runtime/model/model.h"),
         ("runtime/bundle/a.cc", "runtime/model/model.h"),
@@ -56,6 +56,8 @@ class Layering(LintTest):
         ("runtime/session/a.cc", "runtime/api/handles.h"),
         ("converter/write/a.cc", "runtime/session/session.h"),
         ("converter/write/a.cc", "kernels/cpu/gemm.h"),
+        ("converter/family/a.cc", "converter/write/index.h"),
+        ("kernels/vulkan/device/a.cc", "kernels/vulkan/lower/lower.h"),
         ("tools/run.cc", "platform/base/status.h"),
         ("runtime/session/a.cc", "sibling.h"),
     ):
@@ -76,7 +78,7 @@ class Layering(LintTest):
     for path, header in (
         ("platform/os/pages.h", '"platform/base/result.h"'),
         ("platform/os/pages_posix.cc", "<sys/mman.h>"),
-        ("kernels/program.h", '"kernels/weight.h"'),
+        ("kernels/contract/program.h", '"kernels/contract/weight.h"'),
         ("kernels/cpu/a.cc", '"kernels/pack/pack.h"'),
         ("kernels/cpu/a.cc", "<xnnpack.h>"),
         ("runtime/text/a.cc", '"utf8proc.h"'),
@@ -108,7 +110,7 @@ class ModelNames(LintTest):
         self.assert_finds(model_names, "runtime/model/a.h", text + "\n", "names a model")
 
   def test_leaves_alone_the_converter_and_other_words(self):
-    self.assert_clean(model_names, "converter/families.cc", "llama\n")
+    self.assert_clean(model_names, "converter/family/families.cc", "llama\n")
     self.assert_clean(model_names, "kernels/rope.cc", "struct GemmArgs; float phi; // delphi2\n")
 
 

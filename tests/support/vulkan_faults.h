@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kernels/vulkan/backend_vulkan.h"
-#include "kernels/vulkan/device.h"
-#include "kernels/vulkan/vk_api.h"
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/device/vk_api.h"
 
 namespace arn::test {
 

@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/kv_view.h"
+#include "kernels/contract/kv_view.h"
 #include "platform/base/arith.h"
 
 namespace arn::cpu {

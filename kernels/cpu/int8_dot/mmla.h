@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/contract/program.h"
 #include "platform/base/arith.h"
 
 #define ARN_I8MM __attribute__((target("arch=armv8.2-a+i8mm")))

@@ -9,10 +9,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/relative_position_bias.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
-#include "kernels/kv_page.h"
-#include "kernels/relative_position_bias.h"
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE

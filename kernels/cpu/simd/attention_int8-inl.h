@@ -11,11 +11,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/contract/kv_page.h"
 #include "kernels/cpu/simd/attention_scratch.h"
 #include "kernels/cpu/simd/kv_rows-inl.h"
 #include "kernels/cpu/simd/softmax-inl.h"
-#include "kernels/kv_page.h"
-#include "kernels/round.h"
+#include "kernels/math/round.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {

@@ -8,12 +8,12 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/exp_f32.h"
+#include "kernels/math/exp_f32.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {
 
-// ExpF32 (kernels/exp_f32.h): same steps, bit-identical.
+// ExpF32 (kernels/math/exp_f32.h): same steps, bit-identical.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V VecExpF32(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/logits_ops.h"
+#include "kernels/contract/program.h"
+#include "kernels/contract/state_slot.h"
 #include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/xnn/gemm.h"
-#include "kernels/kv_page.h"
-#include "kernels/logits_ops.h"
-#include "kernels/program.h"
-#include "kernels/state_slot.h"
 
 namespace arn::cpu {
 

@@ -10,8 +10,8 @@
 
 #include <cstring>
 
-#include "kernels/kv_page.h"
-#include "kernels/program.h"
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/program.h"
 #include "platform/base/arith.h"
 
 HWY_BEFORE_NAMESPACE();

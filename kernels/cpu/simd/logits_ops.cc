@@ -1,5 +1,5 @@
 // LogitsOps on vectors, bit-identical to the scalar version.
-#include "kernels/logits_ops.h"
+#include "kernels/contract/logits_ops.h"
 
 #include <cmath>
 

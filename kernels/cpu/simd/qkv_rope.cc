@@ -2,9 +2,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/contract/kv_page.h"
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
-#include "kernels/kv_page.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/qkv_rope.cc"

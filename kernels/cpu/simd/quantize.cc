@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/simd/kernels.h"
 #include "kernels/cpu/simd/targets.h"
-#include "kernels/round.h"
+#include "kernels/math/round.h"
 #include "platform/base/arith.h"
 
 #undef HWY_TARGET_INCLUDE

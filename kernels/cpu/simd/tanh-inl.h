@@ -1,5 +1,5 @@
-// TanhF32 (kernels/tanh_f32.h) on vectors: same steps, bit-identical. Included once per target,
-// after hwy/highway.h.
+// TanhF32 (kernels/math/tanh_f32.h) on vectors: same steps, bit-identical. Included once per
+// target, after hwy/highway.h.
 #if defined(ARN_KERNELS_CPU_SIMD_TANH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ARN_KERNELS_CPU_SIMD_TANH_INL_H_
 #undef ARN_KERNELS_CPU_SIMD_TANH_INL_H_
@@ -10,7 +10,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/simd/exp-inl.h"
-#include "kernels/tanh_f32.h"
+#include "kernels/math/tanh_f32.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace arn::cpu::HWY_NAMESPACE {

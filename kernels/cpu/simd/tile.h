@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/weight.h"
+#include "kernels/contract/weight.h"
 
 namespace arn::cpu {
 

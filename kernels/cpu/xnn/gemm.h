@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/weight.h"
 #include "kernels/cpu/simd/tile.h"
-#include "kernels/weight.h"
 #include "platform/base/diag.h"
 #include "platform/base/status.h"
 

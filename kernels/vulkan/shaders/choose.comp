@@ -17,7 +17,7 @@ layout(set = 0, binding = 1) readonly buffer Logits { uint logits[]; };
 layout(set = 0, binding = 2) buffer Kept { uint kept[]; };
 layout(set = 0, binding = 3) buffer RunOut { uint run_out[]; };
 layout(set = 0, binding = 4) buffer Grids { uint grids[]; };
-// As in kernels/vulkan/choice_words.h.
+// As in kernels/vulkan/lower/choice_words.h.
 layout(set = 0, binding = 5) buffer Choice { uint choice[]; };
 layout(push_constant) uniform Push {
   ARN_PUSH_HEAD

@@ -1,6 +1,6 @@
 // Shared by all shaders: bindings, the run's words, and workgroup reductions.
 //
-// Binding 0 is the run (kernels/vulkan/run_words.h), 1 is the input, 2 the output, 3 to 5 are
+// Binding 0 is the run (kernels/vulkan/lower/run_words.h), 1 is the input, 2 the output, 3 to 5 are
 // weights and their metadata, 6 to 9 are windows onto the KV region. Bindings start at aligned
 // offsets; the push constants hold where the data starts after that, in words.
 #extension GL_EXT_control_flow_attributes : require

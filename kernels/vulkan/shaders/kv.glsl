@@ -1,4 +1,4 @@
-// The KV pages (kernels/kv_view.h) of one group, addressed in words from the start of the KV
+// The KV pages (kernels/contract/kv_view.h) of one group, addressed in words from the start of the KV
 // region. The region is bound as windows of 2^WINDOW_SHIFT words.
 layout(constant_id = 32) const uint N_WINDOWS = 1;
 layout(constant_id = 33) const uint WINDOW_SHIFT = 31;

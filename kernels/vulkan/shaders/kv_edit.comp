@@ -1,7 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // KvEdit: copies a page, or converts it to another format, with its keys un-rotated. A workgroup
-// processes one head of one layer of one edit. Steps and order as in HeadCopy (kernels/kv_host.cc).
+// processes one head of one layer of one edit. Steps and order as in HeadCopy
+// (kernels/kv/kv_host.cc).
 #include "common.glsl"
 #include "push.glsl"
 #include "math.glsl"

@@ -21,7 +21,7 @@ layout(push_constant) uniform Push {
 layout(constant_id = 1) const uint TYPE = 0;
 layout(constant_id = 2) const uint ACCUMULATE = 0;
 layout(constant_id = 3) const uint IS_LOGITS = 0;
-// kExperts (kernels/vulkan/lower_experts.cc): experts per row; an output row is a (row, expert)
+// kExperts (kernels/vulkan/lower/lower_experts.cc): experts per row; an output row is a (row, expert)
 // pair. 0: a single matrix.
 layout(constant_id = 7) const uint N_CHOSEN = 0;
 layout(constant_id = 8) const uint ROWS_AN_INPUT = 1;  // output rows per input row

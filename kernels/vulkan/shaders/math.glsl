@@ -1,4 +1,4 @@
-// e^x, tanh and erf with the same steps as kernels/exp_f32.h, tanh_f32.h and erf_f32.h: the error
+// e^x, tanh and erf with the same steps as kernels/math/exp_f32.h, tanh_f32.h and erf_f32.h: the error
 // bounds of driver built-ins exceed the allowed difference between backends.
 const float kExpMin = -87.3365, kExpMax = 88.37;
 
@@ -75,7 +75,7 @@ float mish_f32(float x) {
   return x * (above / (above + rest));
 }
 
-// Values of Activation in kernels/program.h; clamped SwiGLU is in gated_act.comp. A missing value
+// Values of Activation in kernels/contract/program.h; clamped SwiGLU is in gated_act.comp. A missing value
 // returns NaN; lower.cc checks their number.
 float activated(uint activation, float x) {
   float positive = max(x, 0.0);

@@ -1,5 +1,5 @@
 // Head of every push constant block: where the data starts after each binding's offset, in words
-// (kPushHeadWords in kernels/vulkan/dispatch.h).
+// (kPushHeadWords in kernels/vulkan/lower/dispatch.h).
 #define ARN_PUSH_HEAD                                                                  \
   uint in_at, out_at, weights_at, rows_at, extra_at; /* bindings 1 to 5 */             \
   uint row_factor; /* rows of the matrix per row of the run */                         \

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kRoute: top-k experts of a row, the lower id first on ties, and their weights (kernels/route.h).
+// kRoute: top-k experts of a row, the lower id first on ties, and their weights
+// (kernels/contract/route.h).
 // One workgroup per row. Logits are replaced by scores, and by -1 once taken; each is read and
 // written by one invocation only. A NaN score counts as 0, so that ids are valid and distinct for
 // any logits.

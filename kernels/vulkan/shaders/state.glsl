@@ -1,4 +1,4 @@
-// States in a group's slots (kernels/kv_view.h): words of one layer's part. Uses the push constants
+// States in a group's slots (kernels/contract/kv_view.h): words of one layer's part. Uses the push constants
 // layer, group and state_at (first float of the step's state within the layer's).
 const uint kNoSlot = 0xffffffffu;
 

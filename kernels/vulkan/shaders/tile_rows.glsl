@@ -1,6 +1,6 @@
 // Rows of a tile in matmuls of many rows: consecutive rows, or with experts the rows in the list of
 // expert gl_WorkGroupID.z. A tile is TILE_M rows by TILE_N outputs
-// (kernels/vulkan/matmul_variants.h).
+// (kernels/vulkan/lower/matmul_variants.h).
 layout(constant_id = 9) const uint TILE_M = 32;
 layout(constant_id = 10) const uint TILE_N = 32;
 shared uint tile_rows[TILE_M];

@@ -1,4 +1,4 @@
-// Elements of weights in the device layout (kernels/vulkan/device_weight.h).
+// Elements of weights in the device layout (kernels/vulkan/device/device_weight.h).
 layout(set = 0, binding = 3) readonly buffer WeightWords { uint weight_words[]; };
 layout(set = 0, binding = 3) readonly buffer WeightQuads { uvec4 weight_quads[]; };
 layout(set = 0, binding = 4) readonly buffer RowWords { uint row_words[]; };

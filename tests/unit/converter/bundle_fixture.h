@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/convert.h"
+#include "converter/convert/convert.h"
 #include "runtime/bundle/bundle.h"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/expect_error.h"

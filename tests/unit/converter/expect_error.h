@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "converter/error.h"
+#include "converter/base/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

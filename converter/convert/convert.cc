@@ -1,0 +1,347 @@
+#include "converter/convert/convert.h"
+
+#include <fstream>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "converter/base/error.h"
+#include "converter/family/families.h"
+#include "converter/family/text_tower.h"
+#include "converter/gguf/gguf_model.h"
+#include "converter/hf/chat_template.h"
+#include "converter/hf/checkpoint.h"
+#include "converter/hf/generation_config.h"
+#include "converter/hf/json_file.h"
+#include "converter/write/bundle_writer.h"
+#include "converter/write/chat_section.h"
+#include "converter/write/index.h"
+#include "converter/write/temporary_file.h"
+#include "converter/write/tensor_writer.h"
+#include "converter/write/tokenizer_section.h"
+
+namespace arn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+using flatbuffers::Offset;
+
+// Everything about the weights that is known before the first byte is written.
+struct WeightsJob {
+  DecoderSpec spec;
+  GenerationSpec generation;
+  Checkpoint checkpoint;
+  TensorPlan plan;
+};
+
+std::string SourceName(const ConvertOptions& options) {
+  if (!options.source_name.empty()) return options.source_name;
+  const fs::path path = fs::canonical(options.folder);
+  return (IsGguf(path) ? path.stem() : path.filename()).string();
+}
+
+uint64_t CountElements(const TensorPlan& plan) {
+  uint64_t total = 0;
+  for (const PlannedTensor& tensor : plan.tensors) total += tensor.elements();
+  return total;
+}
+
+// Counts each tensor of the checkpoint once, however many parts use it.
+uint64_t CountParameters(const TensorPlan& plan) {
+  std::set<const Checkpoint::Entry*> sources;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    for (const SourcePart& part : tensor.parts) {
+      sources.insert(part.weight);
+      if (part.bias != nullptr) sources.insert(part.bias);
+    }
+  }
+  uint64_t total = 0;
+  for (const Checkpoint::Entry* source : sources) total += source->tensor->elements();
+  return total;
+}
+
+std::vector<MatrixInfo> InfoOf(const TensorPlan& plan, const Formats& formats) {
+  std::vector<MatrixInfo> list;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[i];
+    if (tensor.is_vector) continue;
+    MatrixInfo info = {tensor.name, tensor.dtype, tensor.rows, tensor.cols, false};
+    const bool is_exception = formats.exceptions.count(tensor.name) != 0;
+    info.is_of_layer =
+        (tensor.dtype == formats.weights || is_exception) && i != plan.embedding && i != plan.head;
+    list.push_back(std::move(info));
+  }
+  return list;
+}
+
+std::vector<StoredMatrix> Stored(const TensorPlan& plan,
+                                 const std::vector<fbs::Segment>& segments) {
+  std::vector<StoredMatrix> list;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const PlannedTensor& tensor = plan.tensors[i];
+    if (tensor.is_vector) continue;
+    StoredMatrix stored;
+    stored.name = tensor.name;
+    stored.weight.dtype = tensor.dtype;
+    stored.weight.layout = tensor.layout;
+    stored.weight.rows = tensor.rows;
+    stored.weight.cols = tensor.cols;
+    stored.weight.bytes = segments[i].bytes();
+    stored.file_offset = kSegmentsOffset + segments[i].offset();
+    list.push_back(std::move(stored));
+  }
+  return list;
+}
+
+// Takes ids that no config gives from tokenizer_config.json.
+void AddTokenizerIds(const TokenizerTables& tokenizer, uint32_t vocab, GenerationSpec* generation) {
+  const auto is_id = [vocab](int32_t id) { return id >= 0 && static_cast<uint32_t>(id) < vocab; };
+  if (generation->eos_ids.empty() && is_id(tokenizer.eos_id)) {
+    generation->eos_ids.push_back(static_cast<uint32_t>(tokenizer.eos_id));
+  }
+  if (generation->bos_ids.empty() && is_id(tokenizer.bos_id)) {
+    generation->bos_ids.push_back(static_cast<uint32_t>(tokenizer.bos_id));
+  }
+  if (generation->pad_id < 0 && is_id(tokenizer.pad_id)) generation->pad_id = tokenizer.pad_id;
+}
+
+void AppendFile(const fs::path& path, BundleWriter* writer) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(1u << 20);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    writer->Append(buffer.data(), static_cast<size_t>(file.gcount()));
+  }
+  if (!file.eof()) Fail("%s: cannot read", path.c_str());
+}
+
+class Conversion {
+ public:
+  Conversion(const ConvertOptions& options, const ConvertEvents& events)
+      : options_(options), events_(events) {}
+
+  ConvertResult Run() {
+    if (!is_gguf_ && !fs::is_directory(options_.folder)) {
+      Fail("%s: neither a folder nor a GGUF file", options_.folder.c_str());
+    }
+    if (options_.folder.extension() == ".safetensors") {
+      Fail("%s: give the checkpoint's folder, with config.json in it", options_.folder.c_str());
+    }
+    if (is_gguf_ && !options_.config.empty()) {
+      Fail("%s: --config is for folders, a GGUF file has its own config", options_.config.c_str());
+    }
+    if (!is_gguf_ && options_.window) {
+      Fail("%s: --window is for GGUF files, a folder has it in config.json",
+           options_.folder.c_str());
+    }
+    std::optional<WeightsJob> job;
+    if (!options_.tokenizer_only) job.emplace(PlanWeights());
+    std::optional<TokenizerTables> tokenizer;
+    if (!options_.no_tokenizer) {
+      tokenizer = is_gguf_ ? ReadGgufTokenizer(options_.folder, &warnings_)
+                           : LoadTokenizer(options_.folder, &warnings_);
+    }
+    ChatTemplates chat;
+    if (!options_.no_chat_template) {
+      chat = is_gguf_ ? ReadGgufChatTemplates(options_.folder) : ReadChatTemplates(options_.folder);
+    }
+    if (!tokenizer && options_.tokenizer_only) {
+      Fail("%s: found %s", options_.folder.c_str(),
+           is_gguf_ ? "no tokenizer" : "neither a tokenizer.json nor a SentencePiece model");
+    }
+    GenerationSpec generation_spec = job ? job->generation : GenerationSpec();
+    if (tokenizer) {
+      const uint32_t vocab = job ? job->spec.vocab : tokenizer->n_tokens;
+      if (tokenizer->n_tokens > vocab) WarnOfTokensWithoutRow(tokenizer->n_tokens, vocab);
+      AddTokenizerIds(*tokenizer, vocab, &generation_spec);
+    } else {
+      warnings_.push_back("no tokenizer: the bundle works with token ids only");
+    }
+    TellWarnings();
+
+    BundleWriter writer(options_.output);
+    TokenizerSegments tokenizer_segments;
+    std::vector<fbs::Segment> segments;
+    if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
+    const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
+    if (job) segments = WriteWeights(job->plan, &writer);
+    const auto close = [&](const PrefixIndex* prefix, const SelfTestIndex* self_test) {
+      flatbuffers::FlatBufferBuilder builder;
+      Offset<fbs::Model> model;
+      Offset<fbs::Tokenizer> tokenizer_table;
+      if (tokenizer) tokenizer_table = CreateTokenizer(*tokenizer, tokenizer_segments, &builder);
+      if (job) {
+        model = BuildModel({&job->spec, &job->plan, &segments, SourceName(options_)}, &builder);
+      }
+      const Offset<fbs::Generation> generation = BuildGeneration(generation_spec, &builder);
+      const auto producer = builder.CreateString("arenite-convert " ARN_CONVERT_VERSION);
+      const auto target = builder.CreateString(options_.formats.target->name);
+      Offset<flatbuffers::String> chat_source;
+      if (!chat.DefaultSource().empty()) chat_source = builder.CreateString(chat.DefaultSource());
+      const Offset<fbs::Chat> chat_table = CreateChat(chat, chat_segments, &builder);
+      Offset<fbs::Prefix> prefix_table;
+      if (prefix != nullptr) prefix_table = BuildPrefix(*prefix, &builder);
+      Offset<fbs::SelfTest> self_test_table;
+      if (self_test != nullptr) self_test_table = BuildSelfTest(*self_test, &builder);
+      fbs::FinishBundleBuffer(
+          builder,
+          fbs::CreateBundle(builder, producer, kPackVersion, target, model, tokenizer_table,
+                            generation, chat_source, prefix_table, chat_table, self_test_table));
+      writer.Close(builder);
+      return Xxh64(builder.GetBufferPointer(), builder.GetSize());
+    };
+    const uint64_t model_hash = close(nullptr, nullptr);
+    AddComputed(model_hash, close, &writer);
+    if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
+    if (options_.check) {
+      writer.Flush();
+      options_.check(writer.path());
+    }
+    writer.Commit();
+
+    ConvertResult result;
+    if (job) result.matrices = Stored(job->plan, segments);
+    result.file_bytes = writer.file_bytes();
+    result.n_parameters = job ? CountParameters(job->plan) : 0;
+    result.has_tokenizer = tokenizer.has_value();
+    return result;
+  }
+
+  std::vector<MatrixInfo> Matrices() { return InfoOf(PlanWeights().plan, options_.formats); }
+
+  WeightsJob PlanWeights() {
+    if (is_gguf_) {
+      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window);
+      TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
+      return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
+              std::move(plan)};
+    }
+    const fs::path path =
+        options_.config.empty() ? options_.folder / "config.json" : options_.config;
+    const TextTower tower = FindTextTower(LoadJson(path), path.string());
+    DecoderSpec spec =
+        ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys);
+    GenerationSpec generation =
+        ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
+    Checkpoint checkpoint(options_.folder);
+    KeepTextTower(tower, *spec.names, spec.vocab, &checkpoint, &warnings_);
+    TensorPlan plan = MakeTensorPlan(spec, checkpoint, options_.formats, &warnings_);
+    return {std::move(spec), std::move(generation), std::move(checkpoint), std::move(plan)};
+  }
+
+ private:
+  std::vector<fbs::Segment> WriteWeights(const TensorPlan& plan, BundleWriter* writer) {
+    const uint64_t total = CountElements(plan);
+    uint64_t done = 0;
+    const OnProgress on_progress = [&](const PlannedTensor& tensor, uint64_t elements) {
+      done += elements;
+      if (events_.on_progress) events_.on_progress(tensor.name, done, total);
+    };
+    std::vector<fbs::Segment> segments;
+    for (const PlannedTensor& tensor : plan.tensors) {
+      segments.push_back(
+          WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer));
+    }
+    return segments;
+  }
+
+  const Weight* FinishedOf(const PlannedTensor& tensor) const {
+    if (options_.quantized == nullptr) return nullptr;
+    const auto found = options_.quantized->find(tensor.name);
+    if (found == options_.quantized->end()) return nullptr;
+    const Weight& weight = found->second;
+    if (weight.dtype != tensor.dtype || weight.rows != tensor.rows || weight.cols != tensor.cols) {
+      Fail("internal error: tensor %s is quantised as %s [%u, %u], expected %s [%u, %u]",
+           tensor.name.c_str(), DTypeName(weight.dtype), weight.rows, weight.cols,
+           DTypeName(tensor.dtype), tensor.rows, tensor.cols);
+    }
+    return &weight;
+  }
+
+  // Computes prefix and self-test with the bundle written so far, which has neither.
+  template <typename Close>
+  void AddComputed(uint64_t model_hash, const Close& close, BundleWriter* writer) {
+    const TemporaryFile state(TemporaryName(options_.output, "prefix"));
+    PrefixIndex prefix;
+    SelfTestIndex test;
+    prefix.model_hash = test.model_hash = model_hash;
+    if (options_.make_self_test && !options_.tokenizer_only) {
+      test.data = options_.make_self_test(writer->path());
+    }
+    if (options_.make_prefix) prefix.ids = options_.make_prefix(writer->path(), state.path());
+    const bool has_test = !test.data.ids.empty(), has_prefix = !prefix.ids.empty();
+    if (!has_test && !has_prefix) return;
+    writer->Reopen();
+    if (has_test) {
+      const std::vector<int16_t>& logits = test.data.logits;
+      test.logits = writer->WriteSegment(logits.data(), logits.size() * sizeof(int16_t));
+    }
+    if (has_prefix) {
+      writer->BeginSegment(fs::file_size(state.path()), kLargeSegmentAlign);
+      AppendFile(state.path(), writer);
+      prefix.state = writer->EndSegment();
+    }
+    close(has_prefix ? &prefix : nullptr, has_test ? &test : nullptr);
+  }
+
+  void WarnOfTokensWithoutRow(uint32_t n_tokens, uint32_t vocab) {
+    warnings_.push_back(
+        Format("the tokenizer has ids up to %u, the model's vocabulary has %u: those"
+               " above it cannot be used",
+               n_tokens - 1, vocab));
+  }
+
+  void TellWarnings() {
+    for (const std::string& sentence : warnings_) {
+      if (events_.on_warning) events_.on_warning(sentence);
+    }
+    warnings_.clear();
+  }
+
+  const ConvertOptions& options_;
+  const ConvertEvents& events_;
+  const bool is_gguf_ = IsGguf(options_.folder);
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace
+
+std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options) {
+  return Conversion(options, {}).Matrices();
+}
+
+uint32_t ReadMaxContext(const ConvertOptions& options) {
+  return Conversion(options, {}).PlanWeights().spec.max_context;
+}
+
+ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events) {
+  return Conversion(options, events).Run();
+}
+
+struct MatrixPacker::Plan {
+  explicit Plan(const ConvertOptions& options) : job(Conversion(options, {}).PlanWeights()) {
+    for (const PlannedTensor& tensor : job.plan.tensors) {
+      if (!tensor.is_vector) matrices.emplace(tensor.name, &tensor);
+    }
+  }
+
+  WeightsJob job;
+  std::map<std::string, const PlannedTensor*> matrices;
+};
+
+MatrixPacker::MatrixPacker(const ConvertOptions& options)
+    : plan_(std::make_unique<const Plan>(options)) {}
+
+MatrixPacker::~MatrixPacker() = default;
+
+std::vector<std::byte> MatrixPacker::Pack(const std::string& name, const InputModel& inputs,
+                                          uint32_t n_threads) const {
+  const PlannedTensor& tensor = *plan_->matrices.at(name);
+  if (inputs.cols() != tensor.cols) {
+    Fail("internal error: tensor %s has inputs of %zu columns, expected %u", name.c_str(),
+         inputs.cols(), tensor.cols);
+  }
+  return PackMatrix(tensor, inputs, n_threads);
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,119 @@
+// Converts a checkpoint folder into a bundle.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "converter/quantize/compensate.h"
+#include "converter/tensors/tensor_plan.h"
+#include "converter/write/index.h"
+#include "converter/write/signing_key.h"
+
+namespace arn::convert {
+
+// Runs the tokens of a prompt prefix through `bundle`, which is complete, saves the session to the
+// file `state`, and returns the tokens. Throws ConvertError. Supplied by the caller because this
+// library does not depend on the runtime.
+using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::path& bundle,
+                                                       const std::filesystem::path& state)>;
+
+// Computes the reference logits of the device self-test with `bundle`, which is complete. Returns
+// no ids if the bundle gets no self-test.
+using SelfTestMaker = std::function<SelfTestData(const std::filesystem::path& bundle)>;
+
+// Throws ConvertError if `bundle`, which is complete, must be rejected before it gets its final
+// name.
+using BundleCheck = std::function<void(const std::filesystem::path& bundle)>;
+
+// Maps a bundle's tensor names to quantised matrices, in any layout.
+using QuantizedMatrices = std::map<std::string, Weight>;
+
+struct ConvertOptions {
+  // Folder with config.json, *.safetensors, tokenizer.json ...; or a GGUF file.
+  std::filesystem::path folder;
+  std::filesystem::path output;
+  std::filesystem::path config;  // replaces the folder's config.json; empty: the folder's
+  std::vector<std::string> ignored_config_keys;  // keys of config.json to accept; others are
+                                                 // refused
+  // Sliding window of all layers, for GGUF files that do not store one; 0: none.
+  std::optional<uint32_t> window;
+  std::string source_name;  // recorded in the bundle; empty: the folder's name
+  Formats formats;
+  bool tokenizer_only = false;
+  bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
+  bool no_chat_template = false;  // writes no chat template
+  uint32_t n_threads = 2;
+  // Matrices that are quantised already, in the types that the formats require. All others are
+  // quantised row by row. Null: none.
+  const QuantizedMatrices* quantized = nullptr;
+  PrefixMaker make_prefix;                  // empty: writes no prefix
+  SelfTestMaker make_self_test;             // empty: writes no self-test
+  BundleCheck check;                        // empty: does not read the bundle back
+  const SigningKey* signing_key = nullptr;  // null: does not sign the bundle
+};
+
+struct MatrixInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  bool is_of_layer = false;  // its type is Formats::weights (which is not f32), or an exception
+};
+
+// Position of a matrix in the file. weight.data is null.
+struct StoredMatrix {
+  std::string name;
+  Weight weight;
+  uint64_t file_offset = 0;
+};
+
+struct ConvertResult {
+  std::vector<StoredMatrix> matrices;
+  uint64_t file_bytes = 0;
+  uint64_t n_parameters = 0;
+  bool has_tokenizer = false;
+};
+
+// Callbacks of a conversion. Both may be empty; on_progress may throw ConvertError to abort.
+struct ConvertEvents {
+  std::function<void(const std::string& sentence)> on_warning;
+  // `tensor`: the current one; done and total: elements.
+  std::function<void(const std::string& tensor, uint64_t done, uint64_t total)> on_progress;
+};
+
+// Lists the matrices that Convert() will write, embedding and head included, in bundle order.
+// Throws ConvertError.
+std::vector<MatrixInfo> ListMatrices(const ConvertOptions& options);
+
+// Returns the longest context the model was trained for. Throws ConvertError.
+uint32_t ReadMaxContext(const ConvertOptions& options);
+
+// Writes options.output. On failure throws ConvertError and leaves no files behind.
+ConvertResult Convert(const ConvertOptions& options, const ConvertEvents& events);
+
+// Packs single matrices as Convert() would write them.
+class MatrixPacker {
+ public:
+  // Throws ConvertError.
+  explicit MatrixPacker(const ConvertOptions& options);
+  ~MatrixPacker();
+  MatrixPacker(const MatrixPacker&) = delete;
+  MatrixPacker& operator=(const MatrixPacker&) = delete;
+
+  // Returns the file bytes of an int8 or int4 matrix, quantised by its inputs (PackMatrix). Throws
+  // ConvertError, also if `inputs` has a different number of columns.
+  std::vector<std::byte> Pack(const std::string& name, const InputModel& inputs,
+                              uint32_t n_threads) const;
+
+ private:
+  struct Plan;
+  std::unique_ptr<const Plan> plan_;
+};
+
+}  // namespace arn::convert

@@ -1,0 +1,460 @@
+#include "converter/family/families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "converter/base/error.h"
+#include "converter/family/config_keys.h"
+#include "converter/family/family.h"
+#include "converter/family/layer_windows.h"
+#include "converter/family/mixers.h"
+#include "converter/family/rope.h"
+#include "converter/hf/config_reader.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kMaxLayers = 4096;  // far above any model; bounds the cost of a damaged config
+
+// Returns the table row of a config, or null. *wanted: the name looked up.
+const Family* FamilyOf(ConfigReader* config, std::string* wanted) {
+  const nlohmann::json* architectures = config->Find("architectures");
+  const std::string model_type = config->String("model_type").value_or("");
+  *wanted = model_type.empty() ? "(none given)" : "model_type " + model_type;
+  if (architectures != nullptr) {
+    if (!architectures->is_array() || architectures->empty() || !(*architectures)[0].is_string()) {
+      config->FailKey("architectures", "a list of names");
+    }
+    *wanted = (*architectures)[0].get<std::string>();
+  }
+  for (const Family& family : Families()) {
+    const bool has_older = family.older_architecture != nullptr;
+    if (architectures == nullptr ? model_type == family.model_type
+                                 : *wanted == family.architecture ||
+                                       (has_older && *wanted == family.older_architecture)) {
+      return &family;
+    }
+  }
+  return nullptr;
+}
+
+const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
+  std::string wanted;
+  if (const Family* family = FamilyOf(config, &wanted)) return *family;
+  std::vector<std::string> supported;
+  for (const Family& family : Families()) supported.push_back(family.architecture);
+  const std::vector<std::string> unknown = KeysThatNobodyKnows(json);
+  Fail("%s: architecture %s is not supported (supported: %s)%s%s", config->label().c_str(),
+       wanted.c_str(), JoinNames(supported).c_str(),
+       unknown.empty() ? "" : "; its config has fields of no supported architecture: ",
+       JoinNames(unknown, 20).c_str());
+}
+
+bool HasBias(Bias bias, ConfigReader* config, const char* key, bool fallback) {
+  switch (bias) {
+    case Bias::kNever: return false;
+    case Bias::kAlways: return true;
+    case Bias::kByKey: return config->Bool(key, fallback);
+  }
+  return false;
+}
+
+uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
+  const char* fallback = family.keys.layers_fallback;
+  const std::optional<uint32_t> own =
+      fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
+  const uint32_t n_layers =
+      own ? *own : config->RequiredCount(fallback == nullptr ? family.keys.layers : fallback);
+  if (n_layers > kMaxLayers) config->FailKey(family.keys.layers, "at most 4096");
+  return n_layers;
+}
+
+// Reads n_heads, n_kv_heads and head_dim; leaves the other fields at their defaults.
+LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
+  LayerKindSpec kind;
+  kind.n_heads = config->RequiredCount(family.keys.heads);
+  kind.n_kv_heads = kind.n_heads;
+  if (family.has_kv_heads) {
+    // An explicit null means as many as heads, not the class's default.
+    const bool has_default = family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
+    kind.n_kv_heads = config->Count("num_key_value_heads")
+                          .value_or(has_default ? family.default_kv_heads : kind.n_heads);
+  }
+  if (kind.n_heads % kind.n_kv_heads != 0) {
+    Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
+         family.keys.heads, kind.n_heads, kind.n_kv_heads);
+  }
+  std::optional<uint32_t> head_dim;
+  const char* dim_key = family.keys.head_dim;
+  if (dim_key != nullptr) head_dim = config->Count(dim_key);
+  const bool is_null = dim_key != nullptr && config->IsNull(dim_key);
+  if (!head_dim && !is_null && family.default_head_dim != 0) head_dim = family.default_head_dim;
+  if (!head_dim && hidden % kind.n_heads != 0) {
+    Fail("%s: head_dim is absent, and %s %u is not a multiple of %s %u", config->label().c_str(),
+         family.keys.hidden, hidden, family.keys.heads, kind.n_heads);
+  }
+  kind.head_dim = head_dim.value_or(hidden / kind.n_heads);
+  // Keeps heads * head_dim far from overflow; real models stay far below.
+  if (kind.n_heads > 65536 || kind.head_dim > 65536) {
+    Fail("%s: %u heads of %u elements are too many", config->label().c_str(), kind.n_heads,
+         kind.head_dim);
+  }
+  return kind;
+}
+
+// feed_forward_proj: an activation, prefixed with "gated-" if there is a gate (transformers'
+// T5Config).
+bool IsGatedProj(const Family& family, ConfigReader* config) {
+  return config->String("feed_forward_proj").value_or(family.activation).rfind("gated-", 0) == 0;
+}
+
+std::string FeedForwardActivation(const Family& family, ConfigReader* config) {
+  std::string name = config->String("feed_forward_proj").value_or(family.activation);
+  if (name == "gated-gelu") return "gelu_new";
+  if (IsGatedProj(family, config)) name = name.substr(std::string("gated-").size());
+  return name;
+}
+
+// Maps the config's name to the activation, as transformers' ACT2FN (activations.py).
+Activation ReadActivation(const Family& family, ConfigReader* config) {
+  struct Row {
+    const char* name;
+    Activation activation;
+  };
+  constexpr Row kRows[] = {
+      {"silu", Activation::kSilu},
+      {"swish", Activation::kSilu},
+      {"gelu", Activation::kGelu},
+      {"gelu_python", Activation::kGelu},
+      {"gelu_new", Activation::kGeluTanh},
+      {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh},
+      {"gelu_accurate", Activation::kGeluTanh},
+      {"gelu_python_tanh", Activation::kGeluTanh},
+      {"relu", Activation::kRelu},
+      {"relu2", Activation::kReluSquared},
+      {"quick_gelu", Activation::kQuickGelu},
+      {"tanh", Activation::kTanh},
+      {"sigmoid", Activation::kSigmoid},
+      {"mish", Activation::kMish},
+  };
+  std::string name = family.activation;
+  if (const char* key = family.keys.activation) name = config->String(key).value_or(name);
+  if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
+  for (const Row& row : kRows) {
+    if (name == row.name) return row.activation;
+  }
+  config->FailKey(
+      family.has_feed_forward_proj ? "feed_forward_proj" : family.keys.activation,
+      "silu, gelu, gelu_new, gelu_pytorch_tanh, quick_gelu, relu, relu2, tanh, sigmoid or "
+      "mish");
+}
+
+float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_dim) {
+  double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
+  if (family.scale == ScaleRule::kQueryPreScalar) {
+    const double scalar =
+        config->Number("query_pre_attn_scalar").value_or(family.default_query_scalar);
+    if (scalar <= 0) config->FailKey("query_pre_attn_scalar", "a positive number");
+    scale = 1.0 / std::sqrt(scalar);
+  }
+  if (family.scale == ScaleRule::kOne) scale = 1.0;
+  if (family.scale == ScaleRule::kMultiplier) {
+    scale = config->Number("attention_multiplier").value_or(1.0);
+  }
+  return static_cast<float>(scale);
+}
+
+// An absent cap means the family's default; null means off.
+float ReadSoftcap(const nlohmann::json& json, ConfigReader* config, const char* key,
+                  double fallback) {
+  const double cap = json.contains(key) ? config->Number(key).value_or(0) : fallback;
+  if (cap < 0) config->FailKey(key, "a positive number or null");
+  return static_cast<float>(cap);
+}
+
+// As transformers' Lfm2MLP: two thirds of the given width, times a factor, rounded up to whole
+// blocks.
+uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
+  const std::optional<uint32_t> block = config->Count("block_ff_dim");
+  const uint64_t given = block ? *block : config->RequiredCount(family.keys.ffn);
+  const std::optional<double> factor = config->Number("block_ffn_dim_multiplier");
+  const uint64_t unit = config->Count("block_multiple_of").value_or(256);
+  if (block) config->MarkRead(family.keys.ffn);
+  if (!config->Bool("block_auto_adjust_ff_dim", true)) return static_cast<uint32_t>(given);
+  const double scaled = factor.value_or(1.0) * static_cast<double>(2 * given / 3);
+  if (!(scaled >= 1 && scaled < 1e9)) {
+    config->FailKey("block_ffn_dim_multiplier", "a positive number that gives a width above 0");
+  }
+  return static_cast<uint32_t>((static_cast<uint64_t>(scaled) + unit - 1) / unit * unit);
+}
+
+uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden) {
+  if (family.ffn == FfnRule::kNone) return 0;
+  if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
+  if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
+  return config->Count(family.keys.ffn).value_or(family.default_ffn_factor * hidden);
+}
+
+LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                            uint32_t hidden) {
+  LayerKindSpec kind;
+  if (family.mixer != MixerRule::kScan) kind = ReadHeads(family, config, hidden);
+  kind.attention_scale = AttentionScale(family, config, kind.head_dim);
+  if (family.caps_attention) {
+    kind.softcap =
+        ReadSoftcap(json, config, "attn_logit_softcapping", family.default_attention_softcap);
+  }
+  kind.ffn_dim = ReadFfnDim(family, config, hidden);
+  kind.norm = family.norm;
+  double epsilon = family.default_epsilon;
+  if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
+  if (epsilon < 0) config->FailKey(family.keys.epsilon, "a number of at least 0");
+  kind.norm_epsilon = static_cast<float>(epsilon);
+  kind.activation = ReadActivation(family, config);
+  if (family.swiglu_limit != 0) {
+    if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
+    kind.activation = Activation::kClampedSwiglu;
+    kind.activation_limit = family.swiglu_limit;
+  }
+  kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
+  kind.has_k_bias = family.has_k_bias;
+  kind.has_relative_position_bias = family.has_relative_position_buckets;
+  kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
+  kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
+  kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
+  kind.has_qkv_bias = HasBias(family.qkv_bias, config, family.bias_key, family.default_bias);
+  kind.has_attention_out_bias =
+      HasBias(family.attention_out_bias, config, family.bias_key, family.default_bias);
+  kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
+  return kind;
+}
+
+// Derives the layer type with experts from the one without.
+LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
+  const std::optional<uint32_t> local = config->Count("num_local_experts");
+  const std::optional<uint32_t> count =
+      family.reads_num_experts ? config->Count("num_experts") : std::nullopt;
+  if (local && count && *local != *count) {
+    Fail("%s: num_local_experts is %u and num_experts %u: expected one of them, or the same",
+         config->label().c_str(), *local, *count);
+  }
+  kind.n_experts = count ? *count : local.value_or(family.default_experts);
+  kind.n_experts_used = config->Count("num_experts_per_tok").value_or(family.default_experts_used);
+  if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {
+    Fail("%s: num_experts_per_tok %u of %u experts", config->label().c_str(), kind.n_experts_used,
+         kind.n_experts);
+  }
+  kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
+  kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
+                            ? family.route_score == RouteScore::kSoftmax
+                            : config->Bool(family.norm_topk_prob_key, false);
+  kind.route_score = family.route_score;
+  kind.weighs_input = family.weighs_input;
+  kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
+  if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
+  return kind;
+}
+
+// Sets the QK norm of layers with RoPE and the query temperature of layers without.
+void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+  const bool rotates = kind->rope != kNoRope;
+  if (family.qk_norm == QkNorm::kPlainOfRotated) {
+    kind->has_qk_norm = config->Bool("use_qk_norm", true) && rotates;
+  }
+  if (!family.has_query_temperature) return;
+  const bool is_tuned = config->Bool("attn_temperature_tuning", true);
+  const double temperature = config->Number("attn_scale").value_or(0.1);
+  const uint32_t step = config->Count("floor_scale").value_or(8192);
+  if (!is_tuned || rotates) return;
+  kind->query_temperature = static_cast<float>(temperature);
+  kind->query_temperature_step = step;
+}
+
+// Reads factors of the whole model, not of a layer.
+void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                 DecoderSpec* spec) {
+  if (family.scales_embedding) {
+    spec->embedding_factor = static_cast<float>(std::sqrt(static_cast<double>(spec->hidden)));
+  }
+  if (family.caps_logits) {
+    spec->logits_softcap =
+        ReadSoftcap(json, config, "final_logit_softcapping", family.default_logits_softcap);
+  }
+  // Later configs have a key of their own for the scaling of a tied head.
+  if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
+    spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
+  }
+  if (!family.has_multipliers) return;
+  const auto factor = [&](const char* key) {
+    const double value = config->Number(key).value_or(1.0);
+    if (!(value > 0)) config->FailKey(key, "a positive number");
+    return value;
+  };
+  spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
+  spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
+  spec->logits_factor = static_cast<float>(1.0 / factor("logits_scaling"));
+}
+
+// Reads the relative position buckets, shared by decoder and encoder.
+RelativePositionBuckets ReadRelativePositionBuckets(const Family& family, ConfigReader* config) {
+  RelativePositionBuckets buckets;
+  if (!family.has_relative_position_buckets) return buckets;
+  constexpr const char* kBuckets = "relative_attention_num_buckets";
+  constexpr const char* kDistance = "relative_attention_max_distance";
+  buckets.n_buckets = config->Count(kBuckets).value_or(32);
+  buckets.max_distance = config->Count(kDistance).value_or(128);
+  // The encoder uses half of the buckets per direction; half of those hold one distance each.
+  if (buckets.n_buckets % 4 != 0 || buckets.n_buckets > 65536) {
+    config->FailKey(kBuckets, "a multiple of 4");
+  }
+  if (buckets.max_distance <= buckets.n_buckets / 2 || buckets.max_distance > 65536) {
+    config->FailKey(kDistance, "more than half of relative_attention_num_buckets");
+  }
+  return buckets;
+}
+
+// Reads the encoder's spec.
+EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohmann::json& json,
+                        const LayerKindSpec& decoder_kind, uint32_t hidden) {
+  EncoderSpec encoder;
+  if (family.encoder == nullptr) return encoder;
+  config->MarkRead("is_encoder_decoder");
+  config->MarkRead("n_positions");  // no effect with relative positions
+  Family own = family;
+  own.names = family.encoder->names;
+  own.keys = family.encoder->keys;
+  LayerKindSpec kind = ReadLayerKind(own, config, json, hidden);
+  kind.rope = kNoRope;
+  if (kind.n_heads != decoder_kind.n_heads && family.has_relative_position_buckets) {
+    config->FailKey(own.keys.heads, "the decoder's");
+  }
+  encoder.names = own.names;
+  encoder.kinds = {kind};
+  encoder.layer_kinds.assign(ReadLayerCount(own, config), 0);
+  encoder.max_rows = family.encoder->default_rows;
+  if (family.encoder->rows_key != nullptr) {
+    encoder.max_rows = config->Count(family.encoder->rows_key).value_or(encoder.max_rows);
+  }
+  if (family.encoder->feature_key != nullptr) {
+    encoder.feature_width = config->RequiredCount(family.encoder->feature_key);
+  }
+  return encoder;
+}
+
+// Refuses GPT-2's attention switches that no published model uses.
+void RefuseOddAttention(ConfigReader* config) {
+  if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
+}
+
+// Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
+std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
+                                const std::vector<uint32_t>& windows, uint32_t head_dim,
+                                DecoderSpec* spec, std::vector<std::string>* warnings) {
+  const auto n_layers = static_cast<uint32_t>(windows.size());
+  std::vector<uint32_t> ropes(n_layers, kNoRope);
+  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  RopeQuery query;
+  query.head_dim = head_dim;
+  query.max_context = spec->max_context;
+  query.theta = family.default_theta;
+  query.has_partial_rotary = family.has_partial_rotary;
+  query.partial_rotary = family.default_partial_rotary;
+  query.has_rotary_keys = family.has_rotary_keys;
+  query.local_theta = family.default_local_theta;
+  query.is_by_window = family.rope == RopeRule::kByWindow;
+  query.default_yarn = family.default_yarn;
+  query.has_longrope_only = family.has_longrope_only;
+  query.default_original = family.default_original_context;
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    if (!rotates[i]) continue;
+    query.has_window = query.is_by_window && windows[i] != 0;
+    const RopeSpec rope = ReadRope(config, query, warnings);
+    const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
+    ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
+    if (at == spec->ropes.end()) spec->ropes.push_back(rope);
+  }
+  return ropes;
+}
+
+}  // namespace
+
+DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label,
+                            std::vector<std::string>* warnings,
+                            const std::vector<std::string>& ignored_keys) {
+  ConfigReader config(json, label);
+  const Family& family = FindFamily(&config, json);
+
+  DecoderSpec spec;
+  spec.architecture = family.architecture;
+  spec.names = family.names;
+  spec.qkv_order = family.qkv_order;
+  spec.is_transposed = family.is_transposed;
+  spec.rotates_neighbours = family.rotates_neighbours;
+  spec.gate_up_alternate = family.gate_up_alternate;
+  spec.norm_offset = family.norm_offset;
+  spec.hidden = config.RequiredCount(family.keys.hidden);
+  spec.vocab = config.RequiredCount("vocab_size");
+  spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
+  spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
+  if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
+  ReadFactors(family, &config, json, &spec);
+  spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
+  RefuseOddAttention(&config);
+
+  const uint32_t n_layers = ReadLayerCount(family, &config);
+  LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
+  kind.has_cross_attention = family.encoder != nullptr;
+  spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
+  spec.final_norm_kind = kind.norm;
+  spec.final_norm_epsilon = kind.norm_epsilon;
+  const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
+  const std::vector<uint32_t> chunks = LayerChunks(family, &config, json, n_layers);
+  const std::vector<uint32_t> ropes =
+      ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
+  const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
+  const std::vector<MixerSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
+  const LayerKindSpec dense = kind;
+  const LayerKindSpec sparse =
+      family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    kind = has_experts[i] ? sparse : dense;
+    kind.window = windows[i];
+    kind.chunk = chunks[i];
+    kind.rope = ropes[i];
+    AdaptToRope(family, &config, &kind);
+    kind = WithMixer(kind, mixers[i]);
+    const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
+    spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
+    if (at == spec.kinds.end()) spec.kinds.push_back(kind);
+  }
+
+  CheckUnreadConfigKeys(&config, json, family, ignored_keys, warnings);
+  return spec;
+}
+
+std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& json,
+                                                         const std::string& label) {
+  ConfigReader config(json, label);
+  std::string wanted;
+  const Family* family = FamilyOf(&config, &wanted);
+  if (family == nullptr) return std::nullopt;
+  const uint32_t n_layers = ReadLayerCount(*family, &config);
+  const uint32_t hidden = config.RequiredCount(family->keys.hidden);
+  const std::vector<MixerSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
+  LayerKindSpec kind;
+  if (family->mixer != MixerRule::kScan) kind = ReadHeads(*family, &config, hidden);
+  const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
+  std::vector<LayerKindSpec> layers;
+  const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    kind.window = windows[i];
+    kind.chunk = chunks[i];
+    layers.push_back(WithMixer(kind, mixers[i]));
+  }
+  return layers;
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,264 @@
+// Tensor names of each family in its checkpoints, for the rows of family_table.cc.
+#pragma once
+
+#include "converter/family/decoder_spec.h"
+
+namespace arn::convert {
+
+inline constexpr TensorNames kDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.embed_tokens",
+    .final_norm = "model.norm",
+    .head = "lm_head",
+    .attention_norm = "model.layers.{}.input_layernorm",
+    .q = "model.layers.{}.self_attn.q_proj",
+    .k = "model.layers.{}.self_attn.k_proj",
+    .v = "model.layers.{}.self_attn.v_proj",
+    .q_norm = "model.layers.{}.self_attn.q_norm",
+    .k_norm = "model.layers.{}.self_attn.k_norm",
+    .attention_out = "model.layers.{}.self_attn.o_proj",
+    .ffn_norm = "model.layers.{}.post_attention_layernorm",
+    .gate = "model.layers.{}.mlp.gate_proj",
+    .up = "model.layers.{}.mlp.up_proj",
+    .down = "model.layers.{}.mlp.down_proj",
+};
+
+constexpr TensorNames WithFusedProjections() {
+  TensorNames names = kDecoderNames;
+  names.q = names.k = names.v = names.gate = names.up = nullptr;
+  names.qkv = "model.layers.{}.self_attn.qkv_proj";
+  names.gate_up = "model.layers.{}.mlp.gate_up_proj";
+  return names;
+}
+inline constexpr TensorNames kFusedNames = WithFusedProjections();
+
+constexpr TensorNames WithPlainFeedForward() {
+  TensorNames names = kDecoderNames;
+  names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.c_fc";
+  names.down = "model.layers.{}.mlp.c_proj";
+  return names;
+}
+inline constexpr TensorNames kPlainFeedForwardNames = WithPlainFeedForward();
+
+constexpr TensorNames WithSandwichNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_feedforward_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_feedforward_layernorm";
+  return names;
+}
+inline constexpr TensorNames kSandwichNames = WithSandwichNorms();
+
+constexpr TensorNames WithPostNorms() {
+  TensorNames names = WithSandwichNorms();
+  names.attention_norm = names.ffn_norm = nullptr;
+  return names;
+}
+inline constexpr TensorNames kPostNormNames = WithPostNorms();
+
+inline constexpr TensorNames kGptNeoxNames = {
+    .prefix = "gpt_neox.",
+    .embedding = "gpt_neox.embed_in",
+    .final_norm = "gpt_neox.final_layer_norm",
+    .head = "embed_out",
+    .attention_norm = "gpt_neox.layers.{}.input_layernorm",
+    .qkv = "gpt_neox.layers.{}.attention.query_key_value",
+    .attention_out = "gpt_neox.layers.{}.attention.dense",
+    .ffn_norm = "gpt_neox.layers.{}.post_attention_layernorm",
+    .up = "gpt_neox.layers.{}.mlp.dense_h_to_4h",
+    .down = "gpt_neox.layers.{}.mlp.dense_4h_to_h",
+};
+
+inline constexpr TensorNames kGpt2Names = {
+    .prefix = "transformer.",
+    .embedding = "transformer.wte",
+    .positions = "transformer.wpe",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.ln_1",
+    .qkv = "transformer.h.{}.attn.c_attn",
+    .attention_out = "transformer.h.{}.attn.c_proj",
+    .ffn_norm = "transformer.h.{}.ln_2",
+    .up = "transformer.h.{}.mlp.c_fc",
+    .down = "transformer.h.{}.mlp.c_proj",
+};
+
+constexpr TensorNames WithSeparateProjections() {
+  TensorNames names = kGpt2Names;
+  names.qkv = nullptr;
+  names.q = "transformer.h.{}.attn.attention.q_proj";
+  names.k = "transformer.h.{}.attn.attention.k_proj";
+  names.v = "transformer.h.{}.attn.attention.v_proj";
+  names.attention_out = "transformer.h.{}.attn.attention.out_proj";
+  return names;
+}
+inline constexpr TensorNames kGptNeoNames = WithSeparateProjections();
+
+constexpr TensorNames WithExperts() {
+  TensorNames names = kDecoderNames;
+  names.router = "model.layers.{}.mlp.gate";
+  names.expert_gate = "model.layers.{}.mlp.experts.{}.gate_proj";
+  names.expert_up = "model.layers.{}.mlp.experts.{}.up_proj";
+  names.expert_down = "model.layers.{}.mlp.experts.{}.down_proj";
+  names.stacked_gate_up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.mlp.experts.down_proj";
+  return names;
+}
+inline constexpr TensorNames kExpertNames = WithExperts();
+
+constexpr TensorNames WithBlockExperts() {
+  TensorNames names = kDecoderNames;
+  names.router = "model.layers.{}.block_sparse_moe.gate";
+  names.expert_gate = "model.layers.{}.block_sparse_moe.experts.{}.w1";
+  names.expert_up = "model.layers.{}.block_sparse_moe.experts.{}.w3";
+  names.expert_down = "model.layers.{}.block_sparse_moe.experts.{}.w2";
+  return names;
+}
+inline constexpr TensorNames kBlockExpertNames = WithBlockExperts();
+
+constexpr TensorNames WithSinks() {
+  TensorNames names = kDecoderNames;
+  names.sinks = "model.layers.{}.self_attn.sinks";
+  names.router = "model.layers.{}.mlp.router";
+  names.stacked_gate_up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.mlp.experts.down_proj";
+  return names;
+}
+inline constexpr TensorNames kSinkNames = WithSinks();
+
+constexpr TensorNames WithSharedExpert() {
+  TensorNames names = kDecoderNames;
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  names.router = "model.layers.{}.feed_forward.router";
+  names.stacked_gate_up = "model.layers.{}.feed_forward.experts.gate_up_proj";
+  names.stacked_down = "model.layers.{}.feed_forward.experts.down_proj";
+  names.shared_gate = "model.layers.{}.feed_forward.shared_expert.gate_proj";
+  names.shared_up = "model.layers.{}.feed_forward.shared_expert.up_proj";
+  names.shared_down = "model.layers.{}.feed_forward.shared_expert.down_proj";
+  names.q_norm = names.k_norm = nullptr;
+  return names;
+}
+inline constexpr TensorNames kSharedExpertNames = WithSharedExpert();
+
+inline constexpr TensorNames kScanNames = {
+    .prefix = "backbone.",
+    .embedding = "backbone.embeddings",
+    .final_norm = "backbone.norm_f",
+    .head = "lm_head",
+    .attention_norm = "backbone.layers.{}.norm",
+    .mixer_in = "backbone.layers.{}.mixer.in_proj",
+    .conv = "backbone.layers.{}.mixer.conv1d",
+    .scan_inputs = "backbone.layers.{}.mixer.x_proj",
+    .time_steps = "backbone.layers.{}.mixer.dt_proj",
+    .scan_rates = "backbone.layers.{}.mixer.A_log",
+    .scan_skip = "backbone.layers.{}.mixer.D",
+    .mixer_out = "backbone.layers.{}.mixer.out_proj",
+};
+
+constexpr TensorNames WithShortConvolutions() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.embedding_norm";
+  names.attention_norm = "model.layers.{}.operator_norm";
+  names.ffn_norm = "model.layers.{}.ffn_norm";
+  names.q_norm = "model.layers.{}.self_attn.q_layernorm";
+  names.k_norm = "model.layers.{}.self_attn.k_layernorm";
+  names.attention_out = "model.layers.{}.self_attn.out_proj";
+  names.gate = "model.layers.{}.feed_forward.w1";
+  names.up = "model.layers.{}.feed_forward.w3";
+  names.down = "model.layers.{}.feed_forward.w2";
+  names.mixer_in = "model.layers.{}.conv.in_proj";
+  names.conv = "model.layers.{}.conv.conv";
+  names.mixer_out = "model.layers.{}.conv.out_proj";
+  return names;
+}
+inline constexpr TensorNames kShortConvolutionNames = WithShortConvolutions();
+
+// For families without position embeddings: the context is limited only by session memory. The
+// longest that the runtime accepts.
+constexpr uint32_t kAnyContext = 1u << 24;
+
+inline constexpr TensorNames kT5DecoderNames = {
+    .prefix = "",
+    .embedding = "shared",
+    .final_norm = "decoder.final_layer_norm",
+    .head = "lm_head",
+    .attention_norm = "decoder.block.{}.layer.0.layer_norm",
+    .q = "decoder.block.{}.layer.0.SelfAttention.q",
+    .k = "decoder.block.{}.layer.0.SelfAttention.k",
+    .v = "decoder.block.{}.layer.0.SelfAttention.v",
+    .attention_out = "decoder.block.{}.layer.0.SelfAttention.o",
+    .ffn_norm = "decoder.block.{}.layer.2.layer_norm",
+    .gate = "decoder.block.{}.layer.2.DenseReluDense.wi_0",
+    .up = "decoder.block.{}.layer.2.DenseReluDense.wi_1",
+    .down = "decoder.block.{}.layer.2.DenseReluDense.wo",
+    .plain_up = "decoder.block.{}.layer.2.DenseReluDense.wi",
+    .relative_position_bias = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+    .cross_norm = "decoder.block.{}.layer.1.layer_norm",
+    .cross_q = "decoder.block.{}.layer.1.EncDecAttention.q",
+    .cross_k = "decoder.block.{}.layer.1.EncDecAttention.k",
+    .cross_v = "decoder.block.{}.layer.1.EncDecAttention.v",
+    .cross_out = "decoder.block.{}.layer.1.EncDecAttention.o",
+    .embedding_copies = {"encoder.embed_tokens", "decoder.embed_tokens"},
+};
+
+inline constexpr TensorNames kT5EncoderNames = {
+    .prefix = "",
+    .embedding = "shared",
+    .final_norm = "encoder.final_layer_norm",
+    .head = "lm_head",
+    .attention_norm = "encoder.block.{}.layer.0.layer_norm",
+    .q = "encoder.block.{}.layer.0.SelfAttention.q",
+    .k = "encoder.block.{}.layer.0.SelfAttention.k",
+    .v = "encoder.block.{}.layer.0.SelfAttention.v",
+    .attention_out = "encoder.block.{}.layer.0.SelfAttention.o",
+    .ffn_norm = "encoder.block.{}.layer.1.layer_norm",
+    .gate = "encoder.block.{}.layer.1.DenseReluDense.wi_0",
+    .up = "encoder.block.{}.layer.1.DenseReluDense.wi_1",
+    .down = "encoder.block.{}.layer.1.DenseReluDense.wo",
+    .plain_up = "encoder.block.{}.layer.1.DenseReluDense.wi",
+    .relative_position_bias = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+};
+
+inline constexpr TensorNames kWhisperDecoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .positions = "model.decoder.embed_positions",
+    .final_norm = "model.decoder.layer_norm",
+    .head = "proj_out",
+    .attention_norm = "model.decoder.layers.{}.self_attn_layer_norm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.out_proj",
+    .ffn_norm = "model.decoder.layers.{}.final_layer_norm",
+    .up = "model.decoder.layers.{}.fc1",
+    .down = "model.decoder.layers.{}.fc2",
+    .cross_norm = "model.decoder.layers.{}.encoder_attn_layer_norm",
+    .cross_q = "model.decoder.layers.{}.encoder_attn.q_proj",
+    .cross_k = "model.decoder.layers.{}.encoder_attn.k_proj",
+    .cross_v = "model.decoder.layers.{}.encoder_attn.v_proj",
+    .cross_out = "model.decoder.layers.{}.encoder_attn.out_proj",
+};
+
+inline constexpr TensorNames kWhisperEncoderNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .positions = "model.encoder.embed_positions",
+    .final_norm = "model.encoder.layer_norm",
+    .head = "proj_out",
+    .attention_norm = "model.encoder.layers.{}.self_attn_layer_norm",
+    .q = "model.encoder.layers.{}.self_attn.q_proj",
+    .k = "model.encoder.layers.{}.self_attn.k_proj",
+    .v = "model.encoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.encoder.layers.{}.self_attn.out_proj",
+    .ffn_norm = "model.encoder.layers.{}.final_layer_norm",
+    .up = "model.encoder.layers.{}.fc1",
+    .down = "model.encoder.layers.{}.fc2",
+    .conv1 = "model.encoder.conv1",
+    .conv2 = "model.encoder.conv2",
+};
+
+}  // namespace arn::convert

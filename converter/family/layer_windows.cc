@@ -1,0 +1,217 @@
+#include "converter/family/layer_windows.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "converter/base/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kDefaultWindowFrom = 28;
+constexpr uint32_t kDefaultRopeInterval = 4;
+
+// sliding_window: absent means the default of the configuration class, null means off.
+uint32_t SlidingWindow(const Family& family, ConfigReader* config, const nlohmann::json& json) {
+  if (!json.contains("sliding_window")) return family.default_window;
+  return config->Count("sliding_window").value_or(0);
+}
+
+// attention_types: [[["global", "local"], 6], ...], each list of names with its repeat count.
+// attention_layers is the same written out, and takes precedence: newer configs have both.
+std::vector<bool> LocalLayers(ConfigReader* config, uint32_t n_layers) {
+  constexpr const char* kExpected =
+      "lists of \"global\" and \"local\" with the number of repetitions";
+  std::vector<bool> local;
+  const auto add = [&](const nlohmann::json& name, const char* key) {
+    if (name != "global" && name != "local") config->FailKey(key, kExpected);
+    if (local.size() < n_layers + size_t{1}) local.push_back(name == "local");
+  };
+  const nlohmann::json* types = config->Find("attention_types");
+  if (const nlohmann::json* layers = config->Find("attention_layers")) {
+    if (!layers->is_array()) config->FailKey("attention_layers", kExpected);
+    for (const nlohmann::json& name : *layers) add(name, "attention_layers");
+  } else if (types != nullptr) {
+    if (!types->is_array()) config->FailKey("attention_types", kExpected);
+    for (const nlohmann::json& item : *types) {
+      if (!item.is_array() || item.size() != 2 || !item[0].is_array() ||
+          !item[1].is_number_unsigned()) {
+        config->FailKey("attention_types", kExpected);
+      }
+      const auto times = std::min<uint64_t>(item[1].get<uint64_t>(), n_layers + uint64_t{1});
+      for (uint64_t i = 0; i < times; ++i) {
+        for (const nlohmann::json& name : item[0]) add(name, "attention_types");
+      }
+    }
+  } else {
+    for (uint32_t i = 0; i < n_layers; ++i) local.push_back(i % 2 == 1);
+  }
+  if (local.size() != n_layers) {
+    config->FailKey("attention_types", Format("as many as the %u layers", n_layers).c_str());
+  }
+  return local;
+}
+
+// Returns the layers' windows by the family's rule alone. *window: the window of layers that have
+// one.
+std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
+                                    const nlohmann::json& json, uint32_t n_layers,
+                                    uint32_t* window) {
+  std::vector<uint32_t> windows(n_layers, 0);
+  *window = 0;
+  switch (family.window) {
+    case WindowRule::kNone:
+    case WindowRule::kChunks: break;
+    case WindowRule::kEveryLayer:
+      *window = SlidingWindow(family, config, json);
+      std::fill(windows.begin(), windows.end(), *window);
+      break;
+    case WindowRule::kEveryIfUsed:
+    case WindowRule::kFromLayer:
+    case WindowRule::kLayerTypes: {
+      const bool is_used = config->Bool("use_sliding_window", false);
+      // Always read it: without use_sliding_window the key is present but has no effect.
+      *window = SlidingWindow(family, config, json);
+      if (!is_used) *window = 0;
+      if (family.window == WindowRule::kLayerTypes) break;
+      if (family.window == WindowRule::kEveryIfUsed) {
+        std::fill(windows.begin(), windows.end(), *window);
+        break;
+      }
+      const int64_t first = config->Int("max_window_layers").value_or(kDefaultWindowFrom);
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = i >= first ? *window : 0;
+      break;
+    }
+    case WindowRule::kLocalLayers: {
+      *window = config->Count("window_size").value_or(family.default_window);
+      const std::vector<bool> local = LocalLayers(config, n_layers);
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = local[i] ? *window : 0;
+      break;
+    }
+    case WindowRule::kPattern: {
+      *window = SlidingWindow(family, config, json);
+      uint32_t pattern = family.default_pattern;
+      if (family.has_pattern_key) {
+        pattern = config->Count("sliding_window_pattern").value_or(pattern);
+      }
+      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = (i + 1) % pattern != 0 ? *window : 0;
+      break;
+    }
+  }
+  return windows;
+}
+
+}  // namespace
+
+std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
+                                   const nlohmann::json& json, uint32_t n_layers) {
+  uint32_t window = 0;
+  std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
+  // layer_types has another meaning in these families.
+  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
+    return windows;
+  }
+  const nlohmann::json* types = config->Find("layer_types");
+  if (types == nullptr) {
+    if (family.window == WindowRule::kLayerTypes && window != 0) {
+      config->FailKey("layer_types", "a list, because use_sliding_window is true");
+    }
+    return windows;
+  }
+  if (!types->is_array() || types->size() != n_layers) {
+    config->FailKey("layer_types", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    const nlohmann::json& type = (*types)[i];
+    const bool slides = type == "sliding_attention";
+    if (!slides && type != "full_attention") {
+      Fail("%s: layer_types[%u]: expected full_attention or sliding_attention, found %s",
+           config->label().c_str(), i, Shown(type).c_str());
+    }
+    if (slides && window == 0) {
+      Fail("%s: layer_types[%u] is sliding_attention, but no sliding window is in use",
+           config->label().c_str(), i);
+    }
+    const uint32_t wanted = slides ? window : 0;
+    const bool is_free = family.window != WindowRule::kNone &&
+                         family.window != WindowRule::kEveryLayer &&
+                         family.window != WindowRule::kEveryIfUsed;
+    if (!is_free && wanted != windows[i]) {
+      Fail("%s: layer_types[%u] is %s, which %s does not have", config->label().c_str(), i,
+           Shown(type).c_str(), family.architecture);
+    }
+    windows[i] = wanted;
+  }
+  return windows;
+}
+
+std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
+                                  const nlohmann::json& json, uint32_t n_layers) {
+  std::vector<uint32_t> chunks(n_layers, 0);
+  if (family.window != WindowRule::kChunks) return chunks;
+  const uint32_t chunk = json.contains("attention_chunk_size")
+                             ? config->Count("attention_chunk_size").value_or(0)
+                             : family.default_window;
+  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  for (uint32_t i = 0; i < n_layers; ++i) chunks[i] = rotates[i] ? chunk : 0;
+  const nlohmann::json* types = config->Find("layer_types");
+  if (types == nullptr) return chunks;
+  if (!types->is_array() || types->size() != n_layers) {
+    config->FailKey("layer_types", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    const nlohmann::json& type = (*types)[i];
+    if (type != "chunked_attention" && type != "full_attention") {
+      Fail("%s: layer_types[%u]: expected full_attention or chunked_attention, found %s",
+           config->label().c_str(), i, Shown(type).c_str());
+    }
+    chunks[i] = type == "chunked_attention" ? chunk : 0;
+  }
+  return chunks;
+}
+
+std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, uint32_t n_layers) {
+  std::vector<bool> has_experts(n_layers, family.experts != ExpertRule::kNone);
+  const auto each = [&](uint32_t step) {
+    for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = (i + 1) % step == 0;
+  };
+  const auto set = [&](const char* key, bool value) {
+    for (const int64_t layer : config->IntOrList(key)) {
+      if (layer < 0 || layer >= n_layers) {
+        config->FailKey(key, Format("numbers of the %u layers", n_layers).c_str());
+      }
+      has_experts[static_cast<size_t>(layer)] = value;
+    }
+  };
+  switch (family.experts) {
+    case ExpertRule::kNone:
+    case ExpertRule::kEveryLayer: break;
+    case ExpertRule::kSparseStep:
+      each(config->Count("decoder_sparse_step").value_or(1));
+      set("mlp_only_layers", false);
+      break;
+    case ExpertRule::kListed:
+      each(config->Count("interleave_moe_layer_step").value_or(1));  // present beside the list
+      if (config->Has("moe_layers")) has_experts.assign(n_layers, false);
+      set("moe_layers", true);
+      break;
+  }
+  return has_experts;
+}
+
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
+  std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
+  if (family.rope != RopeRule::kNotEachFourth) return rotates;
+  const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
+  const std::vector<int64_t> list = config->IntOrList("no_rope_layers");
+  if (!list.empty() && list.size() != n_layers) {
+    config->FailKey("no_rope_layers", Format("a list of %u entries", n_layers).c_str());
+  }
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    rotates[i] = list.empty() ? (i + 1) % interval != 0 : list[i] != 0;
+  }
+  return rotates;
+}
+
+}  // namespace arn::convert

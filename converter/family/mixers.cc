@@ -1,0 +1,111 @@
+#include "converter/family/mixers.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/base/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kMostChannels = (1u << 20) / 3;  // the runtime's limit
+
+// transformers/models/mamba/configuration_mamba.py
+MixerSpec ReadScan(ConfigReader* config, uint32_t hidden) {
+  MixerSpec mixer;
+  mixer.mixer = Mixer::kScan;
+  const double expand = config->Number("expand").value_or(2.0);
+  if (!(expand > 0) || expand > 1024) config->FailKey("expand", "a number above 0, at most 1024");
+  mixer.width = config->Count("intermediate_size")
+                    .value_or(static_cast<uint32_t>(expand * static_cast<double>(hidden)));
+  mixer.taps = config->Count("conv_kernel").value_or(4);
+  mixer.states = config->Count("state_size").value_or(16);
+  const nlohmann::json* rank = config->Find("time_step_rank");
+  const bool is_auto = rank == nullptr || *rank == "auto";
+  mixer.rank = is_auto ? (hidden + 15) / 16 : *config->Count("time_step_rank");
+  mixer.has_bias = config->Bool("use_bias", false);
+  mixer.has_conv_bias = config->Bool("use_conv_bias", true);
+  return mixer;
+}
+
+// transformers/models/lfm2/configuration_lfm2.py
+MixerSpec ReadConv(ConfigReader* config, uint32_t hidden) {
+  MixerSpec mixer;
+  mixer.mixer = Mixer::kConv;
+  mixer.width = hidden;
+  mixer.taps = config->Count("conv_L_cache").value_or(3);
+  mixer.has_bias = mixer.has_conv_bias = config->Bool("conv_bias", false);
+  return mixer;
+}
+
+// Reads layer_types, or full_attn_idxs: the layers with attention; all if both are absent.
+std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
+  const nlohmann::json* types = config->Find("layer_types");
+  const nlohmann::json* attention = config->Find("full_attn_idxs");
+  if (types != nullptr) {
+    const std::string expected = Format("a list of %u entries, conv or full_attention", n_layers);
+    if (!types->is_array() || types->size() != n_layers) {
+      config->FailKey("layer_types", expected.c_str());
+    }
+    std::vector<bool> is_conv;
+    for (const nlohmann::json& type : *types) {
+      if (type != "conv" && type != "full_attention") {
+        config->FailKey("layer_types", expected.c_str());
+      }
+      is_conv.push_back(type == "conv");
+    }
+    return is_conv;
+  }
+  std::vector<bool> is_conv(n_layers, attention != nullptr);
+  if (attention == nullptr) return is_conv;
+  for (const int64_t i : config->IntOrList("full_attn_idxs")) {
+    if (i < 0 || i >= n_layers) {
+      config->FailKey("full_attn_idxs", Format("numbers of the %u layers", n_layers).c_str());
+    }
+    is_conv[static_cast<size_t>(i)] = false;
+  }
+  return is_conv;
+}
+
+void CheckSizes(ConfigReader* config, const MixerSpec& mixer) {
+  if (mixer.width == 0 || mixer.width > kMostChannels || mixer.taps > kMaxConvTaps ||
+      mixer.states > kMaxScanStates || mixer.rank > kMostChannels) {
+    Fail(
+        "%s: convolutions of %u channels and %u inputs with %u states and time steps of rank %u "
+        "are not supported: at most %u, %u, %u, %u",
+        config->label().c_str(), mixer.width, mixer.taps, mixer.states, mixer.rank, kMostChannels,
+        kMaxConvTaps, kMaxScanStates, kMostChannels);
+  }
+  if (mixer.mixer == Mixer::kConv && mixer.taps < 2) config->FailKey("conv_L_cache", "2 or more");
+}
+
+}  // namespace
+
+std::vector<MixerSpec> LayerMixers(const Family& family, ConfigReader* config, uint32_t n_layers,
+                                   uint32_t hidden) {
+  std::vector<MixerSpec> mixers(n_layers);
+  if (family.mixer == MixerRule::kAttention) return mixers;
+  const bool is_scan = family.mixer == MixerRule::kScan;
+  const MixerSpec mixer = is_scan ? ReadScan(config, hidden) : ReadConv(config, hidden);
+  CheckSizes(config, mixer);
+  if (is_scan) return std::vector<MixerSpec>(n_layers, mixer);
+  const std::vector<bool> is_conv = LayersWithConv(config, n_layers);
+  for (uint32_t i = 0; i < n_layers; ++i) {
+    if (is_conv[i]) mixers[i] = mixer;
+  }
+  return mixers;
+}
+
+LayerKindSpec WithMixer(LayerKindSpec kind, const MixerSpec& mixer) {
+  kind.mixer = mixer;
+  if (!mixer.has_state()) return kind;
+  kind.n_heads = kind.n_kv_heads = kind.head_dim = kind.window = kind.chunk = 0;
+  kind.attention_scale = kind.softcap = 0.0f;
+  kind.rope = kNoRope;
+  kind.has_qk_norm = kind.qk_norm_spans_heads = kind.has_qkv_bias = false;
+  kind.has_attention_out_bias = mixer.has_bias;
+  return kind;
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,334 @@
+#include "converter/family/rope.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "converter/base/error.h"
+#include "converter/hf/json_file.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr double kPi = 3.141592653589793;
+
+struct RopeInput {
+  double theta = 0;
+  uint32_t dim = 0;
+  uint32_t max_context = 0;
+  std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
+  ConfigReader* parameters = nullptr;
+};
+
+// Computes theta ^ (2i / dim) as torch does: exponent and result are float32. The power is computed
+// in double and rounded, so it is within one ulp of any correct float32 pow.
+std::vector<float> PositionFrequencies(double theta, uint32_t dim) {
+  std::vector<float> frequencies(dim / 2);
+  for (uint32_t i = 0; i < dim / 2; ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
+    frequencies[i] = static_cast<float>(
+        std::pow(static_cast<double>(static_cast<float>(theta)), static_cast<double>(exponent)));
+  }
+  return frequencies;
+}
+
+std::vector<float> DefaultInverse(const RopeInput& in) {
+  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
+  for (float& f : table) f = 1.0f / f;
+  return table;
+}
+
+double Required(ConfigReader* parameters, const char* key) {
+  const std::optional<double> value = parameters->Number(key);
+  if (!value || *value <= 0) parameters->FailKey(key, "a positive number");
+  return *value;
+}
+
+// standardize_rope_params: the top-level key takes precedence, then the object's, then
+// max_position_embeddings.
+double OriginalContext(const RopeInput& in) {
+  const std::optional<double> own = in.parameters->Number("original_max_position_embeddings");
+  const double original =
+      in.top_level_original.value_or(own.value_or(static_cast<double>(in.max_context)));
+  if (original <= 0) {
+    in.parameters->FailKey("original_max_position_embeddings", "a positive number");
+  }
+  return original;
+}
+
+RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in), {}, 0}; }
+
+// _compute_dynamic_ntk_parameters. Up to max_position_embeddings tokens the base is theta; the
+// factor only matters beyond, which no session reaches.
+RopeSpec Dynamic(const RopeInput& in) {
+  Required(in.parameters, "factor");
+  return Default(in);
+}
+
+// _compute_linear_scaling_rope_parameters
+RopeSpec Linear(const RopeInput& in) {
+  RopeSpec rope = Default(in);
+  const float factor = static_cast<float>(Required(in.parameters, "factor"));
+  for (float& f : rope.inv_freq) f /= factor;
+  return rope;
+}
+
+// _compute_llama3_parameters. torch computes scalar / tensor as reciprocal(tensor) * scalar.
+RopeSpec Llama3(const RopeInput& in) {
+  const float factor = static_cast<float>(Required(in.parameters, "factor"));
+  const double low_factor = Required(in.parameters, "low_freq_factor");
+  const double high_factor = Required(in.parameters, "high_freq_factor");
+  if (high_factor < low_factor) {
+    in.parameters->FailKey("high_freq_factor", "a number not below low_freq_factor");
+  }
+  const double context = OriginalContext(in);
+  const float low_wavelength = static_cast<float>(context / low_factor);
+  const float high_wavelength = static_cast<float>(context / high_factor);
+  RopeSpec rope = Default(in);
+  for (float& f : rope.inv_freq) {
+    const float wavelength = (1.0f / f) * static_cast<float>(2 * kPi);
+    const float scaled = wavelength > low_wavelength ? f / factor : f;
+    // Empty, except for one wavelength, if both factors are equal.
+    const bool is_medium = !(wavelength < high_wavelength) && !(wavelength > low_wavelength);
+    const float smooth =
+        ((1.0f / wavelength) * static_cast<float>(context) - static_cast<float>(low_factor)) /
+        static_cast<float>(high_factor - low_factor);
+    const float smoothed = (1.0f - smooth) * scaled / factor + smooth * scaled;
+    f = is_medium ? smoothed : scaled;
+  }
+  return rope;
+}
+
+double YarnScale(double factor, double mscale) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+// Returns the dimension whose frequency makes `rotations` turns over the original context.
+double YarnDimension(double rotations, const RopeInput& in, double context) {
+  return in.dim * std::log(context / (rotations * 2 * kPi)) / (2 * std::log(in.theta));
+}
+
+// _compute_yarn_parameters (https://arxiv.org/abs/2309.00071)
+RopeSpec Yarn(const RopeInput& in) {
+  if (in.theta <= 1)
+    Fail("%s: rope_theta: yarn needs a value above 1", in.parameters->label().c_str());
+  const double context = OriginalContext(in);
+  const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
+  if (factor <= 0) in.parameters->FailKey("factor", "a positive number");
+  // "or": zero counts as absent, as in Python.
+  const double fast = in.parameters->Number("beta_fast").value_or(0);
+  const double slow = in.parameters->Number("beta_slow").value_or(0);
+  const double mscale = in.parameters->Number("mscale").value_or(0);
+  const double mscale_all_dim = in.parameters->Number("mscale_all_dim").value_or(0);
+  const bool truncate = in.parameters->Bool("truncate", true);
+  const double amplitude =
+      in.parameters->Number("attention_factor")
+          .value_or(mscale != 0 && mscale_all_dim != 0
+                        ? YarnScale(factor, mscale) / YarnScale(factor, mscale_all_dim)
+                        : YarnScale(factor, 1));
+
+  double low = YarnDimension(fast != 0 ? fast : 32, in, context);
+  double high = YarnDimension(slow != 0 ? slow : 1, in, context);
+  if (truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, in.dim - 1.0);
+  if (low == high) high += 0.001;
+
+  const std::vector<float> frequencies = PositionFrequencies(in.theta, in.dim);
+  RopeSpec rope{
+      in.dim, static_cast<float>(amplitude), std::vector<float>(frequencies.size()), {}, 0};
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const float extrapolated = 1.0f / frequencies[i];
+    const float interpolated = 1.0f / (static_cast<float>(factor) * frequencies[i]);
+    const float ramp =
+        (static_cast<float>(i) - static_cast<float>(low)) / static_cast<float>(high - low);
+    const float keep = 1.0f - std::clamp(ramp, 0.0f, 1.0f);
+    rope.inv_freq[i] = interpolated * (1.0f - keep) + extrapolated * keep;
+  }
+  return rope;
+}
+
+// Divides each frequency by its own factor: 1 / (factor * frequency).
+std::vector<float> ByFactors(const RopeInput& in, const char* key) {
+  const nlohmann::json* list = in.parameters->Find(key);
+  const std::string expected = Format("a list of %u positive numbers", in.dim / 2);
+  if (list == nullptr || !list->is_array() || list->size() != in.dim / 2) {
+    in.parameters->FailKey(key, expected.c_str());
+  }
+  std::vector<float> table = PositionFrequencies(in.theta, in.dim);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const nlohmann::json& factor = (*list)[i];
+    if (!factor.is_number() || factor.get<double>() <= 0) {
+      in.parameters->FailKey(key, expected.c_str());
+    }
+    table[i] = 1.0f / (factor.get<float>() * table[i]);
+  }
+  return table;
+}
+
+// _compute_longrope_parameters (https://arxiv.org/abs/2402.13753). transformers switches to the
+// long factors once a sequence passes the original context, even for keys rotated with the short
+// ones; here the session decides once, by its context size.
+RopeSpec LongRopes(const RopeInput& in) {
+  const double context = OriginalContext(in);
+  const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
+  const double amplitude =
+      in.parameters->Number("attention_factor")
+          .value_or(factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(context)));
+  return {in.dim, static_cast<float>(amplitude), ByFactors(in, "short_factor"),
+          ByFactors(in, "long_factor"), static_cast<uint32_t>(context)};
+}
+
+struct RopeType {
+  const char* name;
+  RopeSpec (*compute)(const RopeInput&);
+};
+constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear}, {"dynamic", Dynamic},
+                               {"llama3", Llama3},   {"yarn", Yarn},     {"longrope", LongRopes},
+                               {"su", LongRopes}};
+
+// Keys that some known type reads. Ignored for the other types, as in transformers.
+constexpr const char* kKnownKeys[] = {
+    "factor",    "low_freq_factor",  "high_freq_factor", "original_max_position_embeddings",
+    "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
+    "truncate",  "attention_factor", "short_factor",     "long_factor"};
+
+void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
+                     const nlohmann::json& object, std::vector<std::string>* warnings) {
+  std::vector<std::string> ignored, unknown;
+  for (const std::string& key : parameters.Unread()) {
+    if (object[key].is_null()) continue;
+    const bool is_known =
+        std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
+    (is_known ? ignored : unknown).push_back(key);
+  }
+  if (!unknown.empty()) {
+    Fail("%s: not supported: %s", parameters.label().c_str(), JoinNames(unknown).c_str());
+  }
+  if (!ignored.empty()) {
+    warnings->push_back(parameters.label() + ": keys that have no effect on type " + type + ": " +
+                        JoinNames(ignored));
+  }
+}
+
+// Returns how many elements of a head are rotated.
+uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+  const std::optional<double> own = parameters->Number("partial_rotary_factor");
+  const std::optional<double> outer = config->Number("partial_rotary_factor");
+  const std::optional<double> percent =
+      query.has_rotary_keys ? config->Number("rotary_pct") : std::nullopt;
+  const double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
+  ConfigReader* where = own ? parameters : config;
+  const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
+  if (!query.has_partial_rotary && fraction != 1.0) {
+    where->FailKey(key, "1 (this architecture rotates whole heads)");
+  }
+  if (!(fraction > 0 && fraction <= 1)) where->FailKey(key, "a number above 0, at most 1");
+  const auto dim = static_cast<uint32_t>(query.head_dim * fraction);
+  if (dim % 2 != 0 || dim == 0) {
+    Fail("%s: %u of the %u elements of a head are rotated, expected an even number",
+         config->label().c_str(), dim, query.head_dim);
+  }
+  return dim;
+}
+
+nlohmann::json DefaultParameters(const RopeQuery& query) {
+  if (query.default_yarn == nullptr) return nlohmann::json::object();
+  const YarnDefaults& yarn = *query.default_yarn;
+  return {
+      {"rope_type", "yarn"},         {"factor", yarn.factor},
+      {"beta_fast", yarn.beta_fast}, {"beta_slow", yarn.beta_slow},
+      {"truncate", false},           {"original_max_position_embeddings", yarn.original_context}};
+}
+
+// Returns the object with the parameters for this layer type; the family's defaults if there is
+// none. *key: its name.
+nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
+  // A non-empty rope_scaling takes precedence over rope_parameters.
+  const nlohmann::json* scaling = config->Find("rope_scaling");
+  const nlohmann::json* parameters = config->Find("rope_parameters");
+  const bool use_scaling = scaling != nullptr && !(scaling->is_object() && scaling->empty());
+  *key = use_scaling ? "rope_scaling" : "rope_parameters";
+  const nlohmann::json* object = use_scaling ? scaling : parameters;
+  if (object == nullptr) return DefaultParameters(query);
+  // Families with a separate rope for windowed layers accept the older object only if the newer is
+  // absent and it has rope_type, and the newer one only with a key per layer type.
+  const bool is_flat = !object->is_object() || (!object->contains("full_attention") &&
+                                                !object->contains("sliding_attention"));
+  const bool is_older = use_scaling && parameters == nullptr && object->contains("rope_type");
+  if (query.is_by_window && is_flat && !is_older && !(object->is_object() && object->empty())) {
+    config->FailKey(
+        use_scaling ? "rope_scaling" : "rope_parameters",
+        use_scaling ? "a rope_type, and no rope_parameters" : "parameters per layer type");
+  }
+  const char* type = query.has_window ? "sliding_attention" : "full_attention";
+  if (query.is_by_window && object->is_object() && object->contains(type)) {
+    *key += std::string(": ") + type;
+    return (*object)[type];
+  }
+  // The older keys: scaling applies to full attention only.
+  if (query.has_window && use_scaling) return nlohmann::json::object();
+  for (const auto& [name, value] : object->items()) {
+    if (value.is_object()) {
+      Fail("%s: %s: %s: parameters per layer type are not supported", config->label().c_str(),
+           key->c_str(), name.c_str());
+    }
+  }
+  return *object;
+}
+
+}  // namespace
+
+RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
+                  std::vector<std::string>* warnings) {
+  std::string key;
+  const nlohmann::json object = FindParameters(config, query, &key);
+  ConfigReader reader(object, config->label() + ": " + key);
+
+  if (query.head_dim % 2 != 0) {
+    Fail("%s: head_dim %u is odd", config->label().c_str(), query.head_dim);
+  }
+  RopeInput in;
+  in.dim = RotaryDim(config, &reader, query);
+  in.max_context = query.max_context;
+  in.top_level_original = config->Number("original_max_position_embeddings");
+  if (!in.top_level_original && query.default_original != 0) {
+    in.top_level_original = query.default_original;
+  }
+  in.parameters = &reader;
+  const std::optional<double> base =
+      query.has_rotary_keys ? config->Number("rotary_emb_base") : std::nullopt;
+  const std::optional<double> global = config->Number("rope_theta");
+  const std::optional<double> local =
+      query.is_by_window ? config->Number("rope_local_base_freq") : std::nullopt;
+  const std::optional<double> outer_theta = query.has_window ? local : base ? base : global;
+  const std::optional<double> own_theta = reader.Number("rope_theta");
+  in.theta =
+      own_theta.value_or(outer_theta.value_or(query.has_window ? query.local_theta : query.theta));
+  if (in.theta <= 0) (own_theta ? &reader : config)->FailKey("rope_theta", "a positive number");
+  const std::optional<std::string> old_type = reader.String("type");
+  std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
+  if (query.has_longrope_only && type == "yarn") type = "longrope";
+  if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
+    reader.FailKey("rope_type", "default or longrope");
+  }
+
+  for (const RopeType& row : kTypes) {
+    if (type != row.name) continue;
+    RopeSpec rope = row.compute(in);
+    CheckUnreadKeys(reader, type, object, warnings);
+    for (const float f : rope.inv_freq) {
+      if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());
+    }
+    return rope;
+  }
+  Fail(
+      "%s: type \"%s\" is not supported (supported: default, linear, dynamic, llama3, yarn, "
+      "longrope)",
+      reader.label().c_str(), type.c_str());
+}
+
+}  // namespace arn::convert

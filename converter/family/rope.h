@@ -1,0 +1,45 @@
+// Rotary position embeddings: computes the runtime's frequency table from a config.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/family/decoder_spec.h"
+#include "converter/hf/config_reader.h"
+
+namespace arn::convert {
+
+// YaRN parameters, untruncated, for families whose configuration class has them by default.
+struct YarnDefaults {
+  double factor = 1.0;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  uint32_t original_context = 0;  // tokens
+};
+
+struct RopeQuery {
+  uint32_t head_dim = 0;
+  uint32_t max_context = 0;
+  double theta = 10000.0;           // if the config has none
+  bool has_partial_rotary = false;  // the family may rotate only part of a head
+  double partial_rotary = 1.0;      // if the config has none
+  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
+  // Families whose windowed layers have their own frequencies: parameters by layer type, or
+  // rope_local_base_freq, without scaling.
+  bool is_by_window = false;
+  bool has_window = false;
+  double local_theta = 10000.0;
+  const YarnDefaults* default_yarn = nullptr;  // if the config has no parameter object
+  bool has_longrope_only = false;              // "yarn" too means longrope; refuses other types
+  uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
+};
+
+// Reads rope_parameters (transformers 5) or rope_theta and rope_scaling (4), with the precedence of
+// RotaryEmbeddingConfigMixin in modeling_rope_utils.py. Computes inverse frequencies and amplitude
+// for the types default, linear, dynamic, llama3, yarn and longrope in float32, in the same order
+// of operations as that file. Refuses other types, and keys that no known type has. Lists keys
+// without effect on the type in `warnings`.
+RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query, std::vector<std::string>* warnings);
+
+}  // namespace arn::convert

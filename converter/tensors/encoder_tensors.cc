@@ -1,0 +1,115 @@
+// Tensors of the encoder and of cross-attention.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/base/error.h"
+#include "converter/tensors/planner.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr uint32_t kTaps = 3;  // kernel size of a convolution
+
+// _relative_position_bucket of transformers' modeling_t5.py, in f32 as there. `distance`: from the
+// query back to the key; negative for keys after the query, only if both_ways.
+uint32_t BucketOf(int64_t distance, const RelativePositionBuckets& spec, bool both_ways) {
+  uint32_t n = spec.n_buckets, first = 0;
+  int64_t d = distance;
+  if (both_ways) {
+    n /= 2;
+    if (d < 0) first = n;
+    d = std::abs(d);
+  }
+  const uint32_t exact = n / 2;
+  if (d < int64_t{exact}) return first + static_cast<uint32_t>(d);
+  const double span = std::log(static_cast<double>(spec.max_distance) / exact);
+  const float wide = std::log(static_cast<float>(d) / static_cast<float>(exact)) /
+                     static_cast<float>(span) * static_cast<float>(n - exact);
+  return first + std::min(exact + static_cast<uint32_t>(wide), n - 1);
+}
+
+}  // namespace
+
+uint32_t Planner::AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
+                                          bool both_ways) {
+  const RelativePositionBuckets& buckets = spec_.relative_position_buckets;
+  SourcePart part;
+  part.weight = sources_.Take(WeightName(base), {buckets.n_buckets, n_heads});
+  part.rows = 1;
+  part.block_rows = 1;
+  std::vector<SourcePart> parts;
+  const int64_t last = buckets.max_distance;
+  for (int64_t d = both_ways ? -last : 0; d <= last; ++d) {
+    const uint32_t bucket = BucketOf(d, buckets, both_ways);
+    if (!parts.empty() && parts.back().first_row == bucket) {
+      ++parts.back().rows;  // block_stride is 0: repeats the same row
+      continue;
+    }
+    part.first_row = bucket;
+    parts.push_back(part);
+  }
+  return AddMatrix(name, DType::kF32, false, std::move(parts), n_heads);
+}
+
+uint32_t Planner::AddConvolution(const char* name, const char* base, uint32_t inputs) {
+  SourcePart part;
+  part.weight = sources_.Take(WeightName(base), {spec_.hidden, inputs, kTaps});
+  part.bias = sources_.Take(std::string(base) + ".bias", {spec_.hidden});
+  part.rows = spec_.hidden;
+  part.taps = kTaps;
+  return AddMatrix(name, formats_.weights, true, {part}, kTaps * inputs);
+}
+
+void Planner::AddEncoder() {
+  const EncoderSpec& encoder = spec_.encoder;
+  if (encoder.max_rows == 0) return;
+  const TensorNames& names = *encoder.names;
+  if (encoder.feature_width != 0) {
+    plan_.conv1 = AddConvolution("source.conv1", names.conv1, encoder.feature_width);
+    plan_.conv2 = AddConvolution("source.conv2", names.conv2, spec_.hidden);
+  }
+  if (names.positions != nullptr) {
+    SourcePart part;
+    part.weight = sources_.Take(WeightName(names.positions), {encoder.max_rows, spec_.hidden});
+    part.rows = encoder.max_rows;
+    plan_.encoder_positions =
+        AddMatrix("source.positions", DType::kF32, false, {part}, spec_.hidden);
+  }
+  uint32_t relative_position_bias = kNoTensor;
+  if (names.relative_position_bias != nullptr) {
+    relative_position_bias = AddRelativePositionBias(
+        "source.distance_bias", names.relative_position_bias, encoder.kinds[0].n_heads, true);
+  }
+  for (uint32_t i = 0; i < encoder.layer_kinds.size(); ++i) {
+    const LayerKindSpec& kind = encoder.kinds[encoder.layer_kinds[i]];
+    const LayerScope scope = {i, &names, true};
+    LayerTensors layer;
+    AddAttention(scope, kind, &layer);
+    AddFeedForward(scope, kind, &layer);
+    layer.relative_position_bias = relative_position_bias;
+    plan_.encoder_layers.push_back(layer);
+  }
+  AddNorm("source.final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden,
+          &plan_.encoder_final_norm, &plan_.encoder_final_norm_bias);
+}
+
+void Planner::AddCross(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
+  const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
+  const bool bias = kind.has_qkv_bias;
+  AddNorm(OwnName(i, "cross_norm"), LayerName(names.cross_norm, i), kind.norm, hidden,
+          &layer->cross_norm, &layer->cross_norm_bias);
+  layer->cross_q = AddMatrix(OwnName(i, "cross_q"), formats_.weights, true,
+                             {Part(LayerName(names.cross_q, i), q_rows, hidden, bias)}, hidden);
+  layer->cross_kv =
+      AddMatrix(OwnName(i, "cross_kv"), formats_.weights, true,
+                {Part(LayerName(names.cross_k, i), kv_rows, hidden, bias && kind.has_k_bias),
+                 Part(LayerName(names.cross_v, i), kv_rows, hidden, bias)},
+                hidden);
+  layer->cross_out = AddMatrix(
+      OwnName(i, "cross_out"), formats_.weights, true,
+      {OutPart(LayerName(names.cross_out, i), q_rows, kind.has_attention_out_bias)}, q_rows);
+}
+
+}  // namespace arn::convert

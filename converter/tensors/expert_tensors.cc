@@ -1,0 +1,111 @@
+// Experts come stored one by one, or all of a layer stacked in one tensor of [experts, inputs,
+// outputs]; in families that have both, transformers also stores [experts, outputs, inputs].
+#include "converter/base/error.h"
+#include "converter/tensors/planner.h"
+
+namespace arn::convert {
+
+// Keeps the router in f32: rounding would change which experts a token goes to.
+void Planner::AddExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  layer->router = AddMatrix(
+      OwnName(i, "router"), DType::kF32, true,
+      {Part(LayerName(names.router, i), kind.n_experts, spec_.hidden, kind.has_router_bias)},
+      spec_.hidden);
+  const bool is_stacked =
+      names.stacked_gate_up != nullptr &&
+      (names.expert_gate == nullptr || sources_.Has(LayerName(names.stacked_gate_up, i)));
+  if (is_stacked) {
+    AddStackedExperts(i, kind, layer);
+  } else {
+    AddStoredExperts(i, kind, layer);
+  }
+  if (kind.shared_ffn_dim != 0) AddSharedExpert(i, kind, layer);
+}
+
+void Planner::AddStoredExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim;
+  for (uint32_t e = 0; e < kind.n_experts; ++e) {
+    const auto name = [&](const char* pattern) {
+      return LayerName(LayerName(pattern, i).c_str(), e);
+    };
+    const std::string own = OwnName(i, "experts.") + std::to_string(e);
+    const uint32_t gate_up =
+        AddMatrix(own + ".gate_up", formats_.weights, true,
+                  {Part(name(names.expert_gate), ffn, hidden, kind.has_mlp_bias),
+                   Part(name(names.expert_up), ffn, hidden, kind.has_mlp_bias)},
+                  hidden);
+    if (e == 0) layer->experts = gate_up;
+    AddMatrix(own + ".down", formats_.weights, true,
+              {OutPart(name(names.expert_down), ffn, kind.has_mlp_bias)}, ffn);
+  }
+}
+
+void Planner::AddStackedExperts(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden, ffn = kind.ffn_dim, n = kind.n_experts;
+  // One expert's part of the stacked tensor.
+  struct Stack {
+    const Checkpoint::Entry* weight;
+    const Checkpoint::Entry* bias;
+    uint32_t rows, cols;
+    bool is_transposed;
+
+    SourcePart Of(uint32_t e) const {
+      SourcePart part;
+      part.weight = weight;
+      part.bias = bias;
+      part.rows = rows;
+      part.transposed_rows = is_transposed ? rows : 0;
+      part.first_element = uint64_t{e} * rows * cols;
+      part.first_bias = uint64_t{e} * rows;
+      return part;
+    }
+  };
+  const auto take = [&](const char* pattern, uint32_t rows, uint32_t cols) {
+    const std::string name = LayerName(pattern, i);
+    const std::vector<uint64_t> by_rows = {n, rows, cols}, by_cols = {n, cols, rows};
+    const bool is_transposed = names.expert_gate == nullptr || !sources_.Has(name, by_rows);
+    return Stack{sources_.Take(name, is_transposed ? by_cols : by_rows),
+                 kind.has_mlp_bias ? sources_.Take(name + "_bias", {n, rows}) : nullptr, rows, cols,
+                 is_transposed};
+  };
+  const Stack gate_up = take(names.stacked_gate_up, 2 * ffn, hidden);
+  const Stack down = take(names.stacked_down, hidden, ffn);
+  for (uint32_t e = 0; e < n; ++e) {
+    const std::string own = OwnName(i, "experts.") + std::to_string(e);
+    std::vector<SourcePart> parts = {gate_up.Of(e)};
+    if (spec_.gate_up_alternate) {
+      parts.push_back(parts[0]);
+      for (uint32_t side = 0; side < 2; ++side) {
+        parts[side].rows = ffn;
+        parts[side].first_row = side;
+        parts[side].block_rows = 1;
+        parts[side].block_stride = 2;
+      }
+    }
+    const uint32_t index =
+        AddMatrix(own + ".gate_up", formats_.weights, true, std::move(parts), hidden);
+    if (e == 0) layer->experts = index;
+    SourcePart out = down.Of(e);
+    out.factor = spec_.residual_factor;
+    AddMatrix(own + ".down", formats_.weights, true, {out}, ffn);
+  }
+}
+
+// Adds the shared expert, which every token passes through.
+void Planner::AddSharedExpert(uint32_t i, const LayerKindSpec& kind, LayerTensors* layer) {
+  const TensorNames& names = *spec_.names;
+  const uint32_t hidden = spec_.hidden, ffn = kind.shared_ffn_dim;
+  layer->shared_gate_up =
+      AddMatrix(OwnName(i, "shared_gate_up"), formats_.weights, true,
+                {Part(LayerName(names.shared_gate, i), ffn, hidden, kind.has_mlp_bias),
+                 Part(LayerName(names.shared_up, i), ffn, hidden, kind.has_mlp_bias)},
+                hidden);
+  layer->shared_down =
+      AddMatrix(OwnName(i, "shared_down"), formats_.weights, true,
+                {OutPart(LayerName(names.shared_down, i), ffn, kind.has_mlp_bias)}, ffn);
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,92 @@
+// Implementation of MakeTensorPlan: takes tensors from a checkpoint and combines them into the
+// bundle's tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "converter/family/decoder_spec.h"
+#include "converter/tensors/tensor_plan.h"
+#include "converter/tensors/tensor_sources.h"
+
+namespace arn::convert {
+
+// Returns "model.layers.3.mlp" for "model.layers.{}.mlp" and 3.
+std::string LayerName(const char* pattern, uint32_t layer);
+// Returns the bundle's own name, such as "layers.3.qkv".
+std::string OwnName(uint32_t layer, const char* name);
+inline std::string WeightName(const std::string& base) { return base + ".weight"; }
+
+class Planner {
+ public:
+  Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Formats& formats,
+          std::vector<std::string>* warnings);
+  TensorPlan Make();
+
+ private:
+  // The current layer, the names of its tensors in the checkpoint, and its prefix in the bundle.
+  struct LayerScope {
+    uint32_t layer = 0;
+    const TensorNames* names = nullptr;
+    bool is_encoder = false;
+
+    std::string Own(const char* name) const {
+      return (is_encoder ? "source." : "") + OwnName(layer, name);
+    }
+    std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
+  };
+
+  const Checkpoint::Entry* EmbeddingSource();
+  const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
+
+  void AddLayer(uint32_t layer, const LayerKindSpec& kind);
+  void AddAttention(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
+  std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
+
+  // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
+  void AddMixer(uint32_t layer, const MixerSpec& mixer, LayerTensors* out);
+  uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
+                        const std::vector<uint64_t>& shape, bool is_negative_log);
+
+  // expert_tensors.cc: router, experts and shared expert of a layer.
+  void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddSharedExpert(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+
+  // Takes all rows of one matrix of a layer.
+  SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
+  // Takes a matrix whose result is added to the residual stream.
+  SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
+
+  // encoder_tensors.cc: encoder and cross-attention.
+  void AddEncoder();
+  void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  uint32_t AddConvolution(const char* name, const char* base, uint32_t inputs);
+  // Adds a relative position bias with one row per distance, buckets expanded; both_ways: the
+  // middle row is distance 0.
+  uint32_t AddRelativePositionBias(const char* name, const char* base, uint32_t n_heads,
+                                   bool both_ways);
+
+  // Each method adds a tensor to the plan and returns its index.
+  uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
+                     float offset);
+  uint32_t AddOnes(const std::string& name, uint32_t count);
+  uint32_t AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
+                     std::vector<SourcePart> parts, uint32_t cols);
+  // Sets *bias for NormKind::kLayer.
+  void AddNorm(const std::string& name, const std::string& source, NormKind kind, uint32_t count,
+               uint32_t* weight, uint32_t* bias);
+
+  const DecoderSpec& spec_;
+  const Formats& formats_;
+  std::vector<std::string>* warnings_;
+  TensorSources sources_;
+  uint32_t relative_position_bias_ = kNoTensor;
+  TensorPlan plan_;
+};
+
+}  // namespace arn::convert

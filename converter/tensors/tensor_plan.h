@@ -1,0 +1,128 @@
+// Plans the tensors of a bundle and the checkpoint tensors that each is made of. Checks all names,
+// shapes and types before a byte is written.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "converter/family/decoder_spec.h"
+#include "converter/hf/checkpoint.h"
+#include "kernels/contract/weight.h"
+#include "kernels/pack/pack.h"
+
+namespace arn::convert {
+
+// Element types of a bundle's matrices, and the CPU they are packed for. Vectors are always f32.
+struct Formats {
+  DType weights = DType::kInt8;
+  DType embedding = DType::kInt8;
+  DType head = DType::kInt8;
+  const PackTarget* target = nullptr;
+  // Layer matrices with another type than `weights`, by their names in the bundle.
+  std::map<std::string, DType> exceptions = {};
+};
+
+// Rows of a matrix that come from one tensor of the checkpoint. Row r is the tensor's row first_row
+// + r / block_rows * block_stride + r % block_rows.
+struct SourcePart {
+  const Checkpoint::Entry* weight = nullptr;
+  const Checkpoint::Entry* bias = nullptr;  // f32/f16/bf16 [source rows] or null
+  uint32_t rows = 0;
+  uint32_t first_row = 0;
+  uint32_t block_rows = 0;  // consecutive rows; 0: all
+  uint32_t block_stride = 0;
+  uint32_t transposed_rows = 0;  // not 0: the tensor is [cols, transposed_rows]
+  uint64_t first_element = 0;    // start of the matrix in a tensor that holds several
+  uint64_t first_bias = 0;
+  // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
+  uint32_t taps = 0;
+  float factor = 1.0f;           // of weights and biases
+  bool is_negative_log = false;  // stores -e^x of the weights
+
+  uint32_t SourceRow(uint32_t row) const {
+    return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
+  }
+  // Returns the number of contiguous source rows from `row` on.
+  uint32_t RunLength(uint32_t row) const {
+    return block_rows == 0 ? rows - row : block_rows - row % block_rows;
+  }
+};
+
+struct PlannedTensor {
+  std::string name;  // the bundle's own, such as "layers.0.qkv"
+  DType dtype = DType::kF32;
+  WeightLayout layout;
+  bool is_vector = false;
+  float offset = 0.0f;  // added to a vector's elements, which are 0 without parts
+  uint32_t rows = 0;    // the sum of the parts' rows; 1 for a vector
+  uint32_t cols = 0;
+  std::vector<SourcePart> parts;
+
+  bool has_bias() const;
+  // Returns the number of elements, as a measure of the work.
+  uint64_t elements() const { return static_cast<uint64_t>(rows) * cols; }
+};
+
+inline constexpr uint32_t kNoTensor = 0xFFFFFFFFu;
+
+// Indices into TensorPlan::tensors.
+struct LayerTensors {
+  uint32_t attention_norm = kNoTensor;
+  uint32_t attention_norm_bias = kNoTensor;
+  uint32_t attention_post_norm = kNoTensor;
+  uint32_t qkv = kNoTensor;
+  uint32_t q_norm = kNoTensor;
+  uint32_t k_norm = kNoTensor;
+  uint32_t attention_out = kNoTensor;
+  uint32_t ffn_norm = kNoTensor;
+  uint32_t ffn_norm_bias = kNoTensor;
+  uint32_t ffn_post_norm = kNoTensor;
+  uint32_t router = kNoTensor;
+  uint32_t experts = kNoTensor;  // gate_up, down, gate_up, ...
+  uint32_t gate_up = kNoTensor;
+  uint32_t down = kNoTensor;
+  uint32_t sinks = kNoTensor;
+  uint32_t shared_gate_up = kNoTensor;
+  uint32_t shared_down = kNoTensor;
+  uint32_t relative_position_bias = kNoTensor;
+  uint32_t cross_norm = kNoTensor;
+  uint32_t cross_norm_bias = kNoTensor;
+  uint32_t cross_q = kNoTensor;
+  uint32_t cross_kv = kNoTensor;
+  uint32_t cross_out = kNoTensor;
+  // Layers with a mixer other than attention.
+  uint32_t mixer_in = kNoTensor;
+  uint32_t conv = kNoTensor;
+  uint32_t conv_bias = kNoTensor;
+  uint32_t scan_low = kNoTensor;
+  uint32_t time_steps = kNoTensor;
+  uint32_t scan_mix = kNoTensor;
+  uint32_t scan_rates = kNoTensor;
+  uint32_t scan_skip = kNoTensor;
+};
+
+struct TensorPlan {
+  std::vector<PlannedTensor> tensors;  // in write order
+  std::vector<LayerTensors> layers;
+  // Encoder, if any.
+  std::vector<LayerTensors> encoder_layers;
+  uint32_t conv1 = kNoTensor;
+  uint32_t conv2 = kNoTensor;
+  uint32_t encoder_positions = kNoTensor;
+  uint32_t encoder_final_norm = kNoTensor;
+  uint32_t encoder_final_norm_bias = kNoTensor;
+  uint32_t embedding = kNoTensor;
+  uint32_t positions = kNoTensor;
+  uint32_t final_norm = kNoTensor;
+  uint32_t final_norm_bias = kNoTensor;
+  uint32_t head = kNoTensor;  // same as embedding if tied and of one format
+};
+
+// Throws ConvertError with the names of missing tensors, of tensors that the spec does not use, or
+// of tensors with an unexpected shape or type. `checkpoint` must outlive the plan.
+TensorPlan MakeTensorPlan(const DecoderSpec& spec, const Checkpoint& checkpoint,
+                          const Formats& formats, std::vector<std::string>* warnings);
+
+}  // namespace arn::convert

@@ -1,0 +1,225 @@
+// Backend: runs a Program. Every backend has plan, load, run, kv_read, kv_write and unload; the
+// other entries are optional.
+// plan() rejects everything the backend cannot do with kUnsupported and a reason; later calls never
+// do. Later failures are device failures (kDevice, kDeviceLost, kOutOfMemory); after one, every
+// call except unload() fails. decode() and read_logits() are for backends that keep logits on the
+// device or do not store them
+// (docs/decisions/0011-choosing-on-the-device.md, 0007-threads-that-claim.md).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "kernels/contract/program.h"
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "platform/base/span.h"
+#include "platform/os/topology.h"
+
+namespace arn {
+
+struct BackendOptions {
+  // Thread counts, including the calling thread. n_threads: runs with one token per sequence;
+  // n_prefill_threads: all other runs.
+  uint32_t n_threads = 1;
+  uint32_t n_prefill_threads = 1;
+  // Device backends: device number or part of a device name. Null: the best device.
+  const char* device = nullptr;
+  // Device backends: skips drivers that compute on the CPU unless `device` names one.
+  bool passes_over_software = false;
+  // Pins the threads to these CPUs, the calling thread during a run. Null: the system places them.
+  // Read by load() only.
+  const CpuMask* cpus = nullptr;
+  // load() fails with kUnsupported if the system does not pin the threads.
+  bool needs_cpus = false;
+  // Device backends: folder for caches that speed up the next load. Null: none. Read by load()
+  // only.
+  const char* device_folder = nullptr;
+  // Split backend (device and CPU): the CPU backend's state. The caller loads it for the same
+  // program and unloads it after this backend. Read by load() only.
+  void* cpu_state = nullptr;
+  // Split backend: copies pages even if the device's pages are mapped to the host. For tests.
+  bool copies_kv = false;
+  // Device backends: the host also computes on Region::kKv if it is mapped.
+  bool shares_kv = false;
+  uint32_t max_threads() const {
+    return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
+  }
+};
+
+// Slices placed by plan(). Pass it unchanged to load(). The meaning of each slice is private to the
+// backend.
+struct BackendPlan {
+  // A split backend stores some of the slices of both its parts and some of its own.
+  static constexpr uint32_t kMaxPartSlices = 12, kMaxSlices = kMaxPartSlices + 2;
+  Slice slices[kMaxSlices];
+  uint64_t repacked_weight_bytes = 0;  // weights whose stored layout does not suit this CPU
+  uint64_t device_bytes = 0;           // device buffers, all outside the session's block
+};
+
+// Rows [first_row, first_row + n_rows) of a run: consecutive tokens of one sequence.
+struct SequenceRows {
+  uint32_t first_row = 0;
+  uint32_t n_rows = 0;
+  uint32_t first_position = 0;
+  // One table per Program::kv_groups entry. The pages for the positions of these rows are already
+  // allocated.
+  const PageTable* tables = nullptr;
+  uint32_t encoder_rows = 0;  // of the sequence; kinds with is_cross_attention read them
+};
+
+struct RunArgs;
+
+// Called before each step that attends to tokens, from the thread that called run(): steps[0], and
+// those that follow it.
+struct AttentionObserver {
+  void (*before)(void* user, const RunArgs& args, Span<const Step> steps) = nullptr;
+  void* user = nullptr;
+};
+
+enum class LogitRows : uint8_t { kNone, kLastOfEach, kAll };
+
+// Called before each matmul, on the thread that called run(). `rows`: [n_rows, cols of the weight],
+// the input. `sums`: [n_rows, rows of the weight], the accumulator, or null if the matmul does not
+// accumulate. Both are valid only during the call.
+struct MatmulObserver {
+  void (*on_matmul)(void* user, WeightId weight, const float* rows, uint32_t n_rows,
+                    const float* sums) = nullptr;
+  void* user = nullptr;
+};
+
+struct RunArgs {
+  // Applied before any step, in order. A run may consist of edits only.
+  Span<const KvEdit> edits;
+  Span<const int32_t> tokens;          // [n_rows], each in [0, vocab); empty: edits only
+  Span<const SequenceRows> sequences;  // cover all rows, in order
+  LogitRows logit_rows = LogitRows::kLastOfEach;
+  // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
+  // features [n_rows * row_factor, width] in the layout of the kFeatures step's value.
+  bool is_encoder = false;
+  // Leaves the logits on the device.
+  // REQUIRES: a backend with read_logits, one sequence, kLastOfEach.
+  bool leaves_logits = false;
+  // Receives the argmax of the logits, the lowest id on ties. Null: not computed.
+  // REQUIRES: a backend with finds_best, and leaves_logits.
+  int32_t* best_id = nullptr;
+  Span<const float> features;
+  // Set only during calibration. A backend that does not materialise these rows rejects it.
+  const MatmulObserver* observer = nullptr;
+  // Null, or of a backend with kv_in_memory.
+  const AttentionObserver* attention_observer = nullptr;
+  // Checked before every step; non-zero ends the run with kCancelled. May be null.
+  const std::atomic<uint32_t>* cancel = nullptr;
+  // Null, or one counter for each of StepsOf(program, is_encoder). The run adds each step's time in
+  // nanoseconds. A backend that fuses steps adds their time to the first of them.
+  uint64_t* step_ns = nullptr;
+};
+
+// steps: those that are left.
+inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {
+  if (kHasKvFiles && args.attention_observer != nullptr && steps[0].op == Op::kAttention) {
+    args.attention_observer->before(args.attention_observer->user, args, steps);
+  }
+}
+
+inline void Observe(const RunArgs& args, WeightId weight, const float* rows, uint32_t n_rows,
+                    const float* sums = nullptr) {
+  if (args.observer != nullptr) {
+    args.observer->on_matmul(args.observer->user, weight, rows, n_rows, sums);
+  }
+}
+
+// Sampling parameters, applied in this order (runtime/sampling/sampler.h).
+struct ChoiceRule {
+  float temperature = 0.0f;  // 0: greedy, the lowest id on ties
+  uint32_t top_k = 0;        // 0: off
+  float top_p = 1.0f;        // 1: off
+  float min_p = 0.0f;        // 0: off
+};
+
+// Decode steps of one sequence. Each step samples a token from the previous step's logits and runs
+// it. The first step samples from the logits of the last run() or decode().
+struct DecodeArgs {
+  static constexpr uint32_t kMaxSteps = 64, kMaxStopIds = 16;
+
+  Span<const KvEdit> edits;  // applied before the first step
+  SequenceRows sequence;     // the one row of the first step; the tables hold the pages of all
+                             // steps
+  uint32_t n_steps = 0;      // 1 to kMaxSteps
+  ChoiceRule rule;
+  Span<const uint32_t> rng;  // [n_steps], uniform random numbers: the 32 most significant bits of
+                             // the fraction. Unused at temperature 0.
+  Span<const int32_t> stop_ids;  // stop token ids: a step that samples one is the last, and does
+                                 // not run it
+  // Called for each token, in order, as soon as it is known; later steps may already be in flight.
+  // Return false to make this the last token: later steps count as never run. Null: all tokens are
+  // accepted.
+  bool (*on_token)(void* user, int32_t id) = nullptr;
+  void* user = nullptr;
+  // Checked after each call of `on_token` and between submissions; non-zero ends the steps with
+  // kCancelled. May be null.
+  const std::atomic<uint32_t>* cancel = nullptr;
+};
+
+struct DecodeResult {
+  uint32_t n_tokens = 0;  // tokens passed to `on_token`, or that would have been if it were set
+  bool ended = false;     // a stop token id was sampled after them
+};
+
+struct Backend {
+  const char* name;
+  // Adds the backend's needs (state, repacked weights, workspace) to the layout. Pure: allocates
+  // nothing, returns the same slices for the same input. May read Weight::data (headers only), but
+  // must not require it to be resident.
+  Status (*plan)(const Program& program, const BackendOptions& options, Layout* layout,
+                 BackendPlan* plan, Diag* diag);
+  // Builds the state inside `memory`, which need not be zero-filled. `program` must outlive the
+  // state. *state is null on failure.
+  Status (*load)(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+                 const Memory& memory, void** state, Diag* diag);
+  // Runs all steps. Writes logits to Program::logits: row i of the selected rows at i * vocab.
+  // Allocates nothing. After an error the KV pages of these rows are undefined; everything else is
+  // unchanged, including the logits of the previous run, wherever they are stored.
+  Status (*run)(void* state, const RunArgs& args, Diag* diag);
+  // Copies between host memory and a slice of Region::kKv.
+  Status (*kv_read)(void* state, Slice from, Span<std::byte> to);
+  Status (*kv_write)(void* state, Slice to, Span<const std::byte> from);
+  // Ends threads and releases everything outside `memory`. Accepts null.
+  void (*unload)(void* state);
+  // True: the pages are read and written only where Region::kKv lies in `memory`, so its contents
+  // may be exchanged between runs. False: Region::kKv and Region::kActivations are on a device, and
+  // `memory` need not back them.
+  bool kv_in_memory = false;
+  // Returns the name of the state's device. Valid as long as the state. Null: no device.
+  const char* (*device_name)(const void* state) = nullptr;
+  // Called once the state's device has passed its self-test: its caches may then be written to
+  // BackendOptions::device_folder. Null: the backend caches nothing.
+  void (*trust)(void* state) = nullptr;
+  // Reads the CPUs on which the threads may run now; for the calling thread, those of the last run.
+  // Null: the backend starts and pins no threads.
+  void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;
+  // Samples and runs tokens on the device. On kOk the tokens passed to `on_token` have run, and the
+  // logits are those of the last one (with no token: unchanged). On kCancelled or any other
+  // failure, all but the last of these tokens have run; after kCancelled the logits are those the
+  // last one was sampled from. Null: the backend samples only from logits in host memory.
+  Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag) = nullptr;
+  // run() computes RunArgs::best_id along with the logits and may then discard the logits;
+  // read_logits() recomputes them.
+  bool finds_best = false;
+  // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
+  // DecodeArgs::on_token, those the token was sampled from. Null: run() writes all logits to
+  // Program::logits.
+  Status (*read_logits)(void* state, Span<float> to, Diag* diag) = nullptr;
+  // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
+  // between runs. Valid as long as the state. Empty: not mapped, or options.shares_kv was not set.
+  // Null: never mapped.
+  Span<std::byte> (*kv_mapping)(const void* state) = nullptr;
+  // Moves Region::kKv to `kv` from the next run on. `kv` is 64-byte aligned and as large as in the
+  // layout. Null: it stays where load() put it.
+  void (*place_kv)(void* state, Span<std::byte> kv) = nullptr;
+  // Returns the kernel variants in use and how they were chosen, as human-readable text. Valid as
+  // long as the state. Null: the backend has no variants.
+  const char* (*kernel_names)(const void* state) = nullptr;
+};
+
+}  // namespace arn

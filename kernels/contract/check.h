@@ -1,0 +1,43 @@
+// Validation of a Program and of a run, common to all backends. Programs come from bundles, so the
+// checks are complete: a backend indexes without further bounds checks once they pass.
+#pragma once
+
+#include "kernels/contract/backend.h"
+#include "kernels/contract/program.h"
+
+namespace arn {
+
+// Checks that every id is in range, every shape fits its neighbours and every KV group fits its
+// pages. Does not read Weight::data. Returns kUnsupported or kBadArgument with the step's index and
+// the expected value.
+Status CheckProgram(const Program& program, Diag* diag);
+
+// Checks the rows, tokens, positions and page tables of one run. `n_logit_rows` receives the number
+// of logit rows requested.
+Status CheckRun(const Program& program, const RunArgs& args, uint32_t* n_logit_rows, Diag* diag);
+
+// Returns the number of rows of a run: its tokens, or its encoder rows.
+inline uint32_t RunRows(const RunArgs& args) {
+  if (!args.is_encoder) return static_cast<uint32_t>(args.tokens.size());
+  return args.sequences.empty() ? 0 : args.sequences[0].n_rows;
+}
+
+// Calls visit(row) for each row of a run that needs logits, in order.
+template <typename Visit>
+void ForEachLogitRow(const RunArgs& args, Visit visit) {
+  if (args.logit_rows == LogitRows::kNone) return;
+  for (const SequenceRows& s : args.sequences) {
+    const uint32_t first = args.logit_rows == LogitRows::kAll ? 0 : s.n_rows - 1;
+    for (uint32_t i = first; i < s.n_rows; ++i) visit(s.first_row + i);
+  }
+}
+
+// Calls visit(row, sequence, position) for each row of a run, in order.
+template <typename Visit>
+void ForEachRow(const RunArgs& args, Visit visit) {
+  for (const SequenceRows& s : args.sequences) {
+    for (uint32_t i = 0; i < s.n_rows; ++i) visit(s.first_row + i, s, s.first_position + i);
+  }
+}
+
+}  // namespace arn

@@ -1,0 +1,20 @@
+// The checks of CheckProgram and CheckRun for layers with a fixed-size state.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/backend.h"
+#include "kernels/contract/program.h"
+#include "platform/base/diag.h"
+
+namespace arn {
+
+// Checks a kConv or kScan step: its values, its weights and its offset in the group's slots.
+// `index`: the step's index in the program, for the error message.
+Status CheckStateStep(const Program& program, const Step& step, uint32_t index, Diag* diag);
+
+// Checks a sequence's table in a group of states (PageTable in kernels/contract/kv_view.h).
+Status CheckStateTable(const Program& program, uint32_t group, const SequenceRows& rows,
+                       Diag* diag);
+
+}  // namespace arn

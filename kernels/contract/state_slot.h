@@ -1,0 +1,32 @@
+// Addresses inside the slots of a group of states (layout: kernels/contract/kv_view.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/contract/backend.h"
+#include "kernels/contract/program.h"
+
+namespace arn {
+
+// Part of one layer's state.
+struct StateSlot {
+  const float* from = nullptr;  // before the sequence's first row of the run; null: all zeros
+  float* to = nullptr;          // after its last row; never the same slot as `from`
+};
+
+inline StateSlot StateSlotOf(const Program& program, const Memory& memory, const Step& step,
+                             const SequenceRows& sequence) {
+  const KvGroup& group = program.kv_groups[step.group];
+  const PageTable& table = sequence.tables[step.group];
+  const auto at = [&](uint32_t page) {
+    std::byte* slot = memory.At(group.active.pool) + group.active.At(page, step.group_layer);
+    return reinterpret_cast<float*>(slot) + step.state_offset;
+  };
+  StateSlot out;
+  if (sequence.first_position != 0) out.from = at(table.pages[0]);
+  out.to = at(table.pages[table.n_pages - 1]);
+  return out;
+}
+
+}  // namespace arn

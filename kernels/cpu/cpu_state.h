@@ -1,0 +1,60 @@
+// State of the CPU backend between load and unload. Placed in Region::kConstants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/contract/backend.h"
+#include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/threads.h"
+#include "kernels/cpu/xnn/gemm.h"
+
+namespace arn::cpu {
+
+struct State {
+  const Program* program = nullptr;
+  BackendOptions options;
+  Memory memory;
+  Threads threads;
+  GemmKernels gemm;
+  SimdKernels simd;
+  const std::byte** matrices = nullptr;  // [weights]: addresses in the kernels' layouts
+  std::byte* quantized = nullptr;        // QuantizedRows of the current matmul
+  float* normed = nullptr;               // [max_logit_rows, hidden]: from the last run with logits
+  std::byte* scratch = nullptr;          // [threads, thread_scratch_bytes]
+  uint64_t thread_scratch_bytes = 0;
+  float* partials = nullptr;  // [partial_floats]: segments of an attention step
+  uint64_t partial_floats = 0;
+};
+
+// out[rows, weight.rows] (+)= x[rows, weight.cols] W^T + bias.
+void Matmul(const State& state, WeightId weight, const float* x, uint32_t rows, bool accumulate,
+            float* out);
+
+// Returns the argmax over the columns of x[weight.cols] W^T + bias, the lowest index on ties, after
+// scaling and softcap as in a head (Step::factor, softcap). 0 if all are NaN. Does not store the
+// columns.
+uint32_t BestColumn(const State& state, WeightId weight, const float* x, float factor,
+                    float softcap);
+
+// Lets idle threads prefetch the weights of the first matmul among `steps`.
+void RequestPrefetch(const State& state, Span<const Step> steps);
+
+// Run kConv and kScan on all rows of a run.
+void RunConv(const State& state, const Step& step, const RunArgs& args);
+void RunScan(const State& state, const Step& step, const RunArgs& args);
+
+// Run kAttention on all rows of a run, and kSelfAttention on all encoder rows.
+void RunAttention(const State& state, const Step& step, const RunArgs& args);
+void RunSelfAttention(const State& state, const Step& step, const RunArgs& args);
+
+// Runs an encoder-only step: kFeatures to kSelfAttention.
+void RunEncoderStep(const State& state, const Step& step, const RunArgs& args);
+
+// Runs one step on all rows of a run. REQUIRES: args have passed CheckRun.
+void RunStep(const State& state, const Step& step, const RunArgs& args);
+
+// Computes logits f32 [vocab] of the row for which the last run with logits returned only best_id.
+void ReadLogits(const State& state, float* logits);
+
+}  // namespace arn::cpu

@@ -1,0 +1,195 @@
+#include "kernels/vulkan/lower/lower.h"
+
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/push_words.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kWidth = 64;
+
+}  // namespace
+
+DeviceWeight Lowering::WeightAt(WeightId id) const {
+  if (!weights_.empty()) return weights_[id];
+  const auto n = static_cast<uint32_t>(program_.weights.size());
+  WeightPlacer placer;
+  return id < n ? placer.Place(program_.weights[id]) : placer.PlaceRope(program_.ropes[id - n]);
+}
+
+Place Lowering::PlaceOf(Slice slice) const {
+  return {Home::kActivations, 0, slice.offset, slice.bytes};
+}
+
+Dispatch Lowering::Begin(Shader shader, const Step& step) const {
+  Dispatch d;
+  d.shader = shader;
+  d.constants[0] = kWidth;
+  d.n_push = kPushHeadWords;
+  const ValueId shape = step.out != kNoValue ? step.out : step.in;
+  d.row_factor = shape == kNoValue ? 1 : program_.values[shape].row_factor;
+  d.push[5] = d.row_factor;
+  return d;
+}
+
+void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
+  const uint64_t offset = place.offset & ~(Device::kBindingAlign - 1);
+  dispatch->push[binding - 1] = static_cast<uint32_t>((place.offset - offset) / sizeof(uint32_t));
+  place.bytes += place.offset - offset;
+  place.offset = offset;
+  dispatch->places[binding - 1] = place;
+}
+
+void Lowering::BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const {
+  Bind(dispatch, binding, PlaceOf(program_.values[id].slice));
+}
+
+void Lowering::BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const {
+  if (id == kNoWeight) return;
+  const DeviceWeight w = WeightAt(id);
+  Bind(dispatch, binding, {Home::kWeights, w.block, w.values, w.values_bytes});
+}
+
+Status Lowering::UnsupportedError(const Step& step, const char* what) {
+  return diag_->Fail(Status::kUnsupported, "Vulkan: layer %u, step %s: %s", step.layer,
+                     OpName(step.op), what);
+}
+
+Status Lowering::Run(DispatchSink* sink, Diag* diag) {
+  sink_ = sink;
+  diag_ = diag;
+  for (uint32_t i = 0; i < program_.steps.size(); ++i) {
+    ARN_TRY(sink->BeginStep(i));
+    ARN_TRY(LowerStep(program_.steps[i]));
+  }
+  if (HasChoice(program_)) {
+    uint32_t n_dispatches = 0;
+    ARN_TRY(sink->BeginChoice(&n_dispatches));
+    ARN_TRY(LowerChoice(n_dispatches));
+  }
+  for (uint32_t g = 0; g < program_.kv_groups.size(); ++g) {
+    ARN_TRY(sink->BeginEdits(g));
+    ARN_TRY(LowerEdits(g));
+  }
+  return Status::kOk;
+}
+
+Status Lowering::LowerStep(const Step& step) {
+  switch (step.op) {
+    case Op::kEmbed: return LowerEmbed(step);
+    case Op::kRopeAngles: return LowerRopeAngles(step);
+    case Op::kNorm: return LowerNorm(step);
+    case Op::kLinear: return LowerLinear(step);
+    case Op::kQkvRope:
+    case Op::kStoreKv: return LowerQkvRope(step);
+    case Op::kAttention:
+    case Op::kSelfAttention: return LowerAttention(step);
+    case Op::kGatedAct:
+    case Op::kAct: return LowerAct(step);
+    case Op::kLogits: return LowerLogits(step);
+    case Op::kRoute: return LowerRoute(step);
+    case Op::kExperts: return LowerExperts(step);
+    case Op::kConv: return LowerConv(step);
+    case Op::kScan: return LowerScan(step);
+    case Op::kFeatures: return Status::kOk;  // written by the host
+    case Op::kIm2col: return LowerIm2col(step);
+    case Op::kAddPositions: return LowerAddPositions(step);
+  }
+  return UnsupportedError(step, "is not known");
+}
+
+Status Lowering::LowerEmbed(const Step& step) {
+  const Weight& weight = program_.weights[step.weight];
+  const DeviceWeight at = WeightAt(step.weight);
+  const uint32_t slice_rows = SliceRows(at.row_bytes);
+  for (uint32_t first = 0; first < weight.rows; first += slice_rows) {
+    const uint32_t n = Min(slice_rows, weight.rows - first);
+    Dispatch d = Begin(Shader::kEmbed, step);
+    d.joins_previous = first != 0;
+    d.constants[1] = static_cast<uint32_t>(weight.dtype);
+    d.constants[2] = step.positions == kNoWeight ? 0 : 1;
+    BindValue(&d, 2, step.out);
+    Bind(&d, 3,
+         {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
+          uint64_t{n} * at.row_bytes});
+    Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
+    PushWords push(&d);
+    uint32_t position_words = 0;
+    if (step.positions != kNoWeight) {
+      BindVector(&d, 5, step.positions);
+      position_words = WeightAt(step.positions).row_bytes / sizeof(float);
+    }
+    push.Add(weight.cols);
+    push.Add(at.row_bytes / static_cast<uint32_t>(sizeof(uint32_t)));
+    push.Add(at.blocks_words);
+    push.Add(at.block_words);
+    push.Add(position_words);
+    push.Add(step.factor);
+    push.Add(first);
+    push.Add(n);
+    d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
+    ARN_TRY(sink_->Add(d, diag_));
+  }
+  return Status::kOk;
+}
+
+Status Lowering::LowerRopeAngles(const Step& step) {
+  const RopeKind& rope = program_.ropes[step.rope];
+  for (const float f : rope.inv_freq) {
+    // The shader reduces angles below 2^24 (shaders/rope_angles.comp).
+    if (!(f > -1e30f && f < 1e30f) ||
+        static_cast<double>(f < 0 ? -f : f) * program_.max_context >= 16777216.0) {
+      return UnsupportedError(step, "a rope angle of 2^24 or more");
+    }
+  }
+  if (rope.inv_freq.empty()) return Status::kOk;
+  Dispatch d = Begin(Shader::kRopeAngles, step);
+  BindValue(&d, 2, step.out);
+  BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + step.rope));
+  PushWords push(&d);
+  push.Add(static_cast<uint32_t>(rope.inv_freq.size()));
+  push.Add(rope.amplitude);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(rope.inv_freq.size(), kWidth));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::LowerNorm(const Step& step) {
+  Dispatch d = Begin(Shader::kNorm, step);
+  const uint32_t n = Width(step.in);
+  d.constants[1] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+  d.constants[2] = step.accumulate ? 1 : 0;
+  BindValue(&d, 1, step.in);
+  BindValue(&d, 2, step.out);
+  BindVector(&d, 3, step.weight);
+  if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
+  PushWords push(&d);
+  for (uint32_t i = 0; i < 3; ++i) push.Add(n);
+  push.Add(step.epsilon);
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::AddActivation(const Step& step, Place in, Place out, uint32_t n,
+                               uint32_t row_factor) {
+  Dispatch d = Begin(Shader::kGatedAct, step);
+  d.row_factor = row_factor;
+  static_assert(kActivationCount == 10, "activated() of shaders/math.glsl has a case for each");
+  d.constants[1] = static_cast<uint32_t>(step.activation);
+  d.constants[2] = in.home == Home::kNone ? 0 : 1;
+  if (in.home != Home::kNone) Bind(&d, 1, in);
+  Bind(&d, 2, out);
+  PushWords push(&d);
+  push.Add(n);
+  push.Add(step.activation_limit);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::LowerAct(const Step& step) {
+  const bool is_gated = step.op == Op::kGatedAct;
+  const Value& out = program_.values[is_gated ? step.out : step.in];
+  const Place in = is_gated ? PlaceOf(program_.values[step.in].slice) : Place();
+  return AddActivation(step, in, PlaceOf(out.slice), out.width, out.row_factor);
+}
+
+}  // namespace arn::vulkan

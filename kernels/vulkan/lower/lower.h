@@ -1,0 +1,129 @@
+// Lowers a program's steps to dispatches.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/program.h"
+#include "kernels/vulkan/device/device_weight.h"
+#include "kernels/vulkan/lower/dispatch.h"
+#include "kernels/vulkan/lower/matmul_variants.h"
+#include "platform/base/layout.h"
+#include "platform/base/span.h"
+
+namespace arn::vulkan {
+
+// Workspace of the lowered program besides its values.
+struct Workspace {
+  Slice quantized;  // kActivations: zero point and scale of each row, then its values
+  Slice normed;     // kActivations: input of the head
+  Slice experts;    // kActivations: intermediate values of kExperts (expert_space.h)
+  Slice partials;   // kActivations: partial results of attention split into segments (segments.h)
+};
+
+// Inputs of the lowering besides the program: device properties, which do not affect the number of
+// dispatches, and overrides for tests.
+struct Traits {
+  uint32_t n_windows = 1;      // onto the KV region
+  uint32_t window_shift = 31;  // log2 of the words per window
+  MatmulTraits matmuls;
+  MatmulChoices choices;        // unusable choices fall back to the first variant
+  uint32_t choice_width = 128;  // workgroup size of sampling
+  uint32_t segment_positions = kAttentionSegment;
+};
+
+// True if the program has logits from which a token can be sampled.
+bool HasChoice(const Program& program);
+
+class Lowering {
+ public:
+  // weights: those of the program, then those of its ropes; empty: addresses are not needed yet.
+  Lowering(const Program& program, Span<const DeviceWeight> weights, const Workspace& workspace,
+           const Traits& traits)
+      : program_(program), weights_(weights), workspace_(workspace), traits_(traits) {}
+
+  // Calls the sink for each dispatch, without other side effects. Returns kUnsupported, with a
+  // description, if this backend has no shader for a step.
+  Status Run(DispatchSink* sink, Diag* diag);
+
+  // Weight rows that fit in one binding.
+  static uint32_t SliceRows(uint32_t row_bytes);
+  // Words of the zero points and scales of `rows` quantised rows, and of the values of one row.
+  static uint32_t QuantizedHeadWords(uint64_t rows);
+  static uint32_t QuantizedWords(uint32_t cols);
+
+ private:
+  Status LowerStep(const Step& step);
+  Status LowerEmbed(const Step& step);
+  Status LowerNorm(const Step& step);
+  Status LowerLinear(const Step& step);
+  Status LowerLogits(const Step& step);
+  Status LowerQkvRope(const Step& step);
+  Status LowerAttention(const Step& step);
+  Status LowerAct(const Step& step);
+  Status LowerRopeAngles(const Step& step);
+  Status LowerRoute(const Step& step);
+  Status LowerExperts(const Step& step);
+  Status LowerConv(const Step& step);
+  Status LowerScan(const Step& step);
+  Status LowerIm2col(const Step& step);
+  Status LowerAddPositions(const Step& step);
+  Status CheckEncoderPages(const Step& step, const KvGroup& group);
+  Status LowerEdits(uint32_t group);
+  // n_dispatches: number of dispatches of the steps.
+  Status LowerChoice(uint32_t n_dispatches);
+
+  // Common parameters of the matmuls of one step.
+  struct Matmul;
+  Status AddQuantize(const Matmul& matmul);
+  Status AddMatmuls(const Matmul& matmul);
+  Dispatch MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) const;
+  uint32_t VariantFor(Mode kernel, DType dtype) const;
+  // Set the constants and the grid of a matmul for its variant.
+  void SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const;
+  void SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const;
+  Status AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs);
+  Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n);
+  // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
+  // of a run.
+  Status AddActivation(const Step& step, Place in, Place out, uint32_t n, uint32_t row_factor);
+
+  // Experts in one binding, and the stride in bytes between their matrices.
+  struct BoundExperts {
+    uint32_t first = 0, n = 0;
+    uint64_t stride = 0;
+  };
+  Place ExpertPart(uint64_t offset, uint64_t bytes) const;
+  BoundExperts ExpertsFrom(const Step& step, uint32_t first, bool is_down);
+  Status AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
+                         uint32_t first_out, uint32_t n_outs);
+  Status AddExpertMatmuls(Matmul matmul, bool is_down);
+  Status AddExpertPart(const Step& step, uint32_t part, Place in, Place out);
+
+  Dispatch Begin(Shader shader, const Step& step) const;
+  // Binds `place` and adds its start to the push constants. binding: 1 to 5.
+  void Bind(Dispatch* dispatch, uint32_t binding, Place place) const;
+  void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
+  void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
+  void BindKv(Dispatch* dispatch, const KvGroup& group) const;
+  void PutState(const Step& step, Dispatch* dispatch) const;
+  Place PlaceOf(Slice slice) const;
+  // Shape only, until weights have addresses.
+  DeviceWeight WeightAt(WeightId id) const;
+  // With the address. Slow unless ids are requested in order.
+  DeviceWeight PlacedAt(WeightId id);
+  Status UnsupportedError(const Step& step, const char* what);
+  uint32_t Width(ValueId id) const { return program_.values[id].width; }
+
+  const Program& program_;
+  Span<const DeviceWeight> weights_;
+  const Workspace& workspace_;
+  const Traits traits_;
+  DispatchSink* sink_ = nullptr;
+  Diag* diag_ = nullptr;
+  // State of PlacedAt(): weights before n_placed_ have addresses, and placed_ is the last of them.
+  WeightPlacer placer_;
+  uint32_t n_placed_ = 0;
+  DeviceWeight placed_;
+};
+
+}  // namespace arn::vulkan

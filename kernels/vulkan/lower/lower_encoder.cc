@@ -1,0 +1,52 @@
+// Lowers encoder steps. The host writes the features (backend_vulkan.cc).
+#include "kernels/contract/kv_page.h"
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/lower.h"
+#include "kernels/vulkan/lower/push_words.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kWidth = 64;
+
+}  // namespace
+
+Status Lowering::LowerIm2col(const Step& step) {
+  Dispatch d = Begin(Shader::kIm2col, step);
+  BindValue(&d, 1, step.in);
+  BindValue(&d, 2, step.out);
+  PushWords push(&d);
+  push.Add(Width(step.in));
+  push.Add(uint32_t{step.n_taps});
+  push.Add(uint32_t{program_.values[step.in].row_factor} /
+           uint32_t{program_.values[step.out].row_factor});
+  d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.out), kWidth));
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::LowerAddPositions(const Step& step) {
+  const DeviceWeight at = WeightAt(step.positions);
+  if (at.values_bytes + Device::kBindingAlign > Device::kMaxBindingBytes) {
+    return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");
+  }
+  Dispatch d = Begin(Shader::kAddPositions, step);
+  BindValue(&d, 2, step.in);
+  BindVector(&d, 3, step.positions);
+  PushWords push(&d);
+  push.Add(Width(step.in));
+  push.Add(static_cast<uint32_t>(at.row_bytes / sizeof(float)));
+  d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.in), kWidth));
+  return sink_->Add(d, diag_);
+}
+
+// An encoder page holds any number of tokens, not a power of two: each head must still start at a
+// word.
+Status Lowering::CheckEncoderPages(const Step& step, const KvGroup& group) {
+  for (const DType type : {group.k_type, group.v_type}) {
+    if (!group.is_encoder || KvValueBytes(group, type, 0) % sizeof(uint32_t) == 0) continue;
+    return UnsupportedError(step, "encoder keys or values whose heads share a 32-bit word");
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

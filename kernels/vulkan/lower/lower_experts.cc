@@ -1,0 +1,200 @@
+// Lowers mixtures of experts. Only the device has the routing, so all experts are bound: as many
+// per dispatch as fit in a binding of 128 MiB. Few rows: each (row, expert) pair is a workgroup's
+// row, which looks up its expert. Many rows: each expert multiplies the rows of its list in tiles,
+// and empty tiles return at once.
+#include "kernels/vulkan/lower/expert_space.h"
+#include "kernels/vulkan/lower/matmul.h"
+#include "kernels/vulkan/lower/push_words.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kWidth = 64;
+constexpr uint32_t kMaxGroups = 65535;    // per grid dimension, on every device
+constexpr uint32_t kOneRow = 1u << 30;    // one tile for all rows of a run
+enum : uint32_t { kWeigh, kSum, kList };  // parts of experts.comp
+
+}  // namespace
+
+ExpertSpace ExpertSpaceOf(const Program& program) {
+  ExpertSpace space;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kExperts) continue;
+    const auto width = [&](uint32_t value) { return program.values[value].width; };
+    const uint64_t row_bytes = uint64_t{program.max_rows} * step.n_chosen * sizeof(float);
+    const uint32_t wide = Max(width(step.scratch + 1u), width(step.scratch + 3u));
+    const uint32_t input = step.weighs_input ? width(step.scratch) : 0;
+    const uint64_t words =
+        ExpertLengthWords(step.n_experts) + uint64_t{step.n_experts} * program.max_rows;
+    space.wide_bytes = Max(space.wide_bytes, row_bytes * wide);
+    space.product_bytes =
+        Max(space.product_bytes, row_bytes * Max(width(step.scratch + 2u), input));
+    space.list_bytes = Max<uint64_t>(space.list_bytes, words * sizeof(uint32_t));
+  }
+  return space;
+}
+
+Status Lowering::LowerRoute(const Step& step) {
+  Dispatch d = Begin(Shader::kRoute, step);
+  d.constants[1] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
+  d.constants[2] = step.norm_topk_prob ? 1 : 0;
+  BindValue(&d, 1, step.in);
+  BindValue(&d, 2, step.out);
+  PushWords push(&d);
+  push.Add(uint32_t{step.n_experts});
+  push.Add(uint32_t{step.n_chosen});
+  return sink_->Add(d, diag_);
+}
+
+// Assigns addresses in sequence while there is only a plan.
+DeviceWeight Lowering::PlacedAt(WeightId id) {
+  if (!weights_.empty()) return weights_[id];
+  if (id + 1 < n_placed_) {
+    n_placed_ = 0;
+    placer_ = WeightPlacer();
+  }
+  while (n_placed_ <= id) placed_ = placer_.Place(program_.weights[n_placed_++]);
+  return placed_;
+}
+
+// Returns the experts, starting at `first`, whose matrices are equally spaced in one binding.
+Lowering::BoundExperts Lowering::ExpertsFrom(const Step& step, uint32_t first, bool is_down) {
+  const auto weight = [&](uint32_t e) { return step.weight + 2 * e + (is_down ? 1 : 0); };
+  const DeviceWeight head = PlacedAt(weight(first));
+  const uint64_t room = Device::kMaxBindingBytes - Device::kBindingAlign;
+  BoundExperts bound;
+  bound.first = first;
+  DeviceWeight last = head;
+  for (bound.n = 1; first + bound.n < step.n_experts; ++bound.n) {
+    const WeightId id = weight(first + bound.n);
+    const DeviceWeight next = PlacedAt(id);
+    const uint64_t stride = next.values - last.values;
+    if (program_.weights[id].dtype != program_.weights[weight(first)].dtype ||
+        next.block != head.block || next.heads - next.values != head.heads - head.values ||
+        (bound.n > 1 && stride != bound.stride) ||
+        bound.n * stride + Max(head.values_bytes, head.heads_bytes) > room) {
+      break;
+    }
+    bound.stride = stride;
+    last = next;
+  }
+  return bound;
+}
+
+// Keeps each binding inside one part, so that dispatches on different parts need no barrier.
+Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
+  const uint64_t first = AlignUp(workspace_.experts.offset, Device::kBindingAlign);
+  return {Home::kActivations, 0, first + offset, bytes};
+}
+
+Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
+                                 uint32_t first_out, uint32_t n_outs) {
+  const Step& step = *matmul.step;
+  const DeviceWeight at = WeightAt(matmul.weight);
+  const bool is_integer = IsInteger(program_.weights[matmul.weight]);
+  const bool is_tiled = kernel == Mode::kMany;
+  const ExpertSpace space = ExpertSpaceOf(program_);
+  Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
+  d.joins_previous = bound.first != 0 || first_out != 0;
+  if (is_tiled) {
+    d.row_factor = 1;
+    d.groups_z = bound.n;
+  } else {
+    d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
+  }
+  d.constants[7] = step.n_chosen;
+  const uint64_t others = (bound.n - 1) * bound.stride;
+  Bind(&d, 3,
+       {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
+        uint64_t{n_outs} * at.row_bytes + others});
+  Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes + others});
+  const Place lists = ExpertPart(space.lists_at(), space.list_bytes);
+  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.topk].slice));
+  PushWords push(&d);
+  push.Add(bound.first);
+  push.Add(bound.n);
+  push.Add(static_cast<uint32_t>(bound.stride / sizeof(uint32_t)));
+  push.Add(ExpertLengthWords(step.n_experts));
+  push.Add(program_.max_rows);
+  // Assumes that rows are spread evenly over the experts.
+  d.work = Max<uint64_t>(d.work * step.n_chosen * bound.n / step.n_experts, 1);
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::AddExpertMatmuls(Matmul matmul, bool is_down) {
+  const Step& step = *matmul.step;
+  for (uint32_t e = 0; e < step.n_experts; ++e) {
+    matmul.weight = step.weight + 2 * e + (is_down ? 1 : 0);
+    if (!IsInteger(program_.weights[matmul.weight])) continue;
+    Matmul rows = matmul;
+    if (rows.rows_an_input > 1) rows.row_factor = 1;
+    ARN_TRY(AddQuantize(rows));
+    break;
+  }
+  for (uint32_t first = 0; first < step.n_experts;) {
+    const BoundExperts bound = ExpertsFrom(step, first, is_down);
+    matmul.weight = step.weight + 2 * first + (is_down ? 1 : 0);
+    const Weight& weight = program_.weights[matmul.weight];
+    const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
+    for (uint32_t out = 0; out < weight.rows; out += slice) {
+      const uint32_t n_outs = Min(slice, weight.rows - out);
+      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kOne, out, n_outs));
+      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kMany, out, n_outs));
+    }
+    first += bound.n;
+  }
+  return Status::kOk;
+}
+
+Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place out) {
+  Dispatch d = Begin(Shader::kExperts, step);
+  const uint32_t n = part == kSum ? Width(step.out) : Width(step.in);
+  d.constants[1] = part;
+  d.constants[2] = step.weighs_input ? 1 : 0;
+  if (part != kList) Bind(&d, 1, in);
+  Bind(&d, 2, out);
+  Bind(&d, 3, PlaceOf(program_.values[step.topk].slice));
+  PushWords push(&d);
+  push.Add(n);
+  push.Add(uint32_t{step.n_chosen});
+  push.Add(ExpertLengthWords(step.n_experts));
+  push.Add(program_.max_rows);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
+  if (part == kWeigh) d.row_factor = step.n_chosen;
+  if (part == kList) {
+    d.modes = BitOf(Mode::kMany);
+    d.row_tile = kOneRow;
+    d.groups_x = step.n_experts;
+  }
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::LowerExperts(const Step& step) {
+  const uint64_t pairs = uint64_t{program_.max_rows} * step.n_chosen;
+  if (pairs > kMaxGroups) {
+    return UnsupportedError(
+        step, "more than 65535 rows, counted once per chosen expert: use a smaller prefill_chunk");
+  }
+  const ExpertSpace space = ExpertSpaceOf(program_);
+  const Place wide = ExpertPart(0, space.wide_bytes);
+  const Place product = ExpertPart(space.product_at(), space.product_bytes);
+  const Place in = PlaceOf(program_.values[step.in].slice);
+  ARN_TRY(AddExpertPart(step, kList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
+  if (step.weighs_input) ARN_TRY(AddExpertPart(step, kWeigh, in, product));
+  Matmul p;
+  p.step = &step;
+  p.in = step.weighs_input ? product : in;
+  p.out = wide;
+  p.max_rows = pairs;
+  p.row_factor = step.n_chosen;
+  p.rows_an_input = step.weighs_input ? 1 : step.n_chosen;
+  ARN_TRY(AddExpertMatmuls(p, false));
+  const uint32_t ffn = Width(static_cast<ValueId>(step.scratch + 2));
+  ARN_TRY(AddActivation(step, wide, product, ffn, step.n_chosen));
+  p.in = product;
+  p.rows_an_input = 1;
+  ARN_TRY(AddExpertMatmuls(p, true));
+  return AddExpertPart(step, kSum, wide, PlaceOf(program_.values[step.out].slice));
+}
+
+}  // namespace arn::vulkan

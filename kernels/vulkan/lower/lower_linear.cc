@@ -1,0 +1,226 @@
+// Lowers matmuls: kLinear, and the norm and head of kLogits.
+#include "kernels/vulkan/device/device.h"
+#include "kernels/vulkan/lower/matmul.h"
+#include "kernels/vulkan/lower/push_words.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+constexpr uint32_t kSliceTile = 32;     // slices of outputs are multiples of it
+constexpr uint32_t kFewRowTile = 4;     // rows per read of the weights
+constexpr uint32_t kMaxGroups = 65535;  // per grid dimension, on every device
+constexpr uint32_t kSliceOuts = 4;      // outputs per workgroup in the longest slice
+
+}  // namespace
+
+bool IsInteger(const Weight& weight) {
+  return weight.dtype == DType::kInt8 || weight.dtype == DType::kInt4;
+}
+
+uint32_t Lowering::SliceRows(uint32_t row_bytes) {
+  const auto rows = static_cast<uint32_t>(Min<uint64_t>(
+      Device::kMaxBindingBytes / Max<uint32_t>(row_bytes, 1), uint64_t{kMaxGroups} * kSliceOuts));
+  // Whole tiles; with rows of at least 16 bytes this also gives the alignment of a binding.
+  return Max(rows / kSliceTile * kSliceTile, kSliceTile);
+}
+
+uint32_t Lowering::QuantizedHeadWords(uint64_t rows) {
+  return static_cast<uint32_t>(AlignUp(2 * rows, kSliceAlign / sizeof(uint32_t)));
+}
+
+uint32_t Lowering::QuantizedWords(uint32_t cols) {
+  return static_cast<uint32_t>(AlignUp(cols, kInt4BlockSize) / sizeof(uint32_t));
+}
+
+Status Lowering::AddQuantize(const Matmul& matmul) {
+  const Weight& weight = program_.weights[matmul.weight];
+  Dispatch d = Begin(Shader::kQuantize, *matmul.step);
+  d.row_factor = matmul.row_factor;
+  if (matmul.is_logits) {
+    d.rows = GridRows::kLogits;
+    d.first_row = matmul.first_row;
+    d.most_rows = matmul.most_rows;
+  }
+  Bind(&d, 1, matmul.in);
+  Bind(&d, 5, PlaceOf(workspace_.quantized));
+  PushWords push(&d);
+  push.Add(weight.cols);
+  push.Add(QuantizedHeadWords(matmul.max_rows));
+  push.Add(QuantizedWords(weight.cols));
+  return sink_->Add(d, diag_);
+}
+
+uint32_t Lowering::VariantFor(Mode kernel, DType dtype) const {
+  const auto mode = static_cast<uint32_t>(kernel), type = static_cast<uint32_t>(dtype);
+  const uint32_t index = traits_.choices.of[mode][type];
+  return IsUsable(traits_.matmuls, kernel, dtype, index) ? index : 0;
+}
+
+void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const {
+  const GemvVariant& v = GemvVariantOf(VariantFor(kernel, dtype));
+  const uint32_t one_subgroup = OneSubgroup(traits_.matmuls);
+  d->avoid = v.avoid;
+  if (v.lanes != 0) {
+    d->constants[0] = v.lanes;
+  } else if (one_subgroup != 0) {
+    d->constants[0] = one_subgroup;
+    d->constants[kOneSubgroup] = 1;
+  }
+  uint32_t outs = v.outs;
+  while (CeilDiv(n_outs, outs) > kMaxGroups) outs *= 2;
+  d->constants[5] = outs;
+  d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, outs));
+}
+
+void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
+  const GemmVariant& v = GemmVariantOf(VariantFor(Mode::kMany, dtype));
+  d->avoid = v.avoid;
+  d->row_tile = v.tile_m;
+  d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, v.tile_n));
+  d->constants[9] = v.tile_m;
+  d->constants[10] = v.tile_n;
+  if (v.subgroups == 0) {
+    d->constants[0] = v.lanes;
+    d->constants[11] = v.lanes_n;
+    d->constants[12] = v.depth;
+    return;
+  }
+  d->shader = Shader::kGemmCoop;
+  d->avoid = kAvoidDot;  // not compiled with dot products
+  const CoopShape& coop = traits_.matmuls.coop;
+  d->constants[0] = v.subgroups * traits_.matmuls.subgroup_size;
+  d->constants[13] = coop.m;
+  d->constants[14] = coop.n;
+  d->constants[15] = coop.k;
+  d->constants[16] = v.subgroups;
+}
+
+Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out,
+                            uint32_t n_outs) const {
+  const Step& step = *matmul.step;
+  const Weight& weight = program_.weights[matmul.weight];
+  const DeviceWeight at = WeightAt(matmul.weight);
+  const bool is_integer = IsInteger(weight), is_tiled = kernel == Mode::kMany;
+  Dispatch d = Begin(is_tiled ? (is_integer ? Shader::kGemmInt : Shader::kGemmFloat)
+                              : (is_integer ? Shader::kGemvInt : Shader::kGemvFloat),
+                     step);
+  d.modes = BitOf(kernel);
+  d.row_factor = matmul.row_factor;
+  d.push[5] = matmul.row_factor;
+  d.joins_previous = first_out != 0;
+  d.constants[1] = static_cast<uint32_t>(weight.dtype);
+  d.constants[2] = matmul.accumulate ? 1 : 0;
+  d.constants[3] = matmul.is_logits ? 1 : 0;
+  d.constants[8] = matmul.rows_an_input;
+  if (is_tiled) {
+    SetTile(weight.dtype, n_outs, &d);
+  } else {
+    d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
+    d.constants[4] = d.row_tile;
+    if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
+    SetOutputs(kernel, weight.dtype, n_outs, &d);
+  }
+  Bind(&d, 1, matmul.in);
+  Bind(&d, 2, matmul.out);
+  Bind(&d, 3,
+       {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
+        uint64_t{n_outs} * at.row_bytes});
+  Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
+  if (is_integer) Bind(&d, 5, PlaceOf(workspace_.quantized));
+  PushWords push(&d);
+  push.Add(weight.cols);
+  push.Add(at.row_bytes / 16);
+  push.Add(first_out);
+  push.Add(n_outs);
+  push.Add(weight.rows);
+  push.Add(QuantizedHeadWords(matmul.max_rows));
+  push.Add(QuantizedWords(weight.cols));
+  push.Add(at.blocks_words);
+  push.Add(at.block_words);
+  push.Add(step.factor);
+  push.Add(step.softcap);
+  d.work = uint64_t{n_outs} * weight.cols;
+  return d;
+}
+
+Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs) {
+  Dispatch d = MatmulOf(matmul, kernel, first_out, n_outs);
+  if (matmul.is_logits) {
+    // The number of logit rows does not depend on the number of rows of the run.
+    const bool is_tiled = kernel == Mode::kMany;
+    d.modes = kAllModes;
+    d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
+    d.first_row = matmul.first_row;
+    d.most_rows = matmul.most_rows;
+    d.push[6] = 1 + matmul.first_row;
+    d.joins_previous = d.joins_previous || is_tiled;
+  }
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::AddMatmuls(const Matmul& matmul) {
+  const Weight& weight = program_.weights[matmul.weight];
+  if (IsInteger(weight)) ARN_TRY(AddQuantize(matmul));
+  const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
+  for (const Mode kernel : {Mode::kOne, Mode::kFew, Mode::kMany}) {
+    if (matmul.is_logits && kernel == Mode::kOne) continue;
+    for (uint32_t first = 0; first < weight.rows; first += slice) {
+      ARN_TRY(AddMatmul(matmul, kernel, first, Min(slice, weight.rows - first)));
+    }
+  }
+  return Status::kOk;
+}
+
+Status Lowering::LowerLinear(const Step& step) {
+  Matmul matmul;
+  matmul.step = &step;
+  matmul.weight = step.weight;
+  matmul.in = PlaceOf(program_.values[step.in].slice);
+  matmul.out = PlaceOf(program_.values[step.out].slice);
+  matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
+  matmul.row_factor = program_.values[step.out].row_factor;
+  matmul.accumulate = step.accumulate;
+  return AddMatmuls(matmul);
+}
+
+// The logits of all rows may exceed a binding: processes as many rows at a time as fit.
+Status Lowering::LowerLogits(const Step& step) {
+  const uint32_t width = Width(step.in);
+  const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
+  const auto most =
+      static_cast<uint32_t>(Device::kMaxBindingBytes / row_bytes / kSliceTile * kSliceTile);
+  if (most == 0) return UnsupportedError(step, "32 rows of logits do not fit a binding of 128 MiB");
+  for (uint32_t first = 0; first < program_.max_logit_rows; first += most) {
+    const uint32_t n = Min(most, program_.max_logit_rows - first);
+    Dispatch d = Begin(Shader::kNorm, step);
+    d.rows = GridRows::kLogits;
+    d.row_factor = 1;
+    d.first_row = first;
+    d.most_rows = n;
+    d.constants[1] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+    d.constants[3] = 1;
+    BindValue(&d, 1, step.in);
+    Bind(&d, 2, PlaceOf(workspace_.normed));
+    BindVector(&d, 3, step.norm);
+    if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
+    d.push[6] = 1 + first;
+    PushWords push(&d);
+    for (uint32_t i = 0; i < 3; ++i) push.Add(width);
+    push.Add(step.epsilon);
+    ARN_TRY(sink_->Add(d, diag_));
+    Matmul matmul;
+    matmul.step = &step;
+    matmul.weight = step.weight;
+    matmul.in = PlaceOf(workspace_.normed);
+    matmul.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
+    matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
+    matmul.is_logits = true;
+    matmul.first_row = first;
+    matmul.most_rows = n;
+    ARN_TRY(AddMatmuls(matmul));
+  }
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

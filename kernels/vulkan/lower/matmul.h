@@ -1,0 +1,22 @@
+// A matmul with one matrix, or with one of several matrices of the same shape.
+#pragma once
+
+#include "kernels/vulkan/lower/lower.h"
+
+namespace arn::vulkan {
+
+struct Lowering::Matmul {
+  const Step* step = nullptr;
+  WeightId weight = kNoWeight;
+  Place in, out;
+  uint64_t max_rows = 0;       // of the input, in any run
+  uint32_t row_factor = 1;     // rows per row of a run
+  uint32_t rows_an_input = 1;  // output rows per input row
+  bool accumulate = false;
+  bool is_logits = false;
+  uint32_t first_row = 0, most_rows = UINT32_MAX;  // for logits
+};
+
+bool IsInteger(const Weight& weight);
+
+}  // namespace arn::vulkan

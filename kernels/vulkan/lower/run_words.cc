@@ -1,0 +1,130 @@
+#include "kernels/vulkan/lower/run_words.h"
+
+#include <cstring>
+
+#include "kernels/contract/check.h"
+#include "kernels/contract/kv_page.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+// Returns the maximum pages of a sequence in a run.
+uint32_t TablePagesOf(const Program& program, const KvGroup& group) {
+  if (group.state_floats != 0) return 0;
+  if (group.is_encoder) return 2;
+  return static_cast<uint32_t>(CeilDiv(program.max_context, group.page_tokens));
+}
+
+}  // namespace
+
+uint32_t FirstLayerOf(const Program& program, uint32_t group) {
+  uint32_t first = 0;
+  for (uint32_t g = 0; g < group; ++g) first += program.kv_groups[g].n_layers;
+  return first;
+}
+
+Status RunWords::Plan(const Program& program, Diag* diag) {
+  const uint32_t rows = Max(program.max_rows, program.max_encoder_rows);
+  max_sequences = Max(Min(program.max_rows, program.max_logit_rows), 1u);
+  uint64_t pages = 0;
+  for (const KvGroup& group : program.kv_groups) pages += TablePagesOf(program, group);
+  uint64_t words = kRows + uint64_t{rows} * kRowWords;
+  logit_rows = static_cast<uint32_t>(words);
+  words += program.max_logit_rows;
+  sequences = static_cast<uint32_t>(words);
+  sequence_words = kSequenceHead + static_cast<uint32_t>(program.kv_groups.size()) * kGroupWords;
+  words += uint64_t{max_sequences} * sequence_words;
+  tables = static_cast<uint32_t>(words);
+  words += max_sequences * pages;
+  if (words > uint64_t{1} << 26) {
+    return diag->Fail(Status::kUnsupported,
+                      "Vulkan: the page tables of %u sequences of %u tokens take %llu words",
+                      max_sequences, program.max_context, static_cast<unsigned long long>(words));
+  }
+  edits = static_cast<uint32_t>(words);
+  layers = edits + kMaxEditsAtOnce * kEditWords;
+  angles = layers;
+  for (const KvGroup& group : program.kv_groups) angles += group.n_layers * kLayerWords;
+  n_words = angles;
+  for (const RopeKind& rope : program.ropes) n_words += rope.rotary_dim;
+  return Status::kOk;
+}
+
+void RunWords::WriteRows(uint32_t rows, uint32_t* words) {
+  words[0] = rows;
+  words[1] = 0;
+}
+
+void RunWords::WriteHeading(const Program& program, uint32_t* words) const {
+  std::memset(words, 0, n_words * sizeof(uint32_t));
+  words[4] = logit_rows;
+  words[5] = sequences;
+  words[6] = sequence_words;
+  words[7] = edits;
+  words[8] = layers;
+  words[9] = angles;
+  for (const Step& step : program.steps) {
+    if (step.op != Op::kQkvRope || step.shares_kv) continue;
+    const AttentionKind& kind = program.kinds[step.kind];
+    if (kind.rope == kNoRope) continue;
+    uint32_t* layer =
+        words + layers + (FirstLayerOf(program, kind.group) + step.group_layer) * kLayerWords;
+    layer[0] = angles;
+    for (uint32_t r = 0; r < kind.rope; ++r) layer[0] += program.ropes[r].rotary_dim;
+    layer[1] = program.ropes[kind.rope].rotary_dim / 2;
+  }
+}
+
+Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows,
+                       uint32_t n_ahead, uint32_t* words, Diag* diag) const {
+  if (args.sequences.size() > max_sequences) {
+    return diag->Fail(Status::kUnsupported, "Vulkan: a run of %zu sequences, there is room for %u",
+                      args.sequences.size(), max_sequences);
+  }
+  words[0] = RunRows(args);
+  words[1] = n_logit_rows;
+  words[2] = static_cast<uint32_t>(args.sequences.size());
+  uint32_t next_table = tables;
+  for (uint32_t s = 0; s < args.sequences.size(); ++s) {
+    const SequenceRows& sequence = args.sequences[s];
+    for (uint32_t i = 0; i < sequence.n_rows; ++i) {
+      uint32_t* row = words + kRows + (sequence.first_row + i) * kRowWords;
+      row[0] = args.is_encoder && args.tokens.empty()
+                   ? 0
+                   : static_cast<uint32_t>(args.tokens[sequence.first_row + i]);
+      row[1] = sequence.first_position + i;
+      row[2] = s;
+      row[3] = 0;
+    }
+    uint32_t* at = words + sequences + s * sequence_words;
+    at[0] = sequence.encoder_rows;
+    at[1] = sequence.first_row;
+    at[2] = sequence.n_rows;
+    at += kSequenceHead;
+    for (uint32_t g = 0; g < program.kv_groups.size(); ++g, at += kGroupWords) {
+      const KvGroup& group = program.kv_groups[g];
+      const PageTable& table = sequence.tables[g];
+      if (group.state_floats != 0) {
+        at[2] = sequence.first_position == 0 ? UINT32_MAX : table.pages[0];
+        at[3] = args.is_encoder ? UINT32_MAX : table.pages[table.n_pages - 1];
+        continue;
+      }
+      uint32_t n = Min(table.n_pages, TablePagesOf(program, group));
+      if (!group.is_encoder) {
+        const uint32_t last =
+            (sequence.first_position + sequence.n_rows + n_ahead - 1) / group.page_tokens;
+        n = Min(n, last + 1 - table.first_page);
+      }
+      at[0] = next_table;
+      at[1] = table.first_page;
+      std::memcpy(words + next_table, table.pages, n * sizeof(uint32_t));
+      next_table += n;
+    }
+  }
+  uint32_t next = logit_rows;
+  ForEachLogitRow(args, [&](uint32_t row) { words[next++] = row; });
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

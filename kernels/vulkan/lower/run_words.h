@@ -1,0 +1,51 @@
+// Buffer that describes a run to the shaders (binding 0, shaders/common.glsl). The host writes
+// these words before it submits:
+//   heading    rows, logit rows, sequences, edits, and the offsets of the parts: logit rows,
+//              sequences, words per sequence, edits, layers, angles
+//   rows       from word 16 on: token, position, sequence, 0 per row
+//   logit rows the row of each
+//   sequences  encoder rows, first row, number of rows, 0; then per group: offset of its table, the
+//              table's first page, 0, 0; or for states 0, 0, the slot before the rows (2^32 - 1:
+//              none), the slot after them
+//   tables     page numbers
+//   edits      page from, page to, positions to un-rotate keys by, tokens, 0, 0, 0, 0
+//   layers     of all groups: offset of the angles of the layer's rope, and its number of pairs
+//   angles     per rope, cos and sin of the rotation of the edits
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/backend.h"
+#include "kernels/contract/program.h"
+#include "platform/base/diag.h"
+
+namespace arn::vulkan {
+
+inline constexpr uint32_t kMaxEditsAtOnce = 64;
+
+// Returns the index of a group's first layer among the layers of all groups.
+uint32_t FirstLayerOf(const Program& program, uint32_t group);
+
+struct RunWords {
+  static constexpr uint32_t kRows = 16, kRowWords = 4, kSequenceHead = 4, kGroupWords = 4;
+  static constexpr uint32_t kEditWords = 8, kLayerWords = 2;
+
+  uint32_t logit_rows = 0, sequences = 0, sequence_words = 0, tables = 0;
+  uint32_t edits = 0, layers = 0, angles = 0, n_words = 0;
+  uint32_t max_sequences = 0;
+
+  // Returns kUnsupported if the tables would exceed 256 MiB.
+  Status Plan(const Program& program, Diag* diag);
+  // Writes the words that do not change between runs.
+  void WriteHeading(const Program& program, uint32_t* words) const;
+  // Writes the number of rows only; their contents are undefined.
+  static void WriteRows(uint32_t rows, uint32_t* words);
+  // Writes the words of a run. n_ahead: positions after the run's last ones whose pages are also
+  // written.
+  // Returns kUnsupported if there are more sequences than logit rows.
+  // REQUIRES: `args` have passed CheckRun.
+  Status Write(const Program& program, const RunArgs& args, uint32_t n_logit_rows, uint32_t n_ahead,
+               uint32_t* words, Diag* diag) const;
+};
+
+}  // namespace arn::vulkan

@@ -1,0 +1,150 @@
+#include "kernels/vulkan/replay/matmul_meter.h"
+
+#include "kernels/vulkan/device/commands.h"
+#include "platform/base/arith.h"
+#include "platform/os/clock.h"
+
+namespace arn::vulkan {
+namespace {
+
+// Runs per measurement after a warm-up run; the fastest counts.
+constexpr uint32_t kTimedRuns = 2;
+
+}  // namespace
+
+Status DeviceMeter::Open(Diag* diag) {
+  const Device& device = s_.device;
+  const Api& api = device.api();
+  ARN_TRY(CreateCommandPool(device, &pool_, diag));
+  ARN_TRY(AllocateCommands(device, pool_, 1, &commands_, diag));
+
+  const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kMostTimed * kBindings};
+  VkDescriptorPoolCreateInfo sets = {};
+  sets.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+  sets.maxSets = kMostTimed;
+  sets.poolSizeCount = 1;
+  sets.pPoolSizes = &size;
+  ARN_VK(api, CreateDescriptorPool(device.handle(), &sets, device.callbacks(), &descriptors_),
+         diag);
+  VkDescriptorSetLayout layouts[kMostTimed];
+  for (VkDescriptorSetLayout& layout : layouts) layout = s_.pipelines.set_layout();
+  VkDescriptorSetAllocateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+  info.descriptorPool = descriptors_;
+  info.descriptorSetCount = kMostTimed;
+  info.pSetLayouts = layouts;
+  ARN_VK(api, AllocateDescriptorSets(device.handle(), &info, sets_), diag);
+
+  if (device.timestamp_bits() == 0) return Status::kOk;
+  VkQueryPoolCreateInfo times = {};
+  times.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  times.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  times.queryCount = 2;
+  ARN_VK(api, CreateQueryPool(device.handle(), &times, device.callbacks(), &times_), diag);
+  return Status::kOk;
+}
+
+void DeviceMeter::Close() {
+  const Device& device = s_.device;
+  const Api& api = device.api();
+  if (times_ != VK_NULL_HANDLE) api.DestroyQueryPool(device.handle(), times_, device.callbacks());
+  if (descriptors_ != VK_NULL_HANDLE) {
+    api.DestroyDescriptorPool(device.handle(), descriptors_, device.callbacks());
+  }
+  if (pool_ != VK_NULL_HANDLE) api.DestroyCommandPool(device.handle(), pool_, device.callbacks());
+}
+
+uint64_t DeviceMeter::NowNs() { return MonotonicNs(); }
+
+Status DeviceMeter::RecordOnce(Span<const Dispatch> dispatches, uint32_t rows, VkPipeline pipeline,
+                               Diag* diag) {
+  const Api& api = s_.device.api();
+  VkCommandBufferBeginInfo begin = {};
+  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  ARN_VK(api, BeginCommandBuffer(commands_, &begin), diag);
+  if (times_ != VK_NULL_HANDLE) {
+    api.CmdResetQueryPool(commands_, times_, 0, 2);
+    api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, times_, 0);
+  }
+  api.CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  for (uint32_t i = 0; i < dispatches.size(); ++i) {
+    const Dispatch& d = dispatches[i];
+    WriteSet(s_, d, sets_[i]);
+    VkMemoryBarrier barrier = {};
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+    api.CmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                           VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, nullptr, 0,
+                           nullptr);
+    api.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, s_.pipelines.layout(), 0,
+                              1, &sets_[i], 0, nullptr);
+    api.CmdPushConstants(commands_, s_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                         d.n_push * sizeof(uint32_t), d.push);
+    const auto groups_y = static_cast<uint32_t>(CeilDiv(rows * d.row_factor, d.row_tile));
+    api.CmdDispatch(commands_, d.groups_x, groups_y, d.groups_z);
+  }
+  if (times_ != VK_NULL_HANDLE) {
+    api.CmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, 1);
+  }
+  ARN_VK(api, EndCommandBuffer(commands_), diag);
+  return Status::kOk;
+}
+
+Status DeviceMeter::RunOnce(uint64_t* ns, Diag* diag) {
+  const Device& device = s_.device;
+  const Api& api = device.api();
+  VkSubmitInfo submit = {};
+  submit.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands_;
+  const uint64_t begin = MonotonicNs();
+  ARN_VK(api, QueueSubmit(device.queue(), 1, &submit, s_.fences[0]), diag);
+  ARN_TRY(WaitForFence(device, s_.fences[0], diag));
+  *ns = MonotonicNs() - begin;
+  ARN_VK(api, ResetFences(device.handle(), 1, &s_.fences[0]), diag);
+  if (times_ == VK_NULL_HANDLE) return Status::kOk;
+  uint64_t ticks[2] = {};
+  ARN_VK(api,
+         GetQueryPoolResults(device.handle(), times_, 0, 2, sizeof ticks, ticks, sizeof ticks[0],
+                             VK_QUERY_RESULT_64_BIT),
+         diag);
+  const uint32_t bits = device.timestamp_bits();
+  const uint64_t mask = bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
+  const double period = static_cast<double>(device.properties().limits.timestampPeriod);
+  *ns = static_cast<uint64_t>(static_cast<double>((ticks[1] - ticks[0]) & mask) * period);
+  return Status::kOk;
+}
+
+Status DeviceMeter::MeasureWith(VkPipeline pipeline, Span<const Dispatch> dispatches, uint32_t rows,
+                                uint64_t* ns, Diag* diag) {
+  ARN_TRY(RecordOnce(dispatches, rows, pipeline, diag));
+  *ns = UINT64_MAX;
+  for (uint32_t i = 0; i <= kTimedRuns; ++i) {
+    uint64_t took = 0;
+    ARN_TRY(RunOnce(&took, diag));
+    if (i != 0) *ns = Min(*ns, took);
+  }
+  return Status::kOk;
+}
+
+Status DeviceMeter::Measure(Span<const Dispatch> dispatches, uint32_t rows, uint64_t* ns,
+                            Diag* diag) {
+  const Device& device = s_.device;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  Diag inner;
+  if (s_.pipelines.Make(device, dispatches[0], false, &pipeline, &inner) != Status::kOk) {
+    return Status::kUnsupported;
+  }
+  RunWords::WriteRows(rows, s_.run_words());
+  const Status status = MeasureWith(pipeline, dispatches, rows, ns, diag);
+  RunWords::WriteRows(0, s_.run_words());
+  if (status != Status::kOk) {
+    s_.is_lost = true;
+    (void)device.api().DeviceWaitIdle(device.handle());
+  }
+  device.api().DestroyPipeline(device.handle(), pipeline, device.callbacks());
+  return status;
+}
+
+}  // namespace arn::vulkan

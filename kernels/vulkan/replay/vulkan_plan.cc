@@ -1,0 +1,166 @@
+#include "kernels/vulkan/replay/vulkan_plan.h"
+
+#include "kernels/contract/check.h"
+#include "kernels/vulkan/lower/choice_words.h"
+#include "kernels/vulkan/lower/expert_space.h"
+#include "kernels/vulkan/lower/matmul.h"
+#include "platform/base/arith.h"
+
+namespace arn::vulkan {
+namespace {
+
+class Counter final : public DispatchSink {
+ public:
+  Counter(const Program& program, Counts* counts) : program_(program), counts_(*counts) {}
+
+  Status BeginStep(uint32_t step) override {
+    if (BeginsSegment(program_, step)) ++counts_.n_segments;
+    return Status::kOk;
+  }
+  Status BeginEdits(uint32_t) override {
+    ++counts_.n_segments;
+    return Status::kOk;
+  }
+  Status BeginChoice(uint32_t* n_dispatches) override {
+    ++counts_.n_segments;
+    *n_dispatches = counts_.n_dispatches;
+    return Status::kOk;
+  }
+  Status Add(const Dispatch&, Diag*) override {
+    ++counts_.n_dispatches;
+    ++counts_.n_sets;  // upper bound
+    return Status::kOk;
+  }
+
+ private:
+  const Program& program_;
+  Counts& counts_;
+};
+
+// Returns the bytes of quantised input rows of a matmul; 0 for float weights.
+uint64_t QuantizedRowBytes(const Weight& weight, uint64_t rows) {
+  if (!IsInteger(weight)) return 0;
+  const uint64_t words = rows * Lowering::QuantizedWords(weight.cols);
+  return (Lowering::QuantizedHeadWords(rows) + words) * sizeof(uint32_t);
+}
+
+// Returns the maximum bytes of quantised rows over all matmuls; 0 if no weights are integer.
+uint64_t QuantizedBytes(const Program& program) {
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kLinear || step.op == Op::kLogits) {
+      const uint64_t rows = MaxRowsOf(program, program.values[step.in]);
+      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight], rows));
+    }
+    for (uint32_t i = 0; step.op == Op::kExperts && i < 2u * step.n_experts; ++i) {
+      const uint64_t pairs = uint64_t{program.max_rows} * step.n_chosen;
+      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight + i], pairs));
+    }
+  }
+  return bytes;
+}
+
+uint64_t NormedBytes(const Program& program) {
+  uint32_t width = 0;
+  for (const Step& step : program.steps) {
+    if (step.op == Op::kLogits) width = Max(width, program.values[step.in].width);
+  }
+  return uint64_t{width} * program.max_logit_rows * sizeof(float);
+}
+
+// Maximum over the steps.
+uint64_t PartialsBytes(const Program& program, const Traits& traits) {
+  uint64_t bytes = 0;
+  for (const Step& step : program.steps) {
+    bytes = Max(bytes, PartialBytes(program, step, traits.segment_positions));
+  }
+  return bytes;
+}
+
+// Each value and each part of the workspace must fit in one binding.
+Status CheckBindings(const Program& program, uint64_t workspace, Diag* diag) {
+  uint64_t most = workspace;
+  for (const Value& value : program.values) most = Max(most, value.slice.bytes);
+  if (most + Device::kBindingAlign <= Device::kMaxBindingBytes) return Status::kOk;
+  return diag->Fail(Status::kUnsupported,
+                    "Vulkan: an activation of %llu bytes does not fit a binding of 128 MiB: use a "
+                    "smaller prefill_chunk",
+                    static_cast<unsigned long long>(most));
+}
+
+}  // namespace
+
+Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag) {
+  *counts = Counts();
+  Counter counter(program, counts);
+  const Workspace nowhere = {};
+  Lowering lowering(program, {}, nowhere, traits);
+  ARN_TRY(lowering.Run(&counter, diag));
+  WeightPlacer placer;
+  for (const Weight& weight : program.weights) placer.Place(weight);
+  for (const RopeKind& rope : program.ropes) placer.PlaceRope(rope);
+  counts->n_blocks = placer.n_blocks();
+  counts->weight_bytes = placer.total();
+  return Status::kOk;
+}
+
+void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
+                     BufferBytes* out) {
+  const uint32_t n_kept = HasChoice(program) ? kKeptRows : 0;
+  out->logits = uint64_t{program.max_logit_rows + n_kept} * program.vocab * sizeof(float);
+  out->choice = sizeof(ChoiceWords);
+  out->run = words.n_words * sizeof(uint32_t);
+  out->grids = counts.n_dispatches * sizeof(VkDispatchIndirectCommand);
+  out->weights = counts.weight_bytes;
+}
+
+uint64_t BufferBytes::Total() const {
+  uint64_t total = weights + Transfer::kStagingBytes;  // buffers are rounded up to the binding
+                                                       // alignment
+  for (const uint64_t bytes : {activations, kv, logits, run, grids, choice}) {
+    total += Max<uint64_t>(AlignUp(bytes, Device::kBindingAlign), Device::kBindingAlign);
+  }
+  return total;
+}
+
+Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
+            Diag* diag) {
+  *plan = BackendPlan();
+  ARN_TRY(CheckProgram(program, diag));
+  if (program.splits_rows) {
+    return diag->Fail(Status::kUnsupported, "Vulkan: activations of 16 bits are not supported");
+  }
+  Counts counts;
+  ARN_TRY(CountProgram(program, traits, &counts, diag));
+  RunWords words;
+  ARN_TRY(words.Plan(program, diag));
+  const uint64_t quantized = QuantizedBytes(program);
+  const ExpertSpace experts = ExpertSpaceOf(program);
+  ARN_TRY(CheckBindings(program, Max(quantized, experts.most_bytes()), diag));
+  const auto add = [&](uint32_t slice, Region region, uint64_t count, uint64_t bytes) {
+    ARN_ASSIGN(plan->slices[slice], layout->AddArray(region, count, bytes));
+    return Status::kOk;
+  };
+  const uint64_t n_weights = program.weights.size() + program.ropes.size();
+  ARN_TRY(add(kStateSlice, Region::kConstants, 1, sizeof(State)));
+  ARN_TRY(add(kWeightsSlice, Region::kConstants, n_weights, sizeof(DeviceWeight)));
+  ARN_TRY(add(kGridsSlice, Region::kConstants, counts.n_dispatches, sizeof(GridOf)));
+  ARN_TRY(add(kSegmentsSlice, Region::kConstants, counts.n_segments, sizeof(Segment)));
+  ARN_TRY(add(kBlocksSlice, Region::kConstants, counts.n_blocks, sizeof(Buffer)));
+  ARN_TRY(add(kPipelinesSlice, Region::kConstants, counts.n_dispatches, sizeof(PipelineEntry)));
+  ARN_TRY(add(kQuantizedSlice, Region::kActivations, quantized, 1));
+  ARN_TRY(add(kNormedSlice, Region::kActivations, NormedBytes(program), 1));
+  ARN_TRY(add(kExpertsSlice, Region::kActivations, experts.bytes(), 1));
+  ARN_TRY(add(kPartialsSlice, Region::kActivations, PartialsBytes(program, traits), 1));
+  plan->slices[kActivationsSlice] = {Region::kActivations, 0,
+                                     layout->RegionBytes(Region::kActivations)};
+  plan->slices[kKvSlice] = {Region::kKv, 0, layout->RegionBytes(Region::kKv)};
+  BufferBytes bytes;
+  bytes.activations = plan->slices[kActivationsSlice].bytes;
+  bytes.kv = plan->slices[kKvSlice].bytes;
+  FillBufferBytes(program, counts, words, &bytes);
+  plan->device_bytes = bytes.Total();
+  return Status::kOk;
+}
+
+}  // namespace arn::vulkan

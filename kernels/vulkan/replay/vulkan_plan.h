@@ -1,0 +1,41 @@
+// Sizes of all buffers and slices of the backend, computed from the program only.
+#pragma once
+
+#include "kernels/contract/backend.h"
+#include "kernels/vulkan/replay/vulkan_state.h"
+
+namespace arn::vulkan {
+
+// Indices into BackendPlan::slices.
+enum : uint32_t {
+  kStateSlice,
+  kWeightsSlice,
+  kGridsSlice,
+  kSegmentsSlice,
+  kBlocksSlice,
+  kPipelinesSlice,
+  kQuantizedSlice,
+  kNormedSlice,
+  kPartialsSlice,
+  kActivationsSlice,  // whole regions on the device
+  kKvSlice,
+  kExpertsSlice,
+};
+
+// Bytes of every buffer to allocate on the device.
+struct BufferBytes {
+  uint64_t weights = 0, activations = 0, kv = 0, logits = 0, run = 0, grids = 0, choice = 0;
+  uint64_t Total() const;
+};
+// Fills everything except the sizes of the regions.
+void FillBufferBytes(const Program& program, const Counts& counts, const RunWords& words,
+                     BufferBytes* out);
+
+// Only traits.segment_positions affects the plan.
+Status Plan(const Program& program, const Traits& traits, Layout* layout, BackendPlan* plan,
+            Diag* diag);
+
+// Returns kUnsupported if the program contains something this backend does not run.
+Status CountProgram(const Program& program, const Traits& traits, Counts* counts, Diag* diag);
+
+}  // namespace arn::vulkan

@@ -1,0 +1,339 @@
+// GGUF files to bundles. A checkpoint written in both formats must give the same bundle.
+#include <cmath>
+
+#include "converter/gguf/gguf_model.h"
+#include "platform/base/arith.h"
+#include "tests/unit/converter/gguf/gguf_fixture.h"
+
+namespace arn::convert {
+namespace {
+
+using test::GgufWriter;
+using test::TinyCheckpoint;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST_F(GgufTest, Llama_WithPairsTogether_IsTheSameBundle) {
+  for (const bool tied : {true, false}) {
+    TinyCheckpoint tiny;
+    tiny.tied = tied;
+    tiny.qkv_bias = tiny.o_bias = true;
+    tiny.config = {{"attention_bias", true}};
+    WriteCheckpoint(tiny);
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    writer.Uint("llama.rope.dimension_count", tiny.head_dim);
+    writer.Uint("llama.vocab_size", tiny.vocab);
+    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+    WriteGguf(writer);
+    ExpectSameBundles();
+  }
+}
+
+TEST_F(GgufTest, HalfTypes_AreReadAsTheyAre) {
+  for (const char* dtype : {"F16", "BF16"}) {
+    TinyCheckpoint tiny;
+    tiny.dtype = dtype;
+    WriteCheckpoint(tiny);
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+    WriteGguf(writer);
+    ExpectSameBundles();
+  }
+}
+
+TEST_F(GgufTest, Qwen_BiasesAndNorms_AreTheSameBundle) {
+  TinyCheckpoint two;
+  two.architecture = "Qwen2ForCausalLM";
+  two.model_type = "qwen2";
+  two.qkv_bias = true;
+  WriteCheckpoint(two);
+  GgufWriter writer;
+  AddSizes("qwen2", two, &writer);
+  AddTensors(test::MakeTinyTensors(two), false, 0, 0, &writer);
+  WriteGguf(writer);
+  ExpectSameBundles();
+
+  TinyCheckpoint three;
+  three.architecture = "Qwen3ForCausalLM";
+  three.model_type = "qwen3";
+  three.qk_norm = true;
+  three.head_dim = 16;
+  WriteCheckpoint(three);
+  GgufWriter other;
+  AddSizes("qwen3", three, &other);
+  AddTensors(test::MakeTinyTensors(three), false, 0, 0, &other);
+  WriteGguf(other);
+  ExpectSameBundles();
+}
+
+// Norms in the file include the added 1. Windows, caps and factors come from keys and from the
+// family.
+TEST_F(GgufTest, Gemma2_IsTheSameBundle) {
+  TinyCheckpoint tiny;
+  tiny.architecture = "Gemma2ForCausalLM";
+  tiny.model_type = "gemma2";
+  tiny.config = {{"hidden_act", nullptr},
+                 {"hidden_activation", "gelu_pytorch_tanh"},
+                 {"query_pre_attn_scalar", tiny.head_dim},
+                 {"sliding_window", 16},
+                 {"attn_logit_softcapping", 50.0},
+                 {"final_logit_softcapping", 30.0}};
+  const auto add_norms = [&](test::TinyTensors& tensors) {
+    for (uint32_t i = 0; i < tiny.layers; ++i) {
+      for (const char* name : {"pre_feedforward_layernorm", "post_feedforward_layernorm"}) {
+        const std::string full = "model.layers." + std::to_string(i) + "." + name + ".weight";
+        const std::vector<float> values = test::TinyValues(full, tiny.hidden, 1, 0.1f);
+        tensors[full] = {"F32", {tiny.hidden}, test::EncodeFloats(values, "F32")};
+      }
+    }
+  };
+  WriteCheckpoint(tiny, add_norms);
+  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+  add_norms(tensors);
+  GgufWriter writer;
+  AddSizes("gemma2", tiny, &writer);
+  writer.Uint("gemma2.attention.sliding_window", 16);
+  writer.Float("gemma2.attn_logit_softcapping", 50.0f);
+  writer.Float("gemma2.final_logit_softcapping", 30.0f);
+  AddTensors(tensors, true, 1.0f, 0, &writer);
+  WriteGguf(writer);
+  ExpectSameBundles();
+}
+
+// Expert tensor names of a family.
+struct ExpertFamily {
+  const char* architecture;
+  const char* model_type;
+  const char* gguf;
+  const char* moe;  // prefix within the layer
+  const char* gate;
+  const char* up;
+  const char* down;
+  nlohmann::json config;
+};
+
+// The experts of a layer are in one tensor.
+TEST_F(GgufTest, Experts_AreTheSameBundle) {
+  constexpr uint32_t kExperts = 3;
+  const ExpertFamily families[] = {
+      {"MixtralForCausalLM",
+       "mixtral",
+       "llama",
+       "block_sparse_moe.",
+       "w1",
+       "w3",
+       "w2",
+       {{"num_local_experts", kExperts}, {"num_experts_per_tok", 2}, {"sliding_window", nullptr}}},
+      {"Qwen3MoeForCausalLM",
+       "qwen3_moe",
+       "qwen3moe",
+       "mlp.",
+       "gate_proj",
+       "up_proj",
+       "down_proj",
+       {{"num_experts", kExperts},
+        {"num_experts_per_tok", 2},
+        {"moe_intermediate_size", 48},
+        {"norm_topk_prob", true}}}};
+  for (const ExpertFamily& family : families) {
+    TinyCheckpoint tiny;
+    tiny.architecture = family.architecture;
+    tiny.model_type = family.model_type;
+    tiny.config = family.config;
+    const bool is_qwen = std::string_view(family.gguf) == "qwen3moe";
+    tiny.qk_norm = is_qwen;
+    test::TinyTensors stacked;
+    const auto split = [&](test::TinyTensors& tensors) {
+      for (uint32_t i = 0; i < tiny.layers; ++i) {
+        const std::string layer = "model.layers." + std::to_string(i) + ".";
+        const std::string moe = layer + family.moe;
+        const auto make = [&](const std::string& name, std::vector<uint64_t> shape) {
+          const std::vector<float> values = test::TinyValues(name, shape[0] * shape[1], 1, 0.08f);
+          return test::TinyTensor{"F32", shape, test::EncodeFloats(values, "F32")};
+        };
+        tensors[moe + "gate.weight"] = make(moe + "gate.weight", {kExperts, tiny.hidden});
+        const std::tuple<const char*, const char*, const char*> parts[] = {
+            {"gate_proj", family.gate, "ffn_gate_exps"},
+            {"up_proj", family.up, "ffn_up_exps"},
+            {"down_proj", family.down, "ffn_down_exps"}};
+        for (const auto& [dense, own, gguf] : parts) {
+          const auto shape = tensors[layer + "mlp." + dense + ".weight"].shape;
+          tensors.erase(layer + "mlp." + dense + ".weight");
+          test::TinyTensor all{"F32", {kExperts, shape[0], shape[1]}, {}};
+          for (uint32_t e = 0; e < kExperts; ++e) {
+            const std::string name = moe + "experts." + std::to_string(e) + "." + own + ".weight";
+            tensors[name] = make(name, shape);
+            const std::vector<uint8_t>& bytes = tensors[name].bytes;
+            all.bytes.insert(all.bytes.end(), bytes.begin(), bytes.end());
+          }
+          stacked["blk." + std::to_string(i) + "." + gguf + ".weight"] = all;
+        }
+      }
+    };
+    WriteCheckpoint(tiny, split);
+    test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+    split(tensors);
+    std::erase_if(tensors,
+                  [](const auto& t) { return t.first.find("experts.") != std::string::npos; });
+    tensors.insert(stacked.begin(), stacked.end());
+    GgufWriter writer;
+    AddSizes(family.gguf, tiny, &writer);
+    const std::string arch = family.gguf;
+    writer.Uint(arch + ".expert_count", kExperts);
+    writer.Uint(arch + ".expert_used_count", 2);
+    if (is_qwen) writer.Uint(arch + ".expert_feed_forward_length", tiny.ffn);
+    AddTensors(tensors, false, 0, is_qwen ? 0 : tiny.head_dim, &writer);
+    WriteGguf(writer);
+    ExpectSameBundles();
+  }
+}
+
+// BOS and stop token ids, and the recommended sampling, from the file.
+TEST_F(GgufTest, GenerationDefaults_AreTheFiles) {
+  const TinyCheckpoint tiny;
+  GgufWriter writer;
+  AddSizes("llama", tiny, &writer);
+  writer.Uint("tokenizer.ggml.eot_token_id", 7);
+  writer.Float("general.sampling.temp", 0.5f);
+  writer.Int("general.sampling.top_k", 20);
+  writer.Float("general.sampling.penalty_repeat", 1.5f);
+  AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+  WriteGguf(writer);
+  const GenerationSpec spec = ReadGgufWeights(folder_ / "model.gguf", &warnings_).generation;
+  EXPECT_THAT(spec.eos_ids, ElementsAre(2, 7));
+  EXPECT_THAT(spec.bos_ids, ElementsAre(1));
+  EXPECT_EQ(0, spec.pad_id);
+  EXPECT_TRUE(spec.do_sample);
+  EXPECT_EQ(0.5f, spec.temperature);
+  EXPECT_EQ(20u, spec.top_k);
+  EXPECT_EQ(1.0f, spec.top_p);
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("do not store all settings"),
+                                     HasSubstr("repetition_penalty 1.5 is not applied")));
+}
+
+// RoPE scaling by keys, and by one factor per frequency.
+TEST_F(GgufTest, RopeScaling_GivesTheSameFrequencies) {
+  TinyCheckpoint tiny;
+  const auto frequencies = [&](const std::function<void(GgufWriter&)>& add) {
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    add(writer);
+    AddTensors(test::MakeTinyTensors(tiny), false, 0, tiny.head_dim, &writer);
+    WriteGguf(writer);
+    return ReadGgufWeights(folder_ / "model.gguf", &warnings_).spec.ropes.at(0);
+  };
+  const RopeSpec plain = frequencies([](GgufWriter&) {});
+  ASSERT_EQ(tiny.head_dim / 2, plain.inv_freq.size());
+  const RopeSpec linear = frequencies([](GgufWriter& w) {
+    w.String("llama.rope.scaling.type", "linear");
+    w.Float("llama.rope.scaling.factor", 4.0f);
+  });
+  const RopeSpec by_factors = frequencies([&](GgufWriter& w) {
+    const std::vector<float> factors = {1, 2, 4, 8};
+    w.Tensor("rope_freqs.weight", test::kGgufF32, {factors.size()},
+             test::EncodeFloats(factors, "F32"));
+  });
+  for (size_t i = 0; i < plain.inv_freq.size(); ++i) {
+    EXPECT_FLOAT_EQ(plain.inv_freq[i] / 4, linear.inv_freq[i]);
+    EXPECT_FLOAT_EQ(plain.inv_freq[i] / static_cast<float>(1 << i), by_factors.inv_freq[i]);
+  }
+  const RopeSpec yarn = frequencies([](GgufWriter& w) {
+    w.String("llama.rope.scaling.type", "yarn");
+    w.Float("llama.rope.scaling.factor", 4.0f);
+    w.Uint("llama.rope.scaling.original_context_length", 32);
+  });
+  EXPECT_FLOAT_EQ(0.1f * std::log(4.0f) + 1, yarn.amplitude);
+}
+
+TEST_F(GgufTest, QuantisedTensors_AreTheirValues) {
+  TinyCheckpoint tiny;
+  tiny.ffn = 64;
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+  const std::vector<float> source = Floats(tensors.at(name));
+  const auto write = [&](uint32_t type, const std::vector<uint8_t>& blocks) {
+    test::TinyTensors others = tensors;
+    others.erase(name);
+    GgufWriter writer;
+    AddSizes("llama", tiny, &writer);
+    AddTensors(others, false, 0, tiny.head_dim, &writer);
+    writer.Tensor("blk.0.ffn_down.weight", type, {tiny.hidden, tiny.ffn}, blocks);
+    WriteGguf(writer);
+  };
+  const auto down = [&](DType dtype) {
+    Run(GgufOptions(dtype));
+    const OpenedBundle bundle(folder_ / "out/gguf.arn");
+    return bundle.values(bundle.model().layers()->Get(0)->down());
+  };
+  // Q8_0 by hand: scale times integer.
+  const std::vector<uint8_t> eights = test::EncodeQ8_0(source);
+  write(test::kGgufQ8_0, eights);
+  std::vector<float> wanted;
+  for (size_t block = 0; block < eights.size(); block += 34) {
+    uint16_t scale;
+    std::memcpy(&scale, eights.data() + block, 2);
+    for (size_t i = 0; i < 32; ++i) {
+      wanted.push_back(static_cast<float>(static_cast<int8_t>(eights[block + 2 + i])) *
+                       F32FromF16(scale));
+    }
+  }
+  EXPECT_EQ(wanted, down(DType::kF32));
+  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(source[i], wanted[i], 0.08 / 127);
+
+  // Q4_0: exact in f32. In int4 the levels stay, and the scale is rounded to bf16.
+  const std::vector<uint8_t> fours = test::EncodeQ4_0(source);
+  write(test::kGgufQ4_0, fours);
+  std::vector<float> exact, nearest;
+  for (size_t block = 0; block < fours.size(); block += 18) {
+    uint16_t bits;
+    std::memcpy(&bits, fours.data() + block, 2);
+    const float scale = F32FromF16(bits), rounded = F32FromBf16(Bf16FromF32(scale));
+    for (size_t i = 0; i < 32; ++i) {
+      const uint8_t byte = fours[block + 2 + i % 16];
+      const int level = (i < 16 ? byte & 15 : byte >> 4) - 8;
+      exact.push_back(static_cast<float>(level) * scale);
+      nearest.push_back(static_cast<float>(level) * rounded);
+    }
+  }
+  EXPECT_EQ(exact, down(DType::kF32));
+  const std::vector<float> int4 = down(DType::kInt4);
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR(exact[i], int4[i], std::fabs(exact[i]) / 256) << i;
+  }
+  EXPECT_EQ(nearest, int4);
+}
+
+// With scales exact in bf16 nothing is lost.
+TEST_F(GgufTest, Q4_0_WithScalesOfBf16_IsInt4BitForBit) {
+  TinyCheckpoint tiny;
+  tiny.ffn = 64;
+  const std::string name = "model.layers.0.mlp.down_proj.weight";
+  test::TinyTensors tensors = test::MakeTinyTensors(tiny);
+  std::vector<uint8_t> blocks = test::EncodeQ4_0(Floats(tensors.at(name)));
+  std::vector<float> wanted;
+  for (size_t block = 0; block < blocks.size(); block += 18) {
+    uint16_t bits;
+    std::memcpy(&bits, blocks.data() + block, 2);
+    bits &= 0xFFF8;  // f16 has three more mantissa bits
+    std::memcpy(blocks.data() + block, &bits, 2);
+    for (size_t i = 0; i < 32; ++i) {
+      const uint8_t byte = blocks[block + 2 + i % 16];
+      const int level = (i < 16 ? byte & 15 : byte >> 4) - 8;
+      wanted.push_back(static_cast<float>(level) * F32FromF16(bits));
+    }
+  }
+  tensors.erase(name);
+  GgufWriter writer;
+  AddSizes("llama", tiny, &writer);
+  AddTensors(tensors, false, 0, tiny.head_dim, &writer);
+  writer.Tensor("blk.0.ffn_down.weight", test::kGgufQ4_0, {tiny.hidden, tiny.ffn}, blocks);
+  WriteGguf(writer);
+  Run(GgufOptions(DType::kInt4));
+  const OpenedBundle bundle(folder_ / "out/gguf.arn");
+  EXPECT_EQ(wanted, bundle.values(bundle.model().layers()->Get(0)->down()));
+}
+
+}  // namespace
+}  // namespace arn::convert
