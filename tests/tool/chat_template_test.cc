@@ -244,10 +244,10 @@ TEST_F(ChatTemplateTest, InterruptAtThePrompt_EndsOnlyWhenItComesTwice) {
   };
   at_prompt();
   chat.Interrupt();
-  EXPECT_TRUE(chat.WaitFor("once more"));
+  EXPECT_TRUE(chat.WaitFor("Ctrl-C again"));
   at_prompt();  // any input in between
   chat.Interrupt();
-  EXPECT_TRUE(chat.WaitFor("once more"));
+  EXPECT_TRUE(chat.WaitFor("Ctrl-C again"));
   usleep(200000);
   chat.Interrupt();
   EXPECT_EQ(130, chat.Exit());

@@ -58,7 +58,7 @@ TEST_F(ToolDeviceTest, Run_Stats_AreInJsonAndInTheReport) {
 
   const ProcessResult result = Run(arguments);
   EXPECT_EQ(0, result.exit_code);
-  for (const char* words : {"48.5 degrees (cpu-big, of 2 zones)", "board-power, ina226",
+  for (const char* words : {"48.5 degrees (cpu-big, hottest of 2 zones)", "board-power, ina226",
                             "2 threads on ", "placed by the system", "read      weights "}) {
     EXPECT_NE(std::string::npos, result.err.find(words)) << words << "\n" << result.err;
   }

@@ -623,7 +623,7 @@ final class BindingTest {
       Tests.fails(Status.BAD_ARGUMENT, "negative", () -> session.rewind(-1));
       Tests.fails(Status.UNSUPPORTED, "source", () -> session.encode(new int[] {1}));
       Tests.fails(
-          Status.BAD_ARGUMENT, "frames", () -> session.encode(new float[5], 2, 3));
+          Status.BAD_ARGUMENT, "multiple", () -> session.encode(new float[5], 2, 3));
       session.reset();
       Tests.fails(
           Status.BAD_STATE, "prefill first", () -> session.generate(forever(), piece -> true));
