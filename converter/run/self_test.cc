@@ -10,7 +10,7 @@ namespace arn::convert {
 namespace {
 
 // Many rows, one, few: run sizes with different GPU kernels. Same tokens and runs as the library
-// uses for bundles without a test (runtime/session/device_check.cc).
+// uses for bundles without a test (runtime/session/self_test.cc).
 constexpr uint32_t kRunTokens[] = {12, 1, 4};
 constexpr uint32_t kTokens = 17;
 

@@ -40,7 +40,7 @@ arn_status arn_cpu_cluster_at(const char* system_root, uint32_t index,
 arn_status arn_session_cpus(const arn_session* session, arn_session_cpus_data* out_cpus) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   const Session& s = *ToSession(session);
-  const ThreadCpus now = s.ReadCpus();
+  const ThreadCpus now = s.executor().ReadCpus();
   arn_session_cpus_data out = ARN_SESSION_CPUS_INIT;
   if (s.plan().keeps_cpus) CopyCpus(s.plan().cpus, out.wanted);
   CopyCpus(now.cpus, out.applied);
@@ -53,7 +53,7 @@ arn_status arn_session_cpus(const arn_session* session, arn_session_cpus_data* o
 arn_status arn_session_thermal_zone(const arn_session* session, uint32_t index,
                                     arn_thermal_zone* out_zone) {
   if (session == nullptr || out_zone == nullptr) return ARN_BAD_ARGUMENT;
-  const DeviceWatch& watch = ToSession(session)->Watch();
+  const DeviceWatch& watch = ToSession(session)->throttle().ReadWatch();
   if (!watch.is_open() || index >= watch.zones().count()) return ARN_NOT_FOUND;
   arn_thermal_zone out = ARN_THERMAL_ZONE_INIT;
   out.millicelsius = watch.zones().Read(index);

@@ -8,7 +8,7 @@ arn_status arn_session_observe_products(arn_session* session, arn_product_observ
                                         void* user) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) {
-    s.ObserveMatmuls(observer, user);
+    s.executor().ObserveMatmuls(observer, user);
     return Status::kOk;
   });
 }

@@ -35,7 +35,7 @@ arn_status arn_session_profile_start(arn_session* session, void* memory, uint64_
                             static_cast<unsigned long long>(needed), alignof(uint64_t),
                             static_cast<unsigned long long>(bytes), memory);
     }
-    s.profile()->Start(s.plan().program, memory);
+    s.executor().profile().Start(s.plan().program, memory);
     return Status::kOk;
   });
 }
@@ -43,7 +43,7 @@ arn_status arn_session_profile_start(arn_session* session, void* memory, uint64_
 arn_status arn_session_profile_stop(arn_session* session) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   return OnSession(session, [](Session& s) {
-    s.profile()->Stop();
+    s.executor().profile().Stop();
     return Status::kOk;
   });
 }
@@ -54,9 +54,9 @@ arn_status arn_session_profile_step(const arn_session* session, uint32_t index,
   const Session& s = *ToSession(session);
   const Program& program = s.plan().program;
   if (index >= program.steps.size()) return ARN_BAD_ARGUMENT;
-  if (!s.profile().is_on()) return ARN_BAD_STATE;
+  if (!s.executor().profile().is_on()) return ARN_BAD_STATE;
   const Step& step = program.steps[index];
-  const StepProfile::Total& total = s.profile().at(index);
+  const StepProfile::Total& total = s.executor().profile().at(index);
   arn_step_profile out = ARN_STEP_PROFILE_INIT;
   out.op = OpName(step.op);
   out.dtype = "";

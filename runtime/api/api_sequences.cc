@@ -9,7 +9,8 @@ extern "C" {
 arn_status arn_session_tokens(const arn_session* session, const int32_t** out_ids,
                               uint32_t* out_count) {
   if (session == nullptr || out_ids == nullptr || out_count == nullptr) return ARN_BAD_ARGUMENT;
-  const Span<const int32_t> ids = ToSession(session)->history();
+  const Sequences& sequences = ToSession(session)->sequences();
+  const Span<const int32_t> ids = sequences.Ids(sequences.selected());
   *out_ids = ids.data();
   *out_count = static_cast<uint32_t>(ids.size());
   return ARN_OK;
@@ -38,7 +39,7 @@ arn_status arn_session_rewind(arn_session* session, uint32_t position) {
 }
 
 uint32_t arn_session_first_rewind_position(const arn_session* session) {
-  return session == nullptr ? 0 : ToSession(session)->first_rewind_position();
+  return session == nullptr ? 0 : ToSession(session)->sequences().FirstRewindPosition();
 }
 
 arn_status arn_session_trim(arn_session* session, uint64_t* out_bytes) {
@@ -55,7 +56,7 @@ arn_status arn_session_select(arn_session* session, uint32_t sequence) {
 }
 
 uint32_t arn_session_selected(const arn_session* session) {
-  return session == nullptr ? 0 : ToSession(session)->selected();
+  return session == nullptr ? 0 : ToSession(session)->sequences().selected();
 }
 
 arn_status arn_session_fork(arn_session* session, uint32_t from, uint32_t to) {

@@ -123,16 +123,16 @@ const char* arn_session_last_error(const arn_session* session) {
 
 arn_status arn_session_backend(const arn_session* session, arn_backend_info* out_info) {
   if (session == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
-  const Session& s = *ToSession(session);
+  const Executor& executor = ToSession(session)->executor();
   arn_backend_info out = ARN_BACKEND_INFO_INIT;
   for (BackendId id :
        {BackendId::kCpu, BackendId::kReference, BackendId::kVulkan, BackendId::kVulkanCpu}) {
-    if (FindBackend(id) == s.backend()) out.backend = static_cast<uint32_t>(id);
+    if (FindBackend(id) == &executor.backend()) out.backend = static_cast<uint32_t>(id);
   }
-  out.name = s.backend()->name;
-  out.device = s.device_name();
-  out.reason = s.fallback_reason();
-  out.kernels = s.kernel_names();
+  out.name = executor.backend().name;
+  out.device = executor.device_name();
+  out.reason = executor.fallback_reason();
+  out.kernels = executor.kernel_names();
   return ToC(WriteStruct(out, out_info));
 }
 
@@ -198,7 +198,7 @@ arn_status arn_session_sample(arn_session* session, int32_t* out_id) {
 }
 
 uint32_t arn_session_length(const arn_session* session) {
-  return session == nullptr ? 0 : ToSession(session)->length();
+  return session == nullptr ? 0 : ToSession(session)->sequences().length();
 }
 
 arn_status arn_session_reset(arn_session* session) {

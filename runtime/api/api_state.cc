@@ -26,9 +26,9 @@ Status WriteMemory(void* user, uint64_t offset, Span<const std::byte> bytes, Dia
 // Saves again if a device failed midway and the fallback backend took over.
 template <typename Save>
 Status SaveOnceOrTwice(const Session& session, const Save& save) {
-  const Backend* before = session.backend();
+  const Backend* before = &session.executor().backend();
   const Status status = save();
-  return status == Status::kOk || session.backend() == before ? status : save();
+  return status == Status::kOk || &session.executor().backend() == before ? status : save();
 }
 
 Status SaveMemory(Session* session, void* buffer, uint64_t capacity, uint64_t* out_bytes) {
@@ -116,7 +116,8 @@ extern "C" {
 
 arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes) {
   if (session == nullptr || out_bytes == nullptr) return ARN_BAD_ARGUMENT;
-  return ToC(ToSession(session)->SaveBytes(out_bytes));
+  // Logically const: writes no more than the message of a failure.
+  return ToC(const_cast<Session*>(ToSession(session))->SaveBytes(out_bytes));
 }
 
 arn_status arn_session_save_memory(arn_session* session, void* buffer, uint64_t capacity,

@@ -24,8 +24,8 @@ double PerSecond(uint64_t count, uint64_t ns) {
 }
 
 void FillDevice(const Session& s, arn_session_stats_data* out) {
-  out->is_hot = s.pacer().is_hot() ? 1 : 0;
-  DeviceWatch& watch = s.Watch();
+  out->is_hot = s.throttle().pacer().is_hot() ? 1 : 0;
+  DeviceWatch& watch = s.throttle().ReadWatch();
   if (!watch.is_open()) return;
   const EnergyMeter& energy = watch.energy();
   out->energy_uj = energy.microjoules();
@@ -50,15 +50,17 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   const Session& s = *ToSession(session);
   const SessionPlan& plan = s.plan();
+  const Sequences& sequences = s.sequences();
   arn_session_stats_data out = ARN_SESSION_STATS_INIT;
   out.prefill_tokens = s.stats().prefill_tokens;
   out.prefill_ns = s.stats().prefill_ns;
   out.decode_tokens = s.stats().decode_tokens;
   out.decode_ns = s.stats().decode_ns;
   out.create_ns = s.create_ns();
-  out.weight_bytes_per_token = s.WeightBytesPerToken();
-  out.kv_bytes_read_per_token = s.KvBytesReadPerToken();
-  out.kv_used_bytes = s.kv_used_bytes();
+  out.weight_bytes_per_token = WeightBytesPerToken(plan.program);
+  out.kv_bytes_read_per_token =
+      KvBytesReadPerToken(plan.program, sequences.cache(), sequences.selected());
+  out.kv_used_bytes = sequences.KvUsedBytes();
   out.constants_used_bytes = plan.RegionBytes(Region::kConstants);
   out.activations_used_bytes = plan.RegionBytes(Region::kActivations);
   out.io_used_bytes = plan.RegionBytes(Region::kIo);
@@ -67,8 +69,8 @@ arn_status arn_session_stats(const arn_session* session, arn_session_stats_data*
   out.decode_tokens_per_s = PerSecond(out.decode_tokens, out.decode_ns);
   out.weight_bytes_read = s.stats().weight_bytes_read;
   out.kv_bytes_read = s.stats().kv_bytes_read;
-  out.paced_ns = s.pacer().slept_ns();
-  out.cooled_ns = s.pacer().cooled_ns();
+  out.paced_ns = s.throttle().pacer().slept_ns();
+  out.cooled_ns = s.throttle().pacer().cooled_ns();
   out.kv_file_bytes_read = s.kv_file_stats().bytes_read;
   out.kv_file_bytes_written = s.kv_file_stats().bytes_written;
   out.kv_file_wait_ns = s.kv_file_stats().waited_ns;

@@ -24,8 +24,9 @@ Status DeviceWatch::Open(const char* root, const char* zone, const PaceOptions& 
                         zones_.count(), zone == nullptr ? "" : "with '",
                         zone == nullptr ? "" : zone, zone == nullptr ? "" : "' ");
   } else if (pace.thermal_headroom > 0 && !headroom_.is_open()) {
-    status = diag->Fail(Status::kUnsupported,
-                        "heat_headroom: this system has none (Android has from API 31 on)");
+    status =
+        diag->Fail(Status::kUnsupported,
+                   "heat_headroom: not available on this system (Android has it since API 31)");
   }
   hottest_ns_ = 0;
   if (status != Status::kOk) Close();

@@ -1,6 +1,9 @@
-// Session::ReusePrefix: turns a sequence into the given tokens and computes only what it lacks.
+// ReusePrefix: turns a sequence into the given tokens and computes only what it lacks.
+
 #include "platform/base/arith.h"
-#include "runtime/session/session.h"
+#include "runtime/session/snapshot.h"
+#include "runtime/session/snapshot_pages.h"
+#include "runtime/state/state_reader.h"
 
 namespace arn {
 namespace {
@@ -18,67 +21,70 @@ uint32_t WithoutLast(size_t common, Span<const int32_t> ids) {
   return static_cast<uint32_t>(Min(common, ids.size() - 1));
 }
 
-}  // namespace
-
-Status Session::CountPrefix(Span<const int32_t> ids, uint32_t kept, StateView* view,
-                            uint32_t* out) {
+// *out: number of leading `ids` that the bundle's prefix provides, if more than `kept`; else 0.
+Status CountPrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t kept,
+                   StateView* state, uint32_t* out) {
   *out = 0;
-  const Span<const int32_t> prefix = model_.prefix.ids;
-  if (prefix.empty() || plan_.options.no_cache) return Status::kOk;
+  const Span<const int32_t> prefix = view.core.model.prefix.ids;
+  if (prefix.empty() || view.core.plan.options.no_cache) return Status::kOk;
   const size_t common = CommonTokens(prefix, ids);
   const bool is_all = common == ids.size() && common == prefix.size();
   const uint32_t n = is_all ? static_cast<uint32_t>(common) : WithoutLast(common, ids);
   if (n <= kept) return Status::kOk;
-  const Status status = CheckPrefix(view);
+  const Status status = CheckPrefix(view, state);
   if (status == Status::kSaveMismatch || status == Status::kContextFull) {
-    diag_.Clear();  // the prefix is for another kind of session: compute instead
+    view.core.diag.Clear();  // the prefix is for another kind of session: compute instead
     return Status::kOk;
   }
   ARN_TRY(status);
   // The saved pages of a sliding window may begin after the first position that the next token
   // attends to, and a saved recurrent state is valid only after the last token.
-  for (uint32_t g = 0; g < cache_.n_groups() && n < prefix.size(); ++g) {
-    const uint32_t held = view->Table(0, g).first_page * cache_.group(g).page_tokens;
+  for (uint32_t g = 0; g < view.cache().n_groups() && n < prefix.size(); ++g) {
+    const uint32_t held = state->Table(0, g).first_page * view.cache().group(g).page_tokens;
     const auto length = static_cast<uint32_t>(prefix.size());
-    if (n < FirstPositionToGoOnFrom(cache_.group(g), held, length)) return Status::kOk;
+    if (n < FirstPositionToGoOnFrom(view.cache().group(g), held, length)) return Status::kOk;
   }
   *out = n;
   return Status::kOk;
 }
 
-Status Session::ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
+}  // namespace
+
+Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* out_kept) {
+  const uint32_t selected = view.sequences.selected();
   *out_kept = 0;
-  if (ids.empty()) return diag_.Fail(Status::kBadArgument, "no tokens to follow");
-  ARN_TRY(CheckIds(ids));
-  if (ids.size() > cache_.capacity()) {
-    return diag_.Fail(Status::kContextFull, "%zu tokens do not fit a context of %u", ids.size(),
-                      cache_.capacity());
+  if (ids.empty())
+    return view.core.diag.Fail(Status::kBadArgument, "no tokens to reuse a prefix for");
+  ARN_TRY(view.sequences.CheckIds(ids));
+  if (ids.size() > view.cache().capacity()) {
+    return view.core.diag.Fail(Status::kContextFull, "%zu tokens do not fit a context of %u",
+                               ids.size(), view.cache().capacity());
   }
-  const size_t common = CommonTokens(history(), ids);
-  if (common == ids.size() && common == length() && At(selected_).has_logits) {
-    *out_kept = length();
+  const size_t common = CommonTokens(view.sequences.Ids(selected), ids);
+  if (common == ids.size() && common == view.sequences.length() && view.logits().Has(selected)) {
+    *out_kept = view.sequences.length();
     return Status::kOk;
   }
   uint32_t kept = WithoutLast(common, ids);
-  if (kept < first_rewind_position()) kept = 0;
-  StateView view;
+  if (kept < view.sequences.FirstRewindPosition()) kept = 0;
+  StateView state;
   uint32_t of_prefix = 0;
-  ARN_TRY(CountPrefix(ids, kept, &view, &of_prefix));
+  ARN_TRY(CountPrefix(view, ids, kept, &state, &of_prefix));
   if (of_prefix > 0) {
-    const Status status = TakePrefix(view);
+    const Status status = TakePrefix(view, state);
     if (status != Status::kOk && status != Status::kContextFull) return status;
-    diag_.Clear();
+    view.core.diag.Clear();
     kept = status == Status::kOk ? of_prefix : 0;  // out of pages: the sequence is empty
   }
   if (kept == 0) {
-    cache_.Cut(selected_, 0);  // keeps its encoder output
-    At(selected_).has_logits = false;
+    view.cache().Cut(selected, 0);  // keeps its encoder output
+    view.logits().Drop(selected);
   } else {
-    ARN_TRY(Rewind(kept));
+    ARN_TRY(view.sequences.Rewind(kept));
   }
   *out_kept = kept;
   if (kept == ids.size()) return Status::kOk;
-  return Prefill(ids.subspan(kept, ids.size() - kept));
+  return view.prefiller.Prefill(ids.subspan(kept, ids.size() - kept));
 }
 
 }  // namespace arn

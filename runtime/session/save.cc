@@ -1,9 +1,11 @@
-// Session::Save: writes the sequences in the layout of docs/state-format.md.
+// Save: writes the sequences in the layout of docs/state-format.md.
 #include <cstddef>
 #include <cstring>
 
 #include "platform/base/arith.h"
-#include "runtime/session/session.h"
+#include "platform/base/hash.h"
+#include "runtime/session/snapshot.h"
+#include "runtime/session/snapshot_pages.h"
 
 namespace arn {
 namespace {
@@ -30,74 +32,56 @@ bool IsNew(const Sampler& sampler) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-}  // namespace
-
-Status Session::CheckHasState(const char* done) const {
-  if (plan_.options.no_cache) {
-    return diag_.Fail(Status::kUnsupported, "a session without a cache cannot be %s", done);
-  }
-  if (model_.spec.encoder.exists()) {
-    return diag_.Fail(Status::kUnsupported, "a session of a model with a source cannot be %s",
-                      done);
-  }
-  return Status::kOk;
-}
-
-uint32_t Session::SequencesToSave() const {
-  auto n = static_cast<uint32_t>(sequences_.size());
-  while (n > selected_ + 1 && cache_.length(n - 1) == 0 && IsNew(sequences_[n - 1].sampler)) --n;
+// Number of sequences that a saved state holds: up to the last one that differs from a new
+// session's.
+uint32_t SequencesToSave(const SnapshotView& view) {
+  uint32_t n = view.sequences.size();
+  while (n > view.sequences.selected() + 1 && view.cache().length(n - 1) == 0 &&
+         IsNew(view.sequences.At(n - 1).sampler))
+    --n;
   return n;
 }
 
-void Session::CountState(StateCounts* out) const {
+void CountState(const SnapshotView& view, StateCounts* out) {
   *out = StateCounts();
-  out->n_groups = cache_.n_groups();
-  out->n_sequences = SequencesToSave();
-  out->vocab = plan_.program.vocab;
+  out->n_groups = view.cache().n_groups();
+  out->n_sequences = SequencesToSave(view);
+  out->vocab = view.core.plan.program.vocab;
   for (uint32_t s = 0; s < out->n_sequences; ++s) {
-    out->n_tokens += cache_.length(s);
-    out->n_logits += sequences_[s].has_logits ? 1 : 0;
-    for (uint32_t g = 0; g < out->n_groups; ++g) out->n_entries += cache_.SeenTable(s, g).n_pages;
+    out->n_tokens += view.cache().length(s);
+    out->n_logits += view.logits().Has(s) ? 1 : 0;
+    for (uint32_t g = 0; g < out->n_groups; ++g) {
+      out->n_entries += view.cache().SeenTable(s, g).n_pages;
+    }
   }
   for (uint32_t g = 0; g < out->n_groups; ++g) {
-    cache_.NumberPages(g, out->n_sequences, out->n_pages[g]);
+    view.cache().NumberPages(g, out->n_sequences, out->n_pages[g]);
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
-      out->page_bytes[g][kind] = plan_.kv_groups[g].pages(kind).page_bytes;
+      out->page_bytes[g][kind] = view.core.plan.kv_groups[g].pages(kind).page_bytes;
     }
   }
 }
 
-Status Session::SaveBytes(uint64_t* out_bytes) const {
-  *out_bytes = 0;
-  ARN_TRY(CheckHasState("saved"));
-  StateCounts counts;
-  CountState(&counts);
-  StateLayout layout;
-  ARN_TRY(PlanState(counts, &layout));
-  *out_bytes = layout.file_bytes;
-  return Status::kOk;
-}
-
-Status Session::SaveIndex(const StateCounts& counts, StateGroup* groups,
-                          StateWriter* writer) const {
+Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup* groups,
+                 StateWriter* writer) {
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    const Sequence& sequence = sequences_[s];
-    const StateSequence record = RecordOf(sequence.sampler, cache_.length(s), sequence.has_logits);
+    const StateSequence record =
+        RecordOf(view.sequences.At(s).sampler, view.cache().length(s), view.logits().Has(s));
     ARN_TRY(writer->Append(&record, sizeof record));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {
-      const PageTable table = cache_.SeenTable(s, g);
+      const PageTable table = view.cache().SeenTable(s, g);
       const StateTable record = {table.first_page, table.n_pages};
       ARN_TRY(writer->Append(&record, sizeof record));
     }
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {
-      const PageTable table = cache_.SeenTable(s, g);
+      const PageTable table = view.cache().SeenTable(s, g);
       for (uint32_t i = 0; i < table.n_pages; ++i) {
-        const uint32_t number = cache_.NumberOf(g, table.pages[i]);
+        const uint32_t number = view.cache().NumberOf(g, table.pages[i]);
         ARN_TRY(writer->Append(&number, sizeof number));
       }
     }
@@ -105,27 +89,27 @@ Status Session::SaveIndex(const StateCounts& counts, StateGroup* groups,
   return Status::kOk;
 }
 
-Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
-                          StateWriter* writer) const {
-  const KvPages& pages = plan_.kv_groups[g].pages(kind);
+Status SavePages(const SnapshotView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
+                 StateWriter* writer) {
+  const KvPages& pages = view.core.plan.kv_groups[g].pages(kind);
   uint32_t next = 0;
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    const PageTable table = cache_.SeenTable(s, g);
+    const PageTable table = view.cache().SeenTable(s, g);
     for (uint32_t i = 0; i < table.n_pages; ++i) {
       const uint32_t page = table.pages[i];
       if (KindOfPage(page) != kind) continue;
       const uint32_t index = page & ~kQuantisedPage;
       // already written for an earlier table
-      if ((cache_.NumberOf(g, page) & ~kQuantisedPage) != next) continue;
+      if ((view.cache().NumberOf(g, page) & ~kQuantisedPage) != next) continue;
       ++next;
-      kv_pager_.AskForPage(g, page);
+      view.runner.pager().AskForPage(g, page);
       for (uint32_t piece = 0; piece < pages.n_pieces(); ++piece) {
         Slice from = pages.Piece(index, piece);
         for (uint64_t left = from.bytes; left > 0; left -= from.bytes) {
           const Span<std::byte> room =
               writer->Room(static_cast<size_t>(Min<uint64_t>(left, SIZE_MAX)));
           from.bytes = room.size();
-          ARN_TRY(in_use_->backend->kv_read(in_use_->state, from, room));
+          ARN_TRY(view.executor.ReadKv(from, room));
           ARN_TRY(writer->Filled(room.size()));
           from.offset += from.bytes;
         }
@@ -135,19 +119,9 @@ Status Session::SavePages(const StateCounts& counts, uint32_t g, uint32_t kind,
   return next == counts.n_pages[g][kind] ? Status::kOk : Status::kInternal;
 }
 
-Status Session::Save(const StateSink& sink) {
-  ARN_TRY(CheckHasState("saved"));
-  ARN_TRY(RunEdits());
-  if (At(selected_).has_logits) ARN_TRY(FetchLogits());
-  const Status status = TrySave(sink);
-  if (!CanFallBack(status)) return status;
-  ARN_TRY(FallBack(status));
-  return diag_.Fail(Status::kDeviceLost, "%s, while the state was saved", fallback_reason_.text());
-}
-
-Status Session::TrySave(const StateSink& sink) {
+Status TrySave(const SnapshotView& view, const StateSink& sink) {
   StateCounts counts;
-  CountState(&counts);
+  CountState(view, &counts);
   StateLayout layout;
   ARN_TRY(PlanState(counts, &layout));
   StateHeader header = {};
@@ -155,15 +129,15 @@ Status Session::TrySave(const StateSink& sink) {
   header.version = kStateVersion;
   header.header_bytes = sizeof header;
   header.file_bytes = layout.file_bytes;
-  header.model_hash = model_.state_hash;
-  header.geometry_hash = GeometryHash(plan_);
+  header.model_hash = view.core.model.state_hash;
+  header.geometry_hash = GeometryHash(view.core.plan);
   header.n_groups = counts.n_groups;
   header.n_sequences = counts.n_sequences;
-  header.selected = selected_;
-  header.k_type = static_cast<uint32_t>(plan_.options.k_type);
-  header.v_type = static_cast<uint32_t>(plan_.options.v_type);
-  header.page_tokens = plan_.options.kv_page_tokens;
-  header.group_size = plan_.options.kv_group_size;
+  header.selected = view.sequences.selected();
+  header.k_type = static_cast<uint32_t>(view.core.plan.options.k_type);
+  header.v_type = static_cast<uint32_t>(view.core.plan.options.v_type);
+  header.page_tokens = view.core.plan.options.kv_page_tokens;
+  header.group_size = view.core.plan.options.kv_group_size;
   header.vocab = counts.vocab;
   header.index = layout.index;
   header.tokens = layout.tokens;
@@ -174,8 +148,8 @@ Status Session::TrySave(const StateSink& sink) {
   StateGroup groups[kMaxKvGroups] = {};
   uint64_t end = layout.logits.offset + layout.logits.bytes;
   for (uint32_t g = 0; g < counts.n_groups; ++g) {
-    const KvGroup& group = plan_.kv_groups[g];
-    const CacheGroup& sees = plan_.cache.groups[g];
+    const KvGroup& group = view.core.plan.kv_groups[g];
+    const CacheGroup& sees = view.core.plan.cache.groups[g];
     groups[g] = {group.n_layers,
                  group.n_kv_heads,
                  group.head_dim,
@@ -185,34 +159,70 @@ Status Session::TrySave(const StateSink& sink) {
                  {}};
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       const StateSection& section = layout.pages[g][kind];
-      StateWriter writer(sink, end, &diag_);
+      StateWriter writer(sink, end, &view.core.diag);
       ARN_TRY(writer.Begin(section.offset));
-      ARN_TRY(SavePages(counts, g, kind, &writer));
+      ARN_TRY(SavePages(view, counts, g, kind, &writer));
       groups[g].pages[kind] = {counts.n_pages[g][kind], counts.page_bytes[g][kind], section.offset,
                                writer.Digest()};
       ARN_TRY(writer.Flush());
       end = section.offset + section.bytes;
     }
   }
-  StateWriter writer(sink, sizeof header, &diag_);
+  StateWriter writer(sink, sizeof header, &view.core.diag);
   ARN_TRY(writer.Begin(layout.index.offset));
-  ARN_TRY(SaveIndex(counts, groups, &writer));
+  ARN_TRY(SaveIndex(view, counts, groups, &writer));
   header.index.hash = writer.Digest();
   ARN_TRY(writer.Begin(layout.tokens.offset));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    ARN_TRY(writer.Append(History(s), cache_.length(s) * sizeof(int32_t)));
+    ARN_TRY(writer.Append(view.sequences.History(s), view.cache().length(s) * sizeof(int32_t)));
   }
   header.tokens.hash = writer.Digest();
   ARN_TRY(writer.Begin(layout.logits.offset));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    if (!sequences_[s].has_logits) continue;
-    ARN_TRY(writer.Append(LogitsOf(s), uint64_t{counts.vocab} * sizeof(float)));
+    if (!view.logits().Has(s)) continue;
+    ARN_TRY(writer.Append(view.sequences.LogitsOf(s), uint64_t{counts.vocab} * sizeof(float)));
   }
   header.logits.hash = writer.Digest();
   ARN_TRY(writer.Flush());
   header.header_hash = Xxh64(&header, offsetof(StateHeader, header_hash));
   return sink.write(sink.user, 0, {reinterpret_cast<const std::byte*>(&header), sizeof header},
-                    &diag_);
+                    &view.core.diag);
+}
+
+}  // namespace
+
+Status CheckHasState(const SnapshotView& view, const char* done) {
+  if (view.core.plan.options.no_cache) {
+    return view.core.diag.Fail(Status::kUnsupported, "a session without a cache cannot be %s",
+                               done);
+  }
+  if (view.core.model.spec.encoder.exists()) {
+    return view.core.diag.Fail(Status::kUnsupported,
+                               "a session of a model with an encoder cannot be %s", done);
+  }
+  return Status::kOk;
+}
+
+Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes) {
+  *out_bytes = 0;
+  ARN_TRY(CheckHasState(view, "saved"));
+  StateCounts counts;
+  CountState(view, &counts);
+  StateLayout layout;
+  ARN_TRY(PlanState(counts, &layout));
+  *out_bytes = layout.file_bytes;
+  return Status::kOk;
+}
+
+Status Save(const SnapshotView& view, const StateSink& sink) {
+  ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(view.runner.RunEdits());
+  if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());
+  const Status status = TrySave(view, sink);
+  if (!view.executor.CanFallBack(status)) return status;
+  ARN_TRY(view.recompute.FallBack(status));
+  return view.core.diag.Fail(Status::kDeviceLost, "%s, while the state was saved",
+                             view.executor.fallback_reason());
 }
 
 }  // namespace arn

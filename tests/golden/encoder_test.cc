@@ -166,7 +166,7 @@ TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   ASSERT_NE(nullptr, session);
   EXPECT_EQ(ARN_BAD_STATE,
             arn_session_prefill(session.get(), golden_.prompt.data(), golden_.prompt.size()));
-  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "source"));
+  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(session.get()), "encoder"));
   const std::vector<int32_t> ids(9, 5);
   const std::vector<float> features(20 * 10);
   const bool takes_ids = golden_.feature_width == 0;

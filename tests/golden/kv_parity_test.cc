@@ -162,7 +162,8 @@ void ExpectNoKeys(const arn_model* model) {
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &id, 1));
   EXPECT_EQ(ARN_UNSUPPORTED, arn_session_kv_layer(session.get(), 0, &info));
   EXPECT_EQ(ARN_UNSUPPORTED, arn_session_read_kv(session.get(), 0, 0, 1, &untouched, nullptr));
-  EXPECT_STREQ("layer 0 keeps a state, no keys and values", arn_session_last_error(session.get()));
+  EXPECT_STREQ("layer 0 has a recurrent state, not keys and values",
+               arn_session_last_error(session.get()));
   EXPECT_EQ(7.0f, untouched);
 }
 

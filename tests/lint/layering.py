@@ -102,6 +102,14 @@ MAY_INCLUDE = {
 # The only file that names concrete backends.
 EXCEPTIONS = {"runtime/backends.cc": ("kernels/",)}
 
+# Header -> who may include it, where its layer is too wide a rule. The parts of a session do not
+# know the session.
+ONLY_FOR = {
+    "runtime/session/session.h": ("runtime/session/session.cc", "runtime/api/"),
+    "runtime/session/snapshot_pages.h": tuple(
+        f"runtime/session/{part}.cc" for part in ("save", "restore", "prefix", "reuse_prefix")),
+}
+
 # Third-party and operating system headers: pattern -> folders that may use them.
 OWNERS = (
     (r"xnnpack(\.h|/)|pthreadpool\.h|cpuinfo\.h|fxdiv\.h", ("kernels/cpu", "kernels/pack")),
@@ -147,6 +155,8 @@ def check(root):
           problems.append(where + f"only {', '.join(owners)} may.")
       elif ours and not any(_permits(p, header) for p in permitted):
         problems.append(where + f"{folder} may include {', '.join(permitted)} only.")
+      elif header in ONLY_FOR and not path.startswith(ONLY_FOR[header]):
+        problems.append(where + f"only {', '.join(ONLY_FOR[header])} may.")
   return problems
 
 

@@ -64,6 +64,18 @@ class Layering(LintTest):
       with self.subTest(path=path, header=header):
         self.assert_finds(layering, path, f'#include "{header}"\n', header)
 
+  def test_finds_parts_that_know_the_whole(self):
+    for path, header in (
+        ("runtime/session/runner.cc", "runtime/session/session.h"),
+        ("runtime/session/runner.h", "runtime/session/session.h"),
+        ("runtime/session/session.cc", "runtime/session/snapshot_pages.h"),
+    ):
+      with self.subTest(path=path, header=header):
+        self.assert_finds(layering, path, f'#include "{header}"\n', "only")
+    self.assert_clean(
+        layering, "runtime/session/session.cc", '#include "runtime/session/session.h"\n')
+    self.assert_clean(layering, "runtime/api/a.cc", '#include "runtime/session/session.h"\n')
+
   def test_finds_third_party_headers_outside_their_owners(self):
     for path, header in (
         ("runtime/session/a.cc", "<xnnpack.h>"),

@@ -72,8 +72,8 @@ TEST_P(NoAllocationFallBackTest, DeviceThatFails_AllocatesNothing) {
   EXPECT_EQ(Status::kOk, status) << session->diag()->text();
   EXPECT_EQ(0u, g_calls.load());
   EXPECT_EQ(driver_calls, vulkan::DriverMemoryOf(fault_plan.state).n_calls);
-  EXPECT_STREQ("cpu", session->backend()->name);
-  EXPECT_EQ(62u, session->length());
+  EXPECT_STREQ("cpu", session->executor().backend().name);
+  EXPECT_EQ(62u, session->sequences().length());
   Session::Destroy(session);
 }
 

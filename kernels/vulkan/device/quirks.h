@@ -1,5 +1,5 @@
 // Known driver bugs: a table (quirks.cc) matched by the ids a device reports. Unknown bugs are
-// found by the test at load (runtime/session/device_check.cc).
+// found by the test at load (runtime/session/self_test.cc).
 #pragma once
 
 #include <cstdint>

@@ -621,7 +621,7 @@ final class BindingTest {
     try (Session session = endless()) {
       Tests.fails(Status.BAD_TOKEN, "1024", () -> session.prefill(new int[] {1024}));
       Tests.fails(Status.BAD_ARGUMENT, "negative", () -> session.rewind(-1));
-      Tests.fails(Status.UNSUPPORTED, "source", () -> session.encode(new int[] {1}));
+      Tests.fails(Status.UNSUPPORTED, "encoder", () -> session.encode(new int[] {1}));
       Tests.fails(
           Status.BAD_ARGUMENT, "multiple", () -> session.encode(new float[5], 2, 3));
       session.reset();

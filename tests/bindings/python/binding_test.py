@@ -405,7 +405,7 @@ class BindingTest(unittest.TestCase):
       session.prefill([1024])
     with self.assertRaisesRegex(arenite.BadState, "prefill first"):
       session.generate().text()
-    with self.assertRaisesRegex(arenite.Unsupported, "source"):
+    with self.assertRaisesRegex(arenite.Unsupported, "encoder"):
       session.encode([1, 2])
     self.assertEqual(0, len(session))
     with self.assertRaises(ValueError):

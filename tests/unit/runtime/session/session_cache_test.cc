@@ -100,7 +100,8 @@ TEST_P(SessionCacheTest, Rewind_ThenTheSameTokens_SameLogits) {
     EXPECT_EQ(ARN_OK, arn_session_rewind(session.get(), 80));
     EXPECT_EQ(ARN_BAD_STATE, arn_session_rewind(session.get(), 79));
     EXPECT_STREQ(
-        "position 79: the model has layers whose state cannot be turned back from position "
+        "position 79: the model has layers with a recurrent state, which cannot be rewound from "
+        "position "
         "80; reset and prefill again",
         arn_session_last_error(session.get()));
     ASSERT_EQ(ARN_OK, arn_session_prefill(truth.get(), ids.data(), ids.size()));

@@ -404,9 +404,10 @@ TEST_P(DeviceTestTest, DeviceThatComputesWrongly_IsRefusedOrReplacedByTheCpu) {
   };
   // Wrong in the first run, wrong in the last repetition's last run, and a small deviation between
   // repetitions.
-  for (const Case& c :
-       {Case{0, 1e3f, "computes wrongly"}, Case{8, 1e3f, "differently each time"},
-        Case{4, 1e-3f, "differently each time"}, Case{0, NAN, "computes wrongly"}}) {
+  for (const Case& c : {Case{0, 1e3f, "failed the self-test"},
+                        Case{8, 1e3f, "different results for the same input"},
+                        Case{4, 1e-3f, "different results for the same input"},
+                        Case{0, NAN, "failed the self-test"}}) {
     fault_plan = FaultPlan();
     mistake.good_runs = c.good_runs;
     mistake.added = c.added;

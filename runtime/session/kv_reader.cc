@@ -1,8 +1,8 @@
-// Session::ReadKv: returns the keys and values of a layer as f32 for every KV type and backend.
+#include "runtime/session/kv_reader.h"
+
 #include "kernels/contract/kv_page.h"
 #include "kernels/kv/kv_rows.h"
 #include "platform/base/arith.h"
-#include "runtime/session/session.h"
 
 namespace arn {
 namespace {
@@ -10,11 +10,11 @@ namespace {
 // One row of the widest head with its scales.
 constexpr size_t kStageBytes = kMaxHeadDim * sizeof(float);
 
-// Reads key or value rows through the backend, as many at once as the stage holds.
+// Reads key or value rows through the backend in use, as many at once as the stage holds.
 class RowReader {
  public:
-  RowReader(const Backend& backend, void* state, const KvGroup& group, bool keys)
-      : backend_(backend), state_(state), group_(group), keys_(keys) {}
+  RowReader(const Executor& executor, const KvGroup& group, bool keys)
+      : executor_(executor), group_(group), keys_(keys) {}
 
   // Reads slots [first, first + n) of one head in `page`. out: [n, head_dim].
   Status Read(uint32_t page, uint32_t group_layer, uint32_t kv_head, uint32_t first, uint32_t n,
@@ -62,11 +62,10 @@ class RowReader {
 
   Status Copy(const Slice& pool, uint64_t offset, uint64_t bytes, std::byte* to) {
     const Slice from{Region::kKv, pool.offset + offset, bytes};
-    return backend_.kv_read(state_, from, {to, static_cast<size_t>(bytes)});
+    return executor_.ReadKv(from, {to, static_cast<size_t>(bytes)});
   }
 
-  const Backend& backend_;
-  void* state_;
+  const Executor& executor_;
   const KvGroup& group_;
   const bool keys_;
   alignas(float) std::byte values_[kStageBytes];
@@ -75,11 +74,12 @@ class RowReader {
 
 }  // namespace
 
-Status Session::FindKvLayer(uint32_t layer, KvLayer* out) const {
-  if (plan_.options.no_cache) {
-    return diag_.Fail(Status::kUnsupported, "a session without a cache has no keys and values");
+Status KvReader::FindLayer(uint32_t layer, KvLayer* out) const {
+  if (core_.plan.options.no_cache) {
+    return core_.diag.Fail(Status::kUnsupported,
+                           "a session without a cache has no keys and values");
   }
-  const Program& program = plan_.program;
+  const Program& program = core_.plan.program;
   const auto find = [&](auto&& is_it) -> const Step* {
     for (const Step& step : program.steps) {
       if (step.op == Op::kQkvRope && is_it(step)) return &step;
@@ -87,12 +87,13 @@ Status Session::FindKvLayer(uint32_t layer, KvLayer* out) const {
     return nullptr;
   };
   const Step* step = find([&](const Step& s) { return s.layer == layer; });
-  if (step == nullptr && layer < model_.spec.layers.size()) {
-    return diag_.Fail(Status::kUnsupported, "layer %u keeps a state, no keys and values", layer);
+  if (step == nullptr && layer < core_.model.spec.layers.size()) {
+    return core_.diag.Fail(Status::kUnsupported,
+                           "layer %u has a recurrent state, not keys and values", layer);
   }
   if (step == nullptr) {
-    return diag_.Fail(Status::kBadArgument, "layer %u, the model has %zu", layer,
-                      model_.spec.layers.size());
+    return core_.diag.Fail(Status::kBadArgument, "layer %u, the model has %zu", layer,
+                           core_.model.spec.layers.size());
   }
   out->group = program.kinds[step->kind].group;
   out->group_layer = step->group_layer;
@@ -102,37 +103,39 @@ Status Session::FindKvLayer(uint32_t layer, KvLayer* out) const {
   });
   if (owner == nullptr) return Status::kInternal;
   out->kv_layer = owner->layer;
-  const PageTable& table = cache_.tables(selected_)[out->group];
-  out->first_position = Min(length(), table.first_page * program.kv_groups[out->group].page_tokens);
+  const PageTable& table = cache().tables(sequences_.selected())[out->group];
+  out->first_position =
+      Min(sequences_.length(), table.first_page * program.kv_groups[out->group].page_tokens);
   return Status::kOk;
 }
 
-Status Session::ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values) {
+Status KvReader::Read(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values) {
   KvLayer found;
-  ARN_TRY(FindKvLayer(layer, &found));
-  if (n == 0 || first >= length() || n > length() - first) {
-    return diag_.Fail(Status::kBadArgument, "%u positions from %u on, the sequence has %u tokens",
-                      n, first, length());
+  ARN_TRY(FindLayer(layer, &found));
+  if (n == 0 || first >= sequences_.length() || n > sequences_.length() - first) {
+    return core_.diag.Fail(Status::kBadArgument,
+                           "%u positions starting at %u, the sequence has %u tokens", n, first,
+                           sequences_.length());
   }
   if (first < found.first_position) {
-    return diag_.Fail(Status::kBadState, "position %u: layer %u has dropped those before %u", first,
-                      layer, found.first_position);
+    return core_.diag.Fail(Status::kBadState, "position %u: layer %u has dropped those before %u",
+                           first, layer, found.first_position);
   }
-  ARN_TRY(RunEdits());
-  const Status status = CopyKv(found, first, n, keys, values);
-  if (!CanFallBack(status)) return status;
-  ARN_TRY(FallBack(status));
-  return ReadKv(layer, first, n, keys, values);
+  ARN_TRY(runner_.RunEdits());
+  const Status status = Copy(found, first, n, keys, values);
+  if (!executor_.CanFallBack(status)) return status;
+  ARN_TRY(recompute_.FallBack(status));
+  return Read(layer, first, n, keys, values);
 }
 
-Status Session::CopyKv(const KvLayer& found, uint32_t first, uint32_t n, float* keys,
-                       float* values) {
-  const KvGroup& group = plan_.program.kv_groups[found.group];
-  const PageTable& table = cache_.tables(selected_)[found.group];
+Status KvReader::Copy(const KvLayer& found, uint32_t first, uint32_t n, float* keys,
+                      float* values) {
+  const KvGroup& group = core_.plan.program.kv_groups[found.group];
+  const PageTable& table = cache().tables(sequences_.selected())[found.group];
   for (const bool is_keys : {true, false}) {
     float* out = is_keys ? keys : values;
     if (out == nullptr) continue;
-    RowReader reader(*in_use_->backend, in_use_->state, group, is_keys);
+    RowReader reader(executor_, group, is_keys);
     for (uint32_t head = 0; head < group.n_kv_heads; ++head) {
       for (uint32_t done = 0; done < n;) {
         const uint32_t position = first + done;

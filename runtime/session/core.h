@@ -1,0 +1,60 @@
+// SessionCore: what all parts of a session share. Every part holds a reference to it; it holds none
+// to them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/layout.h"
+#include "runtime/memory/session_plan.h"
+#include "runtime/model/model.h"
+
+namespace arn {
+
+struct SessionStats {
+  uint64_t prefill_tokens = 0;
+  uint64_t prefill_ns = 0;
+  uint64_t decode_tokens = 0;
+  uint64_t decode_ns = 0;
+  // Totals over all runs; each weight counts once per run (StepWork).
+  uint64_t weight_bytes_read = 0;
+  uint64_t kv_bytes_read = 0;
+};
+
+struct SessionCore {
+  // REQUIRES: block has plan.TotalBytes() bytes. The model must outlive the core. Drops the strings
+  // of the plan's options, which are valid only while a session is created.
+  SessionCore(const Model& of_model, const SessionPlan& of_plan, std::byte* block)
+      : model(of_model), memory(PartitionBlock(of_plan, block)), plan(of_plan) {
+    plan.options.device = plan.options.device_folder = nullptr;
+    plan.options.thermal_zone = plan.options.system_root = nullptr;
+    plan.Bind();
+  }
+  SessionCore(const SessionCore&) = delete;
+  SessionCore& operator=(const SessionCore&) = delete;
+
+  void ClearCancel() { cancel.store(0, std::memory_order_relaxed); }
+
+  const Model& model;
+  const Memory memory;
+  std::atomic<uint32_t> cancel{0};  // non-zero: the call in progress, or the next one, is to end
+  bool is_in_callback = false;      // a callback runs that a call of this session made
+  SessionStats stats;
+  Diag diag;  // message of the last failure
+  SessionPlan plan;
+};
+
+// Marks that a callback of the caller runs, for its own lifetime.
+class InCallback {
+ public:
+  explicit InCallback(SessionCore* core) : core_(core) { core_->is_in_callback = true; }
+  ~InCallback() { core_->is_in_callback = false; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  SessionCore* core_;
+};
+
+}  // namespace arn

@@ -1,0 +1,74 @@
+// Generator: decodes tokens until something ends it, and delivers each with its text.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/session/chooser.h"
+#include "runtime/session/core.h"
+#include "runtime/session/decoder.h"
+#include "runtime/session/runner.h"
+#include "runtime/session/sequences.h"
+
+namespace arn {
+
+enum class Finish : uint32_t {
+  kNone = 0,
+  kEos = 1,
+  kStop = 2,
+  kLength = 3,
+  kContext = 4,
+  kCallback = 5,
+  kCancelled = 6,
+};
+
+struct GenerateOptions {
+  uint32_t max_tokens = 0;  // 0: until a stop token or the end of the context
+  bool ignore_eos = false;
+  Span<const StringView> stops;
+  Span<const int32_t> extra_eos_ids;
+  // Called for every new token with the text that is ready to show. A non-zero result stops the
+  // generation. May be null.
+  int32_t (*callback)(void* user, int32_t id, const char* text, size_t text_bytes) = nullptr;
+  void* user = nullptr;
+};
+
+struct GenerateResult {
+  uint32_t n_tokens = 0;
+  Finish finish = Finish::kNone;
+};
+
+class Generator {
+ public:
+  // All arguments must outlive the part.
+  Generator(SessionCore* core, Sequences* sequences, Runner* runner, Chooser* chooser,
+            Decoder* decoder)
+      : core_(*core),
+        sequences_(*sequences),
+        runner_(*runner),
+        chooser_(*chooser),
+        decoder_(*decoder) {}
+
+  // Appends tokens to the selected sequence. *out is valid after a failure, too. kUnsupported for
+  // stop strings without a tokenizer; kBadArgument for one that is empty or longer than
+  // kMaxStopBytes. Returns kCancelled, with what was generated, if it is cancelled.
+  Status Generate(const GenerateOptions& options, GenerateResult* out);
+
+ private:
+  struct Generation;  // state of a running Generate()
+
+  bool IsStopId(int32_t id, const GenerateOptions& options) const;
+  // Collects the stop token ids. Returns false if they do not fit `out`.
+  bool CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
+  // Passes a chosen token to the callback. Returns false to stop.
+  static bool DeliverAndContinue(int32_t id, Generation* generation);
+
+  SessionCore& core_;
+  Sequences& sequences_;
+  Runner& runner_;
+  Chooser& chooser_;
+  Decoder& decoder_;
+};
+
+}  // namespace arn

@@ -1,0 +1,77 @@
+#include "runtime/session/prefiller.h"
+
+#include <cstring>
+
+#include "platform/base/arith.h"
+#include "runtime/session/timer.h"
+
+namespace arn {
+
+Status Prefiller::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) {
+  ARN_TRY(runner_.MakeRoomForOne(sequence));
+  const size_t room = cache().capacity() - cache().length(sequence);
+  *out_tokens = Min(Min<size_t>(core_.plan.options.prefill_chunk, left), room);
+  return Status::kOk;
+}
+
+Status Prefiller::Prefill(Span<const int32_t> ids) {
+  const uint32_t selected = sequences_.selected();
+  if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
+  ARN_TRY(sequences_.CheckIds(ids));
+  ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
+  Timer timer(&core_.stats.prefill_ns);
+  for (size_t done = 0; done < ids.size();) {
+    size_t n = 0;
+    ARN_TRY(NextChunk(selected, ids.size() - done, &n));
+    const SessionPart part{selected, ids.subspan(done, n)};
+    // A cancelled call must leave logits, or a state they can be recomputed from.
+    const bool is_last = done + n == ids.size();
+    const bool needs_logits =
+        is_last || !(core_.plan.options.no_cache ||
+                     cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
+    ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
+                        needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
+    core_.stats.prefill_tokens += n;
+    done += n;
+  }
+  return Status::kOk;
+}
+
+Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
+  const uint32_t selected = sequences_.selected();
+  *out_logits = nullptr;
+  if (!core_.plan.options.all_logits) {
+    return core_.diag.Fail(Status::kBadState, "the session was created with all_logits = 0");
+  }
+  if (ids.empty() || ids.size() > core_.plan.options.prefill_chunk) {
+    return core_.diag.Fail(Status::kBadArgument, "%zu tokens, a chunk has 1 to %u", ids.size(),
+                           core_.plan.options.prefill_chunk);
+  }
+  ARN_TRY(sequences_.CheckIds(ids));
+  ARN_TRY(sequences_.CheckRoom(selected, ids.size()));
+  Timer timer(&core_.stats.prefill_ns);
+  size_t n = 0;
+  ARN_TRY(NextChunk(selected, ids.size(), &n));
+  if (n < ids.size()) {
+    return core_.diag.Fail(Status::kContextFull, "%zu tokens after %u do not fit a context of %u",
+                           ids.size(), sequences_.length(), cache().capacity());
+  }
+  const uint32_t before = sequences_.length();
+  const SessionPart part{selected, ids};
+  ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kAll));
+  core_.stats.prefill_tokens += n;
+  // Without a cache the earlier tokens ran too.
+  const uint64_t first = core_.plan.options.no_cache ? before : 0;
+  const uint64_t vocab = core_.plan.program.vocab;
+  const float* rows = core_.memory.As<float>(core_.plan.program.logits) + first * vocab;
+  *out_logits = rows;
+  if (sequences_.size() > 1) {
+    std::memcpy(sequences_.LogitsOf(selected), rows + (n - 1) * vocab, vocab * sizeof(float));
+  } else {
+    logits().UseRow(static_cast<uint32_t>(first + n - 1));
+  }
+  logits().Add(selected);
+  return Status::kOk;
+}
+
+}  // namespace arn

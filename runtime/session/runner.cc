@@ -1,0 +1,245 @@
+#include "runtime/session/runner.h"
+
+#include <cstring>
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+// A shift drops this fraction of the unpinned tokens: small enough to keep most of the past, large
+// enough that re-rotating the moved keys is rare.
+constexpr uint32_t kShiftPart = 4;
+
+}  // namespace
+
+// With several sequences, logits are copied to host memory. With one greedy sequence a decode step
+// returns only the argmax. Prompts, and decode steps once the caller has requested logits, return
+// the logits at once, so that the output head does not run twice.
+void Runner::AskForLogits(RunArgs* args, int32_t* best) {
+  const Backend& backend = executor_.backend();
+  if (backend.read_logits == nullptr || sequences_.size() != 1 || core_.plan.options.no_cache ||
+      args->logit_rows != LogitRows::kLastOfEach) {
+    return;
+  }
+  const bool is_greedy = sequences_.At(0).sampler.options().temperature == 0.0f;
+  if (backend.finds_best && is_greedy && !logits().wants_all() && args->tokens.size() == 1) {
+    args->best_id = best;
+  }
+  args->leaves_logits = !backend.finds_best || args->best_id != nullptr;
+}
+
+Status Runner::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
+  RunArgs args;
+  args.edits = cache().edits();
+  args.tokens = {core_.memory.As<int32_t>(core_.plan.tokens), n_tokens};
+  args.sequences = {core_.memory.As<SequenceRows>(core_.plan.rows), n_rows};
+  args.logit_rows = logit_rows;
+  args.cancel = is_cancellable_ ? &core_.cancel : nullptr;
+  executor_.Observe(&args);
+  int32_t best = LogitsState::kNoToken;
+  AskForLogits(&args, &best);
+  args.attention_observer = pager_.attention_observer();
+  pager_.BeforeEdits(args.edits);
+  const Status status = executor_.Run(args);
+  throttle_.End();
+  if (status == Status::kOk) {
+    executor_.Count(args);
+    pager_.EndRun(args);
+    logits().EndRun(args.leaves_logits, best);
+  }
+  cache().ClearEdits();
+  if (status == Status::kCancelled) core_.ClearCancel();
+  return status;
+}
+
+Status Runner::RunWithCache(Span<const SessionPart> parts, LogitRows logit_rows) {
+  const Status status = TryWithCache(parts, logit_rows);
+  if (!executor_.CanFallBack(status)) return status;
+  ARN_TRY(recompute_.FallBack(status));
+  return TryWithCache(parts, logit_rows);
+}
+
+Status Runner::TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows) {
+  // Copies the ids to the session's memory: a backend may read them after the caller's buffer is
+  // gone.
+  int32_t* tokens = core_.memory.As<int32_t>(core_.plan.tokens);
+  auto* rows = core_.memory.As<SequenceRows>(core_.plan.rows);
+  const Span<Growth> growths(core_.memory.As<Growth>(core_.plan.growths), parts.size());
+  uint32_t n_tokens = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto [sequence, ids] = parts[i];
+    const auto n = static_cast<uint32_t>(ids.size());
+    std::memcpy(tokens + n_tokens, ids.data(), n * sizeof(int32_t));
+    growths[i] = {sequence, n};
+    rows[i] = {n_tokens, n, cache().length(sequence), cache().tables(sequence),
+               cache().encoder_rows(sequence)};
+    n_tokens += n;
+  }
+  const Span<const Growth> grown(growths.data(), growths.size());
+  const Status reserved = cache().Reserve(grown);
+  if (reserved == Status::kContextFull) {
+    ARN_TRY(RunEdits());  // quantises pages that became inactive
+    return sequences_.ContextFullError(parts[0].sequence);
+  }
+  ARN_TRY(reserved);
+  ARN_TRY(RunBackend(n_tokens, parts.size(), logit_rows));
+  cache().Commit(grown);
+  return Status::kOk;
+}
+
+// Runs all tokens of the sequence at once, from scratch. Keeps them if the run fails.
+Status Runner::RunWithoutCache(const SessionPart& part, LogitRows logit_rows) {
+  const uint32_t before = cache().length(part.sequence);
+  const auto added = static_cast<uint32_t>(part.ids.size());
+  int32_t* tokens = core_.memory.As<int32_t>(core_.plan.tokens);
+  std::memcpy(tokens, sequences_.History(part.sequence), before * sizeof(int32_t));
+  std::memcpy(tokens + before, part.ids.data(), added * sizeof(int32_t));
+  cache().Cut(part.sequence, 0);
+  const Growth old{part.sequence, before}, whole{part.sequence, before + added};
+  const Status reserved = cache().Reserve(Span<const Growth>(&whole, 1));
+  Status status = reserved;
+  if (reserved == Status::kOk) {
+    *core_.memory.As<SequenceRows>(core_.plan.rows) = {
+        0, whole.n_tokens, 0, cache().tables(part.sequence), cache().encoder_rows(part.sequence)};
+    status = RunBackend(whole.n_tokens, 1, logit_rows);
+    if (executor_.CanFallBack(status)) {
+      recompute_.SwitchToFallback(status);
+      if (core_.model.spec.encoder.exists()) return recompute_.LoseEncoderOutputs();
+      status = RunBackend(whole.n_tokens, 1, logit_rows);
+    }
+  }
+  cache().Commit(Span<const Growth>(status == Status::kOk ? &whole : &old, 1));
+  if (reserved == Status::kContextFull) return sequences_.ContextFullError(part.sequence);
+  return status;
+}
+
+// A failed run leaves sequences and logits unchanged: a backend writes logits last.
+Status Runner::Run(Span<const SessionPart> parts, LogitRows logit_rows) {
+  const Status begun = throttle_.Begin(parts, core_.cancel);
+  if (begun == Status::kCancelled) {
+    core_.ClearCancel();
+    return RunError(begun, parts[0].sequence);
+  }
+  ARN_TRY(begun);
+  if (core_.plan.options.no_cache) {
+    for (const SessionPart& part : parts) {
+      const Status status = RunWithoutCache(part, logit_rows);
+      if (status != Status::kOk) return RunError(status, part.sequence);
+      Committed(Span<const SessionPart>(&part, 1), logit_rows);
+    }
+    return Status::kOk;
+  }
+  const Status status = RunWithCache(parts, logit_rows);
+  if (status != Status::kOk) return RunError(status, parts[0].sequence);
+  Committed(parts, logit_rows);
+  return Status::kOk;
+}
+
+void Runner::Committed(Span<const SessionPart> parts, LogitRows logit_rows) {
+  for (const SessionPart& part : parts) {
+    sequences_.Remember(part);
+    logits().Drop(part.sequence);
+  }
+  if (logit_rows == LogitRows::kLastOfEach) KeepLogits(parts);
+}
+
+// The next run overwrites the rows, so with several sequences each copies its own.
+void Runner::KeepLogits(Span<const SessionPart> parts) {
+  const uint64_t vocab = core_.plan.program.vocab;
+  const float* row = core_.memory.As<float>(core_.plan.program.logits);
+  for (const SessionPart& part : parts) {
+    Sequence& sequence = sequences_.At(part.sequence);
+    if (sequences_.size() > 1) {
+      std::memcpy(sequences_.LogitsOf(part.sequence), row, vocab * sizeof(float));
+    }
+    logits().Add(part.sequence);
+    sequence.random_before = sequence.sampler.random_state();
+    row += vocab;
+  }
+}
+
+// The token stays in the sequence whatever happens: the run is not cancellable, and fails before it
+// starts if a page is missing.
+Status Runner::RunLastAgain(uint32_t sequence) {
+  const uint32_t last = cache().length(sequence) - 1;
+  if (!core_.plan.options.no_cache) {
+    if (last < cache().FirstRewindPosition(sequence)) {
+      return core_.diag.Fail(
+          Status::kBadState,
+          "sequence %u has no logits, and its last token, at position %u, cannot run "
+          "again: %s; prefill one more token first",
+          sequence, last,
+          sequences_.HasState()
+              ? "the model has layers with a recurrent state, which cannot be rewound"
+              : "the pages of the window at that position are gone");
+    }
+    if (!cache().CanRepeatLast(sequence)) {
+      return core_.diag.Fail(
+          Status::kContextFull,
+          "sequence %u has no logits, and no KV page is free to run its last token "
+          "again beside the sequences that share it",
+          sequence);
+    }
+  }
+  const int32_t id = sequences_.History(sequence)[last];
+  const SessionPart part{sequence, {&id, 1}};
+  const bool was_planned = executor_.is_planned_in_use();
+  cache().Cut(sequence, last);
+  is_cancellable_ = core_.plan.options.no_cache;
+  const Status status = core_.plan.options.no_cache
+                            ? RunWithoutCache(part, LogitRows::kLastOfEach)
+                            : RunWithCache({&part, 1}, LogitRows::kLastOfEach);
+  is_cancellable_ = true;
+  if (status == Status::kOk) {
+    Committed({&part, 1}, LogitRows::kLastOfEach);
+  } else if (executor_.is_planned_in_use() == was_planned) {
+    const Growth growth{sequence, 1};
+    cache().Commit(Span<const Growth>(&growth, 1));
+  }
+  return status == Status::kOk ? status : RunError(status, sequence);
+}
+
+Status Runner::RunError(Status status, uint32_t sequence) {
+  if (status != Status::kCancelled) return status;
+  return core_.diag.Fail(status, "cancelled after %u tokens", cache().length(sequence));
+}
+
+Status Runner::HeedCancel(uint32_t sequence) {
+  if (core_.cancel.exchange(0, std::memory_order_relaxed) == 0) return Status::kOk;
+  return RunError(Status::kCancelled, sequence);
+}
+
+Status Runner::MakeRoomForOne(uint32_t sequence) {
+  if (!sequences_.IsFull(sequence)) return Status::kOk;
+  if (core_.plan.options.overflow != Overflow::kShift) return sequences_.ContextFullError(sequence);
+  return Shift(sequence);
+}
+
+Status Runner::Shift(uint32_t sequence) {
+  const auto unit =
+      static_cast<uint32_t>(ShiftTokens({core_.plan.cache.groups, core_.plan.cache.n_groups}));
+  const auto pinned = static_cast<uint32_t>(CeilDiv(core_.plan.options.pinned_tokens, unit) * unit);
+  const uint32_t units = (cache().length(sequence) - pinned) / unit;
+  const uint32_t dropped = Max(1u, units / kShiftPart) * unit;
+  const Status status = cache().Shift(sequence, pinned, dropped);
+  if (status == Status::kContextFull) {
+    return core_.diag.Fail(status, "no free KV pages to copy shared keys for the context shift");
+  }
+  ARN_TRY(status);
+  int32_t* ids = sequences_.History(sequence);
+  std::memmove(ids + pinned, ids + pinned + dropped,
+               (cache().length(sequence) - pinned) * sizeof(int32_t));
+  return RunEdits();
+}
+
+Status Runner::RunEdits() {
+  RunArgs args;
+  args.edits = cache().edits();
+  pager_.BeforeEdits(args.edits);
+  const Status status = args.edits.empty() ? Status::kOk : executor_.Run(args);
+  cache().ClearEdits();
+  return executor_.CanFallBack(status) ? recompute_.FallBack(status) : status;
+}
+
+}  // namespace arn

@@ -1,0 +1,75 @@
+// Runner: runs tokens of the sequences on the backend in use. Reserves their pages, runs them, and
+// records what ran; falls back if the device fails.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/session/core.h"
+#include "runtime/session/executor.h"
+#include "runtime/session/kv_pager.h"
+#include "runtime/session/recompute.h"
+#include "runtime/session/sequences.h"
+#include "runtime/session/throttle.h"
+
+namespace arn {
+
+class Runner {
+ public:
+  // All arguments must outlive the part.
+  Runner(SessionCore* core, Executor* executor, Sequences* sequences, Throttle* throttle,
+         Recompute* recompute)
+      : core_(*core),
+        executor_(*executor),
+        sequences_(*sequences),
+        throttle_(*throttle),
+        recompute_(*recompute) {}
+
+  // Executes one run and appends its tokens to the sequences. Sleeps first as the throttle
+  // requires. A failed run leaves sequences and logits unchanged, unless it is kDeviceLost.
+  // REQUIRES: sequences are distinct, their tokens fit.
+  Status Run(Span<const SessionPart> parts, LogitRows logit_rows);
+  // Runs a sequence's last token again, for its logits. kBadState if it cannot run, kContextFull if
+  // no page is free for it. REQUIRES: the sequence is not empty.
+  Status RunLastAgain(uint32_t sequence);
+  // Applies what the cache wants done to the pages.
+  Status RunEdits();
+  // Drops the oldest tokens when the sequence is full and its overflow policy allows it. Otherwise
+  // kContextFull.
+  Status MakeRoomForOne(uint32_t sequence);
+
+  // Returns kCancelled and clears the request if a cancel is pending.
+  Status HeedCancel(uint32_t sequence);
+  // Returns the status of a run; explains it if it is kCancelled.
+  Status RunError(Status status, uint32_t sequence);
+
+  // Pages of a KV file, if the session has one.
+  KvPager& pager() { return pager_; }
+  const KvPager& pager() const { return pager_; }
+
+ private:
+  Status RunWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
+  Status TryWithCache(Span<const SessionPart> parts, LogitRows logit_rows);
+  Status RunWithoutCache(const SessionPart& part, LogitRows logit_rows);
+  Status RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows);
+  // Decides which logits the run keeps of a single sequence. *best: receives the argmax if the
+  // backend computes it.
+  void AskForLogits(RunArgs* args, int32_t* best);
+  // Records a successful run: appends its token ids and marks which sequences have logits.
+  void Committed(Span<const SessionPart> parts, LogitRows logit_rows);
+  void KeepLogits(Span<const SessionPart> parts);
+  Status Shift(uint32_t sequence);
+  KvCache& cache() { return sequences_.cache(); }
+  LogitsState& logits() { return sequences_.logits(); }
+
+  SessionCore& core_;
+  Executor& executor_;
+  Sequences& sequences_;
+  Throttle& throttle_;
+  Recompute& recompute_;
+  KvPager pager_;
+  bool is_cancellable_ = true;  // false while a token runs again that is already in its sequence
+};
+
+}  // namespace arn

@@ -1,0 +1,112 @@
+// Sequences: the tokens, KV pages, samplers and logits of a session's sequences. Runs nothing.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/span.h"
+#include "runtime/cache/kv_cache.h"
+#include "runtime/sampling/sampler.h"
+#include "runtime/session/core.h"
+#include "runtime/session/logits_state.h"
+
+namespace arn {
+
+// Per-sequence state besides pages and tokens.
+struct Sequence {
+  Sampler sampler;
+  // Random state before the last choice, to undo a choice whose token did not run.
+  uint64_t random_before = 0;
+  // Used while all sequences are recomputed: the sequence's token count, and the prefix it shares
+  // with an earlier sequence.
+  uint32_t length = 0;
+  uint32_t shared = 0;
+  uint32_t shared_with = 0;
+};
+
+class Sequences {
+ public:
+  explicit Sequences(SessionCore* core) : core_(*core) {}
+  Sequences(const Sequences&) = delete;
+  Sequences& operator=(const Sequences&) = delete;
+
+  // Makes all sequences of the plan, empty and greedy. Their samplers use `ops`.
+  void Init(const LogitsOps* ops);
+
+  uint32_t size() const { return static_cast<uint32_t>(all_.size()); }
+  Sequence& At(uint32_t sequence) { return all_[sequence]; }
+  const Sequence& At(uint32_t sequence) const { return all_[sequence]; }
+  KvCache& cache() { return cache_; }
+  const KvCache& cache() const { return cache_; }
+  LogitsState& logits() { return logits_; }
+  const LogitsState& logits() const { return logits_; }
+
+  // The sequence that calls without one act on, and its number of tokens.
+  uint32_t selected() const { return selected_; }
+  uint32_t length() const { return cache_.length(selected_); }
+  // REQUIRES: sequence < size().
+  void Select(uint32_t sequence) { selected_ = sequence; }
+
+  // Returns the buffer of a sequence's token ids: [context_tokens].
+  int32_t* History(uint32_t sequence) const {
+    return core_.memory.As<int32_t>(core_.plan.history) +
+           uint64_t{sequence} * core_.plan.options.context_tokens;
+  }
+  // Returns the token ids of a sequence, valid until it changes.
+  Span<const int32_t> Ids(uint32_t sequence) const {
+    return {History(sequence), cache_.length(sequence)};
+  }
+  // Returns the host-memory logits of a sequence: its buffer, even if not filled yet.
+  float* LogitsOf(uint32_t sequence) const;
+
+  bool IsFull(uint32_t sequence) const { return cache_.length(sequence) == cache_.capacity(); }
+  // True if the next token is the sequence's last: the one after a full context, which is chosen
+  // but does not run.
+  bool IsAtLast(uint32_t sequence) const {
+    return IsFull(sequence) && core_.plan.options.overflow != Overflow::kShift;
+  }
+  // True if that last token has been chosen.
+  bool IsAtEnd(uint32_t sequence) const { return IsAtLast(sequence) && !logits_.Has(sequence); }
+  // True if some layers keep a recurrent state instead of keys and values.
+  bool HasState() const;
+  bool OthersAreEmpty() const;
+  // Returns the first position that Rewind() of the selected sequence allows.
+  uint32_t FirstRewindPosition() const;
+  // Returns the bytes of all KV pages in use.
+  uint64_t KvUsedBytes() const;
+
+  // Each returns kOk, or a failure that the core's diag explains.
+  // kBadToken unless all ids are in the vocabulary.
+  Status CheckIds(Span<const int32_t> ids) const;
+  // kBadArgument unless all sequences exist and are distinct.
+  Status CheckSequences(Span<const uint32_t> sequences) const;
+  // kBadState if the model needs encoder output and the sequence has none.
+  Status CheckEncoderOutput(uint32_t sequence) const;
+  // As above; kContextFull if n more tokens never fit, even after dropping old ones.
+  Status CheckRoom(uint32_t sequence, size_t n_tokens) const;
+  // Always kContextFull: says what is full.
+  Status ContextFullError(uint32_t sequence) const;
+
+  // Empties sequences [first, last), with their encoder output.
+  void Clear(uint32_t first, uint32_t last);
+  void ClearAll() { Clear(0, size()); }
+  void ClearSelected() { Clear(selected_, selected_ + 1); }
+  // Makes `to` a copy of `from`, with other random numbers. kBadState unless `to` is empty.
+  Status Fork(uint32_t from, uint32_t to);
+  // Drops the selected sequence's tokens from `position` on, and with them its logits. kBadState
+  // if the pages that `position` sees are gone.
+  Status Rewind(uint32_t position);
+  // Reorders the sequences by their parents, with their ids. None has logits afterwards. Sampling
+  // options stay with the sequence index.
+  Status Reorder(Span<const uint32_t> parents);
+  // Appends the ids of a part that has run, and been committed to the cache, to the history.
+  void Remember(const SessionPart& part);
+
+ private:
+  SessionCore& core_;
+  Span<Sequence> all_;
+  uint32_t selected_ = 0;
+  LogitsState logits_;
+  KvCache cache_;
+};
+
+}  // namespace arn

@@ -1,0 +1,27 @@
+// What the files of snapshots share. For them only.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/kv_view.h"
+#include "platform/base/span.h"
+#include "runtime/session/snapshot.h"
+#include "runtime/state/state_reader.h"
+
+namespace arn {
+
+// Fails if the session cannot save or restore states. `done` names the action for the message.
+Status CheckHasState(const SnapshotView& view, const char* done);
+// True if pages of a file can be mapped over the pools.
+bool CanMap(const SnapshotView& view, int fd);
+// Writes all of a saved page to page `index`.
+Status WritePage(const SnapshotView& view, const KvPages& pages, uint32_t index,
+                 Span<const std::byte> from);
+// Writes all saved pages: they become the first pages of each pool, in order.
+Status RestorePages(const SnapshotView& view, const StateView& state, int fd, uint64_t file_offset);
+// Checks that the bundle's prefix is a state for this session.
+Status CheckPrefix(const SnapshotView& view, StateView* out);
+// Clears the selected sequence and starts it from a prefix that CheckPrefix accepted.
+Status TakePrefix(const SnapshotView& view, const StateView& state);
+
+}  // namespace arn
