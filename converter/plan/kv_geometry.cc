@@ -246,9 +246,9 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
   if (const auto known = ReadLayerHeads(json, label)) {
     uint64_t state_floats = 0;
     for (const LayerKindSpec& kind : *known) {
-      if (kind.mixer.has_state()) {
+      if (kind.has_state()) {
         ++n_states;
-        state_floats += kind.mixer.state_floats();
+        state_floats += kind.state_floats();
         continue;
       }
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);

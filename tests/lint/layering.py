@@ -46,7 +46,7 @@ MAY_INCLUDE = {
         "platform/", *CONTRACT, "kernels/pack/",
         *_in("kernels/vulkan", "device", "lower", "tune", "pipelines"),
     ),
-    "runtime/bundle": ("platform/",),
+    "runtime/bundle": ("platform/", "kernels/contract/"),
     "runtime/text": ("platform/", "runtime/bundle/"),
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", *CONTRACT),

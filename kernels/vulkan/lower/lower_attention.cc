@@ -82,8 +82,8 @@ Status Lowering::LowerQkvRope(const Step& step) {
   push.Add(kind.group);
   push.Add(Width(step.in));
   push.Add(step.epsilon);
-  push.Add(kind.temperature);
-  push.Add(Max(kind.temperature_step, 1u));
+  push.Add(kind.query_temperature);
+  push.Add(Max(kind.query_temperature_step, 1u));
   d.groups_x = kind.n_heads + (step.shares_kv ? 0 : 2 * kind.n_kv_heads);
   return sink_->Add(d, diag_);
 }
@@ -121,7 +121,7 @@ Status Lowering::LowerAttention(const Step& step) {
   push.Add(Width(step.in));
   push.Add(kind.window);
   push.Add(kind.chunk);
-  push.Add(kind.scale);
+  push.Add(kind.attention_scale);
   push.Add(kind.softcap);
   const bool has_bias = step.relative_position_bias != kNoWeight;
   push.Add(has_bias ? program_.weights[step.relative_position_bias].rows : 0);
