@@ -20,6 +20,7 @@
 #include "converter/write/temporary_file.h"
 #include "converter/write/tensor_writer.h"
 #include "converter/write/tokenizer_section.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

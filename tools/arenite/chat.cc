@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/chat_history.h"
 #include "tools/arenite/commands.h"

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/interrupt.h"

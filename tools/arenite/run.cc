@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/device.h"
 #include "tools/arenite/encoder_input.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
