@@ -98,6 +98,12 @@ ARN_ENERGY_BATTERY_POWER = 4
 ARN_ENERGY_BATTERY_LEFT = 5
 ARN_NO_TEMPERATURE = -2147483648
 ARN_CPU_WORDS = 16
+ARN_REPLY_TEXT = 0
+ARN_REPLY_REASONING = 1
+ARN_REPLY_CALL_BEGIN = 2
+ARN_REPLY_CALL_ID = 3
+ARN_REPLY_CALL_ARGUMENTS = 4
+ARN_REPLY_CALL_END = 5
 
 
 class arn_model_options(Struct):
@@ -613,4 +619,33 @@ class arn_thermal_zone(Struct):
 
 arn_thermal_zone._initial_ = (
     sizeof(arn_thermal_zone), 0, b"",
+)
+
+arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
+
+
+class arn_reply_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("arena_bytes", c_uint64),
+  ]
+
+
+arn_reply_options._initial_ = (
+    sizeof(arn_reply_options), None, 0, 0,
+)
+
+
+class arn_reply_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+  ]
+
+
+arn_reply_info._initial_ = (
+    sizeof(arn_reply_info), 0, 0,
 )

@@ -134,6 +134,17 @@ class Energy(enum.IntEnum):
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
+class Reply(enum.IntEnum):
+  """ARN_REPLY_..."""
+
+  TEXT = _abi.ARN_REPLY_TEXT
+  REASONING = _abi.ARN_REPLY_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_CALL_END
+
+
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
 
 
@@ -402,6 +413,6 @@ class Beam:
 __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "CpuCluster", "Cpus", "EarlyStopping",
     "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType", "MemoryPlan",
-    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Residency", "ResidencyInfo", "Sampling",
+    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Reply", "Residency", "ResidencyInfo", "Sampling",
     "SessionCpus", "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]
