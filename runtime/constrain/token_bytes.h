@@ -33,9 +33,10 @@ struct ByteTree {
 
 class TokenBytes {
  public:
-  // Checks all that walking the trees relies on: depths below kMaxByteDepth that grow by at most 1,
-  // subtrees inside their tree, ids below n_tokens. kUnsupported if the bundle has no trees.
-  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag);
+  // `checks`: checks all that walking the trees relies on: depths that grow by at most 1, subtrees
+  // inside their tree, ids below n_tokens. Else a call with the same table has checked it.
+  // kUnsupported if the bundle has no trees.
+  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool checks, Diag* diag);
 
   // What tokens append in the middle of a text, and as its first token.
   const ByteTree& tree() const { return tree_; }
