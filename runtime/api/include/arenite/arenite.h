@@ -19,6 +19,7 @@
 #define ARENITE_ARENITE_H_
 
 #include <arenite/chat.h>
+#include <arenite/constrain.h>
 #include <arenite/device.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
