@@ -69,14 +69,18 @@ inline constexpr uint32_t kNoRope = UINT32_MAX;
 inline constexpr uint32_t kNoGroup = UINT32_MAX;
 
 // An activation: [rows, width] f32, row-major. Row stride is width.
+//
+// Layers of different head counts or feed-forward widths use values of different widths. Only the
+// widest has bytes of its own; the others are views: dense rows at the start of its bytes.
 struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
-  uint16_t row_factor = 1;  // rows per row of a run
-  bool is_encoder = false;  // written by the encoder steps
-  uint32_t first_step = 0;  // step that writes it first
-  uint32_t last_step = 0;   // step that reads it last
-  Slice slice;              // Region::kActivations, placed by the memory plan
+  uint16_t row_factor = 1;     // rows per row of a run
+  bool is_encoder = false;     // written by the encoder steps
+  ValueId view_of = kNoValue;  // an earlier value, at least as wide; kNoValue: has its own bytes
+  uint32_t first_step = 0;     // step that writes it first; in a view, those of view_of
+  uint32_t last_step = 0;      // step that reads it last
+  Slice slice;                 // Region::kActivations, placed by the memory plan
 };
 
 // Attention parameters of a layer besides its weights. Layers of the same type share one entry.
