@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "converter/tokenizer/json_node.h"
+#include "nlohmann/json.hpp"
 #include "converter/tokenizer/tokenizer_tables.h"
 #include "converter/tokenizer/vocabulary.h"
 

@@ -35,22 +35,6 @@ class Writer {
   size_t size_ = 0;
 };
 
-const char* ActivationName(Activation activation) {
-  switch (activation) {
-    case Activation::kSilu: return "silu";
-    case Activation::kGeluTanh: return "gelu_tanh";
-    case Activation::kGelu: return "gelu";
-    case Activation::kClampedSwiglu: return "clamped_swiglu";
-    case Activation::kRelu: return "relu";
-    case Activation::kReluSquared: return "relu_squared";
-    case Activation::kQuickGelu: return "quick_gelu";
-    case Activation::kTanh: return "tanh";
-    case Activation::kSigmoid: return "sigmoid";
-    case Activation::kMish: return "mish";
-  }
-  return "unknown";
-}
-
 const char* NormName(NormKind kind) { return kind == NormKind::kRms ? "rms" : "layer"; }
 
 }  // namespace

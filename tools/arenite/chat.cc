@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/chat_format.h"
 #include "tools/arenite/chat_history.h"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/constraint.h"
 #include "tools/arenite/conversation.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
@@ -35,6 +37,7 @@ struct Arguments {
   ModelArguments model;
   SessionArguments session;
   SamplingArguments sampling;
+  ConstraintArguments constraint;
   uint32_t max_tokens = 256;
   bool ignore_eos = false;
   std::vector<std::string> stops;
@@ -66,9 +69,11 @@ void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_
 
 class Chat {
  public:
-  Chat(const Arguments& arguments, const Model& model, const arn_session_options& options)
+  Chat(const Arguments& arguments, const Model& model, const arn_session_options& options,
+       std::optional<ConstraintText> constraint)
       : arguments_(arguments),
         model_(model),
+        constraint_(std::move(constraint)),
         session_(model, options),
         format_(MakeFormat(arguments, model)),
         conversation_(model, session_, options.overflow == ARN_OVERFLOW_SHIFT) {
@@ -85,6 +90,8 @@ class Chat {
     std::vector<Message> messages = messages_;
     messages.push_back({role, line});
     session_.Check(arn_session_reset_stats(session_.get()));
+    // Each answer is a text of its own.
+    if (constraint_) SetConstraint(*constraint_, session_);
     last_ = conversation_.Say(format_->Prompt(messages), format_->IsWhole(), answer_options_,
                               [this](std::string_view text) { return Show(text); });
     if (!can_write_) throw Error("cannot write to standard output");
@@ -206,6 +213,7 @@ class Chat {
 
   const Arguments& arguments_;
   const Model& model_;
+  const std::optional<ConstraintText> constraint_;
   const Session session_;
   const std::unique_ptr<ChatFormat> format_;
   Conversation conversation_;
@@ -220,7 +228,13 @@ class Chat {
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   model.Tokenize("", ARN_TOKENIZE_DEFAULT);  // throws if there is no tokenizer
-  Chat chat(arguments, model, ToSessionOptions(arguments.session));
+  arn_session_options options = ToSessionOptions(arguments.session);
+  std::optional<ConstraintText> constraint;
+  if (HasConstraint(arguments.constraint)) {
+    constraint.emplace(arguments.constraint);
+    ReserveConstraint(*constraint, &options);
+  }
+  Chat chat(arguments, model, options, std::move(constraint));
   const bool is_terminal = isatty(STDIN_FILENO) == 1;
   const WakeOnInterrupt wake;
   if (is_terminal) Say("/help lists the commands");
@@ -296,6 +310,7 @@ Command AddChat(CLI::App* app) {
   AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   AddSamplingOptions(sub, &arguments->sampling);
+  AddConstraintOptions(sub, &arguments->constraint, 0);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
   sub->footer(

@@ -5,7 +5,10 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/interrupt.h"
@@ -32,9 +35,10 @@ int Main(int argc, char** argv) {
   app.footer("`arenite COMMAND --help` explains a command, with examples.");
   app.set_version_flag("--version", VersionText);
   app.require_subcommand(0, 1);
-  const Command commands[] = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
-                              AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
-                              AddPlan(&app),     AddBench(&app),      AddEval(&app)};
+  std::vector<Command> commands = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
+                                   AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
+                                   AddPlan(&app),     AddBench(&app),      AddEval(&app)};
+  for (Command& command : AddConstrain(&app)) commands.push_back(std::move(command));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
