@@ -68,10 +68,10 @@ struct SessionOptions {
   bool splits_rows = false;      // as in Program
   bool no_cache = false;         // every run recomputes all tokens of its sequences
   bool kv_in_file = false;       // pages of full-attention layers lie in a file
-  const char* device = nullptr;  // for backends with devices (BackendOptions); must stay valid
+  const char* device = nullptr;  // for backends with devices (GpuOptions); must stay valid
                                  // until the session is created
   const char* device_folder = nullptr;  // likewise
-  bool passes_over_software = false;    // as in BackendOptions
+  bool hardware_only = false;           // as in GpuOptions
   bool trusts_device = false;           // skips the self-test against the CPU
   // Fallback backend without a device, loaded too. Takes over if the device fails. Uses only memory
   // of the session's block. Null: none.

@@ -256,7 +256,7 @@ void ExpectQuantised(const Rows& active, const Rows& quantised, bool keys, uint3
 // at once.
 std::vector<DType> TypesFor(const BackendCase& backend, const QuantisedShape& shape,
                             const QuantisedBits& bits, const std::vector<DType>& types) {
-  if (backend.backend->kv_in_memory) return types;
+  if (backend.backend->host_kv != nullptr) return types;
   const auto turn =
       static_cast<size_t>(&shape - kQuantisedShapes) + static_cast<size_t>(&bits - kQuantisedBits);
   return {types[turn % types.size()]};

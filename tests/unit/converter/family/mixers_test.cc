@@ -3,6 +3,7 @@
 
 #include "converter/family/families.h"
 #include "converter/plan/kv_geometry.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {
