@@ -16,12 +16,13 @@ constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 40;
 constexpr uint64_t kMaxSteps = 50000000;
 constexpr size_t kPieceBytes = 1024;
 
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kText) == ARN_REPLY_TEXT);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kReasoning) == ARN_REPLY_REASONING);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallBegin) == ARN_REPLY_CALL_BEGIN);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallId) == ARN_REPLY_CALL_ID);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallArguments) == ARN_REPLY_CALL_ARGUMENTS);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallEnd) == ARN_REPLY_CALL_END);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kText) == ARN_REPLY_EVENT_TEXT);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kReasoning) == ARN_REPLY_EVENT_REASONING);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallBegin) == ARN_REPLY_EVENT_CALL_BEGIN);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallId) == ARN_REPLY_EVENT_CALL_ID);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallArguments) ==
+              ARN_REPLY_EVENT_CALL_ARGUMENTS);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallEnd) == ARN_REPLY_EVENT_CALL_END);
 
 // Object behind arn_reply; placed at the start of its memory.
 struct Reply {

@@ -22,6 +22,7 @@ STRUCTS = {
     "arn_session_cpus_data": ("SessionCpus", "What a session's threads may run on.", False),
     "arn_cpu_cluster": ("CpuCluster", "CPUs of one package that are alike.", False),
     "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
+    "arn_reply_info": ("ReplyInfo", "What is recognised in a model's replies.", False),
     "arn_constraint_stats_data": ("ConstraintStats", "What a constraint cost so far.", False),
     "arn_kv_layer_info": ("KvLayer", "What can be read of a layer's keys and values.", False),
 }
@@ -34,7 +35,7 @@ _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
     "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
-    "is_performance", "is_as_wanted",
+    "is_performance", "is_as_wanted", "has_reasoning", "has_calls",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {

@@ -143,15 +143,15 @@ class ConstraintKind(enum.IntEnum):
   CHOICES = _abi.ARN_CONSTRAINT_CHOICES
 
 
-class Reply(enum.IntEnum):
-  """ARN_REPLY_..."""
+class ReplyEvent(enum.IntEnum):
+  """ARN_REPLY_EVENT_..."""
 
-  TEXT = _abi.ARN_REPLY_TEXT
-  REASONING = _abi.ARN_REPLY_REASONING
-  CALL_BEGIN = _abi.ARN_REPLY_CALL_BEGIN
-  CALL_ID = _abi.ARN_REPLY_CALL_ID
-  CALL_ARGUMENTS = _abi.ARN_REPLY_CALL_ARGUMENTS
-  CALL_END = _abi.ARN_REPLY_CALL_END
+  TEXT = _abi.ARN_REPLY_EVENT_TEXT
+  REASONING = _abi.ARN_REPLY_EVENT_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
 
 
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
@@ -431,6 +431,14 @@ class ThermalZone:
 
 
 @dataclasses.dataclass(frozen=True)
+class ReplyInfo:
+  """What is recognised in a model's replies. arn_reply_info."""
+
+  has_reasoning: bool
+  has_calls: bool
+
+
+@dataclasses.dataclass(frozen=True)
 class Beam:
   """A sequence that a beam search found: its new tokens and its score."""
 
@@ -442,6 +450,6 @@ __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
     "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
     "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Overflow",
-    "Reply", "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Stats",
-    "Status", "ThermalZone", "Verify"
+    "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
+    "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]

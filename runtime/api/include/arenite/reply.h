@@ -15,13 +15,13 @@ typedef struct arn_reply arn_reply;
 /* Events of a reply. Those of one call come in the order CALL_BEGIN, [CALL_ID],
  * CALL_ARGUMENTS ..., [CALL_ID], CALL_END. */
 enum {
-  ARN_REPLY_TEXT = 0,           /* a piece of the answer */
-  ARN_REPLY_REASONING = 1,      /* a piece of the reasoning */
-  ARN_REPLY_CALL_BEGIN = 2,     /* a tool call; text: the tool's name */
-  ARN_REPLY_CALL_ID = 3,        /* text: the id that the model gave to the call */
-  ARN_REPLY_CALL_ARGUMENTS = 4, /* a piece of the arguments, which together are one JSON value,
-                                   whatever syntax the model writes them in */
-  ARN_REPLY_CALL_END = 5        /* text: empty, or why the call is incomplete */
+  ARN_REPLY_EVENT_TEXT = 0,           /* a piece of the answer */
+  ARN_REPLY_EVENT_REASONING = 1,      /* a piece of the reasoning */
+  ARN_REPLY_EVENT_CALL_BEGIN = 2,     /* a tool call; text: the tool's name */
+  ARN_REPLY_EVENT_CALL_ID = 3,        /* text: the id that the model gave to the call */
+  ARN_REPLY_EVENT_CALL_ARGUMENTS = 4, /* a piece of the arguments, which together are one JSON
+                                   value, whatever syntax the model writes them in */
+  ARN_REPLY_EVENT_CALL_END = 5        /* text: empty, or why the call is incomplete */
 };
 
 /* Called for each event. text: UTF-8, whole characters, valid during the call. Return 0 to

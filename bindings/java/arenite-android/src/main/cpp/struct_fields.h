@@ -404,6 +404,12 @@ inline constexpr Field kThermalZoneFields[] = {
     {"name", FieldKind::kChars,
      offsetof(arn_thermal_zone, name), 0},
 };
+inline constexpr Field kReplyInfoFields[] = {
+    {"hasReasoning", FieldKind::kBool,
+     offsetof(arn_reply_info, has_reasoning), 0},
+    {"hasCalls", FieldKind::kBool,
+     offsetof(arn_reply_info, has_calls), 0},
+};
 // clang-format on
 
 }  // namespace arn::jni
