@@ -185,7 +185,7 @@ class Finder {
       empty_reasoning_ = before_answer_;
     } else if (before_answer_.find_first_not_of(" \n") != std::string::npos) {
       found_.content_begin = before_answer_;
-      // What begins the text also ends the reasoning where it follows it.
+      // The beginning of the text follows the reasoning; it is no part of the reasoning's end.
       const size_t at = found_.reasoning_end.find(before_answer_);
       if (at != std::string::npos && at > 0) found_.reasoning_end.resize(at);
     }

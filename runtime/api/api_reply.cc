@@ -165,6 +165,9 @@ arn_status arn_reply_get_info(const arn_reply* reply, arn_reply_info* out_info) 
   arn_reply_info info = ARN_REPLY_INFO_INIT;
   info.has_reasoning = format.has_reasoning() ? 1 : 0;
   info.has_calls = format.has_calls() ? 1 : 0;
+  // Texts of a bundle end in NUL.
+  info.reasoning_begin = format.has_reasoning() ? format.reasoning_begin.data() : "";
+  info.reasoning_end = format.has_reasoning() ? format.reasoning_end.data() : "";
   return ToC(WriteStruct(info, out_info));
 }
 
@@ -194,6 +197,12 @@ arn_status arn_reply_next_text(arn_reply* reply, const char* text, size_t text_b
   }
   Take(ToReply(reply), {text, text_bytes}, {callback, user});
   return ARN_OK;
+}
+
+uint32_t arn_reply_in_reasoning(const arn_reply* reply) {
+  if (reply == nullptr) return 0;
+  const Reply& r = *reinterpret_cast<const Reply*>(reply);
+  return r.goes_on && r.parser.in_reasoning() ? 1 : 0;
 }
 
 arn_status arn_reply_end(arn_reply* reply, arn_reply_callback callback, void* user) {

@@ -231,7 +231,7 @@ void ReplyParser::EndCall(std::string_view problem) {
 
 void ReplyParser::BreakCall(std::string_view problem) {
   EndCall(problem);
-  // What follows is text, even if it looks like the beginning of a reply.
+  // The rest is text, even if it looks like the beginning of a reply.
   has_text_ = true;
 }
 

@@ -35,6 +35,8 @@ int capi_reply(capi_env* env) {
   info.has_calls = 7;
   CHECK_STATUS(ARN_OK, arn_reply_get_info(reply, &info));
   CHECK(info.has_calls == 0 && info.has_reasoning == 0);
+  CHECK(strcmp(info.reasoning_begin, "") == 0 && strcmp(info.reasoning_end, "") == 0);
+  CHECK(arn_reply_in_reasoning(reply) == 0 && arn_reply_in_reasoning(NULL) == 0);
 
   CHECK_STATUS(ARN_OK, arn_tokenize(model, said, sizeof said - 1, ARN_TOKENIZE_NO_SPECIAL, NULL, 0,
                                     ids, 64, &n_ids));

@@ -690,9 +690,11 @@ class arn_reply_info(Struct):
       ("struct_size", c_size_t),
       ("has_reasoning", c_uint32),
       ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
   ]
 
 
 arn_reply_info._initial_ = (
-    sizeof(arn_reply_info), 0, 0,
+    sizeof(arn_reply_info), 0, 0, None, None,
 )

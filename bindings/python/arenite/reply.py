@@ -78,6 +78,12 @@ class Reply(Closing):
     return self._collect(lambda reply, callback: [
         self._library.arn_reply_next_text(reply, data, len(data), callback, None)])
 
+  @property
+  def in_reasoning(self) -> bool:
+    """True while the reply is inside its reasoning."""
+    with self._handle.use() as reply:
+      return bool(self._library.arn_reply_in_reasoning(reply))
+
   def end(self) -> list[Event]:
     """Ends the reply: returns what was held back, and the end of an open call."""
     return self._collect(lambda reply, callback: [

@@ -438,12 +438,18 @@ class ReplyTest(unittest.TestCase):
               "tool_calls": calls}
     with arenite.Model(self.bundle) as model, arenite.Chat(model) as chat, \
         arenite.Reply(model, tools=TOOLS) as reply:
-      self.assertEqual((reply.info.has_reasoning, reply.info.has_calls), (True, True))
+      info = reply.info
+      self.assertEqual((info.has_reasoning, info.has_calls), (True, True))
+      self.assertEqual((info.reasoning_begin, info.reasoning_end),
+                       ("<think>\n", "\n</think>\n\n"))
       prompt = chat.render(asked, tools=TOOLS)
       whole = chat.render(asked + [answer], tools=TOOLS, add_generation_prompt=False)
       self.assertTrue(whole.startswith(prompt))
       said = whole[len(prompt):].removesuffix("<|im_end|>\n")
+      reply.start(prompt + "<think>\n")
+      self.assertTrue(reply.in_reasoning)
       reply.start(prompt)
+      self.assertFalse(reply.in_reasoning)
       events = reply.next(model.tokenize(said, special=False)) + reply.end()
 
       read = {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": []}

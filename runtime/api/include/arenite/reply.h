@@ -46,9 +46,13 @@ typedef struct arn_reply_info {
   size_t struct_size;
   uint32_t has_reasoning; /* 1: reasoning is recognised */
   uint32_t has_calls;     /* 1: tool calls are recognised */
+  /* The texts around reasoning, or "". Valid as long as the model. To end reasoning that takes too
+   * long, stop the generation, prefill the tokens of reasoning_end, and generate on. */
+  const char* reasoning_begin;
+  const char* reasoning_end;
 } arn_reply_info;
 #define ARN_REPLY_INFO_INIT \
-  { sizeof(arn_reply_info), 0, 0 }
+  { sizeof(arn_reply_info), 0, 0, NULL, NULL }
 
 /* Creates a parser for replies of the model, which must outlive it. A bundle that says nothing of
  * replies gives a parser that returns text only. `options` may be NULL. memory: 64-byte aligned, at
@@ -72,6 +76,8 @@ ARN_API arn_status arn_reply_next(arn_reply* reply, int32_t id, arn_reply_callba
 /* Takes a piece of a reply's text instead, with special tokens in it: whole characters. */
 ARN_API arn_status arn_reply_next_text(arn_reply* reply, const char* text, size_t text_bytes,
                                        arn_reply_callback callback, void* user);
+/* Returns 1 while the reply is inside its reasoning, else 0. */
+ARN_API uint32_t arn_reply_in_reasoning(const arn_reply* reply);
 /* Ends the reply: returns what was held back, and ends an open call. */
 ARN_API arn_status arn_reply_end(arn_reply* reply, arn_reply_callback callback, void* user);
 
