@@ -13,7 +13,8 @@ TABLE = "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 
 _ENUM_COMMENTS = {
     "Status": "Status of a call of the C API: AreniteException.status().",
-    "KvType": "Element types of keys and values.", "Overflow": "Behaviour when the context is full.",
+    "KvType": "Element types of keys and values.",
+    "Overflow": "Behaviour when the context is full.",
     "Backend": "Backends.", "Verify": "Which hashes of a saved state are checked.",
     "Residency": "Where a bundle's bytes are while it is open.",
     "Finish": "Why a generation ended.", "EarlyStopping": "When a beam search is done.",
