@@ -31,7 +31,7 @@ std::optional<char> ByteOf(const std::string& text) {
   return static_cast<char>(high << 4 | low);
 }
 
-// What a token appends to a text: what runtime/text/token_decoder.cc does, without UTF-8 errors.
+// Spells a token as runtime/text/token_decoder.cc appends it to a text, without UTF-8 errors.
 class Speller {
  public:
   explicit Speller(const TokenizerTables& tables) : joins_with_spaces_(tables.decoders.empty()) {
@@ -84,9 +84,9 @@ class Speller {
   std::string WordPiece(const std::string& text, bool is_first) const {
     constexpr size_t kMaxCleanBytes = 1024;
     static const std::pair<const char*, const char*> kCleanUps[] = {
-        {" .", "."},   {" ?", "?"},  {" !", "!"},           {" ,", ","},  {" ' ", "'"},
-        {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"},
-        {" 're", "'re"}};
+        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     std::string word = text;
     if (!is_first && text.compare(0, pattern_.size(), pattern_) == 0) {
       word = text.substr(pattern_.size());

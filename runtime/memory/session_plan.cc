@@ -160,7 +160,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   return out;
 }
 
-// Whether the group's pool lies in the KV file.
+// True if the group's pool lies in the KV file.
 bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
   return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
          !group.is_state && !group.is_encoder;
