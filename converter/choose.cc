@@ -10,6 +10,7 @@
 #include "converter/gguf/architectures.h"
 #include "converter/gguf/gguf_model.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "tools/cli/input_kind.h"
 
 namespace arn::convert {

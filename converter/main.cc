@@ -21,6 +21,7 @@
 #include "converter/run/prefix.h"
 #include "converter/run/preflight.h"
 #include "converter/run/read_back.h"
+#include "converter/run/reply_format.h"
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
 #include "converter/write/temporary_file.h"
@@ -88,6 +89,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, cons
   exact.output = temporary.path();
   exact.make_prefix = nullptr;
   exact.make_self_test = nullptr;
+  exact.find_reply_format = nullptr;
   exact.check = nullptr;
   exact.quantized = nullptr;
   exact.signing_key = nullptr;
@@ -212,6 +214,7 @@ void Run(Arguments arguments) {
       }
     };
   }
+  options.find_reply_format = ProbeReplyFormat;
   options.check = [&](const fs::path& bundle) { ReadBack(bundle, arguments.output); };
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();

@@ -12,6 +12,7 @@
 #include "converter/family/rope.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

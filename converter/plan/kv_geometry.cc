@@ -10,6 +10,7 @@
 #include "converter/family/text_tower.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

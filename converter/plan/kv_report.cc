@@ -3,6 +3,7 @@
 
 #include "converter/base/error.h"
 #include "converter/plan/kv_plan.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -28,6 +28,14 @@ const char* OpName(Op op) {
   return "unknown op";
 }
 
+const char* ActivationName(Activation activation) {
+#define ARN_CASE(enumerator, value, name) \
+  case Activation::enumerator: return #name;
+  switch (activation) { ARN_ACTIVATIONS(ARN_CASE) }
+#undef ARN_CASE
+  return "unknown activation";
+}
+
 AttentionKind WithoutQueries(AttentionKind kind) {
   kind.n_heads = 0;
   return kind;

@@ -111,6 +111,8 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.kv_page_tokens = read.kv_page_tokens;
   session.encoder_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
+  session.constraint_bytes = read.constraint_bytes;
+  session.max_constraints = read.max_constraints;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   if (has_fallback) {
     const bool is_auto = read.backend == ARN_BACKEND_AUTO;
@@ -132,6 +134,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->kv_bytes_per_token = plan.KvBytesPerToken();
   out->activations_bytes = plan.RegionBytes(Region::kActivations);
   out->io_bytes = plan.RegionBytes(Region::kIo);
+  out->constraints_bytes = plan.constraints.TotalBytes();
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

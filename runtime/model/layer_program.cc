@@ -1,5 +1,7 @@
 #include "runtime/model/layer_program.h"
 
+#include "runtime/model/mixer_program.h"
+
 namespace arn {
 
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
@@ -9,7 +11,6 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   base.kind = static_cast<uint16_t>(place.kind);
   base.group_layer = static_cast<uint16_t>(layer.group_layer);
   base.epsilon = kind.norm_epsilon;
-  const ValueId qkv = layer.shares_kv ? v.q : v.qkv;
 
   auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
     Step step = base;
@@ -68,9 +69,9 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   if (kind.mixer.has_state()) {
     AddMixer(layer, kind, base, attention_in, v.mixer, builder);
   } else {
-    add(Op::kLinear, attention_in, qkv, layer.qkv);
-    if (!place.is_encoder) add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, qkv, v.attention, kNoWeight);
+    add(Op::kLinear, attention_in, v.qkv, layer.qkv);
+    if (!place.is_encoder) add(Op::kQkvRope, v.qkv, kNoValue, kNoWeight);
+    add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, v.qkv, v.attention, kNoWeight);
   }
   add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
             layer.attention_post_norm);

@@ -2,17 +2,6 @@
 
 namespace arn {
 
-MixerValues NewMixerValues(const MixerSpec& mixer, StepList* steps) {
-  MixerValues v;
-  v.mixed = steps->NewValue("mixed", mixer.in_width());
-  v.convolved = steps->NewValue("convolved", mixer.width);
-  if (mixer.mixer != Mixer::kScan) return v;
-  v.low = steps->NewValue("scan_low", mixer.rank);
-  v.time_steps = steps->NewValue("scan_steps", mixer.width);
-  v.mix = steps->NewValue("scan_mix", 2 * mixer.states);
-  return v;
-}
-
 void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& base, ValueId in,
               const MixerValues& v, StepList* steps) {
   const MixerSpec& mixer = kind.mixer;

@@ -95,9 +95,18 @@ Status ReadRelativePositionBias(const fbs::Layer& layer, uint32_t index, uint32_
 }
 
 // Reads the cross-attention block, which lies between the two other blocks.
+// Their keys and values share one group, so all have its shape.
 Status ReadCross(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
-                 uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+                 const ModelSpec& spec, Shapes* shapes, LayerSpec* out, Diag* diag) {
   const AttentionKind& a = kind.attention;
+  const KvGroupSpec& group = spec.groups[spec.encoder.group];
+  if (a.n_kv_heads != group.n_kv_heads || a.head_dim != group.head_dim) {
+    return diag->Fail(Status::kUnsupported,
+                      "layer %u: cross-attention with %u kv heads of %u elements, another layer's "
+                      "has %u of %u",
+                      index, a.n_kv_heads, a.head_dim, group.n_kv_heads, group.head_dim);
+  }
+  const uint64_t hidden = spec.hidden;
   const uint64_t q_width = uint64_t{a.n_heads} * a.head_dim;
   const uint64_t kv_width = uint64_t{a.n_kv_heads} * a.head_dim;
   ARN_TRY(ReadNorm("cross_norm", index, layer.cross_norm(), layer.cross_norm_bias(), kind.norm,
@@ -172,7 +181,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
           Status::kBadBundle, "layer %u: cross-attention %s", index,
           spec->encoder.exists() ? "in a layer kind that cannot have it" : "without an encoder");
     }
-    ARN_TRY(ReadCross(layer, index, kind, hidden, &shapes, out));
+    ARN_TRY(ReadCross(layer, index, kind, *spec, &shapes, out, diag));
     out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
   if (!out->shares_kv) out->group_layer = spec->groups[a.group].n_layers++;

@@ -380,8 +380,8 @@ TEST_F(VulkanTest, Pipelines_OfOneSubgroup_AskForItsSize) {
       if (is_one && avoid != 0) continue;
       vulkan::Dispatch dispatch;
       dispatch.shader = vulkan::Shader::kNorm;
-      dispatch.constants[0] = device.subgroup_size();
-      dispatch.constants[vulkan::kOneSubgroup] = is_one ? 1 : 0;
+      dispatch.constants[vulkan::kWidthId] = device.subgroup_size();
+      dispatch.constants[vulkan::kOneSubgroupId] = is_one ? 1 : 0;
       VkPipeline made = VK_NULL_HANDLE;
       ASSERT_EQ(Status::kOk, pipelines.Make(device, dispatch, false, &made, &diag)) << diag.text();
       EXPECT_EQ(is_one, AskedPipeline::is_full);

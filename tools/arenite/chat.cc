@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/chat_commands.h"
 #include "tools/arenite/chat_session.h"
 #include "tools/arenite/commands.h"
@@ -149,6 +150,7 @@ Command AddChat(CLI::App* app) {
   AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   AddSamplingOptions(sub, &arguments->sampling);
+  AddConstraintOptions(sub, &arguments->constraint, 0);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
   sub->add_option("--history", arguments->history,

@@ -45,6 +45,20 @@ std::unique_ptr<ChatFormat> MakeFormat(const ChatArguments& arguments, const Mod
   return format;
 }
 
+std::optional<ConstraintText> MakeConstraint(const ConstraintArguments& arguments) {
+  std::optional<ConstraintText> constraint;
+  if (HasConstraint(arguments)) constraint.emplace(arguments);
+  return constraint;
+}
+
+// The strings of the options are those of the arguments, which must outlive them.
+arn_session_options SessionOptions(const ChatArguments& arguments,
+                                   const std::optional<ConstraintText>& constraint) {
+  arn_session_options options = ToSessionOptions(arguments.session);
+  if (constraint) ReserveConstraint(*constraint, &options);
+  return options;
+}
+
 const char* Speaker(Role role) {
   switch (role) {
     case Role::kSystem: return "system";
@@ -62,7 +76,8 @@ void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_
 Chat::Chat(const ChatArguments& arguments, const Model& model)
     : arguments_(arguments),
       model_(model),
-      session_(model, ToSessionOptions(arguments_.session)),
+      constraint_(MakeConstraint(arguments.constraint)),
+      session_(model, SessionOptions(arguments_, constraint_)),
       format_(MakeFormat(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),
       progress_(session_, /*quiet=*/false),
@@ -86,6 +101,8 @@ void Chat::Turn(const std::string& text, Role role) {
   const auto show = [this](std::string_view piece, bool is_reasoning) {
     Show(piece, is_reasoning);
   };
+  // Each answer is a text of its own.
+  if (constraint_) SetConstraint(*constraint_, session_);
   progress_.Restart();
   last_ =
       conversation_.Say(prompt, format_->IsWhole(), answer_options_, [&](std::string_view piece) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/arenite/chat_format.h"
+#include "tools/arenite/constraint.h"
 #include "tools/arenite/conversation.h"
 #include "tools/arenite/model.h"
 #include "tools/arenite/options.h"
@@ -19,6 +20,7 @@ struct ChatArguments {
   ModelArguments model;
   SessionArguments session;
   SamplingArguments sampling;
+  ConstraintArguments constraint;
   uint32_t max_tokens = 256;
   bool ignore_eos = false;
   std::vector<std::string> stops;
@@ -74,6 +76,7 @@ class Chat {
 
   ChatArguments arguments_;
   const Model& model_;
+  const std::optional<ConstraintText> constraint_;
   const Session session_;
   const std::unique_ptr<ChatFormat> format_;
   Conversation conversation_;

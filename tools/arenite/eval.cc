@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"

@@ -5,7 +5,10 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/interrupt.h"
@@ -78,9 +81,10 @@ int Main(int argc, char** argv) {
       "  arenite run model.arn --prompt \"Once upon a time\"\n"
       "  arenite help run");
   app.require_subcommand(0, 1);
-  const Command commands[] = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
-                              AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
-                              AddPlan(&app),     AddBench(&app),      AddEval(&app)};
+  std::vector<Command> commands = {AddRun(&app),      AddChat(&app),       AddLogits(&app),
+                                   AddTokenize(&app), AddDetokenize(&app), AddInspect(&app),
+                                   AddPlan(&app),     AddBench(&app),      AddEval(&app)};
+  for (Command& command : AddConstrain(&app)) commands.push_back(std::move(command));
   cli::ApplyWords(OptionWordRows(), &app);
   cli::AddCommonOptions(&app, Version());
   if (argc > 1 && argv[1][0] != '-' && &cli::CommandOf(app, {argv[1]}) == &app) {

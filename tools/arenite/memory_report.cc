@@ -32,7 +32,11 @@ std::string PlanTable(const arn_memory_plan& plan) {
       "kv", plan.kv_bytes,
       Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token));
   text += Row("activations", plan.activations_bytes, "");
-  text += Row("io", plan.io_bytes, "tokens, logits, text");
+  text += Row(
+      "io", plan.io_bytes,
+      plan.constraints_bytes == 0
+          ? "tokens, logits, text"
+          : "tokens, logits, text; " + HumanBytes(plan.constraints_bytes) + " of it constraints");
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,
                 "buffers on the device: a copy of the weights, kv, activations, logits");
@@ -116,6 +120,7 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("io").Uint(plan.io_bytes);
   json->Key("device").Uint(plan.device_bytes);
   json->Key("copied").Uint(plan.copied_bytes);
+  json->Key("constraints").Uint(plan.constraints_bytes);
   json->Key("total").Uint(plan.total_bytes);
 }
 

@@ -3,6 +3,7 @@
 namespace arn::tool {
 namespace {
 
+constexpr const char* kConstraint = "Advanced: constraints";
 constexpr const char* kBundle = "Advanced: bundle";
 constexpr const char* kKv = "Advanced: KV cache";
 constexpr const char* kBackend = "Advanced: backend";
@@ -35,6 +36,15 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--depth", "LIST", ""},
       {"--context", "", ""},
       {"--stop", "TEXT", ""},
+
+      {"--json-schema", "FILE", ""},
+      {"--grammar", "FILE", ""},
+      {"--choices", "LIST", ""},
+      {"--instances", "FILE", ""},
+      {"--tokenizer", "BUNDLE", ""},
+      {"--any-order", "", kConstraint},
+      {"--whitespace", "", kConstraint},
+      {"--constraint-memory", "BYTES", kConstraint},
 
       {"--verify-hashes", "", kBundle},
       {"--public-key", "KEY", kBundle},

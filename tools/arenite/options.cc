@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 

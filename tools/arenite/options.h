@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "tools/arenite/device_folder.h"
 #include "tools/arenite/model.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace arn::tool {
 

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
@@ -25,6 +27,7 @@ struct Arguments {
   EncoderArguments encoder_input;
   uint32_t max_tokens = 256;
   SamplingArguments sampling;
+  ConstraintArguments constraint;
   DeviceArguments device;
   BeamArguments beams;
   std::vector<std::string> stops;
@@ -51,6 +54,7 @@ struct Outcome {
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
+  std::optional<arn_constraint_stats_data> constraint;
   std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
 };
 
@@ -145,6 +149,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
   if (outcome.sampling.temperature != 0.0f) json.Key("seed").Uint(outcome.sampling.seed);
+  if (outcome.constraint) WriteConstraint(*outcome.constraint, &json);
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
   json.Key("prefill_tokens").Uint(outcome.state.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
@@ -181,6 +186,9 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
                PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns),
                FinishName(outcome.finish));
   const std::string sampling = DescribeSampling(outcome.sampling);
+  if (outcome.constraint) {
+    std::fprintf(stderr, "%s\n", ConstraintLine(*outcome.constraint).c_str());
+  }
   if (!sampling.empty()) std::fprintf(stderr, "sampling  %s\n", sampling.c_str());
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
   if (!outcome.device.empty() || !outcome.why_not_device.empty()) {
@@ -219,11 +227,17 @@ int Run(Arguments arguments) {
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
+  std::optional<ConstraintText> constraint;
+  if (HasConstraint(arguments.constraint)) {
+    constraint.emplace(arguments.constraint);
+    ReserveConstraint(*constraint, &options);
+  }
   if (arguments.beams.beams > 0) {
-    return RunBeams(model,
-                    {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
-                     arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input},
-                    outcome.load_ms);
+    return RunBeams(
+        model,
+        {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens, arguments.ignore_eos,
+         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr},
+        outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
   CheckRoom(outcome, arguments.session);
@@ -236,6 +250,8 @@ int Run(Arguments arguments) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
 
+  if (constraint) SetConstraint(*constraint, session);
+
   Output output;
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
@@ -246,6 +262,7 @@ int Run(Arguments arguments) {
   if (output.has_failed) throw Error("cannot write to standard output");
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
+  if (constraint) outcome.constraint = ReadConstraint(session);
   outcome.state = ReadDevice(session);
   if (arguments.device.stats) outcome.state.residency = model.Residency();
   const arn_backend_info backend = session.Backend();
@@ -286,6 +303,7 @@ Command AddRun(CLI::App* app) {
   CLI::Option* stop = AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
+  AddConstraintOptions(sub, &arguments->constraint, 0);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
   for (CLI::Option* option : {stop, save, restore}) {
     beams->excludes(option);
@@ -305,6 +323,7 @@ Command AddRun(CLI::App* app) {
       "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7\n"
       "  echo \"Once upon a time\" | arenite run story.arn\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
+      "  arenite run model.arn --prompt \"Paris is \" --choices \"in France,in Spain\"\n"
       "  arenite run t5.arn --source \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
@@ -170,6 +171,7 @@ int RunBeams(const Model& model, const BeamRun& run, double load_ms) {
   const CancelOnSignal cancel(session.get());
   run.encoder_input->Encode(session);
   session.Check(arn_session_follow(session.get(), run.prompt.data(), run.prompt.size(), nullptr));
+  if (run.constraint != nullptr) SetConstraint(*run.constraint, session);
   const arn_beam_options beams = ToBeamOptions(run);
   arn_beam_result result = ARN_BEAM_RESULT_INIT;
   session.Check(arn_session_beam_search(session.get(), &beams, &result));

@@ -22,12 +22,13 @@ STRUCTS = {
     "arn_session_cpus_data": ("SessionCpus", "What a session's threads may run on.", False),
     "arn_cpu_cluster": ("CpuCluster", "CPUs of one package that are alike.", False),
     "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
+    "arn_constraint_stats_data": ("ConstraintStats", "What a constraint cost so far.", False),
     "arn_kv_layer_info": ("KvLayer", "What can be read of a layer's keys and values.", False),
 }
 # Named numbers, and the Java class that holds them.
 NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
 # Names of enums that their prefix does not give.
-_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType"}
+_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType", "ARN_CONSTRAINT_": "ConstraintKind"}
 _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 # Integers of C that are booleans.
 _YES_OR_NO = {

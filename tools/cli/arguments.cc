@@ -28,28 +28,37 @@ const OptionText* Find(const std::vector<OptionText>& options, const std::string
   return nullptr;
 }
 
-// Returns the commands that have this option.
-std::vector<std::string> CommandsWith(const CLI::App& app, const std::string& name) {
-  std::vector<std::string> commands;
+// Adds the commands below `app` that have this option, with all their words but the program's.
+void AddCommandsWith(const CLI::App& app, const std::string& before, const std::string& name,
+                     std::vector<std::string>* commands) {
   for (const CLI::App* command : Subcommands(app)) {
-    if (Find(AllOptions(*command), name) != nullptr) commands.push_back(command->get_name());
+    const std::string words = before + command->get_name();
+    if (Find(AllOptions(*command), name) != nullptr) commands->push_back(words);
+    AddCommandsWith(*command, words + " ", name, commands);
   }
-  return commands;
 }
 
-std::string FullName(const CLI::App& app) {
-  const CLI::App* const parent = app.get_parent();
-  return parent == nullptr ? app.get_name() : parent->get_name() + " " + app.get_name();
+const CLI::App& RootOf(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app : RootOf(*app.get_parent());
+}
+
+// Returns the innermost command that was parsed.
+const CLI::App& ParsedCommand(const CLI::App& app) {
+  for (const CLI::App* command : Subcommands(app)) {
+    if (command->parsed()) return ParsedCommand(*command);
+  }
+  return app;
 }
 
 std::string UnknownOption(const CLI::App& app, const std::vector<OptionText>& options,
                           const std::string& name) {
   std::string text = "unknown option " + name;
-  const CLI::App& root = app.get_parent() == nullptr ? app : *app.get_parent();
+  const CLI::App& root = RootOf(app);
   std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
   for (char& c : bare) c = c == '_' ? '-' : c;
   const std::string long_name = "--" + bare;
-  const std::vector<std::string> elsewhere = CommandsWith(root, long_name);
+  std::vector<std::string> elsewhere;
+  AddCommandsWith(root, "", long_name, &elsewhere);
   if (&app == &root && !elsewhere.empty()) {
     return text + ": the command comes first: " + root.get_name() + " " + elsewhere[0] + " ... " +
            long_name;
@@ -99,13 +108,9 @@ std::optional<std::string> FindUnknownOption(const CLI::App& app,
   return std::nullopt;
 }
 
-// Returns the option of this name in the app or the subcommand that was given.
+// Returns the option of this name in the command that was given, or around it.
 std::optional<OptionText> FindParsed(const CLI::App& app, const std::string& name) {
-  std::vector<const CLI::App*> apps = {&app};
-  for (const CLI::App* sub : Subcommands(app)) {
-    if (sub->parsed()) apps.insert(apps.begin(), sub);
-  }
-  for (const CLI::App* one : apps) {
+  for (const CLI::App* one = &ParsedCommand(app); one != nullptr; one = one->get_parent()) {
     const std::vector<OptionText> options = AllOptions(*one);
     if (const OptionText* option = Find(options, name)) return *option;
   }
@@ -122,7 +127,34 @@ std::string Expected(const CLI::App& app, const std::string& name, const std::st
   return text + (option->value == "X" ? "a number like 0.7" : "a value like " + option->value);
 }
 
-// Replaces each [A,B,...] of CLI11's list of a group's options by "A, B or C".
+// Looks at the words from `first` on, which follow the name of `app`.
+std::optional<std::string> FindUnknownFrom(const CLI::App& app,
+                                           const std::vector<std::string>& words, size_t first) {
+  const std::vector<const CLI::App*> commands = Subcommands(app);
+  if (commands.empty()) return FindUnknownOption(app, words, first);
+  const std::vector<OptionText> options = AllOptions(app);
+  for (size_t i = first; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (IsOption(word)) {
+      const OptionText* const option = Find(options, word.substr(0, word.find('=')));
+      if (option == nullptr) return UnknownOption(app, options, word.substr(0, word.find('=')));
+      if (option->value.empty() || word.find('=') != std::string::npos) continue;
+      if (++i == words.size()) return MissingValue(*option);
+      continue;
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) {
+      if (command->get_name() == word) return FindUnknownFrom(*command, words, i + 1);
+      names.push_back(command->get_name());
+    }
+    const std::string nearest = Nearest(word, names);
+    if (!nearest.empty()) return "unknown command '" + word + "': did you mean " + nearest + "?";
+    return "unknown command '" + word + "': the commands are " + OneOf(names);
+  }
+  return std::nullopt;
+}
+
+// Returns the options that CLI11's sentence on a group names, as "A, B or C".
 std::string OptionsIn(const std::string& what) {
   std::vector<std::string> names;
   static const std::regex name("--[a-z-]+");
@@ -136,38 +168,22 @@ std::string OptionsIn(const std::string& what) {
 }  // namespace
 
 const CLI::App& CommandOf(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* found = &app;
   for (const std::string& word : words) {
-    for (const CLI::App* command : Subcommands(app)) {
-      if (command->get_name() == word) return *command;
+    const std::vector<const CLI::App*> commands = Subcommands(*found);
+    const auto command = std::find_if(commands.begin(), commands.end(),
+                                      [&](const CLI::App* one) { return one->get_name() == word; });
+    if (command != commands.end()) {
+      found = *command;
+    } else if (!IsOption(word)) {
+      break;
     }
-    if (!IsOption(word)) break;
   }
-  return app;
+  return *found;
 }
 
 std::optional<std::string> FindUnknown(const CLI::App& app, const std::vector<std::string>& words) {
-  const std::vector<const CLI::App*> commands = Subcommands(app);
-  if (commands.empty()) return FindUnknownOption(app, words, 0);
-  const std::vector<OptionText> options = AllOptions(app);
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (IsOption(word)) {
-      const OptionText* const option = Find(options, word.substr(0, word.find('=')));
-      if (option == nullptr) return UnknownOption(app, options, word.substr(0, word.find('=')));
-      if (option->value.empty() || word.find('=') != std::string::npos) continue;
-      if (++i == words.size()) return MissingValue(*option);
-      continue;
-    }
-    std::vector<std::string> names;
-    for (const CLI::App* command : commands) {
-      if (command->get_name() == word) return FindUnknownOption(*command, words, i + 1);
-      names.push_back(command->get_name());
-    }
-    const std::string nearest = Nearest(word, names);
-    if (!nearest.empty()) return "unknown command '" + word + "': did you mean " + nearest + "?";
-    return "unknown command '" + word + "': the commands are " + OneOf(names);
-  }
-  return std::nullopt;
+  return FindUnknownFrom(app, words, 0);
 }
 
 std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
@@ -199,10 +215,7 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
       return (is_missing ? "give one of " : "give only one of ") + OptionsIn(what);
     }
     const std::string missing = what.substr(0, what.find(" is required"));
-    for (const CLI::App* command : Subcommands(app)) {
-      if (command->parsed()) return missing + " is missing: " + UsageLine(*command);
-    }
-    return missing + " is missing: " + UsageLine(app);
+    return missing + " is missing: " + UsageLine(ParsedCommand(app));
   }
   return what;
 }

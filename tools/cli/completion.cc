@@ -41,19 +41,36 @@ std::vector<const CLI::App*> Parts(const CLI::App& app) {
   return parts;
 }
 
-std::vector<std::string> Names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const OptionText& option : AllOptions(app)) {
-    if (!option.is_positional) names.insert(names.end(), option.names.begin(), option.names.end());
+// Returns the options of a command, and those of the commands below it.
+std::vector<OptionText> OptionsBelow(const CLI::App& app) {
+  std::vector<OptionText> options = AllOptions(app);
+  for (const CLI::App* command : Subcommands(app)) {
+    for (OptionText& option : OptionsBelow(*command)) {
+      const bool is_there = std::any_of(options.begin(), options.end(), [&](const OptionText& one) {
+        return one.names == option.names;
+      });
+      if (!is_there) options.push_back(std::move(option));
+    }
   }
-  return names;
+  return options;
+}
+
+// Returns the words that may follow a command: options, and commands below it.
+std::vector<std::string> Words(const CLI::App& app, const std::vector<OptionText>& options) {
+  std::vector<std::string> words;
+  for (const OptionText& option : options) {
+    if (!option.is_positional) words.insert(words.end(), option.names.begin(), option.names.end());
+  }
+  for (const CLI::App* command : Subcommands(app)) words.push_back(command->get_name());
+  return words;
 }
 
 // ---- bash
 
 std::string BashValues(const CLI::App& app, const std::string& indent) {
   std::string text = indent + "case $prev in\n";
-  for (const OptionText& option : AllOptions(app)) {
+  const std::vector<OptionText> options = OptionsBelow(app);
+  for (const OptionText& option : options) {
     if (option.is_positional || option.value.empty()) continue;
     text += indent + "  " + Join(option.names, "|") + ") ";
     if (!option.choices.empty()) {
@@ -66,7 +83,8 @@ std::string BashValues(const CLI::App& app, const std::string& indent) {
     }
   }
   text += indent + "esac\n";
-  text += indent + "if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '" + Join(Names(app), " ") +
+  text += indent + "if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '" +
+          Join(Words(app, options), " ") +
           "' -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n";
   return text;
 }
@@ -82,8 +100,7 @@ std::string Bash(const CLI::App& app) {
   if (commands.empty()) {
     text += BashValues(app, "  ");
   } else {
-    std::vector<std::string> names = Names(app);
-    for (const CLI::App* command : commands) names.push_back(command->get_name());
+    const std::vector<std::string> names = Words(app, AllOptions(app));
     text += "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W '" + Join(names, " ") +
             "' -- \"$cur\")); return; fi\n  case ${COMP_WORDS[1]} in\n";
     for (const CLI::App* command : commands) {
@@ -98,7 +115,7 @@ std::string Bash(const CLI::App& app) {
 
 std::string ZshArguments(const CLI::App& app, const std::string& indent) {
   std::string text = indent + "_arguments -s";
-  for (const OptionText& option : AllOptions(app)) {
+  for (const OptionText& option : OptionsBelow(app)) {
     const std::string summary = Summary(option.description);
     std::string action;
     if (!option.choices.empty()) {
@@ -156,7 +173,7 @@ std::string Fish(const CLI::App& app) {
   for (const CLI::App* part : Parts(app)) {
     const std::string when =
         part == &app ? "" : " -n '__fish_seen_subcommand_from " + part->get_name() + "'";
-    for (const OptionText& option : AllOptions(*part)) {
+    for (const OptionText& option : OptionsBelow(*part)) {
       if (option.is_positional) continue;
       text += complete + when;
       for (const std::string& name : option.names) {

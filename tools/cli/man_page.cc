@@ -53,6 +53,17 @@ void AddFooter(const CLI::App& app, std::string* out) {
   if (is_code) *out += ".fi\n";
 }
 
+void AddCommands(const CLI::App& app, std::string* out) {
+  for (const CLI::App* command : Subcommands(app)) {
+    const std::string name = FullName(*command);
+    *out += ".SH " + Upper(name.substr(name.find(' ') + 1)) + "\n" +
+            Roff(command->get_description()) + "\n.PP\n\\fB" + Roff(UsageLine(*command)) + "\\fR\n";
+    AddSections(*command, out);
+    AddFooter(*command, out);
+    AddCommands(*command, out);
+  }
+}
+
 }  // namespace
 
 std::string ManPage(const CLI::App& app, const std::string& version) {
@@ -64,12 +75,7 @@ std::string ManPage(const CLI::App& app, const std::string& version) {
   out += ".SH SYNOPSIS\n\\fB" + Roff(UsageLine(app)) + "\\fR\n.SH OPTIONS\n";
   AddSections(app, &out);
   AddFooter(app, &out);
-  for (const CLI::App* command : Subcommands(app)) {
-    out += ".SH " + Upper(command->get_name()) + "\n" + Roff(command->get_description()) +
-           "\n.PP\n\\fB" + Roff(UsageLine(*command)) + "\\fR\n";
-    AddSections(*command, &out);
-    AddFooter(*command, &out);
-  }
+  AddCommands(app, &out);
   return out;
 }
 

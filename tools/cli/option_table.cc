@@ -126,9 +126,13 @@ std::vector<const CLI::App*> Subcommands(const CLI::App& app) {
   return commands;
 }
 
+std::string FullName(const CLI::App& app) {
+  const CLI::App* const parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : FullName(*parent) + " " + app.get_name();
+}
+
 std::string UsageLine(const CLI::App& app) {
-  std::string line = app.get_name();
-  if (const CLI::App* parent = app.get_parent()) line = parent->get_name() + " " + line;
+  std::string line = FullName(app);
   if (!Subcommands(app).empty()) return line + " COMMAND [options]";
   for (const OptionText& option : AllOptions(app)) {
     if (option.is_positional) {

@@ -38,6 +38,8 @@ std::vector<Section> Describe(const CLI::App& app);
 std::vector<OptionText> AllOptions(const CLI::App& app);
 // Returns the subcommands in the order of their declaration.
 std::vector<const CLI::App*> Subcommands(const CLI::App& app);
+// Returns the command with its program: "arenite run".
+std::string FullName(const CLI::App& app);
 // Returns "arenite run BUNDLE [options]".
 std::string UsageLine(const CLI::App& app);
 

@@ -47,21 +47,22 @@ int Refuse(const CLI::App& app, const std::vector<std::string>& words,
            const std::string& sentence) {
   const CLI::App& command = CommandOf(app, words);
   const bool is_root = &command == &app;
-  const std::string hint = is_root ? app.get_name() + " --help lists the "
-                                   : app.get_name() + " help " + command.get_name() + " lists the ";
-  const bool has_commands = is_root && !Subcommands(app).empty();
+  const std::string hint =
+      is_root ? app.get_name() + " --help lists the " : FullName(command) + " --help lists the ";
+  const bool has_commands = !Subcommands(command).empty();
   PrintError(app.get_name(),
              sentence + " (" + hint + (has_commands ? "commands" : "options") + ")");
   return kExitUsage;
 }
 
-// `help` and `help COMMAND`.
+// `help` and `help COMMAND...`.
 int AnswerHelp(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.size() < 2) return WriteHelp(app, false);
-  const std::vector<std::string> name = {words[1]};
-  const CLI::App& command = CommandOf(app, name);
-  if (&command != &app) return WriteHelp(command, Has(words, "-h"));
-  return Refuse(app, {}, FindUnknown(app, name).value_or("unknown command " + words[1]));
+  std::vector<std::string> names(words.begin() + 1, words.end());
+  const bool is_short = Has(names, "-h");
+  names.erase(std::remove(names.begin(), names.end(), "-h"), names.end());
+  const CLI::App& command = CommandOf(app, names);
+  if (&command != &app || names.empty()) return WriteHelp(command, is_short);
+  return Refuse(app, {}, FindUnknown(app, names).value_or("unknown command " + names[0]));
 }
 
 void PrintLine(const std::string& program, const char* kind, const char* colour,
@@ -76,7 +77,7 @@ void PrintLine(const std::string& program, const char* kind, const char* colour,
 void AddCommonOptions(CLI::App* app, const std::string& version) {
   if (!Subcommands(*app).empty()) {
     CLI::App* help = app->add_subcommand(kHelpCommand, "Explains a command");
-    help->add_option("COMMAND", "Command to explain");
+    help->add_option("COMMAND", "Command to explain")->expected(0, 2);
   }
   const std::string program = app->get_name();
   app->set_version_flag(

@@ -134,6 +134,26 @@ class Energy(enum.IntEnum):
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
+class ConstraintKind(enum.IntEnum):
+  """ARN_CONSTRAINT_..."""
+
+  JSON_SCHEMA = _abi.ARN_CONSTRAINT_JSON_SCHEMA
+  REGEX = _abi.ARN_CONSTRAINT_REGEX
+  GRAMMAR = _abi.ARN_CONSTRAINT_GRAMMAR
+  CHOICES = _abi.ARN_CONSTRAINT_CHOICES
+
+
+class Reply(enum.IntEnum):
+  """ARN_REPLY_..."""
+
+  TEXT = _abi.ARN_REPLY_TEXT
+  REASONING = _abi.ARN_REPLY_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_CALL_END
+
+
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
 
 
@@ -219,6 +239,8 @@ class SessionOptions:
   device_folder: Optional[str] = None
   needs_gpu: bool = False
   activation_bits: int = 0
+  constraint_bytes: int = 0
+  max_constraints: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +268,7 @@ class MemoryPlan:
   keeps_to_performance_cpus: bool
   device_bytes: int
   copied_bytes: int
+  constraints_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -363,6 +386,22 @@ class Stats:
 
 
 @dataclasses.dataclass(frozen=True)
+class ConstraintStats:
+  """What a constraint cost so far. arn_constraint_stats_data."""
+
+  steps: int
+  candidates_tested: int
+  masks: int
+  forced_tokens: int
+  compile_ns: int
+  p50_ns: int
+  p99_ns: int
+  p999_ns: int
+  max_ns: int
+  bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class CpuCluster:
   """CPUs of one package that are alike. arn_cpu_cluster."""
 
@@ -400,8 +439,9 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "BackendInfo", "Beam", "BeamOptions", "CpuCluster", "Cpus", "EarlyStopping",
-    "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType", "MemoryPlan",
-    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Residency", "ResidencyInfo", "Sampling",
-    "SessionCpus", "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
+    "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
+    "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
+    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Overflow",
+    "Reply", "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Stats",
+    "Status", "ThermalZone", "Verify"
 ]

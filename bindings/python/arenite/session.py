@@ -17,8 +17,8 @@ from .errors import ErrorText, Status, failure
 from .generation import Generation
 from .model import Model, Path, id_array, session_struct
 from .options import (
-    BackendInfo, Beam, BeamOptions, KvLayer, Sampling, SessionCpus, SessionOptions, Stats,
-    ThermalZone, Verify)
+    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, Sampling, SessionCpus,
+    SessionOptions, Stats, ThermalZone, Verify)
 
 _T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
@@ -216,6 +216,33 @@ class Session(Closing):
     checkpoint's settings. A seed of random_seed() gives a different text each time."""
     struct = to_struct(_abi.arn_sampling(), sampling)
     self._call("arn_session_set_sampling", ctypes.byref(struct))
+
+  def set_constraint(self, kind: ConstraintKind, text: str, *, any_order: bool = False,
+                     any_whitespace: bool = False, choose_forced: bool = False,
+                     first: Optional[int] = None) -> None:
+    """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
+    the position of the text's first token, if it has begun already (after a restore)."""
+    data = text.encode()
+    options = _abi.arn_constraint_options()
+    options.struct_size = ctypes.sizeof(options)
+    options.kind = kind
+    options.text = data
+    options.text_bytes = len(data)
+    options.any_order = any_order
+    options.any_whitespace = any_whitespace
+    options.choose_forced = choose_forced
+    options.first = 0xFFFFFFFF if first is None else first
+    self._call("arn_session_set_constraint", ctypes.byref(options))
+
+  def drop_constraint(self) -> None:
+    """Removes the sequence's constraint, if it has one."""
+    self._call("arn_session_set_constraint", None)
+
+  @property
+  def constraint_stats(self) -> ConstraintStats:
+    """What the sequence's constraint cost so far. Raises NotFound if it has none."""
+    return self._read(ConstraintStats, "arn_session_constraint_stats",
+                      _abi.arn_constraint_stats_data())
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,

@@ -20,6 +20,9 @@ class ArgumentsTest : public testing::Test {
     run->add_option("--kv", kv_, "Type")
         ->transform(CLI::IsMember(std::vector<std::string>{"f32", "int8"}, CLI::ignore_case));
     run->add_flag("--json", json_, "JSON");
+    CLI::App* test = app_.add_subcommand("test", "Tests");
+    test->require_subcommand(1);
+    test->add_subcommand("speed", "Measures")->add_option("--seconds", tokens_, "Seconds");
     app_.add_subcommand("chat", "Chats")->add_option("--system", system_, "System prompt");
   }
 
@@ -59,7 +62,8 @@ TEST_F(ArgumentsTest, UnknownOption_IsNamedWithTheNearest) {
 
 TEST_F(ArgumentsTest, UnknownCommand_IsNamedWithTheNearest) {
   EXPECT_EQ("unknown command 'rnu': did you mean run?", Unknown({"rnu", "f.arn"}));
-  EXPECT_EQ("unknown command 'frobnicate': the commands are run or chat", Unknown({"frobnicate"}));
+  EXPECT_EQ("unknown command 'frobnicate': the commands are run, test or chat",
+            Unknown({"frobnicate"}));
   EXPECT_EQ("unknown option --prompt: the command comes first: program run ... --prompt",
             Unknown({"--prompt", "x", "run"}));
 }
@@ -69,6 +73,16 @@ TEST_F(ArgumentsTest, WordsThatAreValues_AreNotLookedAt) {
   EXPECT_EQ("", Unknown({"run", "f.arn", "-n5", "--json", "--temperature=-1"}));
   EXPECT_EQ("", Unknown({"run", "f.arn", "--temperature", "-1"}));
   EXPECT_EQ("", Unknown({}));
+}
+
+TEST_F(ArgumentsTest, CommandsBelowCommands_AreFound) {
+  EXPECT_EQ("", Unknown({"test", "speed", "--seconds", "3"}));
+  EXPECT_EQ("unknown command 'sped': did you mean speed?", Unknown({"test", "sped"}));
+  EXPECT_EQ("unknown option --second: did you mean --seconds?",
+            Unknown({"test", "speed", "--second", "3"}));
+  EXPECT_EQ("unknown option --seconds of program run: test speed has it",
+            Unknown({"run", "--seconds", "3"}));
+  EXPECT_EQ("A subcommand is missing: program test COMMAND [options]", Complaint({"test"}));
 }
 
 TEST_F(ArgumentsTest, MissingValueAndExtraWord_AreNamed) {

@@ -132,4 +132,11 @@ public final class SessionOptions {
    * Status.UNSUPPORTED.
    */
   public int activationBits;
+  /**
+   * Bytes for each constraint (constrain.h), part of io_bytes; ordinary schemas take less than 1
+   * MiB. 0: no constraints.
+   */
+  public long constraintBytes;
+  /** different constraints at a time; 0: one for each sequence */
+  public int maxConstraints;
 }
