@@ -47,8 +47,8 @@ const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
   std::vector<std::string> supported;
   for (const Family& family : Families()) supported.push_back(family.architecture);
   const std::vector<std::string> unknown = KeysThatNobodyKnows(json);
-  Fail("%s: architecture %s is not supported (supported: %s)%s%s", config->label().c_str(),
-       wanted.c_str(), JoinNames(supported).c_str(),
+  Fail("%s: architecture %s is not supported (supported: %s; --list-families lists all)%s%s",
+       config->label().c_str(), wanted.c_str(), JoinNames(supported).c_str(),
        unknown.empty() ? "" : "; its config has fields of no supported architecture: ",
        JoinNames(unknown, 20).c_str());
 }

@@ -59,6 +59,9 @@ class Session {
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
     return prefiller_.PrefillLogits(ids, out_logits);
   }
+  void SetOnChunk(Prefiller::OnChunk on_chunk, void* user) {
+    prefiller_.SetOnChunk(on_chunk, user);
+  }
   Status Logits(const float** out_logits);
 
   // Tokens, one at a time.

@@ -43,6 +43,7 @@ int capi_create_errors(capi_env* env);
 int capi_caller_memory(capi_env* env);
 
 int capi_prefill_decode(capi_env* env);
+int capi_prefill_progress(capi_env* env);
 int capi_logits(capi_env* env);
 int capi_all_logits(capi_env* env);
 int capi_read_kv(capi_env* env);

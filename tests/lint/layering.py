@@ -71,7 +71,7 @@ MAY_INCLUDE = {
     ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
-    "converter": CONVERTER,
+    "converter": (*CONVERTER, "tools/cli/"),
     "converter/base": CONVERTER,
     "converter/chat": (*CONVERTER, *_in("converter", "base")),
     "converter/tokenizer": (*CONVERTER, *_in("converter", "base")),
@@ -98,6 +98,7 @@ MAY_INCLUDE = {
         *CONVERTER, *_in("converter", "base", "hf", "quantize", "write", "convert", "run"),
     ),
     "tools": ("arenite/",),
+    "tools/cli": ("arenite/",),
     "bindings": ("arenite/",),
 }
 # The only file that names concrete backends.
@@ -120,6 +121,7 @@ OWNERS = (
     (r"pcre2(_internal)?\.h|config\.h|utf8proc\.h", ("runtime/chat", "runtime/text", "converter")),
     (r"nlohmann/", ("converter", "tools")),
     (r"CLI/", ("converter", "tools")),
+    (r"isocline\.h", ("tools",)),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )

@@ -378,6 +378,8 @@ arn_backend_info._initial_ = (
     sizeof(arn_backend_info), 0, None, None, None, None,
 )
 
+arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
+
 
 class arn_sampling(Struct):
   _fields_ = [

@@ -9,10 +9,10 @@ from typing import Any
 from ._abi import (arn_backend_info, arn_beam_options, arn_beam_result, arn_chat_input,
     arn_chat_options, arn_constraint_options, arn_constraint_stats_data, arn_cpu_cluster,
     arn_detokenizer, arn_generate_options, arn_generate_result, arn_kv_group_info,
-    arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options, arn_reader,
-    arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency, arn_restore_options,
-    arn_sampling, arn_session_cpus_data, arn_session_options, arn_session_stats_data,
-    arn_tensor_info, arn_thermal_zone, arn_tokenize_options)
+    arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback,
+    arn_reader, arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency,
+    arn_restore_options, arn_sampling, arn_session_cpus_data, arn_session_options,
+    arn_session_stats_data, arn_tensor_info, arn_thermal_zone, arn_tokenize_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -57,6 +57,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_encode_ids": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
     "arn_session_encode_features": (c_uint32, (c_void_p, POINTER(c_float), c_uint32, c_uint32)),
     "arn_session_prefill": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
+    "arn_session_set_prefill_callback": (c_uint32, (c_void_p, arn_prefill_callback, c_void_p)),
     "arn_session_prefill_logits": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
         POINTER(c_void_p))),
     "arn_session_logits": (c_uint32, (c_void_p, POINTER(c_void_p))),

@@ -150,6 +150,25 @@ class BindingTest(unittest.TestCase):
     session.clear_cancel()
     session.prefill(PROMPT)
 
+  def test_prefill_reports_its_progress(self):
+    session, seen = self.session(prefill_chunk=4), []
+    session.set_prefill_callback(lambda done, total: seen.append((done, total)))
+    session.prefill(list(range(3, 13)))
+    self.assertEqual([(4, 10), (8, 10), (10, 10)], seen)
+    session.reset()
+    session.set_prefill_callback(lambda done, total: done == 8)
+    with self.assertRaisesRegex(arenite.Cancelled, "8 of 10"):
+      session.follow(list(range(3, 13)))
+    self.assertEqual(8, len(session.tokens))
+
+    def fail(_done, _total):
+      raise KeyError("mine")
+    session.set_prefill_callback(fail)
+    with self.assertRaisesRegex(KeyError, "mine"):
+      session.follow(list(range(3, 13)))
+    session.set_prefill_callback(None)
+    self.assertEqual(10, session.follow(list(range(3, 13))))
+
   def test_goes_on_after_a_cancel(self):
     whole, session = self.session(), self.session()
     sampling = arenite.Sampling(temperature=1.0, seed=11)
