@@ -1,4 +1,4 @@
-// What the converter settles before its work: defaults, room on the disk, files it will not read.
+// Choices and checks before a conversion: defaults, room on the disk, files that are left out.
 #pragma once
 
 #include <string>

@@ -4,66 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/chat/probe_messages.h"
 #include "runtime/bundle/chat_reply.h"
 
 namespace arn::convert {
 namespace {
 
 using fbs::ArgumentSyntax;
-
-// Probe texts, which no template contains.
-constexpr const char* kFirstName = "probe_fjord";
-constexpr const char* kSecondName = "probe_ridge";
-constexpr const char* kFirstId = "pRobe1d01";  // nine characters, as some templates demand
-constexpr const char* kSecondId = "pRobe1d02";
-constexpr const char* kKey = "kelp";
-constexpr const char* kOtherKey = "moss";
-constexpr const char* kValue = "amber tide";
-constexpr const char* kOtherValue = "cedar wind";
-constexpr const char* kAnswer = "Zephyr probe answer.";
-constexpr const char* kReasoning = "Quartz probe reasoning.";
-constexpr const char* kUser = R"({"role": "user", "content": "Probe question."})";
-
-std::string Quoted(const std::string& text) { return '"' + text + '"'; }
-
-struct ProbeCall {
-  const char* name;
-  const char* id;
-  std::string arguments;  // JSON
-};
-
-std::string Arguments(int count) {
-  std::string text = "{";
-  if (count > 0) text += Quoted(kKey) + ": " + Quoted(kValue);
-  if (count > 1) text += ", " + Quoted(kOtherKey) + ": " + Quoted(kOtherValue);
-  return text + "}";
-}
-
-std::string Escaped(const std::string& json) {
-  std::string text;
-  for (const char c : json) {
-    if (c == '"') text += '\\';
-    text += c;
-  }
-  return text;
-}
-
-std::string Tools() {
-  std::string text = "[";
-  for (const char* name : {kFirstName, kSecondName}) {
-    if (text.size() > 1) text += ", ";
-    text += R"({"type": "function", "function": {"name": ")" + std::string(name) +
-            R"(", "description": "A probe.", "parameters": {"type": "object", "properties": {)";
-    text += Quoted(kKey) + R"(: {"type": "string", "description": "A key."}, )";
-    text +=
-        Quoted(kOtherKey) + R"(: {"type": "string", "description": "A key."}}, "required": []}}})";
-  }
-  return text + "]";
-}
-
-std::string Messages(const std::string& assistant) {
-  return "[" + std::string(kUser) + ", {\"role\": \"assistant\"" + assistant + "}]";
-}
 
 size_t CommonPrefix(std::string_view a, std::string_view b) {
   const size_t size = std::min(a.size(), b.size());
@@ -105,7 +52,7 @@ struct Turn {
 
 class Finder {
  public:
-  explicit Finder(const ReplyProbe& probe) : probe_(probe), tools_(Tools()) {}
+  explicit Finder(const ReplyProbe& probe) : probe_(probe), tools_(ProbeTools()) {}
 
   ReplyFormatText Run() {
     // Templates without tools may reject them.
@@ -122,10 +69,8 @@ class Finder {
 
  private:
   std::optional<std::string> Render(const std::string& assistant, const std::string& tools) const {
-    return probe_.render(Messages(assistant), tools, false);
+    return probe_.render(ProbeMessages(assistant), tools, false);
   }
-  static std::string Content(const std::string& text) { return ", \"content\": " + Quoted(text); }
-
   // Returns the reply in a rendering that ends with an assistant's turn.
   std::optional<std::string> Reply(const std::optional<std::string>& rendered) const {
     if (!rendered || rendered->compare(0, turn_.beginning.size(), turn_.beginning) != 0) {
@@ -145,7 +90,7 @@ class Finder {
     const std::string user = "[" + std::string(kUser) + "]";
     const std::optional<std::string> before = probe_.render(user, tools, false);
     const std::optional<std::string> prompt = probe_.render(user, tools, true);
-    const std::optional<std::string> answered = Render(Content(kAnswer), tools);
+    const std::optional<std::string> answered = Render(ContentField(kAnswer), tools);
     if (!before || !prompt || !answered) return false;
     const size_t at = answered->rfind(kAnswer);
     if (at == std::string::npos) return false;
@@ -163,7 +108,7 @@ class Finder {
   void FindReasoning(const std::string& tools) {
     for (const char* key : {"reasoning_content", "reasoning", "thinking"}) {
       const std::optional<std::string> rendered =
-          Render(", " + Quoted(key) + ": " + Quoted(kReasoning) + Content(kAnswer), tools);
+          Render(", " + Quoted(key) + ": " + Quoted(kReasoning) + ContentField(kAnswer), tools);
       if (!rendered || rendered->compare(0, turn_.beginning.size(), turn_.beginning) != 0) continue;
       const size_t reasoning = rendered->find(kReasoning, turn_.beginning.size());
       const size_t answer = rendered->rfind(kAnswer);
@@ -185,7 +130,7 @@ class Finder {
       empty_reasoning_ = before_answer_;
     } else if (before_answer_.find_first_not_of(" \n") != std::string::npos) {
       found_.content_begin = before_answer_;
-      // What begins the text also ends the reasoning where it follows it.
+      // The beginning of the text follows the reasoning; it is no part of the reasoning's end.
       const size_t at = found_.reasoning_end.find(before_answer_);
       if (at != std::string::npos && at > 0) found_.reasoning_end.resize(at);
     }
@@ -206,36 +151,29 @@ class Finder {
     turn_.beginning.resize(at);
   }
 
-  // Renders one or two calls. Templates differ in what they take as content and arguments.
+  // Returns the reply with the calls.
   std::optional<std::string> RenderCalls(const std::vector<ProbeCall>& calls, bool is_text,
                                          const std::string& content) const {
-    std::string list;
-    for (const ProbeCall& call : calls) {
-      if (!list.empty()) list += ", ";
-      const std::string arguments = is_text ? Quoted(Escaped(call.arguments)) : call.arguments;
-      list += R"({"type": "function", "id": )" + Quoted(call.id) + R"(, "function": {"name": )" +
-              Quoted(call.name) + R"(, "arguments": )" + arguments + "}}";
-    }
-    return Reply(Render(content + ", \"tool_calls\": [" + list + "]", tools_));
+    return Reply(Render(content + CallsField(calls, is_text), tools_));
   }
 
   void FindCalls() {
     for (const char* content : {", \"content\": \"\"", ", \"content\": null", ""}) {
       for (const bool is_text : {false, true}) {
         const std::optional<std::string> one =
-            RenderCalls({{kFirstName, kFirstId, Arguments(1)}}, is_text, content);
+            RenderCalls({{kFirstName, kFirstId, ProbeArguments(1)}}, is_text, content);
         if (one && ReadOne(*one)) {
           if (found_.arguments == ArgumentSyntax::Parameters) {
             const auto two_parameters =
-                RenderCalls({{kFirstName, kFirstId, Arguments(2)}}, is_text, content);
+                RenderCalls({{kFirstName, kFirstId, ProbeArguments(2)}}, is_text, content);
             if (!two_parameters || !ReadParameters(*one, *two_parameters)) {
               found_.arguments = ArgumentSyntax::None;
               continue;
             }
           }
-          const auto two = RenderCalls(
-              {{kFirstName, kFirstId, Arguments(1)}, {kSecondName, kSecondId, Arguments(1)}},
-              is_text, content);
+          const auto two = RenderCalls({{kFirstName, kFirstId, ProbeArguments(1)},
+                                        {kSecondName, kSecondId, ProbeArguments(1)}},
+                                       is_text, content);
           if (two) ReadSeparator(*two);
           return;
         }

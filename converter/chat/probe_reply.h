@@ -6,22 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "runtime/bundle/bundle_generated.h"
+#include "converter/base/reply_format_text.h"
 
 namespace arn::convert {
-
-// The texts of runtime/chat/reply_format.h, owned.
-struct ReplyFormatText {
-  std::string reasoning_begin, reasoning_end, content_begin;
-  fbs::ArgumentSyntax arguments = fbs::ArgumentSyntax::None;
-  std::string calls_begin, name_begin, name_end, id_begin, call_separator, calls_end;
-  std::string parameter_begin, parameter_name_end, parameter_end, quote;
-
-  bool empty() const {
-    return reasoning_begin.empty() && content_begin.empty() &&
-           arguments == fbs::ArgumentSyntax::None;
-  }
-};
 
 struct ReplyProbe {
   // Renders `messages` with `tools` (JSON arrays; "" for no tools). Nothing if the template raises

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/chat/probe_reply.h"
+#include "converter/base/reply_format_text.h"
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"

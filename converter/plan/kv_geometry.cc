@@ -256,9 +256,9 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
   uint32_t without_kv = 0, n_states = 0;
   if (const auto known = ReadLayerHeads(json, label)) {
     for (const LayerKindSpec& kind : *known) {
-      if (kind.mixer.has_state()) {
+      if (kind.has_state()) {
         ++n_states;
-        AddState(kind.mixer.state_floats(), &geometry.states);
+        AddState(kind.state_floats(), &geometry.states);
         continue;
       }
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "converter/base/error.h"
+#include "converter/chat/probe_reply.h"
 
 namespace arn::convert {
 namespace {

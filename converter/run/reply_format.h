@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "converter/chat/probe_reply.h"
+#include "converter/base/reply_format_text.h"
 
 namespace arn::convert {
 

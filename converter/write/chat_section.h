@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "converter/chat/probe_reply.h"
+#include "converter/base/reply_format_text.h"
 #include "converter/hf/chat_template.h"
 #include "converter/write/bundle_writer.h"
 #include "flatbuffers/flatbuffers.h"

@@ -16,12 +16,13 @@ constexpr uint64_t kMostMemoryBytes = uint64_t{1} << 40;
 constexpr uint64_t kMaxSteps = 50000000;
 constexpr size_t kPieceBytes = 1024;
 
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kText) == ARN_REPLY_TEXT);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kReasoning) == ARN_REPLY_REASONING);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallBegin) == ARN_REPLY_CALL_BEGIN);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallId) == ARN_REPLY_CALL_ID);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallArguments) == ARN_REPLY_CALL_ARGUMENTS);
-static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallEnd) == ARN_REPLY_CALL_END);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kText) == ARN_REPLY_EVENT_TEXT);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kReasoning) == ARN_REPLY_EVENT_REASONING);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallBegin) == ARN_REPLY_EVENT_CALL_BEGIN);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallId) == ARN_REPLY_EVENT_CALL_ID);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallArguments) ==
+              ARN_REPLY_EVENT_CALL_ARGUMENTS);
+static_assert(static_cast<uint32_t>(chat::ReplyEvent::kCallEnd) == ARN_REPLY_EVENT_CALL_END);
 
 // Object behind arn_reply; placed at the start of its memory.
 struct Reply {
@@ -164,6 +165,9 @@ arn_status arn_reply_get_info(const arn_reply* reply, arn_reply_info* out_info) 
   arn_reply_info info = ARN_REPLY_INFO_INIT;
   info.has_reasoning = format.has_reasoning() ? 1 : 0;
   info.has_calls = format.has_calls() ? 1 : 0;
+  // Texts of a bundle end in NUL.
+  info.reasoning_begin = format.has_reasoning() ? format.reasoning_begin.data() : "";
+  info.reasoning_end = format.has_reasoning() ? format.reasoning_end.data() : "";
   return ToC(WriteStruct(info, out_info));
 }
 
@@ -193,6 +197,12 @@ arn_status arn_reply_next_text(arn_reply* reply, const char* text, size_t text_b
   }
   Take(ToReply(reply), {text, text_bytes}, {callback, user});
   return ARN_OK;
+}
+
+uint32_t arn_reply_in_reasoning(const arn_reply* reply) {
+  if (reply == nullptr) return 0;
+  const Reply& r = *reinterpret_cast<const Reply*>(reply);
+  return r.goes_on && r.parser.in_reasoning() ? 1 : 0;
 }
 
 arn_status arn_reply_end(arn_reply* reply, arn_reply_callback callback, void* user) {

@@ -29,4 +29,6 @@ arn_status arn_reply_next_text(arn_reply*, const char*, size_t, arn_reply_callba
   return ARN_BAD_ARGUMENT;
 }
 
+uint32_t arn_reply_in_reasoning(const arn_reply*) { return 0; }
+
 arn_status arn_reply_end(arn_reply*, arn_reply_callback, void*) { return ARN_BAD_ARGUMENT; }

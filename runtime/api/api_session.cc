@@ -125,10 +125,7 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
   if (session == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
   const Executor& executor = ToSession(session)->executor();
   arn_backend_info out = ARN_BACKEND_INFO_INIT;
-  for (BackendId id :
-       {BackendId::kCpu, BackendId::kReference, BackendId::kVulkan, BackendId::kVulkanCpu}) {
-    if (FindBackend(id) == &executor.backend()) out.backend = static_cast<uint32_t>(id);
-  }
+  out.backend = static_cast<uint32_t>(IdOf(executor.backend()));
   out.name = executor.backend().name;
   out.device = executor.device_name();
   out.reason = executor.fallback_reason();

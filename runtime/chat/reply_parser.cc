@@ -39,7 +39,7 @@ void ReplyParser::Start(const ReplyFormat* format, const ToolTypes* tools, bool 
   state_ = in_reasoning && format->has_reasoning() ? State::kReasoning : State::kText;
   drops_space_ = true;
   has_text_ = false;
-  n_held_ = n_name_ = n_value_ = 0;
+  n_held_ = n_name_ = n_key_ = 0;
 }
 
 bool ReplyParser::Feed(std::string_view text, const ReplyCallback& callback) {
@@ -231,7 +231,7 @@ void ReplyParser::EndCall(std::string_view problem) {
 
 void ReplyParser::BreakCall(std::string_view problem) {
   EndCall(problem);
-  // What follows is text, even if it looks like the beginning of a reply.
+  // The rest is text, even if it looks like the beginning of a reply.
   has_text_ = true;
 }
 
@@ -254,7 +254,7 @@ ReplyParser::Step ReplyParser::ParametersStep(bool is_last) {
   if (match == Match::kFull) {
     Drop(used);
     state_ = State::kParameterName;
-    n_value_ = 0;
+    n_key_ = 0;
     return Step::kGoesOn;
   }
   if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
@@ -269,90 +269,27 @@ ReplyParser::Step ReplyParser::ParameterNameStep(bool is_last) {
   const Match match = CompareMark(held(), format_->parameter_name_end, &used);
   if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
   if (match != Match::kFull) {
-    if (n_value_ == kMaxValueBytes) {
+    if (n_key_ == kMaxNameBytes) {
       BreakCall("the name of a parameter is too long");
     } else {
-      value_[n_value_++] = held_[0];
+      key_[n_key_++] = held_[0];
       Drop(1);
     }
     return Step::kGoesOn;
   }
   Drop(used);
-  const std::string_view name(value_, n_value_);
-  value_type_ =
+  const std::string_view name(key_, n_key_);
+  const ToolTypes::Type type =
       tools_ == nullptr ? ToolTypes::Type::kUnknown : tools_->TypeOf({name_, n_name_}, name);
   sink_.Add(ReplyEvent::kCallArguments, is_first_parameter_ ? "\"" : ", \"");
   for (const char byte : name) AddJsonCharacter(byte, &sink_);
   sink_.Add(ReplyEvent::kCallArguments, "\": ");
   is_first_parameter_ = false;
-  n_value_ = 0;
-  is_streamed_ = value_type_ == ToolTypes::Type::kString;
-  if (is_streamed_) sink_.Add(ReplyEvent::kCallArguments, '"');
+  value_.Start(type, &sink_);
   // The white space that belongs to the mark is not part of the value.
   name_at_ = TrailingSpaces(format_->parameter_name_end);
   state_ = State::kParameterValue;
   return Step::kGoesOn;
-}
-
-void ReplyParser::AddValue(std::string_view text) {
-  for (const char byte : text) {
-    if (!is_streamed_ && n_value_ == kMaxValueBytes) {  // too long to be read as JSON
-      is_streamed_ = true;
-      sink_.Add(ReplyEvent::kCallArguments, '"');
-      for (size_t i = 0; i < n_value_; ++i) AddJsonCharacter(value_[i], &sink_);
-    }
-    if (is_streamed_) {
-      AddJsonCharacter(byte, &sink_);
-    } else {
-      value_[n_value_++] = byte;
-    }
-  }
-}
-
-namespace {
-
-// Returns true if the text is one value of the syntax, and writes it as JSON.
-bool WriteValue(std::string_view text, ArgumentSyntax syntax, ReplySink* sink) {
-  ArgumentReader reader;
-  reader.Start(syntax, {});
-  bool is_done = false;
-  for (const char byte : text) {
-    if (is_done) {
-      if (!IsSpace(byte)) return false;
-      continue;
-    }
-    const ArgumentReader::Outcome outcome = reader.Take(byte, sink);
-    if (outcome == ArgumentReader::Outcome::kWrong) return false;
-    is_done = outcome != ArgumentReader::Outcome::kMore;
-    if (outcome == ArgumentReader::Outcome::kBehind && !IsSpace(byte)) return false;
-  }
-  // A number or a constant ends with the text.
-  return is_done || reader.Take(' ', sink) == ArgumentReader::Outcome::kBehind;
-}
-
-bool Ignore(void*, ReplyEvent, std::string_view) { return true; }
-
-}  // namespace
-
-void ReplyParser::EndValue() {
-  if (is_streamed_) {
-    sink_.Add(ReplyEvent::kCallArguments, '"');
-    return;
-  }
-  std::string_view value(value_, n_value_);
-  // Templates print Python's constants through the filter `string`.
-  if (value == "True") value = "true";
-  if (value == "False") value = "false";
-  if (value == "None") value = "null";
-  ReplySink trial;
-  trial.set_callback({Ignore, nullptr});
-  if (WriteValue(value, ArgumentSyntax::kJson, &trial)) {
-    WriteValue(value, ArgumentSyntax::kJson, &sink_);
-    return;
-  }
-  sink_.Add(ReplyEvent::kCallArguments, '"');
-  for (const char byte : value) AddJsonCharacter(byte, &sink_);
-  sink_.Add(ReplyEvent::kCallArguments, '"');
 }
 
 ReplyParser::Step ReplyParser::ParameterValueStep(bool is_last) {
@@ -369,7 +306,7 @@ ReplyParser::Step ReplyParser::ParameterValueStep(bool is_last) {
   const Match match = CompareMark(held(), format_->parameter_end, &used);
   if (match == Match::kPartial && !is_last) return Step::kNeedsMore;
   if (match != Match::kFull) {
-    AddValue(held().substr(0, 1));
+    value_.Add(held_[0], &sink_);
     Drop(1);
     return Step::kGoesOn;
   }
@@ -379,9 +316,9 @@ ReplyParser::Step ReplyParser::ParameterValueStep(bool is_last) {
   if (space.size() >= of_mark.size() && space.substr(space.size() - of_mark.size()) == of_mark) {
     space.remove_suffix(of_mark.size());
   }
-  AddValue(space);
+  for (const char byte : space) value_.Add(byte, &sink_);
   Drop(used);
-  EndValue();
+  value_.End(&sink_);
   state_ = State::kParameters;
   return Step::kGoesOn;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/chat/argument_reader.h"
+#include "runtime/chat/parameter_value.h"
 #include "runtime/chat/reply_format.h"
 #include "runtime/chat/reply_mark.h"
 #include "runtime/chat/reply_sink.h"
@@ -35,7 +36,6 @@ class ReplyParser {
   // Bytes held back while they may become a mark or a name. Larger than a mark and a name.
   static constexpr size_t kHeldBytes = 1024;
   static constexpr size_t kMaxNameBytes = 256;
-  static constexpr size_t kMaxValueBytes = 512;
 
   enum class State : uint8_t {
     kText,
@@ -69,8 +69,6 @@ class ReplyParser {
   void BeginCall(std::string_view name);
   void EndCall(std::string_view problem);
   void BreakCall(std::string_view problem);
-  void AddValue(std::string_view text);
-  void EndValue();
 
   const ReplyFormat* format_ = nullptr;
   const ToolTypes* tools_ = nullptr;
@@ -81,11 +79,10 @@ class ReplyParser {
   bool is_first_parameter_ = true;
   size_t name_at_ = 0;  // kName: offset of the name, or of the id before it, in held_
   ArgumentReader arguments_;
-  ToolTypes::Type value_type_ = ToolTypes::Type::kUnknown;
-  bool is_streamed_ = false;  // the value is sent as a string while it comes
-  size_t n_value_ = 0, n_name_ = 0, n_held_ = 0;
+  ParameterValue value_;
+  size_t n_key_ = 0, n_name_ = 0, n_held_ = 0;
   char name_[kMaxNameBytes];  // of the open call
-  char value_[kMaxValueBytes];
+  char key_[kMaxNameBytes];   // of the open parameter
   char held_[kHeldBytes];
 };
 

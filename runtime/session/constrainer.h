@@ -46,14 +46,14 @@ class Constrainer {
   TokenConstraint* Find(uint32_t sequence) const;
   bool Has(uint32_t sequence) const { return Find(sequence) != nullptr; }
 
-  // What follows REQUIRES Has(sequence).
+  // The calls below REQUIRE Has(sequence).
 
   // Tokens that end the text besides the model's own, until the next call; `are_allowed` false: no
   // token ends it.
   void SetEnds(uint32_t sequence, Span<const int32_t> extra, bool are_allowed);
   // Reads the sequence's new tokens. kBadState if one is not allowed.
   Status Read(uint32_t sequence);
-  // What follows REQUIRES that Read(sequence) has succeeded since the sequence changed.
+  // The calls below also REQUIRE that Read(sequence) has succeeded since the sequence changed.
   bool MustEnd(uint32_t sequence);
   // True if the constrained text has tokens.
   bool HasBegun(uint32_t sequence) const;
@@ -75,11 +75,12 @@ class Constrainer {
   void Fork(uint32_t from, uint32_t to);
   // Sequence i continues as parents[i] did.
   void Reorder(Span<const uint32_t> parents);
-  // What EndBeams() needs of the selected sequence, before a beam search.
+  // Returns the state of a sequence before a beam search, for EndBeams().
   ConstraintUse UseOf(uint32_t sequence) const {
     return uses_.empty() ? ConstraintUse() : uses_[sequence];
   }
-  // Sequences 0 to num_beams - 1, which are empty now, have no constraint, but for the selected one.
+  // Sequences 0 to num_beams - 1, which are empty now, have no constraint, but for the selected
+  // one.
   void EndBeams(uint32_t num_beams, uint32_t selected, const ConstraintUse& use);
 
  private:
@@ -97,8 +98,8 @@ class Constrainer {
   TokenSet tokens_;
   Span<ConstraintUse> uses_;
   Span<ConstraintUse> old_uses_;  // scratch of Reorder
-  float* masked_ = nullptr;    // f32 [vocab]
-  uint32_t* found_ = nullptr; // u32 [kConstraintBlock]
+  float* masked_ = nullptr;       // f32 [vocab]
+  uint32_t* found_ = nullptr;     // u32 [kConstraintBlock]
   uint64_t step_ns_ = 0;
 };
 

@@ -30,12 +30,14 @@ namespace arn {
 
 class Session {
  public:
-  // What a session gives back at its end.
+  // Resources that a session releases at its end.
   struct Owned {
     Span<std::byte> pages;  // that its block lies in; empty: they are the caller's
     int kv_file = -1;       // of KvPager::MakeFile
   };
-  static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)}; }
+  static SessionObjects Objects() {
+    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)};
+  }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and
   // the caller still owns `owned`. Loads the fallback backend too if the plan has one; the session
@@ -116,8 +118,8 @@ class Session {
   // True while a callback runs that a call of this session made.
   bool is_in_callback() const { return core_.is_in_callback; }
 
-  // What the session reports. The parts are for reading and for their own switches: their calls
-  // that run tokens are reached through the session.
+  // Give read access to the parts, and to their switches. Call the session, not a part, to run
+  // tokens.
   const SessionPlan& plan() const { return core_.plan; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();

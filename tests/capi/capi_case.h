@@ -83,6 +83,8 @@ int capi_without_tokenizer(capi_env* env);
 int capi_chat(capi_env* env);
 int capi_chat_errors(capi_env* env);
 int capi_chat_plain_spans(capi_env* env);
+int capi_reply(capi_env* env);
+int capi_reply_errors(capi_env* env);
 
 #ifdef __cplusplus
 }

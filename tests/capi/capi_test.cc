@@ -124,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(Text, CapiText,
                                          ARN_CASE(detokenize), ARN_CASE(detokenizer),
                                          ARN_CASE(detokenizer_errors), ARN_CASE(token_text),
                                          ARN_CASE(stop_strings), ARN_CASE(chat),
-                                         ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans)),
+                                         ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans),
+                                         ARN_CASE(reply), ARN_CASE(reply_errors)),
                          Name);
 
 }  // namespace

@@ -42,7 +42,7 @@ class Chat {
   // Sends a message and streams the answer to stdout. Throws Error.
   void Turn(const std::string& text, Role role = Role::kUser);
 
-  // What the user may ask for. All throw Error, and then change nothing.
+  // The commands of the user. All throw Error, and then change nothing.
   void Reset();
   void SetSystem(const std::string& text);
   void SendToolResult(const std::string& text);

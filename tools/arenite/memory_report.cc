@@ -142,7 +142,7 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
     json->Key("offset").Uint(group.offset);
     if (group.state_bytes != 0) json->Key("state_bytes").Uint(group.state_bytes);
     if (group.n_sealed_pages != 0) {
-      json->Key("sealed").BeginObject();
+      json->Key("quantised").BeginObject();
       json->Key("residual").Uint(group.residual);
       json->Key("pages").Uint(group.n_sealed_pages);
       json->Key("page_bytes").Uint(group.sealed_page_bytes);

@@ -1,4 +1,4 @@
-// What a command's options are, as data: help, man pages, completions and error messages are made
+// A command's options as data: help, man pages, completions and error messages are made
 // from it, so that none of them can differ from what the parser accepts.
 #pragma once
 

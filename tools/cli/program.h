@@ -1,4 +1,4 @@
-// What both programs do with a command line before their own work.
+// Handles a command line before the program's own work, for both programs.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What the terminal can show.
+// Capabilities of the terminal: width, colour.
 #pragma once
 
 #include <cstddef>

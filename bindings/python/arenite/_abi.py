@@ -103,12 +103,12 @@ ARN_CONSTRAINT_GRAMMAR = 2
 ARN_CONSTRAINT_CHOICES = 3
 ARN_AT_NEXT_TOKEN = 4294967295
 ARN_CPU_WORDS = 16
-ARN_REPLY_TEXT = 0
-ARN_REPLY_REASONING = 1
-ARN_REPLY_CALL_BEGIN = 2
-ARN_REPLY_CALL_ID = 3
-ARN_REPLY_CALL_ARGUMENTS = 4
-ARN_REPLY_CALL_END = 5
+ARN_REPLY_EVENT_TEXT = 0
+ARN_REPLY_EVENT_REASONING = 1
+ARN_REPLY_EVENT_CALL_BEGIN = 2
+ARN_REPLY_EVENT_CALL_ID = 3
+ARN_REPLY_EVENT_CALL_ARGUMENTS = 4
+ARN_REPLY_EVENT_CALL_END = 5
 
 
 class arn_model_options(Struct):
@@ -692,9 +692,11 @@ class arn_reply_info(Struct):
       ("struct_size", c_size_t),
       ("has_reasoning", c_uint32),
       ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
   ]
 
 
 arn_reply_info._initial_ = (
-    sizeof(arn_reply_info), 0, 0,
+    sizeof(arn_reply_info), 0, 0, None, None,
 )

@@ -130,5 +130,6 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_reply_start": (c_uint32, (c_void_p, c_char_p, c_size_t)),
     "arn_reply_next": (c_uint32, (c_void_p, c_int32, arn_reply_callback, c_void_p)),
     "arn_reply_next_text": (c_uint32, (c_void_p, c_char_p, c_size_t, arn_reply_callback, c_void_p)),
+    "arn_reply_in_reasoning": (c_uint32, (c_void_p,)),
     "arn_reply_end": (c_uint32, (c_void_p, arn_reply_callback, c_void_p)),
 }

@@ -15,13 +15,13 @@ typedef struct arn_reply arn_reply;
 /* Events of a reply. Those of one call come in the order CALL_BEGIN, [CALL_ID],
  * CALL_ARGUMENTS ..., [CALL_ID], CALL_END. */
 enum {
-  ARN_REPLY_TEXT = 0,           /* a piece of the answer */
-  ARN_REPLY_REASONING = 1,      /* a piece of the reasoning */
-  ARN_REPLY_CALL_BEGIN = 2,     /* a tool call; text: the tool's name */
-  ARN_REPLY_CALL_ID = 3,        /* text: the id that the model gave to the call */
-  ARN_REPLY_CALL_ARGUMENTS = 4, /* a piece of the arguments, which together are one JSON value,
-                                   whatever syntax the model writes them in */
-  ARN_REPLY_CALL_END = 5        /* text: empty, or why the call is incomplete */
+  ARN_REPLY_EVENT_TEXT = 0,           /* a piece of the answer */
+  ARN_REPLY_EVENT_REASONING = 1,      /* a piece of the reasoning */
+  ARN_REPLY_EVENT_CALL_BEGIN = 2,     /* a tool call; text: the tool's name */
+  ARN_REPLY_EVENT_CALL_ID = 3,        /* text: the id that the model gave to the call */
+  ARN_REPLY_EVENT_CALL_ARGUMENTS = 4, /* a piece of the arguments, which together are one JSON
+                                   value, whatever syntax the model writes them in */
+  ARN_REPLY_EVENT_CALL_END = 5        /* text: empty, or why the call is incomplete */
 };
 
 /* Called for each event. text: UTF-8, whole characters, valid during the call. Return 0 to
@@ -46,9 +46,13 @@ typedef struct arn_reply_info {
   size_t struct_size;
   uint32_t has_reasoning; /* 1: reasoning is recognised */
   uint32_t has_calls;     /* 1: tool calls are recognised */
+  /* The texts around reasoning, or "". Valid as long as the model. To end reasoning that takes too
+   * long, stop the generation, prefill the tokens of reasoning_end, and generate on. */
+  const char* reasoning_begin;
+  const char* reasoning_end;
 } arn_reply_info;
 #define ARN_REPLY_INFO_INIT \
-  { sizeof(arn_reply_info), 0, 0 }
+  { sizeof(arn_reply_info), 0, 0, NULL, NULL }
 
 /* Creates a parser for replies of the model, which must outlive it. A bundle that says nothing of
  * replies gives a parser that returns text only. `options` may be NULL. memory: 64-byte aligned, at
@@ -72,6 +76,8 @@ ARN_API arn_status arn_reply_next(arn_reply* reply, int32_t id, arn_reply_callba
 /* Takes a piece of a reply's text instead, with special tokens in it: whole characters. */
 ARN_API arn_status arn_reply_next_text(arn_reply* reply, const char* text, size_t text_bytes,
                                        arn_reply_callback callback, void* user);
+/* Returns 1 while the reply is inside its reasoning, else 0. */
+ARN_API uint32_t arn_reply_in_reasoning(const arn_reply* reply);
 /* Ends the reply: returns what was held back, and ends an open call. */
 ARN_API arn_status arn_reply_end(arn_reply* reply, arn_reply_callback callback, void* user);
 

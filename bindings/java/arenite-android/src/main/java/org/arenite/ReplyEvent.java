@@ -1,8 +1,8 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** ARN_REPLY_... of arenite.h. */
-public final class Reply {
+/** ARN_REPLY_EVENT_... of arenite.h. */
+public final class ReplyEvent {
   public static final int TEXT = 0;
   public static final int REASONING = 1;
   public static final int CALL_BEGIN = 2;
@@ -10,5 +10,5 @@ public final class Reply {
   public static final int CALL_ARGUMENTS = 4;
   public static final int CALL_END = 5;
 
-  private Reply() {}
+  private ReplyEvent() {}
 }

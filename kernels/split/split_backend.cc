@@ -1,4 +1,4 @@
-#include "runtime/split_backend.h"
+#include "kernels/split/split_backend.h"
 
 #include <cstring>
 #include <new>
@@ -6,12 +6,11 @@
 #include "kernels/contract/check.h"
 #include "kernels/contract/kv_page.h"
 #include "platform/base/arith.h"
-#include "runtime/backends.h"
 
-namespace arn {
+namespace arn::split {
 namespace {
 
-enum Side : uint32_t { kDevice, kHost };
+enum Side : uint32_t { kOnDevice, kOnHost };
 constexpr uint32_t kSides = 2;
 
 // Slices of the plan after those of the device backend.
@@ -22,20 +21,18 @@ enum : uint32_t {
 };
 static_assert(kSliceCount <= BackendPlan::kMaxSlices);
 
-const Backend* BackendOf(Side side) {
-  return FindBackend(side == kDevice ? BackendId::kVulkan : BackendId::kCpu);
-}
-
 uint32_t PagesOf(const KvGroup& group) { return group.active.n_pages + group.quantised.n_pages; }
 
 struct State {
   const Program* program = nullptr;
   Memory memory;
+  const Backend* backends[kSides] = {};
   void* sides[kSides] = {};
   // Per page, group by group, active pages first: bit Side is set if that side has the contents. 0:
   // neither side has.
   uint8_t* valid = nullptr;
-  bool shares_kv = false;  // both use the device's pages; nothing is copied
+  bool may_share_kv = false;  // SplitOptions::copies_kv is not set
+  bool shares_kv = false;     // both use the device's pages; nothing is copied
 
   uint8_t* ValidOf(uint32_t group, uint32_t page) const {
     uint32_t at = 0;
@@ -53,8 +50,9 @@ struct State {
     const uint64_t index = page & ~kQuantisedPage;
     const Slice at{Region::kKv, pages.pool.offset + index * pages.page_bytes, pages.page_bytes};
     const Span<std::byte> bytes(memory.At(at), static_cast<size_t>(at.bytes));
-    ARN_TRY(side == kHost ? BackendOf(kDevice)->kv_read(sides[kDevice], at, bytes)
-                          : BackendOf(kDevice)->kv_write(sides[kDevice], at, bytes));
+    const Backend& device = *backends[kOnDevice];
+    ARN_TRY(side == kOnHost ? device.kv_read(sides[kOnDevice], at, bytes)
+                            : device.kv_write(sides[kOnDevice], at, bytes));
     *valid_on |= static_cast<uint8_t>(1u << side);
     return Status::kOk;
   }
@@ -63,51 +61,6 @@ struct State {
     *ValidOf(group, page) = static_cast<uint8_t>(1u << side);
   }
 };
-
-Status Plan(const Program& program, const BackendOptions& options, Layout* layout,
-            BackendPlan* plan, Diag* diag) {
-  ARN_TRY(BackendOf(kDevice)->plan(program, options, layout, plan, diag));
-  uint64_t n_pages = 0;
-  for (const KvGroup& group : program.kv_groups) n_pages += PagesOf(group);
-  ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
-  ARN_ASSIGN(plan->slices[kValidSlice], layout->Add(Region::kConstants, n_pages));
-  return Status::kOk;
-}
-
-void Unload(void* state) {
-  if (state != nullptr) BackendOf(kDevice)->unload(static_cast<State*>(state)->sides[kDevice]);
-}
-
-// Lets the CPU use the device's pages if the host can map them.
-void ShareKv(State* state) {
-  const Backend& device = *BackendOf(kDevice);
-  if (device.kv_mapping == nullptr) return;
-  const Span<std::byte> seen = device.kv_mapping(state->sides[kDevice]);
-  const size_t needed = state->memory.region[static_cast<uint32_t>(Region::kKv)].size();
-  if (seen.size() < needed || seen.empty()) return;
-  BackendOf(kHost)->place_kv(state->sides[kHost], {seen.data(), needed});
-  state->shares_kv = true;
-}
-
-Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
-            const Memory& memory, void** out, Diag* diag) {
-  *out = nullptr;
-  if (options.cpu_state == nullptr) {
-    return diag->Fail(Status::kInternal, "vulkan+cpu: there is no CPU to share the work with");
-  }
-  auto* state = new (memory.At(plan.slices[kStateSlice])) State();
-  state->program = &program;
-  state->memory = memory;
-  state->valid = memory.As<uint8_t>(plan.slices[kValidSlice]);
-  std::memset(state->valid, 0, plan.slices[kValidSlice].bytes);
-  state->sides[kHost] = options.cpu_state;
-  BackendOptions of_device = options;
-  of_device.shares_kv = !options.copies_kv;
-  ARN_TRY(BackendOf(kDevice)->load(program, of_device, plan, memory, &state->sides[kDevice], diag));
-  if (of_device.shares_kv) ShareKv(state);
-  *out = state;
-  return Status::kOk;
-}
 
 // Copies the pages that the run reads to `side` and invalidates the other copy of those it writes.
 Status BringAll(const State& s, const RunArgs& args, Side side) {
@@ -141,13 +94,6 @@ Status BringAll(const State& s, const RunArgs& args, Side side) {
   return Status::kOk;
 }
 
-Status Run(void* state, const RunArgs& args, Diag* diag) {
-  const State& s = *static_cast<State*>(state);
-  const Side side = RunRows(args) > args.sequences.size() ? kDevice : kHost;
-  ARN_TRY(BringAll(s, args, side));
-  return BackendOf(side)->run(s.sides[side], args, diag);
-}
-
 // Calls visit(group, page, is_whole) for each page that overlaps the slice. There are no gaps
 // between pools.
 template <typename Visit>
@@ -170,50 +116,113 @@ Status ForEachPage(const Program& program, const Slice& slice, const Visit& visi
   return Status::kOk;
 }
 
+const char* DeviceName(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->name(s.sides[kOnDevice]);
+}
+
+const char* KernelNames(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->kernel_names(s.sides[kOnDevice]);
+}
+
+void Trust(void* state) {
+  const State& s = *static_cast<State*>(state);
+  s.backends[kOnDevice]->device->trust(s.sides[kOnDevice]);
+}
+
+Span<std::byte> KvMapping(const void* state) {
+  const State& s = *static_cast<const State*>(state);
+  return s.backends[kOnDevice]->device->kv_mapping(s.sides[kOnDevice]);
+}
+
+// Lets the host compute on the device's pages if they are mapped.
+Status Join(void* state, void* fallback, Diag* diag) {
+  State& s = *static_cast<State*>(state);
+  if (fallback == nullptr) {
+    return diag->Fail(Status::kInternal, "split backend: there is no CPU to share the work with");
+  }
+  s.sides[kOnHost] = fallback;
+  if (!s.may_share_kv) return Status::kOk;
+  const Span<std::byte> mapped = KvMapping(state);
+  const size_t needed = s.memory.region[static_cast<uint32_t>(Region::kKv)].size();
+  if (mapped.size() < needed || mapped.empty()) return Status::kOk;
+  s.backends[kOnHost]->host_kv->place(fallback, {mapped.data(), needed});
+  s.shares_kv = true;
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status Plan(const SplitOptions& split, const Program& program, const BackendOptions& options,
+            Layout* layout, BackendPlan* plan, Diag* diag) {
+  ARN_TRY(split.device->plan(program, options, layout, plan, diag));
+  uint64_t n_pages = 0;
+  for (const KvGroup& group : program.kv_groups) n_pages += PagesOf(group);
+  ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
+  ARN_ASSIGN(plan->slices[kValidSlice], layout->Add(Region::kConstants, n_pages));
+  return Status::kOk;
+}
+
+Status Load(const SplitOptions& split, const Program& program, const BackendOptions& options,
+            const BackendPlan& plan, const Memory& memory, void** out, Diag* diag) {
+  *out = nullptr;
+  auto* state = new (memory.At(plan.slices[kStateSlice])) State();
+  state->program = &program;
+  state->memory = memory;
+  state->valid = memory.As<uint8_t>(plan.slices[kValidSlice]);
+  std::memset(state->valid, 0, plan.slices[kValidSlice].bytes);
+  state->backends[kOnDevice] = split.device;
+  state->backends[kOnHost] = split.host;
+  state->may_share_kv = !split.copies_kv;
+  BackendOptions of_device = options;
+  of_device.gpu.shares_kv = state->may_share_kv;
+  ARN_TRY(split.device->load(program, of_device, plan, memory, &state->sides[kOnDevice], diag));
+  *out = state;
+  return Status::kOk;
+}
+
+void Unload(void* state) {
+  if (state == nullptr) return;
+  const State& s = *static_cast<State*>(state);
+  s.backends[kOnDevice]->unload(s.sides[kOnDevice]);
+}
+
+Status Run(void* state, const RunArgs& args, Diag* diag) {
+  const State& s = *static_cast<State*>(state);
+  const Side side = RunRows(args) > args.sequences.size() ? kOnDevice : kOnHost;
+  ARN_TRY(BringAll(s, args, side));
+  return s.backends[side]->run(s.sides[side], args, diag);
+}
+
 Status KvRead(void* state, Slice from, Span<std::byte> to) {
   const State& s = *static_cast<State*>(state);
   const Status brought = ForEachPage(*s.program, from, [&](uint32_t group, uint32_t page, bool) {
-    return s.Bring(group, page, kHost);
+    return s.Bring(group, page, kOnHost);
   });
   ARN_TRY(brought);
-  return BackendOf(kHost)->kv_read(s.sides[kHost], from, to);
+  return s.backends[kOnHost]->kv_read(s.sides[kOnHost], from, to);
 }
 
 Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
   const State& s = *static_cast<State*>(state);
   const Status brought =
       ForEachPage(*s.program, to, [&](uint32_t group, uint32_t page, bool is_whole) {
-        const Status status = is_whole ? Status::kOk : s.Bring(group, page, kHost);
-        if (status == Status::kOk) s.Changed(group, page, kHost);
+        const Status status = is_whole ? Status::kOk : s.Bring(group, page, kOnHost);
+        if (status == Status::kOk) s.Changed(group, page, kOnHost);
         return status;
       });
   ARN_TRY(brought);
-  return BackendOf(kHost)->kv_write(s.sides[kHost], to, from);
+  return s.backends[kOnHost]->kv_write(s.sides[kOnHost], to, from);
 }
 
-const char* DeviceName(const void* state) {
-  return BackendOf(kDevice)->device_name(static_cast<const State*>(state)->sides[kDevice]);
-}
+const DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
+const PartnerOps kPartner = {Join};
 
-void Trust(void* state) { BackendOf(kDevice)->trust(static_cast<State*>(state)->sides[kDevice]); }
+}  // namespace arn::split
 
-const char* KernelNames(const void* state) {
-  return BackendOf(kDevice)->kernel_names(static_cast<const State*>(state)->sides[kDevice]);
-}
+namespace arn {
 
-constexpr Backend MakeBackend() {
-  Backend b = {"vulkan+cpu", Plan, Load, Run, KvRead, KvWrite, Unload, false, DeviceName, Trust};
-  b.kernel_names = KernelNames;
-  return b;
-}
-constexpr Backend kBackend = MakeBackend();
-
-}  // namespace
-
-const Backend* SplitBackend() { return &kBackend; }
-
-void* SplitDeviceOf(void* state) { return static_cast<State*>(state)->sides[kDevice]; }
-
-bool SplitSharesKv(const void* state) { return static_cast<const State*>(state)->shares_kv; }
+bool SplitSharesKv(const void* state) { return static_cast<const split::State*>(state)->shares_kv; }
 
 }  // namespace arn
