@@ -128,6 +128,16 @@ class Terms {
   // The same for CustomOps::derive, of a term among its arguments.
   Term DerivePart(Term part, uint8_t byte, ByteSet* same);
 
+  // Words that a parser keeps for a while, on the stack that building uses: what was pushed last is
+  // released first, and pointers last as long as what they point to. A push fails like a builder.
+  bool Push(uint32_t word);
+  uint32_t PushedMark() const { return scratch_used_; }
+  uint32_t* PushedSince(uint32_t mark) { return scratch_ + mark; }
+  void ReleaseTo(uint32_t mark) { scratch_used_ = mark; }
+
+  void Fail(TermFailure failure) {
+    if (failure_ == TermFailure::kNone) failure_ = failure;
+  }
   TermFailure failure() const { return failure_; }
   bool failed() const { return failure_ != TermFailure::kNone; }
   // "needs more than N bytes" and the like, for the text of an error.
@@ -218,14 +228,10 @@ class Terms {
     return {{words_ + n.a, n.b & 0xFFFF}, {words_ + n.a + (n.b & 0xFFFF), n.b >> 16}};
   }
   static uint32_t PayloadWords(const Node& n);
-  void Fail(TermFailure failure) {
-    if (failure_ == TermFailure::kNone) failure_ = failure;
-  }
   uint32_t NewCell();
   uint32_t NewWords(uint32_t count, Term owner);
   Term Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uint32_t> payload);
   uint8_t FlagsOf(const Node& n) const;
-  bool Push(uint32_t word);
   void PushAlternatives(Term t);
   Term ConcatNode(Term a, Term b);
   Term FoldConcat(uint32_t base, Term last);
