@@ -17,7 +17,8 @@ constexpr uint64_t kAlign = 64;
 // Bytes of the object and of the live terms: the beginning, the states, a path through a tree.
 uint64_t OwnBytes(uint32_t n_states) {
   const uint64_t n_live = uint64_t{n_states} + 1 + kMaxByteDepth + 1;
-  return AlignUp(sizeof(Constraint), kAlign) + AlignUp(n_live * sizeof(Term), kAlign);
+  return AlignUp(sizeof(Constraint), kAlign) + AlignUp(n_live * sizeof(Term), kAlign) +
+         AlignUp(kMaxByteDepth * sizeof(Terms::Cursor), kAlign);
 }
 
 Status CompileTerm(const ConstraintOptions& options, Terms* terms, Term* out, Diag* diag) {
@@ -49,6 +50,8 @@ Status Constraint::Compile(const ConstraintOptions& options, uint32_t n_states,
   made->live_ = reinterpret_cast<Term*>(block.data() + AlignUp(sizeof(Constraint), kAlign));
   made->own_bytes_ = OwnBytes(n_states);
   const auto own = static_cast<size_t>(made->own_bytes_);
+  made->cursors_ = reinterpret_cast<Terms::Cursor*>(
+      block.data() + own - AlignUp(kMaxByteDepth * sizeof(Terms::Cursor), kAlign));
   made->terms_ = Terms::Create(block.subspan(own, block.size() - own));
   Term start = kNothing;
   Status status = CompileTerm(options, made->terms_, &start, diag);
@@ -164,6 +167,10 @@ size_t Constraint::Forced(uint32_t state, Span<uint8_t> out) {
   return n;
 }
 
+void Constraint::ResetCursors() {
+  for (uint32_t depth = 0; depth < kMaxByteDepth; ++depth) cursors_[depth] = Terms::Cursor();
+}
+
 void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits) {
   std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
   const uint64_t n_bits = uint64_t{bits.size()} * 32;
@@ -173,14 +180,24 @@ void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> b
     }
   };
   set(tree.EmptyIds());
+  // The state before each byte of the path to a node, and where its last derivative led: siblings,
+  // and the same state at the same depth of the next branch, often go the same way.
   const uint32_t path = kFirstState + n_states_;
-  Term* at = live_ + path;  // by depth
+  Term* at = live_ + path;
   at[0] = live_[kFirstState + state];
+  ResetCursors();
   const auto n_nodes = static_cast<uint32_t>(tree.nodes.size());
   for (uint32_t i = 0; i < n_nodes && !failed();) {
     const ByteNode node = tree.nodes[i];
     const uint32_t depth = node.depth();
-    const Term to = Step(at[depth], node.byte(), path + depth + 1);
+    const Term from = at[depth];
+    Terms::Cursor* cursor = &cursors_[depth];
+    if (cursor->term != from) terms_->Begin(from, cursor);
+    Term to = terms_->Derive(cursor, node.byte());
+    if (terms_->failed()) {
+      to = Step(from, node.byte(), path + depth + 1);
+      ResetCursors();
+    }
     if (to == kNothing) {
       i += node.size();
       continue;

@@ -84,11 +84,13 @@ class Constraint {
   Term Step(Term from, uint8_t byte, uint32_t n_live);
   ByteSet FirstBytes(Term of, uint32_t n_live);
   bool MakeRoom(uint32_t n_live);
+  void ResetCursors();
   Term Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok);
 
   Terms* terms_ = nullptr;
   // The beginning, the states, and then the states on the way through a text or tree.
   Term* live_ = nullptr;
+  Terms::Cursor* cursors_ = nullptr;  // of FillMask(), by depth
   uint32_t n_states_ = 0;
   uint32_t n_flushes_ = 0;
   uint64_t block_bytes_ = 0;

@@ -90,6 +90,35 @@ Term Terms::DeriveUncached(Term t, uint8_t byte) {
   return to;
 }
 
+void Terms::Begin(Term term, Cursor* cursor) {
+  *cursor = {term, kNothing, &set(no_bytes_), &FirstBytes(term)};
+}
+
+// Terms that begin with one set of bytes have no edges: all of them lead to the same term.
+Term Terms::DeriveAt(Cursor* cursor, uint8_t byte) {
+  const Term to = Derive(cursor->term, byte);
+  if (failed()) return kNothing;
+  const Node& n = node(cursor->term);
+  const bool is_plain = n.kind == kBytes || (n.kind == kConcat && node(n.a).kind == kBytes);
+  const ByteSet* bytes = is_plain ? cursor->first : EdgeBytes(cursor->term, byte);
+  if (bytes != nullptr) {
+    cursor->bytes = bytes;
+    cursor->to = to;
+  }
+  return to;
+}
+
+const ByteSet* Terms::EdgeBytes(Term t, uint8_t byte) {
+  for (uint32_t cell = node(t).edges; cell != 0; cell = edge_list(cell).next) {
+    const EdgeList& list = edge_list(cell);
+    for (uint32_t i = 0; i < list.count; ++i) {
+      const Edge& edge = list.edges[i];
+      if (edge.bytes != 0 && set(edge.bytes).Has(byte)) return &set(edge.bytes);
+    }
+  }
+  return nullptr;
+}
+
 Term Terms::DerivePart(Term part, uint8_t byte, ByteSet* same) {
   return DeriveInto(part, byte, same, depth_);
 }

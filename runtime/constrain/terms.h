@@ -134,6 +134,20 @@ class Terms {
     const CacheEntry& entry = cache_[CacheSlot(key)];
     return entry.key == key ? entry.to : DeriveUncached(term, byte);
   }
+  // The same for many bytes, one after the other, by which a term has often the same derivative.
+  // Begin it after every Collect().
+  struct Cursor {
+    Term term = kNothing;
+    Term to = kNothing;  // the last derivative, by any of `bytes`
+    const ByteSet* bytes = nullptr;
+    const ByteSet* first = nullptr;
+  };
+  // If failed(), the cursor is of no use.
+  void Begin(Term term, Cursor* cursor);
+  Term Derive(Cursor* cursor, uint8_t byte) {
+    if (cursor->bytes->Has(byte)) return cursor->to;
+    return cursor->first->Has(byte) ? DeriveAt(cursor, byte) : kNothing;
+  }
   // The same for CustomOps::derive, of a term among its arguments.
   Term DerivePart(Term part, uint8_t byte, ByteSet* same);
 
@@ -262,6 +276,7 @@ class Terms {
   // derive.cc
   uint32_t CacheSlot(uint32_t key) const { return (key * 0x9E3779B1u >> 8) & cache_mask_; }
   Term DeriveUncached(Term t, uint8_t byte);
+  Term DeriveAt(Cursor* cursor, uint8_t byte);
   const ByteSet& FirstBytes(Term t, uint32_t depth);
   ByteSet FindFirstBytes(Term t, uint32_t depth);
   Term DeriveInto(Term t, uint8_t byte, ByteSet* same, uint32_t depth);
@@ -269,6 +284,7 @@ class Terms {
   Term ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t depth);
   void PushFollowedBy(Term first, Term rest);
   Term Expanded(Term custom);
+  const ByteSet* EdgeBytes(Term t, uint8_t byte);
   bool FindEdge(Term t, uint8_t byte, ByteSet* same, Term* to);
   void AddEdge(Term t, Term bytes, Term to);
 
