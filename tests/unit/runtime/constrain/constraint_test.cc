@@ -211,7 +211,7 @@ TEST(Constraint, TinyBlocks_FlushAndStayRight) {
 
 TEST(Constraint, RandomBytes_NeverGoWrong) {
   std::mt19937 rng(11);
-  Block block(256 << 10);
+  Block block(512 << 10);
   Diag diag;
   const std::pair<ConstraintKind, const char*> cases[] = {
       {ConstraintKind::kRegex, "(.|\\n)*"},
