@@ -84,9 +84,9 @@ class Speller {
   std::string WordPiece(const std::string& text, bool is_first) const {
     constexpr size_t kMaxCleanBytes = 1024;
     static const std::pair<const char*, const char*> kCleanUps[] = {
-        {" .", "."},   {" ?", "?"},  {" !", "!"},           {" ,", ","},  {" ' ", "'"},
-        {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"},
-        {" 're", "'re"}};
+        {" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+        {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+        {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     std::string word = text;
     if (!is_first && text.compare(0, pattern_.size(), pattern_) == 0) {
       word = text.substr(pattern_.size());

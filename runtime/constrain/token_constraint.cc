@@ -35,7 +35,8 @@ Status TokenConstraint::Compile(const TokenConstraintOptions& options, const Tok
     status = made->Init(options, n_states, block.size(), &arena, diag);
   }
   if (status == Status::kOutOfMemory && diag->text()[0] == '\0') {
-    return diag->Fail(status, "a constraint of %zu bytes is too small for a vocabulary of %u tokens",
+    return diag->Fail(status,
+                      "a constraint of %zu bytes is too small for a vocabulary of %u tokens",
                       block.size(), tokens.vocab);
   }
   ARN_TRY(status);
@@ -213,7 +214,8 @@ Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
     // The walk may have changed the key, but not the language.
     *mask = {constraint_->StateKey(state), 0, states_[state].n_tokens == 0};
   }
-  mask->used_at = ++mask_clock_;
+  // A mask that failed is not found again.
+  mask->used_at = constraint_->failed() ? 0 : ++mask_clock_;
   const Span<uint32_t> bits = result_bits_;
   if (states_[state].has_ended) {
     std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));

@@ -81,7 +81,7 @@ struct SessionOptions {
   PaceOptions pace;
   uint64_t constraint_bytes = 0;  // of each constraint; 0: none
   uint32_t max_constraints = 0;   // different ones at a time; 0: one for each sequence
-  bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
+  bool sensors = false;           // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };

@@ -68,6 +68,8 @@ class Constrainer {
   // has any weight. *out: f32 [vocab], valid until the next call.
   Status ReadAndMask(uint32_t sequence, const float* logits, const float** out);
   Status ReadAndMaskInPlace(uint32_t sequence, float* logits);
+  // kOutOfMemory if the constraint has failed since Read(): then what it said may be wrong.
+  Status CheckFailure(uint32_t sequence);
   // Ends a step: its time counts.
   void EndStep(uint32_t sequence);
 
@@ -79,7 +81,8 @@ class Constrainer {
   ConstraintUse UseOf(uint32_t sequence) const {
     return uses_.empty() ? ConstraintUse() : uses_[sequence];
   }
-  // Sequences 0 to num_beams - 1, which are empty now, have no constraint, but for the selected one.
+  // Sequences 0 to num_beams - 1, which are empty now, have no constraint, but for the selected
+  // one.
   void EndBeams(uint32_t num_beams, uint32_t selected, const ConstraintUse& use);
 
  private:
@@ -89,7 +92,6 @@ class Constrainer {
   void Mask(uint32_t sequence, const float* logits, float* out);
   int32_t BestAllowed(uint32_t sequence, const float* logits);
   int32_t BestOfMask(uint32_t sequence, const float* logits);
-  Status NoneAllowed(uint32_t sequence);
 
   SessionCore& core_;
   Sequences& sequences_;
@@ -97,8 +99,8 @@ class Constrainer {
   TokenSet tokens_;
   Span<ConstraintUse> uses_;
   Span<ConstraintUse> old_uses_;  // scratch of Reorder
-  float* masked_ = nullptr;    // f32 [vocab]
-  uint32_t* found_ = nullptr; // u32 [kConstraintBlock]
+  float* masked_ = nullptr;       // f32 [vocab]
+  uint32_t* found_ = nullptr;     // u32 [kConstraintBlock]
   uint64_t step_ns_ = 0;
 };
 

@@ -35,7 +35,9 @@ class Session {
     Span<std::byte> pages;  // that its block lies in; empty: they are the caller's
     int kv_file = -1;       // of KvPager::MakeFile
   };
-  static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)}; }
+  static SessionObjects Objects() {
+    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)};
+  }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and
   // the caller still owns `owned`. Loads the fallback backend too if the plan has one; the session

@@ -40,18 +40,16 @@ ConstraintHandle Compile(const Model& model, const ConstraintText& text, std::st
   char error[1024] = "";
   arn_constraint* constraint = nullptr;
   const arn_constraint_options options = text.Options();
-  const arn_status status =
-      arn_constraint_create(model.get(), &options, nullptr, text.memory_bytes(), error,
-                            sizeof error, &constraint);
+  const arn_status status = arn_constraint_create(
+      model.get(), &options, nullptr, text.memory_bytes(), error, sizeof error, &constraint);
   if (status != ARN_OK) *reason = error[0] != '\0' ? error : arn_status_name(status);
   return ConstraintHandle(constraint);
 }
 
 void CheckStatus(arn_status status) {
   if (status == ARN_OK) return;
-  throw Error(status == ARN_OUT_OF_MEMORY
-                  ? "the constraint needs more than --constraint-memory"
-                  : std::string("constraint: ") + arn_status_name(status));
+  throw Error(status == ARN_OUT_OF_MEMORY ? "the constraint needs more than --constraint-memory"
+                                          : std::string("constraint: ") + arn_status_name(status));
 }
 
 arn_constraint_stats_data StatsOf(const arn_constraint* constraint) {
@@ -78,7 +76,7 @@ size_t BadUtf8(const std::string& text) {
       return at < text.size() ? static_cast<uint8_t>(text[at]) : uint8_t{0};
     };
     const uint8_t lead = byte(i);
-    const size_t n = lead < 0x80                  ? 1
+    const size_t n = lead < 0x80                   ? 1
                      : lead >= 0xC2 && lead < 0xE0 ? 2
                      : lead >= 0xE0 && lead < 0xF0 ? 3
                      : lead >= 0xF0 && lead < 0xF5 ? 4
@@ -106,8 +104,8 @@ Verdict Judge(const Model& model, arn_constraint* constraint, const std::string&
       model.Tokenize(line.substr(0, valid), ARN_TOKENIZE_NO_SPECIAL | ARN_TOKENIZE_PLAIN);
   size_t n_accepted = 0;
   Verdict verdict;
-  CheckStatus(arn_constraint_accept(constraint, ids.data(), ids.size(), &n_accepted,
-                                    &verdict.offset));
+  CheckStatus(
+      arn_constraint_accept(constraint, ids.data(), ids.size(), &n_accepted, &verdict.offset));
   uint32_t can_end = 0;
   CheckStatus(arn_constraint_can_end(constraint, &can_end));
   verdict.is_accepted = n_accepted == ids.size() && can_end == 1 && valid == line.size();
@@ -168,8 +166,7 @@ class Times {
   void Add(const Call& call) {
     const auto start = std::chrono::steady_clock::now();
     call();
-    const std::chrono::duration<double, std::micro> time =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - start;
     us_.push_back(time.count());
   }
   // Returns the least time that the share of all times does not exceed.
@@ -191,9 +188,9 @@ constexpr const char* kShareNames[] = {"p50_us", "p99_us", "p999_us", "max_us"};
 
 struct Measured {
   Times compile;
-  Times test;    // of the token that comes next, and reading it
-  Times mask;    // of all tokens
-  Times first;   // test and mask at the first token of a text
+  Times test;   // of the token that comes next, and reading it
+  Times mask;   // of all tokens
+  Times first;  // test and mask at the first token of a text
   arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
 };
 
@@ -258,8 +255,8 @@ void PrintTimes(Measured* measured, bool as_json) {
     Print(json.EndObject().Finish());
     return;
   }
-  std::string text = Format("%-12s %8s %10s %10s %10s %10s\n", "us", "count", "p50", "p99", "p99.9",
-                            "max");
+  std::string text =
+      Format("%-12s %8s %10s %10s %10s %10s\n", "us", "count", "p50", "p99", "p99.9", "max");
   for (const Row& row : rows) {
     text += Format("%-12s %8zu", row.name, row.times->count());
     for (const double share : kShares) text += Format(" %10.2f", row.times->Percentile(share));

@@ -31,11 +31,11 @@ std::string PlanTable(const arn_memory_plan& plan) {
       "kv", plan.kv_bytes,
       Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token));
   text += Row("activations", plan.activations_bytes, "");
-  text += Row("io", plan.io_bytes,
-              plan.constraints_bytes == 0
-                  ? "tokens, logits, text"
-                  : "tokens, logits, text; " + HumanBytes(plan.constraints_bytes) +
-                        " of it constraints");
+  text += Row(
+      "io", plan.io_bytes,
+      plan.constraints_bytes == 0
+          ? "tokens, logits, text"
+          : "tokens, logits, text; " + HumanBytes(plan.constraints_bytes) + " of it constraints");
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,
                 "buffers on the device: a copy of the weights, kv, activations, logits");

@@ -205,11 +205,11 @@ int Run(const Arguments& arguments) {
     ReserveConstraint(*constraint, &options);
   }
   if (arguments.beams.beams > 0) {
-    return RunBeams(model,
-                    {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
-                     arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input,
-                     constraint ? &*constraint : nullptr},
-                    outcome.load_ms);
+    return RunBeams(
+        model,
+        {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens, arguments.ignore_eos,
+         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr},
+        outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
   const Clock::time_point create_start = Clock::now();
