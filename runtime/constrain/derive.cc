@@ -78,17 +78,15 @@ ByteSet Terms::FindFirstBytes(Term t, uint32_t depth) {
   return first;
 }
 
-Term Terms::Derive(Term t, uint8_t byte) {
-  const uint32_t key = t << 8 | byte;
-  CacheEntry& entry = cache_[(key * 0x9E3779B1u >> 8) & cache_mask_];
-  if (entry.key == key) return entry.to;
+Term Terms::DeriveUncached(Term t, uint8_t byte) {
   if (t <= kEmpty || failed()) return kNothing;
   const uint32_t base = scratch_used_;
   ByteSet same = ByteSet::All();
   const Term to = DeriveInto(t, byte, &same, depth_);
   scratch_used_ = base;
   if (failed()) return kNothing;
-  entry = {key, to};
+  const uint32_t key = t << 8 | byte;
+  cache_[CacheSlot(key)] = {key, to};
   return to;
 }
 
@@ -158,20 +156,20 @@ Term Terms::ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t dept
       for (; node(rest).kind == kConcat; rest = node(rest).b) {
         const Node& sequence = node(rest);
         PushFollowedBy(DeriveInto(sequence.a, byte, same, depth + 1), sequence.b);
-        if (!IsNullable(sequence.a)) return EitherOfScratch(base, 0);
+        if (!IsNullable(sequence.a)) return EitherOfScratch(base);
       }
       PushAlternatives(DeriveInto(rest, byte, same, depth + 1));
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     }
     case kEither:
       for (uint32_t i = 0; i < n.b; ++i) {
         PushAlternatives(DeriveInto(words_[n.a + i], byte, same, depth + 1));
       }
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     case kRepeat: {
       const Term rest = Repeat(n.a, n.b == 0 ? 0 : n.b - 1, n.c == kUnbounded ? n.c : n.c - 1);
       PushFollowedBy(DeriveInto(n.a, byte, same, depth + 1), rest);
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     }
     case kBoth: {
       const Term a = DeriveInto(n.a, byte, same, depth + 1);

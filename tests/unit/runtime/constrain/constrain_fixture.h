@@ -30,6 +30,34 @@ inline bool TermMatches(Terms* terms, Term term, const std::string& text) {
   return terms->IsNullable(term);
 }
 
+// Follows `state` for `n_bytes` bytes, random ones of those that may follow, and makes room when
+// the block is full. Returns how many it went; stops where the text must end, or on a failure.
+inline int RandomWalk(Terms* terms, Term state, int n_bytes) {
+  std::mt19937 rng(12);
+  const Term start = state;
+  for (int i = 0; i < n_bytes; ++i) {
+    const Term roots[] = {start, state};
+    ByteSet first = terms->FirstBytes(state);
+    if (terms->failed()) {
+      terms->Collect(roots);
+      first = terms->FirstBytes(state);
+    }
+    Term next = kNothing;
+    for (int tries = 0; tries < 20 && next == kNothing && !first.IsEmpty(); ++tries) {
+      const uint32_t from = first.Next(static_cast<uint32_t>(rng() % 256));
+      const auto byte = static_cast<uint8_t>(from < 256 ? from : first.Next(0));
+      next = terms->Derive(state, byte);
+      if (terms->failed()) {
+        terms->Collect(roots);
+        next = terms->Derive(state, byte);
+      }
+    }
+    if (terms->failed() || next == kNothing) return i;
+    state = next;
+  }
+  return n_bytes;
+}
+
 inline std::vector<std::string> AllStrings(const std::string& alphabet, size_t max_length) {
   std::vector<std::string> all = {""};
   for (size_t i = 0; i < all.size() && all[i].size() < max_length; ++i) {
@@ -40,7 +68,7 @@ inline std::vector<std::string> AllStrings(const std::string& alphabet, size_t m
 
 // An expression as a tree. Matches() below finds, for each part and start, the ends of its matches.
 struct Expression {
-  enum Op { kEmptyOp, kSet, kConcat, kEither, kRepeat, kBoth, kNot } op = kEmptyOp;
+  enum Op { kEmptyOp, kSet, kConcat, kEither, kRepeat, kBoth, kNot, kBegin, kEnd } op = kEmptyOp;
   std::string set;
   uint32_t min = 0, max = 0;
   std::vector<Expression> parts;
@@ -60,6 +88,8 @@ struct Expression {
       case kRepeat: return terms->Repeat(built[0], min, max);
       case kBoth: return terms->Both(built[0], built[1]);
       case kNot: return terms->Complement(built[0]);
+      case kBegin:
+      case kEnd: break;  // parsed only
     }
     return kNothing;
   }
@@ -80,6 +110,8 @@ struct Expression {
                (max == kUnbounded ? "" : std::to_string(max)) + "}";
       case kBoth: return "(" + part(0) + "&" + part(1) + ")";
       case kNot: return "!(" + part(0) + ")";
+      case kBegin: return "^";
+      case kEnd: return "$";
     }
     return "";
   }
@@ -112,6 +144,8 @@ struct Expression {
         }
         return ends;
       }
+      case kBegin: return at == 0 ? here : 0;
+      case kEnd: return at == text.size() ? here : 0;
       case kBoth: return parts[0].Ends(text, at) & parts[1].Ends(text, at);
       case kNot: {
         const uint32_t all = (2u << text.size()) - here;  // [at, size]
@@ -126,11 +160,24 @@ inline bool Matches(const Expression& expression, const std::string& text) {
   return (expression.Ends(text, 0) >> text.size() & 1) != 0;
 }
 
-inline Expression RandomExpression(std::mt19937* rng, int depth, bool with_both) {
+inline bool Finds(const Expression& expression, const std::string& text) {
+  for (size_t at = 0; at <= text.size(); ++at) {
+    if (expression.Ends(text, at) != 0) return true;
+  }
+  return false;
+}
+
+enum class Extra { kNone, kBoth, kAnchors };
+
+inline Expression RandomExpression(std::mt19937* rng, int depth, Extra extra) {
   const auto draw = [rng](uint32_t n) { return static_cast<uint32_t>((*rng)() % n); };
   Expression e;
-  const uint32_t kind = depth == 0 ? draw(6) : 4 + draw(with_both ? 13 : 11);
+  const uint32_t kind = depth == 0 ? draw(6) : 4 + draw(extra == Extra::kBoth ? 13 : 11);
   if (kind <= 5) {
+    if (extra == Extra::kAnchors && draw(3) == 0) {
+      e.op = draw(2) == 0 ? Expression::kBegin : Expression::kEnd;
+      return e;
+    }
     e.op = kind == 0 ? Expression::kEmptyOp : Expression::kSet;
     for (const char c : {'a', 'b', 'c'}) {
       if (draw(2) != 0) e.set += c;
@@ -138,7 +185,7 @@ inline Expression RandomExpression(std::mt19937* rng, int depth, bool with_both)
     if (e.set.empty()) e.set = "a";
     return e;
   }
-  const auto part = [&] { e.parts.push_back(RandomExpression(rng, depth - 1, with_both)); };
+  const auto part = [&] { e.parts.push_back(RandomExpression(rng, depth - 1, extra)); };
   part();
   if (kind <= 9) {
     e.op = Expression::kConcat;

@@ -16,6 +16,7 @@ namespace {
 using test::AllStrings;
 using test::Block;
 using test::Expression;
+using test::Extra;
 using test::Matches;
 using test::RandomExpression;
 using test::TermMatches;
@@ -200,7 +201,7 @@ TEST(Terms, RandomExpressions_MatchWhatAPlainMatcherMatches) {
   std::mt19937 rng(1);
   for (int i = 0; i < 2000; ++i) {
     Terms& terms = *Terms::Create(block.span());
-    const Expression expression = RandomExpression(&rng, 4, /*with_both=*/true);
+    const Expression expression = RandomExpression(&rng, 4, Extra::kBoth);
     const Term term = expression.Build(&terms);
     ASSERT_FALSE(terms.failed()) << expression.Text();
     bool any = false;
@@ -222,7 +223,7 @@ TEST(Terms, EveryState_CanBeCompleted) {
   std::mt19937 rng(2);
   for (int i = 0; i < 1000; ++i) {
     Terms& terms = *Terms::Create(block.span());
-    const Expression expression = RandomExpression(&rng, 4, true);
+    const Expression expression = RandomExpression(&rng, 4, Extra::kBoth);
     const Term start = expression.Build(&terms);
     std::vector<Term> states = {start};
     for (size_t k = 0; k < states.size() && k < 300; ++k) {
@@ -260,7 +261,7 @@ TEST(Terms, Collect_KeepsTheMeaningOfStates) {
   std::mt19937 rng(3);
   for (int i = 0; i < 300; ++i) {
     Terms& terms = *Terms::Create(block.span());
-    const Expression expression = RandomExpression(&rng, 4, true);
+    const Expression expression = RandomExpression(&rng, 4, Extra::kBoth);
     const Term start = expression.Build(&terms);
     for (const std::string& text : texts) {
       Term state = start;
@@ -307,7 +308,7 @@ TEST(Terms, NestedTooDeep_IsRefused) {
     term = terms.Repeat(term, 2, 3);
   }
   Diag diag;
-  EXPECT_EQ(Status::kOutOfMemory, terms.Resolve(term, &diag));
+  EXPECT_EQ(Status::kUnsupported, terms.Resolve(term, &diag));
   EXPECT_STREQ("the constraint is nested too deep", diag.text());
 }
 
