@@ -51,6 +51,7 @@ MAY_INCLUDE = {
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", *CONTRACT),
     "runtime/sampling": ("platform/", *CONTRACT),
+    "runtime/constrain": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
         "runtime/chat/",
