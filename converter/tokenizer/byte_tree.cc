@@ -31,7 +31,7 @@ std::optional<char> ByteOf(const std::string& text) {
   return static_cast<char>(high << 4 | low);
 }
 
-// What a token appends to a text: what runtime/text/token_decoder.cc does, without UTF-8 errors.
+// Spells a token as runtime/text/token_decoder.cc appends it to a text, without UTF-8 errors.
 class Speller {
  public:
   explicit Speller(const TokenizerTables& tables) : joins_with_spaces_(tables.decoders.empty()) {

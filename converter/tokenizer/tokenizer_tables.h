@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "flatbuffers/flatbuffers.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "runtime/bundle/bundle_generated.h"
 
 namespace arn::convert {

@@ -38,7 +38,7 @@ class TokenBytes {
   // kUnsupported if the bundle has no trees.
   Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool checks, Diag* diag);
 
-  // What tokens append in the middle of a text, and as its first token.
+  // Return the bytes that tokens append in the middle of a text, and as its first token.
   const ByteTree& tree() const { return tree_; }
   const ByteTree& start_tree() const { return start_tree_; }
 

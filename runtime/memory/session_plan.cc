@@ -160,7 +160,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   return out;
 }
 
-// Whether the group's pool lies in the KV file.
+// True if the group's pool lies in the KV file.
 bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
   return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
          !group.is_state && !group.is_encoder;
@@ -329,7 +329,7 @@ void SessionPlan::Bind() {
 bool SessionPlan::IsInFile(uint32_t g) const { return arn::IsInFile(options, cache.groups[g]); }
 
 uint64_t SessionPlan::BlockBytes(Region region) const {
-  const bool is_on_device = !backend->kv_in_memory && options.fallback == nullptr &&
+  const bool is_on_device = backend->host_kv == nullptr && options.fallback == nullptr &&
                             (region == Region::kKv || region == Region::kActivations);
   return is_on_device ? 0 : RegionBytes(region);
 }
@@ -366,12 +366,14 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   ARN_TRY(PlanProgram(model, out, &layout, diag));
   ARN_TRY(CheckShift(out->cache, out->options, diag));
   ARN_TRY(PlanSequences(objects.sequence_bytes, out, &layout));
-  if (out->options.kv_in_file && !backend->kv_in_memory) {
+  if (out->options.kv_in_file && backend->host_kv == nullptr) {
     return diag->Fail(Status::kUnsupported, "kv_file: the KV pages are on the device");
   }
   if (kHasKvFiles) ARN_TRY(PlanMarks(out, &layout));
-  const BackendOptions backend_options{out->options.n_threads, out->options.n_prefill_threads,
-                                       out->options.device};
+  BackendOptions backend_options;
+  backend_options.cpu.n_threads = out->options.n_threads;
+  backend_options.cpu.n_prefill_threads = out->options.n_prefill_threads;
+  backend_options.gpu.device = out->options.device;
   ARN_TRY(backend->plan(out->program, backend_options, &layout, &out->backend_plan, diag));
   if (const Backend* fallback = out->options.fallback; fallback != nullptr) {
     ARN_TRY(fallback->plan(out->program, backend_options, &layout, &out->fallback_plan, diag));

@@ -68,10 +68,10 @@ struct SessionOptions {
   bool splits_rows = false;      // as in Program
   bool no_cache = false;         // every run recomputes all tokens of its sequences
   bool kv_in_file = false;       // pages of full-attention layers lie in a file
-  const char* device = nullptr;  // for backends with devices (BackendOptions); must stay valid
+  const char* device = nullptr;  // for backends with devices (GpuOptions); must stay valid
                                  // until the session is created
   const char* device_folder = nullptr;  // likewise
-  bool passes_over_software = false;    // as in BackendOptions
+  bool hardware_only = false;           // as in GpuOptions
   bool trusts_device = false;           // skips the self-test against the CPU
   // Fallback backend without a device, loaded too. Takes over if the device fails. Uses only memory
   // of the session's block. Null: none.
@@ -103,8 +103,7 @@ inline constexpr uint32_t kMaxSequences = 1024;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
-// What is noted of the pages of a KV file while they are read: of so many layers at a time, for
-// each row of so many OS pages, so many bytes.
+// Bookkeeping of a KV file while it is read: layers at a time, OS pages per chunk, bytes per chunk.
 inline constexpr uint32_t kKvLayersNoted = 2;
 inline constexpr uint32_t kKvChunkPages = 16;
 inline constexpr uint32_t kKvChunkMarkBytes = 4;

@@ -46,14 +46,14 @@ class Constrainer {
   TokenConstraint* Find(uint32_t sequence) const;
   bool Has(uint32_t sequence) const { return Find(sequence) != nullptr; }
 
-  // What follows REQUIRES Has(sequence).
+  // The calls below REQUIRE Has(sequence).
 
   // Tokens that end the text besides the model's own, until the next call; `are_allowed` false: no
   // token ends it.
   void SetEnds(uint32_t sequence, Span<const int32_t> extra, bool are_allowed);
   // Reads the sequence's new tokens. kBadState if one is not allowed.
   Status Read(uint32_t sequence);
-  // What follows REQUIRES that Read(sequence) has succeeded since the sequence changed.
+  // The calls below also REQUIRE that Read(sequence) has succeeded since the sequence changed.
   bool MustEnd(uint32_t sequence);
   // True if the constrained text has tokens.
   bool HasBegun(uint32_t sequence) const;
@@ -77,7 +77,7 @@ class Constrainer {
   void Fork(uint32_t from, uint32_t to);
   // Sequence i continues as parents[i] did.
   void Reorder(Span<const uint32_t> parents);
-  // What EndBeams() needs of the selected sequence, before a beam search.
+  // Returns the state of a sequence before a beam search, for EndBeams().
   ConstraintUse UseOf(uint32_t sequence) const {
     return uses_.empty() ? ConstraintUse() : uses_[sequence];
   }

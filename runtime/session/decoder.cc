@@ -9,7 +9,7 @@ namespace arn {
 // sequences keep their logits in host memory; no_cache re-runs the whole sequence; profile and
 // observer cover one run each; pacing sleeps between tokens.
 bool Decoder::CanChooseOnDevice() const {
-  return executor_.backend().decode != nullptr && sequences_.logits().IsOnBackend() &&
+  return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
          sequences_.size() == 1 && !core_.plan.options.no_cache && !executor_.is_observed() &&
          !throttle_.is_on() && !constrainer_.Has(sequences_.selected());
 }

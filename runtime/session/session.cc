@@ -11,11 +11,6 @@
 namespace arn {
 namespace {
 
-const LogitsOps* LogitsOpsOf(const SessionPlan& plan) {
-  return FindLogitsOps(plan.backend == FindBackend(BackendId::kReference) ? BackendId::kReference
-                                                                          : BackendId::kCpu);
-}
-
 // Options of a CPU session that computes what a session of `options` does, for one sequence.
 SessionOptions OnCpu(SessionOptions options) {
   options.max_sequences = 1;
@@ -62,7 +57,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned.pages);
   Status status = session->executor_.Load(plan, diag);
   if (status == Status::kOk) {
-    const LogitsOps* ops = LogitsOpsOf(plan);
+    const LogitsOps* ops = FindLogitsOps(*plan.backend);
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
     status = session->constrainer_.Init(ops, diag);
@@ -99,8 +94,8 @@ SelfTestView Session::SelfTest() {
   const auto with_cpu_session = [](const SessionCore& core, void* user,
                                    Status (*use)(void* user, const SelfTestView& cpu), Diag* diag) {
     SessionPlan plan;
-    ARN_TRY(PlanSession(core.model, FindBackend(BackendId::kCpu), OnCpu(core.plan.options),
-                        Objects(), &plan, diag));
+    ARN_TRY(PlanSession(core.model, SelfTestBackend(), OnCpu(core.plan.options), Objects(), &plan,
+                        diag));
     const Result<Span<std::byte>> pages = ReservePages(plan.TotalBytes() + kRegionAlign);
     if (!pages.ok())
       return diag->Fail(pages.status(), "not enough memory for the device self-test");
@@ -172,7 +167,7 @@ Status Session::Trim(uint64_t* out_bytes) {
     return core_.diag.Fail(Status::kUnsupported,
                            "the caller provides the memory: only the caller can trim it");
   }
-  if (!executor_.backend().kv_in_memory) {
+  if (executor_.backend().host_kv == nullptr) {
     return core_.diag.Fail(Status::kUnsupported, "the KV pages are on the device: nothing to trim");
   }
   ARN_TRY(runner_.RunEdits());

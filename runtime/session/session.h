@@ -30,7 +30,7 @@ namespace arn {
 
 class Session {
  public:
-  // What a session gives back at its end.
+  // Resources that a session releases at its end.
   struct Owned {
     Span<std::byte> pages;  // that its block lies in; empty: they are the caller's
     int kv_file = -1;       // of KvPager::MakeFile
@@ -58,6 +58,9 @@ class Session {
   Status Prefill(Span<const int32_t> ids) { return prefiller_.Prefill(ids); }
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
     return prefiller_.PrefillLogits(ids, out_logits);
+  }
+  void SetOnChunk(Prefiller::OnChunk on_chunk, void* user) {
+    prefiller_.SetOnChunk(on_chunk, user);
   }
   Status Logits(const float** out_logits);
 
@@ -115,8 +118,8 @@ class Session {
   // True while a callback runs that a call of this session made.
   bool is_in_callback() const { return core_.is_in_callback; }
 
-  // What the session reports. The parts are for reading and for their own switches: their calls
-  // that run tokens are reached through the session.
+  // Give read access to the parts, and to their switches. Call the session, not a part, to run
+  // tokens.
   const SessionPlan& plan() const { return core_.plan; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();

@@ -5,7 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace arn::tool {
 

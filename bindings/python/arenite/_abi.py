@@ -103,6 +103,12 @@ ARN_CONSTRAINT_GRAMMAR = 2
 ARN_CONSTRAINT_CHOICES = 3
 ARN_AT_NEXT_TOKEN = 4294967295
 ARN_CPU_WORDS = 16
+ARN_REPLY_EVENT_TEXT = 0
+ARN_REPLY_EVENT_REASONING = 1
+ARN_REPLY_EVENT_CALL_BEGIN = 2
+ARN_REPLY_EVENT_CALL_ID = 3
+ARN_REPLY_EVENT_CALL_ARGUMENTS = 4
+ARN_REPLY_EVENT_CALL_END = 5
 
 
 class arn_model_options(Struct):
@@ -371,6 +377,8 @@ class arn_backend_info(Struct):
 arn_backend_info._initial_ = (
     sizeof(arn_backend_info), 0, None, None, None, None,
 )
+
+arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
 
 class arn_sampling(Struct):
@@ -660,4 +668,35 @@ class arn_thermal_zone(Struct):
 
 arn_thermal_zone._initial_ = (
     sizeof(arn_thermal_zone), 0, b"",
+)
+
+arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
+
+
+class arn_reply_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("arena_bytes", c_uint64),
+  ]
+
+
+arn_reply_options._initial_ = (
+    sizeof(arn_reply_options), None, 0, 0,
+)
+
+
+class arn_reply_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
+  ]
+
+
+arn_reply_info._initial_ = (
+    sizeof(arn_reply_info), 0, 0, None, None,
 )

@@ -143,12 +143,23 @@ class ConstraintKind(enum.IntEnum):
   CHOICES = _abi.ARN_CONSTRAINT_CHOICES
 
 
+class ReplyEvent(enum.IntEnum):
+  """ARN_REPLY_EVENT_..."""
+
+  TEXT = _abi.ARN_REPLY_EVENT_TEXT
+  REASONING = _abi.ARN_REPLY_EVENT_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
+
+
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelInfo:
-  """What is in a bundle. arn_model_info."""
+  """Contents of a bundle. arn_model_info."""
 
   architecture: str
   source_name: str
@@ -182,7 +193,7 @@ class ModelInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ResidencyInfo:
-  """What of a bundle's bytes is where. arn_residency."""
+  """Bytes of a bundle by where they lie. arn_residency."""
 
   residency: Residency
   mapped_bytes: int
@@ -194,7 +205,7 @@ class ResidencyInfo:
 
 @dataclasses.dataclass(frozen=True)
 class SessionOptions:
-  """How a session is to be. Zeros are defaults. arn_session_options."""
+  """Options of a session. Zeros are defaults. arn_session_options."""
 
   backend: Backend = Backend.CPU
   kv_type: KvType = KvType.INT8
@@ -284,7 +295,7 @@ class KvGroup:
 
 @dataclasses.dataclass(frozen=True)
 class BackendInfo:
-  """What computes a session's tokens. arn_backend_info."""
+  """The backend that computes a session's tokens. arn_backend_info."""
 
   backend: Backend
   name: str
@@ -295,7 +306,7 @@ class BackendInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """How tokens are chosen. A new one is greedy. arn_sampling."""
+  """Sampling parameters. The defaults are greedy. arn_sampling."""
 
   temperature: float = 0.0
   top_k: int = 0
@@ -306,7 +317,7 @@ class Sampling:
 
 @dataclasses.dataclass(frozen=True)
 class KvLayer:
-  """What can be read of a layer's keys and values. arn_kv_layer_info."""
+  """A layer whose keys and values can be read. arn_kv_layer_info."""
 
   n_kv_heads: int
   head_dim: int
@@ -316,7 +327,7 @@ class KvLayer:
 
 @dataclasses.dataclass(frozen=True)
 class GenerateResult:
-  """What a generation came to. arn_generate_result."""
+  """Result of a generation. arn_generate_result."""
 
   n_tokens: int
   finish: Finish
@@ -324,7 +335,7 @@ class GenerateResult:
 
 @dataclasses.dataclass(frozen=True)
 class BeamOptions:
-  """How beams are searched. arn_beam_options."""
+  """Options of a beam search. arn_beam_options."""
 
   num_beams: int = 1
   num_beam_groups: int = 1
@@ -376,7 +387,7 @@ class Stats:
 
 @dataclasses.dataclass(frozen=True)
 class ConstraintStats:
-  """What a constraint cost so far. arn_constraint_stats_data."""
+  """Cost of a constraint so far. arn_constraint_stats_data."""
 
   steps: int
   candidates_tested: int
@@ -403,7 +414,7 @@ class CpuCluster:
 
 @dataclasses.dataclass(frozen=True)
 class SessionCpus:
-  """What a session's threads may run on. arn_session_cpus_data."""
+  """CPUs that a session's threads may run on. arn_session_cpus_data."""
 
   wanted: frozenset[int]
   applied: frozenset[int]
@@ -420,6 +431,16 @@ class ThermalZone:
 
 
 @dataclasses.dataclass(frozen=True)
+class ReplyInfo:
+  """Parts that are recognised in a model's replies. arn_reply_info."""
+
+  has_reasoning: bool
+  has_calls: bool
+  reasoning_begin: str
+  reasoning_end: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Beam:
   """A sequence that a beam search found: its new tokens and its score."""
 
@@ -431,6 +452,6 @@ __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
     "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
     "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Overflow",
-    "Residency", "ResidencyInfo", "Sampling", "SessionCpus", "SessionOptions", "Stats", "Status",
-    "ThermalZone", "Verify"
+    "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
+    "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]

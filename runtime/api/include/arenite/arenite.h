@@ -22,6 +22,7 @@
 #include <arenite/constrain.h>
 #include <arenite/device.h>
 #include <arenite/model.h>
+#include <arenite/reply.h>
 #include <arenite/session.h>
 #include <arenite/status.h>
 

@@ -270,6 +270,13 @@ ARN_API arn_status arn_session_encode_features(arn_session* session, const float
  * ARN_CONTEXT_FULL and ARN_BAD_TOKEN change nothing. ARN_CANCELLED keeps the finished chunks (see
  * arn_session_length); generation may continue from there. n_ids > 0. */
 ARN_API arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids);
+/* Called after each chunk of arn_session_prefill and arn_session_follow: `done` of the `total`
+ * tokens that the call computes have run. Return 0 to continue, anything else to end the call with
+ * ARN_CANCELLED before its next chunk. What an arn_token_callback may call, this one may too. */
+typedef int32_t (*arn_prefill_callback)(void* user, uint64_t done, uint64_t total);
+/* Sets the callback of all later calls; NULL: none. `user` is passed to it. */
+ARN_API arn_status arn_session_set_prefill_callback(arn_session* session,
+                                                    arn_prefill_callback callback, void* user);
 /* As arn_session_prefill for at most one chunk (prefill_chunk tokens), keeping the logits of every
  * position. Requires all_logits = 1. *out_logits: f32 [n_ids, vocab], owned by the session, valid
  * until its next call. */

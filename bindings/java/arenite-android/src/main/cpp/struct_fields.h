@@ -404,6 +404,16 @@ inline constexpr Field kThermalZoneFields[] = {
     {"name", FieldKind::kChars,
      offsetof(arn_thermal_zone, name), 0},
 };
+inline constexpr Field kReplyInfoFields[] = {
+    {"hasReasoning", FieldKind::kBool,
+     offsetof(arn_reply_info, has_reasoning), 0},
+    {"hasCalls", FieldKind::kBool,
+     offsetof(arn_reply_info, has_calls), 0},
+    {"reasoningBegin", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_begin), 0},
+    {"reasoningEnd", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_end), 0},
+};
 // clang-format on
 
 }  // namespace arn::jni

@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * What a constraint cost so far. The fields are those of arn_constraint_stats_data in arenite.h.
+ * Cost of a constraint so far. The fields are those of arn_constraint_stats_data in arenite.h.
  */
 public final class ConstraintStats {
   /** tokens read, end tokens included */

@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * How a session is to be. Zeros are defaults. The fields are those of arn_session_options in
+ * Options of a session. Zeros are defaults. The fields are those of arn_session_options in
  * arenite.h.
  */
 public final class SessionOptions {
