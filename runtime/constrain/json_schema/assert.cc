@@ -138,9 +138,12 @@ Status Expander::AssertKeyword(uint32_t schema, uint32_t member, Keyword keyword
 }
 
 Status Expander::AddAll(uint32_t array, bool is_denied, Branch* branch) {
+  // What is added last is looked at first.
+  order_.Clear();
   for (uint32_t m = json(array).first; m != kNone; m = json(m).next) {
-    ARN_TRY(AddSchema(m, is_denied, branch));
+    ARN_TRY(order_.Append(context_.arena, m));
   }
+  while (!order_.empty()) ARN_TRY(AddSchema(order_.Pop(), is_denied, branch));
   return Status::kOk;
 }
 

@@ -110,7 +110,15 @@ Status Expander::ChooseUnlikeConst(uint32_t value, const Branch& branch) {
   fact.where = value;
   fact.kind = is_array ? FactKind::kMinItems : FactKind::kMinProperties;
   fact.n = uint64_t{constant.count} + 1;
-  ARN_TRY(PushFact(fact, type, branch));
+  Branch longer = branch;
+  ARN_TRY(AddFact(fact, type, &longer));
+  for (uint32_t m = constant.first; m != kNone && !is_array; m = json(m).next) {
+    Fact present = fact;
+    present.kind = FactKind::kRequired;
+    present.text = json(m).key;
+    ARN_TRY(AddFact(present, type, &longer));
+  }
+  ARN_TRY(Push(longer));
   if (is_array && constant.count > 0) {
     fact.kind = FactKind::kMaxItems;
     fact.n = constant.count - 1;

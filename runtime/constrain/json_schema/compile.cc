@@ -1,6 +1,7 @@
 #include "runtime/constrain/json_schema/compile.h"
 
 #include "runtime/constrain/json_schema/context.h"
+#include "runtime/constrain/json_schema/equal_schemas.h"
 #include "runtime/constrain/json_schema/shapes.h"
 #include "runtime/constrain/json_schema/solve.h"
 #include "runtime/constrain/json_schema/value_terms.h"
@@ -22,6 +23,10 @@ Status CompileInto(StringView text, const json_schema::Style& style, Context* co
   if (context->document.size() >= json_schema::kMaxDocumentValues) return Status::kOutOfMemory;
   context->budget = kSteps + kStepsPerByte * text.size;
   ARN_TRY(context->references.Init(&context->document, context->arena, diag));
+  // The same $ref in two resources may name two schemas.
+  if (context->references.n_resources() == 1) {
+    ARN_TRY(FindEqualSchemas(context->document, context->arena, &context->equal));
+  }
   json_schema::List<json_schema::Atom> root;
   json_schema::Atom atom = 0;
   ARN_TRY(context->SchemaAtom(json_schema::Document::kRoot, &atom));

@@ -33,7 +33,7 @@ Status Context::SchemaAtom(uint32_t schema, Atom* out) {
   uint32_t target = schema;
   ARN_TRY(references.Follow(schema, diag, &target));
   if (target != schema) return SchemaAtom(target, out);
-  *out = MakeAtom(AtomKind::kSchema, schema);
+  *out = MakeAtom(AtomKind::kSchema, equal.empty() ? schema : equal[schema]);
   return Status::kOk;
 }
 

@@ -10,6 +10,7 @@ namespace arn::json_schema {
 struct Context {
   Document document;
   References references;
+  Span<uint32_t> equal;  // by value: the first equal schema; empty: each is its own
   NodeTable nodes;
   StringTerms strings;
   Arena* arena = nullptr;

@@ -35,9 +35,10 @@ class DocumentReader {
       uint32_t value = document_->size() - 1;
       const JsonKind kind = (*document_)[value].kind;
       if (kind == JsonKind::kArray || kind == JsonKind::kObject) {
+        if (depth_ == kMaxDepth) return Fail("arrays and objects are nested more than 256 deep");
         SkipSpaces();
         if (!Take(kind == JsonKind::kArray ? ']' : '}')) {
-          if (++depth_ > kMaxDepth) return Fail("arrays and objects are nested more than 256 deep");
+          ++depth_;
           open = value;
           last = kNone;
           if (kind == JsonKind::kObject) ARN_TRY(ReadKey(&key));

@@ -167,7 +167,7 @@ class LeapSecond {
       char* const offset = std::strchr(at + 2, letter);
       PutTwoDigits(local, at);
       PutTwoDigits(v, offset);
-      *std::strchr(text, '+') = sign;
+      std::strstr(text, "[+]")[1] = sign;
       ARN_TRY(Parse(text, &terms[n++]));
     }
     *out = context_.terms->Either({terms, n});

@@ -41,6 +41,7 @@ class Builder {
 
   Status Run(Span<NumberState>* out) {
     *out = {};
+    const uint64_t mark = arena_->mark();
     if (conditions_.size() > kMaxNumberConditions) return Status::kUnsupported;
     for (size_t i = 0; i < conditions_.size(); ++i) {
       if (IsMultiple(conditions_[i].kind)) ARN_TRY(InitMultiple(conditions_[i].value, &multiples_[i]));
@@ -63,7 +64,7 @@ class Builder {
       }
       ARN_TRY(states_.Append(arena_, state));
     }
-    return Trim(out);
+    return Trim(mark, out);
   }
 
  private:
@@ -225,8 +226,9 @@ class Builder {
     return keys_.size() * 2 > slots_.size() ? Grow() : Status::kOk;
   }
 
-  // Drops the states from which no end can be reached, and numbers the others in order.
-  Status Trim(Span<NumberState>* out) {
+  // Drops the states from which no end can be reached, and numbers the others in order. Of the arena
+  // since `mark`, only they remain.
+  Status Trim(uint64_t mark, Span<NumberState>* out) {
     const uint32_t n = states_.size();
     ARN_ASSIGN(Span<uint32_t> numbers, arena_->AllocateArray<uint32_t>(n));
     // States are numbered as found, so that most paths lead to larger numbers: few rounds.
@@ -245,15 +247,20 @@ class Builder {
     }
     uint32_t n_alive = 0;
     for (uint32_t s = 0; s < n; ++s) numbers[s] = numbers[s] != 0 ? n_alive++ : kNoState;
-    if (n == 0 || numbers[0] == kNoState) return Status::kOk;
+    if (n == 0 || numbers[0] == kNoState) {
+      arena_->Rewind(mark);
+      return Status::kOk;
+    }
     for (uint32_t s = 0; s < n; ++s) {
       if (numbers[s] == kNoState) continue;
       NumberState state = states_[s];
       for (uint32_t& next : state.next) next = next == kNoState ? kNoState : numbers[next];
       states_[numbers[s]] = state;
     }
-    ARN_ASSIGN(*out, arena_->AllocateArray<NumberState>(n_alive));
-    std::copy(states_.begin(), states_.begin() + n_alive, out->begin());
+    arena_->Rewind(mark);
+    ARN_ASSIGN(void* memory, arena_->Allocate(n_alive * sizeof(NumberState), alignof(NumberState)));
+    std::memmove(memory, states_.begin(), n_alive * sizeof(NumberState));
+    *out = {static_cast<NumberState*>(memory), n_alive};
     return Status::kOk;
   }
 

@@ -17,6 +17,7 @@ class References {
   Status Init(const Document* document, Arena* arena, Diag* diag);
 
   Draft draft() const { return draft_; }
+  uint32_t n_resources() const { return resources_.size(); }
   // Up to draft 7, $ref makes its siblings void.
   bool ref_is_alone() const { return draft_ <= Draft::k7; }
 

@@ -21,8 +21,6 @@ class StringTerms {
   Terms* terms() const { return terms_; }
 
  private:
-  Term HexDigits(uint32_t value) const;
-
   Terms* terms_ = nullptr;
   Term any_character_ = kNothing;
   Term any_content_ = kNothing;

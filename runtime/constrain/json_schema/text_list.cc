@@ -38,7 +38,10 @@ constexpr CustomOps kNumbers = {HasNumberEnd, ExpandNumbers, nullptr, nullptr, n
 
 Term Make(Terms* terms, const CustomOps* ops, const TextList* list, const TextRange& range) {
   const Data data = Pack(list, range);
-  return terms->Custom(ops, {}, {data.words, kDataWords});
+  // The terms that ExpandOthers() makes use of must stay.
+  const Term kept[] = {list->strings.any_character(), list->strings.any_content()};
+  return terms->Custom(ops, {kept, ops == &kOthers ? size_t{2} : size_t{0}},
+                       {data.words, kDataWords});
 }
 
 // The texts of a range, without the bytes they have in common.

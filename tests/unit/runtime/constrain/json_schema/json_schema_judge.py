@@ -112,7 +112,7 @@ class Judge:
     return not isinstance(value, str) or len(value) <= argument
 
   def check_pattern(self, schema, argument, value):
-    return not isinstance(value, str) or re.search(argument, value) is not None
+    return not isinstance(value, str) or re.search(argument.replace("$", r"\Z"), value) is not None
 
   def check_minItems(self, schema, argument, value):
     return not isinstance(value, list) or len(value) >= argument
@@ -154,13 +154,13 @@ class Judge:
   def check_patternProperties(self, schema, argument, value):
     return not isinstance(value, dict) or all(
         self.valid(part, item) for pattern, part in argument.items()
-        for name, item in value.items() if re.search(pattern, name))
+        for name, item in value.items() if re.search(pattern.replace("$", r"\Z"), name))
 
   def check_additionalProperties(self, schema, argument, value):
     return not isinstance(value, dict) or all(
         self.valid(argument, item) for name, item in value.items()
         if name not in schema.get("properties", {}) and
-        not any(re.search(pattern, name) for pattern in schema.get("patternProperties", {})))
+        not any(re.search(pattern.replace("$", r"\Z"), name) for pattern in schema.get("patternProperties", {})))
 
   def check_propertyNames(self, schema, argument, value):
     return not isinstance(value, dict) or all(self.valid(argument, name) for name in value)
