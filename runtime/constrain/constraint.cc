@@ -3,10 +3,12 @@
 #include <cstring>
 #include <new>
 
+#include "platform/base/arena.h"
 #include "platform/base/arith.h"
 #include "platform/base/result.h"
 #include "runtime/constrain/choices.h"
 #include "runtime/constrain/gbnf.h"
+#include "runtime/constrain/json_schema/compile.h"
 #include "runtime/constrain/regex_parse.h"
 
 namespace arn {
@@ -21,10 +23,18 @@ uint64_t OwnBytes(uint32_t n_states) {
          AlignUp(kMaxByteDepth * sizeof(Terms::Cursor), kAlign);
 }
 
-Status CompileTerm(const ConstraintOptions& options, Terms* terms, Term* out, Diag* diag) {
+// Part of the block for the tables of a JSON schema, which its terms refer to.
+uint64_t TableBytes(const ConstraintOptions& options, uint64_t block_bytes) {
+  constexpr uint64_t kShare = 3;
+  return options.kind == ConstraintKind::kJsonSchema ? block_bytes / kShare / kAlign * kAlign : 0;
+}
+
+Status CompileTerm(const ConstraintOptions& options, Terms* terms, Arena* tables, Term* out,
+                   Diag* diag) {
   switch (options.kind) {
     case ConstraintKind::kJsonSchema:
-      return diag->Fail(Status::kUnsupported, "this library was built without JSON schemas");
+      return CompileJsonSchema(options.text, options.any_order, options.any_whitespace, terms,
+                               tables, diag, out);
     case ConstraintKind::kRegex: return ParseRegex(terms, options.text, RegexOptions(), out, diag);
     case ConstraintKind::kGrammar: return ParseGbnf(terms, options.text, out, diag);
     case ConstraintKind::kChoices: return ParseChoices(terms, options.text, out, diag);
@@ -52,9 +62,15 @@ Status Constraint::Compile(const ConstraintOptions& options, uint32_t n_states,
   const auto own = static_cast<size_t>(made->own_bytes_);
   made->cursors_ = reinterpret_cast<Terms::Cursor*>(
       block.data() + own - AlignUp(kMaxByteDepth * sizeof(Terms::Cursor), kAlign));
-  made->terms_ = Terms::Create(block.subspan(own, block.size() - own));
+  const auto n_tables = static_cast<size_t>(TableBytes(options, block.size() - own));
+  Arena tables(block.subspan(own, n_tables));
+  made->terms_ = Terms::Create(block.subspan(own + n_tables, block.size() - own - n_tables));
+  if (made->terms_ == nullptr) {
+    return diag->Fail(Status::kOutOfMemory, "a JSON schema needs more than %zu bytes",
+                      block.size());
+  }
   Term start = kNothing;
-  Status status = CompileTerm(options, made->terms_, &start, diag);
+  Status status = CompileTerm(options, made->terms_, &tables, &start, diag);
   if (status == Status::kOk) status = made->terms_->Resolve(start, diag);
   if (status == Status::kOutOfMemory && made->terms_->failure() == TermFailure::kBlockFull) {
     char before[Diag::kCapacity];
@@ -63,6 +79,7 @@ Status Constraint::Compile(const ConstraintOptions& options, uint32_t n_states,
   }
   ARN_TRY(status);
   if (start == kNothing) return diag->Fail(Status::kBadArgument, "no text fits the constraint");
+  made->own_bytes_ += tables.used_bytes();
   made->compiled_bytes_ = made->used_bytes();
   made->live_[0] = start;
   for (uint32_t state = 0; state < n_states; ++state) made->Reset(state);
