@@ -149,12 +149,15 @@ Status Constrainer::Read(uint32_t sequence) {
     use.end = use.start;
     use.hash = kHashSeed;
   }
+  use.constraint->ClearFailure();
   for (; use.end < ids.size(); ++use.end) {
     size_t n_bytes = 0;
     if (!use.constraint->Accept(sequence, ids[use.end], &n_bytes)) {
-      return core_.diag.Fail(Status::kBadState,
-                             "token %u of sequence %u (id %d) breaks its constraint after %zu bytes",
-                             use.end, sequence, ids[use.end], n_bytes);
+      ARN_TRY(CheckFailure(sequence));
+      return core_.diag.Fail(
+          Status::kBadState,
+          "token %u of sequence %u (id %d) breaks its constraint after %zu bytes", use.end,
+          sequence, ids[use.end], n_bytes);
     }
     use.hash = AddToHash(use.hash, ids[use.end]);
   }
@@ -186,15 +189,13 @@ void Constrainer::EndStep(uint32_t sequence) {
   step_ns_ = 0;
 }
 
-Status Constrainer::NoneAllowed(uint32_t sequence) {
+Status Constrainer::CheckFailure(uint32_t sequence) {
   if (const char* failure = uses_[sequence].constraint->Failure()) {
     return core_.diag.Fail(Status::kOutOfMemory, "the constraint of sequence %u: %s (%llu bytes)",
                            sequence, failure,
                            static_cast<unsigned long long>(core_.plan.constraints.bytes_each));
   }
-  return core_.diag.Fail(Status::kBadState,
-                         "no token of the vocabulary continues the constrained text of sequence %u",
-                         sequence);
+  return Status::kOk;
 }
 
 int32_t Constrainer::BestOfMask(uint32_t sequence, const float* logits) {
@@ -202,7 +203,8 @@ int32_t Constrainer::BestOfMask(uint32_t sequence, const float* logits) {
   int32_t best = -1;
   for (uint32_t word = 0; word < bits.size(); ++word) {
     for (uint32_t left = bits[word]; left != 0; left &= left - 1) {
-      const auto id = static_cast<int32_t>(word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
+      const auto id =
+          static_cast<int32_t>(word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
       if (best < 0 || logits[id] > logits[best]) best = id;
     }
   }
@@ -226,8 +228,7 @@ int32_t Constrainer::BestAllowed(uint32_t sequence, const float* logits) {
   float threshold = -std::numeric_limits<float>::infinity();
   for (uint32_t first = 0; first < vocab; first += kConstraintBlock) {
     const uint32_t size = Min(kConstraintBlock, vocab - first);
-    const size_t n_found =
-        ops_->collect_at_least(logits + first, size, threshold, found_, size);
+    const size_t n_found = ops_->collect_at_least(logits + first, size, threshold, found_, size);
     for (size_t i = 0; i < n_found; ++i) {
       const uint32_t id = first + found_[i];
       if (n < kCandidates) {
@@ -262,14 +263,14 @@ Status Constrainer::ReadAndMask(uint32_t sequence, const float* logits, const fl
   Mask(sequence, logits, masked_);
   EndStep(sequence);
   *out = masked_;
-  return Status::kOk;
+  return CheckFailure(sequence);
 }
 
 Status Constrainer::ReadAndMaskInPlace(uint32_t sequence, float* logits) {
   ARN_TRY(Read(sequence));
   Mask(sequence, logits, logits);
   EndStep(sequence);
-  return Status::kOk;
+  return CheckFailure(sequence);
 }
 
 Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* sampler,
@@ -293,7 +294,13 @@ Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* samp
     }
   }
   EndStep(sequence);
-  if (id < 0) return NoneAllowed(sequence);
+  ARN_TRY(CheckFailure(sequence));
+  if (id < 0) {
+    return core_.diag.Fail(Status::kBadState,
+                           "no token of the vocabulary continues the constrained text of sequence "
+                           "%u",
+                           sequence);
+  }
   *out_id = id;
   return Status::kOk;
 }

@@ -6,8 +6,8 @@
 namespace arn {
 
 // Excludes the cases that need the host between tokens: constraints are on the host; several
-// sequences keep their logits in host memory; no_cache re-runs the whole sequence; profile and observer cover one run each; pacing
-// sleeps between tokens.
+// sequences keep their logits in host memory; no_cache re-runs the whole sequence; profile and
+// observer cover one run each; pacing sleeps between tokens.
 bool Decoder::CanChooseOnDevice() const {
   return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
          sequences_.size() == 1 && !core_.plan.options.no_cache && !executor_.is_observed() &&

@@ -60,6 +60,7 @@ Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
   *is_taken = false;
   ARN_TRY(constrainer_.Read(selected));
   if (constrainer_.MustEnd(selected)) {
+    ARN_TRY(constrainer_.CheckFailure(selected));
     out->finish = Finish::kEos;
     *is_taken = true;
     return Status::kOk;

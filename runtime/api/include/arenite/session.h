@@ -473,7 +473,7 @@ ARN_API void arn_session_clear_cancel(arn_session* session);
 
 enum {
   ARN_FINISH_NONE = 0,
-  ARN_FINISH_EOS = 1, /* a stop token, or nothing may follow the constrained text */
+  ARN_FINISH_EOS = 1,      /* a stop token, or nothing may follow the constrained text */
   ARN_FINISH_STOP = 2,     /* a stop string */
   ARN_FINISH_LENGTH = 3,   /* max_tokens */
   ARN_FINISH_CONTEXT = 4,  /* the context is full */
