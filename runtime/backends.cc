@@ -2,38 +2,69 @@
 
 #include "kernels/cpu/backend_cpu.h"
 #include "kernels/reference/backend_reference.h"
-#include "runtime/split_backend.h"
 #ifdef ARENITE_VULKAN
+#include "kernels/split/split_backend.h"
 #include "kernels/vulkan/backend_vulkan.h"
 #endif
 
 namespace arn {
+namespace {
 
-const Backend* FindBackend(BackendId id) {
-  switch (id) {
-    case BackendId::kCpu: return CpuBackend();
-    case BackendId::kReference: return ReferenceBackend();
 #ifdef ARENITE_VULKAN
-    case BackendId::kVulkan: return VulkanBackend();
+struct VulkanAndCpu {
+  static constexpr const char* kName = "vulkan+cpu";
+  static SplitOptions Options() { return {VulkanBackend(), CpuBackend()}; }
+};
+const Backend* Vulkan() { return VulkanBackend(); }
+const Backend* Split() { return &kSplitBackend<VulkanAndCpu>; }
 #else
-    case BackendId::kVulkan: return nullptr;
+const Backend* Vulkan() { return nullptr; }
+const Backend* Split() { return nullptr; }
 #endif
-    case BackendId::kAuto: return nullptr;
-    case BackendId::kVulkanCpu:
-      return FindBackend(BackendId::kVulkan) == nullptr ? nullptr : SplitBackend();
+const Backend* None() { return nullptr; }
+
+// One row a number of the C API.
+struct Row {
+  BackendId id;
+  const Backend* (*backend)();
+  const Backend* (*fallback)();
+  const char* if_missing;
+  bool hardware_only;
+  const LogitsOps* (*logits_ops)();  // a device's logits are sampled on the CPU
+};
+constexpr const char* kNoVulkan = "Vulkan: this library was built without it";
+constexpr Row kRows[] = {
+    {BackendId::kCpu, CpuBackend, None, "", false, CpuLogitsOps},
+    {BackendId::kReference, ReferenceBackend, None, "", false, ReferenceLogitsOps},
+    {BackendId::kVulkan, Vulkan, None, "", false, CpuLogitsOps},
+    {BackendId::kAuto, Vulkan, CpuBackend, kNoVulkan, true, CpuLogitsOps},
+    {BackendId::kVulkanCpu, Split, CpuBackend, kNoVulkan, false, CpuLogitsOps},
+};
+
+// A caller of IdOf() asks for a backend in use: kVulkan's row comes before kAuto's. A backend of no
+// row is a test's.
+const Row& RowOf(const Backend& backend) {
+  for (const Row& row : kRows) {
+    if (row.backend() == &backend) return row;
   }
-  return nullptr;
+  return kRows[0];
 }
 
-const LogitsOps* FindLogitsOps(BackendId id) {
-  switch (id) {
-    case BackendId::kCpu: return CpuLogitsOps();
-    case BackendId::kReference: return ReferenceLogitsOps();
-    case BackendId::kVulkan:  // samplers read logits on the host
-    case BackendId::kAuto:
-    case BackendId::kVulkanCpu: return CpuLogitsOps();
+}  // namespace
+
+BackendTraits FindTraits(BackendId id) {
+  for (const Row& row : kRows) {
+    if (row.id == id) return {row.backend(), row.fallback(), row.if_missing, row.hardware_only};
   }
-  return nullptr;
+  return {};
 }
+
+const Backend* FindBackend(BackendId id) { return FindTraits(id).backend; }
+
+BackendId IdOf(const Backend& backend) { return RowOf(backend).id; }
+
+const Backend* SelfTestBackend() { return CpuBackend(); }
+
+const LogitsOps* FindLogitsOps(const Backend& backend) { return RowOf(backend).logits_ops(); }
 
 }  // namespace arn

@@ -1,4 +1,5 @@
-// Backends of this build by number. Only backends.cc names concrete backends.
+// Backends of this build, and what the rest of the runtime asks about them. Only backends.cc names
+// concrete backends.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,23 @@ enum class BackendId : uint32_t {
   kVulkanCpu = 4,
 };
 
+struct BackendTraits {
+  const Backend* backend = nullptr;   // null: not in this build
+  const Backend* fallback = nullptr;  // takes over if `backend` is missing, rejects the model or
+                                      // fails. Null: nothing does
+  const char* if_missing = "";        // why `backend` is null, if there is a fallback
+  bool hardware_only = false;         // GpuOptions::hardware_only
+};
+
+// Returns what a caller gets for a number of the C API; no backend for an unknown one.
+BackendTraits FindTraits(BackendId id);
 // Returns null if this build has no such backend.
 const Backend* FindBackend(BackendId id);
+// Returns the id of a backend, which is never kAuto.
+BackendId IdOf(const Backend& backend);
+// Returns the backend that computes what a device's self-test expects.
+const Backend* SelfTestBackend();
 // Returns the vector operations that samplers use with a backend.
-const LogitsOps* FindLogitsOps(BackendId id);
+const LogitsOps* FindLogitsOps(const Backend& backend);
 
 }  // namespace arn

@@ -1,10 +1,12 @@
-# Shared by every CMakeLists.txt of the project: two sets of flags and four functions.
+# Shared by every CMakeLists.txt of the project: two sets of flags and six functions.
 #
 #   arn_flags        platform, kernels, runtime, tools: code that runs on devices
 #   arn_host_flags   converter and tests: the same warnings, with exceptions enabled
 #
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
-#   arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+#   arn_flatbuffers_generate(<target> <schema.fbs>)
+#   arn_precompiled_headers(<name> LIBRARY|PROGRAM LINK <target>... HEADERS <header>...)
+#   arn_build_quickly(<target> HEADERS <name> [FAST <source>...])
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
 include_guard(GLOBAL)
@@ -85,22 +87,18 @@ function(arn_export_headers target folder)
   target_include_directories(${target} ${visibility} "${root}")
 endfunction()
 
-# arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+# arn_flatbuffers_generate(<target> <schema.fbs>)
 #
 # Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h".
-# OBJECT_API also generates the owning classes; only the converter uses them.
+# Its tables have static reflection, such as the number of fields.
 function(arn_flatbuffers_generate target schema)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "OBJECT_API" "" "")
   cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
   cmake_path(RELATIVE_PATH schema BASE_DIRECTORY "${arenite_SOURCE_DIR}" OUTPUT_VARIABLE relative)
   cmake_path(GET relative PARENT_PATH folder)
   cmake_path(GET schema STEM name)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
   set(header "${root}/${folder}/${name}_generated.h")
-  set(options --cpp --cpp-std c++17 --scoped-enums)
-  if(arg_OBJECT_API)
-    list(APPEND options --gen-object-api)
-  endif()
+  set(options --cpp --cpp-std c++17 --cpp-static-reflection --scoped-enums)
   add_custom_command(OUTPUT "${header}"
     COMMAND arn_dep_flatc ${options} -o "${root}/${folder}" "${schema}"
     DEPENDS "${schema}" arn_dep_flatc
@@ -110,6 +108,47 @@ function(arn_flatbuffers_generate target schema)
   add_dependencies(${target} ${target}_generate)
   target_include_directories(${target} SYSTEM INTERFACE "${root}")
   target_link_libraries(${target} INTERFACE arn_dep_flatbuffers)
+endfunction()
+
+# arn_precompiled_headers(<name> LIBRARY|PROGRAM LINK <target>... HEADERS <header>...)
+#
+# Precompiles third-party headers for the targets that call arn_build_quickly(). A precompiled
+# header must be built with the flags of its users: LIBRARY for -fPIC, PROGRAM for -fPIE.
+function(arn_precompiled_headers name type)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK;HEADERS")
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cc")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "")
+  if(type STREQUAL "PROGRAM")
+    add_executable(${name} "${source}")
+  else()
+    add_library(${name} STATIC "${source}")
+  endif()
+  set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  target_link_libraries(${name} PRIVATE arn_host_flags ${arg_LINK})
+  arn_light_optimisation(${name})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+endfunction()
+
+# Most of the time of -O2 would go into templates of JSON values and command-line options, which run
+# once. (With -O2, g++-12 also warns of array bounds inside a precompiled standard library; with
+# -O1, falsely, of uninitialised values of a std::optional.)
+function(arn_light_optimisation target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
+endfunction()
+
+# arn_build_quickly(<target> HEADERS <name> [FAST <source>...])
+#
+# For code that runs once per program: uses the headers of arn_precompiled_headers(<name>), and -O1.
+# FAST sources keep the configuration's optimisation, and so do without the precompiled headers.
+function(arn_build_quickly target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADERS" "FAST")
+  arn_light_optimisation(${target})
+  target_precompile_headers(${target} REUSE_FROM ${arg_HEADERS})
+  set_source_files_properties(${arg_FAST} PROPERTIES
+    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # Compile options of the sources of all test programs.

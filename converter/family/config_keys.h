@@ -6,7 +6,7 @@
 
 #include "converter/family/family.h"
 #include "converter/hf/config_reader.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "converter/family/decoder_spec.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 

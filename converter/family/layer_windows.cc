@@ -5,6 +5,7 @@
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

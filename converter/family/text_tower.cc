@@ -11,6 +11,7 @@
 #include "converter/family/text_tower_table.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

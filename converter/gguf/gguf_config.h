@@ -8,7 +8,7 @@
 
 #include "converter/gguf/architectures.h"
 #include "converter/hf/config_reader.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 

@@ -7,6 +7,7 @@
 #include "converter/gguf/gguf_config.h"
 #include "converter/gguf/gguf_file.h"
 #include "converter/gguf/gguf_tokenizer.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "converter/base/error.h"
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 
 namespace arn::convert {

@@ -8,6 +8,7 @@
 #include "converter/gguf/pre_tokenizers.h"
 #include "converter/hf/json_file.h"
 #include "converter/tokenizer/base64.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

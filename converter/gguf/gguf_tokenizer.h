@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "converter/hf/config_reader.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 

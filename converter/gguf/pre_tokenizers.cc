@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "converter/base/error.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -8,6 +8,7 @@
 #include "converter/gguf/block_formats.h"
 #include "converter/hf/json_file.h"
 #include "converter/hf/safetensors.h"
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 
 namespace arn::convert {

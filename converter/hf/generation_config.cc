@@ -6,6 +6,7 @@
 #include "converter/base/error.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/base/error.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

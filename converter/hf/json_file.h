@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 

@@ -11,6 +11,7 @@
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 #include "platform/os/retry.h"
 

@@ -6,6 +6,7 @@
 #include "converter/tokenizer/byte_alphabet.h"
 #include "converter/tokenizer/pipeline.h"
 #include "converter/tokenizer/vocabulary.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "nlohmann/json.hpp"
+
 namespace arn::convert {
 namespace {
 
@@ -66,6 +68,8 @@ class DocumentReader : public nlohmann::detail::json_sax_dom_parser<nlohmann::js
 };
 
 }  // namespace
+
+bool JsonNode::IsNull() const { return value_ == nullptr || value_->is_null(); }
 
 void JsonNode::Fail(const std::string& message) const {
   throw TokenizerError(file_ + ": " + (path_.empty() ? "" : path_ + " ") + message);

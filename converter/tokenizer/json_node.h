@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
 
@@ -26,7 +26,7 @@ class JsonNode {
 
   const nlohmann::json& value() const { return *value_; }
   // True if absent or null.
-  bool IsNull() const { return value_ == nullptr || value_->is_null(); }
+  bool IsNull() const;
   // Throws TokenizerError "file: path message".
   [[noreturn]] void Fail(const std::string& message) const;
   // Fails with "<path> <the value> is not supported".

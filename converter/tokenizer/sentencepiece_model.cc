@@ -8,6 +8,7 @@
 #include "converter/tokenizer/json_node.h"
 #include "converter/tokenizer/utf8_text.h"
 #include "converter/tokenizer/vocabulary.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

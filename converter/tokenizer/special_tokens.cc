@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "converter/tokenizer/byte_alphabet.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -8,6 +8,7 @@
 #include "converter/tokenizer/json_node.h"
 #include "converter/tokenizer/tokenizer_tables.h"
 #include "converter/tokenizer/vocabulary.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 

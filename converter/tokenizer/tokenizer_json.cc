@@ -8,6 +8,7 @@
 #include "converter/tokenizer/special_tokens.h"
 #include "converter/tokenizer/tokenizer_tables.h"
 #include "converter/tokenizer/vocabulary.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "converter/tokenizer/pipeline.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 namespace {

@@ -1,10 +1,8 @@
-// Backend: runs a Program. Every backend has plan, load, run, kv_read, kv_write and unload; the
-// other entries are optional.
+// Backend: runs a Program. Every backend has the six functions; what only some can do is a table
+// that is null or complete.
 // plan() rejects everything the backend cannot do with kUnsupported and a reason; later calls never
 // do. Later failures are device failures (kDevice, kDeviceLost, kOutOfMemory); after one, every
-// call except unload() fails. decode() and read_logits() are for backends that keep logits on the
-// device or do not store them
-// (docs/decisions/0011-choosing-on-the-device.md, 0007-threads-that-claim.md).
+// call except unload() fails.
 #pragma once
 
 #include <atomic>
@@ -14,37 +12,40 @@
 #include "platform/base/diag.h"
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
-#include "platform/os/topology.h"
 
 namespace arn {
 
-struct BackendOptions {
+class CpuMask;  // platform/os/topology.h
+struct ThreadCpus;
+
+// Read by backends that compute on threads.
+struct CpuOptions {
   // Thread counts, including the calling thread. n_threads: runs with one token per sequence;
   // n_prefill_threads: all other runs.
   uint32_t n_threads = 1;
   uint32_t n_prefill_threads = 1;
-  // Device backends: device number or part of a device name. Null: the best device.
-  const char* device = nullptr;
-  // Device backends: skips drivers that compute on the CPU unless `device` names one.
-  bool passes_over_software = false;
   // Pins the threads to these CPUs, the calling thread during a run. Null: the system places them.
   // Read by load() only.
   const CpuMask* cpus = nullptr;
   // load() fails with kUnsupported if the system does not pin the threads.
   bool needs_cpus = false;
-  // Device backends: folder for caches that speed up the next load. Null: none. Read by load()
-  // only.
-  const char* device_folder = nullptr;
-  // Split backend (device and CPU): the CPU backend's state. The caller loads it for the same
-  // program and unloads it after this backend. Read by load() only.
-  void* cpu_state = nullptr;
-  // Split backend: copies pages even if the device's pages are mapped to the host. For tests.
-  bool copies_kv = false;
-  // Device backends: the host also computes on Region::kKv if it is mapped.
-  bool shares_kv = false;
+
   uint32_t max_threads() const {
     return n_threads > n_prefill_threads ? n_threads : n_prefill_threads;
   }
+};
+
+// Read by backends that compute on a device, by load() only.
+struct GpuOptions {
+  const char* device = nullptr;  // its number, or part of its name. Null: the best device
+  bool hardware_only = false;    // skips drivers that compute on the CPU unless `device` names one
+  const char* folder = nullptr;  // for caches that speed up the next load. Null: none
+  bool shares_kv = false;        // maps Region::kKv for the host too, if the device can
+};
+
+struct BackendOptions {
+  CpuOptions cpu;
+  GpuOptions gpu;
 };
 
 // Slices placed by plan(). Pass it unchanged to load(). The meaning of each slice is private to the
@@ -97,16 +98,16 @@ struct RunArgs {
   // Runs the encoder steps instead, on the complete encoder input of a single sequence: tokens, or
   // features [n_rows * row_factor, width] in the layout of the kFeatures step's value.
   bool is_encoder = false;
-  // Leaves the logits on the device.
-  // REQUIRES: a backend with read_logits, one sequence, kLastOfEach.
+  // Leaves the logits with the backend.
+  // REQUIRES: Backend::logits, one sequence, kLastOfEach.
   bool leaves_logits = false;
   // Receives the argmax of the logits, the lowest id on ties. Null: not computed.
-  // REQUIRES: a backend with finds_best, and leaves_logits.
+  // REQUIRES: LogitsAccess::finds_best, and leaves_logits.
   int32_t* best_id = nullptr;
   Span<const float> features;
   // Set only during calibration. A backend that does not materialise these rows rejects it.
   const MatmulObserver* observer = nullptr;
-  // Null, or of a backend with kv_in_memory.
+  // Null, or REQUIRES: Backend::host_kv.
   const AttentionObserver* attention_observer = nullptr;
   // Checked before every step; non-zero ends the run with kCancelled. May be null.
   const std::atomic<uint32_t>* cancel = nullptr;
@@ -166,6 +167,61 @@ struct DecodeResult {
   bool ended = false;     // a stop token id was sampled after them
 };
 
+// The logits of a run may stay with the backend: on its device, or not computed.
+struct LogitsAccess {
+  // False: runs that leave their logits keep them all. True: runs with RunArgs::best_id compute it
+  // and may discard the logits; read() computes them again.
+  bool finds_best;
+  // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
+  // DecodeArgs::on_token, those the token was sampled from.
+  Status (*read)(void* state, Span<float> to, Diag* diag);
+};
+
+// Tokens are sampled on the device. REQUIRES: Backend::logits
+// (docs/decisions/0011-choosing-on-the-device.md).
+struct TokenOps {
+  // Samples and runs tokens. On kOk the tokens passed to `on_token` have run, and the logits are
+  // those of the last one (with no token: unchanged). On kCancelled or any other failure, all but
+  // the last of these tokens have run; after kCancelled the logits are those the last one was
+  // sampled from.
+  Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag);
+};
+
+// The backend computes on a device. Strings are valid as long as the state.
+struct DeviceOps {
+  const char* (*name)(const void* state);
+  // Returns the kernel variants in use and how they were chosen, as human-readable text.
+  const char* (*kernel_names)(const void* state);
+  // Called once the device has passed its self-test: its caches may then be written to
+  // GpuOptions::folder.
+  void (*trust)(void* state);
+  // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
+  // between runs. Valid as long as the state. Empty: not mapped, or shares_kv was not set.
+  Span<std::byte> (*kv_mapping)(const void* state);
+};
+
+// KV pages are read and written only where Region::kKv lies in `memory`, so its contents may be
+// exchanged between runs. Without it, Region::kKv and Region::kActivations are on a device, and
+// `memory` need not back them.
+struct HostKvOps {
+  // Moves Region::kKv to `kv` from the next run on. `kv` is 64-byte aligned and as large as in the
+  // layout.
+  void (*place)(void* state, Span<std::byte> kv);
+};
+
+// The backend starts and pins threads.
+struct ThreadOps {
+  // Reads the CPUs on which the threads may run now; for the calling thread, those of the last run.
+  void (*read_cpus)(const void* state, ThreadCpus* out);
+};
+
+// The backend shares its work with the fallback, which is loaded before it and unloaded after it.
+struct PartnerOps {
+  // Called once, after load(). `fallback`: the other backend's state, loaded for the same program
+  // and memory; null if there is none, which is an error.
+  Status (*join)(void* state, void* fallback, Diag* diag);
+};
+
 struct Backend {
   const char* name;
   // Adds the backend's needs (state, repacked weights, workspace) to the layout. Pure: allocates
@@ -186,40 +242,14 @@ struct Backend {
   Status (*kv_write)(void* state, Slice to, Span<const std::byte> from);
   // Ends threads and releases everything outside `memory`. Accepts null.
   void (*unload)(void* state);
-  // True: the pages are read and written only where Region::kKv lies in `memory`, so its contents
-  // may be exchanged between runs. False: Region::kKv and Region::kActivations are on a device, and
-  // `memory` need not back them.
-  bool kv_in_memory = false;
-  // Returns the name of the state's device. Valid as long as the state. Null: no device.
-  const char* (*device_name)(const void* state) = nullptr;
-  // Called once the state's device has passed its self-test: its caches may then be written to
-  // BackendOptions::device_folder. Null: the backend caches nothing.
-  void (*trust)(void* state) = nullptr;
-  // Reads the CPUs on which the threads may run now; for the calling thread, those of the last run.
-  // Null: the backend starts and pins no threads.
-  void (*read_cpus)(const void* state, ThreadCpus* out) = nullptr;
-  // Samples and runs tokens on the device. On kOk the tokens passed to `on_token` have run, and the
-  // logits are those of the last one (with no token: unchanged). On kCancelled or any other
-  // failure, all but the last of these tokens have run; after kCancelled the logits are those the
-  // last one was sampled from. Null: the backend samples only from logits in host memory.
-  Status (*decode)(void* state, const DecodeArgs& args, DecodeResult* out, Diag* diag) = nullptr;
-  // run() computes RunArgs::best_id along with the logits and may then discard the logits;
-  // read_logits() recomputes them.
-  bool finds_best = false;
-  // Copies f32 [vocab] to the host: the logits left by run() or decode(); inside
-  // DecodeArgs::on_token, those the token was sampled from. Null: run() writes all logits to
-  // Program::logits.
-  Status (*read_logits)(void* state, Span<float> to, Diag* diag) = nullptr;
-  // Returns the host mapping of the device's Region::kKv, cached and coherent. The host may use it
-  // between runs. Valid as long as the state. Empty: not mapped, or options.shares_kv was not set.
-  // Null: never mapped.
-  Span<std::byte> (*kv_mapping)(const void* state) = nullptr;
-  // Moves Region::kKv to `kv` from the next run on. `kv` is 64-byte aligned and as large as in the
-  // layout. Null: it stays where load() put it.
-  void (*place_kv)(void* state, Span<std::byte> kv) = nullptr;
-  // Returns the kernel variants in use and how they were chosen, as human-readable text. Valid as
-  // long as the state. Null: the backend has no variants.
-  const char* (*kernel_names)(const void* state) = nullptr;
+
+  // Capabilities. Null: the backend has none of the table.
+  const HostKvOps* host_kv = nullptr;
+  const ThreadOps* threads = nullptr;
+  const DeviceOps* device = nullptr;
+  const LogitsAccess* logits = nullptr;
+  const TokenOps* tokens = nullptr;
+  const PartnerOps* partner = nullptr;
 };
 
 }  // namespace arn

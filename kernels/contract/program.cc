@@ -28,15 +28,23 @@ const char* OpName(Op op) {
   return "unknown op";
 }
 
+const char* ActivationName(Activation activation) {
+#define ARN_CASE(enumerator, value, name) \
+  case Activation::enumerator: return #name;
+  switch (activation) { ARN_ACTIVATIONS(ARN_CASE) }
+#undef ARN_CASE
+  return "unknown activation";
+}
+
 AttentionKind WithoutQueries(AttentionKind kind) {
   kind.n_heads = 0;
   return kind;
 }
 
 float QueryTemperature(const AttentionKind& kind, uint32_t position) {
-  if (kind.temperature == 0.0f) return 1.0f;
-  const auto steps = static_cast<float>((position + 1) / kind.temperature_step);
-  return 1.0f + kind.temperature * std::log1p(steps);
+  if (kind.query_temperature == 0.0f) return 1.0f;
+  const auto steps = static_cast<float>((position + 1) / kind.query_temperature_step);
+  return 1.0f + kind.query_temperature * std::log1p(steps);
 }
 
 Span<const Step> StepsOf(const Program& program, bool is_encoder) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/contract/activation_list.h"
 #include "kernels/contract/kv_view.h"
 #include "kernels/contract/weight.h"
 #include "platform/base/layout.h"
@@ -37,21 +38,13 @@ enum class Op : uint8_t {
 inline constexpr uint32_t kOpCount = 18;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
-enum class Activation : uint8_t {
-  kSilu = 0,      // x sigmoid(x)
-  kGeluTanh = 1,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
-  kGelu = 2,      // x/2 (1 + erf(x / sqrt 2))
-  // kGatedAct and kExperts only: min(gate, limit) sigmoid(1.702 min(gate, limit)) (1 + up), with up
-  // clamped to [-limit, limit] (OpenAI, arXiv:2508.10925, section 2).
-  kClampedSwiglu = 3,
-  kRelu = 4,         // max(x, 0)
-  kReluSquared = 5,  // max(x, 0)^2
-  kQuickGelu = 6,    // x sigmoid(1.702 x)
-  kTanh = 7,
-  kSigmoid = 8,
-  kMish = 9,  // x tanh(log(1 + e^x))
-};
-inline constexpr uint32_t kActivationCount = 10;
+#define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
+enum class Activation : uint8_t { ARN_ACTIVATIONS(ARN_ENUMERATOR) };
+#undef ARN_ENUMERATOR
+#define ARN_COUNT(enumerator, value, name) +1
+inline constexpr uint32_t kActivationCount = 0 ARN_ACTIVATIONS(ARN_COUNT);
+#undef ARN_COUNT
+const char* ActivationName(Activation activation);  // "silu", "gelu_tanh", ...
 
 // Scoring function of the router.
 enum class RouteScore : uint8_t {
@@ -76,14 +69,18 @@ inline constexpr uint32_t kNoRope = UINT32_MAX;
 inline constexpr uint32_t kNoGroup = UINT32_MAX;
 
 // An activation: [rows, width] f32, row-major. Row stride is width.
+//
+// Layers of different head counts or feed-forward widths use values of different widths. Only the
+// widest has bytes of its own; the others are views: dense rows at the start of its bytes.
 struct Value {
   const char* name = nullptr;
   uint32_t width = 0;
-  uint16_t row_factor = 1;  // rows per row of a run
-  bool is_encoder = false;  // written by the encoder steps
-  uint32_t first_step = 0;  // step that writes it first
-  uint32_t last_step = 0;   // step that reads it last
-  Slice slice;              // Region::kActivations, placed by the memory plan
+  uint16_t row_factor = 1;     // rows per row of a run
+  bool is_encoder = false;     // written by the encoder steps
+  ValueId view_of = kNoValue;  // an earlier value, at least as wide; kNoValue: has its own bytes
+  uint32_t first_step = 0;     // step that writes it first; in a view, those of view_of
+  uint32_t last_step = 0;      // step that reads it last
+  Slice slice;                 // Region::kActivations, placed by the memory plan
 };
 
 // Attention parameters of a layer besides its weights. Layers of the same type share one entry.
@@ -91,16 +88,16 @@ struct AttentionKind {
   uint32_t n_heads = 0;     // 0: the layers have no attention, all other fields are ignored
   uint32_t n_kv_heads = 0;  // divides n_heads
   uint32_t head_dim = 0;
-  uint32_t window = 0;   // a query at p sees keys at p - window + 1 .. p; 0: all up to p
-  uint32_t chunk = 0;    // a query at p sees no key before p - p % chunk; 0: no chunks
-  float scale = 0.0f;    // multiplies q.k
-  float softcap = 0.0f;  // a score s then becomes softcap * tanh(s / softcap); 0: off
-  uint32_t rope = 0;     // index into Program::ropes, or kNoRope: no rotation
-  uint32_t group = 0;    // index into Program::kv_groups, or kNoGroup (kSelfAttention only)
-  // q at position p is multiplied by 1 + temperature * log(1 + floor((p + 1) / temperature_step)).
-  // 0: off.
-  float temperature = 0.0f;
-  uint32_t temperature_step = 0;
+  uint32_t window = 0;           // a query at p sees keys at p - window + 1 .. p; 0: all up to p
+  uint32_t chunk = 0;            // a query at p sees no key before p - p % chunk; 0: no chunks
+  float attention_scale = 0.0f;  // multiplies q.k
+  float softcap = 0.0f;          // a score s then becomes softcap * tanh(s / softcap); 0: off
+  uint32_t rope = 0;             // index into Program::ropes, or kNoRope: no rotation
+  uint32_t group = 0;            // index into Program::kv_groups, or kNoGroup (kSelfAttention only)
+  // q at position p is multiplied by 1 + query_temperature * log(1 + floor((p + 1) /
+  // query_temperature_step)). 0: off.
+  float query_temperature = 0.0f;
+  uint32_t query_temperature_step = 0;
   // Cross-attention: keys and values come from the encoder output, and every query sees all of
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.

@@ -9,6 +9,7 @@
 #include "kernels/cpu/repack.h"
 #include "kernels/kv/kv_host.h"
 #include "platform/base/arith.h"
+#include "platform/os/topology.h"
 
 namespace arn {
 namespace {
@@ -33,8 +34,9 @@ void PlaceMatrices(const Program& program, const BackendPlan& plan, const Memory
   }
 }
 
-Status Load(const Program& program, const BackendOptions& options, const BackendPlan& plan,
+Status Load(const Program& program, const BackendOptions& all_options, const BackendPlan& plan,
             const Memory& memory, void** out, Diag* diag) {
+  const CpuOptions& options = all_options.cpu;
   *out = nullptr;
   auto* state = new (memory.At(plan.slices[cpu::kStateSlice])) State();
   state->program = &program;
@@ -119,16 +121,21 @@ void PlaceKv(void* state, Span<std::byte> kv) {
   static_cast<State*>(state)->memory.region[static_cast<uint32_t>(Region::kKv)] = kv;
 }
 
-constexpr Backend MakeBackend() {
-  Backend b = {"cpu", cpu::PlanCpu, Load, Run, KvRead, KvWrite, Unload};
-  b.kv_in_memory = true;
-  b.finds_best = true;
-  b.read_logits = ReadLogits;
-  b.read_cpus = ReadCpus;
-  b.place_kv = PlaceKv;
-  return b;
-}
-constexpr Backend kBackend = MakeBackend();
+constexpr HostKvOps kHostKv = {PlaceKv};
+constexpr ThreadOps kThreads = {ReadCpus};
+constexpr LogitsAccess kLogits = {/*finds_best=*/true, ReadLogits};
+constexpr Backend kBackend = {
+    .name = "cpu",
+    .plan = cpu::PlanCpu,
+    .load = Load,
+    .run = Run,
+    .kv_read = KvRead,
+    .kv_write = KvWrite,
+    .unload = Unload,
+    .host_kv = &kHostKv,
+    .threads = &kThreads,
+    .logits = &kLogits,
+};
 
 }  // namespace
 

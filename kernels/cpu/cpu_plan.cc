@@ -76,8 +76,9 @@ uint64_t ThreadScratchBytes(const Program& program) {
   return bytes;
 }
 
-Status PlanCpu(const Program& program, const BackendOptions& options, Layout* layout,
+Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout* layout,
                BackendPlan* plan, Diag* diag) {
+  const CpuOptions& options = all_options.cpu;
   *plan = BackendPlan();
   ARN_TRY(CheckProgram(program, diag));
   if (options.n_threads == 0 || options.n_prefill_threads == 0 ||

@@ -13,7 +13,7 @@ namespace arn::cpu {
 
 struct State {
   const Program* program = nullptr;
-  BackendOptions options;
+  CpuOptions options;
   Memory memory;
   Threads threads;
   GemmKernels gemm;

@@ -306,7 +306,21 @@ Status KvWrite(void* state, Slice to, Span<const std::byte> from) {
 
 void Unload(void* state) { (void)state; }
 
-constexpr Backend kBackend = {"reference", Plan, Load, Run, KvRead, KvWrite, Unload, true};
+void PlaceKv(void* state, Span<std::byte> kv) {
+  static_cast<State*>(state)->memory.region[static_cast<uint32_t>(Region::kKv)] = kv;
+}
+
+constexpr HostKvOps kHostKv = {PlaceKv};
+constexpr Backend kBackend = {
+    .name = "reference",
+    .plan = Plan,
+    .load = Load,
+    .run = Run,
+    .kv_read = KvRead,
+    .kv_write = KvWrite,
+    .unload = Unload,
+    .host_kv = &kHostKv,
+};
 
 }  // namespace
 

@@ -147,8 +147,8 @@ Status Build(State* state, const DeviceChoice& choice, const BackendOptions& opt
   ARN_TRY(s.words.Plan(*s.program, diag));
   PlaceWeights(*s.program, s.weights, s.blocks);
   ARN_TRY(s.device.Open(choice, diag));
-  ARN_TRY(s.pipeline_cache.Open(options.device_folder, KeyOf(s.device), diag));
-  s.shares_kv = options.shares_kv;
+  ARN_TRY(s.pipeline_cache.Open(options.gpu.folder, KeyOf(s.device), diag));
+  s.shares_kv = options.gpu.shares_kv;
   ARN_TRY(CreateBuffers(state, s.shares_kv ? BufferUse::kShared : BufferUse::kDevice, plan, diag));
   ARN_TRY(CreateCommands(state, diag));
   s.words.WriteHeading(*s.program, s.run_words());
@@ -197,8 +197,8 @@ Status Load(const Program& program, const BackendOptions& options, const Backend
     for (uint8_t& choice : of_mode) choice = variant == kChosen ? 0 : variant;
   }
   DeviceChoice choice;
-  choice.name = options.device;
-  choice.passes_over_software = options.passes_over_software;
+  choice.name = options.gpu.device;
+  choice.hardware_only = options.gpu.hardware_only;
   if (restriction == Restriction::kSharedMemory) choice.avoid = kAvoidSubgroups | kAvoidDot;
   if (restriction == Restriction::kStaged) choice.avoid = kAvoidMapping | kAvoidFullSubgroups;
   const Status status = Build(s, choice, options, plan, diag);
@@ -313,18 +313,28 @@ Span<std::byte> KvMapping(const void* state) {
   return {s.kv.mapped, static_cast<size_t>(s.kv.bytes)};
 }
 
+// Pipelines of a restricted device are not worth caching.
+void TrustNothing(void*) {}
+
+constexpr LogitsAccess kLogits = {/*finds_best=*/false, ReadLogits};
+constexpr TokenOps kTokens = {Decode};
+constexpr DeviceOps kDevice = {DeviceName, KernelNames, Trust, KvMapping};
+constexpr DeviceOps kUncachedDevice = {DeviceName, KernelNames, TrustNothing, KvMapping};
+
 template <Restriction restriction, uint32_t variant = kChosen>
 constexpr Backend MakeBackend() {
-  Backend b = {"vulkan", Planned<restriction>, Load<restriction, variant>, Run, KvRead, KvWrite,
-               Unload};
-  b.device_name = DeviceName;
-  b.kernel_names = KernelNames;
-  // Pipelines of a restricted device are not worth caching.
-  if (restriction != Restriction::kSharedMemory) b.trust = Trust;
-  b.decode = Decode;
-  b.read_logits = ReadLogits;
-  b.kv_mapping = KvMapping;
-  return b;
+  return {
+      .name = "vulkan",
+      .plan = Planned<restriction>,
+      .load = Load<restriction, variant>,
+      .run = Run,
+      .kv_read = KvRead,
+      .kv_write = KvWrite,
+      .unload = Unload,
+      .device = restriction == Restriction::kSharedMemory ? &kUncachedDevice : &kDevice,
+      .logits = &kLogits,
+      .tokens = &kTokens,
+  };
 }
 constexpr Backend kBackends[] = {
     MakeBackend<Restriction::kNone>(),

@@ -33,7 +33,7 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   }
   out->device = read.device;
   out->device_folder = read.device_folder;
-  out->passes_over_software = read.needs_gpu == 1 || read.backend == ARN_BACKEND_AUTO;
+  out->hardware_only = read.needs_gpu == 1;
   out->trusts_device = read.trust_device == 1;
   out->cpus = static_cast<CpuChoice>(read.cpus);
   out->cpu_mask = read.cpu_mask;
@@ -45,23 +45,22 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   return Status::kOk;
 }
 
-// Plans the GPU with the CPU as fallback, or the CPU alone if the GPU backend is null or does not
-// support the model. The presence of a GPU is checked only when the session is created.
-Status PlanWithFallback(const Model& model, const Backend* gpu, const SessionOptions& options,
-                        SessionPlan* out, Diag* diag) {
-  const Backend* cpu = FindBackend(BackendId::kCpu);
+// Plans the backend with its fallback, or the fallback alone if the backend is missing or does not
+// support the model. The presence of a device is checked only when the session is created.
+Status PlanWithFallback(const Model& model, const BackendTraits& traits,
+                        const SessionOptions& options, SessionPlan* out, Diag* diag) {
   Diag refused;
-  if (gpu == nullptr) {
-    (void)refused.Fail(Status::kUnsupported, "Vulkan: this library was built without it");
+  if (traits.backend == nullptr) {
+    (void)refused.Fail(Status::kUnsupported, "%s", traits.if_missing);
   } else {
     SessionOptions both = options;
-    both.fallback = cpu;
-    const Status status = PlanSession(model, gpu, both, Session::Objects(), out, diag);
+    both.fallback = traits.fallback;
+    const Status status = PlanSession(model, traits.backend, both, Session::Objects(), out, diag);
     if (status != Status::kUnsupported) return status;
     refused = *diag;
     diag->Clear();
   }
-  ARN_TRY(PlanSession(model, cpu, options, Session::Objects(), out, diag));
+  ARN_TRY(PlanSession(model, traits.fallback, options, Session::Objects(), out, diag));
   out->refused = refused;
   return Status::kOk;
 }
@@ -72,10 +71,8 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
                  Diag* diag) {
   arn_session_options read = ARN_SESSION_OPTIONS_INIT;
   ARN_TRY(ReadStruct(options, "arn_session_options", &read, diag));
-  const Backend* backend = FindBackend(static_cast<BackendId>(read.backend));
-  const bool has_fallback =
-      read.backend == ARN_BACKEND_AUTO || read.backend == ARN_BACKEND_VULKAN_CPU;
-  if (backend == nullptr && !has_fallback) {
+  const BackendTraits traits = FindTraits(static_cast<BackendId>(read.backend));
+  if (traits.backend == nullptr && traits.fallback == nullptr) {
     return diag->Fail(Status::kUnsupported, "backend %u is not in this build", read.backend);
   }
   SessionOptions session;
@@ -111,13 +108,12 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.kv_page_tokens = read.kv_page_tokens;
   session.encoder_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
+  session.constraint_bytes = read.constraint_bytes;
+  session.max_constraints = read.max_constraints;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
-  if (has_fallback) {
-    const bool is_auto = read.backend == ARN_BACKEND_AUTO;
-    return PlanWithFallback(model, is_auto ? FindBackend(BackendId::kVulkan) : backend, session,
-                            out, diag);
-  }
-  return PlanSession(model, backend, session, Session::Objects(), out, diag);
+  session.hardware_only |= traits.hardware_only;
+  if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
+  return PlanSession(model, traits.backend, session, Session::Objects(), out, diag);
 }
 
 namespace {
@@ -132,6 +128,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->kv_bytes_per_token = plan.KvBytesPerToken();
   out->activations_bytes = plan.RegionBytes(Region::kActivations);
   out->io_bytes = plan.RegionBytes(Region::kIo);
+  out->constraints_bytes = plan.constraints.TotalBytes();
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

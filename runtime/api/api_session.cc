@@ -125,10 +125,7 @@ arn_status arn_session_backend(const arn_session* session, arn_backend_info* out
   if (session == nullptr || out_info == nullptr) return ARN_BAD_ARGUMENT;
   const Executor& executor = ToSession(session)->executor();
   arn_backend_info out = ARN_BACKEND_INFO_INIT;
-  for (BackendId id :
-       {BackendId::kCpu, BackendId::kReference, BackendId::kVulkan, BackendId::kVulkanCpu}) {
-    if (FindBackend(id) == &executor.backend()) out.backend = static_cast<uint32_t>(id);
-  }
+  out.backend = static_cast<uint32_t>(IdOf(executor.backend()));
   out.name = executor.backend().name;
   out.device = executor.device_name();
   out.reason = executor.fallback_reason();
@@ -152,6 +149,15 @@ arn_status arn_session_encode_features(arn_session* session, const float* featur
 arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids) {
   if (session == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) { return s.Prefill({ids, n_ids}); });
+}
+
+arn_status arn_session_set_prefill_callback(arn_session* session, arn_prefill_callback callback,
+                                            void* user) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return OnSession(session, [&](Session& s) {
+    s.SetOnChunk(callback, user);
+    return Status::kOk;
+  });
 }
 
 arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, size_t n_ids,

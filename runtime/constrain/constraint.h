@@ -16,7 +16,7 @@ enum class ConstraintKind : uint8_t {
   kJsonSchema = 0,  // a text in JSON that a schema describes
   kRegex = 1,       // a text that a regular expression matches from its beginning to its end
   kGrammar = 2,     // a text of a grammar in GBNF
-  kChoices = 3,     // one of several texts, separated by commas; "\," and "\\" stand for , and \.
+  kChoices = 3,     // one of several texts, which NUL bytes separate
 };
 
 struct ConstraintOptions {
@@ -58,34 +58,45 @@ class Constraint {
   // all allowed. Ids beyond the bits are left out.
   void FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits);
 
+  // Equal keys mean that the same may follow.
+  uint64_t StateKey(uint32_t state) const {
+    return uint64_t{n_flushes_} << 32 | live_[kFirstState + state];
+  }
+
   // Whether a call since Compile() or the last ClearFailure() ran out of memory or nested too deep;
   // its result then was that nothing is allowed. FailureText() says which.
-  bool failed() const { return failed_; }
-  const char* FailureText() const;
-  void ClearFailure() { failed_ = false; }
+  bool failed() const { return failure_ != TermFailure::kNone; }
+  const char* FailureText() const { return TermFailureText(failure_); }
+  void ClearFailure() { failure_ = TermFailure::kNone; }
 
   uint32_t n_states() const { return n_states_; }
   uint64_t block_bytes() const { return block_bytes_; }
-  uint64_t used_bytes() const;
+  uint64_t used_bytes() const { return own_bytes_ + terms_->used_bytes(); }
   uint64_t compiled_bytes() const { return compiled_bytes_; }  // used by Compile()
   uint32_t n_terms() const { return terms_->n_terms(); }
   uint32_t n_flushes() const { return n_flushes_; }
 
  private:
+  static constexpr uint32_t kFirstState = 1;
+
   Constraint() = default;
+  // Both keep what is in live_[0, n_live), where `from` is.
   Term Step(Term from, uint8_t byte, uint32_t n_live);
-  bool Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok, Term* end);
-  static void SetBits(Span<const uint32_t> ids, Span<uint32_t> bits);
+  ByteSet FirstBytes(Term of, uint32_t n_live);
+  bool MakeRoom(uint32_t n_live);
+  void ResetCursors();
+  Term Walk(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok);
 
   Terms* terms_ = nullptr;
-  // [0]: the beginning; then the states; then the states on the way through a tree.
+  // The beginning, the states, and then the states on the way through a text or tree.
   Term* live_ = nullptr;
+  Terms::Cursor* cursors_ = nullptr;  // of FillMask(), by depth
   uint32_t n_states_ = 0;
   uint32_t n_flushes_ = 0;
   uint64_t block_bytes_ = 0;
+  uint64_t own_bytes_ = 0;  // of the block, all but the Terms' part
   uint64_t compiled_bytes_ = 0;
   TermFailure failure_ = TermFailure::kNone;
-  bool failed_ = false;
 };
 
 }  // namespace arn

@@ -78,18 +78,45 @@ ByteSet Terms::FindFirstBytes(Term t, uint32_t depth) {
   return first;
 }
 
-Term Terms::Derive(Term t, uint8_t byte) {
-  const uint32_t key = t << 8 | byte;
-  CacheEntry& entry = cache_[(key * 0x9E3779B1u >> 8) & cache_mask_];
-  if (entry.key == key) return entry.to;
+Term Terms::DeriveUncached(Term t, uint8_t byte) {
   if (t <= kEmpty || failed()) return kNothing;
   const uint32_t base = scratch_used_;
   ByteSet same = ByteSet::All();
   const Term to = DeriveInto(t, byte, &same, depth_);
   scratch_used_ = base;
   if (failed()) return kNothing;
-  entry = {key, to};
+  const uint32_t key = t << 8 | byte;
+  cache_[CacheSlot(key)] = {key, to};
   return to;
+}
+
+void Terms::Begin(Term term, Cursor* cursor) {
+  *cursor = {term, kNothing, &set(no_bytes_), &FirstBytes(term)};
+}
+
+// Terms that begin with one set of bytes have no edges: all of them lead to the same term.
+Term Terms::DeriveAt(Cursor* cursor, uint8_t byte) {
+  const Term to = Derive(cursor->term, byte);
+  if (failed()) return kNothing;
+  const Node& n = node(cursor->term);
+  const bool is_plain = n.kind == kBytes || (n.kind == kConcat && node(n.a).kind == kBytes);
+  const ByteSet* bytes = is_plain ? cursor->first : EdgeBytes(cursor->term, byte);
+  if (bytes != nullptr) {
+    cursor->bytes = bytes;
+    cursor->to = to;
+  }
+  return to;
+}
+
+const ByteSet* Terms::EdgeBytes(Term t, uint8_t byte) {
+  for (uint32_t cell = node(t).edges; cell != 0; cell = edge_list(cell).next) {
+    const EdgeList& list = edge_list(cell);
+    for (uint32_t i = 0; i < list.count; ++i) {
+      const Edge& edge = list.edges[i];
+      if (edge.bytes != 0 && set(edge.bytes).Has(byte)) return &set(edge.bytes);
+    }
+  }
+  return nullptr;
 }
 
 Term Terms::DerivePart(Term part, uint8_t byte, ByteSet* same) {
@@ -158,20 +185,20 @@ Term Terms::ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t dept
       for (; node(rest).kind == kConcat; rest = node(rest).b) {
         const Node& sequence = node(rest);
         PushFollowedBy(DeriveInto(sequence.a, byte, same, depth + 1), sequence.b);
-        if (!IsNullable(sequence.a)) return EitherOfScratch(base, 0);
+        if (!IsNullable(sequence.a)) return EitherOfScratch(base);
       }
       PushAlternatives(DeriveInto(rest, byte, same, depth + 1));
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     }
     case kEither:
       for (uint32_t i = 0; i < n.b; ++i) {
         PushAlternatives(DeriveInto(words_[n.a + i], byte, same, depth + 1));
       }
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     case kRepeat: {
       const Term rest = Repeat(n.a, n.b == 0 ? 0 : n.b - 1, n.c == kUnbounded ? n.c : n.c - 1);
       PushFollowedBy(DeriveInto(n.a, byte, same, depth + 1), rest);
-      return EitherOfScratch(base, 0);
+      return EitherOfScratch(base);
     }
     case kBoth: {
       const Term a = DeriveInto(n.a, byte, same, depth + 1);

@@ -8,22 +8,17 @@
 //     few states;
 //   - the empty string is left out where another alternative has it.
 #include <algorithm>
+#include <cstring>
 
 #include "platform/base/arith.h"
 #include "runtime/constrain/terms.h"
 
 namespace arn {
-namespace {
-
-// Common prefixes longer than this stay unfactored until derivatives have shortened them.
-constexpr uint32_t kMaxFactorDepth = 64;
-
-}  // namespace
 
 Term Terms::Either(Span<const Term> alternatives) {
   const uint32_t base = scratch_used_;
   for (const Term t : alternatives) PushAlternatives(t);
-  return EitherOfScratch(base, 0);
+  return EitherOfScratch(base);
 }
 
 Term Terms::Either(Term a, Term b) {
@@ -40,77 +35,104 @@ void Terms::PushAlternatives(Term t) {
   for (const Term alternative : args(node(t))) Push(alternative);
 }
 
-Term Terms::EitherOfScratch(uint32_t base, uint32_t depth) {
-  uint32_t n = scratch_used_ - base;
-  if (failed() || n <= 1) {
-    const Term only = failed() || n == 0 ? kNothing : scratch_[base];
+// A loop with levels of its own, because tails can share heads as deep as a text is nested: a level
+// is the alternatives of one set, and the tails of a head make an inner one.
+Term Terms::EitherOfScratch(uint32_t base) {
+  if (failed() || scratch_used_ - base <= 1) {
+    const Term only = failed() || scratch_used_ == base ? kNothing : scratch_[base];
     scratch_used_ = base;
     return only;
   }
-  for (uint32_t i = 0; i < n; ++i) Push(0);
-  if (failed()) {
-    scratch_used_ = base;
-    return kNothing;
+  Level level = SplitAlternatives(base);
+  for (uint32_t n_outer = 0; !failed();) {
+    if (EnterSharedHead(&level)) {
+      ++n_outer;
+      continue;
+    }
+    const Term made = JoinSpines(level);
+    if (n_outer == 0 || failed()) return made;
+    // The outer level lies below the inner one.
+    --n_outer;
+    std::memcpy(&level, scratch_ + level.base - kLevelWords, sizeof level);
+    scratch_used_ = level.base + 2 * level.n;
+    Spine* spines = reinterpret_cast<Spine*>(scratch_ + level.base);
+    spines[level.n_out++] = {spines[level.at - 1].head, made};
   }
-  // In place, from the last: each term becomes a head and a tail.
+  scratch_used_ = base;
+  return kNothing;
+}
+
+// Makes each term from scratch_[base] on a head and a tail, in place, and sorts them.
+Terms::Level Terms::SplitAlternatives(uint32_t base) {
+  Level level = {base, scratch_used_ - base, 0, 0};
+  for (uint32_t i = 0; i < level.n; ++i) {
+    if (!Push(0)) return level;
+  }
   Spine* spines = reinterpret_cast<Spine*>(scratch_ + base);
-  for (uint32_t i = n; i-- > 0;) {
+  for (uint32_t i = level.n; i-- > 0;) {
     const Term t = scratch_[base + i];
-    if (t == any_bytes_) {
-      scratch_used_ = base;
-      return any_bytes_;
+    if (t == any_bytes_) {  // has all others
+      level.n = 1;
+      scratch_used_ = base + 2;
+      spines[0] = {t, kEmpty};
+      return level;
     }
     const bool is_concat = node(t).kind == kConcat;
     spines[i] = is_concat ? Spine{node(t).a, node(t).b} : Spine{t, kEmpty};
   }
-  n = FactorHeads(spines, n, depth);
-  n = MergeBytes(spines, n);
-  n = MergeRepeats(spines, n);
+  std::sort(spines, spines + level.n, [](const Spine& a, const Spine& b) {
+    return a.head != b.head ? a.head < b.head : a.tail < b.tail;
+  });
+  return level;
+}
 
+// Goes on to the next head with several tails. Saves the level, and makes those tails the new one.
+bool Terms::EnterSharedHead(Level* level) {
+  Spine* spines = reinterpret_cast<Spine*>(scratch_ + level->base);
+  while (level->at < level->n) {
+    const uint32_t first = level->at;
+    const Spine spine = spines[first];
+    bool differ = false;
+    for (++level->at; level->at < level->n && spines[level->at].head == spine.head; ++level->at) {
+      differ |= spines[level->at].tail != spine.tail;
+    }
+    if (!differ) {
+      spines[level->n_out++] = spine;
+      continue;
+    }
+    const uint32_t end = level->at;
+    for (uint32_t i = 0; i < kLevelWords; ++i) Push(0);
+    if (failed()) return false;
+    std::memcpy(scratch_ + scratch_used_ - kLevelWords, level, sizeof *level);
+    const uint32_t inner = scratch_used_;
+    for (uint32_t i = first; i < end; ++i) PushAlternatives(spines[i].tail);
+    if (!failed()) *level = SplitAlternatives(inner);
+    return !failed();
+  }
+  return false;
+}
+
+// The alternatives of a level whose heads differ. Releases it.
+Term Terms::JoinSpines(const Level& level) {
+  Spine* spines = reinterpret_cast<Spine*>(scratch_ + level.base);
+  uint32_t n = MergeBytes(spines, level.n_out);
+  n = MergeRepeats(spines, n);
+  Term* first = scratch_ + level.base;
   bool is_nullable = false;
   for (uint32_t i = 0; i < n; ++i) {
-    const Term t = ConcatNode(spines[i].head, spines[i].tail);
-    scratch_[base + i] = t;  // never behind spines[i]
-    is_nullable |= t != kEmpty && IsNullable(t);
+    first[i] = ConcatNode(spines[i].head, spines[i].tail);  // never behind spines[i]
+    is_nullable |= first[i] != kEmpty && IsNullable(first[i]);
   }
-  Term* first = scratch_ + base;
   Term* last = first + n;
   if (is_nullable) last = std::remove(first, last, kEmpty);
   std::sort(first, last);
-  last = std::unique(first, last);
-  n = static_cast<uint32_t>(last - first);
-  scratch_used_ = base;
+  n = static_cast<uint32_t>(std::unique(first, last) - first);
+  scratch_used_ = level.base;
   if (failed()) return kNothing;
   return n == 1 ? *first : Intern(kEither, 0, n, 0, {first, n});
 }
 
-// Each returns the new number of spines.
-uint32_t Terms::FactorHeads(Spine* spines, uint32_t n, uint32_t depth) {
-  std::sort(spines, spines + n, [](const Spine& a, const Spine& b) {
-    return a.head != b.head ? a.head < b.head : a.tail < b.tail;
-  });
-  uint32_t n_out = 0;
-  for (uint32_t i = 0, end = 0; i < n; i = end) {
-    const Spine spine = spines[i];
-    const uint32_t tails = scratch_used_;
-    bool differ = false;
-    for (end = i + 1; end < n && spines[end].head == spine.head; ++end) {
-      differ |= spines[end].tail != spine.tail;
-    }
-    if (!differ) {
-      spines[n_out++] = spine;
-    } else if (depth < kMaxFactorDepth) {
-      for (uint32_t k = i; k < end; ++k) PushAlternatives(spines[k].tail);
-      spines[n_out++] = {spine.head, EitherOfScratch(tails, depth + 1)};
-    } else {
-      for (uint32_t k = i; k < end; ++k) {
-        if (k == i || spines[k].tail != spines[k - 1].tail) spines[n_out++] = spines[k];
-      }
-    }
-  }
-  return n_out;
-}
-
+// Both return the new number of spines.
 uint32_t Terms::MergeBytes(Spine* spines, uint32_t n) {
   Spine* end_bytes = std::partition(spines, spines + n,
                                     [this](const Spine& s) { return node(s.head).kind == kBytes; });

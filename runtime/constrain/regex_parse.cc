@@ -59,8 +59,8 @@ class Parser {
   }
   Status Check(size_t offset) {
     if (!terms_->failed()) return Status::kOk;
-    return diag_->Fail(Status::kOutOfMemory, "regular expression, offset %zu: %s", offset,
-                       terms_->FailureText());
+    return diag_->Fail(TermFailureStatus(terms_->failure()), "regular expression, offset %zu: %s",
+                       offset, terms_->FailureText());
   }
 
   // ---- Structure ----

@@ -24,7 +24,10 @@ Status Terms::Resolve(Term root, Diag* diag) {
     return diag->Fail(Status::kBadArgument, "rule '%.*s' %s",
                       static_cast<int>(Min<size_t>(name.size, 100)), name.data, why);
   };
-  if (failed()) return diag->Fail(Status::kOutOfMemory, "the constraint %s", FailureText());
+  const auto refuse_size = [&] {
+    return diag->Fail(TermFailureStatus(failure()), "the constraint %s", FailureText());
+  };
+  if (failed()) return refuse_size();
   Collect({&root, 1});
   const auto is_rule = [this](Term t) { return node(t).kind == kRule; };
   for (Term t = 0; t < n_cells_; ++t) {
@@ -43,7 +46,7 @@ Status Terms::Resolve(Term root, Diag* diag) {
     if (failed()) break;
   }
   if (!failed() && IsNestedTooDeep()) Fail(TermFailure::kTooDeep);
-  if (failed()) return diag->Fail(Status::kOutOfMemory, "the constraint %s", FailureText());
+  if (failed()) return refuse_size();
   return Status::kOk;
 }
 

@@ -59,8 +59,12 @@ uint64_t Terms::used_bytes() const {
          uint64_t{n_cells_ - n_free_} * sizeof(Cell);
 }
 
-const char* Terms::FailureText() const {
-  switch (failure_) {
+Status TermFailureStatus(TermFailure failure) {
+  return failure == TermFailure::kBlockFull ? Status::kOutOfMemory : Status::kUnsupported;
+}
+
+const char* TermFailureText(TermFailure failure) {
+  switch (failure) {
     case TermFailure::kNone: break;
     case TermFailure::kBlockFull: return "needs more memory than it was given";
     case TermFailure::kTooDeep: return "is nested too deep";
@@ -287,7 +291,7 @@ Term Terms::Repeat(Term x, uint32_t min, uint32_t max) {
     for (const Term t : args(node(x))) {
       if (t != kEmpty) Push(t);
     }
-    x = EitherOfScratch(base, 0);
+    x = EitherOfScratch(base);
     return Repeat(x, 0, max);
   }
   if (IsNullable(x)) min = 0;
@@ -341,7 +345,7 @@ void Terms::Define(Term rule, Term body) {
     node(rule).a = body;
     return;
   }
-  const Term y = EitherOfScratch(others, 0);
+  const Term y = EitherOfScratch(others);
   const uint32_t tails = scratch_used_;
   PushAlternatives(body);
   uint32_t n_tails = 0;
@@ -350,7 +354,7 @@ void Terms::Define(Term rule, Term body) {
     if (n.kind == kConcat && n.a == rule) scratch_[tails + n_tails++] = n.b;
   }
   scratch_used_ = tails + n_tails;
-  const Term x = EitherOfScratch(tails, 0);
+  const Term x = EitherOfScratch(tails);
   node(rule).a = Concat(y, Repeat(x, 0, kUnbounded));
 }
 

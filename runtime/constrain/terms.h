@@ -66,6 +66,11 @@ enum class TermFailure : uint8_t {
   kTooMany,    // a count above 2^32 - 2, or more than kMaxOps kinds of custom terms
 };
 
+// "needs more memory than it was given" and the like, for the text of an error.
+const char* TermFailureText(TermFailure failure);
+// kOutOfMemory if the block is full, else kUnsupported.
+Status TermFailureStatus(TermFailure failure);
+
 class Terms {
  public:
   // Levels of alternatives, repetitions and rules that begin at the same byte. Bounds the recursion
@@ -124,7 +129,25 @@ class Terms {
   // term, bytes with which none begins may be among them. Valid until the next Collect().
   const ByteSet& FirstBytes(Term term);
   // What may follow `byte`; kNothing if it may not come. If failed(), the result means nothing.
-  Term Derive(Term term, uint8_t byte);
+  Term Derive(Term term, uint8_t byte) {
+    const uint32_t key = term << 8 | byte;
+    const CacheEntry& entry = cache_[CacheSlot(key)];
+    return entry.key == key ? entry.to : DeriveUncached(term, byte);
+  }
+  // The same for many bytes, one after the other, by which a term has often the same derivative.
+  // Begin it after every Collect().
+  struct Cursor {
+    Term term = kNothing;
+    Term to = kNothing;  // the last derivative, by any of `bytes`
+    const ByteSet* bytes = nullptr;
+    const ByteSet* first = nullptr;
+  };
+  // If failed(), the cursor is of no use.
+  void Begin(Term term, Cursor* cursor);
+  Term Derive(Cursor* cursor, uint8_t byte) {
+    if (cursor->bytes->Has(byte)) return cursor->to;
+    return cursor->first->Has(byte) ? DeriveAt(cursor, byte) : kNothing;
+  }
   // The same for CustomOps::derive, of a term among its arguments.
   Term DerivePart(Term part, uint8_t byte, ByteSet* same);
 
@@ -140,8 +163,7 @@ class Terms {
   }
   TermFailure failure() const { return failure_; }
   bool failed() const { return failure_ != TermFailure::kNone; }
-  // "needs more than N bytes" and the like, for the text of an error.
-  const char* FailureText() const;
+  const char* FailureText() const { return TermFailureText(failure_); }
 
   // Releases everything that cannot be reached from `roots`, and every kept derivative. Clears a
   // failure.
@@ -212,6 +234,12 @@ class Terms {
   struct Spine {
     Term head, tail;
   };
+  // Spines in scratch while they become a term: n from `base` on, in groups of one head. Groups
+  // before `at` have become the first n_out spines.
+  struct Level {
+    uint32_t base, n, at, n_out;
+  };
+  static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
 
   Terms() = default;
@@ -238,12 +266,17 @@ class Terms {
   Term PushFrames(Term a, Term b);
 
   // either.cc. Takes the alternatives from scratch_[base] on.
-  Term EitherOfScratch(uint32_t base, uint32_t depth);
-  uint32_t FactorHeads(Spine* spines, uint32_t n, uint32_t depth);
+  Term EitherOfScratch(uint32_t base);
+  Level SplitAlternatives(uint32_t base);
+  bool EnterSharedHead(Level* level);
+  Term JoinSpines(const Level& level);
   uint32_t MergeBytes(Spine* spines, uint32_t n);
   uint32_t MergeRepeats(Spine* spines, uint32_t n);
 
   // derive.cc
+  uint32_t CacheSlot(uint32_t key) const { return (key * 0x9E3779B1u >> 8) & cache_mask_; }
+  Term DeriveUncached(Term t, uint8_t byte);
+  Term DeriveAt(Cursor* cursor, uint8_t byte);
   const ByteSet& FirstBytes(Term t, uint32_t depth);
   ByteSet FindFirstBytes(Term t, uint32_t depth);
   Term DeriveInto(Term t, uint8_t byte, ByteSet* same, uint32_t depth);
@@ -251,6 +284,7 @@ class Terms {
   Term ComputeDerivative(Term t, uint8_t byte, ByteSet* same, uint32_t depth);
   void PushFollowedBy(Term first, Term rest);
   Term Expanded(Term custom);
+  const ByteSet* EdgeBytes(Term t, uint8_t byte);
   bool FindEdge(Term t, uint8_t byte, ByteSet* same, Term* to);
   void AddEdge(Term t, Term bytes, Term to);
 

@@ -23,6 +23,7 @@ class TextReader {
     return text.size <= text_.size - offset_ && StringView(text_.data + offset_, text.size) == text;
   }
   // REQUIRES: not at the end.
+  char Peek() const { return text_.data[offset_]; }
   char Next() { return text_.data[offset_++]; }
   bool Skip(char c) {
     if (!At(c)) return false;

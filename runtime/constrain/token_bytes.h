@@ -15,9 +15,9 @@ namespace fbs {
 struct Tokenizer;
 }
 
-// To visit the tokens that a state allows: keep the state after each depth. At node i take the state
-// at its depth; if its byte is allowed there, store the next state at depth + 1 and go to node i + 1,
-// else go to node i + size(). Ids(i) end at node i.
+// To visit the tokens that a state allows: keep the state after each depth. At node i take the
+// state at its depth; if its byte is allowed there, store the next state at depth + 1 and go to
+// node i + 1, else go to node i + size(). Ids(i) end at node i.
 struct ByteTree {
   Span<const ByteNode> nodes;  // without the end node
   Span<const uint32_t> ids;
@@ -33,11 +33,12 @@ struct ByteTree {
 
 class TokenBytes {
  public:
-  // Checks all that walking the trees relies on: depths below kMaxByteDepth that grow by at most 1,
-  // subtrees inside their tree, ids below n_tokens. kUnsupported if the bundle has no trees.
-  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, Diag* diag);
+  // `checks`: checks all that walking the trees relies on: depths that grow by at most 1, subtrees
+  // inside their tree, ids below n_tokens. Else a call with the same table has checked it.
+  // kUnsupported if the bundle has no trees.
+  Status Init(const fbs::Tokenizer& table, Span<const std::byte> segments, bool checks, Diag* diag);
 
-  // What tokens append in the middle of a text, and as its first token.
+  // Return the bytes that tokens append in the middle of a text, and as its first token.
   const ByteTree& tree() const { return tree_; }
   const ByteTree& start_tree() const { return start_tree_; }
 

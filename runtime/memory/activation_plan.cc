@@ -46,14 +46,16 @@ Status PlanActivations(const Program& program, Layout* layout) {
   if (values.size() > kMaxValues) return Status::kInternal;
   bool placed[kMaxValues] = {};
   uint64_t total = 0;
-  for (size_t n = 0; n < values.size(); ++n) {
+  for (;;) {
     size_t largest = values.size();
     for (size_t i = 0; i < values.size(); ++i) {
-      if (!placed[i] && (largest == values.size() ||
-                         ValueBytes(program, values[i]) > ValueBytes(program, values[largest]))) {
+      if (values[i].view_of != kNoValue || placed[i]) continue;
+      if (largest == values.size() ||
+          ValueBytes(program, values[i]) > ValueBytes(program, values[largest])) {
         largest = i;
       }
     }
+    if (largest == values.size()) break;
     Value& value = values[largest];
     const uint64_t bytes = PaddedBytes(program, value);
     value.slice.region = Region::kActivations;
@@ -63,7 +65,14 @@ Status PlanActivations(const Program& program, Layout* layout) {
     total = Max(total, value.slice.offset + bytes);
   }
   ARN_ASSIGN(const Slice block, layout->Add(Region::kActivations, total));
-  for (Value& value : values) value.slice.offset += block.offset;
+  for (Value& value : values) {
+    if (value.view_of == kNoValue) {
+      value.slice.offset += block.offset;
+      continue;
+    }
+    value.slice = values[value.view_of].slice;
+    value.slice.bytes = ValueBytes(program, value);
+  }
   return Status::kOk;
 }
 

@@ -8,7 +8,8 @@
 namespace arn {
 
 // Sets the slice of every value (f32). Greedy: largest value first, each at the lowest offset free
-// during its lifetime. Quadratic in the number of values, about ten for a decoder.
+// during its lifetime; a view at the offset of the value it views. Cubic in the number of values
+// that are no views, about ten for a decoder.
 Status PlanActivations(const Program& program, Layout* layout);
 
 }  // namespace arn

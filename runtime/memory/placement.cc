@@ -21,7 +21,7 @@ Status PlaceThreads(const Backend& backend, SessionPlan* plan, Diag* diag) {
   const Topology& topology = plan->topology;
   const CpuMask mask = CpuMask::Of(options.cpu_mask);
   const bool is_asked = options.cpus == CpuChoice::kPerformance || options.cpus == CpuChoice::kMask;
-  if (is_asked && backend.read_cpus == nullptr) {
+  if (is_asked && backend.threads == nullptr) {
     return diag->Fail(Status::kUnsupported, "cpus: the %s backend has no threads to place",
                       backend.name);
   }
@@ -45,7 +45,7 @@ Status PlaceThreads(const Backend& backend, SessionPlan* plan, Diag* diag) {
   }
   if (options.n_prefill_threads == 0) options.n_prefill_threads = options.n_threads;
   plan->keeps_cpus =
-      is_asked || (options.cpus == CpuChoice::kAuto && backend.read_cpus != nullptr &&
+      is_asked || (options.cpus == CpuChoice::kAuto && backend.threads != nullptr &&
                    topology.keeps(Max(options.n_threads, options.n_prefill_threads)));
   return Status::kOk;
 }

@@ -50,24 +50,22 @@ void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepLis
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
 }
 
-LayerValues NewLayerValues(const EncoderSpec& encoder, uint32_t hidden, StepList* steps) {
-  const LayerKindSpec& kind = encoder.kinds[0];
-  const AttentionKind& a = kind.attention;
+LayerValues NewEncoderValues(const EncoderSpec& encoder, uint32_t hidden, StepList* steps) {
+  const LayerWidths w = WidestOf(encoder.kinds, encoder.layers);
   LayerValues v;
   v.x = NewEncoderValue("source", hidden, 1, steps);
   v.normed = NewEncoderValue("source_normed", hidden, 1, steps);
-  v.qkv = NewEncoderValue("source_qkv", (a.n_heads + 2 * a.n_kv_heads) * a.head_dim, 1, steps);
-  v.attention = NewEncoderValue("source_attention", a.n_heads * a.head_dim, 1, steps);
+  v.qkv = NewEncoderValue("source_qkv", w.qkv, 1, steps);
+  v.attention = NewEncoderValue("source_attention", w.attention, 1, steps);
   v.ffn_normed = NewEncoderValue("source_ffn_normed", hidden, 1, steps);
-  if (kind.ffn_dim == 0) return v;
-  v.gate_up = NewEncoderValue("source_gate_up", (kind.is_gated ? 2 : 1) * kind.ffn_dim, 1, steps);
-  if (kind.is_gated) v.activated = NewEncoderValue("source_activated", kind.ffn_dim, 1, steps);
+  if (w.gate_up != 0) v.gate_up = NewEncoderValue("source_gate_up", w.gate_up, 1, steps);
+  if (w.activated != 0) v.activated = NewEncoderValue("source_activated", w.activated, 1, steps);
   return v;
 }
 
 // Adds each decoder layer's cross-attention keys and values, stored one after the other.
 void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
-  const AttentionKind& shape = spec.kinds[0].attention;
+  const KvGroupSpec& shape = spec.groups[spec.encoder.group];
   const ValueId kv = NewEncoderValue("cross_kv", 2 * shape.n_kv_heads * shape.head_dim, 1, steps);
   for (uint32_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
@@ -92,19 +90,19 @@ uint64_t ProgramKinds(const ModelSpec& spec) {
 
 void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
   const size_t n = spec.kinds.size();
-  for (size_t i = 0; i < n; ++i) out[i] = spec.kinds[i].attention;
+  for (size_t i = 0; i < n; ++i) out[i] = AttentionOf(spec.kinds[i]);
   if (!spec.encoder.exists()) return;
   for (size_t i = 0; i < n; ++i) {
     AttentionKind& cross = out[n + i];
-    cross = spec.kinds[i].attention;
+    cross = AttentionOf(spec.kinds[i]);
     cross.window = cross.chunk = 0;
     cross.rope = kNoRope;
-    cross.temperature = 0.0f;
+    cross.query_temperature = 0.0f;
     cross.is_cross_attention = true;
     cross.group = spec.encoder.group;
   }
   for (size_t i = 0; i < spec.encoder.kinds.size(); ++i) {
-    out[2 * n + i] = spec.encoder.kinds[i].attention;
+    out[2 * n + i] = AttentionOf(spec.encoder.kinds[i]);
   }
 }
 
@@ -124,7 +122,7 @@ uint64_t EncoderSteps(const fbs::Source* encoder) {
 
 void AddEncoder(const ModelSpec& spec, StepList* steps) {
   const EncoderSpec& encoder = spec.encoder;
-  const LayerValues v = NewLayerValues(encoder, spec.hidden, steps);
+  const LayerValues v = NewEncoderValues(encoder, spec.hidden, steps);
   if (encoder.feature_width != 0) {
     AddFeatures(encoder, spec.hidden, v.x, steps);
   } else {
@@ -141,7 +139,8 @@ void AddEncoder(const ModelSpec& spec, StepList* steps) {
   for (uint32_t i = 0; i < encoder.layers.size(); ++i) {
     const LayerSpec& layer = encoder.layers[i];
     const LayerPlace place = {i, first_kind + layer.kind, 0, true};
-    AddLayer(layer, encoder.kinds[layer.kind], place, v, nullptr, steps);
+    const LayerKindSpec& kind = encoder.kinds[layer.kind];
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, spec.hidden, v, steps), nullptr, steps);
   }
   Step norm = StepOf(Op::kNorm, v.x, v.normed, encoder.final_norm);
   norm.norm_kind = encoder.final_norm_kind;

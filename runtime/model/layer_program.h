@@ -1,22 +1,11 @@
 // Builds the steps of one layer.
 #pragma once
 
-#include "runtime/model/mixer_program.h"
+#include "runtime/model/layer_values.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
-
-// Values of a layer; kNoValue if no layer needs it.
-struct LayerValues {
-  ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
-  ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
-  ValueId route_logits = kNoValue, topk = kNoValue, expert_scratch = kNoValue;
-  ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
-  ValueId q = kNoValue;  // layers that share another layer's KV
-  MixerValues mixer;
-  ValueId cross_q = kNoValue;  // layers with cross-attention
-};
 
 // Identifies a layer in the program.
 struct LayerPlace {

@@ -1,20 +1,11 @@
-// Builds the steps of layers with a recurrent state (mixer_spec.h).
+// Builds the steps of layers with a recurrent state.
 #pragma once
 
-#include "runtime/model/mixer_spec.h"
+#include "runtime/model/layer_values.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/step_list.h"
 
 namespace arn {
-
-struct MixerValues {
-  ValueId mixed = kNoValue;  // [b | c | x] or [z | x]
-  ValueId convolved = kNoValue;
-  ValueId low = kNoValue;  // this and the following: Mixer::kScan only
-  ValueId time_steps = kNoValue;
-  ValueId mix = kNoValue;
-};
-MixerValues NewMixerValues(const MixerSpec& mixer, StepList* steps);
 
 // Adds a convolution of [b | c | x], or a scan over the convolved x of [z | x], gated by z. Reads
 // `in`, writes v.convolved, the input of the layer's output projection. `base` holds the fields

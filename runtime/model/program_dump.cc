@@ -35,22 +35,6 @@ class Writer {
   size_t size_ = 0;
 };
 
-const char* ActivationName(Activation activation) {
-  switch (activation) {
-    case Activation::kSilu: return "silu";
-    case Activation::kGeluTanh: return "gelu_tanh";
-    case Activation::kGelu: return "gelu";
-    case Activation::kClampedSwiglu: return "clamped_swiglu";
-    case Activation::kRelu: return "relu";
-    case Activation::kReluSquared: return "relu_squared";
-    case Activation::kQuickGelu: return "quick_gelu";
-    case Activation::kTanh: return "tanh";
-    case Activation::kSigmoid: return "sigmoid";
-    case Activation::kMish: return "mish";
-  }
-  return "unknown";
-}
-
 const char* NormName(NormKind kind) { return kind == NormKind::kRms ? "rms" : "layer"; }
 
 }  // namespace
@@ -59,9 +43,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
   Writer out(text);
   for (size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
-    out.Print("value %%%zu %s f32[%llu, %u] steps %u..%u\n", i, value.name,
+    out.Print("value %%%zu %s f32[%llu, %u] steps %u..%u", i, value.name,
               static_cast<unsigned long long>(MaxRowsOf(program, value)), value.width,
               value.first_step, value.last_step);
+    if (value.view_of != kNoValue) out.Print(" view of %%%u", value.view_of);
+    out.Print("\n");
   }
   for (size_t i = 0; i < program.ropes.size(); ++i) {
     out.Print("rope %zu dim %u amplitude %.6g\n", i, program.ropes[i].rotary_dim,
@@ -76,11 +62,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u", i, kind.n_heads,
               kind.n_kv_heads, kind.head_dim, kind.window);
     if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
-    out.Print(" scale %.6g", static_cast<double>(kind.scale));
+    out.Print(" scale %.6g", static_cast<double>(kind.attention_scale));
     if (kind.softcap != 0.0f) out.Print(" softcap %.6g", static_cast<double>(kind.softcap));
-    if (kind.temperature != 0.0f) {
-      out.Print(" temperature %.6g by %u", static_cast<double>(kind.temperature),
-                kind.temperature_step);
+    if (kind.query_temperature != 0.0f) {
+      out.Print(" temperature %.6g by %u", static_cast<double>(kind.query_temperature),
+                kind.query_temperature_step);
     }
     if (kind.rope == kNoRope) {
       out.Print(" no rope");

@@ -16,11 +16,38 @@ class StepList {
   StepList(Span<Step> steps, Span<Value> values) : steps_(steps), values_(values) {}
 
   ValueId NewValue(const char* name, uint32_t width) {
+    if (n_values_ == values_.size()) {
+      is_full_ = true;
+      return 0;
+    }
     const ValueId id = n_values_++;
     values_[id].name = name;
     values_[id].width = width;
     values_[id].first_step = UINT32_MAX;
     return id;
+  }
+
+  // Returns the value of this width in the bytes of `whole`: `whole` itself or a view of it.
+  // REQUIRES: `whole` is no view and at least as wide.
+  ValueId Narrowed(ValueId whole, uint32_t width) {
+    const uint32_t widths[] = {width};
+    return Narrowed(whole, widths);
+  }
+
+  // The same for consecutive values; returns the first of as many.
+  ValueId Narrowed(ValueId first_whole, Span<const uint32_t> widths) {
+    ValueId at = first_whole;
+    while (at < n_values_ && !AreViews(at, first_whole, widths)) ++at;
+    if (at < n_values_) return at;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const auto whole = static_cast<ValueId>(first_whole + i);
+      const ValueId id = NewValue(values_[whole].name, widths[i]);
+      if (is_full_) return 0;
+      values_[id].view_of = whole;
+      values_[id].is_encoder = values_[whole].is_encoder;
+      values_[id].row_factor = values_[whole].row_factor;
+    }
+    return at;
   }
 
   // Marks an encoder value with row_factor rows per row of a run.
@@ -42,16 +69,39 @@ class StepList {
     steps_[n_steps_++] = step;
   }
 
+  // Gives the views the lifetimes of the values they view.
+  void FinishViews() {
+    for (Value& value : values_.subspan(0, n_values_)) {
+      if (value.view_of == kNoValue) continue;
+      value.first_step = values_[value.view_of].first_step;
+      value.last_step = values_[value.view_of].last_step;
+    }
+  }
+
   // Stops tracking a value's lifetime: later layers repeat the first layer's pattern. Values that
   // cross layers stay tracked.
-  void FreezeLifetimes(ValueId id) { frozen_ |= uint64_t{1} << id; }
+  void FreezeLifetimes(ValueId id) { is_frozen_[id] = true; }
 
   uint32_t n_steps() const { return n_steps_; }
   uint32_t n_values() const { return n_values_; }
+  // True if there was no room for a value. The steps are then not usable.
+  bool is_full() const { return is_full_; }
 
  private:
+  // True if the values from `at` on have these widths and the bytes of those from `whole` on.
+  bool AreViews(ValueId at, ValueId whole, Span<const uint32_t> widths) const {
+    if (at + widths.size() > n_values_) return false;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const bool has_its_bytes = at == whole || values_[at + i].view_of == whole + i;
+      if (!has_its_bytes || values_[at + i].width != widths[i]) return false;
+    }
+    return true;
+  }
+
   void Touch(ValueId id) {
-    if (id == kNoValue || (frozen_ >> id & 1) != 0) return;
+    if (id == kNoValue) return;
+    if (values_[id].view_of != kNoValue) id = values_[id].view_of;
+    if (is_frozen_[id]) return;
     Value& value = values_[id];
     value.first_step = Min(value.first_step, n_steps_);
     value.last_step = n_steps_;
@@ -61,8 +111,8 @@ class StepList {
   Span<Value> values_;
   uint32_t n_steps_ = 0;
   ValueId n_values_ = 0;
-  uint64_t frozen_ = 0;
+  bool is_frozen_[kMaxValues] = {};
+  bool is_full_ = false;
 };
-static_assert(kMaxValues <= 64);
 
 }  // namespace arn

@@ -6,12 +6,15 @@ Executor::Executor(SessionCore* core) : core_(*core), fallback_reason_(core->pla
 
 // Loads the fallback first: it is needed if the device fails.
 Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
-  BackendOptions options{wanted.options.n_threads, wanted.options.n_prefill_threads,
-                         wanted.options.device};
-  options.device_folder = wanted.options.device_folder;
-  options.passes_over_software = wanted.options.passes_over_software;
-  if (wanted.keeps_cpus) options.cpus = &wanted.cpus;
-  options.needs_cpus = wanted.keeps_cpus && wanted.options.cpus != CpuChoice::kAuto;
+  const SessionOptions& asked = wanted.options;
+  BackendOptions options;
+  options.cpu.n_threads = asked.n_threads;
+  options.cpu.n_prefill_threads = asked.n_prefill_threads;
+  if (wanted.keeps_cpus) options.cpu.cpus = &wanted.cpus;
+  options.cpu.needs_cpus = wanted.keeps_cpus && asked.cpus != CpuChoice::kAuto;
+  options.gpu.device = asked.device;
+  options.gpu.hardware_only = asked.hardware_only;
+  options.gpu.folder = asked.device_folder;
   const SessionPlan& plan = core_.plan;
   const auto load = [&](const BackendPlan& slices, Loaded* out) {
     return out->backend->load(plan.program, options, slices, core_.memory, &out->state, diag);
@@ -19,8 +22,10 @@ Status Executor::Load(const SessionPlan& wanted, Diag* diag) {
   planned_.backend = plan.backend;
   fallback_.backend = plan.options.fallback;
   if (has_fallback()) ARN_TRY(load(plan.fallback_plan, &fallback_));
-  options.cpu_state = fallback_.state;
-  const Status status = load(plan.backend_plan, &planned_);
+  Status status = load(plan.backend_plan, &planned_);
+  if (status == Status::kOk && planned_.backend->partner != nullptr) {
+    status = planned_.backend->partner->join(planned_.state, fallback_.state, diag);
+  }
   if (status == Status::kOk || !has_fallback()) return status;
   SwitchToFallback(*diag);
   diag->Clear();
@@ -34,23 +39,23 @@ void Executor::Unload() {
 }
 
 const char* Executor::device_name() const {
-  const auto name = backend().device_name;
-  return name == nullptr ? "" : name(in_use_->state);
+  const DeviceOps* device = backend().device;
+  return device == nullptr ? "" : device->name(in_use_->state);
 }
 
 const char* Executor::kernel_names() const {
-  const auto names = backend().kernel_names;
-  return names == nullptr ? "" : names(in_use_->state);
+  const DeviceOps* device = backend().device;
+  return device == nullptr ? "" : device->kernel_names(in_use_->state);
 }
 
 ThreadCpus Executor::ReadCpus() const {
   ThreadCpus out;
-  if (backend().read_cpus != nullptr) backend().read_cpus(in_use_->state, &out);
+  if (backend().threads != nullptr) backend().threads->read_cpus(in_use_->state, &out);
   return out;
 }
 
 void Executor::TrustDevice() {
-  if (backend().trust != nullptr) backend().trust(in_use_->state);
+  if (backend().device != nullptr) backend().device->trust(in_use_->state);
 }
 
 void Executor::Observe(RunArgs* args) {
@@ -105,9 +110,8 @@ void Executor::SwitchToFallback(const Diag& reason) {
 // Moves the KV pages to the session's own block; they may have been on the device.
 void Executor::ActivateFallback() {
   in_use_ = &fallback_;
-  if (fallback_.backend->place_kv == nullptr) return;
-  fallback_.backend->place_kv(fallback_.state,
-                              core_.memory.region[static_cast<uint32_t>(Region::kKv)]);
+  fallback_.backend->host_kv->place(fallback_.state,
+                                    core_.memory.region[static_cast<uint32_t>(Region::kKv)]);
 }
 
 }  // namespace arn

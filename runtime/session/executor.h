@@ -44,10 +44,10 @@ class Executor {
   // is explained in the core's diag.
   Status Run(const RunArgs& args) { return backend().run(in_use_->state, args, &core_.diag); }
   Status Decode(const DecodeArgs& args, DecodeResult* out) {
-    return backend().decode(in_use_->state, args, out, &core_.diag);
+    return backend().tokens->decode(in_use_->state, args, out, &core_.diag);
   }
   Status ReadLogits(Span<float> to) {
-    return backend().read_logits(in_use_->state, to, &core_.diag);
+    return backend().logits->read(in_use_->state, to, &core_.diag);
   }
   Status ReadKv(Slice from, Span<std::byte> to) const {
     return backend().kv_read(in_use_->state, from, to);

@@ -2,7 +2,7 @@
 // data: whoever runs, reads or writes logits tells it.
 //
 // With several sequences, the logits of each are in host memory. A single sequence's may be left on
-// the backend, which hands them out on request (Backend::read_logits); then they are
+// the backend, which hands them out on request (LogitsAccess); then they are
 //
 //   on the host     after a run that wrote them there, or after Store()
 //   on the backend  after a run that left them there, or after a token chosen there

@@ -49,7 +49,7 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
 }  // namespace
 
 bool CanMap(const SnapshotView& view, int fd) {
-  return fd >= 0 && view.owns_pages && view.executor.backend().kv_in_memory;
+  return fd >= 0 && view.owns_pages && view.executor.backend().host_kv != nullptr;
 }
 
 Status WritePage(const SnapshotView& view, const KvPages& pages, uint32_t index,

@@ -17,16 +17,16 @@ constexpr uint32_t kShiftPart = 4;
 // returns only the argmax. Prompts, and decode steps once the caller has requested logits, return
 // the logits at once, so that the output head does not run twice.
 void Runner::AskForLogits(RunArgs* args, int32_t* best) {
-  const Backend& backend = executor_.backend();
-  if (backend.read_logits == nullptr || sequences_.size() != 1 || core_.plan.options.no_cache ||
+  const LogitsAccess* access = executor_.backend().logits;
+  if (access == nullptr || sequences_.size() != 1 || core_.plan.options.no_cache ||
       args->logit_rows != LogitRows::kLastOfEach) {
     return;
   }
   const bool is_greedy = sequences_.At(0).sampler.options().temperature == 0.0f;
-  if (backend.finds_best && is_greedy && !logits().wants_all() && args->tokens.size() == 1) {
+  if (access->finds_best && is_greedy && !logits().wants_all() && args->tokens.size() == 1) {
     args->best_id = best;
   }
-  args->leaves_logits = !backend.finds_best || args->best_id != nullptr;
+  args->leaves_logits = !access->finds_best || args->best_id != nullptr;
 }
 
 Status Runner::RunBackend(size_t n_tokens, size_t n_rows, LogitRows logit_rows) {
@@ -230,6 +230,8 @@ Status Runner::Shift(uint32_t sequence) {
   int32_t* ids = sequences_.History(sequence);
   std::memmove(ids + pinned, ids + pinned + dropped,
                (cache().length(sequence) - pinned) * sizeof(int32_t));
+  sequences_.At(sequence).n_dropped += dropped;
+  sequences_.At(sequence).n_pinned = pinned;
   return RunEdits();
 }
 

@@ -188,7 +188,7 @@ Status CompareWithExpected(const SelfTestView& view, Diag* diag) {
 }  // namespace
 
 Status TestDevice(const SelfTestView& view, Diag* diag) {
-  if (!view.executor.is_planned_in_use() || view.executor.backend().kv_in_memory) {
+  if (!view.executor.is_planned_in_use() || view.executor.backend().host_kv != nullptr) {
     return Status::kOk;
   }
   Status status = Status::kOk;

@@ -11,11 +11,6 @@
 namespace arn {
 namespace {
 
-const LogitsOps* LogitsOpsOf(const SessionPlan& plan) {
-  return FindLogitsOps(plan.backend == FindBackend(BackendId::kReference) ? BackendId::kReference
-                                                                          : BackendId::kCpu);
-}
-
 // Options of a CPU session that computes what a session of `options` does, for one sequence.
 SessionOptions OnCpu(SessionOptions options) {
   options.max_sequences = 1;
@@ -25,6 +20,8 @@ SessionOptions OnCpu(SessionOptions options) {
   options.all_logits = false;
   options.pace = PaceOptions();
   options.sensors = false;
+  options.constraint_bytes = 0;
+  options.max_constraints = 0;
   if (options.k_type < KvType::kInt4 && options.v_type < KvType::kInt4) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -39,14 +36,16 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       owned_(owned),
       executor_(&core_),
       sequences_(&core_),
+      constrainer_(&core_, &sequences_),
       recompute_(&core_, &executor_, &sequences_),
       runner_(&core_, &executor_, &sequences_, &throttle_, &recompute_),
-      chooser_(&core_, &executor_, &sequences_, &recompute_, &runner_),
+      chooser_(&core_, &executor_, &sequences_, &constrainer_, &recompute_, &runner_),
       encoder_(&core_, &executor_, &sequences_, &recompute_, &runner_),
       prefiller_(&core_, &sequences_, &runner_),
-      decoder_(&core_, &executor_, &sequences_, &throttle_, &recompute_, &runner_, &chooser_),
-      generator_(&core_, &sequences_, &runner_, &chooser_, &decoder_),
-      beams_(&core_, &sequences_, &chooser_, &decoder_),
+      decoder_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &recompute_, &runner_,
+               &chooser_),
+      generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_),
+      beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
       kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
@@ -58,10 +57,11 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
   Session* session = new (memory.At(plan.session)) Session(model, plan, block, owned.pages);
   Status status = session->executor_.Load(plan, diag);
   if (status == Status::kOk) {
-    const LogitsOps* ops = LogitsOpsOf(plan);
+    const LogitsOps* ops = FindLogitsOps(*plan.backend);
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
-    status = TestDevice(session->SelfTest(), diag);
+    status = session->constrainer_.Init(ops, diag);
+    if (status == Status::kOk) status = TestDevice(session->SelfTest(), diag);
   }
   // Starts pacing only after the self-test.
   if (status == Status::kOk) status = session->throttle_.Open(plan.options, diag);
@@ -94,8 +94,8 @@ SelfTestView Session::SelfTest() {
   const auto with_cpu_session = [](const SessionCore& core, void* user,
                                    Status (*use)(void* user, const SelfTestView& cpu), Diag* diag) {
     SessionPlan plan;
-    ARN_TRY(PlanSession(core.model, FindBackend(BackendId::kCpu), OnCpu(core.plan.options),
-                        Objects(), &plan, diag));
+    ARN_TRY(PlanSession(core.model, SelfTestBackend(), OnCpu(core.plan.options), Objects(), &plan,
+                        diag));
     const Result<Span<std::byte>> pages = ReservePages(plan.TotalBytes() + kRegionAlign);
     if (!pages.ok())
       return diag->Fail(pages.status(), "not enough memory for the device self-test");
@@ -132,6 +132,24 @@ Status Session::SetSampling(const SamplingOptions& options) {
   return Status::kOk;
 }
 
+Status Session::SetConstraint(const TokenConstraintOptions* options, uint32_t first) {
+  if (options != nullptr) return constrainer_.Set(sequences_.selected(), *options, first);
+  constrainer_.Drop(sequences_.selected());
+  return Status::kOk;
+}
+
+Status Session::Fork(uint32_t from, uint32_t to) {
+  ARN_TRY(sequences_.Fork(from, to));
+  constrainer_.Fork(from, to);
+  return Status::kOk;
+}
+
+Status Session::Restore(const StateSource& source) {
+  ARN_TRY(arn::Restore(Snapshot(), source));
+  constrainer_.DropAll();
+  return Status::kOk;
+}
+
 Status Session::Sample(int32_t* out_id) {
   ARN_TRY(chooser_.Need(sequences_.selected()));
   return chooser_.Choose(sequences_.selected(), out_id);
@@ -149,7 +167,7 @@ Status Session::Trim(uint64_t* out_bytes) {
     return core_.diag.Fail(Status::kUnsupported,
                            "the caller provides the memory: only the caller can trim it");
   }
-  if (!executor_.backend().kv_in_memory) {
+  if (executor_.backend().host_kv == nullptr) {
     return core_.diag.Fail(Status::kUnsupported, "the KV pages are on the device: nothing to trim");
   }
   ARN_TRY(runner_.RunEdits());

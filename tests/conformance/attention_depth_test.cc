@@ -47,7 +47,7 @@ class Deep {
     kind.window = shape.window;
     kind.chunk = shape.chunk;
     kind.softcap = shape.softcap;
-    kind.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
     kind.rope = kNoRope;
     Step store, attention;
     width_ = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
@@ -238,7 +238,7 @@ TEST_P(AttentionDepthTest, Attention_AloneInAChunkAndByThreads_TheSameBits) {
       ASSERT_EQ(0, std::memcmp(few.data(), chunk.data(), few.size() * sizeof(float)));
       // A device has no threads.
       std::unique_ptr<Deep> three;
-      if (GetParam().backend->kv_in_memory) {
+      if (GetParam().backend->host_kv != nullptr) {
         three = std::make_unique<Deep>(shape, kv_type, GetParam(), 3);
       }
       for (uint32_t i = 0; i < kFew; ++i) {

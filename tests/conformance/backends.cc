@@ -52,7 +52,7 @@ std::vector<BackendCase> BackendsAndStaging() {
 }
 
 const char* NoDevice(const Backend* backend) {
-  if (backend->kv_in_memory) return nullptr;
+  if (backend->host_kv != nullptr) return nullptr;
   static const std::string* const problem = [&] {
     ProgramBuilder builder(2, 1, 8);
     Step step;

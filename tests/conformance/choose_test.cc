@@ -77,14 +77,15 @@ class Chooser {
       return true;
     };
     Diag diag;
-    EXPECT_EQ(Status::kOk, backend_->decode(session_.state(), args, &result, &diag)) << diag.text();
+    EXPECT_EQ(Status::kOk, backend_->tokens->decode(session_.state(), args, &result, &diag))
+        << diag.text();
     return id;
   }
   std::vector<float> Logits() {
     std::vector<float> out(session_.program().vocab);
     Diag diag;
     EXPECT_EQ(Status::kOk,
-              backend_->read_logits(session_.state(), {out.data(), out.size()}, &diag));
+              backend_->logits->read(session_.state(), {out.data(), out.size()}, &diag));
     return out;
   }
   Session& session() { return session_; }
@@ -302,7 +303,7 @@ TEST_P(ChooseTest, WrongArguments_AreRefused) {
   const auto status = [&] {
     DecodeResult result;
     Diag diag;
-    return backend_->decode(chooser.session().state(), args, &result, &diag);
+    return backend_->tokens->decode(chooser.session().state(), args, &result, &diag);
   };
   EXPECT_EQ(Status::kOk, status());
   args.n_steps = 0;
@@ -318,7 +319,7 @@ TEST_P(ChooseTest, WrongArguments_AreRefused) {
   float few[7];
   Diag diag;
   EXPECT_EQ(Status::kBadArgument,
-            backend_->read_logits(chooser.session().state(), {few, 7}, &diag));
+            backend_->logits->read(chooser.session().state(), {few, 7}, &diag));
 }
 
 INSTANTIATE_TEST_SUITE_P(Vulkan, ChooseTest,

@@ -89,7 +89,7 @@ std::string Name(const Matrix& w, const WeightLayout& l, uint32_t rows) {
 std::vector<WeightLayout> LayoutsFor(const BackendCase& backend, DType dtype,
                                      const MatrixShape& shape) {
   std::vector<WeightLayout> layouts = TargetLayouts(dtype);
-  if (backend.backend->kv_in_memory) return layouts;
+  if (backend.backend->host_kv != nullptr) return layouts;
   const auto turn = static_cast<size_t>(&shape - kMatrixShapes);
   return {layouts[turn % layouts.size()]};
 }
@@ -139,7 +139,7 @@ TEST_P(LinearTest, Linear_SplitRows_EqualTheFormula) {
       const Matrix w = RandomMatrix(dtype, shape.rows, shape.cols, true, &rng);
       Linear linear(w, LayoutsFor(GetParam(), dtype, shape)[0], /*max_rows=*/33, accumulate);
       linear.builder.SplitRows();
-      if (!GetParam().backend->kv_in_memory) {
+      if (GetParam().backend->host_kv == nullptr) {
         std::string message;
         EXPECT_FALSE(CanLoad(GetParam().backend, &linear.builder, &message));
         EXPECT_NE(std::string::npos, message.find("of 16 bits")) << message;

@@ -284,7 +284,7 @@ Session::Session(const Backend* backend, ProgramBuilder* builder, uint32_t n_thr
   Layout layout;
   program_ = builder->Build(&layout);
   BackendOptions options;
-  options.n_threads = n_threads;
+  options.cpu.n_threads = n_threads;
   Layout again = layout;
   EXPECT_EQ(backend->plan(program_, options, &layout, &plan_, &diag_), Status::kOk) << diag_.text();
   BackendPlan second;
@@ -326,9 +326,9 @@ void Session::Forget() {
 }
 
 Status Session::Run(const RunArgs& args) {
-  if (!backend_->kv_in_memory) ToDevice();
+  if (backend_->host_kv == nullptr) ToDevice();
   const Status status = backend_->run(state_, args, &diag_);
-  if (!backend_->kv_in_memory) FromDevice();
+  if (backend_->host_kv == nullptr) FromDevice();
   return status;
 }
 

@@ -86,9 +86,6 @@ struct Shape {
 };
 
 TEST(VulkanExpertsTest, EachExpert_IsBoundOnceByEachKernelWithinItsBlock) {
-  // Push constant words after the header (shaders/linear.glsl).
-  constexpr uint32_t kRowQuads = 8, kFirstOut = 9, kOuts = 10, kFirst = 18, kExperts = 19;
-  constexpr uint32_t kStride = 20;
   for (const Shape& s : {Shape{24, 4096, 4064, DType::kInt8, true, false},
                          {128, 2048, 768, DType::kInt4, false, false},
                          {3, 4096, 20000, DType::kBf16, true, true},
@@ -104,24 +101,25 @@ TEST(VulkanExpertsTest, EachExpert_IsBoundOnceByEachKernelWithinItsBlock) {
     for (const Dispatch& d : dispatches) {
       if (d.places[2].home != vulkan::Home::kWeights) continue;
       const bool is_many = d.modes == BitOf(vulkan::Mode::kMany);
-      const bool is_down = d.push[7] == s.ffn;
-      const uint32_t bytes_a_row = d.push[kRowQuads] * 16;
-      for (uint32_t i = 0; i < d.push[kExperts]; ++i) {
-        const uint32_t e = d.push[kFirst] + i;
+      const auto push = d.Push<vulkan::MatmulPush>();
+      const bool is_down = push.cols == s.ffn;
+      const uint32_t bytes_a_row = push.row_quads * 16;
+      for (uint32_t i = 0; i < push.n_experts; ++i) {
+        const uint32_t e = push.first_expert + i;
         const DeviceWeight& at = experts.placed[2 * e + (is_down ? 1 : 0)];
         EXPECT_EQ(at.row_bytes, bytes_a_row);
         EXPECT_EQ(at.block, d.places[2].block);
-        const uint64_t offset = uint64_t{i} * d.push[kStride] * sizeof(uint32_t);
-        EXPECT_EQ(at.values + uint64_t{d.push[kFirstOut]} * bytes_a_row,
-                  d.places[2].offset + d.push[2] * sizeof(uint32_t) + offset);
-        EXPECT_EQ(at.heads, d.places[3].offset + d.push[3] * sizeof(uint32_t) + offset);
-        outs[e * 4 + (is_down ? 2 : 0) + (is_many ? 1 : 0)] += d.push[kOuts];
+        const uint64_t offset = uint64_t{i} * push.expert_words * sizeof(uint32_t);
+        EXPECT_EQ(at.values + uint64_t{push.first_out} * bytes_a_row,
+                  d.places[2].offset + push.weights_at * sizeof(uint32_t) + offset);
+        EXPECT_EQ(at.heads, d.places[3].offset + push.rows_at * sizeof(uint32_t) + offset);
+        outs[e * 4 + (is_down ? 2 : 0) + (is_many ? 1 : 0)] += push.n_outs;
       }
-      const uint64_t last = uint64_t{d.push[kExperts] - 1} * d.push[kStride] * sizeof(uint32_t);
-      EXPECT_GE(d.places[2].bytes, last + uint64_t{d.push[kOuts]} * bytes_a_row);
+      const uint64_t last = uint64_t{push.n_experts - 1} * push.expert_words * sizeof(uint32_t);
+      EXPECT_GE(d.places[2].bytes, last + uint64_t{push.n_outs} * bytes_a_row);
       EXPECT_LE(d.places[2].bytes, Device::kMaxBindingBytes);
       EXPECT_LE(d.places[3].bytes, Device::kMaxBindingBytes);
-      has_slices = has_slices || d.push[kFirstOut] != 0;
+      has_slices = has_slices || push.first_out != 0;
     }
     EXPECT_EQ(s.has_slices, has_slices);
     for (size_t i = 0; i < outs.size(); ++i) {

@@ -113,7 +113,7 @@ TEST_P(VulkanMatmulsTest, Variant_EveryKindOfRun_IsTheReference) {
   Matmuls matmuls(GetParam()), same(GetParam());
   Session reference(ReferenceBackend(), &matmuls.builder, 1);
   Session session(backend, &same.builder, 1);
-  const std::string used = backend->kernel_names(session.state());
+  const std::string used = backend->device->kernel_names(session.state());
   RecordProperty("kernels", used);
   for (const uint32_t rows : {1u, 6u, Matmuls::kMaxRows}) {
     const auto expected = Outputs(matmuls, &reference, rows);

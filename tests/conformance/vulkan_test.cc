@@ -33,7 +33,7 @@ struct OneLayer {
     kind.n_heads = 4;
     kind.n_kv_heads = 2;
     kind.head_dim = 16;
-    kind.scale = 0.25f;
+    kind.attention_scale = 0.25f;
     kind.rope = builder.AddRope(16, 10000.0f);
     Step step;
     step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 8, 64));
@@ -110,7 +110,7 @@ TEST_F(VulkanTest, RunAndDecode_PrefillStepsAndEdits_TheDriverKeepsNothing) {
     args.n_steps = 1;
     DecodeResult result;
     Diag diag;
-    ASSERT_EQ(VulkanBackend()->decode(session.state(), args, &result, &diag), Status::kOk)
+    ASSERT_EQ(VulkanBackend()->tokens->decode(session.state(), args, &result, &diag), Status::kOk)
         << diag.text();
     EXPECT_EQ(LiveAfter(session.state(), before), before);
   }
@@ -380,8 +380,8 @@ TEST_F(VulkanTest, Pipelines_OfOneSubgroup_AskForItsSize) {
       if (is_one && avoid != 0) continue;
       vulkan::Dispatch dispatch;
       dispatch.shader = vulkan::Shader::kNorm;
-      dispatch.constants[0] = device.subgroup_size();
-      dispatch.constants[vulkan::kOneSubgroup] = is_one ? 1 : 0;
+      dispatch.constants[vulkan::kWidthId] = device.subgroup_size();
+      dispatch.constants[vulkan::kOneSubgroupId] = is_one ? 1 : 0;
       VkPipeline made = VK_NULL_HANDLE;
       ASSERT_EQ(Status::kOk, pipelines.Make(device, dispatch, false, &made, &diag)) << diag.text();
       EXPECT_EQ(is_one, AskedPipeline::is_full);
@@ -400,7 +400,7 @@ TEST_F(VulkanTest, Device_OfNoSuchName_IsRefused) {
   const Program program = layer.builder.Build(&layout);
   for (const char* device : {"no such GPU", "15"}) {
     BackendOptions options;
-    options.device = device;
+    options.gpu.device = device;
     Layout again = layout;
     BackendPlan plan;
     Diag diag;

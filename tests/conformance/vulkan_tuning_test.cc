@@ -92,7 +92,7 @@ TEST(VulkanTuningTest, Tune_TheFastestOfEachKindOfRun_IsTakenAndRemembered) {
       *ns = d.shader == vulkan::Shader::kGemmCoop && d.row_tile == 64 ? 500 : 1000;
     } else {
       // gemv-8 is fastest for one row, shared memory for few rows.
-      *ns = d.row_tile == 1 ? (d.constants[5] == 8 ? 700 : 900)
+      *ns = d.row_tile == 1 ? (d.constants[vulkan::kMatmulOutsId] == 8 ? 700 : 900)
                             : ((d.avoid & vulkan::kAvoidSubgroups) != 0 ? 600 : 800);
     }
     return Status::kOk;
@@ -161,7 +161,7 @@ TEST(VulkanTuningTest, Tune_VariantsThatTheDeviceOrTheWeightsHaveNoUseFor_AreNot
   FakeMeter least;
   least.time = [](const Dispatch& d, uint64_t* ns) {
     EXPECT_EQ(0u, d.avoid);
-    EXPECT_LE(d.constants[0], 128u);
+    EXPECT_LE(d.constants[vulkan::kWidthId], 128u);
     *ns = 1000;
     return Status::kOk;
   };
@@ -180,7 +180,7 @@ TEST(VulkanTuningTest, Tune_BudgetEnds_TheRestIsMeasuredByLaterSessions) {
   FakeMeter meter;
   meter.cost = vulkan::kTuningBudgetNs / 4;
   meter.time = [](const Dispatch& d, uint64_t* ns) {
-    *ns = d.constants[5] == 8 ? 100 : 1000;
+    *ns = d.constants[vulkan::kMatmulOutsId] == 8 ? 100 : 1000;
     return Status::kOk;
   };
   vulkan::TuningRecord record;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "nlohmann/json.hpp"
+
 namespace arn::test {
 namespace {
 

@@ -3,6 +3,7 @@
 // data/cache/window.json).
 #include <cmath>
 
+#include "nlohmann/json.hpp"
 #include "tests/golden/cache_goldens.h"
 #include "tests/golden/golden_case.h"
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "nlohmann/json.hpp"
 #include "tests/harness/bundles.h"
 
 namespace arn::test {

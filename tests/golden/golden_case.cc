@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nlohmann/json.hpp"
+
 namespace arn::test {
 
 namespace fs = std::filesystem;

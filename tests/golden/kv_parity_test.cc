@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "nlohmann/json.hpp"
 #include "tests/golden/cache_goldens.h"
 #include "tests/golden/golden_case.h"
 

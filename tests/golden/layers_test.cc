@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nlohmann/json.hpp"
 #include "runtime/backends.h"
 #include "tests/golden/cache_goldens.h"
 #include "tests/golden/golden_case.h"

@@ -81,7 +81,9 @@ std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::ve
             .value();
   }
   program.values = {values.data(), values.size()};
-  const BackendOptions options{plan_.options.n_threads, plan_.options.n_prefill_threads};
+  BackendOptions options;
+  options.cpu.n_threads = plan_.options.n_threads;
+  options.cpu.n_prefill_threads = plan_.options.n_prefill_threads;
   BackendPlan backend_plan;
   Diag diag;
   EXPECT_EQ(Status::kOk, backend_->plan(program, options, &layout, &backend_plan, &diag))

@@ -5,7 +5,8 @@
 
 #include <cstring>
 
-#include "runtime/split_backend.h"
+#include "kernels/cpu/backend_cpu.h"
+#include "kernels/split/split_backend.h"
 #include "tests/support/vulkan_faults.h"
 
 namespace arn::test {
@@ -28,30 +29,45 @@ inline const Backend* FaultyBackend() {
   return &backend;
 }
 
+inline Status LoadFaultyDevice(const Program& program, const BackendOptions& options,
+                               const BackendPlan& plan, const Memory& memory, void** state,
+                               Diag* diag) {
+  const Status status = VulkanBackend()->load(program, options, plan, memory, state, diag);
+  if (status == Status::kOk) InstallFaults(*state);
+  return status;
+}
+
 // "vulkan+cpu" with shared KV pages, or with copied pages if kCopies.
 template <bool kCopies>
-Status LoadFaultySplit(const Program& program, const BackendOptions& options,
-                       const BackendPlan& plan, const Memory& memory, void** state, Diag* diag) {
-  BackendOptions changed = options;
-  changed.copies_kv = kCopies;
-  const Status status = SplitBackend()->load(program, changed, plan, memory, state, diag);
-  if (status == Status::kOk) {
-    InstallFaults(SplitDeviceOf(*state));
-    // A software driver has host-cached memory.
-    const bool is_software =
-        std::strstr(SplitBackend()->device_name(*state), "llvmpipe") != nullptr;
-    if (kCopies || is_software) {
-      EXPECT_NE(kCopies, SplitSharesKv(*state));
-    }
+struct FaultyParts {
+  static constexpr const char* kName = "vulkan+cpu";
+  static SplitOptions Options() {
+    static const Backend device = [] {
+      Backend b = *VulkanBackend();
+      b.load = LoadFaultyDevice;
+      return b;
+    }();
+    return {&device, CpuBackend(), kCopies};
+  }
+};
+
+template <bool kCopies>
+Status JoinFaultySplit(void* state, void* fallback, Diag* diag) {
+  const Status status = split::kPartner.join(state, fallback, diag);
+  // A software driver has host-cached memory.
+  const bool is_software = std::strstr(split::kDevice.name(state), "llvmpipe") != nullptr;
+  if (kCopies || is_software) {
+    EXPECT_NE(kCopies, SplitSharesKv(state));
   }
   return status;
 }
 
 template <bool kCopies>
 const Backend* FaultySplitBackend() {
+  static constexpr PartnerOps kPartner = {JoinFaultySplit<kCopies>};
   static const Backend backend = [] {
-    Backend b = *SplitBackend();
-    b.load = LoadFaultySplit<kCopies>;
+    Backend b = kSplitBackend<FaultyParts<kCopies>>;
+    b.partner = &kPartner;
     return b;
   }();
   return &backend;

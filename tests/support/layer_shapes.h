@@ -44,6 +44,30 @@ inline std::vector<Shape> StateShapes() {
   };
 }
 
+// Layers that differ in head count, kv heads, head size and feed-forward width.
+inline std::vector<Shape> WidthShapes() {
+  const TinyLayer wide = {.heads = 6, .kv_heads = 3, .head_dim = 16, .ffn = 80};
+  const TinyLayer narrow = {.window = 9, .heads = 2, .kv_heads = 1, .head_dim = 12, .ffn = 20};
+  const TinyLayer chunked = {.chunk = 11, .heads = 4, .kv_heads = 4, .head_dim = 16, .ffn = 33};
+  return {
+      {"narrow_and_wide", {narrow, wide, {}, narrow}},
+      {"wide_and_chunked", {wide, chunked, wide}},
+      {"shared_by_more_heads", {{}, narrow, {.kv_layer = 0, .heads = 8, .ffn = 96}, wide}},
+  };
+}
+
+// The same with a state.
+inline std::vector<Shape> StateWidthShapes() {
+  const TinyLayer scan = {.mixer = TinyMixer::kScan}, conv = {.mixer = TinyMixer::kConv};
+  const TinyLayer wide_scan = {.mixer = TinyMixer::kScan, .mixer_width = 28};
+  const TinyLayer wide_conv = {.mixer = TinyMixer::kConv, .ffn = 20, .mixer_width = 44};
+  const TinyLayer narrow = {.window = 9, .heads = 2, .kv_heads = 1, .head_dim = 12, .ffn = 20};
+  return {
+      {"scans_of_two_widths", {scan, wide_scan, narrow, scan}},
+      {"convolutions_of_two_widths", {wide_conv, conv, {}, narrow}},
+  };
+}
+
 inline bool HasState(const Shape& shape) {
   for (const TinyLayer& layer : shape.layers) {
     if (layer.mixer != TinyMixer::kAttention) return true;

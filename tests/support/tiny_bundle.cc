@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "flatbuffers/flatbuffers.h"
@@ -17,6 +16,9 @@
 
 namespace arn::test {
 namespace {
+
+// Dimensions of the recurrent and convolution layers.
+constexpr uint32_t kMixerWidth = 20, kTaps = 3, kStates = 5, kRank = 4;
 
 class Stream {
  public:
@@ -35,6 +37,19 @@ class Stream {
  private:
   uint64_t state_;
 };
+
+// Fills in what the layer leaves to the bundle.
+TinyLayer WithDefaults(TinyLayer layer, const TinyBundle& o) {
+  const auto set = [](uint32_t* field, uint32_t value) {
+    if (*field == 0) *field = value;
+  };
+  set(&layer.heads, o.heads);
+  set(&layer.kv_heads, o.kv_heads);
+  set(&layer.head_dim, o.head_dim);
+  set(&layer.ffn, o.ffn);
+  set(&layer.mixer_width, kMixerWidth);
+  return layer;
+}
 
 // A random matrix in its final element type.
 struct Source {
@@ -77,9 +92,6 @@ Source RandomSource(DType dtype, uint32_t rows, uint32_t cols, Stream* random) {
   }
   return s;
 }
-
-// Dimensions of the recurrent and convolution layers.
-constexpr uint32_t kMixerWidth = 20, kTaps = 3, kStates = 5, kRank = 4;
 
 class Builder {
  public:
@@ -125,13 +137,20 @@ class Builder {
   flatbuffers::Offset<fbs::Layer> StateLayer(const TinyLayer& layer, const std::string& prefix);
 
   // Returns the index of the layer type and adds it on first use.
-  uint32_t KindOf(const TinyLayer& layer) {
-    const std::tuple<uint32_t, uint32_t, TinyMixer> kind(layer.window, layer.chunk, layer.mixer);
+  uint32_t KindOf(TinyLayer layer) {
+    layer.kv_layer = -1;
     for (uint32_t i = 0; i < kinds_.size(); ++i) {
-      if (kinds_[i] == kind) return i;
+      if (kinds_[i] == layer) return i;
     }
-    kinds_.push_back(kind);
+    kinds_.push_back(layer);
     return static_cast<uint32_t>(kinds_.size() - 1);
+  }
+  // Returns the index of the RoPE table of a head size.
+  uint32_t RopeOf(uint32_t head_dim) {
+    const auto at = std::find(rope_dims_.begin(), rope_dims_.end(), head_dim);
+    const auto index = static_cast<uint32_t>(at - rope_dims_.begin());
+    if (at == rope_dims_.end()) rope_dims_.push_back(head_dim);
+    return index;
   }
 
   uint32_t Tensor(const std::string& name, DType dtype, const WeightLayout& layout, bool is_vector,
@@ -153,7 +172,8 @@ class Builder {
   flatbuffers::FlatBufferBuilder fbb_;
   std::vector<flatbuffers::Offset<fbs::Tensor>> tensors_;
   std::vector<uint8_t> segments_;
-  std::vector<std::tuple<uint32_t, uint32_t, TinyMixer>> kinds_;  // window, chunk, mixer
+  std::vector<TinyLayer> kinds_;
+  std::vector<uint32_t> rope_dims_;
 };
 
 // A scan layer has no feed-forward part.
@@ -161,20 +181,21 @@ flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
                                                     const std::string& prefix) {
   const TinyBundle& o = options_;
   const bool is_scan = layer.mixer == TinyMixer::kScan;
+  const uint32_t width = layer.mixer_width;
   const uint32_t norm = Norm(prefix + "attention_norm", o.hidden);
-  const uint32_t in = Matrix(prefix + "mixer_in", (is_scan ? 2 : 3) * kMixerWidth, o.hidden);
-  const uint32_t conv = Rows(prefix + "conv", kTaps, kMixerWidth, -0.5f);
-  const uint32_t bias = is_scan ? Norm(prefix + "conv_bias", kMixerWidth) : UINT32_MAX;
-  const uint32_t low = is_scan ? Matrix(prefix + "scan_low", kRank, kMixerWidth) : UINT32_MAX;
-  const uint32_t steps = is_scan ? Matrix(prefix + "scan_steps", kMixerWidth, kRank) : UINT32_MAX;
-  const uint32_t mix = is_scan ? Matrix(prefix + "scan_mix", 2 * kStates, kMixerWidth) : UINT32_MAX;
-  const uint32_t rates =
-      is_scan ? Rows(prefix + "scan_rates", kStates, kMixerWidth, -1.0f) : UINT32_MAX;
-  const uint32_t skip = is_scan ? Norm(prefix + "scan_skip", kMixerWidth) : UINT32_MAX;
-  const uint32_t out = Matrix(prefix + "attention_out", o.hidden, kMixerWidth);
+  const uint32_t in = Matrix(prefix + "mixer_in", (is_scan ? 2 : 3) * width, o.hidden);
+  const uint32_t conv = Rows(prefix + "conv", kTaps, width, -0.5f);
+  const uint32_t bias = is_scan ? Norm(prefix + "conv_bias", width) : UINT32_MAX;
+  const uint32_t low = is_scan ? Matrix(prefix + "scan_low", kRank, width) : UINT32_MAX;
+  const uint32_t steps = is_scan ? Matrix(prefix + "scan_steps", width, kRank) : UINT32_MAX;
+  const uint32_t mix = is_scan ? Matrix(prefix + "scan_mix", 2 * kStates, width) : UINT32_MAX;
+  const uint32_t rates = is_scan ? Rows(prefix + "scan_rates", kStates, width, -1.0f) : UINT32_MAX;
+  const uint32_t skip = is_scan ? Norm(prefix + "scan_skip", width) : UINT32_MAX;
+  const uint32_t out = Matrix(prefix + "attention_out", o.hidden, width);
   const uint32_t ffn_norm = is_scan ? UINT32_MAX : Norm(prefix + "ffn_norm", o.hidden);
-  const uint32_t gate_up = is_scan ? UINT32_MAX : Matrix(prefix + "gate_up", 2 * o.ffn, o.hidden);
-  const uint32_t down = is_scan ? UINT32_MAX : Matrix(prefix + "down", o.hidden, o.ffn);
+  const uint32_t gate_up =
+      is_scan ? UINT32_MAX : Matrix(prefix + "gate_up", 2 * layer.ffn, o.hidden);
+  const uint32_t down = is_scan ? UINT32_MAX : Matrix(prefix + "down", o.hidden, layer.ffn);
   fbs::LayerBuilder b(fbb_);
   b.add_kind(KindOf(layer));
   b.add_attention_norm(norm);
@@ -194,14 +215,14 @@ flatbuffers::Offset<fbs::Layer> Builder::StateLayer(const TinyLayer& layer,
   return b.Finish();
 }
 
-flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyBundle& o, TinyMixer mixer,
+flatbuffers::Offset<fbs::LayerKind> StateKind(const TinyLayer& layer,
                                               flatbuffers::FlatBufferBuilder* fbb) {
-  const bool is_scan = mixer == TinyMixer::kScan;
+  const bool is_scan = layer.mixer == TinyMixer::kScan;
   fbs::LayerKindBuilder b(*fbb);
-  b.add_ffn_dim(is_scan ? 0 : o.ffn);
+  b.add_ffn_dim(is_scan ? 0 : layer.ffn);
   b.add_norm_epsilon(1e-5f);
   b.add_mixer(is_scan ? fbs::Mixer::Scan : fbs::Mixer::Conv);
-  b.add_mixer_width(kMixerWidth);
+  b.add_mixer_width(layer.mixer_width);
   b.add_conv_taps(kTaps);
   if (is_scan) {
     b.add_scan_states(kStates);
@@ -214,54 +235,60 @@ std::vector<uint8_t> Builder::Finish() {
   const TinyBundle& o = options_;
   std::vector<TinyLayer> shapes = o.layer_kinds;
   if (shapes.empty()) shapes.assign(o.layers, TinyLayer{o.window});
+  for (TinyLayer& shape : shapes) shape = WithDefaults(shape, o);
+  RopeOf(o.head_dim);
   std::vector<flatbuffers::Offset<fbs::Layer>> layers;
   for (uint32_t i = 0; i < shapes.size(); ++i) {
-    const bool own_kv = shapes[i].kv_layer < 0;
+    const TinyLayer& l = shapes[i];
+    const bool own_kv = l.kv_layer < 0;
     const std::string p = "layers." + std::to_string(i) + ".";
     if (shapes[i].mixer != TinyMixer::kAttention) {
       layers.push_back(StateLayer(shapes[i], p));
       continue;
     }
-    const uint32_t q_width = o.heads * o.head_dim;
+    const uint32_t q_width = l.heads * l.head_dim;
     const uint32_t attention_norm = Norm(p + "attention_norm", o.hidden);
     const uint32_t qkv =
-        Matrix(p + "qkv", q_width + (own_kv ? 2 * o.kv_heads * o.head_dim : 0), o.hidden);
-    const uint32_t q_norm = o.qk_norm ? Norm(p + "q_norm", o.head_dim) : UINT32_MAX;
-    const uint32_t k_norm = o.qk_norm ? Norm(p + "k_norm", o.head_dim) : UINT32_MAX;
+        Matrix(p + "qkv", q_width + (own_kv ? 2 * l.kv_heads * l.head_dim : 0), o.hidden);
+    const uint32_t q_norm = o.qk_norm ? Norm(p + "q_norm", l.head_dim) : UINT32_MAX;
+    const uint32_t k_norm = o.qk_norm ? Norm(p + "k_norm", l.head_dim) : UINT32_MAX;
     const uint32_t attention_out = Matrix(p + "attention_out", o.hidden, q_width);
     const uint32_t ffn_norm = Norm(p + "ffn_norm", o.hidden);
-    const uint32_t gate_up = Matrix(p + "gate_up", 2 * o.ffn, o.hidden);
-    const uint32_t down = Matrix(p + "down", o.hidden, o.ffn);
-    layers.push_back(fbs::CreateLayer(
-        fbb_, KindOf(shapes[i]), attention_norm, qkv, q_norm, k_norm, attention_out, ffn_norm,
-        gate_up, down, own_kv ? UINT32_MAX : static_cast<uint32_t>(shapes[i].kv_layer)));
+    const uint32_t gate_up = Matrix(p + "gate_up", 2 * l.ffn, o.hidden);
+    const uint32_t down = Matrix(p + "down", o.hidden, l.ffn);
+    layers.push_back(fbs::CreateLayer(fbb_, KindOf(l), attention_norm, qkv, q_norm, k_norm,
+                                      attention_out, ffn_norm, gate_up, down,
+                                      own_kv ? UINT32_MAX : static_cast<uint32_t>(l.kv_layer)));
   }
   const uint32_t embedding = Matrix("embedding", o.vocab, o.hidden);
   const uint32_t final_norm = Norm("final_norm", o.hidden);
   const uint32_t head = Matrix("head", o.vocab, o.hidden);
 
-  std::vector<float> inv_freq;
-  for (uint32_t i = 0; i < o.head_dim / 2; ++i) {
-    inv_freq.push_back(
-        std::pow(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(o.head_dim)));
-  }
-  std::vector<float> long_inv_freq;
-  for (const float f : inv_freq) long_inv_freq.push_back(f / 4);
-  const auto ropes = fbb_.CreateVector(std::vector<flatbuffers::Offset<fbs::RopeKind>>{
-      fbs::CreateRopeKindDirect(fbb_, o.head_dim, 1.0f, &inv_freq,
-                                o.short_context == 0 ? nullptr : &long_inv_freq, o.short_context)});
-  if (shapes.empty()) KindOf(TinyLayer{});  // a bundle without layers still has a layer type
+  if (shapes.empty()) KindOf(WithDefaults({}, o));  // a bundle without layers has a layer type
   std::vector<flatbuffers::Offset<fbs::LayerKind>> kind_tables;
-  for (const auto& [window, chunk, mixer] : kinds_) {
-    if (mixer != TinyMixer::kAttention) {
-      kind_tables.push_back(StateKind(o, mixer, &fbb_));
+  for (const TinyLayer& kind : kinds_) {
+    if (kind.mixer != TinyMixer::kAttention) {
+      kind_tables.push_back(StateKind(kind, &fbb_));
       continue;
     }
-    kind_tables.push_back(fbs::CreateLayerKind(fbb_, o.heads, o.kv_heads, o.head_dim, window,
-                                               1.0f / std::sqrt(static_cast<float>(o.head_dim)), 0,
-                                               o.ffn, fbs::NormKind::Rms, 1e-5f,
-                                               fbs::Activation::Silu, o.qk_norm, chunk));
+    kind_tables.push_back(fbs::CreateLayerKind(
+        fbb_, kind.heads, kind.kv_heads, kind.head_dim, kind.window,
+        1.0f / std::sqrt(static_cast<float>(kind.head_dim)), RopeOf(kind.head_dim), kind.ffn,
+        fbs::NormKind::Rms, 1e-5f, fbs::Activation::Silu, o.qk_norm, kind.chunk));
   }
+  std::vector<flatbuffers::Offset<fbs::RopeKind>> rope_tables;
+  for (const uint32_t dim : rope_dims_) {
+    std::vector<float> inv_freq, long_inv_freq;
+    for (uint32_t i = 0; i < dim / 2; ++i) {
+      inv_freq.push_back(
+          std::pow(10000.0f, -2.0f * static_cast<float>(i) / static_cast<float>(dim)));
+      long_inv_freq.push_back(inv_freq.back() / 4);
+    }
+    rope_tables.push_back(fbs::CreateRopeKindDirect(fbb_, dim, 1.0f, &inv_freq,
+                                                    o.short_context == 0 ? nullptr : &long_inv_freq,
+                                                    o.short_context));
+  }
+  const auto ropes = fbb_.CreateVector(rope_tables);
   const auto kinds = fbb_.CreateVector(kind_tables);
   const auto model =
       fbs::CreateModel(fbb_, fbb_.CreateString("Tiny"), fbb_.CreateString("seed"), o.hidden,
@@ -337,6 +364,10 @@ void PrintTo(const TinyLayer& layer, std::ostream* out) {
     *out << "full";
   }
   if (layer.kv_layer >= 0) *out << " with the KV of layer " << layer.kv_layer;
+  if (layer.heads != 0) {
+    *out << ' ' << layer.heads << 'x' << layer.kv_heads << 'x' << layer.head_dim;
+  }
+  if (layer.ffn != 0) *out << " ffn " << layer.ffn;
 }
 
 BundleBytes::BundleBytes(const std::vector<uint8_t>& file)

@@ -19,8 +19,17 @@ struct TinyLayer {
   uint32_t chunk = 0;
   int kv_layer = -1;                        // index of the earlier layer whose KV it shares
   TinyMixer mixer = TinyMixer::kAttention;  // other mixers keep a state and ignore the fields above
+  // 0: the bundle's. A scan layer has no feed-forward block.
+  uint32_t heads = 0;
+  uint32_t kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t ffn = 0;
+  uint32_t mixer_width = 0;
+
+  bool operator==(const TinyLayer&) const = default;
 };
-// Prints such as "full", "window 9", "chunk 16 with the KV of layer 1", "scan".
+// Prints such as "full", "window 9", "chunk 16 with the KV of layer 1", "scan", "full 8x2x16 ffn
+// 20".
 void PrintTo(const TinyLayer& layer, std::ostream* out);
 
 // A precomputed prompt prefix stored in the bundle.

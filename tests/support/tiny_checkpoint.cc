@@ -8,6 +8,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 
 namespace arn::test {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/bench_profile.h"
 #include "tools/arenite/bench_runs.h"
 #include "tools/arenite/commands.h"

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace arn::tool {
 
@@ -22,5 +25,7 @@ Command AddInspect(CLI::App* app);
 Command AddPlan(CLI::App* app);
 Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
+// check and bench.
+std::vector<Command> AddConstrain(CLI::App* app);
 
 }  // namespace arn::tool

@@ -1,6 +1,7 @@
 // arenite detokenize: converts token ids to text.
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"

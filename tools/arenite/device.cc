@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/memory_report.h"

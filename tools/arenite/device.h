@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "tools/arenite/json.h"
 #include "tools/arenite/model.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace arn::tool {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/io.h"
 #include "tools/arenite/options.h"
 

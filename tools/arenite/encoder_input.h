@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "tools/arenite/model.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace arn::tool {
 

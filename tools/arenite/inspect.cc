@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"

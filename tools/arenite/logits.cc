@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "tools/arenite/io.h"
 
 namespace arn::tool {

@@ -7,7 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
+namespace CLI {
+class App;
+class Option_group;
+}  // namespace CLI
 
 namespace arn::tool {
 

@@ -174,7 +174,7 @@ Status Device::ChoosePhysical(const DeviceChoice& choice, Diag* diag) {
     if (is_number ? i != index : has_name && !Contains(name, choice.name)) continue;
     uint32_t family = 0, timestamp_bits = 0;
     const char* missing = Missing(choice, found[i], &family, &timestamp_bits);
-    if (choice.passes_over_software && !has_name &&
+    if (choice.hardware_only && !has_name &&
         properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU) {
       missing = "it is a software device, slower than the CPU backend; select it by name to use it";
     }

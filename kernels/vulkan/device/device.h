@@ -20,8 +20,8 @@ struct DriverAllocations {
 };
 
 struct DeviceChoice {
-  const char* name = nullptr;         // device number or part of its name; null: the best device
-  bool passes_over_software = false;  // unless named
+  const char* name = nullptr;  // device number or part of its name; null: the best device
+  bool hardware_only = false;  // unless named
   // For tests; users keep the defaults.
   uint32_t avoid = 0;  // Avoid flags applied to any device; kAvoidDevice is ignored
   Span<const Quirk> quirks = KnownQuirks();

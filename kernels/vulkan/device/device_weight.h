@@ -1,8 +1,8 @@
 // Layout of weights on the device. The parts of a matrix, each aligned to 256 bytes:
 //   values  [rows, row_bytes]: the elements; each row is zero-padded to 16 bytes. int4: byte i of a
 //           word has element i in its low half and element i + 4 in its high half, each plus 8.
-//   heads   [rows, 4] words: scale f32 (int8), bias f32, sum of the row's values (int8: i32; int4:
-//           f32, each times its scale), 0
+//   heads   [rows, kRowHeadWords] words: scale f32 (int8), bias f32, sum of the row's values (int8:
+//           i32; int4: f32, each times its scale), 0
 //   blocks  int4: [rows, block_words] words of two bf16 scales each
 // A vector has only values. After the weights come the frequencies of the ropes, as vectors.
 #pragma once
@@ -11,13 +11,13 @@
 #include <cstdint>
 
 #include "kernels/contract/program.h"
+#include "kernels/vulkan/shaders/shared.h"
 #include "platform/base/span.h"
 
 namespace arn::vulkan {
 
 // Weights are split into buffers of about this size: some devices do not allow 4 GiB.
 inline constexpr uint64_t kBlockBytes = uint64_t{1} << 30;
-inline constexpr uint32_t kRowHeadWords = 4;
 
 struct DeviceWeight {
   uint32_t block = 0;

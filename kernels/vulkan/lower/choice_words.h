@@ -2,14 +2,15 @@
 // host and token ids returned by the device.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/contract/backend.h"
+#include "kernels/vulkan/shaders/shared.h"
 
 namespace arn::vulkan {
 
 struct ChoiceWords {
-  static constexpr uint32_t kHead = 8;
   uint32_t step = 0;            // next step to sample; incremented by the device
   uint32_t first_position = 0;  // position of step 0's token
   uint32_t n_stop_ids = 0;
@@ -23,11 +24,21 @@ struct ChoiceWords {
   // kNoChoice until sampled; kIsStopId is set for a stop token.
   uint32_t ids[DecodeArgs::kMaxSteps] = {};
 };
-static_assert(sizeof(ChoiceWords) ==
-              (ChoiceWords::kHead + 2 * DecodeArgs::kMaxSteps + DecodeArgs::kMaxStopIds) *
-                  sizeof(uint32_t));
-static_assert(DecodeArgs::kMaxSteps == 64 && DecodeArgs::kMaxStopIds == 16);  // as in the shader
+inline constexpr uint32_t kNoChoice = UINT32_MAX;
 
-inline constexpr uint32_t kIsStopId = 1u << 31, kNoChoice = UINT32_MAX;
+// The words as the shader names them.
+static_assert(DecodeArgs::kMaxSteps == kChoiceMaxSteps);
+static_assert(DecodeArgs::kMaxStopIds == kChoiceMaxStopIds);
+static_assert(offsetof(ChoiceWords, step) == sizeof(uint32_t) * kChoiceStep);
+static_assert(offsetof(ChoiceWords, first_position) == sizeof(uint32_t) * kChoiceFirstPosition);
+static_assert(offsetof(ChoiceWords, n_stop_ids) == sizeof(uint32_t) * kChoiceStopCount);
+static_assert(offsetof(ChoiceWords, top_k) == sizeof(uint32_t) * kChoiceTopK);
+static_assert(offsetof(ChoiceWords, inverse_temperature) ==
+              sizeof(uint32_t) * kChoiceInverseTemperature);
+static_assert(offsetof(ChoiceWords, top_p) == sizeof(uint32_t) * kChoiceTopP);
+static_assert(offsetof(ChoiceWords, min_p) == sizeof(uint32_t) * kChoiceMinP);
+static_assert(offsetof(ChoiceWords, rng) == sizeof(uint32_t) * kChoiceRng);
+static_assert(offsetof(ChoiceWords, stop_ids) == sizeof(uint32_t) * kChoiceStopIds);
+static_assert(offsetof(ChoiceWords, ids) == sizeof(uint32_t) * kChoiceIds);
 
 }  // namespace arn::vulkan

@@ -4,25 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "kernels/vulkan/lower/segments.h"
 #include "kernels/vulkan/shaders/shaders.h"
+#include "kernels/vulkan/shaders/shared.h"
 #include "platform/base/diag.h"
 #include "platform/base/status.h"
 
 namespace arn::vulkan {
 
-// Specialisation constants 0 to 31 belong to the shader; those from 32 on describe KV pages
-// (shaders/kv.glsl).
-inline constexpr uint32_t kConstantCount = 54;
-inline constexpr uint32_t kOneSubgroup = 31;  // as in shaders/common.glsl
-inline constexpr uint32_t kFirstKvConstant = 32;
 inline constexpr uint32_t kMaxPushWords = 32;  // 128 bytes, supported by every device
 inline constexpr uint32_t kBindings = 10;      // as in shaders/common.glsl
 inline constexpr uint32_t kKvWindows = 4;
-// Words at the start of every push constant block: the word at which the data of each of the
-// bindings 1 to 5 starts after its offset, row_factor and of_logits (shaders/push.glsl).
-inline constexpr uint32_t kPushHeadWords = 7;
+inline constexpr uint32_t kPushHeadWords = sizeof(PushHead) / sizeof(uint32_t);
 
 // The number of rows of a run selects the kernels: one row, up to kFewRows, or more.
 inline constexpr uint32_t kFewRows = 8;
@@ -69,13 +64,37 @@ struct Dispatch {
   uint32_t row_factor = 1;
   uint32_t first_row = 0, most_rows = UINT32_MAX;
   uint32_t groups_x = 1;
-  uint32_t groups_z = 1;  // attention: the segments
-  Segments segments;      // attention only
-  Place places[5];        // bindings 1 to 5
-  uint32_t constants[kConstantCount] = {};
-  uint32_t n_push = 0;
-  uint32_t push[kMaxPushWords] = {};
+  uint32_t groups_z = 1;                    // attention: the segments
+  Segments segments;                        // attention only
+  Place places[5];                          // bindings 1 to 5
+  uint32_t constants[kConstantCount] = {};  // by the ids of shaders/shared.h
+  PushHead head = {};                       // of the push constants
+  uint32_t n_push = kPushHeadWords;         // words of the push constants, with the head
+  uint32_t push_tail[kMaxPushWords - kPushHeadWords] = {};
   uint64_t work = 0;  // multiplications per row
+
+  // Sets the push constants after the head. The head of `words` is ignored: Bind() fills it.
+  template <typename Words>
+  void SetPush(const Words& words) {
+    static_assert(sizeof(Words) <= kMaxPushWords * sizeof(uint32_t));
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&words);
+    std::memcpy(push_tail, bytes + sizeof(PushHead), sizeof(Words) - sizeof(PushHead));
+    n_push = sizeof(Words) / sizeof(uint32_t);
+  }
+  // Returns the push constants, with the head. Words must be the type that was set.
+  template <typename Words>
+  Words Push() const {
+    Words words = {};
+    auto* bytes = reinterpret_cast<unsigned char*>(&words);
+    std::memcpy(bytes, &head, sizeof head);
+    std::memcpy(bytes + sizeof head, push_tail, sizeof(Words) - sizeof head);
+    return words;
+  }
+  // Copies the n_push words that a shader reads.
+  void CopyPush(uint32_t* words) const {
+    std::memcpy(words, &head, sizeof head);
+    std::memcpy(words + kPushHeadWords, push_tail, sizeof push_tail);
+  }
 };
 
 // Receives the dispatches of a program, in order.

@@ -1,13 +1,20 @@
 #include "kernels/vulkan/lower/lower.h"
 
 #include "kernels/vulkan/device/device.h"
-#include "kernels/vulkan/lower/push_words.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
 namespace {
 
 constexpr uint32_t kWidth = 64;
+
+// Ties the shaders' enumerators (shaders/shared.h) to those of the library.
+static_assert(kTypeF32 == static_cast<uint32_t>(DType::kF32) &&
+              kTypeF16 == static_cast<uint32_t>(DType::kF16) &&
+              kTypeBf16 == static_cast<uint32_t>(DType::kBf16) &&
+              kTypeInt8 == static_cast<uint32_t>(DType::kInt8) &&
+              kTypeInt4 == static_cast<uint32_t>(DType::kInt4));
+static_assert(kQuantisedPageBit == kQuantisedPage);
 
 }  // namespace
 
@@ -25,17 +32,20 @@ Place Lowering::PlaceOf(Slice slice) const {
 Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   Dispatch d;
   d.shader = shader;
-  d.constants[0] = kWidth;
-  d.n_push = kPushHeadWords;
+  d.constants[kWidthId] = kWidth;
   const ValueId shape = step.out != kNoValue ? step.out : step.in;
   d.row_factor = shape == kNoValue ? 1 : program_.values[shape].row_factor;
-  d.push[5] = d.row_factor;
+  d.head.row_factor = d.row_factor;
   return d;
 }
 
 void Lowering::Bind(Dispatch* dispatch, uint32_t binding, Place place) const {
   const uint64_t offset = place.offset & ~(Device::kBindingAlign - 1);
-  dispatch->push[binding - 1] = static_cast<uint32_t>((place.offset - offset) / sizeof(uint32_t));
+  constexpr uint32_t PushHead::*kStarts[] = {&PushHead::in_at, &PushHead::out_at,
+                                             &PushHead::weights_at, &PushHead::rows_at,
+                                             &PushHead::extra_at};
+  dispatch->head.*kStarts[binding - 1] =
+      static_cast<uint32_t>((place.offset - offset) / sizeof(uint32_t));
   place.bytes += place.offset - offset;
   place.offset = offset;
   dispatch->places[binding - 1] = place;
@@ -107,27 +117,26 @@ Status Lowering::LowerEmbed(const Step& step) {
     const uint32_t n = Min(slice_rows, weight.rows - first);
     Dispatch d = Begin(Shader::kEmbed, step);
     d.joins_previous = first != 0;
-    d.constants[1] = static_cast<uint32_t>(weight.dtype);
-    d.constants[2] = step.positions == kNoWeight ? 0 : 1;
+    d.constants[kEmbedTypeId] = static_cast<uint32_t>(weight.dtype);
+    d.constants[kEmbedHasPositionsId] = step.positions == kNoWeight ? 0 : 1;
     BindValue(&d, 2, step.out);
     Bind(&d, 3,
          {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
           uint64_t{n} * at.row_bytes});
     Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
-    PushWords push(&d);
-    uint32_t position_words = 0;
+    EmbedPush push = {};
     if (step.positions != kNoWeight) {
       BindVector(&d, 5, step.positions);
-      position_words = WeightAt(step.positions).row_bytes / sizeof(float);
+      push.position_words = WeightAt(step.positions).row_bytes / sizeof(float);
     }
-    push.Add(weight.cols);
-    push.Add(at.row_bytes / static_cast<uint32_t>(sizeof(uint32_t)));
-    push.Add(at.blocks_words);
-    push.Add(at.block_words);
-    push.Add(position_words);
-    push.Add(step.factor);
-    push.Add(first);
-    push.Add(n);
+    push.cols = weight.cols;
+    push.row_words = at.row_bytes / static_cast<uint32_t>(sizeof(uint32_t));
+    push.blocks_at = at.blocks_words;
+    push.block_words = at.block_words;
+    push.factor = step.factor;
+    push.first_token = first;
+    push.n_tokens = n;
+    d.SetPush(push);
     d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
     ARN_TRY(sink_->Add(d, diag_));
   }
@@ -147,9 +156,10 @@ Status Lowering::LowerRopeAngles(const Step& step) {
   Dispatch d = Begin(Shader::kRopeAngles, step);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + step.rope));
-  PushWords push(&d);
-  push.Add(static_cast<uint32_t>(rope.inv_freq.size()));
-  push.Add(rope.amplitude);
+  RopeAnglesPush push = {};
+  push.pairs = static_cast<uint32_t>(rope.inv_freq.size());
+  push.amplitude = rope.amplitude;
+  d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(rope.inv_freq.size(), kWidth));
   return sink_->Add(d, diag_);
 }
@@ -157,15 +167,16 @@ Status Lowering::LowerRopeAngles(const Step& step) {
 Status Lowering::LowerNorm(const Step& step) {
   Dispatch d = Begin(Shader::kNorm, step);
   const uint32_t n = Width(step.in);
-  d.constants[1] = step.norm_kind == NormKind::kLayer ? 1 : 0;
-  d.constants[2] = step.accumulate ? 1 : 0;
+  d.constants[kNormIsLayerId] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+  d.constants[kNormAccumulateId] = step.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   BindVector(&d, 3, step.weight);
   if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
-  PushWords push(&d);
-  for (uint32_t i = 0; i < 3; ++i) push.Add(n);
-  push.Add(step.epsilon);
+  NormPush push = {};
+  push.n = push.in_stride = push.out_stride = n;
+  push.epsilon = step.epsilon;
+  d.SetPush(push);
   return sink_->Add(d, diag_);
 }
 
@@ -173,14 +184,14 @@ Status Lowering::AddActivation(const Step& step, Place in, Place out, uint32_t n
                                uint32_t row_factor) {
   Dispatch d = Begin(Shader::kGatedAct, step);
   d.row_factor = row_factor;
-  static_assert(kActivationCount == 10, "activated() of shaders/math.glsl has a case for each");
-  d.constants[1] = static_cast<uint32_t>(step.activation);
-  d.constants[2] = in.home == Home::kNone ? 0 : 1;
+  d.constants[kActivationId] = static_cast<uint32_t>(step.activation);
+  d.constants[kActIsGatedId] = in.home == Home::kNone ? 0 : 1;
   if (in.home != Home::kNone) Bind(&d, 1, in);
   Bind(&d, 2, out);
-  PushWords push(&d);
-  push.Add(n);
-  push.Add(step.activation_limit);
+  GatedActPush push = {};
+  push.n = n;
+  push.limit = step.activation_limit;
+  d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
   return sink_->Add(d, diag_);
 }

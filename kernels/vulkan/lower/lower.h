@@ -105,7 +105,6 @@ class Lowering {
   void BindValue(Dispatch* dispatch, uint32_t binding, ValueId id) const;
   void BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) const;
   void BindKv(Dispatch* dispatch, const KvGroup& group) const;
-  void PutState(const Step& step, Dispatch* dispatch) const;
   Place PlaceOf(Slice slice) const;
   // Shape only, until weights have addresses.
   DeviceWeight WeightAt(WeightId id) const;

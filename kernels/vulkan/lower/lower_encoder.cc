@@ -2,7 +2,6 @@
 #include "kernels/contract/kv_page.h"
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/lower.h"
-#include "kernels/vulkan/lower/push_words.h"
 
 namespace arn::vulkan {
 namespace {
@@ -15,11 +14,12 @@ Status Lowering::LowerIm2col(const Step& step) {
   Dispatch d = Begin(Shader::kIm2col, step);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
-  PushWords push(&d);
-  push.Add(Width(step.in));
-  push.Add(uint32_t{step.n_taps});
-  push.Add(uint32_t{program_.values[step.in].row_factor} /
-           uint32_t{program_.values[step.out].row_factor});
+  Im2colPush push = {};
+  push.width = Width(step.in);
+  push.taps = step.n_taps;
+  push.stride = uint32_t{program_.values[step.in].row_factor} /
+                uint32_t{program_.values[step.out].row_factor};
+  d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.out), kWidth));
   return sink_->Add(d, diag_);
 }
@@ -32,9 +32,10 @@ Status Lowering::LowerAddPositions(const Step& step) {
   Dispatch d = Begin(Shader::kAddPositions, step);
   BindValue(&d, 2, step.in);
   BindVector(&d, 3, step.positions);
-  PushWords push(&d);
-  push.Add(Width(step.in));
-  push.Add(static_cast<uint32_t>(at.row_bytes / sizeof(float)));
+  AddPositionsPush push = {};
+  push.width = Width(step.in);
+  push.position_words = static_cast<uint32_t>(at.row_bytes / sizeof(float));
+  d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(Width(step.in), kWidth));
   return sink_->Add(d, diag_);
 }

@@ -4,15 +4,13 @@
 // and empty tiles return at once.
 #include "kernels/vulkan/lower/expert_space.h"
 #include "kernels/vulkan/lower/matmul.h"
-#include "kernels/vulkan/lower/push_words.h"
 
 namespace arn::vulkan {
 namespace {
 
 constexpr uint32_t kWidth = 64;
-constexpr uint32_t kMaxGroups = 65535;    // per grid dimension, on every device
-constexpr uint32_t kOneRow = 1u << 30;    // one tile for all rows of a run
-enum : uint32_t { kWeigh, kSum, kList };  // parts of experts.comp
+constexpr uint32_t kMaxGroups = 65535;  // per grid dimension, on every device
+constexpr uint32_t kOneRow = 1u << 30;  // one tile for all rows of a run
 
 }  // namespace
 
@@ -36,13 +34,14 @@ ExpertSpace ExpertSpaceOf(const Program& program) {
 
 Status Lowering::LowerRoute(const Step& step) {
   Dispatch d = Begin(Shader::kRoute, step);
-  d.constants[1] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
-  d.constants[2] = step.norm_topk_prob ? 1 : 0;
+  d.constants[kRouteIsSigmoidId] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
+  d.constants[kRouteNormTopkProbId] = step.norm_topk_prob ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
-  PushWords push(&d);
-  push.Add(uint32_t{step.n_experts});
-  push.Add(uint32_t{step.n_chosen});
+  RoutePush push = {};
+  push.n_experts = step.n_experts;
+  push.n_chosen = step.n_chosen;
+  d.SetPush(push);
   return sink_->Add(d, diag_);
 }
 
@@ -102,7 +101,7 @@ Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound
   } else {
     d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
   }
-  d.constants[7] = step.n_chosen;
+  d.constants[kMatmulChosenId] = step.n_chosen;
   const uint64_t others = (bound.n - 1) * bound.stride;
   Bind(&d, 3,
        {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
@@ -110,12 +109,13 @@ Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes + others});
   const Place lists = ExpertPart(space.lists_at(), space.list_bytes);
   Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.topk].slice));
-  PushWords push(&d);
-  push.Add(bound.first);
-  push.Add(bound.n);
-  push.Add(static_cast<uint32_t>(bound.stride / sizeof(uint32_t)));
-  push.Add(ExpertLengthWords(step.n_experts));
-  push.Add(program_.max_rows);
+  auto push = d.Push<MatmulPush>();
+  push.first_expert = bound.first;
+  push.n_experts = bound.n;
+  push.expert_words = static_cast<uint32_t>(bound.stride / sizeof(uint32_t));
+  push.lists_at = ExpertLengthWords(step.n_experts);
+  push.list_words = program_.max_rows;
+  d.SetPush(push);
   // Assumes that rows are spread evenly over the experts.
   d.work = Max<uint64_t>(d.work * step.n_chosen * bound.n / step.n_experts, 1);
   return sink_->Add(d, diag_);
@@ -148,20 +148,21 @@ Status Lowering::AddExpertMatmuls(Matmul matmul, bool is_down) {
 
 Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place out) {
   Dispatch d = Begin(Shader::kExperts, step);
-  const uint32_t n = part == kSum ? Width(step.out) : Width(step.in);
-  d.constants[1] = part;
-  d.constants[2] = step.weighs_input ? 1 : 0;
-  if (part != kList) Bind(&d, 1, in);
+  const uint32_t n = part == kExpertsSum ? Width(step.out) : Width(step.in);
+  d.constants[kExpertsPartId] = part;
+  d.constants[kExpertsIsWeighedId] = step.weighs_input ? 1 : 0;
+  if (part != kExpertsList) Bind(&d, 1, in);
   Bind(&d, 2, out);
   Bind(&d, 3, PlaceOf(program_.values[step.topk].slice));
-  PushWords push(&d);
-  push.Add(n);
-  push.Add(uint32_t{step.n_chosen});
-  push.Add(ExpertLengthWords(step.n_experts));
-  push.Add(program_.max_rows);
+  ExpertsPush push = {};
+  push.n = n;
+  push.n_chosen = step.n_chosen;
+  push.lists_at = ExpertLengthWords(step.n_experts);
+  push.list_words = program_.max_rows;
+  d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
-  if (part == kWeigh) d.row_factor = step.n_chosen;
-  if (part == kList) {
+  if (part == kExpertsWeigh) d.row_factor = step.n_chosen;
+  if (part == kExpertsList) {
     d.modes = BitOf(Mode::kMany);
     d.row_tile = kOneRow;
     d.groups_x = step.n_experts;
@@ -179,8 +180,8 @@ Status Lowering::LowerExperts(const Step& step) {
   const Place wide = ExpertPart(0, space.wide_bytes);
   const Place product = ExpertPart(space.product_at(), space.product_bytes);
   const Place in = PlaceOf(program_.values[step.in].slice);
-  ARN_TRY(AddExpertPart(step, kList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
-  if (step.weighs_input) ARN_TRY(AddExpertPart(step, kWeigh, in, product));
+  ARN_TRY(AddExpertPart(step, kExpertsList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
+  if (step.weighs_input) ARN_TRY(AddExpertPart(step, kExpertsWeigh, in, product));
   Matmul p;
   p.step = &step;
   p.in = step.weighs_input ? product : in;
@@ -194,7 +195,7 @@ Status Lowering::LowerExperts(const Step& step) {
   p.in = product;
   p.rows_an_input = 1;
   ARN_TRY(AddExpertMatmuls(p, true));
-  return AddExpertPart(step, kSum, wide, PlaceOf(program_.values[step.out].slice));
+  return AddExpertPart(step, kExpertsSum, wide, PlaceOf(program_.values[step.out].slice));
 }
 
 }  // namespace arn::vulkan

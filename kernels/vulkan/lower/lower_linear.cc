@@ -1,7 +1,6 @@
 // Lowers matmuls: kLinear, and the norm and head of kLogits.
 #include "kernels/vulkan/device/device.h"
 #include "kernels/vulkan/lower/matmul.h"
-#include "kernels/vulkan/lower/push_words.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -44,10 +43,11 @@ Status Lowering::AddQuantize(const Matmul& matmul) {
   }
   Bind(&d, 1, matmul.in);
   Bind(&d, 5, PlaceOf(workspace_.quantized));
-  PushWords push(&d);
-  push.Add(weight.cols);
-  push.Add(QuantizedHeadWords(matmul.max_rows));
-  push.Add(QuantizedWords(weight.cols));
+  QuantizePush push = {};
+  push.n = weight.cols;
+  push.values_at = QuantizedHeadWords(matmul.max_rows);
+  push.row_words = QuantizedWords(weight.cols);
+  d.SetPush(push);
   return sink_->Add(d, diag_);
 }
 
@@ -62,14 +62,14 @@ void Lowering::SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d
   const uint32_t one_subgroup = OneSubgroup(traits_.matmuls);
   d->avoid = v.avoid;
   if (v.lanes != 0) {
-    d->constants[0] = v.lanes;
+    d->constants[kWidthId] = v.lanes;
   } else if (one_subgroup != 0) {
-    d->constants[0] = one_subgroup;
-    d->constants[kOneSubgroup] = 1;
+    d->constants[kWidthId] = one_subgroup;
+    d->constants[kOneSubgroupId] = 1;
   }
   uint32_t outs = v.outs;
   while (CeilDiv(n_outs, outs) > kMaxGroups) outs *= 2;
-  d->constants[5] = outs;
+  d->constants[kMatmulOutsId] = outs;
   d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, outs));
 }
 
@@ -78,22 +78,22 @@ void Lowering::SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const {
   d->avoid = v.avoid;
   d->row_tile = v.tile_m;
   d->groups_x = static_cast<uint32_t>(CeilDiv(n_outs, v.tile_n));
-  d->constants[9] = v.tile_m;
-  d->constants[10] = v.tile_n;
+  d->constants[kMatmulTileMId] = v.tile_m;
+  d->constants[kMatmulTileNId] = v.tile_n;
   if (v.subgroups == 0) {
-    d->constants[0] = v.lanes;
-    d->constants[11] = v.lanes_n;
-    d->constants[12] = v.depth;
+    d->constants[kWidthId] = v.lanes;
+    d->constants[kMatmulLanesNId] = v.lanes_n;
+    d->constants[kMatmulDepthId] = v.depth;
     return;
   }
   d->shader = Shader::kGemmCoop;
   d->avoid = kAvoidDot;  // not compiled with dot products
   const CoopShape& coop = traits_.matmuls.coop;
-  d->constants[0] = v.subgroups * traits_.matmuls.subgroup_size;
-  d->constants[13] = coop.m;
-  d->constants[14] = coop.n;
-  d->constants[15] = coop.k;
-  d->constants[16] = v.subgroups;
+  d->constants[kWidthId] = v.subgroups * traits_.matmuls.subgroup_size;
+  d->constants[kMatmulCoopMId] = coop.m;
+  d->constants[kMatmulCoopNId] = coop.n;
+  d->constants[kMatmulCoopKId] = coop.k;
+  d->constants[kMatmulSubgroupsId] = v.subgroups;
 }
 
 Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_out,
@@ -107,18 +107,18 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
                      step);
   d.modes = BitOf(kernel);
   d.row_factor = matmul.row_factor;
-  d.push[5] = matmul.row_factor;
+  d.head.row_factor = matmul.row_factor;
   d.joins_previous = first_out != 0;
-  d.constants[1] = static_cast<uint32_t>(weight.dtype);
-  d.constants[2] = matmul.accumulate ? 1 : 0;
-  d.constants[3] = matmul.is_logits ? 1 : 0;
-  d.constants[8] = matmul.rows_an_input;
+  d.constants[kMatmulTypeId] = static_cast<uint32_t>(weight.dtype);
+  d.constants[kMatmulAccumulateId] = matmul.accumulate ? 1 : 0;
+  d.constants[kMatmulIsLogitsId] = matmul.is_logits ? 1 : 0;
+  d.constants[kMatmulRowsAnInputId] = matmul.rows_an_input;
   if (is_tiled) {
     SetTile(weight.dtype, n_outs, &d);
   } else {
     d.row_tile = kernel == Mode::kFew ? kFewRowTile : 1;
-    d.constants[4] = d.row_tile;
-    if (!is_integer) d.constants[6] = weight.cols % 8 == 0 ? 1 : 0;
+    d.constants[kMatmulRowsId] = d.row_tile;
+    if (!is_integer) d.constants[kMatmulWholeId] = weight.cols % 8 == 0 ? 1 : 0;
     SetOutputs(kernel, weight.dtype, n_outs, &d);
   }
   Bind(&d, 1, matmul.in);
@@ -128,18 +128,19 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
         uint64_t{n_outs} * at.row_bytes});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
   if (is_integer) Bind(&d, 5, PlaceOf(workspace_.quantized));
-  PushWords push(&d);
-  push.Add(weight.cols);
-  push.Add(at.row_bytes / 16);
-  push.Add(first_out);
-  push.Add(n_outs);
-  push.Add(weight.rows);
-  push.Add(QuantizedHeadWords(matmul.max_rows));
-  push.Add(QuantizedWords(weight.cols));
-  push.Add(at.blocks_words);
-  push.Add(at.block_words);
-  push.Add(step.factor);
-  push.Add(step.softcap);
+  MatmulPush push = {};
+  push.cols = weight.cols;
+  push.row_quads = at.row_bytes / 16;
+  push.first_out = first_out;
+  push.n_outs = n_outs;
+  push.out_stride = weight.rows;
+  push.values_at = QuantizedHeadWords(matmul.max_rows);
+  push.x_words = QuantizedWords(weight.cols);
+  push.blocks_at = at.blocks_words;
+  push.block_words = at.block_words;
+  push.factor = step.factor;
+  push.softcap = step.softcap;
+  d.SetPush(push);
   d.work = uint64_t{n_outs} * weight.cols;
   return d;
 }
@@ -153,7 +154,7 @@ Status Lowering::AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out
     d.rows = is_tiled ? GridRows::kManyLogits : GridRows::kFewLogits;
     d.first_row = matmul.first_row;
     d.most_rows = matmul.most_rows;
-    d.push[6] = 1 + matmul.first_row;
+    d.head.of_logits = 1 + matmul.first_row;
     d.joins_previous = d.joins_previous || is_tiled;
   }
   return sink_->Add(d, diag_);
@@ -198,16 +199,17 @@ Status Lowering::LowerLogits(const Step& step) {
     d.row_factor = 1;
     d.first_row = first;
     d.most_rows = n;
-    d.constants[1] = step.norm_kind == NormKind::kLayer ? 1 : 0;
-    d.constants[3] = 1;
+    d.constants[kNormIsLayerId] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+    d.constants[kNormGatherId] = 1;
     BindValue(&d, 1, step.in);
     Bind(&d, 2, PlaceOf(workspace_.normed));
     BindVector(&d, 3, step.norm);
     if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
-    d.push[6] = 1 + first;
-    PushWords push(&d);
-    for (uint32_t i = 0; i < 3; ++i) push.Add(width);
-    push.Add(step.epsilon);
+    d.head.of_logits = 1 + first;
+    NormPush push = {};
+    push.n = push.in_stride = push.out_stride = width;
+    push.epsilon = step.epsilon;
+    d.SetPush(push);
     ARN_TRY(sink_->Add(d, diag_));
     Matmul matmul;
     matmul.step = &step;

@@ -4,6 +4,7 @@
 
 #include "kernels/contract/check.h"
 #include "kernels/contract/kv_page.h"
+#include "kernels/vulkan/shaders/shared.h"
 #include "platform/base/arith.h"
 
 namespace arn::vulkan {
@@ -29,7 +30,7 @@ Status RunWords::Plan(const Program& program, Diag* diag) {
   max_sequences = Max(Min(program.max_rows, program.max_logit_rows), 1u);
   uint64_t pages = 0;
   for (const KvGroup& group : program.kv_groups) pages += TablePagesOf(program, group);
-  uint64_t words = kRows + uint64_t{rows} * kRowWords;
+  uint64_t words = kRunRows + uint64_t{rows} * kRowWords;
   logit_rows = static_cast<uint32_t>(words);
   words += program.max_logit_rows;
   sequences = static_cast<uint32_t>(words);
@@ -52,27 +53,27 @@ Status RunWords::Plan(const Program& program, Diag* diag) {
 }
 
 void RunWords::WriteRows(uint32_t rows, uint32_t* words) {
-  words[0] = rows;
-  words[1] = 0;
+  words[kRunRowCount] = rows;
+  words[kRunLogitRowCount] = 0;
 }
 
 void RunWords::WriteHeading(const Program& program, uint32_t* words) const {
   std::memset(words, 0, n_words * sizeof(uint32_t));
-  words[4] = logit_rows;
-  words[5] = sequences;
-  words[6] = sequence_words;
-  words[7] = edits;
-  words[8] = layers;
-  words[9] = angles;
+  words[kRunLogitRows] = logit_rows;
+  words[kRunSequences] = sequences;
+  words[kRunSequenceWords] = sequence_words;
+  words[kRunEdits] = edits;
+  words[kRunLayers] = layers;
+  words[kRunAngles] = angles;
   for (const Step& step : program.steps) {
     if (step.op != Op::kQkvRope || step.shares_kv) continue;
     const AttentionKind& kind = program.kinds[step.kind];
     if (kind.rope == kNoRope) continue;
     uint32_t* layer =
         words + layers + (FirstLayerOf(program, kind.group) + step.group_layer) * kLayerWords;
-    layer[0] = angles;
-    for (uint32_t r = 0; r < kind.rope; ++r) layer[0] += program.ropes[r].rotary_dim;
-    layer[1] = program.ropes[kind.rope].rotary_dim / 2;
+    layer[kLayerAngles] = angles;
+    for (uint32_t r = 0; r < kind.rope; ++r) layer[kLayerAngles] += program.ropes[r].rotary_dim;
+    layer[kLayerPairs] = program.ropes[kind.rope].rotary_dim / 2;
   }
 }
 
@@ -82,32 +83,31 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
     return diag->Fail(Status::kUnsupported, "Vulkan: a run of %zu sequences, there is room for %u",
                       args.sequences.size(), max_sequences);
   }
-  words[0] = RunRows(args);
-  words[1] = n_logit_rows;
-  words[2] = static_cast<uint32_t>(args.sequences.size());
+  words[kRunRowCount] = RunRows(args);
+  words[kRunLogitRowCount] = n_logit_rows;
+  words[kRunSequenceCount] = static_cast<uint32_t>(args.sequences.size());
   uint32_t next_table = tables;
   for (uint32_t s = 0; s < args.sequences.size(); ++s) {
     const SequenceRows& sequence = args.sequences[s];
     for (uint32_t i = 0; i < sequence.n_rows; ++i) {
-      uint32_t* row = words + kRows + (sequence.first_row + i) * kRowWords;
-      row[0] = args.is_encoder && args.tokens.empty()
-                   ? 0
-                   : static_cast<uint32_t>(args.tokens[sequence.first_row + i]);
-      row[1] = sequence.first_position + i;
-      row[2] = s;
-      row[3] = 0;
+      uint32_t* row = words + kRunRows + (sequence.first_row + i) * kRowWords;
+      row[kRowToken] = args.is_encoder && args.tokens.empty()
+                           ? 0
+                           : static_cast<uint32_t>(args.tokens[sequence.first_row + i]);
+      row[kRowPosition] = sequence.first_position + i;
+      row[kRowSequence] = s;
     }
     uint32_t* at = words + sequences + s * sequence_words;
-    at[0] = sequence.encoder_rows;
-    at[1] = sequence.first_row;
-    at[2] = sequence.n_rows;
+    at[kSequenceEncoderRows] = sequence.encoder_rows;
+    at[kSequenceFirstRow] = sequence.first_row;
+    at[kSequenceRows] = sequence.n_rows;
     at += kSequenceHead;
     for (uint32_t g = 0; g < program.kv_groups.size(); ++g, at += kGroupWords) {
       const KvGroup& group = program.kv_groups[g];
       const PageTable& table = sequence.tables[g];
       if (group.state_floats != 0) {
-        at[2] = sequence.first_position == 0 ? UINT32_MAX : table.pages[0];
-        at[3] = args.is_encoder ? UINT32_MAX : table.pages[table.n_pages - 1];
+        at[kGroupSlotBefore] = sequence.first_position == 0 ? kNoSlot : table.pages[0];
+        at[kGroupSlotAfter] = args.is_encoder ? kNoSlot : table.pages[table.n_pages - 1];
         continue;
       }
       uint32_t n = Min(table.n_pages, TablePagesOf(program, group));
@@ -116,8 +116,8 @@ Status RunWords::Write(const Program& program, const RunArgs& args, uint32_t n_l
             (sequence.first_position + sequence.n_rows + n_ahead - 1) / group.page_tokens;
         n = Min(n, last + 1 - table.first_page);
       }
-      at[0] = next_table;
-      at[1] = table.first_page;
+      at[kGroupTable] = next_table;
+      at[kGroupFirstPage] = table.first_page;
       std::memcpy(words + next_table, table.pages, n * sizeof(uint32_t));
       next_table += n;
     }

@@ -1,16 +1,7 @@
 // Buffer that describes a run to the shaders (binding 0, shaders/common.glsl). The host writes
-// these words before it submits:
-//   heading    rows, logit rows, sequences, edits, and the offsets of the parts: logit rows,
-//              sequences, words per sequence, edits, layers, angles
-//   rows       from word 16 on: token, position, sequence, 0 per row
-//   logit rows the row of each
-//   sequences  encoder rows, first row, number of rows, 0; then per group: offset of its table, the
-//              table's first page, 0, 0; or for states 0, 0, the slot before the rows (2^32 - 1:
-//              none), the slot after them
-//   tables     page numbers
-//   edits      page from, page to, positions to un-rotate keys by, tokens, 0, 0, 0, 0
-//   layers     of all groups: offset of the angles of the layer's rope, and its number of pairs
-//   angles     per rope, cos and sin of the rotation of the edits
+// these words before it submits. Their layout is in shaders/shared.h: a heading, rows, logit rows,
+// sequences with their tables of pages, edits, layers, and per rope the cos and sin of the rotation
+// of the edits.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +18,6 @@ inline constexpr uint32_t kMaxEditsAtOnce = 64;
 uint32_t FirstLayerOf(const Program& program, uint32_t group);
 
 struct RunWords {
-  static constexpr uint32_t kRows = 16, kRowWords = 4, kSequenceHead = 4, kGroupWords = 4;
-  static constexpr uint32_t kEditWords = 8, kLayerWords = 2;
-
   uint32_t logit_rows = 0, sequences = 0, sequence_words = 0, tables = 0;
   uint32_t edits = 0, layers = 0, angles = 0, n_words = 0;
   uint32_t max_sequences = 0;

@@ -100,7 +100,7 @@ Status Pipelines::Make(const Device& device, const Dispatch& dispatch, bool cach
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {};
   size.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
   size.requiredSubgroupSize = device.subgroup_size();
-  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroup] != 0) {
+  if (dispatch.shader == Shader::kGemmCoop || dispatch.constants[kOneSubgroupId] != 0) {
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     if (device.has_sized_subgroups()) info.stage.pNext = &size;
   }

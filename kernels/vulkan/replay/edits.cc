@@ -53,11 +53,11 @@ Status ApplyEdits(State* state, Span<const KvEdit> edits, Diag* diag) {
       bool fits = next.group == head.group && next.unrotated_by == head.unrotated_by;
       for (uint32_t i = 0; fits && i < n; ++i) fits = !Touches(edits[first + i], next);
       if (!fits) break;
-      uint32_t* words = s.run_words() + s.words.edits + n * RunWords::kEditWords;
-      words[0] = next.from;
-      words[1] = next.to;
-      words[2] = next.unrotated_by;
-      words[3] = next.n_tokens;
+      uint32_t* words = s.run_words() + s.words.edits + n * kEditWords;
+      words[kEditFrom] = next.from;
+      words[kEditTo] = next.to;
+      words[kEditPositions] = next.unrotated_by;
+      words[kEditTokens] = next.n_tokens;
     }
     WriteAngles(*s.program, head.unrotated_by, s.run_words() + s.words.angles);
     ARN_TRY(ExecuteEdits(state, head.group, n, diag));

@@ -79,8 +79,10 @@ Status DeviceMeter::RecordOnce(Span<const Dispatch> dispatches, uint32_t rows, V
                            nullptr);
     api.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, s_.pipelines.layout(), 0,
                               1, &sets_[i], 0, nullptr);
+    uint32_t push[kMaxPushWords];
+    d.CopyPush(push);
     api.CmdPushConstants(commands_, s_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                         d.n_push * sizeof(uint32_t), d.push);
+                         d.n_push * sizeof(uint32_t), push);
     const auto groups_y = static_cast<uint32_t>(CeilDiv(rows * d.row_factor, d.row_tile));
     api.CmdDispatch(commands_, d.groups_x, groups_y, d.groups_z);
   }

@@ -72,6 +72,8 @@ class Recorder final : public DispatchSink {
     grid = {dispatch.rows,       dispatch.modes,     dispatch.row_tile,
             dispatch.row_factor, dispatch.first_row, dispatch.most_rows,
             dispatch.groups_x,   dispatch.groups_z,  dispatch.segments};
+    uint32_t push[kMaxPushWords];
+    dispatch.CopyPush(push);
     Segment& segment = s_.segments[segment_];
     for (uint32_t mode = 0; mode < kModeCount; ++mode) {
       if ((dispatch.modes >> mode & 1) == 0) continue;
@@ -82,7 +84,7 @@ class Recorder final : public DispatchSink {
       api_.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, s_.pipelines.layout(), 0,
                                  1, &set_, 0, nullptr);
       api_.CmdPushConstants(commands, s_.pipelines.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                            dispatch.n_push * sizeof(uint32_t), dispatch.push);
+                            dispatch.n_push * sizeof(uint32_t), push);
       api_.CmdDispatchIndirect(commands, s_.grid_words.handle,
                                n_ * sizeof(VkDispatchIndirectCommand));
     }

@@ -2,14 +2,10 @@
 #extension GL_GOOGLE_include_directive : require
 // kAddPositions: adds the position's row. One invocation per element.
 #include "common.glsl"
-#include "push.glsl"
 
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Positions { float positions[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint width, position_words;
-} push;
+layout(push_constant) uniform Push { AddPositionsPush push; };
 
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;

@@ -8,20 +8,21 @@
 // all sum the values, four channels each, in groups that take every n-th key. Both modes merge
 // segments in order, so results are bit-identical.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "kv.glsl"
 
-layout(constant_id = 1) const uint N_HEADS = 1;
-layout(constant_id = 2) const uint N_KV_HEADS = 1;
-layout(constant_id = 3) const uint IS_CROSS = 0;
-layout(constant_id = 4) const uint IS_SELF = 0;  // keys and values are rows of the input
-layout(constant_id = 5) const uint HAS_SINKS = 0;
-layout(constant_id = 6) const uint HAS_BIAS = 0;
-layout(constant_id = 7) const uint N_PARTS = 16;  // invocations that share a key, 2^n
-layout(constant_id = 8) const uint PER_LANE = 1;  // ceil(ceil(HEAD_DIM / 4) / N_PARTS)
-layout(constant_id = 9) const uint SEGMENT = 256;
-layout(constant_id = 10) const uint IS_MERGE = 0;
+layout(constant_id = kAttentionHeadsId) const uint N_HEADS = 1;
+layout(constant_id = kAttentionKvHeadsId) const uint N_KV_HEADS = 1;
+layout(constant_id = kAttentionIsCrossId) const uint IS_CROSS = 0;
+// 1: keys and values are rows of the input.
+layout(constant_id = kAttentionIsSelfId) const uint IS_SELF = 0;
+layout(constant_id = kAttentionHasSinksId) const uint HAS_SINKS = 0;
+layout(constant_id = kAttentionHasBiasId) const uint HAS_BIAS = 0;
+// Invocations that share a key, 2^n; PER_LANE is ceil(ceil(HEAD_DIM / 4) / N_PARTS).
+layout(constant_id = kAttentionPartsId) const uint N_PARTS = 16;
+layout(constant_id = kAttentionPerLaneId) const uint PER_LANE = 1;
+layout(constant_id = kAttentionSegmentId) const uint SEGMENT = 256;
+layout(constant_id = kAttentionIsMergeId) const uint IS_MERGE = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -31,13 +32,7 @@ layout(set = 0, binding = 4) readonly buffer RelativePositionBias {
 };
 // Per row, head and segment: PER_LANE sums per invocation, then (largest, total, 0, 0).
 layout(set = 0, binding = 5) buffer Partials { vec4 partials[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint layer, group, in_stride, window, chunk;
-  float scale, softcap;
-  uint n_distances, bias_stride;
-  uint most_segments;  // per row: capacity of `partials`
-} push;
+layout(push_constant) uniform Push { AttentionPush push; };
 
 const uint kDimQuads = (HEAD_DIM + 3) / 4;
 const uint kGroups = WIDTH / N_PARTS;
@@ -193,11 +188,11 @@ void main() {
   if (IS_SELF == 1) {
     end = ARN_ROWS;
   } else if (IS_CROSS == 1) {
-    end = run[sequence_at(sequence)];
+    end = run[sequence_at(sequence) + kSequenceEncoderRows];
   } else {
     if (push.window != 0 && position >= push.window) first = position - push.window + 1;
     if (push.chunk != 0) first = max(first, position - position % push.chunk);
-    first = max(first, run[table + 1] * PAGE_TOKENS);
+    first = max(first, run[table + kGroupFirstPage] * PAGE_TOKENS);
   }
   uint before = first / SEGMENT, n_segments = (end + SEGMENT - 1) / SEGMENT - before;
   // If the row is not split, its first workgroup processes everything.

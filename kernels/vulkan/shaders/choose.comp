@@ -10,23 +10,14 @@
 // of 2^-31 of the best token's weight: sums are exact in any order, and identical on every device.
 // Candidates are the logits above `cut`, and those equal to it up to an id.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 
 layout(set = 0, binding = 1) readonly buffer Logits { uint logits[]; };
 layout(set = 0, binding = 2) buffer Kept { uint kept[]; };
 layout(set = 0, binding = 3) buffer RunOut { uint run_out[]; };
 layout(set = 0, binding = 4) buffer Grids { uint grids[]; };
-// As in kernels/vulkan/lower/choice_words.h.
 layout(set = 0, binding = 5) buffer Choice { uint choice[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint vocab, n_kept, n_grid_words;
-} push;
-
-const uint kStep = 0, kPosition = 1, kEndCount = 2, kTopK = 3, kInverseTemperature = 4, kTopP = 5;
-const uint kMinP = 6, kDraws = 8, kEnds = 72, kIds = 88;
-const uint kIsEnd = 0x80000000u;
+layout(push_constant) uniform Push { ChoosePush push; };
 
 shared uint reduced_uints[WIDTH];
 ARN_REDUCE(reduce_max, uint, reduced_uints, subgroupMax, max)
@@ -136,11 +127,11 @@ uint walk(uint key, bool by_weight, uvec2 target, uint otherwise) {
 // whose sum reaches the threshold; all logits if it is never reached. Then one of the remaining
 // logits is drawn. One loop for all three, so that the shared code is compiled once.
 uint draw(uint best, uint unit) {
-  uint top_k = choice[kTopK], top_p = choice[kTopP], id = best;
+  uint top_k = choice[kChoiceTopK], top_p = choice[kChoiceTopP], id = best;
   for (uint rule = 0; rule < 3; ++rule) {
     if ((rule == 0 && top_k == 0) || (rule == 1 && top_p == 0)) continue;
     bool by_weight = rule != 0, is_draw = rule == 2;
-    if (is_draw) least = uintBitsToFloat(choice[kMinP]);
+    if (is_draw) least = uintBitsToFloat(choice[kChoiceMinP]);
     uvec2 wanted = uvec2(top_k, 0), above = uvec2(0);
     uint key = 0;
     // Pass 0 sums all weights. The other passes find the threshold key, bit by bit.
@@ -170,7 +161,7 @@ uint draw(uint best, uint unit) {
 }
 
 void main() {
-  uint lane = gl_LocalInvocationIndex, step = choice[kStep];
+  uint lane = gl_LocalInvocationIndex, step = choice[kChoiceStep];
   uint copy_at = push.out_at + step % push.n_kept * push.vocab;
   uint best_key = 0, best = 0;
   for (uint i = lane; i < push.vocab; i += WIDTH) {
@@ -184,13 +175,15 @@ void main() {
   uint top = reduce_max(best_key);
   uint id = top == 0 ? 0 : reduce_min(best_key == top ? best : 0xffffffffu);
   uint best_bits = bits_at(id);
-  inverse_temperature = uintBitsToFloat(choice[kInverseTemperature]);
+  inverse_temperature = uintBitsToFloat(choice[kChoiceInverseTemperature]);
   if (inverse_temperature > 0.0 && (best_bits & 0x7f800000u) != 0x7f800000u) {
     best_logit = uintBitsToFloat(best_bits);
-    id = draw(id, choice[kDraws + step]);
+    id = draw(id, choice[kChoiceRng + step]);
   }
   bool is_end = false;
-  for (uint i = 0; i < choice[kEndCount]; ++i) is_end = is_end || choice[kEnds + i] == id;
+  for (uint i = 0; i < choice[kChoiceStopCount]; ++i) {
+    is_end = is_end || choice[kChoiceStopIds + i] == id;
+  }
   if (is_end) {
     for (uint i = lane; i < push.n_grid_words; i += WIDTH) grids[push.rows_at + i] = 0;
   }
@@ -198,9 +191,9 @@ void main() {
   memoryBarrierBuffer();
   barrier();
   if (lane == 0) {
-    choice[kIds + step] = is_end ? id | kIsEnd : id;
-    choice[kStep] = step + 1;
-    run_out[push.weights_at + kRunRows] = id;
-    run_out[push.weights_at + kRunRows + 1] = choice[kPosition] + step;
+    choice[kChoiceIds + step] = is_end ? id | kIsStopId : id;
+    choice[kChoiceStep] = step + 1;
+    run_out[push.weights_at + kRunRows + kRowToken] = id;
+    run_out[push.weights_at + kRunRows + kRowPosition] = choice[kChoiceFirstPosition] + step;
   }
 }

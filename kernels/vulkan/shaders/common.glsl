@@ -9,23 +9,22 @@
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #endif
 
-// Constant 0 is the workgroup width; the others belong to each shader or to kv.glsl.
-layout(local_size_x_id = 0) in;
-layout(constant_id = 0) const uint WIDTH = 64;
-// 1: the workgroup is one subgroup. A constant, so that the barriers are compiled out.
-layout(constant_id = 31) const uint ONE_SUBGROUP = 0;
+#include "shared.h"
+
+layout(local_size_x_id = 0) in;  // kWidthId
+layout(constant_id = kWidthId) const uint WIDTH = 64;
+layout(constant_id = kOneSubgroupId) const uint ONE_SUBGROUP = 0;
 
 layout(set = 0, binding = 0) readonly buffer RunBlock { uint run[]; };
 
-// Heading of the run, and layout of rows and sequences.
-#define RUN_ROWS run[0]
-#define RUN_LOGIT_ROWS run[1]
-const uint kRunLogitRows = 4, kRunSequences = 5, kRunSequenceWords = 6, kRunEdits = 7;
-const uint kRunLayers = 8, kRunAngles = 9, kRunRows = 16;
-const uint kRowWords = 4, kSequenceHead = 4, kGroupWords = 4;
-uint row_token(uint row) { return run[kRunRows + row * kRowWords]; }
-uint row_position(uint row) { return run[kRunRows + row * kRowWords + 1]; }
-uint row_sequence(uint row) { return run[kRunRows + row * kRowWords + 2]; }
+#define RUN_ROWS run[kRunRowCount]
+#define RUN_LOGIT_ROWS run[kRunLogitRowCount]
+// Rows of the matrix that a matmul or an attention works on.
+#define ARN_ROWS \
+  (push.of_logits != 0u ? RUN_LOGIT_ROWS - (push.of_logits - 1u) : RUN_ROWS * push.row_factor)
+uint row_token(uint row) { return run[kRunRows + row * kRowWords + kRowToken]; }
+uint row_position(uint row) { return run[kRunRows + row * kRowWords + kRowPosition]; }
+uint row_sequence(uint row) { return run[kRunRows + row * kRowWords + kRowSequence]; }
 uint logit_row(uint i) { return run[run[kRunLogitRows] + i]; }
 // Start of a sequence's words.
 uint sequence_at(uint sequence) { return run[kRunSequences] + sequence * run[kRunSequenceWords]; }

@@ -3,22 +3,17 @@
 // kConv: one invocation per channel of a row. The last row of each sequence stores the inputs that
 // the next run starts with.
 #include "common.glsl"
-#include "push.glsl"
 #include "kv.glsl"
 
-layout(constant_id = 1) const uint IS_GATED = 0;  // [b | c | x]: the input is b * x, the result is
-                                                  // multiplied by c
-layout(constant_id = 2) const uint HAS_BIAS = 0;
+// [b | c | x]: the input is b * x, the result is multiplied by c.
+layout(constant_id = kConvIsGatedId) const uint IS_GATED = 0;
+layout(constant_id = kConvHasBiasId) const uint HAS_BIAS = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };
 layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint layer, group, state_at;
-  uint width, in_stride, taps, weight_stride;
-} push;
+layout(push_constant) uniform Push { ConvPush push; };
 #include "state.glsl"
 
 // Returns input i of the extended sequence: the state's inputs, then the rows from first_row on.
@@ -39,7 +34,8 @@ void main() {
   uint c = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
   if (c < push.width) {
     uint sequence = row_sequence(row), slot = slot_before(sequence);
-    uint first_row = run[sequence_at(sequence) + 1], n_rows = run[sequence_at(sequence) + 2];
+    uint first_row = run[sequence_at(sequence) + kSequenceFirstRow];
+    uint n_rows = run[sequence_at(sequence) + kSequenceRows];
     uint t = row - first_row;
     float sum = HAS_BIAS == 1 ? bias[push.rows_at + c] : 0.0;
     for (uint k = 0; k < push.taps; ++k) {

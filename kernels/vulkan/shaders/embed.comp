@@ -2,26 +2,22 @@
 #extension GL_GOOGLE_include_directive : require
 // kEmbed: the token's row times a factor, plus the position's row. One invocation per element.
 #include "common.glsl"
-#include "push.glsl"
 #include "weights.glsl"
 
-layout(constant_id = 1) const uint TYPE = 0;
-layout(constant_id = 2) const uint HAS_POSITIONS = 0;
+layout(constant_id = kEmbedTypeId) const uint TYPE = 0;
+layout(constant_id = kEmbedHasPositionsId) const uint HAS_POSITIONS = 0;
 
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 5) readonly buffer Positions { float positions[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint cols, row_words, blocks_at, block_words, position_words;
-  float factor;
-  uint first_token, n_tokens;  // of the bound slice
-} push;
+layout(push_constant) uniform Push { EmbedPush push; };
 
 float element(uint token, uint c) {
   uint base = push.weights_at + token * push.row_words;
-  if (TYPE == kF32) return uintBitsToFloat(weight_words[base + c]);
-  if (TYPE == kF16 || TYPE == kBf16) return pair_of(TYPE, weight_words[base + c / 2])[c & 1u];
-  if (TYPE == kInt8) {
+  if (TYPE == kTypeF32) return uintBitsToFloat(weight_words[base + c]);
+  if (TYPE == kTypeF16 || TYPE == kTypeBf16) {
+    return pair_of(TYPE, weight_words[base + c / 2])[c & 1u];
+  }
+  if (TYPE == kTypeInt8) {
     int value = bytes_of(weight_words[base + c / 4])[c & 3u];
     return float(value) * row_scale(push.rows_at + (push.first_token + token) * kRowHeadWords);
   }

@@ -2,23 +2,16 @@
 #extension GL_GOOGLE_include_directive : require
 // The parts of kExperts other than its matmuls. A pair is a row and one of its chosen experts.
 #include "common.glsl"
-#include "push.glsl"
 
-const uint kWeigh = 0;  // multiplies each pair's row by the expert's weight
-const uint kSum = 1;    // adds the weighted outputs of a row's pairs to the row
-const uint kList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
-layout(constant_id = 1) const uint PART = 0;
-layout(constant_id = 2) const uint IS_WEIGHED = 0;  // kSum: the weights were applied to the input
+layout(constant_id = kExpertsPartId) const uint PART = 0;
+// kExpertsSum: the weights were applied to the input.
+layout(constant_id = kExpertsIsWeighedId) const uint IS_WEIGHED = 0;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 2) buffer Lists { uint lists[]; };
 layout(set = 0, binding = 3) readonly buffer TopK { float topk[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint n, n_chosen;
-  uint lists_at, list_words;  // kList: offset after the lengths, and capacity per expert
-} push;
+layout(push_constant) uniform Push { ExpertsPush push; };
 
 shared uint n_listed;
 
@@ -28,12 +21,12 @@ float weight_of(uint row, uint i) {
 
 void main() {
   uint lane = gl_LocalInvocationIndex, at = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;
-  if (PART == kWeigh && at < push.n) {
+  if (PART == kExpertsWeigh && at < push.n) {
     uint from = row / push.n_chosen;
     y[push.out_at + row * push.n + at] =
         x[push.in_at + from * push.n + at] * weight_of(from, row % push.n_chosen);
   }
-  if (PART == kSum && at < push.n) {
+  if (PART == kExpertsSum && at < push.n) {
     float sum = y[push.out_at + row * push.n + at];
     for (uint i = 0; i < push.n_chosen; ++i) {
       float part = x[push.in_at + (row * push.n_chosen + i) * push.n + at];
@@ -41,7 +34,7 @@ void main() {
     }
     y[push.out_at + row * push.n + at] = sum;
   }
-  if (PART == kList) {
+  if (PART == kExpertsList) {
     uint expert = gl_WorkGroupID.x, pairs = RUN_ROWS * push.n_chosen;
     if (lane == 0) n_listed = 0;
     barrier();

@@ -3,20 +3,14 @@
 // kGatedAct: activation(gate) * up, for input [gate | up]. kAct: in place. One invocation per
 // element.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 
-layout(constant_id = 1) const uint ACTIVATION = 0;
-layout(constant_id = 2) const uint IS_GATED = 1;
-const uint kClampedSwiglu = 3;
+layout(constant_id = kActivationId) const uint ACTIVATION = 0;
+layout(constant_id = kActIsGatedId) const uint IS_GATED = 1;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint n;
-  float limit;
-} push;
+layout(push_constant) uniform Push { GatedActPush push; };
 
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y;

@@ -8,7 +8,6 @@
 // matrices.
 #define ARN_INTEGERS
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
@@ -16,10 +15,10 @@
 #include "tile_words.glsl"
 
 // Shape of a matrix: rows, outputs, and summed columns.
-layout(constant_id = 13) const uint COOP_M = 8;
-layout(constant_id = 14) const uint COOP_N = 8;
-layout(constant_id = 15) const uint COOP_K = 8;
-layout(constant_id = 16) const uint SUBGROUPS = 2;
+layout(constant_id = kMatmulCoopMId) const uint COOP_M = 8;
+layout(constant_id = kMatmulCoopNId) const uint COOP_N = 8;
+layout(constant_id = kMatmulCoopKId) const uint COOP_K = 8;
+layout(constant_id = kMatmulSubgroupsId) const uint SUBGROUPS = 2;
 
 const uint PER_M = TILE_M / COOP_M, SUBGROUP_N = TILE_N / SUBGROUPS, PER_N = SUBGROUP_N / COOP_N;
 const uint COOP_WORDS = COOP_K / 4, COOPS = 4 * kDepth / COOP_K;
@@ -43,7 +42,7 @@ void main() {
   ARN_SUMS(float) block_sums[PER_M * PER_N];
   [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
     sums[i] = ARN_SUMS(int)(0);
-    if (TYPE == kInt4) block_sums[i] = ARN_SUMS(float)(0.0);
+    if (TYPE == kTypeInt4) block_sums[i] = ARN_SUMS(float)(0.0);
   }
   for (uint k = 0; k < words; k += kDepth) {
     for (uint i = lane; i < TILE_M * kDepth; i += WIDTH) {
@@ -54,7 +53,7 @@ void main() {
       uint word = i % kDepth, at = i / kDepth;
       w_tile[at * kPitch + word] = w_word(first, at, k + word);
     }
-    for (uint i = lane; TYPE == kInt4 && i < COOP_M * TILE_N; i += WIDTH) {
+    for (uint i = lane; TYPE == kTypeInt4 && i < COOP_M * TILE_N; i += WIDTH) {
       scales[i / TILE_N * STRIP_PITCH + i % TILE_N] = tile_scale(first, i % TILE_N, k);
     }
     barrier();
@@ -71,7 +70,7 @@ void main() {
         }
       }
     }
-    if (TYPE == kInt4) {
+    if (TYPE == kTypeInt4) {
       [[unroll]] for (uint n = 0; n < PER_N; ++n) {
         ARN_SUMS(float) scale;
         coopMatLoad(scale, scales, my_n + COOP_N * n, STRIP_PITCH,
@@ -87,7 +86,7 @@ void main() {
   // The element layout of a matrix is implementation-defined: stores go through shared memory.
   [[unroll]] for (uint m = 0; m < PER_M; ++m) {
     [[unroll]] for (uint n = 0; n < PER_N; ++n) {
-      if (TYPE == kInt4) {
+      if (TYPE == kTypeInt4) {
         coopMatStore(block_sums[PER_N * m + n], scales, my_n + COOP_N * n, STRIP_PITCH,
                      gl_CooperativeMatrixLayoutRowMajor);
       } else {
@@ -101,7 +100,7 @@ void main() {
       uint from = i / TILE_N * STRIP_PITCH + i % TILE_N;
       if (first_row + at < rows && to < push.n_outs) {
         uint row = row_of(first_row, at);
-        float sum = TYPE == kInt4 ? scales[from] : float(strip[from] - zero_part(row, to));
+        float sum = TYPE == kTypeInt4 ? scales[from] : float(strip[from] - zero_part(row, to));
         put(row, to, scaled(row, to, sum));
       }
     }

@@ -3,21 +3,20 @@
 // kLinear, kLogits and kExperts for many rows, float weights. A workgroup computes one tile, DEPTH
 // columns per iteration.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
 #include "tile_rows.glsl"
 #include "tile_lanes.glsl"
 
-layout(constant_id = 12) const uint DEPTH = 32;
+layout(constant_id = kMatmulDepthId) const uint DEPTH = 32;
 const uint X_PITCH = TILE_M + 1, W_PITCH = TILE_N + 1;
 shared float x_tile[DEPTH * X_PITCH];
 shared float w_tile[DEPTH * W_PITCH];
 
 float w_at(uint n, uint c) {
   uint base = weights_from() + n * push.row_quads * 4;
-  if (TYPE == kF32) return uintBitsToFloat(weight_words[base + c]);
+  if (TYPE == kTypeF32) return uintBitsToFloat(weight_words[base + c]);
   return pair_of(TYPE, weight_words[base + c / 2])[c & 1u];
 }
 

@@ -4,7 +4,6 @@
 // in gemm_float.comp, four columns per word; 32 columns are one int4 block.
 #define ARN_INTEGERS
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
@@ -37,7 +36,7 @@ void main() {
       uint word = i % kDepth, at = i / kDepth;
       w_tile[word * W_PITCH + at] = w_word(first, at, k + word);
     }
-    for (uint i = lane; TYPE == kInt4 && i < TILE_N; i += WIDTH) {
+    for (uint i = lane; TYPE == kTypeInt4 && i < TILE_N; i += WIDTH) {
       scale_tile[i] = tile_scale(first, i, k);
     }
     barrier();
@@ -49,7 +48,7 @@ void main() {
         [[unroll]] for (uint n = 0; n < PER_N; ++n) sums[PER_N * m + n] += dot4(a[m], b[n]);
       }
     }
-    if (TYPE == kInt4) {
+    if (TYPE == kTypeInt4) {
       [[unroll]] for (uint i = 0; i < PER_M * PER_N; ++i) {
         block_sums[i] += scale_tile[my_n + LANES_N * (i % PER_N)] * float(sums[i]);
         sums[i] = 0;
@@ -62,7 +61,7 @@ void main() {
       uint at = my_m + LANES_M * m, to = first + my_n + LANES_N * n;
       if (first_row + at < rows && to < push.n_outs) {
         uint row = row_of(first_row, at);
-        float sum = TYPE == kInt4 ? block_sums[PER_N * m + n]
+        float sum = TYPE == kTypeInt4 ? block_sums[PER_N * m + n]
                                   : float(sums[PER_N * m + n] - zero_part(row, to));
         put(row, to, scaled(row, to, sum));
       }

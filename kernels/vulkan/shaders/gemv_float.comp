@@ -3,14 +3,13 @@
 // kLinear, kLogits and kExperts for few rows, float weights. A workgroup computes N_OUT outputs of
 // N_ROW rows; its invocations split the columns, 16 bytes of a weight row at a time.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
 
-layout(constant_id = 4) const uint N_ROW = 1;
-layout(constant_id = 5) const uint N_OUT = 4;
-layout(constant_id = 6) const uint WHOLE = 0;  // cols is a multiple of 8
+layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
+layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
+layout(constant_id = kMatmulWholeId) const uint WHOLE = 0;  // cols is a multiple of 8
 
 vec4 x_at(uint m, uint c) {
   uint at = push.in_at + input_row(m) * push.cols + c;
@@ -29,13 +28,13 @@ void multiply() {
     [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
       uint row = min(first_row + m, rows - 1);
       a[m] = x_at(row, q * per);
-      if (TYPE != kF32) b[m] = x_at(row, q * per + 4);
+      if (TYPE != kTypeF32) b[m] = x_at(row, q * per + 4);
     }
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
       uint out_row = min(first + n, push.n_outs - 1);
       uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
       vec4 low, high;
-      if (TYPE == kF32) {
+      if (TYPE == kTypeF32) {
         low = uintBitsToFloat(w);
       } else {
         low = vec4(pair_of(TYPE, w.x), pair_of(TYPE, w.y));
@@ -43,7 +42,7 @@ void multiply() {
       }
       [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
         sums[m * N_OUT + n] += dot(a[m], low);
-        if (TYPE != kF32) sums[m * N_OUT + n] += dot(b[m], high);
+        if (TYPE != kTypeF32) sums[m * N_OUT + n] += dot(b[m], high);
       }
     }
   }

@@ -4,13 +4,12 @@
 // quantize.comp. Work is split as in gemv_float.comp.
 #define ARN_INTEGERS
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "weights.glsl"
 #include "linear.glsl"
 
-layout(constant_id = 4) const uint N_ROW = 1;
-layout(constant_id = 5) const uint N_OUT = 4;
+layout(constant_id = kMatmulRowsId) const uint N_ROW = 1;
+layout(constant_id = kMatmulOutsId) const uint N_OUT = 4;
 
 uvec4 x_at(uint m, uint quad) {
   uint at = push.extra_at + push.values_at + input_row(m) * push.x_words + 4 * quad;
@@ -32,13 +31,13 @@ void multiply() {
     uvec4 a[N_ROW], b[N_ROW];
     [[unroll]] for (uint m = 0; m < N_ROW; ++m) {
       uint row = min(first_row + m, rows - 1);
-      a[m] = x_at(row, TYPE == kInt8 ? q : 2 * q);
-      if (TYPE == kInt4) b[m] = x_at(row, 2 * q + 1);
+      a[m] = x_at(row, TYPE == kTypeInt8 ? q : 2 * q);
+      if (TYPE == kTypeInt4) b[m] = x_at(row, 2 * q + 1);
     }
     [[unroll]] for (uint n = 0; n < N_OUT; ++n) {
       uint out_row = min(first + n, push.n_outs - 1);
       uvec4 w = weight_quads[weights_from() / 4 + out_row * push.row_quads + q];
-      if (TYPE == kInt8) {
+      if (TYPE == kTypeInt8) {
         [[unroll]] for (uint m = 0; m < N_ROW; ++m) sums[m * N_OUT + n] += dot16(a[m], w);
       } else {
         uvec4 low = uvec4(low_halves(w.x), high_halves(w.x), low_halves(w.y), high_halves(w.y));
@@ -56,13 +55,13 @@ void multiply() {
       bool is_there = row < rows && first + n < push.n_outs;
       int whole = 0;
       float sum = 0.0;
-      if (TYPE == kInt8) {
+      if (TYPE == kTypeInt8) {
         whole = reduce_add(sums[i]);
       } else {
         sum = reduce_add(block_sums[i]);
       }
       if (gl_LocalInvocationIndex == 0 && is_there) {
-        if (TYPE == kInt8) sum = float(whole - zero_part(row, first + n));
+        if (TYPE == kTypeInt8) sum = float(whole - zero_part(row, first + n));
         put(row, first + n, scaled(row, first + n, sum));
       }
     }

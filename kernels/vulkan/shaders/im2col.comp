@@ -2,14 +2,10 @@
 #extension GL_GOOGLE_include_directive : require
 // kIm2col: im2col, zero-padded. One invocation per element.
 #include "common.glsl"
-#include "push.glsl"
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint width, taps, stride;
-} push;
+layout(push_constant) uniform Push { Im2colPush push; };
 
 void main() {
   uint i = gl_GlobalInvocationID.x, row = gl_WorkGroupID.y, out_width = push.taps * push.width;

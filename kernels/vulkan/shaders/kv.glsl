@@ -1,30 +1,28 @@
 // The KV pages (kernels/contract/kv_view.h) of one group, addressed in words from the start of the KV
 // region. The region is bound as windows of 2^WINDOW_SHIFT words.
-layout(constant_id = 32) const uint N_WINDOWS = 1;
-layout(constant_id = 33) const uint WINDOW_SHIFT = 31;
-layout(constant_id = 34) const uint K_TYPE = 0;  // DType
-layout(constant_id = 35) const uint V_TYPE = 0;
-layout(constant_id = 36) const uint HEAD_DIM = 64;
-layout(constant_id = 37) const uint PAGE_TOKENS = 32;
-layout(constant_id = 38) const uint ACTIVE_POOL = 0;
-layout(constant_id = 39) const uint ACTIVE_PAGE = 0;
-layout(constant_id = 40) const uint ACTIVE_LAYER = 0;
-layout(constant_id = 41) const uint ACTIVE_V = 0;
-layout(constant_id = 42) const uint ACTIVE_K_SCALES = 0;
-layout(constant_id = 43) const uint ACTIVE_V_SCALES = 0;
-layout(constant_id = 44) const uint QUANTISED_POOL = 0;
-layout(constant_id = 45) const uint QUANTISED_PAGE = 0;
-layout(constant_id = 46) const uint QUANTISED_LAYER = 0;
-layout(constant_id = 47) const uint QUANTISED_V = 0;
-layout(constant_id = 48) const uint QUANTISED_K_SCALES = 0;
-layout(constant_id = 49) const uint QUANTISED_V_SCALES = 0;
-layout(constant_id = 50) const uint QUANTISED_K_BITS = 0;
-layout(constant_id = 51) const uint QUANTISED_V_BITS = 0;
-layout(constant_id = 52) const uint GROUP_SIZE = 1;
-layout(constant_id = 53) const uint HAS_QUANTISED = 0;
+layout(constant_id = kKvWindowsId) const uint N_WINDOWS = 1;
+layout(constant_id = kKvWindowShiftId) const uint WINDOW_SHIFT = 31;
+layout(constant_id = kKvKTypeId) const uint K_TYPE = 0;
+layout(constant_id = kKvVTypeId) const uint V_TYPE = 0;
+layout(constant_id = kKvHeadDimId) const uint HEAD_DIM = 64;
+layout(constant_id = kKvPageTokensId) const uint PAGE_TOKENS = 32;
+layout(constant_id = kKvActiveId + kKvPoolId) const uint ACTIVE_POOL = 0;
+layout(constant_id = kKvActiveId + kKvPageId) const uint ACTIVE_PAGE = 0;
+layout(constant_id = kKvActiveId + kKvLayerId) const uint ACTIVE_LAYER = 0;
+layout(constant_id = kKvActiveId + kKvVId) const uint ACTIVE_V = 0;
+layout(constant_id = kKvActiveId + kKvKScalesId) const uint ACTIVE_K_SCALES = 0;
+layout(constant_id = kKvActiveId + kKvVScalesId) const uint ACTIVE_V_SCALES = 0;
+layout(constant_id = kKvQuantisedId + kKvPoolId) const uint QUANTISED_POOL = 0;
+layout(constant_id = kKvQuantisedId + kKvPageId) const uint QUANTISED_PAGE = 0;
+layout(constant_id = kKvQuantisedId + kKvLayerId) const uint QUANTISED_LAYER = 0;
+layout(constant_id = kKvQuantisedId + kKvVId) const uint QUANTISED_V = 0;
+layout(constant_id = kKvQuantisedId + kKvKScalesId) const uint QUANTISED_K_SCALES = 0;
+layout(constant_id = kKvQuantisedId + kKvVScalesId) const uint QUANTISED_V_SCALES = 0;
+layout(constant_id = kKvQuantisedKBitsId) const uint QUANTISED_K_BITS = 0;
+layout(constant_id = kKvQuantisedVBitsId) const uint QUANTISED_V_BITS = 0;
+layout(constant_id = kKvGroupSizeId) const uint GROUP_SIZE = 1;
+layout(constant_id = kKvHasQuantisedId) const uint HAS_QUANTISED = 0;
 
-const uint kQuantisedPage = 0x80000000u;
-const uint kPageF32 = 0, kPageF16 = 1, kPageInt8 = 3;
 
 layout(set = 0, binding = 6) buffer Kv0 { uint kv0[]; };
 layout(set = 0, binding = 7) buffer Kv1 { uint kv1[]; };
@@ -75,17 +73,17 @@ struct Block {
   bool keys;
 };
 uint type_of(bool keys) { return keys ? K_TYPE : V_TYPE; }
-uint element_bytes(uint type) { return type == kPageF32 ? 4u : type == kPageF16 ? 2u : 1u; }
+uint element_bytes(uint type) { return type == kTypeF32 ? 4u : type == kTypeF16 ? 2u : 1u; }
 uint row_bytes(uint bits) { return (HEAD_DIM * bits + 7u) / 8u; }
 
 Block block_at(bool keys, uint page, uint layer, uint head) {
   Block b;
   b.keys = keys;
   uint type = type_of(keys);
-  if (HAS_QUANTISED == 1 && (page & kQuantisedPage) != 0u) {
+  if (HAS_QUANTISED == 1 && (page & kQuantisedPageBit) != 0u) {
     b.bits = keys ? QUANTISED_K_BITS : QUANTISED_V_BITS;
     uint part =
-        QUANTISED_POOL + (page & ~kQuantisedPage) * QUANTISED_PAGE + layer * QUANTISED_LAYER;
+        QUANTISED_POOL + (page & ~kQuantisedPageBit) * QUANTISED_PAGE + layer * QUANTISED_LAYER;
     uint bytes = b.bits == 0u ? HEAD_DIM * element_bytes(type) : row_bytes(b.bits);
     uint pairs = keys ? (PAGE_TOKENS + GROUP_SIZE - 1u) / GROUP_SIZE * HEAD_DIM
                       : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
@@ -104,7 +102,7 @@ Block block_at(bool keys, uint page, uint layer, uint head) {
 
 // Returns the scale of a slot; 1 if the format has none per slot.
 float slot_scale(Block b, uint slot) {
-  if (b.bits != 0u || type_of(b.keys) != kPageInt8) return 1.0;
+  if (b.bits != 0u || type_of(b.keys) != kTypeInt8) return 1.0;
   return uintBitsToFloat(kv_word(b.scales + slot));
 }
 
@@ -123,8 +121,8 @@ float kv_element(Block b, uint slot, uint i) {
     return pair.y + pair.x * float(value & ((1u << b.bits) - 1u));
   }
   uint type = type_of(b.keys), at = slot * HEAD_DIM + i;
-  if (type == kPageF32) return uintBitsToFloat(kv_word(b.values + at));
-  if (type == kPageF16) return kv_half(b.values, at);
+  if (type == kTypeF32) return uintBitsToFloat(kv_word(b.values + at));
+  if (type == kTypeF16) return kv_half(b.values, at);
   return float(bitfieldExtract(int(kv_word(b.values + at / 4)), int(8 * (at & 3u)), 8));
 }
 
@@ -133,11 +131,11 @@ vec4 kv_elements(Block b, uint slot, uint i) {
   uint type = type_of(b.keys);
   if (HEAD_DIM % 4 == 0 && (HAS_QUANTISED == 0 || b.bits == 0u)) {
     uint at = slot * HEAD_DIM + i;
-    if (type == kPageF32) {
+    if (type == kTypeF32) {
       at += b.values;
       return uintBitsToFloat(uvec4(kv_word(at), kv_word(at + 1), kv_word(at + 2), kv_word(at + 3)));
     }
-    if (type == kPageF16) {
+    if (type == kTypeF16) {
       at = b.values + at / 2;
       return vec4(unpackHalf2x16(kv_word(at)), unpackHalf2x16(kv_word(at + 1)));
     }
@@ -157,5 +155,5 @@ uint table_at(uint sequence, uint group) {
   return sequence_at(sequence) + kSequenceHead + group * kGroupWords;
 }
 uint page_of(uint table, uint position) {
-  return run[run[table] + position / PAGE_TOKENS - run[table + 1]];
+  return run[run[table + kGroupTable] + position / PAGE_TOKENS - run[table + kGroupFirstPage]];
 }

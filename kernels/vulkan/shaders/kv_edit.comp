@@ -4,17 +4,12 @@
 // processes one head of one layer of one edit. Steps and order as in HeadCopy
 // (kernels/kv/kv_host.cc).
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "kv.glsl"
 #include "kv_store.glsl"
 
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint layers;  // index of the group's first layer among the layers of all groups
-} push;
+layout(push_constant) uniform Push { KvEditPush push; };
 
-const uint kEditWords = 8, kLayerWords = 2;
 shared uint old_pairs[HEAD_DIM];
 shared float lows[HEAD_DIM], highs[HEAD_DIM];
 
@@ -50,7 +45,7 @@ uint words_of(Block b) {
   return bytes * PAGE_TOKENS / 4u;
 }
 uint scale_words_of(Block b) {
-  if (b.bits == 0u) return type_of(b.keys) == kPageInt8 ? PAGE_TOKENS : 0u;
+  if (b.bits == 0u) return type_of(b.keys) == kTypeInt8 ? PAGE_TOKENS : 0u;
   return b.keys ? PAGE_TOKENS / GROUP_SIZE * HEAD_DIM
                 : PAGE_TOKENS * ((HEAD_DIM + GROUP_SIZE - 1u) / GROUP_SIZE);
 }
@@ -127,12 +122,13 @@ void seal_values(Block from, Block to, uint slot) {
 }
 
 void edit(bool keys, uint at, uint layer, uint head) {
-  uint n_tokens = run[at + 3], angles = 0, half_dim = 0;
-  Block from = block_at(keys, run[at], layer, head), to = block_at(keys, run[at + 1], layer, head);
-  if (keys && run[at + 2] != 0u) {
+  uint n_tokens = run[at + kEditTokens], angles = 0, half_dim = 0;
+  Block from = block_at(keys, run[at + kEditFrom], layer, head);
+  Block to = block_at(keys, run[at + kEditTo], layer, head);
+  if (keys && run[at + kEditPositions] != 0u) {
     uint of_layer = run[kRunLayers] + (push.layers + layer) * kLayerWords;
-    angles = run[of_layer];
-    half_dim = run[of_layer + 1];
+    angles = run[of_layer + kLayerAngles];
+    half_dim = run[of_layer + kLayerPairs];
   }
   // The branches below are uniform across the workgroup.
   if (from.bits == to.bits && half_dim == 0u) {

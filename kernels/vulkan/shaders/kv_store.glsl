@@ -3,8 +3,8 @@
 shared float head_row[HEAD_DIM];
 
 uint stored_bits(uint type, float x, float scale) {
-  if (type == kPageF32) return floatBitsToUint(x);
-  if (type == kPageF16) return f16_from_f32(x);
+  if (type == kTypeF32) return floatBitsToUint(x);
+  if (type == kTypeF16) return f16_from_f32(x);
   // Clamped from below first: NaN becomes -127.
   float q = scale == 0.0 ? 0.0 : divided(x, scale);
   return uint(int(roundEven(min(q > -127.0 ? q : -127.0, 127.0)))) & 255u;
@@ -13,7 +13,7 @@ uint stored_bits(uint type, float x, float scale) {
 void store_row(Block b, uint slot) {
   uint type = type_of(b.keys), lane = gl_LocalInvocationIndex;
   float scale = 1.0;
-  if (type == kPageInt8) {
+  if (type == kTypeInt8) {
     float largest = 0.0;
     for (uint i = lane; i < HEAD_DIM; i += WIDTH) largest = max(largest, abs(head_row[i]));
     scale = divided(reduce_max(largest), 127.0);

@@ -4,27 +4,16 @@ layout(set = 0, binding = 1) readonly buffer InQuads { vec4 x_quads[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 5) readonly buffer Quantized { uint quantized[]; };
 layout(set = 0, binding = 5) readonly buffer QuantizedQuads { uvec4 quantized_quads[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint cols;
-  uint row_quads;           // per weight row, in units of 16 bytes
-  uint first_out, n_outs;   // outputs whose weights are bound
-  uint out_stride;          // total number of outputs
-  uint values_at, x_words;  // quantised rows: offset after the heads, and words per row
-  uint blocks_at, block_words;
-  float factor, softcap;    // logits only
-  // Experts: the bound range, the stride in words between experts, the start of the first list, and
-  // the capacity per list.
-  uint first_expert, n_experts, expert_words, lists_at, list_words;
-} push;
+layout(push_constant) uniform Push { MatmulPush push; };
 
-layout(constant_id = 1) const uint TYPE = 0;
-layout(constant_id = 2) const uint ACCUMULATE = 0;
-layout(constant_id = 3) const uint IS_LOGITS = 0;
+layout(constant_id = kMatmulTypeId) const uint TYPE = 0;
+layout(constant_id = kMatmulAccumulateId) const uint ACCUMULATE = 0;
+layout(constant_id = kMatmulIsLogitsId) const uint IS_LOGITS = 0;
 // kExperts (kernels/vulkan/lower/lower_experts.cc): experts per row; an output row is a (row, expert)
 // pair. 0: a single matrix.
-layout(constant_id = 7) const uint N_CHOSEN = 0;
-layout(constant_id = 8) const uint ROWS_AN_INPUT = 1;  // output rows per input row
+layout(constant_id = kMatmulChosenId) const uint N_CHOSEN = 0;
+// Output rows per input row.
+layout(constant_id = kMatmulRowsAnInputId) const uint ROWS_AN_INPUT = 1;
 
 // The workgroup's expert, relative to the bound experts.
 uint expert = 0;
@@ -95,7 +84,7 @@ uint high_halves(uint word) { return low_halves(word >> 4); }
 
 // Scales an integer matmul's sum: of values (int8), or of blocks times their scales (int4).
 float scaled(uint m, uint n, float sum) {
-  if (TYPE == kInt8) return sum * row_scale(row_head(n)) * x_scale(m);
+  if (TYPE == kTypeInt8) return sum * row_scale(row_head(n)) * x_scale(m);
   return (sum - float(x_zero(m)) * uintBitsToFloat(row_words[row_head(n) + 2])) * x_scale(m);
 }
 // int8: contribution of the zero point.

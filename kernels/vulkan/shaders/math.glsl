@@ -75,21 +75,35 @@ float mish_f32(float x) {
   return x * (above / (above + rest));
 }
 
-// Values of Activation in kernels/contract/program.h; clamped SwiGLU is in gated_act.comp. A missing value
-// returns NaN; lower.cc checks their number.
-float activated(uint activation, float x) {
+#include "../../contract/activation_list.h"
+#define ARN_NUMBER(ENUMERATOR, VALUE, NAME) const uint ENUMERATOR = VALUE;
+ARN_ACTIVATIONS(ARN_NUMBER)
+#undef ARN_NUMBER
+
+// One function per activation of the list: a missing one does not compile.
+float activate_silu(float x) { return x / (1.0 + exp_f32(-x)); }
+float activate_gelu_tanh(float x) {
+  return 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
+}
+float activate_gelu(float x) { return 0.5 * x * (1.0 + erf_f32(x * 0.7071067812)); }
+// Not a function of the gate alone: gated_act.comp. CheckProgram refuses it elsewhere.
+float activate_clamped_swiglu(float x) { return uintBitsToFloat(0x7fc00000u); }
+float activate_relu(float x) { return max(x, 0.0); }
+float activate_relu_squared(float x) {
   float positive = max(x, 0.0);
-  switch (activation) {
-    case 0u: return x / (1.0 + exp_f32(-x));
-    case 1u: return 0.5 * x * (1.0 + tanh_f32(0.7978845608 * (x + 0.044715 * x * x * x)));
-    case 2u: return 0.5 * x * (1.0 + erf_f32(x * 0.7071067812));
-    case 4u: return positive;
-    case 5u: return positive * positive;
-    case 6u: return x / (1.0 + exp_f32(-1.702 * x));
-    case 7u: return tanh_f32(x);
-    case 8u: return 1.0 / (1.0 + exp_f32(-x));
-    case 9u: return mish_f32(x);
-  }
+  return positive * positive;
+}
+float activate_quick_gelu(float x) { return x / (1.0 + exp_f32(-1.702 * x)); }
+float activate_tanh(float x) { return tanh_f32(x); }
+float activate_sigmoid(float x) { return 1.0 / (1.0 + exp_f32(-x)); }
+float activate_mish(float x) { return mish_f32(x); }
+
+// Returns NaN for a number outside the list.
+float activated(uint activation, float x) {
+#define ARN_CASE(ENUMERATOR, VALUE, NAME) \
+  case VALUE: return activate_##NAME(x);
+  switch (activation) { ARN_ACTIVATIONS(ARN_CASE) }
+#undef ARN_CASE
   return uintBitsToFloat(0x7fc00000u);
 }
 

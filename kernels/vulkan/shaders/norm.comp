@@ -3,21 +3,16 @@
 // kNorm, the norm of kLogits, and the norm over all q or all k heads together. One workgroup per
 // row.
 #include "common.glsl"
-#include "push.glsl"
 
-layout(constant_id = 1) const uint IS_LAYER = 0;  // else RMS
-layout(constant_id = 2) const uint ACCUMULATE = 0;
-layout(constant_id = 3) const uint GATHER = 0;  // output row i reads row logit_row(i)
+layout(constant_id = kNormIsLayerId) const uint IS_LAYER = 0;  // else RMS
+layout(constant_id = kNormAccumulateId) const uint ACCUMULATE = 0;
+layout(constant_id = kNormGatherId) const uint GATHER = 0;  // output row i reads row logit_row(i)
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };
 layout(set = 0, binding = 4) readonly buffer Bias { float bias[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint n, in_stride, out_stride;
-  float epsilon;
-} push;
+layout(push_constant) uniform Push { NormPush push; };
 
 void main() {
   uint row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;

@@ -3,28 +3,22 @@
 // kQkvRope and kStoreKv: a workgroup normalises and rotates one head of one row in place, and
 // writes it to its page if it is a key or value head.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "kv.glsl"
 #include "kv_store.glsl"
 
-layout(constant_id = 1) const uint N_HEADS = 1;
-layout(constant_id = 2) const uint N_KV_HEADS = 1;
-layout(constant_id = 3) const uint ROTARY_DIM = 0;
-layout(constant_id = 4) const uint HAS_Q_NORM = 0;
-layout(constant_id = 5) const uint HAS_K_NORM = 0;
-layout(constant_id = 6) const uint SHARES_KV = 0;
+layout(constant_id = kQkvHeadsId) const uint N_HEADS = 1;
+layout(constant_id = kQkvKvHeadsId) const uint N_KV_HEADS = 1;
+layout(constant_id = kQkvRotaryDimId) const uint ROTARY_DIM = 0;
+layout(constant_id = kQkvHasQNormId) const uint HAS_Q_NORM = 0;
+layout(constant_id = kQkvHasKNormId) const uint HAS_K_NORM = 0;
+layout(constant_id = kQkvSharesKvId) const uint SHARES_KV = 0;
 
 layout(set = 0, binding = 2) buffer Qkv { float qkv[]; };
 layout(set = 0, binding = 3) readonly buffer QNorm { float q_norm[]; };
 layout(set = 0, binding = 4) readonly buffer KNorm { float k_norm[]; };
 layout(set = 0, binding = 5) readonly buffer Angles { float angles[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint layer, group, stride;
-  float epsilon, temperature;
-  uint temperature_step;
-} push;
+layout(push_constant) uniform Push { QkvRopePush push; };
 
 void main() {
   uint head = gl_WorkGroupID.x, row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;

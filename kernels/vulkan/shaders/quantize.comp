@@ -4,14 +4,10 @@
 // kernels/reference/quantize.cc. One workgroup per row, four elements per invocation. Zero-padded
 // after the row's end, where the weights are zero too.
 #include "common.glsl"
-#include "push.glsl"
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 5) buffer Out { uint y[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint n, values_at, row_words;
-} push;
+layout(push_constant) uniform Push { QuantizePush push; };
 
 void main() {
   uint row = gl_WorkGroupID.y, lane = gl_LocalInvocationIndex;

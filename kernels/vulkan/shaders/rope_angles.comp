@@ -4,15 +4,10 @@
 // product. It is reduced to [-pi/4, pi/4] in integers, because driver sin and cos may have errors
 // of 2^-11 and are specified for small angles only.
 #include "common.glsl"
-#include "push.glsl"
 
 layout(set = 0, binding = 2) buffer Out { float y[]; };
 layout(set = 0, binding = 3) readonly buffer Frequencies { float inv_freq[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint pairs;
-  float amplitude;
-} push;
+layout(push_constant) uniform Push { RopeAnglesPush push; };
 
 // Returns (cos, sin) of `angle`, 0 <= angle < 2^24.
 vec2 cos_sin(float angle) {

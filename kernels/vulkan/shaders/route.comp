@@ -6,18 +6,14 @@
 // written by one invocation only. A NaN score counts as 0, so that ids are valid and distinct for
 // any logits.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 
-layout(constant_id = 1) const uint IS_SIGMOID = 0;  // else softmax
-layout(constant_id = 2) const uint RENORMALISE = 0;
+layout(constant_id = kRouteIsSigmoidId) const uint IS_SIGMOID = 0;  // else softmax
+layout(constant_id = kRouteNormTopkProbId) const uint RENORMALISE = 0;
 
 layout(set = 0, binding = 1) buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint n_experts, n_chosen;
-} push;
+layout(push_constant) uniform Push { RoutePush push; };
 
 const float kTaken = -1.0;
 

@@ -5,12 +5,11 @@
 // sequence, which processes the rows in order with the states in registers; only the workgroups of
 // first rows of sequences run it.
 #include "common.glsl"
-#include "push.glsl"
 #include "math.glsl"
 #include "kv.glsl"
 
-layout(constant_id = 1) const uint PASSES_BY = 0;
-layout(constant_id = 2) const uint N_STATES = 1;
+layout(constant_id = kScanPassesById) const uint PASSES_BY = 0;
+layout(constant_id = kScanStatesId) const uint N_STATES = 1;
 
 layout(set = 0, binding = 1) readonly buffer In { float x[]; };
 layout(set = 0, binding = 2) buffer Out { float y[]; };
@@ -18,11 +17,7 @@ layout(set = 0, binding = 3) readonly buffer Weight { float weight[]; };  // PAS
                                                                           // else A (rates)
 layout(set = 0, binding = 4) readonly buffer TimeSteps { float time_steps[]; };
 layout(set = 0, binding = 5) readonly buffer Mix { float mixed[]; };
-layout(push_constant) uniform Push {
-  ARN_PUSH_HEAD
-  uint layer, group, state_at;
-  uint width, out_stride, weight_stride;
-} push;
+layout(push_constant) uniform Push { ScanPush push; };
 #include "state.glsl"
 
 uint out_of(uint row, uint c) {
@@ -36,7 +31,7 @@ void scan(uint sequence, uint first_row, uint c) {
     states[n] = state_before(slot, n * push.width + c);
     rates[n] = weight[push.weights_at + n * push.weight_stride + c];
   }
-  uint end = first_row + run[sequence_at(sequence) + 2];
+  uint end = first_row + run[sequence_at(sequence) + kSequenceRows];
   for (uint row = first_row; row < end; ++row) {
     float dt = softplus_f32(time_steps[push.rows_at + row * push.width + c]);
     float dx = dt * x[push.in_at + row * push.width + c];
@@ -58,7 +53,7 @@ void main() {
     if (PASSES_BY == 1) {
       y[out_of(row, c)] = weight[push.weights_at + c] * x[push.in_at + row * push.width + c];
     } else {
-      uint sequence = row_sequence(row), first_row = run[sequence_at(sequence) + 1];
+      uint sequence = row_sequence(row), first_row = run[sequence_at(sequence) + kSequenceFirstRow];
       if (row == first_row) scan(sequence, first_row, c);
     }
   }

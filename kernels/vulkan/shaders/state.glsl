@@ -1,14 +1,13 @@
 // States in a group's slots (kernels/contract/kv_view.h): words of one layer's part. Uses the push constants
 // layer, group and state_at (first float of the step's state within the layer's).
-const uint kNoSlot = 0xffffffffu;
 
 // Slot of the sequence's state before its first row of the run, or kNoSlot, and slot for the new
 // state. They never overlap.
 uint state_words(uint slot) {
   return ACTIVE_POOL + slot * ACTIVE_PAGE + push.layer * ACTIVE_LAYER + push.state_at;
 }
-uint slot_before(uint sequence) { return run[table_at(sequence, push.group) + 2]; }
-uint slot_after(uint sequence) { return run[table_at(sequence, push.group) + 3]; }
+uint slot_before(uint sequence) { return run[table_at(sequence, push.group) + kGroupSlotBefore]; }
+uint slot_after(uint sequence) { return run[table_at(sequence, push.group) + kGroupSlotAfter]; }
 
 // Float i of the state before the run; 0 if there is no state.
 float state_before(uint slot, uint i) {

@@ -1,5 +1,5 @@
 // Distribution of a tile over the invocations: LANES_N along the outputs, LANES_M along the rows.
 // Each computes PER_M by PER_N elements, strided by LANES_M and LANES_N.
-layout(constant_id = 11) const uint LANES_N = 8;
+layout(constant_id = kMatmulLanesNId) const uint LANES_N = 8;
 const uint LANES_M = WIDTH / LANES_N;
 const uint PER_M = TILE_M / LANES_M, PER_N = TILE_N / LANES_N;

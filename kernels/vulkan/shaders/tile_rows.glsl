@@ -1,8 +1,8 @@
 // Rows of a tile in matmuls of many rows: consecutive rows, or with experts the rows in the list of
 // expert gl_WorkGroupID.z. A tile is TILE_M rows by TILE_N outputs
 // (kernels/vulkan/lower/matmul_variants.h).
-layout(constant_id = 9) const uint TILE_M = 32;
-layout(constant_id = 10) const uint TILE_N = 32;
+layout(constant_id = kMatmulTileMId) const uint TILE_M = 32;
+layout(constant_id = kMatmulTileNId) const uint TILE_N = 32;
 shared uint tile_rows[TILE_M];
 
 // Must be called once, by the whole workgroup. Returns the number of rows to process.

@@ -12,7 +12,7 @@ uint x_word(uint first_row, uint rows, uint at, uint word) {
 uint w_word(uint first, uint at, uint word) {
   if (word >= push.x_words || first + at >= push.n_outs) return 0u;
   uint base = weights_from() + (first + at) * push.row_quads * 4;
-  if (TYPE == kInt8) return weight_words[base + word];
+  if (TYPE == kTypeInt8) return weight_words[base + word];
   uint both = weight_words[base + word / 2];
   return (word & 1u) == 0u ? low_halves(both) : high_halves(both);
 }

@@ -3,22 +3,17 @@ layout(set = 0, binding = 3) readonly buffer WeightWords { uint weight_words[]; 
 layout(set = 0, binding = 3) readonly buffer WeightQuads { uvec4 weight_quads[]; };
 layout(set = 0, binding = 4) readonly buffer RowWords { uint row_words[]; };
 
-// As DType in platform/base/dtype.h.
-const uint kF32 = 0, kF16 = 1, kBf16 = 2, kInt8 = 3, kInt4 = 4;
-
-// Metadata per row: scale (int8), bias, sum of values (int8: integer; int4: times their scales),
-// and an unused word. int4: the bf16 block scales follow all of them.
-const uint kRowHeadWords = 4;
+// Metadata of a weight row (kRowHeadWords).
 float row_scale(uint at) { return uintBitsToFloat(row_words[at]); }
 float row_bias(uint at) { return uintBitsToFloat(row_words[at + 1]); }
 
 // Elements per 16 bytes.
 uint per_quad(uint type) {
-  return type == kF32 ? 4u : type == kInt8 ? 16u : type == kInt4 ? 32u : 8u;
+  return type == kTypeF32 ? 4u : type == kTypeInt8 ? 16u : type == kTypeInt4 ? 32u : 8u;
 }
 
 vec2 pair_of(uint type, uint word) {
-  return type == kF16 ? unpackHalf2x16(word)
+  return type == kTypeF16 ? unpackHalf2x16(word)
                       : vec2(uintBitsToFloat(word << 16), uintBitsToFloat(word & 0xffff0000u));
 }
 

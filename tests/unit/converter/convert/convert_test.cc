@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/bundle_fixture.h"
 
 namespace arn::convert {

@@ -7,6 +7,7 @@
 
 #include "converter/family/families.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {

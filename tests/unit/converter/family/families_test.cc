@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/expect_error.h"
 

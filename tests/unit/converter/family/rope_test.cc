@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {

@@ -2,6 +2,7 @@
 #include "converter/family/text_tower.h"
 
 #include "converter/family/families.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/bundle_fixture.h"
 
 namespace arn::convert {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "converter/gguf/gguf_model.h"
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 

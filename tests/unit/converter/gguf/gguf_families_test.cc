@@ -2,6 +2,7 @@
 // golden cases, without what GGUF files cannot express. Folder and file must give the same bundle.
 #include <cmath>
 
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 
 namespace arn::convert {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <random>
 
+#include "nlohmann/json.hpp"
 #include "tests/support/tiny_gguf.h"
 #include "tests/unit/converter/expect_error.h"
 

@@ -2,6 +2,7 @@
 #include "converter/gguf/gguf_tokenizer.h"
 
 #include "converter/gguf/gguf_model.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/support/tiny_gguf.h"
 #include "tests/unit/converter/expect_error.h"

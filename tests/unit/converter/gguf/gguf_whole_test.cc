@@ -1,6 +1,7 @@
 // The model in models/ as a GGUF file: weights, tokenizer, chat template, stop token ids and
 // sampling. Its bundle equals the folder's byte for byte.
 #include "converter/hf/safetensors.h"
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/gguf/gguf_fixture.h"
 
 namespace arn::convert {

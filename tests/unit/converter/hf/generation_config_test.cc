@@ -1,6 +1,7 @@
 // The defaults of a bundle from generation_config.json and config.json.
 #include "converter/hf/generation_config.h"
 
+#include "nlohmann/json.hpp"
 #include "tests/unit/converter/expect_error.h"
 
 namespace arn::convert {

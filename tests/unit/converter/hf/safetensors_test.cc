@@ -4,6 +4,7 @@
 
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
 #include "tests/support/tiny_checkpoint.h"
 #include "tests/unit/converter/expect_error.h"
 

@@ -30,6 +30,34 @@ inline bool TermMatches(Terms* terms, Term term, const std::string& text) {
   return terms->IsNullable(term);
 }
 
+// Follows `state` for `n_bytes` bytes, random ones of those that may follow, and makes room when
+// the block is full. Returns how many it went; stops where the text must end, or on a failure.
+inline int RandomWalk(Terms* terms, Term state, int n_bytes) {
+  std::mt19937 rng(12);
+  const Term start = state;
+  for (int i = 0; i < n_bytes; ++i) {
+    const Term roots[] = {start, state};
+    ByteSet first = terms->FirstBytes(state);
+    if (terms->failed()) {
+      terms->Collect(roots);
+      first = terms->FirstBytes(state);
+    }
+    Term next = kNothing;
+    for (int tries = 0; tries < 20 && next == kNothing && !first.IsEmpty(); ++tries) {
+      const uint32_t from = first.Next(static_cast<uint32_t>(rng() % 256));
+      const auto byte = static_cast<uint8_t>(from < 256 ? from : first.Next(0));
+      next = terms->Derive(state, byte);
+      if (terms->failed()) {
+        terms->Collect(roots);
+        next = terms->Derive(state, byte);
+      }
+    }
+    if (terms->failed() || next == kNothing) return i;
+    state = next;
+  }
+  return n_bytes;
+}
+
 inline std::vector<std::string> AllStrings(const std::string& alphabet, size_t max_length) {
   std::vector<std::string> all = {""};
   for (size_t i = 0; i < all.size() && all[i].size() < max_length; ++i) {

@@ -327,29 +327,20 @@ TEST_F(RegexParse, HostilePatterns_EndInTime) {
       "(" + alternatives + "){1,1000}",
       repeat("((a|b)*c|(d|e)*f)*", 100),
   };
-  std::string text;
-  for (int i = 0; i < 2000; ++i) text += "aabxw12abcdefw99"[i * 7 % 16];
+  constexpr int kBytes = 2000;
   for (const std::string& pattern : patterns) {
     for (const bool search : {false, true}) {
       const auto start = std::chrono::steady_clock::now();
-      Term term = Parse(pattern, {search, TextForm::kUtf8});
-      for (size_t i = 0; i < text.size() && status_ == Status::kOk; ++i) {
-        Term next = terms_->Derive(term, static_cast<uint8_t>(text[i]));
-        if (terms_->failed()) {
-          terms_->Collect({&term, 1});
-          next = terms_->Derive(term, static_cast<uint8_t>(text[i]));
-        }
-        if (terms_->failed()) break;
-        term = next;
-        if (term == kNothing) break;
-      }
+      const Term term = Parse(pattern, {search, TextForm::kUtf8});
+      const int n = status_ == Status::kOk ? test::RandomWalk(terms_, term, kBytes) : 0;
       const double ms =
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
               .count();
-      const double kilobytes = 1 + static_cast<double>(pattern.size() + text.size()) / 1024;
+      const double kilobytes = 1 + static_cast<double>(pattern.size() + kBytes) / 1024;
       EXPECT_LT(ms, 100 * kilobytes) << pattern.substr(0, 60) << ": " << diag_.text();
       if (std::getenv("ARN_VERBOSE") != nullptr) {
-        std::printf("%8.2f ms  %s %s\n", ms, pattern.substr(0, 40).c_str(), diag_.text());
+        std::printf("%8.2f ms %5d bytes  %s %s %s\n", ms, n, pattern.substr(0, 40).c_str(),
+                    diag_.text(), terms_->FailureText());
       }
     }
   }

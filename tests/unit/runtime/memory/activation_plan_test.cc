@@ -58,5 +58,29 @@ TEST(ActivationPlan_Disjoint, Lifetimes_ShareBytes) {
   EXPECT_EQ(values[0].slice.offset, values[1].slice.offset);
 }
 
+TEST(ActivationPlan_Views, LieAtTheStartOfWhatTheyView) {
+  Value values[4];
+  values[0].width = 100;
+  values[1].width = 300;
+  values[2].width = 40;
+  values[2].view_of = 0;
+  values[3].width = 299;
+  values[3].view_of = 1;
+  Layout layout, without_views;
+  Program program;
+  program.max_rows = 7;
+  program.values = {values, 2};
+  ASSERT_EQ(Status::kOk, PlanActivations(program, &without_views));
+  program.values = values;
+  ASSERT_EQ(Status::kOk, PlanActivations(program, &layout));
+  EXPECT_EQ(without_views.RegionBytes(Region::kActivations),
+            layout.RegionBytes(Region::kActivations));
+  EXPECT_NE(values[0].slice.offset, values[1].slice.offset);
+  EXPECT_EQ(values[0].slice.offset, values[2].slice.offset);
+  EXPECT_EQ(40u * 7 * 4, values[2].slice.bytes);
+  EXPECT_EQ(values[1].slice.offset, values[3].slice.offset);
+  EXPECT_EQ(299u * 7 * 4, values[3].slice.bytes);
+}
+
 }  // namespace
 }  // namespace arn

@@ -60,7 +60,7 @@ class Searcher {
     Memory memory;
     memory.region[static_cast<uint32_t>(Region::kIo)] = {bytes_.data() + (64 - base % 64) % 64,
                                                          bytes_.size() - 64};
-    search_.Init(FindLogitsOps(backend), plan, memory, vocab);
+    search_.Init(FindLogitsOps(*FindBackend(backend)), plan, memory, vocab);
   }
 
   // logits(step, last token) returns a row of logits.

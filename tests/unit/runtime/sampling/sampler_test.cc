@@ -30,7 +30,7 @@ class SamplerTest : public testing::TestWithParam<BackendId> {
     bytes_.assign(layout.RegionBytes(Region::kIo), std::byte{0});
     Memory memory;
     memory.region[static_cast<uint32_t>(Region::kIo)] = {bytes_.data(), bytes_.size()};
-    sampler_.Init(FindLogitsOps(GetParam()), plan, memory, vocab);
+    sampler_.Init(FindLogitsOps(*FindBackend(GetParam())), plan, memory, vocab);
     sampler_.Configure(options);
   }
 

@@ -132,6 +132,9 @@ TEST_P(SessionCacheTest, Rewind_ThenTheSameTokens_SameLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionCacheTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, SessionCacheTest, testing::ValuesIn(WidthShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(StateWidths, SessionCacheTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionCacheTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 uint64_t OwnResidentBytes() {

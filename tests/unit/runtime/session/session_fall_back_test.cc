@@ -86,10 +86,12 @@ Status DecodeMistaken(void*, const DecodeArgs& args, DecodeResult* out, Diag*) {
   return Status::kOk;
 }
 
+constexpr TokenOps kMistakenTokens = {DecodeMistaken};
+
 const Backend* MistakenChooser() {
   static const Backend backend = [] {
     Backend b = *FaultyBackend();
-    b.decode = DecodeMistaken;
+    b.tokens = &kMistakenTokens;
     return b;
   }();
   return &backend;

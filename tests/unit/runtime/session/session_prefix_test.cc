@@ -210,6 +210,9 @@ TEST_P(SessionPrefixTest, AmongOthers_LeavesThemAndTakesPages) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionPrefixTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, SessionPrefixTest, testing::ValuesIn(WidthShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(StateWidths, SessionPrefixTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionPrefixTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 class OnePrefix : public testing::Test {

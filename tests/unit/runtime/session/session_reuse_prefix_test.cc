@@ -216,6 +216,10 @@ TEST_P(SessionReusePrefixTest, AFork_LeavesTheOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionReusePrefixTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, SessionReusePrefixTest, testing::ValuesIn(WidthShapes()),
+                         ShapeName);
+INSTANTIATE_TEST_SUITE_P(StateWidths, SessionReusePrefixTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionReusePrefixTest, testing::ValuesIn(StateShapes()),
                          ShapeName);
 

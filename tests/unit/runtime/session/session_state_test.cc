@@ -303,6 +303,9 @@ TEST_P(SessionStateTest, AfterAnything_IsRestored) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layers, SessionStateTest, testing::ValuesIn(Shapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, SessionStateTest, testing::ValuesIn(WidthShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(StateWidths, SessionStateTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionStateTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 class OneModel : public testing::Test {

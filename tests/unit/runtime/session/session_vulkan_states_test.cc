@@ -105,6 +105,9 @@ TEST_P(VulkanStatesTest, CancelledRun_LeavesTheState) {
 }
 
 INSTANTIATE_TEST_SUITE_P(States, VulkanStatesTest, testing::ValuesIn(StateShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(Widths, VulkanStatesTest, testing::ValuesIn(WidthShapes()), ShapeName);
+INSTANTIATE_TEST_SUITE_P(StateWidths, VulkanStatesTest, testing::ValuesIn(StateWidthShapes()),
+                         ShapeName);
 
 }  // namespace
 }  // namespace arn::test

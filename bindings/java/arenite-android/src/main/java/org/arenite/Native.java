@@ -128,6 +128,17 @@ final class Native {
 
   static native void setSampling(long session, Sampling sampling);
 
+  static native void setConstraint(
+      long session,
+      int kind,
+      byte[] text,
+      boolean anyOrder,
+      boolean anyWhitespace,
+      boolean chooseForced,
+      int first);
+
+  static native void constraintStats(long session, ConstraintStats out);
+
   static native void cancel(long session);
 
   static native void clearCancel(long session);

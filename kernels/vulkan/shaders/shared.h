@@ -1,0 +1,189 @@
+// Declared once for C++ and GLSL: ids of specialization constants, push constants, and the words of
+// the buffers that both sides read. The shaders include this file through common.glsl, so it keeps
+// to what both languages accept.
+#ifdef __cplusplus
+#pragma once
+
+#include <cstdint>
+
+namespace arn::vulkan {
+using uint = uint32_t;
+#endif
+
+// ---- element types and pages -----------------------------------------------------------------
+// DType (platform/base/dtype.h).
+const uint kTypeF32 = 0, kTypeF16 = 1, kTypeBf16 = 2, kTypeInt8 = 3, kTypeInt4 = 4;
+// Marks a page of the quantised pool (kernels/contract/kv_view.h).
+const uint kQuantisedPageBit = 0x80000000u;
+// Words of metadata per weight row: scale (int8), bias, sum of values (int8: integer; int4: times
+// their scales), and an unused word. int4: the bf16 block scales follow all of them.
+const uint kRowHeadWords = 4;
+
+// ---- ids of specialization constants -----------------------------------------------------------
+// Constant 0 is the workgroup width. 1: the workgroup is one subgroup, so that barriers between its
+// subgroups are compiled out.
+const uint kWidthId = 0, kOneSubgroupId = 31;
+const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
+// norm.comp. Gather: output row i reads row logit_row(i).
+const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
+const uint kActivationId = 1, kActIsGatedId = 2;
+const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2;
+const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
+const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
+const uint kScanPassesById = 1, kScanStatesId = 2;
+const uint kQkvHeadsId = 1, kQkvKvHeadsId = 2, kQkvRotaryDimId = 3, kQkvHasQNormId = 4;
+const uint kQkvHasKNormId = 5, kQkvSharesKvId = 6;
+const uint kAttentionHeadsId = 1, kAttentionKvHeadsId = 2, kAttentionIsCrossId = 3;
+const uint kAttentionIsSelfId = 4, kAttentionHasSinksId = 5, kAttentionHasBiasId = 6;
+const uint kAttentionPartsId = 7, kAttentionPerLaneId = 8, kAttentionSegmentId = 9;
+const uint kAttentionIsMergeId = 10;
+// linear.glsl; rows and outputs per workgroup: gemv_*.comp; tiles: gemm_*.comp.
+const uint kMatmulTypeId = 1, kMatmulAccumulateId = 2, kMatmulIsLogitsId = 3;
+const uint kMatmulRowsId = 4, kMatmulOutsId = 5, kMatmulWholeId = 6;
+const uint kMatmulChosenId = 7, kMatmulRowsAnInputId = 8;
+const uint kMatmulTileMId = 9, kMatmulTileNId = 10, kMatmulLanesNId = 11, kMatmulDepthId = 12;
+const uint kMatmulCoopMId = 13, kMatmulCoopNId = 14, kMatmulCoopKId = 15, kMatmulSubgroupsId = 16;
+// kv.glsl: the pages of one group. Offsets and strides are in words from the start of the region.
+const uint kKvWindowsId = 32, kKvWindowShiftId = 33, kKvKTypeId = 34, kKvVTypeId = 35;
+const uint kKvHeadDimId = 36, kKvPageTokensId = 37;
+// The same six for the pages of both pools: pool, page, layer, V, K scales, V scales.
+const uint kKvActiveId = 38, kKvQuantisedId = 44;
+const uint kKvPoolId = 0, kKvPageId = 1, kKvLayerId = 2, kKvVId = 3, kKvKScalesId = 4;
+const uint kKvVScalesId = 5;
+const uint kKvQuantisedKBitsId = 50, kKvQuantisedVBitsId = 51, kKvGroupSizeId = 52;
+const uint kKvHasQuantisedId = 53;
+const uint kConstantCount = 54;
+
+// Parts of experts.comp.
+const uint kExpertsWeigh = 0;  // multiplies each pair's row by the expert's weight
+const uint kExpertsSum = 1;    // adds the weighted outputs of a row's pairs to the row
+const uint kExpertsList = 2;   // lists the pairs of expert gl_WorkGroupID.x, in any order
+
+// ---- push constants ----------------------------------------------------------------------------
+// Every block starts with these words: where the data of bindings 1 to 5 starts after the binding's
+// offset; rows of the matrix per row of the run; 0, or 1 + the first selected logit row.
+#define ARN_PUSH_HEAD                                \
+  uint in_at, out_at, weights_at, rows_at, extra_at; \
+  uint row_factor, of_logits;
+
+struct PushHead {
+  ARN_PUSH_HEAD
+};
+struct EmbedPush {
+  ARN_PUSH_HEAD
+  uint cols, row_words, blocks_at, block_words, position_words;
+  float factor;
+  uint first_token, n_tokens;  // of the bound slice
+};
+struct RopeAnglesPush {
+  ARN_PUSH_HEAD
+  uint pairs;
+  float amplitude;
+};
+struct NormPush {
+  ARN_PUSH_HEAD
+  uint n, in_stride, out_stride;
+  float epsilon;
+};
+struct QuantizePush {
+  ARN_PUSH_HEAD
+  uint n, values_at, row_words;
+};
+struct MatmulPush {
+  ARN_PUSH_HEAD
+  uint cols;
+  uint row_quads;           // per weight row, in units of 16 bytes
+  uint first_out, n_outs;   // outputs whose weights are bound
+  uint out_stride;          // total number of outputs
+  uint values_at, x_words;  // quantised rows: offset after the heads, and words per row
+  uint blocks_at, block_words;
+  float factor, softcap;  // logits only
+  // Experts: the bound range, the stride in words between experts, the start of the first list, and
+  // the capacity per list.
+  uint first_expert, n_experts, expert_words, lists_at, list_words;
+};
+struct QkvRopePush {
+  ARN_PUSH_HEAD
+  uint layer, group, stride;
+  float epsilon, temperature;
+  uint temperature_step;
+};
+struct AttentionPush {
+  ARN_PUSH_HEAD
+  uint layer, group, in_stride, window, chunk;
+  float scale, softcap;
+  uint n_distances, bias_stride;
+  uint most_segments;  // per row: capacity of `partials`
+};
+struct GatedActPush {
+  ARN_PUSH_HEAD
+  uint n;
+  float limit;
+};
+struct RoutePush {
+  ARN_PUSH_HEAD
+  uint n_experts, n_chosen;
+};
+struct ExpertsPush {
+  ARN_PUSH_HEAD
+  uint n, n_chosen;
+  uint lists_at, list_words;  // kExpertsList: offset after the lengths, and capacity per expert
+};
+struct ConvPush {
+  ARN_PUSH_HEAD
+  uint layer, group, state_at;
+  uint width, in_stride, taps, weight_stride;
+};
+struct ScanPush {
+  ARN_PUSH_HEAD
+  uint layer, group, state_at;
+  uint width, out_stride, weight_stride;
+};
+struct Im2colPush {
+  ARN_PUSH_HEAD
+  uint width, taps, stride;
+};
+struct AddPositionsPush {
+  ARN_PUSH_HEAD
+  uint width, position_words;
+};
+struct KvEditPush {
+  ARN_PUSH_HEAD
+  uint layers;  // index of the group's first layer among the layers of all groups
+};
+struct ChoosePush {
+  ARN_PUSH_HEAD
+  uint vocab, n_kept, n_grid_words;
+};
+
+// ---- the run (binding 0) -----------------------------------------------------------------------
+// Heading: counts, then the offset of each part.
+const uint kRunRowCount = 0, kRunLogitRowCount = 1, kRunSequenceCount = 2;
+const uint kRunLogitRows = 4, kRunSequences = 5, kRunSequenceWords = 6, kRunEdits = 7;
+const uint kRunLayers = 8, kRunAngles = 9;
+const uint kRunRows = 16;  // the rows start here
+const uint kRowToken = 0, kRowPosition = 1, kRowSequence = 2, kRowWords = 4;
+// A sequence: its head, then kGroupWords per KV group. A group of pages has the offset of its table
+// and the table's first page; a group of states has the slot before the rows and the slot after
+// them.
+const uint kSequenceEncoderRows = 0, kSequenceFirstRow = 1, kSequenceRows = 2, kSequenceHead = 4;
+const uint kGroupTable = 0, kGroupFirstPage = 1, kGroupSlotBefore = 2, kGroupSlotAfter = 3;
+const uint kGroupWords = 4;
+const uint kNoSlot = 0xffffffffu;
+// An edit: page from, page to, positions to un-rotate keys by, tokens.
+const uint kEditFrom = 0, kEditTo = 1, kEditPositions = 2, kEditTokens = 3, kEditWords = 8;
+// A layer: offset of the angles of its rope, and its number of pairs.
+const uint kLayerAngles = 0, kLayerPairs = 1, kLayerWords = 2;
+
+// ---- sampling on the device (choose.comp; ChoiceWords in lower/choice_words.h) ----------------
+const uint kChoiceMaxSteps = 64, kChoiceMaxStopIds = 16;
+const uint kChoiceStep = 0, kChoiceFirstPosition = 1, kChoiceStopCount = 2, kChoiceTopK = 3;
+const uint kChoiceInverseTemperature = 4, kChoiceTopP = 5, kChoiceMinP = 6;
+const uint kChoiceRng = 8, kChoiceStopIds = kChoiceRng + kChoiceMaxSteps;
+const uint kChoiceIds = kChoiceStopIds + kChoiceMaxStopIds;
+// Set in the id of a stop token.
+const uint kIsStopId = 0x80000000u;
+
+#ifdef __cplusplus
+}  // namespace arn::vulkan
+#endif

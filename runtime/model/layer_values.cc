@@ -1,0 +1,129 @@
+#include "runtime/model/layer_values.h"
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+LayerWidths WidthsOf(const LayerKindSpec& kind) {
+  LayerWidths w;
+  if (kind.has_state()) {
+    w.mixed = kind.mixer_in_width();
+    w.convolved = kind.mixer_width;
+    if (kind.mixer == Mixer::kScan) {
+      w.low = kind.scan_rank;
+      w.time_steps = kind.mixer_width;
+      w.mix = 2 * kind.scan_states;
+    }
+  } else {
+    w.attention = kind.n_heads * kind.head_dim;
+    w.qkv = w.attention + 2 * kind.n_kv_heads * kind.head_dim;
+  }
+  if (kind.n_experts != 0) {
+    w.n_experts = kind.n_experts;
+    w.topk = 2 * kind.n_experts_used;
+    w.expert_gate_up = 2 * kind.ffn_dim;
+    w.expert_activated = kind.ffn_dim;
+    w.shared_gate_up = 2 * kind.shared_ffn_dim;
+    w.shared_activated = kind.shared_ffn_dim;
+  } else {
+    w.gate_up = (kind.is_gated ? 2 : 1) * kind.ffn_dim;
+    w.activated = kind.is_gated ? kind.ffn_dim : 0;
+  }
+  return w;
+}
+
+}  // namespace
+
+LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers) {
+  constexpr uint32_t LayerWidths::*kWidths[] = {
+      &LayerWidths::qkv,
+      &LayerWidths::attention,
+      &LayerWidths::gate_up,
+      &LayerWidths::activated,
+      &LayerWidths::n_experts,
+      &LayerWidths::topk,
+      &LayerWidths::expert_gate_up,
+      &LayerWidths::expert_activated,
+      &LayerWidths::shared_gate_up,
+      &LayerWidths::shared_activated,
+      &LayerWidths::mixed,
+      &LayerWidths::convolved,
+      &LayerWidths::low,
+      &LayerWidths::time_steps,
+      &LayerWidths::mix,
+  };
+  static_assert(sizeof kWidths / sizeof kWidths[0] == sizeof(LayerWidths) / sizeof(uint32_t));
+  LayerWidths widest;
+  for (const LayerSpec& layer : layers) {
+    const LayerWidths widths = WidthsOf(kinds[layer.kind]);
+    for (uint32_t LayerWidths::*width : kWidths) {
+      widest.*width = Max(widest.*width, widths.*width);
+    }
+  }
+  return widest;
+}
+
+LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
+  const LayerWidths w = WidestOf(spec.kinds, spec.layers);
+  const auto add = [&](const char* name, uint32_t width) {
+    return width == 0 ? kNoValue : steps->NewValue(name, width);
+  };
+  bool has_cross_attention = false;
+  for (const LayerSpec& layer : spec.layers) {
+    has_cross_attention = has_cross_attention || layer.cross_q != kNoWeight;
+  }
+  LayerValues v;
+  v.x = add("x", spec.hidden);
+  v.normed = add("normed", spec.hidden);
+  v.qkv = add("qkv", w.qkv);
+  v.attention = add("attention", w.attention);
+  if (has_cross_attention) v.cross_q = add("cross_q", w.attention);
+  v.mixer.mixed = add("mixed", w.mixed);
+  v.mixer.convolved = add("convolved", w.convolved);
+  v.mixer.low = add("scan_low", w.low);
+  v.mixer.time_steps = add("scan_steps", w.time_steps);
+  v.mixer.mix = add("scan_mix", w.mix);
+  v.ffn_normed = add("ffn_normed", w.has_ffn() ? spec.hidden : 0);
+  v.gate_up = add("gate_up", w.gate_up);
+  v.activated = add("activated", w.activated);
+  if (w.n_experts == 0) return v;
+  v.route_logits = add("route_logits", w.n_experts);
+  v.topk = add("routes", w.topk);
+  v.expert_scratch = add("gathered", spec.hidden);  // and the three that follow
+  add("expert_gate_up", w.expert_gate_up);
+  add("expert_activated", w.expert_activated);
+  add("expert_out", spec.hidden);
+  v.shared_gate_up = add("shared_gate_up", w.shared_gate_up);
+  v.shared_activated = add("shared_activated", w.shared_activated);
+  return v;
+}
+
+LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t hidden,
+                     const LayerValues& widest, StepList* steps) {
+  const LayerWidths w = WidthsOf(kind);
+  LayerValues v = widest;
+  const auto narrow = [&](ValueId* value, uint32_t width) {
+    if (width != 0) *value = steps->Narrowed(*value, width);
+  };
+  narrow(&v.qkv, layer.shares_kv ? w.attention : w.qkv);
+  narrow(&v.attention, w.attention);
+  if (layer.cross_q != kNoWeight) narrow(&v.cross_q, w.attention);
+  narrow(&v.mixer.mixed, w.mixed);
+  narrow(&v.mixer.convolved, w.convolved);
+  narrow(&v.mixer.low, w.low);
+  narrow(&v.mixer.time_steps, w.time_steps);
+  narrow(&v.mixer.mix, w.mix);
+  narrow(&v.gate_up, w.gate_up);
+  narrow(&v.activated, w.activated);
+  if (w.n_experts == 0) return v;
+  narrow(&v.route_logits, w.n_experts);
+  narrow(&v.topk, w.topk);
+  const uint32_t scratch[] = {hidden, w.expert_gate_up, w.expert_activated, hidden};
+  v.expert_scratch = steps->Narrowed(v.expert_scratch, scratch);
+  narrow(&v.shared_gate_up, w.shared_gate_up);
+  narrow(&v.shared_activated, w.shared_activated);
+  return v;
+}
+
+}  // namespace arn

@@ -1,0 +1,48 @@
+// Intermediate values of a layer, and their widths.
+#pragma once
+
+#include "runtime/model/model_spec.h"
+#include "runtime/model/step_list.h"
+
+namespace arn {
+
+struct MixerValues {
+  ValueId mixed = kNoValue;  // [b | c | x] or [z | x]
+  ValueId convolved = kNoValue;
+  ValueId low = kNoValue;  // this and the following: Mixer::kScan only
+  ValueId time_steps = kNoValue;
+  ValueId mix = kNoValue;
+};
+
+// Values of a layer; kNoValue if no layer needs it.
+struct LayerValues {
+  ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
+  ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
+  ValueId route_logits = kNoValue, topk = kNoValue, expert_scratch = kNoValue;
+  ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
+  MixerValues mixer;
+  ValueId cross_q = kNoValue;  // layers with cross-attention
+};
+
+// Widths of a layer type's values; 0: it has no such value.
+struct LayerWidths {
+  uint32_t qkv = 0, attention = 0;
+  uint32_t gate_up = 0, activated = 0;
+  uint32_t n_experts = 0, topk = 0, expert_gate_up = 0, expert_activated = 0;
+  uint32_t shared_gate_up = 0, shared_activated = 0;
+  uint32_t mixed = 0, convolved = 0, low = 0, time_steps = 0, mix = 0;
+
+  bool has_ffn() const { return gate_up != 0 || n_experts != 0; }
+};
+
+// Returns, for each value, the largest width of all layers.
+LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> layers);
+
+// Adds the decoder's values, each as wide as its widest layer.
+LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps);
+
+// Returns the values in the widths of one layer: views where it is narrower than the widest.
+LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t hidden,
+                     const LayerValues& widest, StepList* steps);
+
+}  // namespace arn
