@@ -9,7 +9,10 @@ import source_tree
 # What a backend implements, and what its users see.
 CONTRACT = ("kernels/contract/", "kernels/kv/", "kernels/math/")
 # What every part of the converter may include, besides parts below it.
-CONVERTER = ("platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/")
+CONVERTER = (
+    "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/",
+    "runtime/sampling/options.def", "runtime/sampling/option_range.h",
+)
 
 
 def _in(layer, *rooms):
@@ -53,7 +56,7 @@ MAY_INCLUDE = {
     "runtime/sampling": ("platform/", *CONTRACT),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
-        "runtime/chat/",
+        "runtime/chat/", "runtime/sampling/",
     ),
     "runtime/memory": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",

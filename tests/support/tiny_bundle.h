@@ -39,6 +39,12 @@ struct TinySelfTest {
   uint64_t model_hash = 0;
 };
 
+// An entry of fbs::Generation.options.
+struct TinyOption {
+  uint32_t id;
+  std::vector<uint32_t> words;
+};
+
 struct TinyBundle {
   uint32_t layers = 2;
   uint32_t hidden = 32;
@@ -57,6 +63,7 @@ struct TinyBundle {
   uint64_t seed = 1;
   TinyPrefix prefix;
   TinySelfTest self_test;
+  std::vector<TinyOption> sampling;   // the checkpoint's sampling defaults
   std::vector<uint8_t> chat_program;  // program of the template "default"; empty: no chat templates
 };
 

@@ -127,7 +127,7 @@ class Chat {
 
  private:
   void SetSampling() {
-    sampling_ = ChooseSampling(arguments_.sampling, model_.info());
+    sampling_ = ChooseSampling(arguments_.sampling, model_.get());
     session_.Check(arn_session_set_sampling(session_.get(), &sampling_));
   }
 
@@ -220,7 +220,9 @@ class Chat {
 int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   model.Tokenize("", ARN_TOKENIZE_DEFAULT);  // throws if there is no tokenizer
-  Chat chat(arguments, model, ToSessionOptions(arguments.session));
+  arn_session_options options = ToSessionOptions(arguments.session);
+  ReserveSampling(ChooseSampling(arguments.sampling, model.get()), &options);
+  Chat chat(arguments, model, options);
   const bool is_terminal = isatty(STDIN_FILENO) == 1;
   const WakeOnInterrupt wake;
   if (is_terminal) Say("/help lists the commands");

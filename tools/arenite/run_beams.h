@@ -27,6 +27,7 @@ struct BeamRun {
   uint32_t max_tokens = 0;
   bool ignore_eos = false, json = false, quiet = false;
   const EncoderInput* encoder_input = nullptr;
+  arn_sampling sampling = ARN_SAMPLING_INIT;  // nothing is drawn
 };
 // Searches and prints. Returns the exit code; throws Error.
 int RunBeams(const Model& model, const BeamRun& run, double load_ms);

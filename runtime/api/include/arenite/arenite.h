@@ -21,6 +21,7 @@
 #include <arenite/chat.h>
 #include <arenite/device.h>
 #include <arenite/model.h>
+#include <arenite/sampling.h>
 #include <arenite/session.h>
 #include <arenite/status.h>
 
