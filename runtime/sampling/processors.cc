@@ -168,6 +168,32 @@ void SuppressAtBegin(const Row& row) {
   for (const int32_t id : row.options.begin_suppress_tokens) row.logits[id] = kForbidden;
 }
 
+// The top-n-sigma sampler of ggml-org. A temperature scales both sides of the comparison.
+void KeepNSigma(const Row& row) {
+  double sum = 0.0, squares = 0.0;
+  float max = kForbidden;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < row.vocab; ++i) {
+    const float logit = row.logits[i];
+    if (logit == kForbidden) continue;
+    max = Max(max, logit);
+    sum += static_cast<double>(logit);
+    ++n;
+  }
+  if (n == 0) return;
+  const double mean = sum / n;
+  for (uint32_t i = 0; i < row.vocab; ++i) {
+    const double distance = static_cast<double>(row.logits[i]) - mean;
+    if (row.logits[i] != kForbidden) squares += distance * distance;
+  }
+  const auto least =
+      static_cast<float>(static_cast<double>(max) -
+                         static_cast<double>(row.options.top_n_sigma) * std::sqrt(squares / n));
+  for (uint32_t i = 0; i < row.vocab; ++i) {
+    if (row.logits[i] < least) row.logits[i] = kForbidden;
+  }
+}
+
 using Options = SamplingOptions;
 // In the order of application: that of transformers' _get_logits_processor, with those of ggml-org
 // after the penalty that they resemble.
@@ -186,6 +212,7 @@ constexpr Processor kChain[] = {
     {[](const Options& o) { return o.forced_last != -1; }, ForceLast},
     {[](const Options& o) { return !o.suppress_tokens.empty(); }, Suppress},
     {[](const Options& o) { return !o.begin_suppress_tokens.empty(); }, SuppressAtBegin},
+    {[](const Options& o) { return o.top_n_sigma != 0.0f; }, KeepNSigma},
 };
 
 }  // namespace

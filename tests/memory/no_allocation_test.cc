@@ -323,6 +323,7 @@ TEST(NoAllocation_Sampling, EveryOption_AllocatesNothing) {
   sampling.no_repeat_ngram_size = 4;
   sampling.min_new_tokens = 3;
   sampling.typical_p = 0.95f;
+  sampling.top_n_sigma = 3.0f;
   sampling.xtc_probability = 0.5f;
   sampling.dry_multiplier = 0.5f;
   sampling.mirostat_tau = 4.0f;

@@ -289,12 +289,13 @@ class arn_sampling(Struct):
       ("n_begin_suppress_tokens", c_uint32),
       ("dry_breakers", POINTER(c_int32)),
       ("n_dry_breakers", c_uint32),
+      ("top_n_sigma", c_float),
   ]
 
 
 arn_sampling._initial_ = (
     sizeof(arn_sampling), 0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2,
-    0, 0.0, 0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0,
+    0, 0.0, 0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0,
 )
 
 

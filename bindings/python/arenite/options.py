@@ -226,6 +226,7 @@ class Sampling:
   suppress_tokens: tuple[int, ...] = ()
   begin_suppress_tokens: tuple[int, ...] = ()
   dry_breakers: tuple[int, ...] = ()
+  top_n_sigma: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)

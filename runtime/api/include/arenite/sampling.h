@@ -79,12 +79,14 @@ typedef struct arn_sampling {
   /* DRY: token ids that no repetition reaches across */
   const int32_t* dry_breakers;
   uint32_t n_dry_breakers;
+  /* Keeps tokens within this many standard deviations of the largest logit; 0: off */
+  float top_n_sigma;
 } arn_sampling;
 /* clang-format off */
 #define ARN_SAMPLING_INIT \
   { sizeof(arn_sampling), 0.0f, 0, 1.0f, 0.0f, 0, 1.0f, 0, 0.0f, 0.0f, 0, 0, 1.0f, 0.0f, 0.1f, \
     0.0f, 1.75f, 2, 0, 0.0f, 0.1f, -1, -1, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, \
-    0 }
+    0, 0.0f }
 /* clang-format on */
 
 #endif /* ARENITE_SAMPLING_H_ */

@@ -227,6 +227,36 @@ TEST_F(ProcessorsTest, Dry_GrowsNoFurtherThanAFloat) {
   EXPECT_EQ(0.0f, row[0]);
 }
 
+// llama_sampler_top_n_sigma_apply.
+TEST_F(ProcessorsTest, TopNSigma_KeepsWhatIsNearTheLargest) {
+  std::mt19937 random(3);
+  for (const float n : {0.5f, 1.0f, 2.0f}) {
+    SamplingOptions options;
+    options.top_n_sigma = n;
+    options.suppress_tokens = {};
+    Use(50, options);
+    std::vector<float> logits = RandomLogits(&random, 50);
+    logits[7] = kMinusInfinity;
+    double sum = 0, squares = 0;
+    float max = kMinusInfinity;
+    for (const float x : logits) {
+      if (x == kMinusInfinity) continue;
+      sum += static_cast<double>(x);
+      max = std::max(max, x);
+    }
+    const double mean = sum / 49;
+    for (const float x : logits) {
+      if (x != kMinusInfinity) squares += std::pow(static_cast<double>(x) - mean, 2);
+    }
+    const double least =
+        static_cast<double>(max) - static_cast<double>(n) * std::sqrt(squares / 49);
+    const std::vector<float> row = Process({1, 2, 3}, logits);
+    for (size_t i = 0; i < 50; ++i) {
+      EXPECT_EQ(static_cast<double>(logits[i]) < least ? kMinusInfinity : logits[i], row[i]) << i;
+    }
+  }
+}
+
 // llama_sampler_xtc_apply.
 TEST_F(ProcessorsTest, Xtc_RemovesAllButTheLeastLikelyOfTheTop) {
   std::vector<float> logits(6);

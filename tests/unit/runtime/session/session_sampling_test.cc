@@ -193,6 +193,7 @@ TEST_F(SessionSamplingTest, State_KeepsEveryOption) {
   sampling.presence_penalty = 0.1f;
   sampling.min_new_tokens = 30;
   sampling.typical_p = 0.95f;
+  sampling.top_n_sigma = 3.0f;
   sampling.xtc_probability = 0.5f;
   sampling.dry_multiplier = 0.3f;
   sampling.mirostat_tau = 3.0f;

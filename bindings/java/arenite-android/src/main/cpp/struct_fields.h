@@ -138,6 +138,8 @@ inline constexpr Field kSamplingFields[] = {
      offsetof(arn_sampling, n_begin_suppress_tokens)},
     {"dryBreakers", FieldKind::kIds,
      offsetof(arn_sampling, dry_breakers), offsetof(arn_sampling, n_dry_breakers)},
+    {"topNSigma", FieldKind::kFloat,
+     offsetof(arn_sampling, top_n_sigma), 0},
 };
 inline constexpr Field kSessionOptionsFields[] = {
     {"backend", FieldKind::kInt,

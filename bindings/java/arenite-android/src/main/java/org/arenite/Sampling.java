@@ -81,4 +81,6 @@ public final class Sampling {
   public int[] beginSuppressTokens;
   /** DRY: token ids that no repetition reaches across */
   public int[] dryBreakers;
+  /** Keeps tokens within this many standard deviations of the largest logit; 0: off */
+  public float topNSigma;
 }
