@@ -93,12 +93,15 @@ void Constraint::CopyState(uint32_t from, uint32_t to) {
   live_[kFirstState + to] = live_[kFirstState + from];
 }
 
-// Returns false, and notes why, if a repetition of the call would fail again.
+// Returns false, and notes why, if it is no use to repeat the call: it would fail again, or so
+// little room was made that every few bytes would need a flush.
 bool Constraint::MakeRoom(uint32_t n_live) {
+  constexpr uint64_t kLeastRoom = 32;  // a part of the block
   const TermFailure failure = terms_->failure();
   terms_->Collect({live_, n_live});
   ++n_flushes_;
-  if (failure == TermFailure::kBlockFull) return true;
+  const uint64_t room = terms_->block_bytes() - terms_->used_bytes();
+  if (failure == TermFailure::kBlockFull && room >= terms_->block_bytes() / kLeastRoom) return true;
   failure_ = failure;
   return false;
 }
