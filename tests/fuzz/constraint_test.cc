@@ -63,5 +63,17 @@ TEST(ConstraintFuzz, EditedGrammars) {
            {"a((a))", "bcd\xC3\xA9", "1+(23+4)", "xx\xE2\x82\xAC"});
 }
 
+TEST(ConstraintFuzz, EditedSchemas) {
+  Exercise(ConstraintKind::kJsonSchema,
+           {R"({"type":"object","properties":{"a":{"type":"integer","minimum":0},)"
+            R"("b":{"$ref":"#"}}})",
+            R"({"oneOf":[{"enum":["a",1.5,[]]},{"not":{"type":"string"},"maxItems":2}]})",
+            R"({"items":{"anyOf":[{"const":19},{"pattern":"^a{2}"}]},"contains":{"minLength":1}})",
+            R"({"patternProperties":{"^a":false},"required":["b"],"if":{"minProperties":2}})"},
+           {R"({"a":10,"b":{}})", R"(["a",[]])", R"([19,"aab"])", "1.5",
+            R"({"b":null,)"
+            R"("c":"\u0061"})"});
+}
+
 }  // namespace
 }  // namespace arn::test

@@ -102,6 +102,25 @@ TEST_F(ToolTest, Residency_OfEachKind_GivesTheTokensAndIsCounted) {
   EXPECT_NE(std::string::npos, text.err.find("in huge pages")) << text.err;
 }
 
+TEST_F(ToolTest, Run_ReadsAPromptFromAPipe) {
+  const std::string wanted = expected_["prompts"][0]["greedy_text"].get<std::string>() + "\n";
+  const std::vector<std::string> flags = {"--temperature", "0",  "--kv",   "f32",
+                                          "--max-tokens",  "64", "--quiet"};
+  for (const std::vector<std::string>& prompt :
+       {std::vector<std::string>{}, {"--prompt", "-"}, {"--prompt-file", "-"}}) {
+    SCOPED_TRACE(testing::PrintToString(prompt));
+    std::vector<std::string> arguments = {"run", bundle_};
+    arguments.insert(arguments.end(), prompt.begin(), prompt.end());
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    // A file is read byte for byte; from a pipe the last line feed is left out.
+    const bool is_file = !prompt.empty() && prompt[0] == "--prompt-file";
+    const ProcessResult result =
+        RunArenite(arguments, {}, std::string(kPrompt) + (is_file ? "" : "\n"));
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    EXPECT_EQ(wanted, result.out);
+  }
+}
+
 TEST_F(ToolTest, Run_PromptsOfEachKind_AreTheSame) {
   const nlohmann::json& wanted = expected_["prompts"][0];
   std::string ids;

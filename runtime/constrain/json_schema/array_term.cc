@@ -55,8 +55,7 @@ Term ExpandItems(Terms* terms, const CustomArgs& args) {
     const Term rule = (*part.table->nodes)[counts ? item.counted : item.other].rule;
     alternatives[n_alternatives++] = terms->Concat(rule, rest);
   }
-  const Term items =
-      Separated(terms, style, n == 0, terms->Either({alternatives, n_alternatives}));
+  const Term items = Separated(terms, style, n == 0, terms->Either({alternatives, n_alternatives}));
   const bool is_end = n >= shape.min && counted >= shape.min_counted;
   return is_end ? terms->Either(terms->Byte(']'), items) : items;
 }

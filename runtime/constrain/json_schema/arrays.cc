@@ -22,24 +22,25 @@ class ArrayBuilder {
     const Fact* counter = nullptr;
     uint64_t n_positions = 0;
     for (const Fact& fact : facts_) {
-      switch (fact.kind) {
-        case FactKind::kMinItems: shape_.min = std::max(shape_.min, fact.n); break;
-        case FactKind::kMaxItems: shape_.max = std::min(shape_.max, fact.n); break;
-        case FactKind::kItem: n_positions = std::max(n_positions, fact.n + 1); break;
-        case FactKind::kItems: n_positions = std::max(n_positions, fact.n); break;
-        case FactKind::kUnique: (fact.is_denied ? not_unique : unique) = &fact; break;
-        case FactKind::kSomeItem:
-          n_positions = std::max(n_positions, fact.n);
-          shape_.min = std::max(shape_.min, fact.n + 1);
-          ARN_TRY(SetCounter(fact, 1, UINT64_MAX, fact.n, &counter));
-          break;
-        case FactKind::kContains:
-          if (fact.n > fact.m) return Status::kOk;
-          if (fact.n == 0 && fact.m == UINT64_MAX) break;
-          shape_.min = std::max(shape_.min, fact.n);
-          ARN_TRY(SetCounter(fact, fact.n, fact.m, 0, &counter));
-          break;
-        default: break;
+      if (fact.kind == FactKind::kMinItems) {
+        shape_.min = std::max(shape_.min, fact.n);
+      } else if (fact.kind == FactKind::kMaxItems) {
+        shape_.max = std::min(shape_.max, fact.n);
+      } else if (fact.kind == FactKind::kItem) {
+        n_positions = std::max(n_positions, fact.n + 1);
+      } else if (fact.kind == FactKind::kItems) {
+        n_positions = std::max(n_positions, fact.n);
+      } else if (fact.kind == FactKind::kUnique) {
+        (fact.is_denied ? not_unique : unique) = &fact;
+      } else if (fact.kind == FactKind::kSomeItem) {
+        n_positions = std::max(n_positions, fact.n);
+        shape_.min = std::max(shape_.min, fact.n + 1);
+        ARN_TRY(SetCounter(fact, 1, UINT64_MAX, fact.n, &counter));
+      } else if (fact.kind == FactKind::kContains) {
+        if (fact.n > fact.m) return Status::kOk;
+        if (fact.n == 0 && fact.m == UINT64_MAX) continue;
+        shape_.min = std::max(shape_.min, fact.n);
+        ARN_TRY(SetCounter(fact, fact.n, fact.m, 0, &counter));
       }
     }
     if (shape_.min > shape_.max) return Status::kOk;

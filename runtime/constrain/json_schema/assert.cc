@@ -13,11 +13,11 @@ Status Expander::Assert(Atom atom, Branch* branch) {
   }
   ARN_TRY(context_.references.CheckLoops(value, context_.diag));
   if (!IsDenied(atom)) return AssertSchema(value, branch);
-  switch (json(value).kind) {
-    case JsonKind::kTrue: branch->types = 0; return Status::kOk;
-    case JsonKind::kFalse: return Status::kOk;
-    default: return AddChoice(ChoiceKind::kDenied, value, branch);
+  if (json(value).kind == JsonKind::kObject) {
+    return AddChoice(ChoiceKind::kDenied, value, branch);
   }
+  if (json(value).kind == JsonKind::kTrue) branch->types = 0;
+  return Status::kOk;
 }
 
 Status Expander::AssertSchema(uint32_t schema, Branch* branch) {
@@ -114,8 +114,8 @@ Status Expander::AssertKeyword(uint32_t schema, uint32_t member, Keyword keyword
     case Keyword::kProperties:
     case Keyword::kPatternProperties:
       ARN_TRY(NeedKind(member, JsonKind::kObject, "must be an object of schemas"));
-      fact.kind = keyword == Keyword::kProperties ? FactKind::kProperty
-                                                  : FactKind::kPatternProperty;
+      fact.kind =
+          keyword == Keyword::kProperties ? FactKind::kProperty : FactKind::kPatternProperty;
       for (uint32_t m = value.first; m != kNone; m = json(m).next) {
         fact.where = m;
         fact.text = json(m).key;
@@ -188,7 +188,9 @@ Status Expander::AssertConst(uint32_t value, Branch* branch) {
     case JsonKind::kNull: branch->types &= kNullBit; return Status::kOk;
     case JsonKind::kFalse: branch->types &= kFalseBit; return Status::kOk;
     case JsonKind::kTrue: branch->types &= kTrueBit; return Status::kOk;
-    case JsonKind::kNumber: fact.kind = FactKind::kNumberIs; return AddFact(fact, kNumberBit, branch);
+    case JsonKind::kNumber:
+      fact.kind = FactKind::kNumberIs;
+      return AddFact(fact, kNumberBit, branch);
     case JsonKind::kString: fact.kind = FactKind::kTextIs; return AddFact(fact, kStringBit, branch);
     case JsonKind::kArray:
       fact.n = constant.count;
@@ -230,10 +232,14 @@ Status Expander::DenyConst(uint32_t value, Branch* branch) {
     case JsonKind::kNull: branch->types &= ~kNullBit; return Status::kOk;
     case JsonKind::kFalse: branch->types &= ~kFalseBit; return Status::kOk;
     case JsonKind::kTrue: branch->types &= ~kTrueBit; return Status::kOk;
-    case JsonKind::kNumber: fact.kind = FactKind::kNumberIs; return AddFact(fact, kAllTypes, branch);
+    case JsonKind::kNumber:
+      fact.kind = FactKind::kNumberIs;
+      return AddFact(fact, kAllTypes, branch);
     case JsonKind::kString: fact.kind = FactKind::kTextIs; return AddFact(fact, kAllTypes, branch);
-    default: return AddChoice(ChoiceKind::kDeniedConst, value, branch);
+    case JsonKind::kArray:
+    case JsonKind::kObject: break;
   }
+  return AddChoice(ChoiceKind::kDeniedConst, value, branch);
 }
 
 Status Expander::AssertEnum(uint32_t array, bool is_denied, Branch* branch) {
@@ -247,7 +253,8 @@ Status Expander::AssertEnum(uint32_t array, bool is_denied, Branch* branch) {
       case JsonKind::kTrue: types |= kTrueBit; break;
       case JsonKind::kNumber: types |= kNumberBit; break;
       case JsonKind::kString: types |= kStringBit; break;
-      default:
+      case JsonKind::kArray:
+      case JsonKind::kObject:
         has_compound = true;
         if (is_denied) ARN_TRY(AddAtom(MakeAtom(AtomKind::kConst, m, true), branch));
     }

@@ -87,7 +87,8 @@ Status Expander::ChooseEnum(uint32_t array, const Branch& branch) {
       case JsonKind::kTrue: types |= kTrueBit; break;
       case JsonKind::kNumber: types |= kNumberBit; break;
       case JsonKind::kString: types |= kStringBit; break;
-      default:
+      case JsonKind::kArray:
+      case JsonKind::kObject:
         Branch next = branch;
         ARN_TRY(AddAtom(MakeAtom(AtomKind::kConst, m), &next));
         ARN_TRY(Push(next));

@@ -66,8 +66,9 @@ Status CompileJsonSchema(StringView text, bool any_order, bool any_whitespace, T
   const Status status = CompileInto(text, style, &context, out);
   if (status != Status::kOutOfMemory) return status;
   *out = kNothing;
-  return diag->Fail(status, "JSON schema: it needs a larger block: %llu bytes of terms and %llu "
-                            "bytes of tables are full",
+  return diag->Fail(status,
+                    "JSON schema: it needs a larger block: %llu bytes of terms and %llu "
+                    "bytes of tables are full",
                     static_cast<unsigned long long>(terms->used_bytes()),
                     static_cast<unsigned long long>(arena->used_bytes()));
 }

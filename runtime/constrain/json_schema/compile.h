@@ -16,10 +16,10 @@
 
 namespace arn {
 
-// *out: the term of the valid texts, for Terms::Resolve(). Keeps reachable what it needs of `terms`.
-// `arena` takes tables that must live as long as the terms; `text` may go away. kBadArgument: this
-// is no JSON, or no schema; kUnsupported: what cannot be enforced exactly; kOutOfMemory.
-// any_order: properties in any order; else in that of the schema, others after them.
+// *out: the term of the valid texts, for Terms::Resolve(). Keeps reachable what it needs of
+// `terms`. `arena` takes tables that must live as long as the terms; `text` may go away.
+// kBadArgument: this is no JSON, or no schema; kUnsupported: what cannot be enforced exactly;
+// kOutOfMemory. any_order: properties in any order; else in that of the schema, others after them.
 // any_whitespace: whitespace wherever RFC 8259 allows it; else none.
 Status CompileJsonSchema(StringView text, bool any_order, bool any_whitespace, Terms* terms,
                          Arena* arena, Diag* diag, Term* out);

@@ -6,7 +6,8 @@ namespace arn::json_schema {
 namespace {
 
 int CompareMagnitude(const Decimal& a, const Decimal& b) {
-  if (a.is_zero() || b.is_zero()) return static_cast<int>(b.is_zero()) - static_cast<int>(a.is_zero());
+  if (a.is_zero() || b.is_zero())
+    return static_cast<int>(b.is_zero()) - static_cast<int>(a.is_zero());
   if (a.point != b.point) return a.point < b.point ? -1 : 1;
   const size_t common = std::min(a.digits.size, b.digits.size);
   const int order = std::memcmp(a.digits.data, b.digits.data, common);

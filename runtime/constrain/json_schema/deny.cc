@@ -94,9 +94,7 @@ Status Expander::DenyKeyword(uint32_t schema, uint32_t member, Keyword keyword,
         }
       }
       return Status::kOk;
-    case Keyword::kNot:
-      ARN_TRY(AddSchema(member, false, &next));
-      return Push(next);
+    case Keyword::kNot: ARN_TRY(AddSchema(member, false, &next)); return Push(next);
     case Keyword::kIf:
       for (const bool is_else : {false, true}) {
         const uint32_t part = Find(schema, is_else ? StringView("else") : StringView("then"));
@@ -143,8 +141,7 @@ Status Expander::DenyKeyword(uint32_t schema, uint32_t member, Keyword keyword,
         fact.kind = FactKind::kMaxLength;
         return PushFact(fact, kStringBit, branch);
       }
-      fact.kind =
-          keyword == Keyword::kMinItems ? FactKind::kMaxItems : FactKind::kMaxProperties;
+      fact.kind = keyword == Keyword::kMinItems ? FactKind::kMaxItems : FactKind::kMaxProperties;
       return PushFact(fact, keyword == Keyword::kMinItems ? kArrayBit : kObjectBit, branch);
     case Keyword::kMaxLength:
     case Keyword::kMaxItems:
@@ -156,8 +153,7 @@ Status Expander::DenyKeyword(uint32_t schema, uint32_t member, Keyword keyword,
         fact.kind = FactKind::kMinLength;
         return PushFact(fact, kStringBit, branch);
       }
-      fact.kind =
-          keyword == Keyword::kMaxItems ? FactKind::kMinItems : FactKind::kMinProperties;
+      fact.kind = keyword == Keyword::kMaxItems ? FactKind::kMinItems : FactKind::kMinProperties;
       return PushFact(fact, keyword == Keyword::kMaxItems ? kArrayBit : kObjectBit, branch);
     case Keyword::kPattern:
     case Keyword::kFormat:
@@ -207,8 +203,8 @@ Status Expander::DenyKeyword(uint32_t schema, uint32_t member, Keyword keyword,
       return Status::kOk;
     case Keyword::kAdditionalProperties:
     case Keyword::kPropertyNames:
-      fact.kind = keyword == Keyword::kPropertyNames ? FactKind::kSomeName
-                                                     : FactKind::kSomeAdditional;
+      fact.kind =
+          keyword == Keyword::kPropertyNames ? FactKind::kSomeName : FactKind::kSomeAdditional;
       fact.schema = schema;
       ARN_TRY(context_.SchemaAtom(member, &fact.atom));
       fact.atom = Denial(fact.atom);

@@ -161,8 +161,7 @@ class Comparer {
         if (first_a == kNone || first_b == kNone) continue;
         bool is_other = true;
         for (uint32_t a = first_a; a != kNone && is_other; a = is_list_a ? json(a).next : kNone) {
-          for (uint32_t b = first_b; b != kNone && is_other;
-               b = is_list_b ? json(b).next : kNone) {
+          for (uint32_t b = first_b; b != kNone && is_other; b = is_list_b ? json(b).next : kNone) {
             is_other = ++n_comparisons_ < kMaxComparisons && !MayBeEqual(a, b);
           }
         }

@@ -87,8 +87,9 @@ class Classes {
 
   uint64_t Hash(uint32_t value) const {
     const Json& json = document_[value];
-    uint64_t hash = Xxh64(json.text.data, json.text.size, static_cast<uint64_t>(json.kind) * 4 +
-                                                              static_cast<uint64_t>(roles_[value]));
+    uint64_t hash =
+        Xxh64(json.text.data, json.text.size,
+              static_cast<uint64_t>(json.kind) * 4 + static_cast<uint64_t>(roles_[value]));
     for (uint32_t m = FirstCounted(json.first); m != kNone; m = FirstCounted(document_[m].next)) {
       hash = Xxh64(document_[m].key.data, document_[m].key.size, hash ^ hashes_[m]);
     }

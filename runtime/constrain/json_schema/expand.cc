@@ -92,6 +92,9 @@ Status Expander::TakeChoice(Branch* branch, ChoiceCell* out) {
 
 Status Expander::Conclude(const Branch& branch, Finish finish, void* self) {
   concluded_.Clear();
+  uint32_t n = 0;
+  for (uint32_t f = branch.facts; f != kNone; f = facts_[f].next) ++n;
+  ARN_TRY(concluded_.Reserve(context_.arena, n));
   for (uint32_t f = branch.facts; f != kNone; f = facts_[f].next) {
     ARN_TRY(context_.Spend(1));
     ARN_TRY(concluded_.Append(context_.arena, facts_[f].fact));

@@ -32,13 +32,13 @@ enum class FactKind : uint8_t {
   kTextIs,     // text; or denied
   kTextIn,     // where: an array, of which the strings count; or denied
   // Of arrays.
-  kMinItems,   // n
-  kMaxItems,   // n
-  kItem,       // the item at n, if there is one, satisfies atom
-  kItems,      // those from n on satisfy atom
-  kSomeItem,   // one from n on does
-  kContains,   // n to m items satisfy atom
-  kUnique,     // or denied
+  kMinItems,  // n
+  kMaxItems,  // n
+  kItem,      // the item at n, if there is one, satisfies atom
+  kItems,     // those from n on satisfy atom
+  kSomeItem,  // one from n on does
+  kContains,  // n to m items satisfy atom
+  kUnique,    // or denied
   // Of objects.
   kMinProperties,        // n
   kMaxProperties,        // n
@@ -68,8 +68,8 @@ struct Fact {
 // between branches, newest first.
 struct Branch {
   uint32_t types = kAllTypes;
-  uint32_t todo = kNone;     // atoms
-  uint32_t done = kNone;     // atoms
+  uint32_t todo = kNone;  // atoms
+  uint32_t done = kNone;  // atoms
   uint32_t choices = kNone;
   uint32_t facts = kNone;
   // Cells in use when the branch was left for later: what was made since can go.
@@ -77,13 +77,13 @@ struct Branch {
 };
 
 enum class ChoiceKind : uint8_t {
-  kDenied,      // not the schema
-  kDeniedConst, // not this array or object
-  kEnum,        // one of an array's values
-  kAnyOf,       // the array
-  kOneOf,       // the array
-  kIf,          // the schema that has it
-  kDependent,   // the member of dependentRequired, dependentSchemas or dependencies
+  kDenied,       // not the schema
+  kDeniedConst,  // not this array or object
+  kEnum,         // one of an array's values
+  kAnyOf,        // the array
+  kOneOf,        // the array
+  kIf,           // the schema that has it
+  kDependent,    // the member of dependentRequired, dependentSchemas or dependencies
 };
 
 class Expander {

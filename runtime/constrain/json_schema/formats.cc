@@ -7,56 +7,50 @@ namespace {
 #define ARN_DAY_2 "(0[1-9]|1[0-9]|2[0-8])"
 #define ARN_DAY_30 "(0[1-9]|[12][0-9]|30)"
 #define ARN_DAY_31 "(0[1-9]|[12][0-9]|3[01])"
-#define ARN_LEAP_YEAR \
-  "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
-#define ARN_DATE                                                            \
-  "([0-9]{4}-((0[13578]|1[02])-" ARN_DAY_31 "|(0[469]|11)-" ARN_DAY_30      \
-  "|02-" ARN_DAY_2 ")|" ARN_LEAP_YEAR "-02-29)"
+#define ARN_LEAP_YEAR "([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)"
+#define ARN_DATE                                                                        \
+  "([0-9]{4}-((0[13578]|1[02])-" ARN_DAY_31 "|(0[469]|11)-" ARN_DAY_30 "|02-" ARN_DAY_2 \
+  ")|" ARN_LEAP_YEAR "-02-29)"
 #define ARN_OFFSET "([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 #define ARN_FRACTION "([.][0-9]+)?"
 #define ARN_TIME "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]" ARN_FRACTION ARN_OFFSET
 // RFC 3339, appendix A.
-#define ARN_DURATION_TIME \
-  "T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)"
-#define ARN_DURATION                                                                       \
-  "P([0-9]+W|([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)(" ARN_DURATION_TIME  \
+#define ARN_DURATION_TIME "T([0-9]+H([0-9]+M([0-9]+S)?)?|[0-9]+M([0-9]+S)?|[0-9]+S)"
+#define ARN_DURATION                                                                     \
+  "P([0-9]+W|([0-9]+Y([0-9]+M([0-9]+D)?)?|[0-9]+M([0-9]+D)?|[0-9]+D)(" ARN_DURATION_TIME \
   ")?|" ARN_DURATION_TIME ")"
 // RFC 2673, 3.2 (dotted quad without leading zeros, as in RFC 3986) and RFC 4291, 2.2.
 #define ARN_OCTET "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define ARN_IPV4 "(" ARN_OCTET "[.]){3}" ARN_OCTET
 #define ARN_H16 "[0-9A-Fa-f]{1,4}"
 #define ARN_LS32 "(" ARN_H16 ":" ARN_H16 "|" ARN_IPV4 ")"
-#define ARN_IPV6                                          \
-  "((" ARN_H16 ":){6}" ARN_LS32 "|::(" ARN_H16 ":){5}" ARN_LS32                       \
-  "|(" ARN_H16 ")?::(" ARN_H16 ":){4}" ARN_LS32                                       \
-  "|((" ARN_H16 ":){0,1}" ARN_H16 ")?::(" ARN_H16 ":){3}" ARN_LS32                    \
-  "|((" ARN_H16 ":){0,2}" ARN_H16 ")?::(" ARN_H16 ":){2}" ARN_LS32                    \
-  "|((" ARN_H16 ":){0,3}" ARN_H16 ")?::" ARN_H16 ":" ARN_LS32                         \
-  "|((" ARN_H16 ":){0,4}" ARN_H16 ")?::" ARN_LS32                                     \
-  "|((" ARN_H16 ":){0,5}" ARN_H16 ")?::" ARN_H16                                      \
-  "|((" ARN_H16 ":){0,6}" ARN_H16 ")?::)"
+#define ARN_IPV6                                                                                  \
+  "((" ARN_H16 ":){6}" ARN_LS32 "|::(" ARN_H16 ":){5}" ARN_LS32 "|(" ARN_H16 ")?::(" ARN_H16      \
+  ":){4}" ARN_LS32 "|((" ARN_H16 ":){0,1}" ARN_H16 ")?::(" ARN_H16 ":){3}" ARN_LS32 "|((" ARN_H16 \
+  ":){0,2}" ARN_H16 ")?::(" ARN_H16 ":){2}" ARN_LS32 "|((" ARN_H16 ":){0,3}" ARN_H16              \
+  ")?::" ARN_H16 ":" ARN_LS32 "|((" ARN_H16 ":){0,4}" ARN_H16 ")?::" ARN_LS32 "|((" ARN_H16       \
+  ":){0,5}" ARN_H16 ")?::" ARN_H16 "|((" ARN_H16 ":){0,6}" ARN_H16 ")?::)"
 // RFC 1123, 2.1: labels of letters, digits and hyphens inside, at most 63 characters each.
 #define ARN_LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 #define ARN_HOSTNAME ARN_LABEL "([.]" ARN_LABEL ")*"
 // RFC 5321, 4.1.2.
 #define ARN_ATOM "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-#define ARN_EMAIL                                                                        \
-  "(" ARN_ATOM "([.]" ARN_ATOM ")*|\"([ !#-\\[\\]-~]|\\\\[ -~])*\")@(" ARN_HOSTNAME       \
+#define ARN_EMAIL                                                                   \
+  "(" ARN_ATOM "([.]" ARN_ATOM ")*|\"([ !#-\\[\\]-~]|\\\\[ -~])*\")@(" ARN_HOSTNAME \
   "|\\[(" ARN_IPV4 "|[Ii][Pp][Vv]6:" ARN_IPV6 ")\\])"
 // RFC 3986, appendix A.
 #define ARN_PERCENT "%[0-9A-Fa-f]{2}"
 #define ARN_PCHAR "([A-Za-z0-9._~!$&'()*+,;=:@-]|" ARN_PERCENT ")"
 #define ARN_PCHAR_NO_COLON "([A-Za-z0-9._~!$&'()*+,;=@-]|" ARN_PERCENT ")"
-#define ARN_AUTHORITY                                                                   \
-  "(([A-Za-z0-9._~!$&'()*+,;=:-]|" ARN_PERCENT ")*@)?(\\[(" ARN_IPV6                    \
-  "|[Vv][0-9A-Fa-f]+[.][A-Za-z0-9._~!$&'()*+,;=:-]+)\\]|([A-Za-z0-9._~!$&'()*+,;=-]|"   \
-  ARN_PERCENT ")*)(:[0-9]*)?"
+#define ARN_AUTHORITY                                                                             \
+  "(([A-Za-z0-9._~!$&'()*+,;=:-]|" ARN_PERCENT ")*@)?(\\[(" ARN_IPV6                              \
+  "|[Vv][0-9A-Fa-f]+[.][A-Za-z0-9._~!$&'()*+,;=:-]+)\\]|([A-Za-z0-9._~!$&'()*+,;=-]|" ARN_PERCENT \
+  ")*)(:[0-9]*)?"
 #define ARN_PATH "(//" ARN_AUTHORITY "(/" ARN_PCHAR "*)*|/(" ARN_PCHAR "+(/" ARN_PCHAR "*)*)?"
-#define ARN_TAIL                                                                         \
-  "([?]([A-Za-z0-9._~!$&'()*+,;=:@/?-]|" ARN_PERCENT                                     \
+#define ARN_TAIL                                     \
+  "([?]([A-Za-z0-9._~!$&'()*+,;=:@/?-]|" ARN_PERCENT \
   ")*)?(#([A-Za-z0-9._~!$&'()*+,;=:@/?-]|" ARN_PERCENT ")*)?"
-#define ARN_URI \
-  "[A-Za-z][A-Za-z0-9+.-]*:(" ARN_PATH "|" ARN_PCHAR "+(/" ARN_PCHAR "*)*)?)" ARN_TAIL
+#define ARN_URI "[A-Za-z][A-Za-z0-9+.-]*:(" ARN_PATH "|" ARN_PCHAR "+(/" ARN_PCHAR "*)*)?)" ARN_TAIL
 #define ARN_RELATIVE "(" ARN_PATH "|" ARN_PCHAR_NO_COLON "+(/" ARN_PCHAR "*)*)?)" ARN_TAIL
 // RFC 6901, 3.
 #define ARN_JSON_POINTER "(/([^~/]|~[01])*)*"
@@ -69,14 +63,12 @@ struct FormatRow {
 };
 constexpr FormatRow kRows[] = {
     {"date", "^" ARN_DATE "$", 0},
-    {"date-time", "^" ARN_DATE "[Tt]" ARN_TIME "$", 0},
     {"duration", "^" ARN_DURATION "$", 0},
     {"email", "^(" ARN_EMAIL ")$", 0},
     {"hostname", "^" ARN_HOSTNAME "$", 253},
     {"ipv4", "^" ARN_IPV4 "$", 0},
     {"ipv6", "^" ARN_IPV6 "$", 0},
     {"json-pointer", "^" ARN_JSON_POINTER "$", 0},
-    {"time", "^" ARN_TIME "$", 0},
     {"uri", "^" ARN_URI "$", 0},
     {"uri-reference", "^(" ARN_URI "|" ARN_RELATIVE ")$", 0},
     // RFC 9562, 4.
@@ -99,89 +91,16 @@ constexpr IntegerRow kIntegerRows[] = {
 };
 constexpr StringView kHints[] = {"float", "double", "password"};
 
-void PutTwoDigits(uint32_t value, char* out) {
-  out[0] = static_cast<char>('0' + value / 10);
-  out[1] = static_cast<char>('0' + value % 10);
+Status TimeTerm(Context* context, uint32_t where, Term* out) {
+  ARN_TRY(PatternTerm(context, "^" ARN_TIME "$", where, out));
+  *out = context->terms->Either(*out, LeapSecondTerm(context));
+  return Status::kOk;
 }
-
-// Times in the leap second, 23:59:60 in UTC (RFC 3339, 5.6 and 5.7, appendix D).
-//
-// The local time determines the offset: its hour and its minute almost independently. Hours and
-// minutes are therefore two expressions of few alternatives, and the times are what both match.
-class LeapSecond {
- public:
-  LeapSecond(Context* context, uint32_t where, const char* before)
-      : context_(*context), where_(where), before_(before) {}
-
-  Status Build(Term* out) {
-    Term terms[4] = {};
-    ARN_TRY(Parse("23:59:60" ARN_FRACTION "[Zz]", &terms[0]));
-    // West of Greenwich: 23:59 minus the offset.
-    ARN_TRY(BuildPair('-', 0, 60, 59, -1, &terms[1]));
-    // East: a full hour later at minute 59, or in the next hour, a minute less than the offset.
-    Term hours = kNothing;
-    ARN_TRY(Alternatives(true, '+', 0, 24, 23, 1, &hours));
-    Term minute = kNothing;
-    ARN_TRY(Parse("[0-2][0-9]:59:60" ARN_FRACTION "[+][0-2][0-9]:00", &minute));
-    terms[2] = context_.terms->Both(hours, minute);
-    Term same = kNothing, next = kNothing;
-    ARN_TRY(Alternatives(true, '+', 0, 24, 0, 1, &same));
-    ARN_TRY(Alternatives(false, '+', 1, 60, 59, 1, &next));
-    terms[3] = context_.terms->Both(same, next);
-    *out = context_.terms->Either(terms);
-    return Status::kOk;
-  }
-
- private:
-  Status Parse(const char* expression, Term* out) {
-    char text[1024];
-    const size_t n_before = std::strlen(before_), n = std::strlen(expression);
-    std::memcpy(text, before_, n_before);
-    std::memcpy(text + n_before, expression, n);
-    text[n_before + n] = '$';
-    return PatternTerm(&context_, {text, n_before + n + 1}, where_, out);
-  }
-  Status BuildPair(char sign, uint32_t first, uint32_t end, uint32_t base, int direction,
-                   Term* out) {
-    Term hours = kNothing, minutes = kNothing;
-    ARN_TRY(Alternatives(true, sign, 0, 24, 23, direction, &hours));
-    ARN_TRY(Alternatives(false, sign, first, end, base, direction, &minutes));
-    *out = context_.terms->Both(hours, minutes);
-    return Status::kOk;
-  }
-  // For each value v in [first, end) of the offset's hours or minutes: local times whose hour or
-  // minute is base + direction * v.
-  Status Alternatives(bool is_hour, char sign, uint32_t first, uint32_t end, uint32_t base,
-                      int direction, Term* out) {
-    Term terms[60];
-    uint32_t n = 0;
-    const uint32_t modulus = is_hour ? 24 : 60;
-    for (uint32_t v = first; v < end; ++v) {
-      char hour[] = "HH:[0-5][0-9]:60([.][0-9]+)?[+]HH:[0-5][0-9]";
-      char minute[] = "[0-2][0-9]:MM:60([.][0-9]+)?[+][0-2][0-9]:MM";
-      char* const text = is_hour ? hour : minute;
-      const uint32_t local =
-          direction > 0 ? (base + v) % modulus : (base + modulus - v) % modulus;
-      const char letter = is_hour ? 'H' : 'M';
-      char* const at = std::strchr(text, letter);
-      char* const offset = std::strchr(at + 2, letter);
-      PutTwoDigits(local, at);
-      PutTwoDigits(v, offset);
-      std::strstr(text, "[+]")[1] = sign;
-      ARN_TRY(Parse(text, &terms[n++]));
-    }
-    *out = context_.terms->Either({terms, n});
-    return Status::kOk;
-  }
-
-  Context& context_;
-  const uint32_t where_;
-  const char* const before_;
-};
 
 }  // namespace
 
 FormatKind FindFormat(StringView name, NumberRange* range) {
+  if (name == StringView("time") || name == StringView("date-time")) return FormatKind::kText;
   for (const FormatRow& row : kRows) {
     if (row.name == name) return FormatKind::kText;
   }
@@ -202,14 +121,17 @@ Status FormatTerm(Context* context, StringView name, uint32_t where, Term* out) 
     ARN_TRY(PatternTerm(context, {row.expression, std::strlen(row.expression)}, where, out));
     if (row.max_length != 0) {
       Terms* const terms = context->terms;
-      *out = terms->Both(
-          *out, terms->Repeat(context->strings.any_character(), 0, row.max_length));
+      *out = terms->Both(*out, terms->Repeat(context->strings.any_character(), 0, row.max_length));
     }
-    const bool is_time = name == StringView("time");
-    if (!is_time && !(name == StringView("date-time"))) return Status::kOk;
-    Term leap = kNothing;
-    ARN_TRY(LeapSecond(context, where, is_time ? "^" : "^" ARN_DATE "[Tt]").Build(&leap));
-    *out = context->terms->Either(*out, leap);
+    return Status::kOk;
+  }
+  if (name == StringView("time")) return TimeTerm(context, where, out);
+  if (name == StringView("date-time")) {
+    Term date = kNothing, letter = kNothing, time = kNothing;
+    ARN_TRY(FormatTerm(context, "date", where, &date));
+    ARN_TRY(PatternTerm(context, "^[Tt]$", where, &letter));
+    ARN_TRY(TimeTerm(context, where, &time));
+    *out = context->terms->Concat(date, context->terms->Concat(letter, time));
     return Status::kOk;
   }
   return context->Refuse(where, "this format is not supported");

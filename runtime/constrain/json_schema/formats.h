@@ -18,6 +18,9 @@ FormatKind FindFormat(StringView name, NumberRange* range);
 // *out: contents of the strings of a format. REQUIRES: kText. `where`: its value in the schema.
 Status FormatTerm(Context* context, StringView name, uint32_t where, Term* out);
 
+// Returns the contents of the times in a leap second (RFC 3339).
+Term LeapSecondTerm(Context* context);
+
 // *out: contents of the strings that a regular expression matches somewhere.
 Status PatternTerm(Context* context, StringView pattern, uint32_t where, Term* out);
 

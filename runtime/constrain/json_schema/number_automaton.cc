@@ -44,7 +44,8 @@ class Builder {
     const uint64_t mark = arena_->mark();
     if (conditions_.size() > kMaxNumberConditions) return Status::kUnsupported;
     for (size_t i = 0; i < conditions_.size(); ++i) {
-      if (IsMultiple(conditions_[i].kind)) ARN_TRY(InitMultiple(conditions_[i].value, &multiples_[i]));
+      if (IsMultiple(conditions_[i].kind))
+        ARN_TRY(InitMultiple(conditions_[i].value, &multiples_[i]));
     }
     Key start = {};
     for (size_t i = 0; i < conditions_.size(); ++i) {
@@ -72,9 +73,8 @@ class Builder {
   static Status InitMultiple(const Decimal& value, Multiple* out) {
     out->digits = value.FractionDigits();
     for (uint32_t i = 0; i < value.IntegerDigits() + out->digits; ++i) {
-      const char digit = i < value.IntegerDigits()
-                             ? value.IntegerDigit(i)
-                             : value.FractionDigit(i - value.IntegerDigits());
+      const char digit = i < value.IntegerDigits() ? value.IntegerDigit(i)
+                                                   : value.FractionDigit(i - value.IntegerDigits());
       out->modulus = out->modulus * 10 + static_cast<uint64_t>(digit - '0');
       if (out->modulus > kMaxNumberStates) return Status::kUnsupported;
     }
@@ -113,8 +113,7 @@ class Builder {
     key->words[0] = static_cast<uint32_t>(phase) << 1 | (key->words[0] & 1);
   }
 
-  static uint32_t StepBound(const Decimal& bound, uint32_t word, uint32_t digit,
-                            bool is_fraction) {
+  static uint32_t StepBound(const Decimal& bound, uint32_t word, uint32_t digit, bool is_fraction) {
     uint32_t position = word / 3, order = word % 3;
     if (is_fraction) {
       if (order != kEqual) return order;
@@ -182,8 +181,11 @@ class Builder {
       case Kind::kLessOrEqual: return order != kGreater;
       case Kind::kGreater: return order == kGreater;
       case Kind::kGreaterOrEqual: return order != kLess;
-      default: return order != kEqual;
+      case Kind::kNotEqual:
+      case Kind::kMultiple:
+      case Kind::kNotMultiple: break;
     }
+    return order != kEqual;
   }
 
   static bool IsMultipleAtEnd(const Multiple& multiple, uint32_t word) {
@@ -226,8 +228,8 @@ class Builder {
     return keys_.size() * 2 > slots_.size() ? Grow() : Status::kOk;
   }
 
-  // Drops the states from which no end can be reached, and numbers the others in order. Of the arena
-  // since `mark`, only they remain.
+  // Drops the states from which no end can be reached, and numbers the others in order. Of the
+  // arena since `mark`, only they remain.
   Status Trim(uint64_t mark, Span<NumberState>* out) {
     const uint32_t n = states_.size();
     ARN_ASSIGN(Span<uint32_t> numbers, arena_->AllocateArray<uint32_t>(n));

@@ -11,8 +11,15 @@
 namespace arn::json_schema {
 
 struct NumberCondition {
-  enum class Kind : uint8_t { kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kNotEqual,
-                              kMultiple, kNotMultiple };
+  enum class Kind : uint8_t {
+    kLess,
+    kLessOrEqual,
+    kGreater,
+    kGreaterOrEqual,
+    kNotEqual,
+    kMultiple,
+    kNotMultiple
+  };
   Kind kind;
   Decimal value;  // positive for kMultiple and kNotMultiple
 };

@@ -61,11 +61,11 @@ Term AnyNumber(Terms* terms) {
   e.Add('E');
   sign.Add('+');
   sign.Add('-');
-  const Term exponent = terms->Concat(
-      terms->Bytes(e), terms->Concat(terms->Optional(terms->Bytes(sign)), digits));
-  const Term integer =
-      terms->Either(terms->Byte('0'), terms->Concat(terms->Bytes(ByteSet::Range('1', '9')),
-                                                    terms->Repeat(digit, 0, kUnbounded)));
+  const Term exponent =
+      terms->Concat(terms->Bytes(e), terms->Concat(terms->Optional(terms->Bytes(sign)), digits));
+  const Term integer = terms->Either(
+      terms->Byte('0'),
+      terms->Concat(terms->Bytes(ByteSet::Range('1', '9')), terms->Repeat(digit, 0, kUnbounded)));
   const Term fraction = terms->Concat(terms->Byte('.'), digits);
   return terms->Concat(
       terms->Optional(terms->Byte('-')),
@@ -121,32 +121,27 @@ class NumberBuilder {
   }
 
   Status Add(const Fact& fact) {
-    switch (fact.kind) {
-      case FactKind::kCompare: return AddCondition(fact.condition, fact.text, fact.where);
-      case FactKind::kInteger:
-        return AddCondition(fact.is_denied ? Kind::kNotMultiple : Kind::kMultiple, "1", fact.where);
-      case FactKind::kNumberIs:
-        if (fact.is_denied) return AddCondition(Kind::kNotEqual, fact.text, fact.where);
-        {
-          List<Decimal> values;
-          Decimal value;
-          ARN_TRY(Parse(fact.text, fact.where, &value));
-          ARN_TRY(values.Append(context_.arena, value));
-          return Intersect(values);
-        }
-      case FactKind::kNumberIn: return AddValues(fact);
-      case FactKind::kFormat: return AddFormat(fact);
-      case FactKind::kTextIs:
-      case FactKind::kTextIn: return Status::kOk;
-      default: return Status::kOk;
+    if (fact.kind == FactKind::kCompare) {
+      return AddCondition(fact.condition, fact.text, fact.where);
     }
+    if (fact.kind == FactKind::kInteger) {
+      return AddCondition(fact.is_denied ? Kind::kNotMultiple : Kind::kMultiple, "1", fact.where);
+    }
+    if (fact.kind == FactKind::kNumberIn) return AddValues(fact);
+    if (fact.kind == FactKind::kFormat) return AddFormat(fact);
+    if (fact.kind != FactKind::kNumberIs) return Status::kOk;
+    if (fact.is_denied) return AddCondition(Kind::kNotEqual, fact.text, fact.where);
+    List<Decimal> values;
+    Decimal value;
+    ARN_TRY(Parse(fact.text, fact.where, &value));
+    ARN_TRY(values.Append(context_.arena, value));
+    return Intersect(values);
   }
 
   Status AddFormat(const Fact& fact) {
     NumberRange range;
     switch (FindFormat(fact.text, &range)) {
-      case FormatKind::kUnknown:
-        return context_.Refuse(fact.where, "this format is not supported");
+      case FormatKind::kUnknown: return context_.Refuse(fact.where, "this format is not supported");
       case FormatKind::kText:
       case FormatKind::kHint: has_none_ = has_none_ || fact.is_denied; return Status::kOk;
       case FormatKind::kIntegers: break;

@@ -21,12 +21,12 @@ struct ObjectPart {
 
 // Words of a custom term's data, before the set of names that came.
 enum Word : uint32_t {
-  kPart,           // two words
-  kNext = 2,       // place in the schema's order
-  kNamed,          // named properties that came, as far as that matters
-  kTotal,          // all properties that came, as far as that matters
-  kHasOther,       // 1: one of them was not named
-  kFirstName,      // of the tree of names: the range; 0 in other terms
+  kPart,       // two words
+  kNext = 2,   // place in the schema's order
+  kNamed,      // named properties that came, as far as that matters
+  kTotal,      // all properties that came, as far as that matters
+  kHasOther,   // 1: one of them was not named
+  kFirstName,  // of the tree of names: the range; 0 in other terms
   kEndName,
   kPosition,
   kWords,
@@ -89,7 +89,8 @@ class State {
 
   // What may follow in a state after the opening brace or a value.
   Term Rest() {
-    const bool is_end = required_ == 0 && Distinct(args_.data[kNamed], args_.data[kHasOther]) >= shape_.min;
+    const bool is_end =
+        required_ == 0 && Distinct(args_.data[kNamed], args_.data[kHasOther]) >= shape_.min;
     const TextRange all = {0, static_cast<uint32_t>(shape_.properties.size()), 0};
     Union names(terms_);
     AddNames(all, &names);

@@ -41,8 +41,8 @@ class ObjectBuilder {
   struct Mention {
     StringView name;
     uint32_t order;
-    const Fact* fact;   // kProperty, kRequired or kForbidden; null: only mentioned
-    uint32_t schema;    // whose additionalProperties does not apply to it, or kNone
+    const Fact* fact;  // kProperty, kRequired or kForbidden; null: only mentioned
+    uint32_t schema;   // whose additionalProperties does not apply to it, or kNone
   };
   struct Class {
     Term term;
@@ -50,33 +50,31 @@ class ObjectBuilder {
   };
 
   Status Collect(const Fact& fact) {
-    switch (fact.kind) {
-      case FactKind::kMinProperties: shape_.min = std::max(shape_.min, fact.n); break;
-      case FactKind::kMaxProperties: shape_.max = std::min(shape_.max, fact.n); break;
-      case FactKind::kProperty:
-      case FactKind::kRequired:
-      case FactKind::kForbidden: return Mentions(fact.text, &fact, kNone);
-      case FactKind::kNames: return names_.Append(context_.arena, fact.atom);
-      case FactKind::kPatternProperty: return AddPattern(fact.text, fact.where, nullptr);
-      case FactKind::kSomePatternProperty:
-        ARN_TRY(some_.Append(context_.arena, &fact));
-        return AddPattern(fact.text, fact.where, nullptr);
-      case FactKind::kSomeName: {
-        ARN_TRY(some_.Append(context_.arena, &fact));
-        Split split;
-        split.names = fact.atom;
-        List<StringView> names;
-        ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, &split.term));
-        for (const StringView name : names) ARN_TRY(Mentions(name, nullptr, kNone));
-        return AddSplit(split, fact.where);
-      }
-      case FactKind::kSomeAdditional:
-        ARN_TRY(some_.Append(context_.arena, &fact));
-        return MentionSchema(fact);
-      case FactKind::kAdditional: return MentionSchema(fact);
-      default: break;
+    const FactKind kind = fact.kind;
+    if (kind == FactKind::kMinProperties) shape_.min = std::max(shape_.min, fact.n);
+    if (kind == FactKind::kMaxProperties) shape_.max = std::min(shape_.max, fact.n);
+    if (kind == FactKind::kProperty || kind == FactKind::kRequired ||
+        kind == FactKind::kForbidden) {
+      return Mentions(fact.text, &fact, kNone);
     }
-    return Status::kOk;
+    if (kind == FactKind::kNames) return names_.Append(context_.arena, fact.atom);
+    if (kind == FactKind::kSomePatternProperty || kind == FactKind::kSomeName ||
+        kind == FactKind::kSomeAdditional) {
+      ARN_TRY(some_.Append(context_.arena, &fact));
+    }
+    if (kind == FactKind::kPatternProperty || kind == FactKind::kSomePatternProperty) {
+      return AddPattern(fact.text, fact.where, nullptr);
+    }
+    if (kind == FactKind::kAdditional || kind == FactKind::kSomeAdditional) {
+      return MentionSchema(fact);
+    }
+    if (kind != FactKind::kSomeName) return Status::kOk;
+    Split split;
+    split.names = fact.atom;
+    List<StringView> names;
+    ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, &split.term));
+    for (const StringView name : names) ARN_TRY(Mentions(name, nullptr, kNone));
+    return AddSplit(split, fact.where);
   }
 
   Status Mentions(StringView name, const Fact* fact, uint32_t schema) {
@@ -149,8 +147,8 @@ class ObjectBuilder {
   Status Applies(const Fact& fact, uint32_t splits, const List<uint32_t>& naming, bool* out) {
     *out = false;
     uint32_t split = 0;
-    const bool is_pattern = fact.kind == FactKind::kPatternProperty ||
-                            fact.kind == FactKind::kSomePatternProperty;
+    const bool is_pattern =
+        fact.kind == FactKind::kPatternProperty || fact.kind == FactKind::kSomePatternProperty;
     if (is_pattern) {
       ARN_TRY(AddPattern(fact.text, fact.where, &split));
       *out = (splits >> split & 1) != 0;
@@ -340,16 +338,14 @@ class ObjectBuilder {
     const uint32_t n = properties_.size();
     ARN_ASSIGN(shape[0].properties, context_.arena->AllocateArray<Property>(n));
     std::copy(properties_.begin(), properties_.end(), shape[0].properties.begin());
-    ARN_ASSIGN(shape[0].classes,
-               context_.arena->AllocateArray<PropertyClass>(classes_.size()));
+    ARN_ASSIGN(shape[0].classes, context_.arena->AllocateArray<PropertyClass>(classes_.size()));
     std::copy(classes_.begin(), classes_.end(), shape[0].classes.begin());
     ARN_ASSIGN(shape[0].in_order, context_.arena->AllocateArray<uint32_t>(n));
     for (uint32_t i = 0; i < n; ++i) shape[0].in_order[i] = i;
     const Span<Property> properties = shape[0].properties;
-    std::sort(shape[0].in_order.begin(), shape[0].in_order.end(),
-              [properties](uint32_t a, uint32_t b) {
-                return properties[a].order < properties[b].order;
-              });
+    std::sort(
+        shape[0].in_order.begin(), shape[0].in_order.end(),
+        [properties](uint32_t a, uint32_t b) { return properties[a].order < properties[b].order; });
     // From here on, `order` is the place in in_order.
     for (uint32_t i = 0; i < n; ++i) properties[shape[0].in_order[i]].order = i;
     for (const Fact& fact : facts_) {
@@ -364,10 +360,10 @@ class ObjectBuilder {
   const NodeId node_;
   ObjectShape shape_;
   List<Mention> mentions_;
-  List<Atom> names_;            // atoms that every name satisfies
-  List<const Fact*> some_;      // facts that one property satisfies
-  List<const Fact*> general_;   // facts about many names
-  List<Property> properties_;   // in the order of names
+  List<Atom> names_;           // atoms that every name satisfies
+  List<const Fact*> some_;     // facts that one property satisfies
+  List<const Fact*> general_;  // facts about many names
+  List<Property> properties_;  // in the order of names
   List<uint32_t> property_splits_;
   List<List<uint32_t>> property_naming_;
   List<PropertyClass> classes_;

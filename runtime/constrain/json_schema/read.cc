@@ -13,8 +13,9 @@ struct TypeRow {
   uint32_t types;
 };
 constexpr TypeRow kTypeRows[] = {
-    {"null", kNullBit},     {"boolean", kFalseBit | kTrueBit}, {"number", kNumberBit},
-    {"string", kStringBit}, {"array", kArrayBit},              {"object", kObjectBit},
+    {"null", kNullBit},     {"boolean", kFalseBit | kTrueBit},
+    {"number", kNumberBit}, {"string", kStringBit},
+    {"array", kArrayBit},   {"object", kObjectBit},
 };
 
 }  // namespace
@@ -26,8 +27,10 @@ Condition Opposite(Condition kind) {
     case Condition::kGreater: return Condition::kLessOrEqual;
     case Condition::kGreaterOrEqual: return Condition::kLess;
     case Condition::kMultiple: return Condition::kNotMultiple;
-    default: return Condition::kMultiple;
+    case Condition::kNotMultiple:
+    case Condition::kNotEqual: break;
   }
+  return Condition::kMultiple;
 }
 
 Status Expander::NeedKind(uint32_t value, JsonKind kind, const char* why) {
@@ -113,23 +116,21 @@ Status Expander::ReadCompare(uint32_t schema, uint32_t member, Keyword keyword, 
     const uint32_t value = Find(schema, key);
     return value != kNone && json(value).kind == JsonKind::kTrue;
   };
-  switch (keyword) {
-    case Keyword::kMinimum:
-      out->condition =
-          is_true("exclusiveMinimum") ? Condition::kGreater : Condition::kGreaterOrEqual;
-      break;
-    case Keyword::kMaximum:
-      out->condition = is_true("exclusiveMaximum") ? Condition::kLess : Condition::kLessOrEqual;
-      break;
-    case Keyword::kExclusiveMinimum: out->condition = Condition::kGreater; break;
-    case Keyword::kExclusiveMaximum: out->condition = Condition::kLess; break;
-    default:
-      out->condition = Condition::kMultiple;
-      Decimal value;
-      if (ParseDecimal(out->text, context_.arena, &value) == Status::kOk &&
-          (value.is_zero() || value.is_negative)) {
-        return context_.RefuseBad(member, "must be greater than 0");
-      }
+  if (keyword == Keyword::kMinimum) {
+    out->condition = is_true("exclusiveMinimum") ? Condition::kGreater : Condition::kGreaterOrEqual;
+  } else if (keyword == Keyword::kMaximum) {
+    out->condition = is_true("exclusiveMaximum") ? Condition::kLess : Condition::kLessOrEqual;
+  } else if (keyword == Keyword::kExclusiveMinimum) {
+    out->condition = Condition::kGreater;
+  } else if (keyword == Keyword::kExclusiveMaximum) {
+    out->condition = Condition::kLess;
+  } else {
+    out->condition = Condition::kMultiple;
+    Decimal value;
+    if (ParseDecimal(out->text, context_.arena, &value) == Status::kOk &&
+        (value.is_zero() || value.is_negative)) {
+      return context_.RefuseBad(member, "must be greater than 0");
+    }
   }
   return Status::kOk;
 }

@@ -122,8 +122,8 @@ Status References::Index(uint32_t schema, List<uint32_t>* todo) {
   }
   for (uint32_t m = document[schema].first; m != kNone; m = document[m].next) {
     const Json& member = document[m];
-    if (member.kind == JsonKind::kString && (member.key == StringView("$anchor") ||
-                                             member.key == StringView("$dynamicAnchor"))) {
+    if (member.kind == JsonKind::kString &&
+        (member.key == StringView("$anchor") || member.key == StringView("$dynamicAnchor"))) {
       ARN_TRY(anchors_.Append(arena_, {ResourceOf(schema).schema, schema, member.text}));
     }
     ARN_TRY(PushInside(m, FindKeyword(member.key), todo));
@@ -243,7 +243,8 @@ Status References::ResolvePointer(uint32_t ref, uint32_t root, StringView pointe
     } else if (document[at].kind == JsonKind::kArray) {
       uint64_t index = n == 0 ? UINT64_MAX : 0;
       for (size_t k = 0; k < n && index < UINT32_MAX; ++k) {
-        const bool is_digit = token[k] >= '0' && token[k] <= '9' && (k > 0 || n == 1 || token[0] != '0');
+        const bool is_digit =
+            token[k] >= '0' && token[k] <= '9' && (k > 0 || n == 1 || token[0] != '0');
         index = is_digit ? index * 10 + static_cast<uint64_t>(token[k] - '0') : UINT64_MAX;
       }
       if (index < document[at].count) {

@@ -46,13 +46,12 @@ class References {
   Status PushLoops(uint32_t schema, List<uint32_t>* out, Diag* diag);
   const Resource& ResourceOf(uint32_t value) const;
   Status ResolveUri(StringView base, StringView reference, StringView* out);
-  Status ResolvePointer(uint32_t ref, uint32_t root, StringView pointer, Diag* diag,
-                        uint32_t* out);
+  Status ResolvePointer(uint32_t ref, uint32_t root, StringView pointer, Diag* diag, uint32_t* out);
 
   const Document* document_ = nullptr;
   Arena* arena_ = nullptr;
   Draft draft_ = Draft::k2020;
-  List<Resource> resources_;  // the first is the document
+  List<Resource> resources_;    // the first is the document
   Span<uint32_t> resource_of_;  // by value: 1 + the resource that begins there, or 0
   List<Anchor> anchors_;
   Span<uint8_t> colours_;  // of CheckLoops: 0 not seen, 1 open, 2 done

@@ -162,8 +162,8 @@ class Solver {
       NodeId next = id;
       for (const ObjectShape* const shape : node.objects) {
         for (const Property& property : shape->properties) {
-          const bool is_lost = property.is_required && property.is_allowed &&
-                               !nodes_[property.value].has_value;
+          const bool is_lost =
+              property.is_required && property.is_allowed && !nodes_[property.value].has_value;
           if (is_lost && next == id) next = property.value;
         }
       }

@@ -16,9 +16,7 @@ Data Pack(const TextList* list, const TextRange& range) {
   return {{pointer.words[0], pointer.words[1], range.first, range.end, range.position}};
 }
 const TextList& ListOf(const CustomArgs& args) { return *FromWords<TextList>(args.data.data()); }
-TextRange RangeOf(const CustomArgs& args) {
-  return {args.data[2], args.data[3], args.data[4]};
-}
+TextRange RangeOf(const CustomArgs& args) { return {args.data[2], args.data[3], args.data[4]}; }
 
 bool HasEnd(const Terms& terms, const CustomArgs& args) {
   (void)terms;
@@ -100,9 +98,9 @@ Term ExpandNumbers(Terms* terms, const CustomArgs& args) {
     for (size_t i = 0; i < text.size; ++i) has_point = has_point || text.data[i] == '.';
     const Term zero = terms->Byte('0');
     alternatives[n++] =
-        has_point ? terms->Repeat(zero, 0, kUnbounded)
-                  : terms->Optional(terms->Concat(terms->Byte('.'),
-                                                  terms->Repeat(zero, 1, kUnbounded)));
+        has_point
+            ? terms->Repeat(zero, 0, kUnbounded)
+            : terms->Optional(terms->Concat(terms->Byte('.'), terms->Repeat(zero, 1, kUnbounded)));
     TakeEnd(list.texts, &range);
   }
   while (range.first < range.end) {  // at most a digit, a point or a minus sign
@@ -114,9 +112,7 @@ Term ExpandNumbers(Terms* terms, const CustomArgs& args) {
   return terms->Either({alternatives, n});
 }
 
-TextRange All(const TextList* list) {
-  return {0, static_cast<uint32_t>(list->texts.size()), 0};
-}
+TextRange All(const TextList* list) { return {0, static_cast<uint32_t>(list->texts.size()), 0}; }
 
 }  // namespace
 

@@ -35,8 +35,7 @@ inline TextRange TakeCharacter(Span<const StringView> texts, TextRange* range,
   const StringView begin(text.data, range->position + c.bytes);
   const StringView* const last = std::partition_point(
       texts.begin() + range->first, texts.begin() + range->end, [&begin](StringView other) {
-        return other.size >= begin.size &&
-               std::memcmp(other.data, begin.data, begin.size) == 0;
+        return other.size >= begin.size && std::memcmp(other.data, begin.data, begin.size) == 0;
       });
   const TextRange taken = {range->first, static_cast<uint32_t>(last - texts.begin()),
                            range->position + c.bytes};
@@ -55,8 +54,7 @@ inline PointerWords ToWords(const void* pointer) {
 }
 template <typename T>
 const T* FromWords(const uint32_t* words) {
-  return reinterpret_cast<const T*>(
-      static_cast<uintptr_t>(uint64_t{words[1]} << 32 | words[0]));
+  return reinterpret_cast<const T*>(static_cast<uintptr_t>(uint64_t{words[1]} << 32 | words[0]));
 }
 
 // The contents of the strings of a list. `list` must outlive the terms.

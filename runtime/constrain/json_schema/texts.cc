@@ -41,32 +41,31 @@ class StringBuilder {
 
  private:
   Status Add(const Fact& fact) {
-    Term term = kNothing;
-    switch (fact.kind) {
-      case FactKind::kMinLength: min_ = std::max(min_, fact.n); where_ = fact.where; break;
-      case FactKind::kMaxLength: max_ = std::min(max_, fact.n); where_ = fact.where; break;
-      case FactKind::kPattern:
-        ARN_TRY(PatternTerm(&context_, fact.text, fact.where, &term));
-        return Restrict(term, fact);
-      case FactKind::kFormat: return AddFormat(fact);
-      case FactKind::kTextIs: {
-        if (fact.is_denied) return excluded_.Append(context_.arena, fact.text);
-        List<StringView> texts;
-        ARN_TRY(texts.Append(context_.arena, fact.text));
-        Intersect(texts);
-        break;
-      }
-      case FactKind::kTextIn: return AddValues(fact);
-      default: break;
+    if (fact.kind == FactKind::kMinLength || fact.kind == FactKind::kMaxLength) {
+      where_ = fact.where;
+      if (fact.kind == FactKind::kMinLength) min_ = std::max(min_, fact.n);
+      if (fact.kind == FactKind::kMaxLength) max_ = std::min(max_, fact.n);
+      return Status::kOk;
     }
+    if (fact.kind == FactKind::kFormat) return AddFormat(fact);
+    if (fact.kind == FactKind::kTextIn) return AddValues(fact);
+    if (fact.kind == FactKind::kPattern) {
+      Term term = kNothing;
+      ARN_TRY(PatternTerm(&context_, fact.text, fact.where, &term));
+      return Restrict(term, fact);
+    }
+    if (fact.kind != FactKind::kTextIs) return Status::kOk;
+    if (fact.is_denied) return excluded_.Append(context_.arena, fact.text);
+    List<StringView> texts;
+    ARN_TRY(texts.Append(context_.arena, fact.text));
+    Intersect(texts);
     return Status::kOk;
   }
 
   Status AddFormat(const Fact& fact) {
     NumberRange range;
     switch (FindFormat(fact.text, &range)) {
-      case FormatKind::kUnknown:
-        return context_.Refuse(fact.where, "this format is not supported");
+      case FormatKind::kUnknown: return context_.Refuse(fact.where, "this format is not supported");
       case FormatKind::kIntegers:
       case FormatKind::kHint: has_none_ = has_none_ || fact.is_denied; return Status::kOk;
       case FormatKind::kText: break;

@@ -8,8 +8,8 @@
 namespace arn::json_schema {
 
 struct Style {
-  bool any_order = false;   // properties in any order, not in that of the schema
-  Term space = kEmpty;      // what may be between tokens
+  bool any_order = false;  // properties in any order, not in that of the schema
+  Term space = kEmpty;     // what may be between tokens
 };
 
 // Defines a rule for each node with a value. *out: the rule of node 0.

@@ -26,17 +26,17 @@ class DecimalTest : public testing::Test {
 };
 
 TEST_F(DecimalTest, PlainTextHasNoExponentAndNoZerosThatMeanNothing) {
-  const char* cases[][2] = {
-      {"0", "0"},          {"-0.00e5", "0"},    {"1", "1"},          {"10", "10"},
-      {"1.50", "1.5"},     {"-12.5e1", "-125"}, {"1e3", "1000"},     {"1E-3", "0.001"},
-      {"123e-2", "1.23"},  {"0.01e+2", "1"},    {"100e-2", "1"},     {"-0.5", "-0.5"},
-      {"0.00100", "0.001"}};
+  const char* cases[][2] = {{"0", "0"},          {"-0.00e5", "0"},  {"1", "1"},
+                            {"10", "10"},        {"1.50", "1.5"},   {"-12.5e1", "-125"},
+                            {"1e3", "1000"},     {"1E-3", "0.001"}, {"123e-2", "1.23"},
+                            {"0.01e+2", "1"},    {"100e-2", "1"},   {"-0.5", "-0.5"},
+                            {"0.00100", "0.001"}};
   for (const auto& c : cases) EXPECT_EQ(c[1], Plain(c[0])) << c[0];
 }
 
 TEST_F(DecimalTest, ComparesAsNumbers) {
-  const char* ascending[] = {"-1e2", "-10", "-9.5", "-0.001", "0", "1e-3", "0.01", "0.1",
-                             "0.11", "1",   "9",    "10",     "10.01", "99", "100"};
+  const char* ascending[] = {"-1e2", "-10", "-9.5", "-0.001", "0",     "1e-3", "0.01", "0.1",
+                             "0.11", "1",   "9",    "10",     "10.01", "99",   "100"};
   const size_t n = sizeof(ascending) / sizeof(ascending[0]);
   for (size_t i = 0; i < n; ++i) {
     for (size_t k = 0; k < n; ++k) {

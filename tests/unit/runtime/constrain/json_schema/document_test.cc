@@ -26,7 +26,8 @@ struct Parsed {
 std::string Text(StringView view) { return {view.data, view.size}; }
 
 TEST(DocumentTest, ReadsValuesWithTheirPlaces) {
-  Parsed parsed(R"( {"a": [1.50, "x\u0041\n\ud83d\ude00"], "b/~": {"c": null, "d": [true, false]}} )");
+  Parsed parsed(
+      R"( {"a": [1.50, "x\u0041\n\ud83d\ude00"], "b/~": {"c": null, "d": [true, false]}} )");
   ASSERT_EQ(Status::kOk, parsed.status) << parsed.diag.text();
   const Document& document = parsed.document;
   const uint32_t a = document.Find(Document::kRoot, "a");
@@ -53,12 +54,29 @@ TEST(DocumentTest, RefusesWhatIsNoJsonByOffset) {
     const char* text;
     const char* offset;
   } cases[] = {
-      {"", "byte 0"},          {"  ", "byte 2"},       {"nul", "byte 0"},     {"[1,]", "byte 3"},
-      {"[1 2]", "byte 3"},     {"{\"a\" 1}", "byte 5"}, {"{a:1}", "byte 1"},   {"{\"a\":1,}", "byte 7"},
-      {"01", "byte 1"},        {"1.", "byte 2"},       {"-", "byte 1"},       {"1e", "byte 2"},
-      {"\"\t\"", "byte 1"},    {"\"a", "byte 2"},      {"\"\\x\"", "byte 2"}, {"1 1", "byte 2"},
-      {"\"\\ud800\"", "byte"}, {"\"\\u12g4\"", "byte"}, {"[", "byte 1"},       {"]", "byte 0"},
-      {"{\"a\":1,\"a\":2}", "byte 11"}, {"{\"a\":1,\"\\u0061\":2}", "byte 16"}, {"\"\xFF\"", "UTF-8"},
+      {"", "byte 0"},
+      {"  ", "byte 2"},
+      {"nul", "byte 0"},
+      {"[1,]", "byte 3"},
+      {"[1 2]", "byte 3"},
+      {"{\"a\" 1}", "byte 5"},
+      {"{a:1}", "byte 1"},
+      {"{\"a\":1,}", "byte 7"},
+      {"01", "byte 1"},
+      {"1.", "byte 2"},
+      {"-", "byte 1"},
+      {"1e", "byte 2"},
+      {"\"\t\"", "byte 1"},
+      {"\"a", "byte 2"},
+      {"\"\\x\"", "byte 2"},
+      {"1 1", "byte 2"},
+      {"\"\\ud800\"", "byte"},
+      {"\"\\u12g4\"", "byte"},
+      {"[", "byte 1"},
+      {"]", "byte 0"},
+      {"{\"a\":1,\"a\":2}", "byte 11"},
+      {"{\"a\":1,\"\\u0061\":2}", "byte 16"},
+      {"\"\xFF\"", "UTF-8"},
   };
   for (const auto& c : cases) {
     Parsed parsed(c.text);

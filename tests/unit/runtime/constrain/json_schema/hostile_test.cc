@@ -1,5 +1,5 @@
-// Schemas made to take time or memory: each ends with a clear error or a constraint, within the block
-// and in 100 ms a kilobyte.
+// Schemas made to take time or memory: each ends with a clear error or a constraint, within the
+// block and in 100 ms a kilobyte.
 #include <chrono>
 #include <string>
 
@@ -50,9 +50,14 @@ TEST_P(HostileSchemaTest, EndsInTimeWithAnErrorOrAConstraint) {
       "{\"enum\":[" + List("@", 100'000) + "]}",
       "{\"not\":{\"enum\":[" + List("@", 10'000) + "]}}",
       "{\"oneOf\":[" + List("{\"required\":[\"k@\"]}", 1'000) + "]}",
-      "{\"oneOf\":[" + List("{\"properties\":{\"a\":{\"minimum\":@},\"b@\":{\"maxLength\":@}}}", 30) + "]}",
-      "{\"allOf\":[" + List("{\"anyOf\":[{\"minLength\":@},{\"minimum\":@},{\"minItems\":@}]}", 30) + "]}",
-      "{\"allOf\":[" + List("{\"if\":{\"properties\":{\"p@\":{\"const\":1}}},\"then\":{\"required\":[\"q@\"]}}", 30) + "]}",
+      "{\"oneOf\":[" +
+          List("{\"properties\":{\"a\":{\"minimum\":@},\"b@\":{\"maxLength\":@}}}", 30) + "]}",
+      "{\"allOf\":[" +
+          List("{\"anyOf\":[{\"minLength\":@},{\"minimum\":@},{\"minItems\":@}]}", 30) + "]}",
+      "{\"allOf\":[" +
+          List("{\"if\":{\"properties\":{\"p@\":{\"const\":1}}},\"then\":{\"required\":[\"q@\"]}}",
+               30) +
+          "]}",
       "{\"allOf\":[" + List("{\"pattern\":\"a.{@}b\"}", 30) + "]}",
       "{\"dependentRequired\":{" + List("\"p@\":[\"q@\"]", 30) + "}}",
       "{\"patternProperties\":{" + List("\"a@|b\":{\"minimum\":@}", 30) + "}}",

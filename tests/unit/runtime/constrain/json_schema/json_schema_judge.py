@@ -8,6 +8,11 @@ import json
 import re
 
 
+def matches(pattern, text):
+  # Python's $ also matches before a line end.
+  return re.search(pattern.replace("$", r"\Z"), text) is not None
+
+
 def parse_number(text):
   mantissa, _, exponent = text.lower().partition("e")
   # Beyond 10^999 the exact value does not matter to any schema of the tests.
@@ -112,7 +117,7 @@ class Judge:
     return not isinstance(value, str) or len(value) <= argument
 
   def check_pattern(self, schema, argument, value):
-    return not isinstance(value, str) or re.search(argument.replace("$", r"\Z"), value) is not None
+    return not isinstance(value, str) or matches(argument, value)
 
   def check_minItems(self, schema, argument, value):
     return not isinstance(value, list) or len(value) >= argument
@@ -154,13 +159,13 @@ class Judge:
   def check_patternProperties(self, schema, argument, value):
     return not isinstance(value, dict) or all(
         self.valid(part, item) for pattern, part in argument.items()
-        for name, item in value.items() if re.search(pattern.replace("$", r"\Z"), name))
+        for name, item in value.items() if matches(pattern, name))
 
   def check_additionalProperties(self, schema, argument, value):
     return not isinstance(value, dict) or all(
         self.valid(argument, item) for name, item in value.items()
         if name not in schema.get("properties", {}) and
-        not any(re.search(pattern.replace("$", r"\Z"), name) for pattern in schema.get("patternProperties", {})))
+        not any(matches(pattern, name) for pattern in schema.get("patternProperties", {})))
 
   def check_propertyNames(self, schema, argument, value):
     return not isinstance(value, dict) or all(self.valid(argument, name) for name in value)

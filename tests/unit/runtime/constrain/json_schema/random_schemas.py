@@ -189,7 +189,8 @@ def main():
       (Checker(arguments.program, *block, "--any-order", "--any-whitespace"), True, True),
       (Checker(arguments.program, *block), False, False),
   ]
-  counts = {"compiled": 0, "no value": 0, "refused": 0, "accepted": 0, "invalid": 0, "walks": 0, "long walks": 0}
+  counts = dict.fromkeys(
+      ["compiled", "no value", "refused", "accepted", "invalid", "walks", "long walks"], 0)
   refusals = {}
   failures = 0
 

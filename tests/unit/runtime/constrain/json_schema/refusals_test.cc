@@ -1,8 +1,8 @@
 // What is refused, with the pointer of the keyword.
 #include <string>
 
-#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
 #include "gtest/gtest.h"
+#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
 
 namespace arn {
 namespace {
@@ -18,7 +18,8 @@ void CheckRefusals(std::initializer_list<Refusal> cases) {
     SchemaMatcher matcher;
     EXPECT_EQ(c.status, matcher.Compile(c.schema, {})) << c.schema << matcher.error();
     EXPECT_EQ(0u, std::string(matcher.error()).find("JSON schema: " + std::string(c.place)))
-        << c.schema << "\n" << matcher.error();
+        << c.schema << "\n"
+        << matcher.error();
   }
 }
 
@@ -88,9 +89,11 @@ TEST(JsonSchemaTest, RefusesWhatNoValueSatisfies) {
       {R"({"type":"string","enum":[1]})", kNot, "#: no value"},
       {R"({"type":"array","minItems":3,"maxItems":2})", kNot, "#: no value"},
       {R"({"type":"array","minItems":1,"items":false})", kNot, "#/items: no value"},
-      {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2]},"minItems":3})", kNot, "#: no value"},
+      {R"({"type":"array","uniqueItems":true,"items":{"enum":[1,2]},"minItems":3})", kNot,
+       "#: no value"},
       {R"({"type":"array","contains":false})", kNot, "#: no value"},
-      {R"({"type":"object","required":["a"],"properties":{"a":{"type":"string","const":1}}})", kNot, "#/properties/a"},
+      {R"({"type":"object","required":["a"],"properties":{"a":{"type":"string","const":1}}})", kNot,
+       "#/properties/a"},
       {R"({"type":"object","required":["a"],"additionalProperties":false})", kNot, "#"},
       {R"({"type":"object","required":["a","b"],"maxProperties":1})", kNot, "#: no value"},
       {R"({"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}})", kNot, "#"},
@@ -101,10 +104,13 @@ TEST(JsonSchemaTest, RefusesCircles) {
   constexpr Status kNot = Status::kUnsupported;
   CheckRefusals({
       {R"({"$ref":"#"})", kNot, "#: "},
-      {R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})", kNot, "#"},
+      {R"({"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})", kNot,
+       "#"},
       {R"({"allOf":[{"$ref":"#"}]})", kNot, "#"},
       {R"({"not":{"$ref":"#"}})", kNot, "#"},
-      {R"({"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/a"}]}}})", kNot, "#/$defs/a: "},
+      {R"({"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"null"},)"
+       R"({"$ref":"#/$defs/a"}]}}})",
+       kNot, "#/$defs/a: "},
   });
 }
 

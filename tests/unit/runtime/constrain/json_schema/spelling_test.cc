@@ -9,17 +9,19 @@ namespace {
 TEST(JsonSchemaTest, EverySpellingOfACharacter) {
   CheckCases({
       {R"({"const":"a/\"\\\n\u00e4\ud83d\ude00"})",
-       {"\"a/\\\"\\\\\\n\xC3\xA4\xF0\x9F\x98\x80\"", R"("\u0061\/\u0022\u005c\u000a\u00e4\ud83d\ude00")",
+       {"\"a/\\\"\\\\\\n\xC3\xA4\xF0\x9F\x98\x80\"",
+        R"("\u0061\/\u0022\u005c\u000a\u00e4\ud83d\ude00")",
         R"("\u0061\u002F\"\\\u000A\u00E4\uD83D\uDE00")"},
        {R"("a")", "\"a/\\\"\\\\\n\xC3\xA4\xF0\x9F\x98\x80\"", R"("A/\"\\\nä😀")"}},
       {R"({"type":"string","minLength":1,"maxLength":1})",
        {"\" \"", "\"\x7F\"", R"("\b")", R"("\f")", R"("\r")", R"("\t")", R"("\/")", R"("\u0000")",
         R"("\uFFFF")", R"("\uD800\uDC00")", "\"\xEF\xBF\xBF\"", "\"\xF4\x8F\xBF\xBF\""},
        {R"("\a")", R"("\u12")", R"("\uD800")", R"("\uDC00")", R"("\uD800x")", R"("\uD800\uD800")",
-        "\"\t\"", "\"\xC3\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xFF\"",
-        R"("\U0041")", R"("\)"}},
+        "\"\t\"", "\"\xC3\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"",
+        "\"\xFF\"", R"("\U0041")", R"("\)"}},
       {R"({"type":"object","properties":{"a b":{"const":1}},"additionalProperties":false})",
-       {R"({"a\u0020b":1})", R"({"\u0061 b":1})"}, {R"({"a\u0021b":1})"}},
+       {R"({"a\u0020b":1})", R"({"\u0061 b":1})"},
+       {R"({"a\u0021b":1})"}},
   });
 }
 
@@ -33,8 +35,8 @@ TEST(JsonSchemaTest, CompactWithoutWhitespace) {
 
 TEST(JsonSchemaTest, AnyWhitespace) {
   CheckCases({{R"({"type":"object","properties":{"a":{"type":"array"}}})",
-               {R"({"a":[1,[],{}]})", " { \"a\" : [ 1 , [ ] , { } ] , \"b\" :\t{ \"c\"\r\n:null}\n}  ",
-                "{\n}"},
+               {R"({"a":[1,[],{}]})",
+                " { \"a\" : [ 1 , [ ] , { } ] , \"b\" :\t{ \"c\"\r\n:null}\n}  ", "{\n}"},
                {"{\"a\xC2\xA0\":[]", "{\f}", "{} x", R"({"a":t rue})", R"({"a":[1 2]})"}},
               {R"({"type":"integer","minimum":10})", {" 10 ", "\n\t11"}, {"1 0", "9"}},
               {R"({"enum":["a b"]})", {" \"a b\" "}, {"\" a b\"", "\"a  b\""}}},
