@@ -169,7 +169,7 @@ class Terms {
   // failure.
   void Collect(Span<const Term> roots);
 
-  // Bytes that Collect() could not have released earlier are counted too.
+  // What a Collect() would release is counted as used.
   uint64_t used_bytes() const;
   uint64_t block_bytes() const { return block_bytes_; }
   uint32_t n_terms() const { return n_nodes_; }

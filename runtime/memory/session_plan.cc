@@ -1,6 +1,7 @@
 #include "runtime/memory/session_plan.h"
 
 #include "platform/base/arith.h"
+#include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
 
@@ -317,6 +318,8 @@ Status PlanConstraints(const Model& model, uint64_t use_bytes, SessionPlan* plan
              layout->AddArray(Region::kIo, uint64_t{2} * options.max_sequences, use_bytes));
   ARN_ASSIGN(out.masked, layout->AddArray(Region::kIo, plan->program.vocab, sizeof(float)));
   ARN_ASSIGN(out.found, layout->AddArray(Region::kIo, kConstraintBlock, sizeof(uint32_t)));
+  ARN_ASSIGN(out.encode,
+             layout->Add(Region::kIo, model.tokenizer->EncodeScratchBytes(kMaxForcedBytes)));
   return Status::kOk;
 }
 

@@ -123,7 +123,10 @@ struct ConstraintsPlan {
   Slice uses;               // ConstraintUse [2, max_sequences]
   Slice masked;             // f32 [vocab]
   Slice found;              // u32 [kConstraintBlock]
-  uint64_t TotalBytes() const { return blocks.bytes + uses.bytes + masked.bytes + found.bytes; }
+  Slice encode;             // scratch of the tokenizer for forced text
+  uint64_t TotalBytes() const {
+    return blocks.bytes + uses.bytes + masked.bytes + found.bytes + encode.bytes;
+  }
 };
 
 struct SessionPlan {
