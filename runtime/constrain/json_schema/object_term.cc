@@ -87,7 +87,7 @@ class State {
     }
   }
 
-  // What may follow in a state after the opening brace or a value.
+  // Returns what may follow after the opening brace or a value.
   Term Rest() {
     const bool is_end =
         required_ == 0 && Distinct(args_.data[kNamed], args_.data[kHasOther]) >= shape_.min;

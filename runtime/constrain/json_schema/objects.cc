@@ -142,8 +142,8 @@ class ObjectBuilder {
     }
     return Status::kOk;
   }
-  // Whether a fact about many names is about those of a set of splits that the schemas in `naming`
-  // name.
+  // Sets *out to whether a fact about many names is about those of a set of splits that the schemas
+  // in `naming` name.
   Status Applies(const Fact& fact, uint32_t splits, const List<uint32_t>& naming, bool* out) {
     *out = false;
     uint32_t split = 0;

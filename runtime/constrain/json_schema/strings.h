@@ -26,7 +26,7 @@ class StringTerms {
   Term any_content_ = kNothing;
 };
 
-// Whether the language of `content` has the text, which is looked up by one of its spellings.
+// Returns whether the language of `content` has the text, looked up by one of its spellings.
 // REQUIRES: IsRegular(content).
 bool HasText(Terms* terms, Term content, StringView text);
 

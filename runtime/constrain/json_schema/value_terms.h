@@ -15,7 +15,7 @@ struct Style {
 // Defines a rule for each node with a value. *out: the rule of node 0.
 Status BuildValueTerms(Context* context, const Style& style, Term* out);
 
-// What the terms of arrays and objects need besides their shape.
+// Context of the terms of arrays and objects.
 struct TermTable {
   Style style;
   const NodeTable* nodes;  // with Node::rule
