@@ -71,6 +71,8 @@ struct ArrayShape {
   // uniqueItems: if not empty, every item is one of these constants, each at most once.
   Span<NodeId> choices;
   Span<bool> can_choose;
+  // uniqueItems: if not kNothing, every item is a string of these contents, at least `min` of them.
+  Term unique_content = kNothing;
 };
 
 // Returns whether an array that has n items, of which `counted` count, can be completed.

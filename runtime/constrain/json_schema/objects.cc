@@ -72,7 +72,7 @@ class ObjectBuilder {
     Split split;
     split.names = fact.atom;
     List<StringView> names;
-    ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, &split.term));
+    ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, nullptr, &split.term));
     for (const StringView name : names) ARN_TRY(Mentions(name, nullptr, kNone));
     return AddSplit(split, fact.where);
   }
@@ -127,7 +127,7 @@ class ObjectBuilder {
     language_ = context_.strings.any_content();
     if (names_.empty()) return Status::kOk;
     List<StringView> finite;
-    ARN_TRY(NameTerm(&context_, names_.span(), &finite, &language_));
+    ARN_TRY(NameTerm(&context_, names_.span(), &finite, nullptr, &language_));
     for (const StringView name : finite) ARN_TRY(Mentions(name, nullptr, kNone));
     return Status::kOk;
   }

@@ -14,6 +14,7 @@ struct Reach {
 }  // namespace
 
 bool CanFinish(const ArrayShape& shape, uint64_t n, uint64_t counted) {
+  if (shape.unique_content != kNothing) return true;
   if (!shape.choices.empty()) {
     uint64_t n_choices = 0;
     for (const bool can_choose : shape.can_choose) n_choices += can_choose ? 1 : 0;

@@ -30,4 +30,8 @@ class StringTerms {
 // REQUIRES: IsRegular(content).
 bool HasText(Terms* terms, Term content, StringView text);
 
+// Returns whether the language of `content` has at least `count` texts, as far as a search of
+// bounded length among texts without escapes can tell. REQUIRES: IsRegular(content).
+bool CountTexts(Terms* terms, Term content, uint64_t count);
+
 }  // namespace arn::json_schema

@@ -25,6 +25,8 @@ struct TermTable {
 // The rest of an array after its bracket and space, of an object after its brace and space.
 // `shape`, `table` and `arena` must outlive the terms. kNothing: out of memory.
 Term ArrayTerm(Terms* terms, Arena* arena, const ArrayShape* shape, const TermTable* table);
+Term UniqueTextsTerm(Terms* terms, Arena* arena, const StringTerms& strings,
+                     const ArrayShape* shape, const TermTable* table);
 Term ObjectTerm(Terms* terms, Arena* arena, const StringTerms& strings, const ObjectShape* shape,
                 const TermTable* table);
 
