@@ -137,6 +137,8 @@ class ArrayBuilder {
     uint32_t types = 0;
     ARN_TRY(NameTerm(&context_, atoms.span(), &constants, &types, &shape_.unique_content));
     if ((types & ~uint32_t{kStringBit}) != 0) return RefuseUnique(unique);
+    shape_.unique_content =
+        context_.terms->Both(shape_.unique_content, context_.strings.Capturable());
     if (shape_.unique_content == kNothing) shape_.max = 0;
     const bool are_enough = CountTexts(context_.terms, shape_.unique_content, shape_.min);
     if (context_.terms->failed()) return Status::kOutOfMemory;

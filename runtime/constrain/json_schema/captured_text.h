@@ -11,7 +11,7 @@ namespace arn::json_schema {
 class CapturedText {
  public:
   static constexpr uint32_t kStateWords = 3;
-  // Texts of more bytes cannot be captured.
+  // Bytes of a text that StringTerms::Capturable() has.
   static constexpr uint32_t kMaxBytes = 4096;
   static constexpr uint32_t kMaxWords = kStateWords + kMaxBytes / 4 + 2;
 

@@ -51,6 +51,8 @@ struct ObjectShape {
   // Number of required and of allowed properties from each place of in_order on; 0 at the end.
   Span<uint32_t> required_from, allowed_from;
   bool has_other = false;  // a class is allowed
+  // Names of classes come at most once, so that each counts. Needed where `min` asks for several.
+  bool has_unique_names = false;
 };
 
 // Items at a position: those that count for `contains`, and all or the others.

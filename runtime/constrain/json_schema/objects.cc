@@ -25,9 +25,7 @@ class ObjectBuilder {
     ARN_TRY(BuildNameLanguage());
     ARN_TRY(BuildProperties());
     ARN_TRY(BuildClasses());
-    if (has_none_) return Status::kOk;
-    ARN_TRY(Choose(0));
-    return Status::kOk;
+    return has_none_ ? Status::kOk : Choose(0);
   }
 
  private:
@@ -247,7 +245,11 @@ class ObjectBuilder {
       }
     }
     // The names that the schema mentions belong to no class.
-    const bool is_plain = n == 1 && names_.empty() && n_splits_ == 0;
+    uint64_t n_required = 0;
+    for (const Property& property : properties_) n_required += property.is_required ? 1 : 0;
+    shape_.has_unique_names = shape_.min > n_required + 1;
+    // A term that is not regular takes less, but no name can be taken out of it.
+    const bool is_plain = n == 1 && names_.empty() && n_splits_ == 0 && !shape_.has_unique_names;
     for (uint32_t c = 0; c < n; ++c) {
       PropertyClass property_class;
       List<Atom> atoms;
@@ -255,6 +257,9 @@ class ObjectBuilder {
       ARN_TRY(context_.FindNode(&atoms, &property_class.value));
       if (IsFalse(atoms)) continue;
       property_class.names = classes[c].term;
+      if (shape_.has_unique_names) {
+        property_class.names = terms_->Both(property_class.names, context_.strings.Capturable());
+      }
       if (is_plain) {
         ARN_TRY(ExcludeAll(&property_class.names));
       } else {

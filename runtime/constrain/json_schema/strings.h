@@ -18,7 +18,9 @@ class StringTerms {
   // Every spelling of the text. REQUIRES: valid UTF-8.
   Term Text(StringView text) const;
 
-  Terms* terms() const { return terms_; }
+  // Every text short enough to be captured (captured_text.h).
+  Term Capturable() const { return terms_->Repeat(any_character_, 0, kMaxCapturable); }
+  static constexpr uint32_t kMaxCapturable = 1024;
 
  private:
   Terms* terms_ = nullptr;

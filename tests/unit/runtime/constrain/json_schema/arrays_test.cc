@@ -98,7 +98,8 @@ TEST(JsonSchemaTest, UniqueItems) {
         R"(["\ud83d\ude00","\ud83d\ude01"])"},
        {"[\"a\",\"a\"]", "[\"\",\"\"]", R"(["a","b","\u0061"])", R"(["\n","\u000A"])",
         "[\"\xF0\x9F\x98\x80\",\"\\uD83D\\uDE00\"]", R"(["\/","/"])", "[1]"}},
-      {R"({"type":"array","uniqueItems":true,"items":{"type":"string","pattern":"^(ab|ac)$"},"minItems":2})",
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"string","pattern":"^(ab|ac)$"},)"
+       R"("minItems":2})",
        {R"(["ab","ac"])", R"(["ac","\u0061b"])"},
        {R"(["ab"])", R"(["ab","ab"])", R"(["ab","ac","ab"])", R"(["ab","ac",)"}},
       {R"({"type":"array","uniqueItems":false})", {"[1,1]"}, {}},
