@@ -276,14 +276,13 @@ Status Constrainer::ReadAndMaskInPlace(uint32_t sequence, float* logits) {
 Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* sampler,
                            int32_t* out_id) {
   TokenConstraint& constraint = *uses_[sequence].constraint;
-  const SamplingOptions& sampling = sampler->options();
   int32_t id = -1;
-  if (sampling.temperature == 0.0f) {
+  if (sampler->is_greedy()) {
     id = BestAllowed(sequence, logits);
   } else {
     // Without truncation a draw from all tokens that is allowed is a draw from the allowed ones.
-    const bool truncates = sampling.top_k != 0 || sampling.top_p < 1.0f || sampling.min_p > 0.0f;
-    for (int i = 0; i < kDraws && !truncates && id < 0 && !constraint.HasMask(sequence); ++i) {
+    const bool may_reject = sampler->draws_from_all() && !constraint.HasMask(sequence);
+    for (int i = 0; i < kDraws && may_reject && id < 0; ++i) {
       const int32_t drawn = sampler->Sample(logits);
       if (Allows(sequence, drawn)) id = drawn;
     }
@@ -293,6 +292,8 @@ Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* samp
       if (masked_[id] == kNotAllowed) id = -1;
     }
   }
+  // The sampling options forbid what the constraint allows.
+  if (id >= 0 && logits[id] == -std::numeric_limits<float>::infinity()) id = -1;
   EndStep(sequence);
   ARN_TRY(CheckFailure(sequence));
   if (id < 0) {

@@ -151,7 +151,9 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
       if (steps.is_taken) continue;
     }
     int32_t id = 0;
-    ARN_TRY(chooser_.Choose(selected, &id));
+    const Chooser::Request request{
+        options.extra_eos_ids, options.max_tokens != 0 && out->n_tokens + 1 == options.max_tokens};
+    ARN_TRY(chooser_.Choose(selected, request, &id));
     if (IsStopId(id, options)) {
       out->finish = Finish::kEos;
       break;

@@ -59,7 +59,8 @@ struct Stops {
 
 ARN_JNI(void, setSampling)(JNIEnv* env, jclass, jlong session, jobject sampling) {
   arn_sampling given = ARN_SAMPLING_INIT;
-  if (!ReadFields(env, sampling, kSamplingFields, &given)) return;
+  Lists lists;
+  if (!ReadFields(env, sampling, kSamplingFields, &given, nullptr, &lists)) return;
   Check(env, ToSession(session), arn_session_set_sampling(ToSession(session), &given));
 }
 

@@ -78,6 +78,8 @@ final class Native {
 
   static native float[] logits(long session, int vocab);
 
+  static native float[] logprobs(long session, int id, int[] top);
+
   static native float[] prefillLogits(long session, int[] ids, int vocab);
 
   static native int[] tokens(long session);

@@ -229,6 +229,19 @@ public final class Session implements AutoCloseable {
     return get(Native::sample);
   }
 
+  /**
+   * Returns log-probabilities of the next token in the model's own distribution, before the
+   * sampling changes it: first that of {@code id}, then the {@code nTop} most likely ones.
+   */
+  public TokenLogprob[] logprobs(int id, int nTop) {
+    int[] ids = new int[nTop];
+    float[] values = get(session -> Native.logprobs(session, id, ids));
+    TokenLogprob[] result = new TokenLogprob[nTop + 1];
+    result[0] = new TokenLogprob(id, values[0]);
+    for (int i = 0; i < nTop; ++i) result[i + 1] = new TokenLogprob(ids[i], values[i + 1]);
+    return result;
+  }
+
   /** Returns a copy of the logits after the last token, [vocab]. */
   public float[] logits() {
     return get(session -> Native.logits(session, vocab));
