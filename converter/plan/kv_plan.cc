@@ -7,6 +7,7 @@
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
 #include "kernels/contract/kv_page.h"
+#include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
 
