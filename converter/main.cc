@@ -143,8 +143,8 @@ void ShowBits(const ConvertOptions& options) {
 }
 
 void RunPlan(const Arguments& arguments) {
-  const std::string report = PlanReport(*arguments.plan, arguments.context,
-                                        FormatNames().at(arguments.kv), arguments.json);
+  const std::string report =
+      PlanReport(*arguments.plan, arguments.context, PageTypeOf(arguments.kv), arguments.json);
   if (std::fwrite(report.data(), 1, report.size(), stdout) != report.size() ||
       std::fflush(stdout) != 0) {
     Fail("cannot write to standard output: %s", std::strerror(errno));
@@ -249,7 +249,7 @@ void AddPlanOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::Range(1u, 2147483647u))
       ->needs(plan);
   group->add_option("--kv", arguments->kv, "Element type of the KV cache")
-      ->check(CLI::IsMember({"f32", "f16", "int8"}))
+      ->check(CLI::IsMember(PlannedKvTypes()))
       ->capture_default_str()
       ->needs(plan);
   group->add_flag("--json", arguments->json, "Prints one JSON object, in bytes")->needs(plan);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cinttypes>
 #include <initializer_list>
+#include <iterator>
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
+#include "kernels/contract/kv_type.h"
 #include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
@@ -39,7 +41,7 @@ uint64_t PageBytes(const KvGeometryGroup& group, DType dtype) {
   const uint64_t rows = Product({group.n_kv_heads, kPageTokens});
   const uint64_t block = AlignUp(Product({rows, group.head_dim, ElementBytes(dtype)}), kSliceAlign);
   const uint64_t scales =
-      dtype == DType::kInt8 ? AlignUp(Product({rows, sizeof(float)}), kSliceAlign) : 0;
+      HasRowScales(dtype) ? AlignUp(Product({rows, sizeof(float)}), kSliceAlign) : 0;
   return Product({group.n_layers, 2 * (block + scales)});
 }
 
@@ -50,7 +52,7 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   group.tokens = behind + 1;
   const uint64_t heads = Product({2, geometry.n_layers, group.tokens, geometry.n_kv_heads});
   group.keys_values_bytes = Product({heads, geometry.head_dim, ElementBytes(plan.dtype)});
-  if (plan.dtype == DType::kInt8) group.scale_bytes = Product({heads, sizeof(float)});
+  if (HasRowScales(plan.dtype)) group.scale_bytes = Product({heads, sizeof(float)});
   const uint64_t all_pages = CeilDiv(plan.context, uint64_t{plan.page_tokens});
   // An interval of n tokens at any offset spans at most ceil((n - 1) / page) + 1 pages.
   const uint64_t interval = behind + plan.prefill_chunk;
@@ -97,7 +99,7 @@ std::string Table(const std::string& config, const KvGeometry& geometry, const K
   };
   text += "\n";
   row("keys and values", plan.keys_values_bytes, "the elements alone");
-  if (plan.dtype == DType::kInt8) row("scales", plan.scale_bytes, "f32, one per token and head");
+  if (HasRowScales(plan.dtype)) row("scales", plan.scale_bytes, "f32, one per token and head");
   row("reserved", plan.reserved_bytes,
       Format("in a session: pages of %u tokens, prefill chunks of %u, padding", plan.page_tokens,
              plan.prefill_chunk));
@@ -172,6 +174,23 @@ std::string PlanReport(const std::string& config, uint32_t context, DType dtype,
   }
   const KvPlan plan = PlanKv(geometry, context, dtype);
   return as_json ? Json(config, geometry, plan) : Table(config, geometry, plan);
+}
+
+const std::vector<std::string>& PlannedKvTypes() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const KvTypeTraits& traits : kKvTypes) {
+      if (traits.quantised_bits == 0) all.emplace_back(traits.name);
+    }
+    return all;
+  }();
+  return names;
+}
+
+DType PageTypeOf(const std::string& kv_type) {
+  return std::find_if(std::begin(kKvTypes), std::end(kKvTypes),
+                      [&](const KvTypeTraits& traits) { return kv_type == traits.name; })
+      ->active;
 }
 
 }  // namespace arn::convert

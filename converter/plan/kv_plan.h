@@ -41,4 +41,9 @@ KvPlan PlanKv(const KvGeometry& geometry, uint32_t context, DType dtype);
 // Throws ConvertError.
 std::string PlanReport(const std::string& config, uint32_t context, DType dtype, bool as_json);
 
+// Returns the KV types that are planned without a session: those whose pages are never quantised.
+const std::vector<std::string>& PlannedKvTypes();
+// Returns the type of the pages. REQUIRES: one of PlannedKvTypes().
+DType PageTypeOf(const std::string& kv_type);
+
 }  // namespace arn::convert

@@ -6,9 +6,9 @@
 #include <unordered_map>
 
 #include "converter/tokenizer/json_node.h"
-#include "nlohmann/json.hpp"
 #include "converter/tokenizer/tokenizer_tables.h"
 #include "converter/tokenizer/vocabulary.h"
+#include "nlohmann/json.hpp"
 
 namespace arn::convert {
 

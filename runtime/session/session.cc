@@ -20,7 +20,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.all_logits = false;
   options.pace = PaceOptions();
   options.sensors = false;
-  if (options.k_type < KvType::kInt4 && options.v_type < KvType::kInt4) {
+  if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
   return options;
