@@ -1,6 +1,6 @@
 """Checks that includes only point down, and that one file names backends. The tables below are the
-rules. The targets enforce most of them a second time: a layer's headers are only on the include path
-of the layers above it.
+rules. The targets enforce most of them a second time: a layer's headers are only on the include
+path of the layers above it.
 """
 
 import re
