@@ -9,43 +9,31 @@
 #include <optional>
 #include <string>
 
-#include "CLI/CLI.hpp"
+#include "converter/arguments.h"
 #include "converter/base/auto_target.h"
 #include "converter/base/error.h"
 #include "converter/calibrate/calibrated.h"
+#include "converter/choose.h"
 #include "converter/convert/convert.h"
 #include "converter/hf/json_file.h"
 #include "converter/plan/kv_plan.h"
-#include "converter/progress.h"
+#include "converter/plan_picture.h"
 #include "converter/run/prefix.h"
 #include "converter/run/preflight.h"
 #include "converter/run/read_back.h"
+#include "converter/run/reply_format.h"
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
 #include "converter/write/temporary_file.h"
+#include "tools/cli/program.h"
+#include "tools/cli/progress.h"
 
 namespace arn::convert {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
-  std::string folder, output, config, name, target = "auto", verify_text;
-  std::string weights = "int8", embedding, head;
-  std::vector<std::string> ignored_config_keys;
-  std::string calibrate;
-  uint32_t calibrate_tokens = 16384;
-  double bits = 0;
-  std::string prefix_file, prefix_kv = "int8", sign;
-  uint32_t threads = 2;
-  bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_self_test = false,
-       verify = false, quiet = false;
-  std::optional<std::string> plan;
-  std::optional<uint32_t> window;
-  std::string kv = "int8";  // with --plan, as the two below
-  uint32_t context = 0;
-  bool json = false;
-};
+constexpr const char* kProgram = "arenite-convert";
 
 std::atomic<bool> interrupted{false};
 void OnSignal(int) { interrupted.store(true, std::memory_order_relaxed); }
@@ -58,15 +46,6 @@ void HandleSignals() {
   action.sa_flags = SA_RESETHAND;  // the second Ctrl-C kills the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-}
-
-const std::map<std::string, DType>& FormatNames() {
-  static const std::map<std::string, DType> names = {{"f32", DType::kF32},
-                                                     {"f16", DType::kF16},
-                                                     {"bf16", DType::kBf16},
-                                                     {"int8", DType::kInt8},
-                                                     {"int4", DType::kInt4}};
-  return names;
 }
 
 // Keeps embedding and head in int8 by default: int4 costs them more accuracy than it saves size.
@@ -83,7 +62,7 @@ Formats ChooseFormats(const Arguments& arguments) {
   return formats;
 }
 
-ConvertEvents Events(Progress* progress, bool with_warnings) {
+ConvertEvents Events(cli::Progress* progress, bool with_warnings) {
   ConvertEvents events;
   events.on_progress = [progress](const std::string& tensor, uint64_t done, uint64_t total) {
     if (interrupted.load(std::memory_order_relaxed)) Fail("interrupted");
@@ -92,14 +71,14 @@ ConvertEvents Events(Progress* progress, bool with_warnings) {
   if (with_warnings) {
     events.on_warning = [progress](const std::string& sentence) {
       progress->Clear();
-      std::fprintf(stderr, "arenite-convert: warning: %s\n", sentence.c_str());
+      cli::PrintWarning(kProgram, sentence);
     };
   }
   return events;
 }
 
 void RunVerify(const Arguments& arguments, const ConvertOptions& converted, const std::string& text,
-               Progress* progress) {
+               cli::Progress* progress) {
   VerifyOptions options;
   options.bundle = converted.output;
   options.text = text;
@@ -110,6 +89,7 @@ void RunVerify(const Arguments& arguments, const ConvertOptions& converted, cons
   exact.output = temporary.path();
   exact.make_prefix = nullptr;
   exact.make_self_test = nullptr;
+  exact.find_reply_format = nullptr;
   exact.check = nullptr;
   exact.quantized = nullptr;
   exact.signing_key = nullptr;
@@ -142,24 +122,36 @@ void ShowBits(const ConvertOptions& options) {
                BitsPerWeight(ListMatrices(options)), names.size(), JoinNames(names, 64).c_str());
 }
 
-void RunPlan(const Arguments& arguments) {
-  const std::string report =
-      PlanReport(*arguments.plan, arguments.context, PageTypeOf(arguments.kv), arguments.json);
+void Print(const std::string& report) {
   if (std::fwrite(report.data(), 1, report.size(), stdout) != report.size() ||
       std::fflush(stdout) != 0) {
     Fail("cannot write to standard output: %s", std::strerror(errno));
   }
 }
 
-void Run(const Arguments& arguments) {
+void RunPlan(const Arguments& arguments) {
+  const ConfigPlan plan = PlanConfig(
+      *arguments.plan, {arguments.context, FindKvType(arguments.kv), arguments.sequences});
+  if (!arguments.svg.empty()) DrawPlan(plan, arguments.svg);
+  Print(arguments.json ? PlanJson(plan) : PlanTable(plan));
+}
+
+void Run(Arguments arguments) {
+  if (arguments.list_families) return Print(FamilyTable());
   if (arguments.plan) return RunPlan(arguments);
+  CheckFolder(arguments);
   ConvertOptions options;
   options.folder = arguments.folder;
-  options.output = arguments.output;
   options.config = arguments.config;
   options.source_name = arguments.name;
   options.window = arguments.window;
   options.ignored_config_keys = arguments.ignored_config_keys;
+  options.formats.target = FindPackTarget("portable");
+  const std::string chosen = ChooseDefaults(options, &arguments);
+  if (!chosen.empty() && !arguments.quiet) {
+    std::fprintf(stderr, "%s: %s\n", kProgram, chosen.c_str());
+  }
+  options.output = arguments.output;
   options.formats = ChooseFormats(arguments);
   options.tokenizer_only = arguments.tokenizer_only;
   options.no_tokenizer = arguments.no_tokenizer;
@@ -185,9 +177,15 @@ void Run(const Arguments& arguments) {
     calibration_text = ReadNamedText(arguments.calibrate);
     texts.push_back({&*calibration_text, 2, false});
   }
+  CheckRoom(options, arguments);
   CheckBefore(options, texts);
+  if (!arguments.quiet) {
+    for (const std::string& sentence : IgnoredFiles(options.folder)) {
+      cli::PrintWarning(kProgram, sentence);
+    }
+  }
 
-  Progress progress(arguments.quiet);
+  cli::Progress progress(arguments.quiet);
   if (!arguments.prefix_file.empty()) {
     const PrefixOptions prefix{prefix_text, arguments.prefix_kv, arguments.threads};
     options.make_prefix = [prefix, &progress](const fs::path& bundle, const fs::path& state) {
@@ -216,6 +214,7 @@ void Run(const Arguments& arguments) {
       }
     };
   }
+  options.find_reply_format = ProbeReplyFormat;
   options.check = [&](const fs::path& bundle) { ReadBack(bundle, arguments.output); };
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();
@@ -236,169 +235,17 @@ void Run(const Arguments& arguments) {
   if (arguments.verify) RunVerify(arguments, options, verify_text.text, &progress);
 }
 
-// Adds --plan and its options.
-void AddPlanOptions(CLI::App* app, Arguments* arguments) {
-  CLI::Option_group* group = app->add_option_group(
-      "plan",
-      "Without a conversion: prints the bytes of any decoder's KV cache, from its\n"
-      "config.json alone. Example: arenite-convert --plan config.json --context 2048");
-  CLI::Option* plan = group->add_option("--plan", arguments->plan, "config.json to plan for");
-  group
-      ->add_option("--context", arguments->context,
-                   "Context size in tokens (the model's, at most 4096)")
-      ->check(CLI::Range(1u, 2147483647u))
-      ->needs(plan);
-  group->add_option("--kv", arguments->kv, "Element type of the KV cache")
-      ->check(CLI::IsMember(PlannedKvTypes()))
-      ->capture_default_str()
-      ->needs(plan);
-  group->add_flag("--json", arguments->json, "Prints one JSON object, in bytes")->needs(plan);
-}
-
-// Checks the mode: --plan takes no conversion options; a conversion needs input and output.
-void CheckMode(const CLI::App& app, const Arguments& arguments) {
-  if (!arguments.plan) {
-    if (app.count("DIR") == 0) throw CLI::RequiredError("DIR");
-    if (app.count("--output") == 0) throw CLI::RequiredError("--output");
-    return;
-  }
-  for (const char* name :
-       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
-        "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
-        "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
-    if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
-  }
-}
-
-// Returns the exit code if the program must end after parsing.
-std::optional<int> Parse(int argc, char** argv, Arguments* arguments) {
-  CLI::App app{
-      "Converts a Hugging Face checkpoint folder, or a GGUF file, into one Arenite bundle.\n"
-      "Examples: arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int8\n"
-      "          arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4",
-      "arenite-convert"};
-  std::vector<std::string> formats;
-  for (const auto& [name, dtype] : FormatNames()) formats.push_back(name);
-  std::vector<std::string> targets = {"auto"};
-  for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
-
-  app.add_option(
-      "DIR", arguments->folder,
-      "Checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a GGUF file");
-  app.add_option("-o,--output", arguments->output, "Bundle to write");
-  app.add_option("--weights", arguments->weights, "Element type of the layers' matrices")
-      ->check(CLI::IsMember(formats))
-      ->capture_default_str();
-  app.add_option(
-         "--embedding", arguments->embedding,
-         "Element type of the embedding (int8 with int8 and int4 weights, else as --weights)")
-      ->check(CLI::IsMember(formats));
-  app.add_option("--head", arguments->head, "Element type of the output head (as --embedding)")
-      ->check(CLI::IsMember(formats));
-  app.add_option("--target", arguments->target,
-                 "CPU whose kernels the matrices are packed for; the bundle runs on all")
-      ->check(CLI::IsMember(targets))
-      ->capture_default_str();
-  app.add_option("--config", arguments->config, "File to read instead of DIR/config.json");
-  app.add_option("--window", arguments->window,
-                 "Sliding window in tokens of every layer, for a GGUF file that lacks it; 0: none")
-      ->check(CLI::Range(0u, 2147483647u));
-  app.add_option("--name", arguments->name, "Model name stored in the bundle (the folder's)");
-  app.add_option("--ignore-config-keys", arguments->ignored_config_keys,
-                 "Ignores these unknown keys of config.json, A,B,...: only right if they do not "
-                 "change what the model computes")
-      ->delimiter(',');
-  CLI::Option* prefix =
-      app.add_option("--prefix-file", arguments->prefix_file,
-                     "Text file with the prefix of all prompts: its keys and values are computed "
-                     "now and stored in the bundle, so that sessions start after it");
-  app.add_option(
-         "--prefix-kv", arguments->prefix_kv,
-         "Element type of the prefix's keys and values; sessions of another type compute it")
-      ->check(CLI::IsMember(PrefixKvNames()))
-      ->capture_default_str()
-      ->needs(prefix);
-  app.add_option("--sign", arguments->sign,
-                 "Signs the bundle with the Ed25519 private key in this file (PEM, or 64 "
-                 "hexadecimal digits), for apps that open it with the public key");
-  CLI::Option* calibrate =
-      app.add_option("--calibrate", arguments->calibrate,
-                     "Sample text file, similar to what the model will read: int8 and int4 "
-                     "matrices are quantised for the least error of their matmuls on it");
-  app.add_option("--calibrate-tokens", arguments->calibrate_tokens,
-                 "Number of tokens of the sample text to use")
-      ->check(CLI::Range(2u, 1u << 24))
-      ->capture_default_str()
-      ->needs(calibrate);
-  app.add_option("--bits", arguments->bits,
-                 "With --weights int4: average bits per weight, scales included; within that size "
-                 "the matrices most sensitive to int4 stay int8, measured on the text of "
-                 "--calibrate or, without one, on a text that the model writes")
-      ->check(CLI::Range(4.0, 8.5));
-  app.add_option("--threads", arguments->threads, "Number of threads that quantise")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_flag("--tokenizer-only", arguments->tokenizer_only,
-               "Writes the tokenizer and no weights");
-  app.add_flag("--no-tokenizer", arguments->no_tokenizer,
-               "Leaves the tokenizer out: the bundle works with token ids only")
-      ->excludes("--tokenizer-only");
-  app.add_flag("--no-self-test", arguments->no_self_test,
-               "Leaves the self-test out: tokens and this CPU's logits, with which a GPU is\n"
-               "checked");
-  app.add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
-  app.add_flag(
-      "--verify", arguments->verify,
-      "Compares the finished bundle with the unquantised weights and prints the differences");
-  app.add_option("--verify-text", arguments->verify_text, "Text file for --verify");
-  app.add_flag("-q,--quiet", arguments->quiet, "Prints no progress to stderr");
-  AddPlanOptions(&app, arguments);
-  app.set_version_flag("--version", "arenite-convert " ARN_CONVERT_VERSION);
-  try {
-    app.parse(argc, argv);
-    CheckMode(app, *arguments);
-    if (arguments->verify && arguments->tokenizer_only) {
-      throw CLI::ValidationError("--verify", "needs weights, --tokenizer-only writes none");
-    }
-    if (!arguments->prefix_file.empty() && arguments->tokenizer_only) {
-      throw CLI::ValidationError("--prefix-file", "needs weights, --tokenizer-only writes none");
-    }
-    if (!arguments->calibrate.empty() && arguments->tokenizer_only) {
-      throw CLI::ValidationError("--calibrate", "needs weights, --tokenizer-only writes none");
-    }
-    if (!arguments->calibrate.empty() && arguments->weights != "int8" &&
-        arguments->weights != "int4") {
-      throw CLI::ValidationError("--calibrate", "needs --weights int8 or int4");
-    }
-    if (arguments->bits != 0 && arguments->tokenizer_only) {
-      throw CLI::ValidationError("--bits", "needs weights, --tokenizer-only writes none");
-    }
-    if (arguments->bits != 0 && arguments->weights != "int4") {
-      throw CLI::ValidationError("--bits", "needs --weights int4");
-    }
-    if (!arguments->verify && !arguments->verify_text.empty()) {
-      throw CLI::ValidationError("--verify-text", "needs --verify");
-    }
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "arenite-convert: error: %s (--help lists the options)\n", error.what());
-    return 2;
-  }
-  return std::nullopt;
-}
-
 int Main(int argc, char** argv) {
   try {
     Arguments arguments;
-    if (const std::optional<int> code = Parse(argc, argv, &arguments)) return *code;
+    if (const std::optional<int> code = ParseArguments(argc, argv, &arguments)) return *code;
     HandleSignals();
     Run(arguments);
     return 0;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "arenite-convert: error: out of memory\n");
+    cli::PrintError(kProgram, "out of memory");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "arenite-convert: error: %s\n", error.what());
+    cli::PrintError(kProgram, error.what());
   }
   return 1;
 }

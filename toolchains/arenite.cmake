@@ -4,7 +4,7 @@
 #   arn_host_flags   converter and tests: the same warnings, with exceptions enabled
 #
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
-#   arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+#   arn_flatbuffers_generate(<target> <schema.fbs>)
 #   arn_optimise_lightly(<target> [EXCEPT <source>...])
 #   arn_precompile_headers(<target> <header>...)
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
@@ -87,22 +87,18 @@ function(arn_export_headers target folder)
   target_include_directories(${target} ${visibility} "${root}")
 endfunction()
 
-# arn_flatbuffers_generate(<target> <schema.fbs> [OBJECT_API])
+# arn_flatbuffers_generate(<target> <schema.fbs>)
 #
 # Adds an INTERFACE target that provides #include "<folder of the schema>/<schema>_generated.h".
-# OBJECT_API also generates the owning classes; only the converter uses them.
+# Its tables have static reflection, such as the number of fields.
 function(arn_flatbuffers_generate target schema)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "OBJECT_API" "" "")
   cmake_path(ABSOLUTE_PATH schema BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
   cmake_path(RELATIVE_PATH schema BASE_DIRECTORY "${arenite_SOURCE_DIR}" OUTPUT_VARIABLE relative)
   cmake_path(GET relative PARENT_PATH folder)
   cmake_path(GET schema STEM name)
   set(root "${arenite_BINARY_DIR}/gen/${target}")
   set(header "${root}/${folder}/${name}_generated.h")
-  set(options --cpp --cpp-std c++17 --scoped-enums)
-  if(arg_OBJECT_API)
-    list(APPEND options --gen-object-api)
-  endif()
+  set(options --cpp --cpp-std c++17 --cpp-static-reflection --scoped-enums)
   add_custom_command(OUTPUT "${header}"
     COMMAND arn_dep_flatc ${options} -o "${root}/${folder}" "${schema}"
     DEPENDS "${schema}" arn_dep_flatc

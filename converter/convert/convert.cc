@@ -166,6 +166,7 @@ class Conversion {
     if (tokenizer) tokenizer_segments = WriteTokenizer(*tokenizer, &writer);
     const std::vector<fbs::Segment> chat_segments = WriteChat(chat, &writer);
     if (job) segments = WriteWeights(job->plan, &writer);
+    ReplyFormatText reply;
     const auto close = [&](const PrefixIndex* prefix, const SelfTestIndex* self_test) {
       flatbuffers::FlatBufferBuilder builder;
       Offset<fbs::Model> model;
@@ -179,7 +180,7 @@ class Conversion {
       const auto target = builder.CreateString(options_.formats.target->name);
       Offset<flatbuffers::String> chat_source;
       if (!chat.DefaultSource().empty()) chat_source = builder.CreateString(chat.DefaultSource());
-      const Offset<fbs::Chat> chat_table = CreateChat(chat, chat_segments, &builder);
+      const Offset<fbs::Chat> chat_table = CreateChat(chat, reply, chat_segments, &builder);
       Offset<fbs::Prefix> prefix_table;
       if (prefix != nullptr) prefix_table = BuildPrefix(*prefix, &builder);
       Offset<fbs::SelfTest> self_test_table;
@@ -192,7 +193,10 @@ class Conversion {
       return Xxh64(builder.GetBufferPointer(), builder.GetSize());
     };
     const uint64_t model_hash = close(nullptr, nullptr);
-    AddComputed(model_hash, close, &writer);
+    if (options_.find_reply_format && !chat.templates.empty()) {
+      reply = options_.find_reply_format(writer.path());
+    }
+    AddComputed(model_hash, !reply.empty(), close, &writer);
     if (options_.signing_key != nullptr) writer.Sign(*options_.signing_key);
     if (options_.check) {
       writer.Flush();
@@ -259,9 +263,10 @@ class Conversion {
     return &weight;
   }
 
-  // Computes prefix and self-test with the bundle written so far, which has neither.
+  // Computes prefix and self-test with the bundle written so far, which has neither. has_news: its
+  // index must be written again in any case.
   template <typename Close>
-  void AddComputed(uint64_t model_hash, const Close& close, BundleWriter* writer) {
+  void AddComputed(uint64_t model_hash, bool has_news, const Close& close, BundleWriter* writer) {
     const TemporaryFile state(TemporaryName(options_.output, "prefix"));
     PrefixIndex prefix;
     SelfTestIndex test;
@@ -271,7 +276,7 @@ class Conversion {
     }
     if (options_.make_prefix) prefix.ids = options_.make_prefix(writer->path(), state.path());
     const bool has_test = !test.data.ids.empty(), has_prefix = !prefix.ids.empty();
-    if (!has_test && !has_prefix) return;
+    if (!has_test && !has_prefix && !has_news) return;
     writer->Reopen();
     if (has_test) {
       const std::vector<int16_t>& logits = test.data.logits;

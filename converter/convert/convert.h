@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/base/reply_format_text.h"
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"
@@ -26,6 +27,9 @@ using PrefixMaker = std::function<std::vector<int32_t>(const std::filesystem::pa
 // Computes the reference logits of the device self-test with `bundle`, which is complete. Returns
 // no ids if the bundle gets no self-test.
 using SelfTestMaker = std::function<SelfTestData(const std::filesystem::path& bundle)>;
+
+// Finds how replies are written by the chat template of `bundle`, which is complete.
+using ReplyFormatFinder = std::function<ReplyFormatText(const std::filesystem::path& bundle)>;
 
 // Throws ConvertError if `bundle`, which is complete, must be rejected before it gets its final
 // name.
@@ -54,6 +58,7 @@ struct ConvertOptions {
   const QuantizedMatrices* quantized = nullptr;
   PrefixMaker make_prefix;                  // empty: writes no prefix
   SelfTestMaker make_self_test;             // empty: writes no self-test
+  ReplyFormatFinder find_reply_format;      // empty: writes no reply format
   BundleCheck check;                        // empty: does not read the bundle back
   const SigningKey* signing_key = nullptr;  // null: does not sign the bundle
 };

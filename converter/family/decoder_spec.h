@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/contract/program.h"
+#include "runtime/bundle/layer_fields.h"
 
 namespace arn::convert {
 
@@ -20,60 +21,17 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
-// Same values as fbs::Mixer.
-enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
-
-// Replaces attention in a layer: the fields of fbs::LayerKind, and the biases.
-struct MixerSpec {
-  Mixer mixer = Mixer::kAttention;
-  uint32_t width = 0;  // channels
-  uint32_t taps = 0;   // inputs of the convolution
-  uint32_t states = 0;
-  uint32_t rank = 0;
-  bool has_bias = false;  // of the first and last matrix
-  bool has_conv_bias = false;
-
-  bool has_state() const { return mixer != Mixer::kAttention; }
-  // Returns the f32 elements of recurrent state per layer and sequence.
-  uint64_t state_floats() const { return has_state() ? (taps - uint64_t{1} + states) * width : 0; }
-  bool operator==(const MixerSpec&) const = default;
-};
-
-// Fields of fbs::LayerKind, and which tensors have a bias.
-struct LayerKindSpec {
-  uint32_t n_heads = 0;
-  uint32_t n_kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t window = 0;  // 0: full attention
-  float attention_scale = 0.0f;
-  float softcap = 0.0f;
-  uint32_t rope = 0;     // kNoRope: none
-  uint32_t ffn_dim = 0;  // 0: no feed-forward part
-  NormKind norm = NormKind::kRms;
-  float norm_epsilon = 0.0f;
-  Activation activation = Activation::kSilu;
-  bool is_gated = true;
-  bool is_parallel = false;
-  bool has_qk_norm = false;
-  bool qk_norm_spans_heads = false;
+// A layer type, and which tensors have a bias.
+struct LayerKindSpec : LayerKind {
   bool has_qkv_bias = false;
+  bool has_k_bias = true;  // if q and v have one
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
   bool has_router_bias = false;
-  bool has_k_bias = true;  // if q and v have one
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;
-  uint32_t n_experts = 0;  // 0: none; else ffn_dim is the width of each expert
-  uint32_t n_experts_used = 0;
-  bool norm_topk_prob = false;
-  RouteScore route_score = RouteScore::kSoftmax;
-  bool weighs_input = false;
-  uint32_t shared_ffn_dim = 0;
-  float activation_limit = 0.0f;
-  float query_temperature = 0.0f;
-  uint32_t query_temperature_step = 0;
-  uint32_t chunk = 0;
-  MixerSpec mixer;
+  bool has_mixer_in_bias = false;  // of the mixer's first matrix
+  bool has_conv_bias = false;
 
   bool operator==(const LayerKindSpec&) const = default;
 };
@@ -130,8 +88,8 @@ struct TensorNames {
   const char* mixer_in = nullptr;
   const char* conv = nullptr;
   const char* scan_inputs = nullptr;  // projection to the time steps (dt), B and C
-  const char* time_steps = nullptr;
-  const char* scan_rates = nullptr;  // log(-A)
+  const char* scan_steps = nullptr;   // of the time steps, from the first part of scan_inputs
+  const char* scan_rates = nullptr;   // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;
 };

@@ -47,8 +47,8 @@ const Family& FindFamily(ConfigReader* config, const nlohmann::json& json) {
   std::vector<std::string> supported;
   for (const Family& family : Families()) supported.push_back(family.architecture);
   const std::vector<std::string> unknown = KeysThatNobodyKnows(json);
-  Fail("%s: architecture %s is not supported (supported: %s)%s%s", config->label().c_str(),
-       wanted.c_str(), JoinNames(supported).c_str(),
+  Fail("%s: architecture %s is not supported (supported: %s; --list-families lists all)%s%s",
+       config->label().c_str(), wanted.c_str(), JoinNames(supported).c_str(),
        unknown.empty() ? "" : "; its config has fields of no supported architecture: ",
        JoinNames(unknown, 20).c_str());
 }
@@ -72,9 +72,17 @@ uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
   return n_layers;
 }
 
-// Reads n_heads, n_kv_heads and head_dim; leaves the other fields at their defaults.
-LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
+// Returns what the family says of its layers whatever the config.
+LayerKindSpec KindOf(const Family& family) {
   LayerKindSpec kind;
+  static_cast<LayerKind&>(kind) = family.layer;
+  kind.has_k_bias = family.has_k_bias;
+  return kind;
+}
+
+// Reads n_heads, n_kv_heads and head_dim; the other fields are the family's.
+LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
+  LayerKindSpec kind = KindOf(family);
   kind.n_heads = config->RequiredCount(family.keys.heads);
   kind.n_kv_heads = kind.n_heads;
   if (family.has_kv_heads) {
@@ -201,27 +209,24 @@ uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden)
 
 LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nlohmann::json& json,
                             uint32_t hidden) {
-  LayerKindSpec kind;
-  if (family.mixer != MixerRule::kScan) kind = ReadHeads(family, config, hidden);
+  LayerKindSpec kind =
+      family.mixer == MixerRule::kScan ? KindOf(family) : ReadHeads(family, config, hidden);
   kind.attention_scale = AttentionScale(family, config, kind.head_dim);
   if (family.caps_attention) {
     kind.softcap =
         ReadSoftcap(json, config, "attn_logit_softcapping", family.default_attention_softcap);
   }
   kind.ffn_dim = ReadFfnDim(family, config, hidden);
-  kind.norm = family.norm;
   double epsilon = family.default_epsilon;
   if (const char* key = family.keys.epsilon) epsilon = config->Number(key).value_or(epsilon);
   if (epsilon < 0) config->FailKey(family.keys.epsilon, "a number of at least 0");
   kind.norm_epsilon = static_cast<float>(epsilon);
   kind.activation = ReadActivation(family, config);
-  if (family.swiglu_limit != 0) {
+  if (kind.activation_limit != 0) {
     if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
-    kind.activation_limit = family.swiglu_limit;
   }
-  kind.is_gated = family.has_feed_forward_proj ? IsGatedProj(family, config) : family.is_gated;
-  kind.has_k_bias = family.has_k_bias;
+  if (family.has_feed_forward_proj) kind.is_gated = IsGatedProj(family, config);
   kind.has_relative_position_bias = family.has_relative_position_buckets;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
@@ -250,10 +255,8 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
   }
   kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
   kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
-                            ? family.route_score == RouteScore::kSoftmax
+                            ? kind.route_score == RouteScore::kSoftmax
                             : config->Bool(family.norm_topk_prob_key, false);
-  kind.route_score = family.route_score;
-  kind.weighs_input = family.weighs_input;
   kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
   if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
   return kind;
@@ -416,7 +419,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const std::vector<uint32_t> ropes =
       ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
-  const std::vector<MixerSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
+  const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
   const LayerKindSpec sparse =
       family.experts != ExpertRule::kNone ? WithExperts(family, &config, kind) : LayerKindSpec();
@@ -444,9 +447,9 @@ std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& j
   if (family == nullptr) return std::nullopt;
   const uint32_t n_layers = ReadLayerCount(*family, &config);
   const uint32_t hidden = config.RequiredCount(family->keys.hidden);
-  const std::vector<MixerSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
-  LayerKindSpec kind;
-  if (family->mixer != MixerRule::kScan) kind = ReadHeads(*family, &config, hidden);
+  const std::vector<LayerKindSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
+  LayerKindSpec kind =
+      family->mixer == MixerRule::kScan ? KindOf(*family) : ReadHeads(*family, &config, hidden);
   const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
   std::vector<LayerKindSpec> layers;
   const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);

@@ -118,14 +118,15 @@ struct Family {
   const char* mlp_bias_key = "mlp_bias";
   bool default_bias = false;
 
-  NormKind norm = NormKind::kRms;
+  // Fields of every layer that no config changes; activation_limit: the config's "silu" means
+  // clamped SwiGLU. What a config says is read into the same fields (families.cc).
+  LayerKind layer = {};
   double default_epsilon = 1e-6;
   float norm_offset = 0.0f;
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
-  bool is_gated = true;
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
   bool has_feed_forward_proj = false;
   bool has_k_bias = true;
@@ -134,7 +135,6 @@ struct Family {
   bool scales_tied_head = false;               // by 1 / sqrt(hidden): scale_decoder_outputs
   const EncoderFamily* encoder = nullptr;
   const char* parallel_key = nullptr;  // true when absent
-  float swiglu_limit = 0.0f;           // not 0: the config's "silu" means clamped SwiGLU
 
   ExpertRule experts = ExpertRule::kNone;
   bool reads_num_experts = true;  // alias of num_local_experts
@@ -143,9 +143,7 @@ struct Family {
   uint32_t default_experts_used = 0;
   const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
                                              // with softmax scores
-  RouteScore route_score = RouteScore::kSoftmax;
-  bool weighs_input = false;
-  bool has_shared_expert = false;  // same width as the routed experts
+  bool has_shared_expert = false;            // same width as the routed experts
   Bias router_bias = Bias::kNever;
   bool gate_up_alternate = false;
 

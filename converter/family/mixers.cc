@@ -13,30 +13,30 @@ namespace {
 constexpr uint32_t kMostChannels = (1u << 20) / 3;  // the runtime's limit
 
 // transformers/models/mamba/configuration_mamba.py
-MixerSpec ReadScan(ConfigReader* config, uint32_t hidden) {
-  MixerSpec mixer;
+LayerKindSpec ReadScan(ConfigReader* config, uint32_t hidden) {
+  LayerKindSpec mixer;
   mixer.mixer = Mixer::kScan;
   const double expand = config->Number("expand").value_or(2.0);
   if (!(expand > 0) || expand > 1024) config->FailKey("expand", "a number above 0, at most 1024");
-  mixer.width = config->Count("intermediate_size")
-                    .value_or(static_cast<uint32_t>(expand * static_cast<double>(hidden)));
-  mixer.taps = config->Count("conv_kernel").value_or(4);
-  mixer.states = config->Count("state_size").value_or(16);
+  mixer.mixer_width = config->Count("intermediate_size")
+                          .value_or(static_cast<uint32_t>(expand * static_cast<double>(hidden)));
+  mixer.conv_taps = config->Count("conv_kernel").value_or(4);
+  mixer.scan_states = config->Count("state_size").value_or(16);
   const nlohmann::json* rank = config->Find("time_step_rank");
   const bool is_auto = rank == nullptr || *rank == "auto";
-  mixer.rank = is_auto ? (hidden + 15) / 16 : *config->Count("time_step_rank");
-  mixer.has_bias = config->Bool("use_bias", false);
+  mixer.scan_rank = is_auto ? (hidden + 15) / 16 : *config->Count("time_step_rank");
+  mixer.has_mixer_in_bias = config->Bool("use_bias", false);
   mixer.has_conv_bias = config->Bool("use_conv_bias", true);
   return mixer;
 }
 
 // transformers/models/lfm2/configuration_lfm2.py
-MixerSpec ReadConv(ConfigReader* config, uint32_t hidden) {
-  MixerSpec mixer;
+LayerKindSpec ReadConv(ConfigReader* config, uint32_t hidden) {
+  LayerKindSpec mixer;
   mixer.mixer = Mixer::kConv;
-  mixer.width = hidden;
-  mixer.taps = config->Count("conv_L_cache").value_or(3);
-  mixer.has_bias = mixer.has_conv_bias = config->Bool("conv_bias", false);
+  mixer.mixer_width = hidden;
+  mixer.conv_taps = config->Count("conv_L_cache").value_or(3);
+  mixer.has_mixer_in_bias = mixer.has_conv_bias = config->Bool("conv_bias", false);
   return mixer;
 }
 
@@ -69,28 +69,30 @@ std::vector<bool> LayersWithConv(ConfigReader* config, uint32_t n_layers) {
   return is_conv;
 }
 
-void CheckSizes(ConfigReader* config, const MixerSpec& mixer) {
-  if (mixer.width == 0 || mixer.width > kMostChannels || mixer.taps > kMaxConvTaps ||
-      mixer.states > kMaxScanStates || mixer.rank > kMostChannels) {
+void CheckSizes(ConfigReader* config, const LayerKindSpec& mixer) {
+  if (mixer.mixer_width == 0 || mixer.mixer_width > kMostChannels ||
+      mixer.conv_taps > kMaxConvTaps || mixer.scan_states > kMaxScanStates ||
+      mixer.scan_rank > kMostChannels) {
     Fail(
         "%s: convolutions of %u channels and %u inputs with %u states and time steps of rank %u "
         "are not supported: at most %u, %u, %u, %u",
-        config->label().c_str(), mixer.width, mixer.taps, mixer.states, mixer.rank, kMostChannels,
-        kMaxConvTaps, kMaxScanStates, kMostChannels);
+        config->label().c_str(), mixer.mixer_width, mixer.conv_taps, mixer.scan_states,
+        mixer.scan_rank, kMostChannels, kMaxConvTaps, kMaxScanStates, kMostChannels);
   }
-  if (mixer.mixer == Mixer::kConv && mixer.taps < 2) config->FailKey("conv_L_cache", "2 or more");
+  if (mixer.mixer == Mixer::kConv && mixer.conv_taps < 2)
+    config->FailKey("conv_L_cache", "2 or more");
 }
 
 }  // namespace
 
-std::vector<MixerSpec> LayerMixers(const Family& family, ConfigReader* config, uint32_t n_layers,
-                                   uint32_t hidden) {
-  std::vector<MixerSpec> mixers(n_layers);
+std::vector<LayerKindSpec> LayerMixers(const Family& family, ConfigReader* config,
+                                       uint32_t n_layers, uint32_t hidden) {
+  std::vector<LayerKindSpec> mixers(n_layers);
   if (family.mixer == MixerRule::kAttention) return mixers;
   const bool is_scan = family.mixer == MixerRule::kScan;
-  const MixerSpec mixer = is_scan ? ReadScan(config, hidden) : ReadConv(config, hidden);
+  const LayerKindSpec mixer = is_scan ? ReadScan(config, hidden) : ReadConv(config, hidden);
   CheckSizes(config, mixer);
-  if (is_scan) return std::vector<MixerSpec>(n_layers, mixer);
+  if (is_scan) return std::vector<LayerKindSpec>(n_layers, mixer);
   const std::vector<bool> is_conv = LayersWithConv(config, n_layers);
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (is_conv[i]) mixers[i] = mixer;
@@ -98,14 +100,19 @@ std::vector<MixerSpec> LayerMixers(const Family& family, ConfigReader* config, u
   return mixers;
 }
 
-LayerKindSpec WithMixer(LayerKindSpec kind, const MixerSpec& mixer) {
-  kind.mixer = mixer;
+LayerKindSpec WithMixer(LayerKindSpec kind, const LayerKindSpec& mixer) {
   if (!mixer.has_state()) return kind;
+  kind.mixer = mixer.mixer;
+  kind.mixer_width = mixer.mixer_width;
+  kind.conv_taps = mixer.conv_taps;
+  kind.scan_states = mixer.scan_states;
+  kind.scan_rank = mixer.scan_rank;
+  kind.has_mixer_in_bias = kind.has_attention_out_bias = mixer.has_mixer_in_bias;
+  kind.has_conv_bias = mixer.has_conv_bias;
   kind.n_heads = kind.n_kv_heads = kind.head_dim = kind.window = kind.chunk = 0;
   kind.attention_scale = kind.softcap = 0.0f;
   kind.rope = kNoRope;
   kind.has_qk_norm = kind.qk_norm_spans_heads = kind.has_qkv_bias = false;
-  kind.has_attention_out_bias = mixer.has_bias;
   return kind;
 }
 

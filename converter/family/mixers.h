@@ -9,11 +9,12 @@
 
 namespace arn::convert {
 
-// Returns the mixer of each of n_layers layers, by the family's rule.
-std::vector<MixerSpec> LayerMixers(const Family& family, ConfigReader* config, uint32_t n_layers,
-                                   uint32_t hidden);
+// Returns the mixer's fields of each of n_layers layers, by the family's rule. The other fields
+// have their defaults.
+std::vector<LayerKindSpec> LayerMixers(const Family& family, ConfigReader* config,
+                                       uint32_t n_layers, uint32_t hidden);
 
-// Clears the attention fields of a layer type and sets the mixer.
-LayerKindSpec WithMixer(LayerKindSpec kind, const MixerSpec& mixer);
+// Replaces the attention fields of a layer type by those of the mixer, if that is another.
+LayerKindSpec WithMixer(LayerKindSpec kind, const LayerKindSpec& mixer);
 
 }  // namespace arn::convert

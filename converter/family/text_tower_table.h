@@ -129,7 +129,7 @@ inline constexpr const char* kOtherTowers[] = {"aligner.",
                                                "visual_embeddings_table",
                                                "vqmodel."};
 
-// What the whole model says of its decoder too.
+// Keys of the whole model's config that apply to its decoder too.
 inline constexpr const char* kOuterKeys[] = {"quantization_config", "compression_config",
                                              "bos_token_id", "eos_token_id", "pad_token_id"};
 

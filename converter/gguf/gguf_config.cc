@@ -93,8 +93,9 @@ class ConfigMaker {
     if (family_.mixer != MixerRule::kScan) AddHeads();
     config_["vocab_size"] = facts_.vocab;
     config_["tie_word_embeddings"] = !HasTensor("output.weight");
-    const char* epsilon = family_.norm == NormKind::kLayer ? "attention.layer_norm_epsilon"
-                                                           : "attention.layer_norm_rms_epsilon";
+    const char* epsilon = family_.layer.norm == NormKind::kLayer
+                              ? "attention.layer_norm_epsilon"
+                              : "attention.layer_norm_rms_epsilon";
     const std::optional<double> value = Number(epsilon);
     if (!value) metadata_->FailKey(Key(epsilon), "a number");
     config_[keys.epsilon] = *value;
@@ -345,7 +346,7 @@ class ConfigMaker {
       metadata_->FailKey(Key("expert_weights_norm"), "true");
     }
     constexpr int64_t kSoftmax = 1, kSigmoid = 2, kSoftmaxOfChosen = 3;
-    const bool is_softmax = family_.route_score == RouteScore::kSoftmax;
+    const bool is_softmax = family_.layer.route_score == RouteScore::kSoftmax;
     const int64_t usual = is_softmax ? kSoftmax : kSigmoid;
     const int64_t gating = metadata_->Int(Key("expert_gating_func")).value_or(usual);
     // Softmax weights renormalised over the top-k equal a softmax over the top-k.

@@ -223,6 +223,16 @@ void AddToGroups(const Layer& layer, std::vector<KvGeometryGroup>* groups) {
   }
 }
 
+void AddState(uint64_t floats, std::vector<StateGeometryGroup>* groups) {
+  for (StateGeometryGroup& group : *groups) {
+    if (group.state_floats == floats) {
+      ++group.n_layers;
+      return;
+    }
+  }
+  groups->push_back({1, floats});
+}
+
 }  // namespace
 
 KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) {
@@ -245,20 +255,19 @@ KvGeometry ReadKvGeometry(const nlohmann::json& json, const std::string& label) 
   geometry.max_context = CountOf(&config, kMaxContext, INT32_MAX).value_or(0);
   uint32_t without_kv = 0, n_states = 0;
   if (const auto known = ReadLayerHeads(json, label)) {
-    uint64_t state_floats = 0;
     for (const LayerKindSpec& kind : *known) {
-      if (kind.mixer.has_state()) {
+      if (kind.has_state()) {
         ++n_states;
-        state_floats += kind.mixer.state_floats();
+        AddState(kind.state_floats(), &geometry.states);
         continue;
       }
       AddToGroups({kind.n_kv_heads, kind.head_dim, kind.window, kind.chunk}, &geometry.groups);
     }
     if (n_states != 0) {
-      geometry.notes.push_back(
-          Format("%u layer%s a recurrent state instead: %" PRIu64
-                 " bytes per sequence in f32, for any context; a session reserves it twice",
-                 n_states, n_states == 1 ? " keeps" : "s keep", state_floats * sizeof(float)));
+      geometry.notes.push_back(Format(
+          "%u layer%s a recurrent state instead of keys and values, of the same size for any "
+          "context",
+          n_states, n_states == 1 ? " keeps" : "s keep"));
     }
   } else {
     for (const Layer& layer : ReadLayers(json, &config, &geometry.notes)) {

@@ -18,11 +18,18 @@ struct KvGeometryGroup {
   uint32_t chunk = 0;   // a query sees only its own chunk of this many positions; 0: no chunks
 };
 
+// Layers with a recurrent state of the same size instead of keys and values.
+struct StateGeometryGroup {
+  uint32_t n_layers = 0;
+  uint64_t state_floats = 0;  // per layer
+};
+
 struct KvGeometry {
   std::string model;                    // the first of architectures, else model_type, else ""
   uint32_t max_context = 0;             // tokens; 0: the config does not say
   std::vector<KvGeometryGroup> groups;  // in the order of their first layers
-  std::vector<std::string> notes;       // assumptions, a sentence each
+  std::vector<StateGeometryGroup> states;
+  std::vector<std::string> notes;  // assumptions, a sentence each
 };
 
 // Reads the contents of config.json. `label` names the file in errors. Throws ConvertError with

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cinttypes>
 #include <initializer_list>
-#include <iterator>
 
 #include "converter/base/error.h"
 #include "converter/hf/json_file.h"
-#include "kernels/contract/kv_type.h"
+#include "kernels/contract/kv_page.h"
 #include "nlohmann/json.hpp"
 #include "platform/base/arith.h"
 #include "platform/base/layout.h"
@@ -19,6 +18,8 @@ namespace {
 constexpr uint32_t kPageTokens = 32;
 constexpr uint32_t kPrefillChunk = 128;
 constexpr uint32_t kDefaultContext = 4096;
+constexpr uint32_t kResidual = 128;
+constexpr uint32_t kGroupSize = 32;
 
 uint64_t Product(std::initializer_list<uint64_t> factors) {
   uint64_t product = 1;
@@ -36,161 +37,139 @@ uint64_t TokensBehind(const KvGeometryGroup& group, uint64_t all) {
   return behind;
 }
 
-// Layout of kernels/contract/kv_view.h.
-uint64_t PageBytes(const KvGeometryGroup& group, DType dtype) {
-  const uint64_t rows = Product({group.n_kv_heads, kPageTokens});
-  const uint64_t block = AlignUp(Product({rows, group.head_dim, ElementBytes(dtype)}), kSliceAlign);
-  const uint64_t scales =
-      HasRowScales(dtype) ? AlignUp(Product({rows, sizeof(float)}), kSliceAlign) : 0;
-  return Product({group.n_layers, 2 * (block + scales)});
+// An interval of n tokens at any offset spans at most this many pages.
+uint64_t PagesOf(uint64_t n) { return CeilDiv(n - 1, uint64_t{kPageTokens}) + 1; }
+
+// Layout of kernels/contract/kv_view.h. bits 0: an active page.
+uint64_t PageBytes(const KvGeometryGroup& geometry, DType dtype, uint32_t bits) {
+  KvGroup group;
+  group.head_dim = geometry.head_dim;
+  group.page_tokens = kPageTokens;
+  group.group_size = kGroupSize;
+  uint64_t bytes = 0;
+  for (const bool keys : {true, false}) {
+    const uint64_t values = Product({geometry.n_kv_heads, KvValueBytes(group, dtype, bits)});
+    const uint64_t scales = Product({geometry.n_kv_heads, KvScaleBytes(group, keys, dtype, bits)});
+    bytes += AlignUp(values, kSliceAlign) + AlignUp(scales, kSliceAlign);
+  }
+  return Product({geometry.n_layers, bytes});
+}
+
+// Pages of one sequence whose tokens are all older than the residual.
+uint64_t QuantisedPages(const KvGeometryGroup& geometry, uint32_t context, uint64_t all) {
+  if (context <= kResidual) return 0;
+  if (geometry.window != 0 && geometry.window - 1 <= kResidual) return 0;
+  return std::min<uint64_t>(all, (context - kResidual) / kPageTokens);
 }
 
 KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
+  const KvPlanOptions& options = plan.options;
+  const KvTypeTraits& type = *options.type;
+  const uint64_t rows = std::max(plan.prefill_chunk, options.sequences);
   KvPlanGroup group;
   group.geometry = geometry;
-  const uint64_t behind = TokensBehind(geometry, plan.context - 1);
+  const uint64_t behind = TokensBehind(geometry, options.context - 1);
   group.tokens = behind + 1;
-  const uint64_t heads = Product({2, geometry.n_layers, group.tokens, geometry.n_kv_heads});
-  group.keys_values_bytes = Product({heads, geometry.head_dim, ElementBytes(plan.dtype)});
-  if (HasRowScales(plan.dtype)) group.scale_bytes = Product({heads, sizeof(float)});
-  const uint64_t all_pages = CeilDiv(plan.context, uint64_t{plan.page_tokens});
-  // An interval of n tokens at any offset spans at most ceil((n - 1) / page) + 1 pages.
-  const uint64_t interval = behind + plan.prefill_chunk;
-  group.pages = std::min(all_pages, CeilDiv(interval - 1, uint64_t{plan.page_tokens}) + 1);
-  group.page_bytes = PageBytes(geometry, plan.dtype);
-  group.reserved_bytes = Product({group.pages, group.page_bytes});
+  const uint64_t most =
+      std::min(CeilDiv(options.context, uint64_t{kPageTokens}), PagesOf(behind + rows));
+  group.sequence_pages = most;
+  const uint64_t quantised =
+      type.quantised_bits == 0 ? 0 : QuantisedPages(geometry, options.context, most);
+  const uint64_t active = quantised == 0 ? most : std::min(most, PagesOf(kResidual + rows));
+  group.pages = Product({active, options.sequences});
+  // A page that is old in one sequence may be recent in another that shares it.
+  if (quantised != 0) group.pages += options.sequences - 1;
+  group.page_bytes = PageBytes(geometry, type.active, 0);
+  group.quantised_pages = Product({quantised, options.sequences});
+  if (quantised != 0) {
+    group.quantised_page_bytes = PageBytes(geometry, type.active, type.quantised_bits);
+  }
+  group.reserved_bytes = Product({group.pages, group.page_bytes}) +
+                         Product({group.quantised_pages, group.quantised_page_bytes});
+
+  const uint64_t old_tokens = std::min(group.tokens, quantised * kPageTokens);
+  const uint64_t new_tokens = group.tokens - old_tokens;
+  const uint64_t heads = Product({2, geometry.n_layers, geometry.n_kv_heads, options.sequences});
+  group.keys_values_bytes =
+      Product({heads, new_tokens, geometry.head_dim, ElementBytes(type.active)}) +
+      Product({heads, old_tokens, KvRowBytes(geometry.head_dim, type.quantised_bits)});
+  if (HasRowScales(type.active)) {
+    group.scale_bytes = Product({heads, new_tokens, sizeof(float)});
+  }
+  // Least and scale of each range, in f16.
+  const uint64_t ranges = CeilDiv(uint64_t{geometry.head_dim}, uint64_t{kGroupSize});
+  if (old_tokens != 0) {
+    group.scale_bytes += Product({heads / 2, old_tokens, ranges, 4}) +
+                         Product({heads / 2, old_tokens / kGroupSize, geometry.head_dim, 4});
+  }
   return group;
 }
 
-std::string HumanBytes(uint64_t bytes) {
-  const double value = static_cast<double>(bytes);
-  if (bytes < 1000) return Format("%.0f B", value);
-  if (bytes < 1000000) return Format("%.1f kB", value / 1e3);
-  if (bytes < 1000000000) return Format("%.1f MB", value / 1e6);
-  return Format("%.2f GB", value / 1e9);
+StatePlanGroup PlanState(const StateGeometryGroup& geometry, uint32_t sequences) {
+  StatePlanGroup group;
+  group.geometry = geometry;
+  const uint64_t layer = Product({geometry.state_floats, sizeof(float)});
+  group.state_bytes = Product({geometry.n_layers, layer});
+  group.slots = uint64_t{2} * sequences;
+  group.slot_bytes = Product({geometry.n_layers, AlignUp(layer, kSliceAlign)});
+  group.reserved_bytes = Product({group.slots, group.slot_bytes});
+  return group;
 }
 
-std::string Sees(const KvGeometryGroup& group) {
-  if (group.window == 0 && group.chunk == 0) return "all";
-  std::string text;
-  if (group.window != 0) text += Format("window %u", group.window);
-  if (group.chunk != 0) text += Format("%schunk %u", text.empty() ? "" : ", ", group.chunk);
-  return text;
-}
-
-std::string Table(const std::string& config, const KvGeometry& geometry, const KvPlan& plan) {
-  std::string text =
-      Format("%s: %s\none sequence of %u tokens, keys and values in %s\n\n", config.c_str(),
-             geometry.model.c_str(), plan.context, DTypeName(plan.dtype));
-  text += Format("%-5s %6s %8s %8s  %-12s %8s %16s %14s %7s %11s %16s\n", "group", "layers",
-                 "kv heads", "head dim", "sees", "tokens", "keys and values", "scales", "pages",
-                 "a page", "reserved");
-  for (size_t g = 0; g < plan.groups.size(); ++g) {
-    const KvPlanGroup& group = plan.groups[g];
-    text += Format("%-5zu %6u %8u %8u  %-12s %8" PRIu64 " %16" PRIu64 " %14" PRIu64 " %7" PRIu64
-                   " %11" PRIu64 " %16" PRIu64 "\n",
-                   g, group.geometry.n_layers, group.geometry.n_kv_heads, group.geometry.head_dim,
-                   Sees(group.geometry).c_str(), group.tokens, group.keys_values_bytes,
-                   group.scale_bytes, group.pages, group.page_bytes, group.reserved_bytes);
-  }
-  const auto row = [&](const char* name, uint64_t bytes, const std::string& note) {
-    text += Format("%-16s %16" PRIu64 "  %8s  %s\n", name, bytes, HumanBytes(bytes).c_str(),
-                   note.c_str());
-  };
-  text += "\n";
-  row("keys and values", plan.keys_values_bytes, "the elements alone");
-  if (HasRowScales(plan.dtype)) row("scales", plan.scale_bytes, "f32, one per token and head");
-  row("reserved", plan.reserved_bytes,
-      Format("in a session: pages of %u tokens, prefill chunks of %u, padding", plan.page_tokens,
-             plan.prefill_chunk));
-  for (const std::string& note : geometry.notes) text += "note: " + note + "\n";
-  return text;
-}
-
-std::string Json(const std::string& config, const KvGeometry& geometry, const KvPlan& plan) {
-  nlohmann::ordered_json json;
-  json["config"] = config;
-  json["model"] = geometry.model;
-  json["context"] = plan.context;
-  json["kv"] = DTypeName(plan.dtype);
-  json["kv_page_tokens"] = plan.page_tokens;
-  json["prefill_chunk"] = plan.prefill_chunk;
-  json["groups"] = nlohmann::ordered_json::array();
-  for (const KvPlanGroup& group : plan.groups) {
-    nlohmann::ordered_json entry;
-    entry["layers"] = group.geometry.n_layers;
-    entry["kv_heads"] = group.geometry.n_kv_heads;
-    entry["head_dim"] = group.geometry.head_dim;
-    entry["window"] = group.geometry.window;
-    entry["chunk"] = group.geometry.chunk;
-    entry["tokens"] = group.tokens;
-    entry["keys_and_values"] = group.keys_values_bytes;
-    entry["scales"] = group.scale_bytes;
-    entry["pages"] = group.pages;
-    entry["page_bytes"] = group.page_bytes;
-    entry["reserved"] = group.reserved_bytes;
-    json["groups"].push_back(std::move(entry));
-  }
-  json["keys_and_values"] = plan.keys_values_bytes;
-  json["scales"] = plan.scale_bytes;
-  json["reserved"] = plan.reserved_bytes;
-  json["notes"] = geometry.notes;
-  // Replaces invalid UTF-8 in names by U+FFFD, so that the output is always valid JSON.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+void Reserve(uint64_t n, uint64_t bytes, Layout* layout) {
+  if (n == 0 || layout->Add(Region::kKv, Product({n, bytes}), kRegionAlign).ok()) return;
+  Fail("%" PRIu64 " KV pages of %" PRIu64 " bytes do not fit the address space", n, bytes);
 }
 
 }  // namespace
 
-KvPlan PlanKv(const KvGeometry& geometry, uint32_t context, DType dtype) {
+const KvTypeTraits* FindKvType(const std::string& name) {
+  for (const KvTypeTraits& type : kKvTypes) {
+    if (name == type.name) return &type;
+  }
+  return nullptr;
+}
+
+KvPlan PlanKv(const KvGeometry& geometry, const KvPlanOptions& options) {
   KvPlan plan;
-  plan.context = context;
-  plan.dtype = dtype;
+  plan.options = options;
   plan.page_tokens = kPageTokens;
-  plan.prefill_chunk = std::min(kPrefillChunk, context);
+  plan.prefill_chunk = std::min(kPrefillChunk, options.context);
+  plan.residual = options.type->quantised_bits == 0 ? 0 : kResidual;
   Layout layout;
   for (const KvGeometryGroup& group : geometry.groups) {
     plan.groups.push_back(PlanGroup(group, plan));
     const KvPlanGroup& planned = plan.groups.back();
     plan.keys_values_bytes += planned.keys_values_bytes;
     plan.scale_bytes += planned.scale_bytes;
-    if (!layout.AddArray(Region::kKv, planned.pages, planned.page_bytes).ok()) {
-      Fail("%" PRIu64 " KV pages of %" PRIu64 " bytes do not fit the address space", planned.pages,
-           planned.page_bytes);
-    }
+    Reserve(planned.pages, planned.page_bytes, &layout);
+    Reserve(planned.quantised_pages, planned.quantised_page_bytes, &layout);
+  }
+  for (const StateGeometryGroup& group : geometry.states) {
+    plan.states.push_back(PlanState(group, options.sequences));
+    const StatePlanGroup& planned = plan.states.back();
+    plan.state_bytes += Product({planned.state_bytes, options.sequences});
+    Reserve(planned.slots, planned.slot_bytes, &layout);
   }
   plan.reserved_bytes = layout.RegionBytes(Region::kKv);
   return plan;
 }
 
-std::string PlanReport(const std::string& config, uint32_t context, DType dtype, bool as_json) {
-  KvGeometry geometry = ReadKvGeometry(LoadJson(config), config);
-  if (context == 0) {
-    context = geometry.max_context == 0 ? kDefaultContext
-                                        : std::min(geometry.max_context, kDefaultContext);
-  } else if (geometry.max_context != 0 && context > geometry.max_context) {
+ConfigPlan PlanConfig(const std::string& config, KvPlanOptions options) {
+  ConfigPlan plan;
+  plan.config = config;
+  plan.geometry = ReadKvGeometry(LoadJson(config), config);
+  KvGeometry& geometry = plan.geometry;
+  if (options.context == 0) {
+    options.context = geometry.max_context == 0 ? kDefaultContext
+                                                : std::min(geometry.max_context, kDefaultContext);
+  } else if (geometry.max_context != 0 && options.context > geometry.max_context) {
     geometry.notes.push_back(
         Format("the model was made for %u tokens: no session takes a context of %u",
-               geometry.max_context, context));
+               geometry.max_context, options.context));
   }
-  const KvPlan plan = PlanKv(geometry, context, dtype);
-  return as_json ? Json(config, geometry, plan) : Table(config, geometry, plan);
-}
-
-const std::vector<std::string>& PlannedKvTypes() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const KvTypeTraits& traits : kKvTypes) {
-      if (traits.quantised_bits == 0) all.emplace_back(traits.name);
-    }
-    return all;
-  }();
-  return names;
-}
-
-DType PageTypeOf(const std::string& kv_type) {
-  return std::find_if(std::begin(kKvTypes), std::end(kKvTypes),
-                      [&](const KvTypeTraits& traits) { return kv_type == traits.name; })
-      ->active;
+  plan.plan = PlanKv(geometry, options);
+  return plan;
 }
 
 }  // namespace arn::convert

@@ -243,7 +243,7 @@ struct RowWork {
     }
   }
 
-  // Rounds every block anew, scale and levels together, with all values outside it fixed.
+  // Rounds every block again, scale and levels together, with all values outside it fixed.
   void SweepBlocks() {
     for (size_t begin = 0; begin < group.width; begin += kBlock) {
       const size_t n = std::min(kBlock, group.width - begin);

@@ -18,7 +18,7 @@ void CheckBefore(const ConvertOptions& options, const std::vector<TextToRun>& te
   tokenizer.output = bundle.path();
   tokenizer.formats.target = options.formats.target;
   tokenizer.tokenizer_only = true;
-  tokenizer.no_chat_template = true;
+  tokenizer.no_chat_template = options.no_chat_template;
   try {
     Convert(tokenizer, {});
   } catch (const ConvertError& error) {

@@ -47,7 +47,7 @@ class Planner {
   std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
-  void AddMixer(uint32_t layer, const MixerSpec& mixer, LayerTensors* out);
+  void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
 

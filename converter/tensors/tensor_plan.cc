@@ -133,9 +133,9 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     AddNorm(scope.Own("attention_norm"), scope.Stored(names.attention_norm), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
-  const bool has_state = kind.mixer.has_state();
+  const bool has_state = kind.has_state();
   if (has_state) {
-    AddMixer(scope.layer, kind.mixer, layer);
+    AddMixer(scope.layer, kind, layer);
   } else {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
   }
@@ -153,7 +153,7 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     layer->sinks = AddVector(scope.Own("sinks"), scope.Stored(names.sinks), kind.n_heads, 0.0f);
   }
   const char* out = has_state ? names.mixer_out : names.attention_out;
-  const uint32_t out_cols = has_state ? kind.mixer.width : q_rows;
+  const uint32_t out_cols = has_state ? kind.mixer_width : q_rows;
   layer->attention_out =
       AddMatrix(scope.Own("attention_out"), formats_.weights, true,
                 {OutPart(scope.Stored(out), out_cols, kind.has_attention_out_bias)}, out_cols);

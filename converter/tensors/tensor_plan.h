@@ -11,6 +11,7 @@
 #include "converter/hf/checkpoint.h"
 #include "kernels/contract/weight.h"
 #include "kernels/pack/pack.h"
+#include "runtime/bundle/layer_fields.h"
 
 namespace arn::convert {
 
@@ -65,47 +66,11 @@ struct PlannedTensor {
   uint64_t elements() const { return static_cast<uint64_t>(rows) * cols; }
 };
 
-inline constexpr uint32_t kNoTensor = 0xFFFFFFFFu;
-
-// Indices into TensorPlan::tensors.
-struct LayerTensors {
-  uint32_t attention_norm = kNoTensor;
-  uint32_t attention_norm_bias = kNoTensor;
-  uint32_t attention_post_norm = kNoTensor;
-  uint32_t qkv = kNoTensor;
-  uint32_t q_norm = kNoTensor;
-  uint32_t k_norm = kNoTensor;
-  uint32_t attention_out = kNoTensor;
-  uint32_t ffn_norm = kNoTensor;
-  uint32_t ffn_norm_bias = kNoTensor;
-  uint32_t ffn_post_norm = kNoTensor;
-  uint32_t router = kNoTensor;
-  uint32_t experts = kNoTensor;  // gate_up, down, gate_up, ...
-  uint32_t gate_up = kNoTensor;
-  uint32_t down = kNoTensor;
-  uint32_t sinks = kNoTensor;
-  uint32_t shared_gate_up = kNoTensor;
-  uint32_t shared_down = kNoTensor;
-  uint32_t relative_position_bias = kNoTensor;
-  uint32_t cross_norm = kNoTensor;
-  uint32_t cross_norm_bias = kNoTensor;
-  uint32_t cross_q = kNoTensor;
-  uint32_t cross_kv = kNoTensor;
-  uint32_t cross_out = kNoTensor;
-  // Layers with a mixer other than attention.
-  uint32_t mixer_in = kNoTensor;
-  uint32_t conv = kNoTensor;
-  uint32_t conv_bias = kNoTensor;
-  uint32_t scan_low = kNoTensor;
-  uint32_t time_steps = kNoTensor;
-  uint32_t scan_mix = kNoTensor;
-  uint32_t scan_rates = kNoTensor;
-  uint32_t scan_skip = kNoTensor;
-};
+inline constexpr uint32_t kNoTensor = kNoWeight;
 
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
-  std::vector<LayerTensors> layers;
+  std::vector<LayerTensors> layers;    // indices into tensors
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;

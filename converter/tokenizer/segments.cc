@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "converter/tokenizer/byte_tree.h"
 #include "converter/tokenizer/token_texts.h"
 #include "converter/tokenizer/trie_builder.h"
 #include "converter/tokenizer/vocabulary.h"
@@ -148,6 +149,7 @@ void BuildSegments(const Vocabulary& vocabulary, TokenizerTables* tables) {
     scores.resize(texts.count());
     AppendBytes(scores, &tables->scores);
   }
+  BuildByteTrees(texts, tables);
 }
 
 }  // namespace arn::convert

@@ -14,6 +14,8 @@ std::vector<SegmentPart> SegmentParts(const TokenizerTables& tables, TokenizerSe
   add(tables.merge_table, &segments->merge_table);
   add(tables.trie, &segments->trie);
   add(tables.scores, &segments->scores);
+  add(tables.byte_tree, &segments->byte_tree);
+  add(tables.start_byte_tree, &segments->start_byte_tree);
   for (size_t i = 0; i < tables.normalizers.size(); ++i) {
     add(tables.normalizers[i].charsmap, &segments->charsmaps[i]);
   }
@@ -84,6 +86,8 @@ flatbuffers::Offset<fbs::Tokenizer> CreateTokenizer(const TokenizerTables& table
   if (!prefix_text.IsNull()) table.add_subword_prefix(prefix_text);
   if (!suffix_text.IsNull()) table.add_word_suffix(suffix_text);
   table.add_max_word_chars(tables.max_word_chars);
+  if (!tables.byte_tree.empty()) table.add_byte_tree(&segments.byte_tree);
+  if (!tables.start_byte_tree.empty()) table.add_start_byte_tree(&segments.start_byte_tree);
   return table.Finish();
 }
 

@@ -61,6 +61,8 @@ struct TokenizerTables {
   std::vector<uint8_t> merge_table;
   std::vector<uint8_t> trie;
   std::vector<uint8_t> scores;
+  std::vector<uint8_t> byte_tree;
+  std::vector<uint8_t> start_byte_tree;
 
   fbs::TokenizerModel model = fbs::TokenizerModel::Bpe;
   double unk_score = 0;
@@ -119,6 +121,8 @@ struct TokenizerSegments {
   fbs::Segment merge_table;
   fbs::Segment trie;
   fbs::Segment scores;
+  fbs::Segment byte_tree;
+  fbs::Segment start_byte_tree;
   std::vector<fbs::Segment> charsmaps;  // one per normalizer
 };
 

@@ -1,6 +1,30 @@
 #include "converter/write/chat_section.h"
 
 namespace arn::convert {
+namespace {
+
+flatbuffers::Offset<fbs::ReplyFormat> CreateReply(const ReplyFormatText& reply,
+                                                  flatbuffers::FlatBufferBuilder* builder) {
+  if (reply.empty()) return {};
+  const auto text = [builder](const std::string& mark) {
+    return mark.empty() ? flatbuffers::Offset<flatbuffers::String>() : builder->CreateString(mark);
+  };
+  const auto reasoning_begin = text(reply.reasoning_begin);
+  const auto reasoning_end = text(reply.reasoning_end);
+  const auto content_begin = text(reply.content_begin);
+  const auto calls_begin = text(reply.calls_begin), name_begin = text(reply.name_begin);
+  const auto name_end = text(reply.name_end), id_begin = text(reply.id_begin);
+  const auto call_separator = text(reply.call_separator), calls_end = text(reply.calls_end);
+  const auto parameter_begin = text(reply.parameter_begin);
+  const auto parameter_name_end = text(reply.parameter_name_end);
+  const auto parameter_end = text(reply.parameter_end), quote = text(reply.quote);
+  return fbs::CreateReplyFormat(*builder, reasoning_begin, reasoning_end, content_begin,
+                                reply.arguments, calls_begin, name_begin, name_end, id_begin,
+                                call_separator, calls_end, parameter_begin, parameter_name_end,
+                                parameter_end, quote);
+}
+
+}  // namespace
 
 std::vector<fbs::Segment> WriteChat(const ChatTemplates& chat, BundleWriter* writer) {
   std::vector<fbs::Segment> segments;
@@ -10,7 +34,7 @@ std::vector<fbs::Segment> WriteChat(const ChatTemplates& chat, BundleWriter* wri
   return segments;
 }
 
-flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat,
+flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat, const ReplyFormatText& reply,
                                           const std::vector<fbs::Segment>& segments,
                                           flatbuffers::FlatBufferBuilder* builder) {
   if (chat.templates.empty()) return {};
@@ -25,7 +49,8 @@ flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat,
     variables.push_back(fbs::CreateChatVariable(*builder, name_text, builder->CreateString(value)));
   }
   const auto programs_vector = builder->CreateVector(programs);
-  return fbs::CreateChat(*builder, programs_vector, builder->CreateVector(variables));
+  const auto variables_vector = builder->CreateVector(variables);
+  return fbs::CreateChat(*builder, programs_vector, variables_vector, CreateReply(reply, builder));
 }
 
 }  // namespace arn::convert

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "converter/base/reply_format_text.h"
 #include "converter/hf/chat_template.h"
 #include "converter/write/bundle_writer.h"
 #include "flatbuffers/flatbuffers.h"
@@ -12,8 +13,8 @@ namespace arn::convert {
 
 // Appends one segment per template.
 std::vector<fbs::Segment> WriteChat(const ChatTemplates& chat, BundleWriter* writer);
-// Returns null if there are no templates.
-flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat,
+// Returns null if there are no templates. `reply` may be empty.
+flatbuffers::Offset<fbs::Chat> CreateChat(const ChatTemplates& chat, const ReplyFormatText& reply,
                                           const std::vector<fbs::Segment>& segments,
                                           flatbuffers::FlatBufferBuilder* builder);
 

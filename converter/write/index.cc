@@ -1,5 +1,7 @@
 #include "converter/write/index.h"
 
+#include <utility>
+
 namespace arn::convert {
 namespace {
 
@@ -26,39 +28,16 @@ Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment&
                            tensor.rows, tensor.cols, &segment);
 }
 
-Offset<fbs::LayerKind> BuildKind(const LayerKindSpec& kind,
-                                 flatbuffers::FlatBufferBuilder* builder) {
+// A field that only one of bundle.fbs and layer_fields.h has ends here.
+static_assert(fbs::LayerKind::Traits::fields_number == kLayerKindFields);
+static_assert(fbs::Layer::Traits::fields_number == kLayerTensors + 2);  // kind and kv_layer
+
+Offset<fbs::LayerKind> BuildKind(const LayerKind& kind, flatbuffers::FlatBufferBuilder* builder) {
   fbs::LayerKindBuilder b(*builder);
-  b.add_n_heads(kind.n_heads);
-  b.add_n_kv_heads(kind.n_kv_heads);
-  b.add_head_dim(kind.head_dim);
-  b.add_window(kind.window);
-  b.add_chunk(kind.chunk);
-  b.add_attention_scale(kind.attention_scale);
-  b.add_rope(kind.rope);
-  b.add_ffn_dim(kind.ffn_dim);
-  b.add_norm(static_cast<fbs::NormKind>(kind.norm));
-  b.add_norm_epsilon(kind.norm_epsilon);
-  b.add_activation(static_cast<fbs::Activation>(kind.activation));
-  b.add_has_qk_norm(kind.has_qk_norm);
-  b.add_softcap(kind.softcap);
-  b.add_qk_norm_spans_heads(kind.qk_norm_spans_heads);
-  b.add_is_gated(kind.is_gated);
-  b.add_is_parallel(kind.is_parallel);
-  b.add_n_experts(kind.n_experts);
-  b.add_n_experts_used(kind.n_experts_used);
-  b.add_renormalises_routes(kind.norm_topk_prob);
-  b.add_activation_limit(kind.activation_limit);
-  b.add_query_temperature(kind.query_temperature);
-  b.add_query_temperature_step(kind.query_temperature_step);
-  b.add_route_score(static_cast<fbs::RouteScore>(kind.route_score));
-  b.add_routes_weigh_input(kind.weighs_input);
-  b.add_shared_ffn_dim(kind.shared_ffn_dim);
-  b.add_mixer(static_cast<fbs::Mixer>(kind.mixer.mixer));
-  b.add_mixer_width(kind.mixer.width);
-  b.add_conv_taps(kind.mixer.taps);
-  b.add_scan_states(kind.mixer.states);
-  b.add_scan_rank(kind.mixer.rank);
+#define ARN_ADD(type, name, initial, low, high) \
+  b.add_##name(static_cast<decltype(std::declval<fbs::LayerKind>().name())>(kind.name));
+  ARN_LAYER_KIND_FIELDS(ARN_ADD)
+#undef ARN_ADD
   return b.Finish();
 }
 
@@ -66,37 +45,9 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
                               flatbuffers::FlatBufferBuilder* builder) {
   fbs::LayerBuilder b(*builder);
   b.add_kind(kind);
-  b.add_attention_norm(layer.attention_norm);
-  b.add_qkv(layer.qkv);
-  b.add_q_norm(layer.q_norm);
-  b.add_k_norm(layer.k_norm);
-  b.add_attention_out(layer.attention_out);
-  b.add_ffn_norm(layer.ffn_norm);
-  b.add_gate_up(layer.gate_up);
-  b.add_down(layer.down);
-  b.add_attention_norm_bias(layer.attention_norm_bias);
-  b.add_ffn_norm_bias(layer.ffn_norm_bias);
-  b.add_attention_post_norm(layer.attention_post_norm);
-  b.add_ffn_post_norm(layer.ffn_post_norm);
-  b.add_router(layer.router);
-  b.add_experts(layer.experts);
-  b.add_sinks(layer.sinks);
-  b.add_distance_bias(layer.relative_position_bias);
-  b.add_cross_norm(layer.cross_norm);
-  b.add_cross_norm_bias(layer.cross_norm_bias);
-  b.add_cross_q(layer.cross_q);
-  b.add_cross_kv(layer.cross_kv);
-  b.add_cross_out(layer.cross_out);
-  b.add_shared_gate_up(layer.shared_gate_up);
-  b.add_shared_down(layer.shared_down);
-  b.add_mixer_in(layer.mixer_in);
-  b.add_conv(layer.conv);
-  b.add_conv_bias(layer.conv_bias);
-  b.add_scan_low(layer.scan_low);
-  b.add_scan_steps(layer.time_steps);
-  b.add_scan_mix(layer.scan_mix);
-  b.add_scan_rates(layer.scan_rates);
-  b.add_scan_skip(layer.scan_skip);
+#define ARN_ADD(name) b.add_##name(layer.name);
+  ARN_LAYER_TENSORS(ARN_ADD)
+#undef ARN_ADD
   return b.Finish();
 }
 

@@ -68,8 +68,9 @@ class Checker {
                          index, kind.n_heads, kind.n_kv_heads, kind.head_dim, kind.group,
                          program_.kv_groups.size());
     }
-    if (kind.temperature != 0.0f && kind.temperature_step == 0) {
-      return diag_->Fail(Status::kBadArgument, "attention kind %u: temperature_step is 0", index);
+    if (kind.query_temperature != 0.0f && kind.query_temperature_step == 0) {
+      return diag_->Fail(Status::kBadArgument, "attention kind %u: query_temperature_step is 0",
+                         index);
     }
     if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];

@@ -42,9 +42,9 @@ AttentionKind WithoutQueries(AttentionKind kind) {
 }
 
 float QueryTemperature(const AttentionKind& kind, uint32_t position) {
-  if (kind.temperature == 0.0f) return 1.0f;
-  const auto steps = static_cast<float>((position + 1) / kind.temperature_step);
-  return 1.0f + kind.temperature * std::log1p(steps);
+  if (kind.query_temperature == 0.0f) return 1.0f;
+  const auto steps = static_cast<float>((position + 1) / kind.query_temperature_step);
+  return 1.0f + kind.query_temperature * std::log1p(steps);
 }
 
 Span<const Step> StepsOf(const Program& program, bool is_encoder) {

@@ -88,16 +88,16 @@ struct AttentionKind {
   uint32_t n_heads = 0;     // 0: the layers have no attention, all other fields are ignored
   uint32_t n_kv_heads = 0;  // divides n_heads
   uint32_t head_dim = 0;
-  uint32_t window = 0;   // a query at p sees keys at p - window + 1 .. p; 0: all up to p
-  uint32_t chunk = 0;    // a query at p sees no key before p - p % chunk; 0: no chunks
-  float scale = 0.0f;    // multiplies q.k
-  float softcap = 0.0f;  // a score s then becomes softcap * tanh(s / softcap); 0: off
-  uint32_t rope = 0;     // index into Program::ropes, or kNoRope: no rotation
-  uint32_t group = 0;    // index into Program::kv_groups, or kNoGroup (kSelfAttention only)
-  // q at position p is multiplied by 1 + temperature * log(1 + floor((p + 1) / temperature_step)).
-  // 0: off.
-  float temperature = 0.0f;
-  uint32_t temperature_step = 0;
+  uint32_t window = 0;           // a query at p sees keys at p - window + 1 .. p; 0: all up to p
+  uint32_t chunk = 0;            // a query at p sees no key before p - p % chunk; 0: no chunks
+  float attention_scale = 0.0f;  // multiplies q.k
+  float softcap = 0.0f;          // a score s then becomes softcap * tanh(s / softcap); 0: off
+  uint32_t rope = 0;             // index into Program::ropes, or kNoRope: no rotation
+  uint32_t group = 0;            // index into Program::kv_groups, or kNoGroup (kSelfAttention only)
+  // q at position p is multiplied by 1 + query_temperature * log(1 + floor((p + 1) /
+  // query_temperature_step)). 0: off.
+  float query_temperature = 0.0f;
+  uint32_t query_temperature_step = 0;
   // Cross-attention: keys and values come from the encoder output, and every query sees all of
   // them. The group has one page per sequence, large enough for the whole encoder output. window,
   // chunk and rope are ignored.

@@ -25,7 +25,7 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
     for (uint32_t i = 0; i < dim; ++i) {
       dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
     }
-    auto score = static_cast<float>(dot * static_cast<double>(kind.scale));
+    auto score = static_cast<float>(dot * static_cast<double>(kind.attention_scale));
     if (args.relative_position_bias != nullptr) {
       const RelativePositionBias bias = {args.relative_position_bias, args.n_relative_positions,
                                          kind.n_heads, args.both_ways};

@@ -111,6 +111,8 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.kv_page_tokens = read.kv_page_tokens;
   session.encoder_rows = read.source_rows;
   session.all_logits = read.all_logits == 1;
+  session.constraint_bytes = read.constraint_bytes;
+  session.max_constraints = read.max_constraints;
   ARN_TRY(ReadDeviceOptions(read, &session, diag));
   session.hardware_only |= traits.hardware_only;
   if (traits.fallback != nullptr) return PlanWithFallback(model, traits, session, out, diag);
@@ -129,6 +131,7 @@ void FillPlan(const SessionPlan& plan, arn_memory_plan* out) {
   out->kv_bytes_per_token = plan.KvBytesPerToken();
   out->activations_bytes = plan.RegionBytes(Region::kActivations);
   out->io_bytes = plan.RegionBytes(Region::kIo);
+  out->constraints_bytes = plan.constraints.TotalBytes();
   out->total_bytes = plan.TotalBytes();
   out->alignment = kRegionAlign;
   out->context_tokens = plan.options.context_tokens;

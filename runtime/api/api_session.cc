@@ -151,6 +151,15 @@ arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t 
   return OnSession(session, [&](Session& s) { return s.Prefill({ids, n_ids}); });
 }
 
+arn_status arn_session_set_prefill_callback(arn_session* session, arn_prefill_callback callback,
+                                            void* user) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return OnSession(session, [&](Session& s) {
+    s.SetOnChunk(callback, user);
+    return Status::kOk;
+  });
+}
+
 arn_status arn_session_prefill_logits(arn_session* session, const int32_t* ids, size_t n_ids,
                                       const float** out_logits) {
   if (out_logits == nullptr) return ARN_BAD_ARGUMENT;

@@ -21,6 +21,14 @@
 //   Byte b leads from unit s to unit base[s] ^ b if that unit's check is s.
 //
 // scores: f64 [n_tokens], log probability of each token
+//
+// byte_tree, start_byte_tree: ByteTreeHeader, ByteNode [n_nodes + 1], u32 [n_ids]
+//   The tree of the tokens' bytes, that is of what a token appends to a text: in its middle
+//   (byte_tree) or as its first token (start_byte_tree; absent if no token differs there). The nodes
+//   are in pre-order, siblings by ascending byte; there is no root node. The ids lie in the order of
+//   the nodes at which their bytes end: node i has ids[first_id(i) .. first_id(i + 1)), and the last
+//   node is only the end of that range. Ids before those of node 0 append nothing. Special tokens,
+//   ids without text and tokens of more than kMaxByteDepth bytes are in no tree.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +52,24 @@ struct TrieUnit {
   uint32_t check;  // kEmptySlot: unreachable
   uint32_t id;     // token that ends here; kEmptySlot: none
 };
+struct ByteTreeHeader {
+  uint32_t n_nodes;
+  uint32_t n_ids;
+};
+struct ByteNode {
+  uint32_t byte_and_size;  // byte | nodes of its subtree, itself included << 8
+  uint32_t depth_and_ids;  // bytes before this one | first_id << kDepthBits
+
+  static constexpr uint32_t kDepthBits = 10;
+  uint8_t byte() const { return static_cast<uint8_t>(byte_and_size); }
+  uint32_t size() const { return byte_and_size >> 8; }
+  uint32_t depth() const { return depth_and_ids & ((1u << kDepthBits) - 1); }
+  uint32_t first_id() const { return depth_and_ids >> kDepthBits; }
+};
+inline constexpr uint32_t kMaxByteDepth = 1u << ByteNode::kDepthBits;
+inline constexpr uint32_t kMaxByteNodes = (1u << 24) - 1;
+inline constexpr uint32_t kMaxByteIds = (1u << (32 - ByteNode::kDepthBits)) - 1;
+static_assert(sizeof(ByteTreeHeader) == 8 && sizeof(ByteNode) == 8);
 static_assert(sizeof(TokenSlot) == 8 && sizeof(MergeSlot) == 16 && sizeof(TrieUnit) == 12);
 
 inline constexpr uint32_t kEmptySlot = 0xFFFFFFFFu;

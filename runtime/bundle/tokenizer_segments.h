@@ -18,7 +18,9 @@ Status EachTokenizerSegment(const fbs::Tokenizer& table, const Visit& visit) {
                   {table.token_table(), "tokenizer.token_table"},
                   {table.merge_table(), "tokenizer.merge_table"},
                   {table.trie(), "tokenizer.trie"},
-                  {table.scores(), "tokenizer.scores"}};
+                  {table.scores(), "tokenizer.scores"},
+                  {table.byte_tree(), "tokenizer.byte_tree"},
+                  {table.start_byte_tree(), "tokenizer.start_byte_tree"}};
   for (const auto& s : segments) {
     if (s.segment != nullptr) ARN_TRY(visit(s.segment, s.name));
   }

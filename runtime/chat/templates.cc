@@ -59,6 +59,7 @@ Result<Templates*> Templates::Create(const fbs::Chat& table, Span<const std::byt
     entries[i] = {TextValue(View(from->name())), TextValue(View(from->value()))};
   }
   templates->variables_ = {entries.data(), n_variables, n_variables};
+  ARN_TRY(ReadReplyFormat(table.reply(), &templates->reply_, diag));
   return templates;
 }
 

@@ -7,6 +7,7 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/chat/program.h"
+#include "runtime/chat/reply_format.h"
 #include "runtime/chat/value.h"
 
 namespace arn {
@@ -30,6 +31,8 @@ class Templates {
   const Program* Find(std::string_view name) const;
   // Variables such as bos_token: name -> text.
   const Dict& variables() const { return variables_; }
+  // How the default template's model writes reasoning and tool calls.
+  const ReplyFormat& reply() const { return reply_; }
 
  private:
   struct Named {
@@ -38,6 +41,7 @@ class Templates {
   };
   Span<Named> programs_;
   Dict variables_;
+  ReplyFormat reply_;
 };
 
 }  // namespace chat

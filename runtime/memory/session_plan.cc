@@ -145,7 +145,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   return out;
 }
 
-// Whether the group's pool lies in the KV file.
+// True if the group's pool lies in the KV file.
 bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
   return kHasKvFiles && options.kv_in_file && group.window == 0 && group.chunk == 0 &&
          !group.is_state && !group.is_encoder;
@@ -263,6 +263,41 @@ Status PlanSequences(uint64_t sequence_bytes, SessionPlan* plan, Layout* layout)
   return Status::kOk;
 }
 
+Status PlanConstraints(const Model& model, uint64_t use_bytes, SessionPlan* plan, Layout* layout,
+                       Diag* diag) {
+  SessionOptions& options = plan->options;
+  if (options.constraint_bytes == 0) {
+    if (options.max_constraints == 0) return Status::kOk;
+    return diag->Fail(Status::kBadArgument, "max_constraints is %u, but constraint_bytes is 0",
+                      options.max_constraints);
+  }
+  if (model.tokenizer == nullptr) {
+    return diag->Fail(Status::kUnsupported, "constraints need a tokenizer, the bundle has none");
+  }
+  if (options.constraint_bytes < kMinConstraintBytes ||
+      options.constraint_bytes > kMaxConstraintBytes) {
+    return diag->Fail(Status::kBadArgument, "constraint_bytes is %llu, expected %llu to %llu",
+                      static_cast<unsigned long long>(options.constraint_bytes),
+                      static_cast<unsigned long long>(kMinConstraintBytes),
+                      static_cast<unsigned long long>(kMaxConstraintBytes));
+  }
+  if (options.max_constraints == 0) options.max_constraints = options.max_sequences;
+  if (options.max_constraints > options.max_sequences) {
+    return diag->Fail(Status::kBadArgument,
+                      "max_constraints is %u, expected at most max_sequences %u",
+                      options.max_constraints, options.max_sequences);
+  }
+  ConstraintsPlan& out = plan->constraints;
+  out.n = options.max_constraints;
+  out.bytes_each = AlignUp(options.constraint_bytes, kSliceAlign);
+  ARN_ASSIGN(out.blocks, layout->AddArray(Region::kIo, out.n, out.bytes_each));
+  ARN_ASSIGN(out.uses,
+             layout->AddArray(Region::kIo, uint64_t{2} * options.max_sequences, use_bytes));
+  ARN_ASSIGN(out.masked, layout->AddArray(Region::kIo, plan->program.vocab, sizeof(float)));
+  ARN_ASSIGN(out.found, layout->AddArray(Region::kIo, kConstraintBlock, sizeof(uint32_t)));
+  return Status::kOk;
+}
+
 }  // namespace
 
 void SessionPlan::Bind() {
@@ -324,6 +359,7 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
     ARN_TRY(fallback->plan(out->program, backend_options, &layout, &out->fallback_plan, diag));
   }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
+  ARN_TRY(PlanConstraints(model, objects.constraint_use_bytes, out, &layout, diag));
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
                          out->program.vocab, &layout, &out->beams));
   // Text held back (at most a stop string less one byte) plus the piece added to it.

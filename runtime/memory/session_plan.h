@@ -75,11 +75,16 @@ struct SessionOptions {
   CpuChoice cpus = CpuChoice::kAuto;
   uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
   PaceOptions pace;
-  bool sensors = false;  // find temperature and energy sensors; implied by a thermal limit
+  uint64_t constraint_bytes = 0;  // of each constraint; 0: none
+  uint32_t max_constraints = 0;   // different ones at a time; 0: one for each sequence
+  bool sensors = false;           // find temperature and energy sensors; implied by a thermal limit
   const char* thermal_zone = nullptr;  // part of a zone's type; null: all. Lifetime as `device`
   const char* system_root = nullptr;   // prepended to /sys; null: "". Lifetime as `device`
 };
 
+// Smallest block of a constraint: what follows says how much a text needs.
+inline constexpr uint64_t kMinConstraintBytes = 16384;
+inline constexpr uint64_t kMaxConstraintBytes = uint64_t{1} << 31;
 inline constexpr uint32_t kDefaultContextTokens = 4096;
 inline constexpr uint32_t kDefaultEncoderTokens = 512;
 inline constexpr uint32_t kDefaultPrefillChunk = 128;
@@ -94,11 +99,24 @@ inline constexpr uint32_t kMaxSequences = 1024;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
-// What is noted of the pages of a KV file while they are read: of so many layers at a time, for
-// each row of so many OS pages, so many bytes.
+// Bookkeeping of a KV file while it is read: layers at a time, OS pages per chunk, bytes per chunk.
 inline constexpr uint32_t kKvLayersNoted = 2;
 inline constexpr uint32_t kKvChunkPages = 16;
 inline constexpr uint32_t kKvChunkMarkBytes = 4;
+
+// Logits that are searched at a time for the best tokens.
+inline constexpr uint32_t kConstraintBlock = 2048;
+
+// Memory of the sequences' constraints; empty without constraint_bytes.
+struct ConstraintsPlan {
+  uint32_t n = 0;           // constraints
+  uint64_t bytes_each = 0;  // of a block, a multiple of kSliceAlign
+  Slice blocks;             // [n, bytes_each]
+  Slice uses;               // ConstraintUse [2, max_sequences]
+  Slice masked;             // f32 [vocab]
+  Slice found;              // u32 [kConstraintBlock]
+  uint64_t TotalBytes() const { return blocks.bytes + uses.bytes + masked.bytes + found.bytes; }
+};
 
 struct SessionPlan {
   SessionOptions options;  // as applied: defaults filled in
@@ -115,6 +133,7 @@ struct SessionPlan {
   Diag refused;               // why the preferred backend is not used; "": it is
   KvCachePlan cache;
   SamplerPlan sampler;
+  ConstraintsPlan constraints;
   BeamSearchPlan beams;   // up to max_sequences beams
   Slice kv_marks;         // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
   Slice session;          // the Session object itself
@@ -154,10 +173,11 @@ struct SessionPart {
   Span<const int32_t> ids;
 };
 
-// Sizes of the session object and its per-sequence object.
+// Sizes of the session object and its per-sequence objects.
 struct SessionObjects {
   uint64_t session_bytes = 0;
   uint64_t sequence_bytes = 0;
+  uint64_t constraint_use_bytes = 0;
 };
 
 // Checks the options against the model and lays out all memory.

@@ -20,9 +20,9 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
     return (x == none) == (y == none);
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
-  return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated &&
-         ka.mixer.mixer == kb.mixer.mixer && both(ka.ffn_dim, kb.ffn_dim, 0) &&
-         both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+  return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated && ka.mixer == kb.mixer &&
+         both(ka.ffn_dim, kb.ffn_dim, 0) && both(ka.n_experts, kb.n_experts, 0) &&
+         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&

@@ -90,19 +90,19 @@ uint64_t ProgramKinds(const ModelSpec& spec) {
 
 void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
   const size_t n = spec.kinds.size();
-  for (size_t i = 0; i < n; ++i) out[i] = spec.kinds[i].attention;
+  for (size_t i = 0; i < n; ++i) out[i] = AttentionOf(spec.kinds[i]);
   if (!spec.encoder.exists()) return;
   for (size_t i = 0; i < n; ++i) {
     AttentionKind& cross = out[n + i];
-    cross = spec.kinds[i].attention;
+    cross = AttentionOf(spec.kinds[i]);
     cross.window = cross.chunk = 0;
     cross.rope = kNoRope;
-    cross.temperature = 0.0f;
+    cross.query_temperature = 0.0f;
     cross.is_cross_attention = true;
     cross.group = spec.encoder.group;
   }
   for (size_t i = 0; i < spec.encoder.kinds.size(); ++i) {
-    out[2 * n + i] = spec.encoder.kinds[i].attention;
+    out[2 * n + i] = AttentionOf(spec.encoder.kinds[i]);
   }
 }
 

@@ -24,10 +24,15 @@ inline Status CheckFinite(const char* field, float value, Diag* diag) {
   return diag->Fail(Status::kBadBundle, "model.%s is not a finite number", field);
 }
 
+inline Status CheckFloatRange(const char* field, float value, float low, float high, Diag* diag) {
+  if (value >= low && value <= high) return Status::kOk;
+  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected %g..%g", field,
+                    static_cast<double>(value), static_cast<double>(low),
+                    static_cast<double>(high));
+}
+
 inline Status CheckEpsilon(const char* field, float value, Diag* diag) {
-  if (std::isfinite(value) && value >= 0.0f && value <= 1.0f) return Status::kOk;
-  return diag->Fail(Status::kBadBundle, "model.%s is %g, expected 0..1", field,
-                    static_cast<double>(value));
+  return CheckFloatRange(field, value, 0.0f, 1.0f, diag);
 }
 
 inline Status CheckSoftcap(const char* field, float value, Diag* diag) {

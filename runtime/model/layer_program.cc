@@ -38,7 +38,7 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
       step.relative_position_bias = layer.relative_position_bias;
     }
     if (op == Op::kQkvRope) {
-      if (kind.attention.rope != kNoRope) step.angles = angles[kind.attention.rope];
+      if (kind.rope != kNoRope) step.angles = angles[kind.rope];
       step.q_norm = layer.q_norm;
       step.k_norm = layer.k_norm;
     }
@@ -66,14 +66,14 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   const ValueId attention_in = pre_norm(v.normed, layer.attention_norm, layer.attention_norm_bias);
   ValueId ffn_in = kNoValue;
   if (kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
-  if (kind.mixer.has_state()) {
+  if (kind.has_state()) {
     AddMixer(layer, kind, base, attention_in, v.mixer, builder);
   } else {
     add(Op::kLinear, attention_in, v.qkv, layer.qkv);
     if (!place.is_encoder) add(Op::kQkvRope, v.qkv, kNoValue, kNoWeight);
     add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, v.qkv, v.attention, kNoWeight);
   }
-  add_block(kind.mixer.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
+  add_block(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
             layer.attention_post_norm);
   if (layer.cross_q != kNoWeight) {
     const ValueId in = pre_norm(v.normed, layer.cross_norm, layer.cross_norm_bias);

@@ -7,19 +7,17 @@ namespace {
 
 LayerWidths WidthsOf(const LayerKindSpec& kind) {
   LayerWidths w;
-  const MixerSpec& mixer = kind.mixer;
-  if (mixer.has_state()) {
-    w.mixed = mixer.in_width();
-    w.convolved = mixer.width;
-    if (mixer.mixer == Mixer::kScan) {
-      w.low = mixer.rank;
-      w.time_steps = mixer.width;
-      w.mix = 2 * mixer.states;
+  if (kind.has_state()) {
+    w.mixed = kind.mixer_in_width();
+    w.convolved = kind.mixer_width;
+    if (kind.mixer == Mixer::kScan) {
+      w.low = kind.scan_rank;
+      w.time_steps = kind.mixer_width;
+      w.mix = 2 * kind.scan_states;
     }
   } else {
-    const AttentionKind& a = kind.attention;
-    w.attention = a.n_heads * a.head_dim;
-    w.qkv = w.attention + 2 * a.n_kv_heads * a.head_dim;
+    w.attention = kind.n_heads * kind.head_dim;
+    w.qkv = w.attention + 2 * kind.n_kv_heads * kind.head_dim;
   }
   if (kind.n_experts != 0) {
     w.n_experts = kind.n_experts;

@@ -4,7 +4,6 @@ namespace arn {
 
 void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& base, ValueId in,
               const MixerValues& v, StepList* steps) {
-  const MixerSpec& mixer = kind.mixer;
   const auto add = [&](Op op, ValueId from, ValueId to, WeightId weight) {
     Step step = base;
     step.op = op;
@@ -13,28 +12,28 @@ void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& bas
     step.weight = weight;
     step.activation = kind.activation;
     step.activation_limit = kind.activation_limit;
-    step.group = static_cast<uint16_t>(kind.attention.group);
+    step.group = static_cast<uint16_t>(kind.group);
     if (op == Op::kConv) {
-      step.bias = layer.mixer.conv_bias;
-      step.is_gated = mixer.mixer == Mixer::kConv;
+      step.bias = layer.conv_bias;
+      step.is_gated = kind.mixer == Mixer::kConv;
     }
     if (op == Op::kScan) {
-      step.state_offset = mixer.conv_floats();
+      step.state_offset = kind.conv_floats();
       step.time_steps = v.time_steps;
       step.mix = v.mix;
-      step.skip = layer.mixer.skip;
+      step.skip = layer.scan_skip;
     }
     steps->Add(step);
   };
-  add(Op::kLinear, in, v.mixed, layer.mixer.in);
-  add(Op::kConv, v.mixed, v.convolved, layer.mixer.conv);
-  if (mixer.mixer == Mixer::kConv) return;
+  add(Op::kLinear, in, v.mixed, layer.mixer_in);
+  add(Op::kConv, v.mixed, v.convolved, layer.conv);
+  if (kind.mixer == Mixer::kConv) return;
   add(Op::kAct, v.convolved, kNoValue, kNoWeight);
-  add(Op::kLinear, v.convolved, v.low, layer.mixer.low);
-  add(Op::kLinear, v.low, v.time_steps, layer.mixer.time_steps);
-  add(Op::kLinear, v.convolved, v.mix, layer.mixer.mix);
+  add(Op::kLinear, v.convolved, v.low, layer.scan_low);
+  add(Op::kLinear, v.low, v.time_steps, layer.scan_steps);
+  add(Op::kLinear, v.convolved, v.mix, layer.scan_mix);
   // The scan's result replaces x, next to its gate.
-  add(Op::kScan, v.convolved, v.mixed, layer.mixer.rates);
+  add(Op::kScan, v.convolved, v.mixed, layer.scan_rates);
   add(Op::kGatedAct, v.mixed, v.convolved, kNoWeight);
 }
 

@@ -1,4 +1,4 @@
-// Builds the steps of layers with a recurrent state (mixer_spec.h).
+// Builds the steps of layers with a recurrent state.
 #pragma once
 
 #include "runtime/model/layer_values.h"

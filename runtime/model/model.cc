@@ -192,6 +192,19 @@ Status CheckWeights(const Model& model, Diag* diag) {
   return Status::kOk;
 }
 
+Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag) {
+  const fbs::Tokenizer* table = model.bundle.index->tokenizer();
+  if (table == nullptr || !model.tokenizer->HasAppendedBytes()) {
+    return diag->Fail(Status::kUnsupported, "constraints: %s",
+                      table == nullptr ? "the bundle has no tokenizer"
+                                       : "what a token appends depends on the one before it");
+  }
+  const bool is_checked = model.token_bytes_checked.load(std::memory_order_acquire);
+  ARN_TRY(out->Init(*table, model.bundle.segments, !is_checked, diag));
+  model.token_bytes_checked.store(true, std::memory_order_release);
+  return Status::kOk;
+}
+
 void CloseModel(Model* model) {
   if (model == nullptr) return;
   const ModelBytes source = model->source;

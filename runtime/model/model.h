@@ -9,6 +9,7 @@
 #include "runtime/bundle/bundle.h"
 #include "runtime/bundle/signature.h"
 #include "runtime/chat/templates.h"
+#include "runtime/constrain/token_bytes.h"
 #include "runtime/model/decoder_program.h"
 #include "runtime/model/model_bytes.h"
 #include "runtime/model/model_spec.h"
@@ -64,6 +65,8 @@ struct Model {
       signed_digests;  // signed block hashes; empty if the bundle was opened without a key
   // Set once all weights have been checked; see CheckWeights.
   mutable std::atomic<bool> weights_checked{false};
+  // Set once the trees of the tokens' bytes have been checked; see ReadTokenBytes.
+  mutable std::atomic<bool> token_bytes_checked{false};
 };
 
 // Opens a model. Takes ownership of `source`, also on failure.
@@ -71,6 +74,9 @@ Status OpenModel(const ModelBytes& source, const ModelOptions& options, Model** 
 // Does the checks that HashCheck::kOnUse defers to the first session: reads weights, stored prefix
 // and self-test once. kHashMismatch. Thread-safe; concurrent callers may each read.
 Status CheckWeights(const Model& model, Diag* diag);
+// Reads the trees of the tokens' bytes, which are checked the first time. kUnsupported without a
+// tokenizer or trees. Thread-safe.
+Status ReadTokenBytes(const Model& model, TokenBytes* out, Diag* diag);
 // Null is allowed.
 void CloseModel(Model* model);
 

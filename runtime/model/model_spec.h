@@ -10,58 +10,24 @@
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "runtime/bundle/bundle.h"
-#include "runtime/model/mixer_spec.h"
+#include "runtime/bundle/layer_fields.h"
 
 namespace arn {
 
-struct LayerKindSpec {
-  AttentionKind attention;  // with another mixer only its group is set
-  MixerSpec mixer;
-  uint32_t ffn_dim = 0;  // 0: no feed-forward block
-  float norm_epsilon = 0.0f;
-  NormKind norm = NormKind::kRms;
-  Activation activation = Activation::kSilu;
-  bool has_qk_norm = false;
-  bool qk_norm_spans_heads = false;
-  bool is_gated = true;
-  bool is_parallel = false;
-  uint32_t n_experts = 0;  // 0: dense, gate_up and down; else ffn_dim is the width of each expert
-  uint32_t n_experts_used = 0;
-  bool norm_topk_prob = false;
-  RouteScore route_score = RouteScore::kSoftmax;
-  bool weighs_input = false;
-  uint32_t shared_ffn_dim = 0;  // 0: no shared expert
-  float activation_limit = 0.0f;
+struct LayerKindSpec : LayerKind {
+  uint32_t group = 0;  // of KV pages or states
 };
 
-struct LayerSpec {
+// Returns the attention of a layer type; without any heads if it has another mixer.
+AttentionKind AttentionOf(const LayerKindSpec& kind);
+
+// The tensors of a layer: a block without a norm before it reads x directly; qkv has only the q
+// heads if shares_kv; experts is the first of gate_up, down, gate_up, ...; cross_q is kNoWeight
+// without cross-attention; layers with a state have mixer_in and its others in place of qkv.
+struct LayerSpec : LayerTensors {
   uint32_t kind = 0;
   uint32_t group_layer = 0;  // index in its KV group
-  bool shares_kv = false;    // group_layer belongs to an earlier layer; qkv has only the q heads
-  WeightId attention_norm = kNoWeight;  // kNoWeight: the block reads x directly
-  WeightId attention_norm_bias = kNoWeight;
-  WeightId attention_post_norm = kNoWeight;
-  WeightId qkv = kNoWeight;
-  WeightId q_norm = kNoWeight;
-  WeightId k_norm = kNoWeight;
-  WeightId attention_out = kNoWeight;
-  MixerTensors mixer;  // for layer types with a mixer other than attention, which have no qkv
-  WeightId ffn_norm = kNoWeight;  // kNoWeight: the block reads x directly
-  WeightId ffn_norm_bias = kNoWeight;
-  WeightId ffn_post_norm = kNoWeight;
-  WeightId gate_up = kNoWeight;
-  WeightId down = kNoWeight;
-  WeightId router = kNoWeight;   // layer types with experts
-  WeightId experts = kNoWeight;  // gate_up, down, gate_up, ...
-  WeightId sinks = kNoWeight;
-  WeightId shared_gate_up = kNoWeight;
-  WeightId shared_down = kNoWeight;
-  WeightId relative_position_bias = kNoWeight;
-  WeightId cross_norm = kNoWeight;  // this and the following: layers with cross-attention
-  WeightId cross_norm_bias = kNoWeight;
-  WeightId cross_q = kNoWeight;  // kNoWeight: no cross-attention
-  WeightId cross_kv = kNoWeight;
-  WeightId cross_out = kNoWeight;
+  bool shares_kv = false;    // group_layer belongs to an earlier layer
   uint32_t cross_layer = 0;  // index in the encoder's KV group
 };
 

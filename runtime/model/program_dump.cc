@@ -62,11 +62,11 @@ size_t DumpProgram(const Program& program, WeightNamer name, const void* context
     out.Print("kind %zu heads %u kv_heads %u head_dim %u window %u", i, kind.n_heads,
               kind.n_kv_heads, kind.head_dim, kind.window);
     if (kind.chunk != 0) out.Print(" chunk %u", kind.chunk);
-    out.Print(" scale %.6g", static_cast<double>(kind.scale));
+    out.Print(" scale %.6g", static_cast<double>(kind.attention_scale));
     if (kind.softcap != 0.0f) out.Print(" softcap %.6g", static_cast<double>(kind.softcap));
-    if (kind.temperature != 0.0f) {
-      out.Print(" temperature %.6g by %u", static_cast<double>(kind.temperature),
-                kind.temperature_step);
+    if (kind.query_temperature != 0.0f) {
+      out.Print(" temperature %.6g by %u", static_cast<double>(kind.query_temperature),
+                kind.query_temperature_step);
     }
     if (kind.rope == kNoRope) {
       out.Print(" no rope");

@@ -65,15 +65,15 @@ Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spe
              arena->AllocateArray<LayerKindSpec>(encoder.kinds()->size()));
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
-    const AttentionKind& a = kinds[i].attention;
-    if (kinds[i].mixer.has_state() || kinds[i].is_parallel || kinds[i].n_experts != 0 ||
-        a.window != 0 || a.chunk != 0 || a.rope != kNoRope || kinds[i].has_qk_norm ||
-        a.temperature != 0.0f) {
+    LayerKindSpec& kind = kinds[i];
+    if (kind.has_state() || kind.is_parallel || kind.n_experts != 0 || kind.window != 0 ||
+        kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
+        kind.query_temperature != 0.0f) {
       return diag->Fail(Status::kUnsupported,
                         "model.source.kinds: recurrent states, parallel blocks, experts, windows, "
                         "chunks, rope, q and k norms and temperatures are not supported");
     }
-    kinds[i].attention.group = kNoGroup;
+    kind.group = kNoGroup;
   }
   out->kinds = kinds;
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(encoder.layers()->size()));
@@ -113,7 +113,7 @@ Status ReadEncoder(const fbs::Source& encoder, Arena* arena, ModelSpec* spec, Di
   if (spec->n_groups == kMaxKvGroups) {
     return diag->Fail(Status::kUnsupported, "model.kinds: no KV group is left for the encoder");
   }
-  const AttentionKind& shape = spec->kinds[0].attention;
+  const LayerKind& shape = spec->kinds[0];
   KvGroupSpec& group = spec->groups[spec->n_groups];
   group.is_encoder = true;
   group.n_kv_heads = shape.n_kv_heads;

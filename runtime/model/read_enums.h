@@ -4,6 +4,7 @@
 #include "kernels/contract/program.h"
 #include "platform/base/diag.h"
 #include "runtime/bundle/bundle.h"
+#include "runtime/bundle/layer_fields.h"
 
 namespace arn {
 
@@ -34,13 +35,24 @@ inline Status ReadActivation(const char* field, fbs::Activation activation, Acti
                     static_cast<unsigned>(activation));
 }
 
-inline Status ReadRouteScore(fbs::RouteScore score, RouteScore* out, Diag* diag) {
+inline Status ReadRouteScore(const char* field, fbs::RouteScore score, RouteScore* out,
+                             Diag* diag) {
   switch (score) {
     case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
     case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
   }
-  return diag->Fail(Status::kUnsupported, "model.kinds.route_score %u is not known to this version",
+  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(score));
+}
+
+inline Status ReadMixer(const char* field, fbs::Mixer mixer, Mixer* out, Diag* diag) {
+  switch (mixer) {
+    case fbs::Mixer::Attention: *out = Mixer::kAttention; return Status::kOk;
+    case fbs::Mixer::Conv: *out = Mixer::kConv; return Status::kOk;
+    case fbs::Mixer::Scan: *out = Mixer::kScan; return Status::kOk;
+  }
+  return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
+                    static_cast<unsigned>(mixer));
 }
 
 }  // namespace arn

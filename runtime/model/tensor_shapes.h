@@ -4,28 +4,30 @@
 #include <cinttypes>
 #include <cstdint>
 
-#include "kernels/contract/weight.h"
+#include "kernels/contract/program.h"
 #include "platform/base/diag.h"
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 
 namespace arn {
 
-// Looks up tensor `index` and checks it against the required shape.
+// Looks up tensor `index`, checks it against the required shape. Sets *out, if given, to it.
 class Shapes {
  public:
   Shapes(Span<const Weight> weights, Diag* diag) : weights_(weights), diag_(diag) {}
 
-  Status Matrix(const char* place, uint32_t layer, uint32_t index, uint64_t rows, uint64_t cols) {
-    return Check(place, layer, index, false, rows, cols);
+  Status Matrix(const char* place, uint32_t layer, uint32_t index, uint64_t rows, uint64_t cols,
+                WeightId* out = nullptr) {
+    return Check(place, layer, index, false, rows, cols, out);
   }
-  Status Vector(const char* place, uint32_t layer, uint32_t index, uint64_t size) {
-    return Check(place, layer, index, true, 1, size);
+  Status Vector(const char* place, uint32_t layer, uint32_t index, uint64_t size,
+                WeightId* out = nullptr) {
+    return Check(place, layer, index, true, 1, size, out);
   }
 
  private:
   Status Check(const char* place, uint32_t layer, uint32_t index, bool is_vector, uint64_t rows,
-               uint64_t cols) {
+               uint64_t cols, WeightId* out) {
     if (index >= weights_.size()) {
       return diag_->Fail(Status::kBadBundle, "layer %u %s: tensor %u of %zu", layer, place, index,
                          weights_.size());
@@ -38,6 +40,7 @@ class Shapes {
                          layer, place, index, w.is_vector ? "vector" : "matrix", w.rows, w.cols,
                          is_vector ? "vector" : "matrix", rows, cols);
     }
+    if (out != nullptr) *out = index;
     return Status::kOk;
   }
 

@@ -34,7 +34,10 @@ Status BeamDriver::Steps(uint32_t num_beams, BeamResult* out) {
   auto* logits = core_.memory.As<const float*>(core_.plan.beam_logits);
   // The first beam of every group is the prompt itself.
   uint32_t n = beams_.n_running();
-  for (uint32_t i = 0; i < n; ++i) logits[i] = sequences_.LogitsOf(selected);
+  const bool is_constrained = constrainer_.Has(selected);
+  const float* first = sequences_.LogitsOf(selected);
+  if (is_constrained) ARN_TRY(constrainer_.ReadAndMask(selected, first, &first));
+  for (uint32_t i = 0; i < n; ++i) logits[i] = first;
   for (bool is_first = true;; is_first = false) {
     beams_.Step({logits, n});
     out->n_steps = beams_.n_steps();
@@ -44,6 +47,7 @@ Status BeamDriver::Steps(uint32_t num_beams, BeamResult* out) {
       sequences[i] = is_first ? selected : beams_.parents()[i];
     }
     ARN_TRY(sequences_.Reorder({sequences, n}));
+    constrainer_.Reorder({sequences, n});
     // Free the pages of dropped beams before the run reserves new ones.
     sequences_.Clear(n, num_beams);
     for (uint32_t i = 0; i < n; ++i) {
@@ -53,6 +57,11 @@ Status BeamDriver::Steps(uint32_t num_beams, BeamResult* out) {
     ARN_TRY(decoder_.StepBatch({sequences, n}, beams_.ids()));
     ARN_TRY(chooser_.Fetch());
     out->kv_peak_bytes = Max(out->kv_peak_bytes, sequences_.KvUsedBytes());
+    for (uint32_t i = 0; i < n && is_constrained; ++i) {
+      // The beam's logits are read once, so they may be changed in place.
+      float* own = sequences_.LogitsOf(i);
+      ARN_TRY(constrainer_.ReadAndMaskInPlace(i, own));
+    }
   }
 }
 
@@ -82,8 +91,13 @@ Status BeamDriver::Search(const BeamRequest& request, BeamResult* out) {
   ARN_TRY(chooser_.Fetch());
   out->kv_peak_bytes = sequences_.KvUsedBytes();
   beams_.Start(options);
+  if (constrainer_.Has(selected)) {
+    constrainer_.SetEnds(selected, request.extra_eos_ids, !request.ignore_eos);
+  }
+  const ConstraintUse constraint = constrainer_.UseOf(selected);
   const Status status = Steps(options.num_beams, out);
   sequences_.Clear(0, options.num_beams);
+  constrainer_.EndBeams(options.num_beams, selected, constraint);
   if (status != Status::kOk) beams_.Forget();
   out->n_sequences = beams_.n_results();
   return status;

@@ -7,6 +7,7 @@
 #include "platform/base/status.h"
 #include "runtime/sampling/beam_search.h"
 #include "runtime/session/chooser.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/decoder.h"
 #include "runtime/session/sequences.h"
@@ -28,13 +29,19 @@ struct BeamResult {
 class BeamDriver {
  public:
   // All arguments must outlive the part.
-  BeamDriver(SessionCore* core, Sequences* sequences, Chooser* chooser, Decoder* decoder)
-      : core_(*core), sequences_(*sequences), chooser_(*chooser), decoder_(*decoder) {}
+  BeamDriver(SessionCore* core, Sequences* sequences, Constrainer* constrainer, Chooser* chooser,
+             Decoder* decoder)
+      : core_(*core),
+        sequences_(*sequences),
+        constrainer_(*constrainer),
+        chooser_(*chooser),
+        decoder_(*decoder) {}
 
   void Init(const LogitsOps* ops);
   // Searches from the selected sequence, in sequences 0 to num_beams - 1, and empties those.
   // kBadState unless they are empty, but for the selected one; kContextFull if the beams do not
-  // fit.
+  // fit. With a constraint, a beam's probabilities are those of the tokens allowed; the beams' own
+  // sequences have none afterwards, except the selected one.
   Status Search(const BeamRequest& request, BeamResult* out);
   // Returns a sequence found by the last search, best first. kBadArgument if there is no such one,
   // kBufferTooSmall if `out_ids` is shorter than *out_count.
@@ -47,6 +54,7 @@ class BeamDriver {
 
   SessionCore& core_;
   Sequences& sequences_;
+  Constrainer& constrainer_;
   Chooser& chooser_;
   Decoder& decoder_;
   BeamSearch beams_;

@@ -21,9 +21,25 @@ Status Chooser::Fetch() {
   return recompute_.FallBack(status);
 }
 
+Status Chooser::ChooseConstrained(uint32_t sequence, int32_t* out_id) {
+  Sampler& sampler = sequences_.At(sequence).sampler;
+  ARN_TRY(constrainer_.Read(sequence));
+  const Span<const int32_t> forced = constrainer_.ForcedIds(sequence);
+  const int32_t best = logits().best_id();
+  const bool takes_best = best != LogitsState::kNoToken && sampler.options().temperature == 0.0f;
+  if (!forced.empty() || (takes_best && constrainer_.Allows(sequence, best))) {
+    *out_id = forced.empty() ? best : forced[0];
+    constrainer_.EndStep(sequence);
+    return Status::kOk;
+  }
+  ARN_TRY(Fetch());
+  return constrainer_.Choose(sequence, sequences_.LogitsOf(sequence), &sampler, out_id);
+}
+
 Status Chooser::Choose(uint32_t sequence, int32_t* out_id) {
   Sampler& sampler = sequences_.At(sequence).sampler;
   sequences_.At(sequence).random_before = sampler.random_state();
+  if (constrainer_.Has(sequence)) return ChooseConstrained(sequence, out_id);
   const int32_t best = logits().best_id();
   if (best != LogitsState::kNoToken && sampler.options().temperature == 0.0f) {
     *out_id = best;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "platform/base/status.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/executor.h"
 #include "runtime/session/recompute.h"
@@ -15,11 +16,12 @@ namespace arn {
 class Chooser {
  public:
   // All arguments must outlive the part.
-  Chooser(SessionCore* core, Executor* executor, Sequences* sequences, Recompute* recompute,
-          Runner* runner)
+  Chooser(SessionCore* core, Executor* executor, Sequences* sequences, Constrainer* constrainer,
+          Recompute* recompute, Runner* runner)
       : core_(*core),
         executor_(*executor),
         sequences_(*sequences),
+        constrainer_(*constrainer),
         recompute_(*recompute),
         runner_(*runner) {}
 
@@ -29,18 +31,21 @@ class Chooser {
   Status Need(uint32_t sequence);
   // Copies a single sequence's logits from the backend to host memory if they are not there.
   Status Fetch();
-  // Samples a token. REQUIRES: the sequence has logits.
+  // Samples a token, among those that its constraint allows if it has one. REQUIRES: the sequence
+  // has logits.
   Status Choose(uint32_t sequence, int32_t* out_id);
   // Undoes the last choice.
   void Unchoose(uint32_t sequence);
 
  private:
+  Status ChooseConstrained(uint32_t sequence, int32_t* out_id);
   KvCache& cache() { return sequences_.cache(); }
   LogitsState& logits() { return sequences_.logits(); }
 
   SessionCore& core_;
   Executor& executor_;
   Sequences& sequences_;
+  Constrainer& constrainer_;
   Recompute& recompute_;
   Runner& runner_;
 };

@@ -5,13 +5,13 @@
 
 namespace arn {
 
-// Excludes the cases that need the host between tokens: several sequences keep their logits in host
-// memory; no_cache re-runs the whole sequence; profile and observer cover one run each; pacing
+// Excludes the cases that need the host between tokens: constraints are on the host; several
+// sequences keep their logits in host memory; no_cache re-runs the whole sequence; profile and observer cover one run each; pacing
 // sleeps between tokens.
 bool Decoder::CanChooseOnDevice() const {
   return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
          sequences_.size() == 1 && !core_.plan.options.no_cache && !executor_.is_observed() &&
-         !throttle_.is_on();
+         !throttle_.is_on() && !constrainer_.Has(sequences_.selected());
 }
 
 void Decoder::CommitStep(StepsOnDevice* steps) {
@@ -124,6 +124,13 @@ Status Decoder::RunOne(uint32_t sequence, int32_t id) {
   const SessionPart part{sequence, Span<const int32_t>(&id, 1)};
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kLastOfEach));
   ++core_.stats.decode_tokens;
+  return Status::kOk;
+}
+
+Status Decoder::RunForced(uint32_t sequence, Span<const int32_t> ids) {
+  const SessionPart part{sequence, ids};
+  ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kLastOfEach));
+  core_.stats.decode_tokens += ids.size();
   return Status::kOk;
 }
 

@@ -7,6 +7,7 @@
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 #include "runtime/session/chooser.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/executor.h"
 #include "runtime/session/recompute.h"
@@ -19,11 +20,12 @@ namespace arn {
 class Decoder {
  public:
   // All arguments must outlive the part.
-  Decoder(SessionCore* core, Executor* executor, Sequences* sequences, Throttle* throttle,
-          Recompute* recompute, Runner* runner, Chooser* chooser)
+  Decoder(SessionCore* core, Executor* executor, Sequences* sequences, Constrainer* constrainer,
+          Throttle* throttle, Recompute* recompute, Runner* runner, Chooser* chooser)
       : core_(*core),
         executor_(*executor),
         sequences_(*sequences),
+        constrainer_(*constrainer),
         throttle_(*throttle),
         recompute_(*recompute),
         runner_(*runner),
@@ -46,6 +48,8 @@ class Decoder {
   Status Decode(int32_t* out_id);
   // Runs a token that was just chosen. Undoes the choice if the run fails.
   Status RunChosen(uint32_t sequence, int32_t id);
+  // Runs tokens that follow from the constraint, in one run. REQUIRES: they fit a chunk.
+  Status RunForced(uint32_t sequence, Span<const int32_t> ids);
   // Runs as many of the steps as fit one call of the backend, before the host sees their tokens.
   // Gives the same tokens and the same final sequence as sampling on the host. REQUIRES: the
   // selected sequence has logits and room for one token.
@@ -67,6 +71,7 @@ class Decoder {
   SessionCore& core_;
   Executor& executor_;
   Sequences& sequences_;
+  Constrainer& constrainer_;
   Throttle& throttle_;
   Recompute& recompute_;
   Runner& runner_;

@@ -1,5 +1,6 @@
 #include "runtime/session/generator.h"
 
+#include "platform/base/arith.h"
 #include "runtime/session/stop_filter.h"
 #include "runtime/session/timer.h"
 
@@ -52,6 +53,36 @@ bool Generator::DeliverAndContinue(int32_t id, Generation* generation) {
   return out->finish == Finish::kNone;
 }
 
+Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
+  const uint32_t selected = sequences_.selected();
+  const GenerateOptions& options = generation->options;
+  GenerateResult* out = generation->out;
+  *is_taken = false;
+  ARN_TRY(constrainer_.Read(selected));
+  if (constrainer_.MustEnd(selected)) {
+    out->finish = Finish::kEos;
+    *is_taken = true;
+    return Status::kOk;
+  }
+  if (sequences_.IsAtLast(selected)) return Status::kOk;
+  const uint32_t room = core_.plan.options.context_tokens - sequences_.length();
+  uint32_t most = Min(core_.plan.options.prefill_chunk, room);
+  if (options.max_tokens != 0) most = Min(most, options.max_tokens - out->n_tokens);
+  const Span<const int32_t> ids = constrainer_.ForcedIds(selected);
+  // One token costs the same through the choice.
+  if (Min<size_t>(ids.size(), most) < 2) return Status::kOk;
+  *is_taken = true;
+  uint32_t n = 0;
+  while (n < Min<size_t>(ids.size(), most) && out->finish == Finish::kNone) {
+    DeliverAndContinue(ids[n++], generation);
+  }
+  const Status status = decoder_.RunForced(selected, ids.subspan(0, n));
+  if (status == Status::kCancelled) out->finish = Finish::kCancelled;
+  ARN_TRY(status);
+  out->n_tokens += n;
+  return Status::kOk;
+}
+
 Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) {
   const uint32_t selected = sequences_.selected();
   *out = GenerateResult();
@@ -75,6 +106,12 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
                         StopFilter(options.stops, {core_.memory.As<char>(core_.plan.text),
                                                    static_cast<size_t>(core_.plan.text.bytes)}),
                         {}};
+  const bool is_constrained = constrainer_.Has(selected);
+  if (is_constrained) {
+    constrainer_.SetEnds(selected, options.extra_eos_ids, !options.ignore_eos);
+    // The text goes on where the constrained text of the last call ended.
+    if (constrainer_.HasBegun(selected)) generation.decode = Tokenizer::MiddleOfText();
+  }
   int32_t stop_ids[DecodeArgs::kMaxStopIds];
   size_t n_stop_ids = 0;
   const bool stop_ids_fit =
@@ -90,6 +127,11 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
       }
       out->finish = Finish::kContext;
       break;
+    }
+    if (is_constrained) {
+      bool is_taken = false;
+      ARN_TRY(FollowConstraint(&generation, &is_taken));
+      if (is_taken) continue;
     }
     Decoder::StepsOnDevice steps;
     if (!sequences_.IsAtLast(selected)) ARN_TRY(runner_.MakeRoomForOne(selected));

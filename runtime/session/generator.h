@@ -6,6 +6,7 @@
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 #include "runtime/session/chooser.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/decoder.h"
 #include "runtime/session/runner.h"
@@ -15,7 +16,7 @@ namespace arn {
 
 enum class Finish : uint32_t {
   kNone = 0,
-  kEos = 1,
+  kEos = 1,  // a stop token, or nothing may follow the constrained text
   kStop = 2,
   kLength = 3,
   kContext = 4,
@@ -42,10 +43,11 @@ struct GenerateResult {
 class Generator {
  public:
   // All arguments must outlive the part.
-  Generator(SessionCore* core, Sequences* sequences, Runner* runner, Chooser* chooser,
-            Decoder* decoder)
+  Generator(SessionCore* core, Sequences* sequences, Constrainer* constrainer, Runner* runner,
+            Chooser* chooser, Decoder* decoder)
       : core_(*core),
         sequences_(*sequences),
+        constrainer_(*constrainer),
         runner_(*runner),
         chooser_(*chooser),
         decoder_(*decoder) {}
@@ -61,11 +63,15 @@ class Generator {
   bool IsStopId(int32_t id, const GenerateOptions& options) const;
   // Collects the stop token ids. Returns false if they do not fit `out`.
   bool CollectStopIds(const GenerateOptions& options, Span<int32_t> out, size_t* n) const;
+  // Appends the tokens that the constraint leaves no choice of, and ends the generation where
+  // nothing may follow. *is_taken false: the next token must be chosen.
+  Status FollowConstraint(Generation* generation, bool* is_taken);
   // Passes a chosen token to the callback. Returns false to stop.
   static bool DeliverAndContinue(int32_t id, Generation* generation);
 
   SessionCore& core_;
   Sequences& sequences_;
+  Constrainer& constrainer_;
   Runner& runner_;
   Chooser& chooser_;
   Decoder& decoder_;

@@ -11,7 +11,7 @@ namespace {
 
 // Runs that pass, at most, before it is tried again whether more can stay in memory.
 constexpr uint32_t kLongestPause = 63;
-// Of the chunks that were missing, one in so many is kept at most in a run.
+// A run keeps at most one in this many of the chunks that were missing.
 constexpr uint64_t kKeptPart = 8;
 
 // body(first, last) for each row of set bits of a part's OS pages; bits(chunk) has them.
@@ -155,8 +155,8 @@ void KvPager::Ask(const RunArgs& args, const Step& step, Layer* layer) {
       const uint64_t begin = (table.pages[i] & ~kQuantisedPage) * bytes;
       const uint64_t n_old = Max(i, Min(end, first_written)) - i;
       if (n_old > 0) AskFor(part, begin, begin + n_old * bytes);
-      // What is written now is at hand, but for what has never been: it is no block of the file
-      // yet.
+      // Pages that this run writes are in memory. A page that was never written has no block in the
+      // file yet.
       const uint64_t first = (begin + n_old * bytes) / os_page_;
       const uint64_t last = n_old == end - i ? first : CeilDiv(begin + (end - i) * bytes, os_page_);
       for (uint64_t p = first; p < last; ++p) {
@@ -277,7 +277,7 @@ void KvPager::EndRun(const RunArgs& args) {
   Layer& last = layers_[1 - now_];
   Drop(&last);
   Adapt();
-  // What the next token begins with: meanwhile this one is chosen and shown.
+  // Prefetches the first layer of the next token while this one is chosen and shown.
   const Step* first = FindNext(plan_->program.steps, nullptr);
   if (first == nullptr) return;
   Drop(&layers_[now_]);

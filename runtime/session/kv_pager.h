@@ -68,7 +68,7 @@ class KvPager {
     uint16_t written = 0;  // the run writes to it
   };
   static_assert(sizeof(Chunk) == kKvChunkMarkBytes && kKvChunkPages == 16);
-  // What is noted of a layer from when it is asked for until it is dropped.
+  // Bookkeeping of a layer from its prefetch until it is dropped.
   struct Layer {
     const Step* step = nullptr;  // null: it is of none
     Chunk* chunks = nullptr;     // of the active pool, then of the quantised one

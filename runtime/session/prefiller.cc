@@ -14,6 +14,12 @@ Status Prefiller::NextChunk(uint32_t sequence, size_t left, size_t* out_tokens) 
   return Status::kOk;
 }
 
+bool Prefiller::IsEnded(uint64_t done, uint64_t total) {
+  if (on_chunk_ == nullptr) return false;
+  const InCallback in_callback(&core_);
+  return on_chunk_(on_chunk_user_, done, total) != 0;
+}
+
 Status Prefiller::Prefill(Span<const int32_t> ids) {
   const uint32_t selected = sequences_.selected();
   if (ids.empty()) return core_.diag.Fail(Status::kBadArgument, "no tokens to prefill");
@@ -33,6 +39,10 @@ Status Prefiller::Prefill(Span<const int32_t> ids) {
                         needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
     core_.stats.prefill_tokens += n;
     done += n;
+    if (IsEnded(done, ids.size()) && !is_last) {
+      return core_.diag.Fail(Status::kCancelled, "ended by the callback after %zu of %zu tokens",
+                             done, ids.size());
+    }
   }
   return Status::kOk;
 }

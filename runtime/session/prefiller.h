@@ -24,15 +24,27 @@ class Prefiller {
   // next run. kBadState unless the session has all_logits.
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits);
 
+  // Called by Prefill after each chunk with the tokens that ran so far, and all of them; another
+  // result than 0 ends the call with kCancelled before the next chunk. Null: none.
+  using OnChunk = int32_t (*)(void* user, uint64_t done, uint64_t total);
+  void SetOnChunk(OnChunk on_chunk, void* user) {
+    on_chunk_ = on_chunk;
+    on_chunk_user_ = user;
+  }
+
  private:
   // Number of prefill tokens for the next run, at least one. Shifts when the context is full.
   Status NextChunk(uint32_t sequence, size_t left, size_t* out_tokens);
+  // Calls on_chunk_. Returns true if it ends the call.
+  bool IsEnded(uint64_t done, uint64_t total);
   KvCache& cache() { return sequences_.cache(); }
   LogitsState& logits() { return sequences_.logits(); }
 
   SessionCore& core_;
   Sequences& sequences_;
   Runner& runner_;
+  OnChunk on_chunk_ = nullptr;
+  void* on_chunk_user_ = nullptr;
 };
 
 }  // namespace arn

@@ -230,6 +230,8 @@ Status Runner::Shift(uint32_t sequence) {
   int32_t* ids = sequences_.History(sequence);
   std::memmove(ids + pinned, ids + pinned + dropped,
                (cache().length(sequence) - pinned) * sizeof(int32_t));
+  sequences_.At(sequence).n_dropped += dropped;
+  sequences_.At(sequence).n_pinned = pinned;
   return RunEdits();
 }
 

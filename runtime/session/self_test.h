@@ -13,7 +13,7 @@
 
 namespace arn {
 
-// What the self-test sees of a session.
+// The parts of a session that the self-test uses.
 struct SelfTestView {
   SessionCore& core;
   Executor& executor;

@@ -16,6 +16,9 @@ struct Sequence {
   Sampler sampler;
   // Random state before the last choice, to undo a choice whose token did not run.
   uint64_t random_before = 0;
+  // Tokens that context shifts have dropped, and the leading ones that they kept.
+  uint32_t n_dropped = 0;
+  uint32_t n_pinned = 0;
   // Used while all sequences are recomputed: the sequence's token count, and the prefix it shares
   // with an earlier sequence.
   uint32_t length = 0;

@@ -20,6 +20,8 @@ SessionOptions OnCpu(SessionOptions options) {
   options.all_logits = false;
   options.pace = PaceOptions();
   options.sensors = false;
+  options.constraint_bytes = 0;
+  options.max_constraints = 0;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -34,14 +36,16 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
       owned_(owned),
       executor_(&core_),
       sequences_(&core_),
+      constrainer_(&core_, &sequences_),
       recompute_(&core_, &executor_, &sequences_),
       runner_(&core_, &executor_, &sequences_, &throttle_, &recompute_),
-      chooser_(&core_, &executor_, &sequences_, &recompute_, &runner_),
+      chooser_(&core_, &executor_, &sequences_, &constrainer_, &recompute_, &runner_),
       encoder_(&core_, &executor_, &sequences_, &recompute_, &runner_),
       prefiller_(&core_, &sequences_, &runner_),
-      decoder_(&core_, &executor_, &sequences_, &throttle_, &recompute_, &runner_, &chooser_),
-      generator_(&core_, &sequences_, &runner_, &chooser_, &decoder_),
-      beams_(&core_, &sequences_, &chooser_, &decoder_),
+      decoder_(&core_, &executor_, &sequences_, &constrainer_, &throttle_, &recompute_, &runner_,
+               &chooser_),
+      generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_),
+      beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
       kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
@@ -56,7 +60,8 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     const LogitsOps* ops = FindLogitsOps(*plan.backend);
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
-    status = TestDevice(session->SelfTest(), diag);
+    status = session->constrainer_.Init(ops, diag);
+    if (status == Status::kOk) status = TestDevice(session->SelfTest(), diag);
   }
   // Starts pacing only after the self-test.
   if (status == Status::kOk) status = session->throttle_.Open(plan.options, diag);
@@ -124,6 +129,24 @@ Status Session::Logits(const float** out_logits) {
 Status Session::SetSampling(const SamplingOptions& options) {
   ARN_TRY(CheckSampling(options, &core_.diag));
   sequences_.At(sequences_.selected()).sampler.Configure(options);
+  return Status::kOk;
+}
+
+Status Session::SetConstraint(const TokenConstraintOptions* options, uint32_t first) {
+  if (options != nullptr) return constrainer_.Set(sequences_.selected(), *options, first);
+  constrainer_.Drop(sequences_.selected());
+  return Status::kOk;
+}
+
+Status Session::Fork(uint32_t from, uint32_t to) {
+  ARN_TRY(sequences_.Fork(from, to));
+  constrainer_.Fork(from, to);
+  return Status::kOk;
+}
+
+Status Session::Restore(const StateSource& source) {
+  ARN_TRY(arn::Restore(Snapshot(), source));
+  constrainer_.DropAll();
   return Status::kOk;
 }
 

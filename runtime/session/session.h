@@ -11,6 +11,7 @@
 #include "runtime/memory/session_plan.h"
 #include "runtime/session/beam_driver.h"
 #include "runtime/session/chooser.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/decoder.h"
 #include "runtime/session/encoder.h"
@@ -29,12 +30,14 @@ namespace arn {
 
 class Session {
  public:
-  // What a session gives back at its end.
+  // Resources that a session releases at its end.
   struct Owned {
     Span<std::byte> pages;  // that its block lies in; empty: they are the caller's
     int kv_file = -1;       // of KvPager::MakeFile
   };
-  static SessionObjects Objects() { return {sizeof(Session), sizeof(Sequence)}; }
+  static SessionObjects Objects() {
+    return {sizeof(Session), sizeof(Sequence), sizeof(ConstraintUse)};
+  }
   // Builds a session in `block`. REQUIRES: block has plan.TotalBytes() bytes, aligned to
   // kRegionAlign. Destroy() releases the `owned` pages, if any. On failure the block is unused and
   // the caller still owns `owned`. Loads the fallback backend too if the plan has one; the session
@@ -56,10 +59,15 @@ class Session {
   Status PrefillLogits(Span<const int32_t> ids, const float** out_logits) {
     return prefiller_.PrefillLogits(ids, out_logits);
   }
+  void SetOnChunk(Prefiller::OnChunk on_chunk, void* user) {
+    prefiller_.SetOnChunk(on_chunk, user);
+  }
   Status Logits(const float** out_logits);
 
   // Tokens, one at a time.
   Status SetSampling(const SamplingOptions& options);
+  // Drops the constraint if `options` is null.
+  Status SetConstraint(const TokenConstraintOptions* options, uint32_t first);
   // Samples a token without running it.
   Status Sample(int32_t* out_id);
   Status Decode(int32_t* out_id) { return decoder_.Decode(out_id); }
@@ -84,7 +92,7 @@ class Session {
   // Whole sequences.
   void Reset() { sequences_.ClearSelected(); }
   Status Select(uint32_t sequence);
-  Status Fork(uint32_t from, uint32_t to) { return sequences_.Fork(from, to); }
+  Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position) { return sequences_.Rewind(position); }
   Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
     return arn::ReusePrefix(Snapshot(), ids, out_kept);
@@ -92,7 +100,7 @@ class Session {
   Status UsePrefix() { return arn::UsePrefix(Snapshot()); }
   Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Snapshot(), out_bytes); }
   Status Save(const StateSink& sink) { return arn::Save(Snapshot(), sink); }
-  Status Restore(const StateSource& source) { return arn::Restore(Snapshot(), source); }
+  Status Restore(const StateSource& source);
 
   // KV pages. Trim: gives the memory of unused ones back to the system; kUnsupported if the memory
   // is the caller's or a device's.
@@ -110,8 +118,8 @@ class Session {
   // True while a callback runs that a call of this session made.
   bool is_in_callback() const { return core_.is_in_callback; }
 
-  // What the session reports. The parts are for reading and for their own switches: their calls
-  // that run tokens are reached through the session.
+  // Give read access to the parts, and to their switches. Call the session, not a part, to run
+  // tokens.
   const SessionPlan& plan() const { return core_.plan; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();
@@ -121,6 +129,7 @@ class Session {
   Executor& executor() { return executor_; }
   const Executor& executor() const { return executor_; }
   const Sequences& sequences() const { return sequences_; }
+  const Constrainer& constrainer() const { return constrainer_; }
   const Throttle& throttle() const { return throttle_; }
   KvFileStats kv_file_stats() const { return runner_.pager().stats(); }
 
@@ -136,6 +145,7 @@ class Session {
   Throttle throttle_;
   Executor executor_;
   Sequences sequences_;
+  Constrainer constrainer_;
   Recompute recompute_;
   Runner runner_;
   Chooser chooser_;

@@ -16,7 +16,7 @@
 
 namespace arn {
 
-// What snapshots see of a session.
+// The parts of a session that snapshots use.
 struct SnapshotView {
   SessionCore& core;
   Executor& executor;

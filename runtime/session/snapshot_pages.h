@@ -1,4 +1,4 @@
-// What the files of snapshots share. For them only.
+// Helpers shared by the files of snapshots only.
 #pragma once
 
 #include <cstdint>

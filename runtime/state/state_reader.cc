@@ -138,7 +138,7 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
 
 Status CheckPages(const StatePages& saved, uint32_t g, uint32_t kind, const KvPages& here,
                   Diag* diag) {
-  const char* name = kind == 0 ? "open" : "sealed";
+  const char* name = kind == 0 ? "active" : "quantised";
   if (saved.page_bytes != here.page_bytes) {
     return diag->Fail(Status::kSaveMismatch,
                       "KV group %u: %s pages of %" PRIu64
@@ -235,8 +235,8 @@ Status CheckTable(const StateView& view, const SessionPlan& plan, uint32_t s, ui
       return diag->Fail(Status::kBadSave,
                         "sequence %u, KV group %u: entry %u names %s page %u of %" PRIu64
                         ", of which %u are known",
-                        s, g, i, kind == 0 ? "open" : "sealed", number, saved.pages[kind].count,
-                        n_pages[kind]);
+                        s, g, i, kind == 0 ? "active" : "quantised", number,
+                        saved.pages[kind].count, n_pages[kind]);
     }
     if (!is_new) continue;
     positions[PageIndex(group, page)] = position;
@@ -268,7 +268,8 @@ Status CheckTables(const StateView& view, const StateTarget& target, StateCounts
     for (uint32_t kind = 0; kind < kPageKinds; ++kind) {
       if (n_pages[g][kind] == counts->n_pages[g][kind]) continue;
       return diag->Fail(Status::kBadSave, "KV group %u: %u %s pages, the tables name %u", g,
-                        counts->n_pages[g][kind], kind == 0 ? "open" : "sealed", n_pages[g][kind]);
+                        counts->n_pages[g][kind], kind == 0 ? "active" : "quantised",
+                        n_pages[g][kind]);
     }
   }
   if (counts->n_entries != n_entries) {

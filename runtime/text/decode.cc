@@ -45,6 +45,22 @@ size_t Tokenizer::DecodeToken(DecodeState* state, int32_t id, bool skip_special,
   return sink.size();
 }
 
+size_t Tokenizer::AppendedBytes(int32_t id, bool is_first, Span<char> out) const {
+  if (!IsDecoded(id, true)) return 0;
+  TextSink sink(out);
+  impl_->decoder.Bytes(DecodedText(id), is_first, &sink);
+  return sink.size();
+}
+
+bool Tokenizer::HasAppendedBytes() const { return impl_->decoder.HasBytes(); }
+
+Tokenizer::DecodeState Tokenizer::MiddleOfText() {
+  DecodeState state;
+  state.started = true;
+  state.stripped = UINT32_MAX;
+  return state;
+}
+
 size_t Tokenizer::DecodeFinish(DecodeState* state, Span<char> out) const {
   TextSink sink(out);
   DecodeState next = *state;

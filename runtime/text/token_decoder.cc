@@ -142,31 +142,56 @@ bool TokenDecoder::ReadByte(StringView token, uint8_t* byte) const {
 void TokenDecoder::Token(State* state, StringView token, bool is_last, TextSink* out) const {
   const bool is_first = !state->started;
   state->started = true;
-  if (is_word_piece_) return WordPieceToken(state, token, is_first, out);
   if (is_word_end_) return WordEndToken(state, token, is_last, out);
   if (byte_fallback_) {
     const uint32_t byte = ByteOf(token);
     if (byte < 256) return PutByte(state, static_cast<uint8_t>(byte), out);
     EndBytes(state, out);
   }
-  if (joins_with_spaces_ && !is_first) PutBytes(state, " ", out);
-  if (pattern_.size == 0) return PutBytes(state, token, out);
+  Spell(token, is_first, [&](StringView bytes) { PutBytes(state, bytes, out); });
+}
+
+void TokenDecoder::Bytes(StringView token, bool is_first, TextSink* out) const {
+  uint8_t byte = 0;
+  bool may_strip = is_first && strip_count_ != 0;
+  const auto put = [&](StringView bytes) {
+    // The part that begins the text begins with a whole character.
+    if (may_strip && bytes.size >= strip_.size &&
+        std::memcmp(bytes.data, strip_.data, strip_.size) == 0) {
+      bytes = {bytes.data + strip_.size, bytes.size - strip_.size};
+      may_strip = false;
+    }
+    may_strip = may_strip && bytes.size == 0;
+    out->Put(bytes);
+  };
+  if (ReadByte(token, &byte)) {
+    const char text = static_cast<char>(byte);
+    return put({&text, 1});
+  }
+  Spell(token, is_first, put);
+}
+
+template <typename Put>
+void TokenDecoder::Spell(StringView token, bool is_first, const Put& put) const {
+  if (is_word_piece_) return SpellWordPiece(token, is_first, put);
+  if (joins_with_spaces_ && !is_first) put(StringView(" "));
+  if (pattern_.size == 0) return put(token);
   size_t begin = 0;
   for (size_t i = 0; i + pattern_.size <= token.size;) {
     if (std::memcmp(token.data + i, pattern_.data, pattern_.size) != 0) {
       ++i;
       continue;
     }
-    PutBytes(state, {token.data + begin, i - begin}, out);
-    if (!is_first || !drops_in_first_) PutBytes(state, content_, out);
+    put(StringView(token.data + begin, i - begin));
+    if (!is_first || !drops_in_first_) put(content_);
     i += pattern_.size;
     begin = i;
   }
-  PutBytes(state, {token.data + begin, token.size - begin}, out);
+  put(StringView(token.data + begin, token.size - begin));
 }
 
-void TokenDecoder::WordPieceToken(State* state, StringView token, bool is_first,
-                                  TextSink* out) const {
+template <typename Put>
+void TokenDecoder::SpellWordPiece(StringView token, bool is_first, const Put& put) const {
   char text[1 + kMaxCleanBytes];
   size_t size = 0;
   const bool continues =
@@ -177,13 +202,13 @@ void TokenDecoder::WordPieceToken(State* state, StringView token, bool is_first,
     text[size++] = ' ';
   }
   if (!cleans_up_ || token.size > kMaxCleanBytes) {
-    PutBytes(state, {text, size}, out);
-    return PutBytes(state, token, out);
+    put(StringView(text, size));
+    return put(token);
   }
   if (token.size > 0) std::memcpy(text + size, token.data, token.size);
   size += token.size;
   for (const auto& [from, to] : kCleanUps) size = ReplaceAll(text, size, from, to);
-  PutBytes(state, {text, size}, out);
+  put(StringView(text, size));
 }
 
 // Replaces the suffix by a space, or by nothing in the last token.

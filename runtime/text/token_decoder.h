@@ -47,6 +47,11 @@ class TokenDecoder {
   // `is_last`: no token follows. A stream passes false and calls Finish.
   void Token(State* state, StringView token, bool is_last, TextSink* out) const;
   void Finish(State* state, TextSink* out) const;
+  // Writes the bytes that the token appends in the middle of a text, or as its first token. They
+  // need not be whole characters. REQUIRES: HasBytes().
+  void Bytes(StringView token, bool is_first, TextSink* out) const;
+  // False if those bytes depend on more than whether the token is the first.
+  bool HasBytes() const { return !is_word_end_ && strip_count_ <= 1; }
 
   // True if the token is a byte token ("<0x0A>") that must be joined with its neighbours.
   bool ReadByte(StringView token, uint8_t* byte) const;
@@ -54,7 +59,11 @@ class TokenDecoder {
   void InvalidBytes(State* state, size_t count, TextSink* out) const;
 
  private:
-  void WordPieceToken(State* state, StringView token, bool is_first, TextSink* out) const;
+  // Calls put(StringView) for the parts of a token that is no byte token.
+  template <typename Put>
+  void Spell(StringView token, bool is_first, const Put& put) const;
+  template <typename Put>
+  void SpellWordPiece(StringView token, bool is_first, const Put& put) const;
   void WordEndToken(State* state, StringView token, bool is_last, TextSink* out) const;
   void PutByte(State* state, uint8_t byte, TextSink* out) const;
   void PutBytes(State* state, StringView bytes, TextSink* out) const;

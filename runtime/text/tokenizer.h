@@ -80,6 +80,15 @@ class Tokenizer {
   // invalid bytes become U+FFFD as in Hugging Face's decoder. `skip_special`: special tokens give
   // nothing.
   size_t DecodeToken(DecodeState* state, int32_t id, bool skip_special, Span<char> out) const;
+  // Writes the bytes that token `id` appends to a text: in its middle, or as its first token. Between
+  // tokens they may cut characters. Returns their number, also if they exceed the size of `out`
+  // (contents unspecified). Special tokens and ids without text give none. REQUIRES:
+  // HasAppendedBytes().
+  size_t AppendedBytes(int32_t id, bool is_first, Span<char> out) const;
+  // False if what a token appends depends on more than whether it is the first.
+  bool HasAppendedBytes() const;
+  // Returns the state of decoding in the middle of a text.
+  static DecodeState MiddleOfText();
   // Returns the remaining text at the end of a sequence; an unfinished character becomes U+FFFD.
   size_t DecodeFinish(DecodeState* state, Span<char> out) const;
 

@@ -22,7 +22,7 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t quantise
   kind.n_heads = heads.n;
   kind.n_kv_heads = heads.kv;
   kind.head_dim = heads.dim;
-  kind.scale = 0.125f;
+  kind.attention_scale = 0.125f;
   kind.rope = builder.AddRope(heads.dim, 10000.0f);
   // Enough layers to evict a layer's pages from the cache before its next turn, except at a small
   // depth.

@@ -43,6 +43,7 @@ int capi_create_errors(capi_env* env);
 int capi_caller_memory(capi_env* env);
 
 int capi_prefill_decode(capi_env* env);
+int capi_prefill_progress(capi_env* env);
 int capi_logits(capi_env* env);
 int capi_all_logits(capi_env* env);
 int capi_read_kv(capi_env* env);
@@ -82,6 +83,8 @@ int capi_without_tokenizer(capi_env* env);
 int capi_chat(capi_env* env);
 int capi_chat_errors(capi_env* env);
 int capi_chat_plain_spans(capi_env* env);
+int capi_reply(capi_env* env);
+int capi_reply_errors(capi_env* env);
 
 #ifdef __cplusplus
 }

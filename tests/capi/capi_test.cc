@@ -101,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Plan, Capi,
                                          ARN_CASE(caller_memory)),
                          Name);
 INSTANTIATE_TEST_SUITE_P(Session, Capi,
-                         testing::Values(ARN_CASE(prefill_decode), ARN_CASE(logits),
-                                         ARN_CASE(all_logits), ARN_CASE(read_kv),
+                         testing::Values(ARN_CASE(prefill_decode), ARN_CASE(prefill_progress),
+                                         ARN_CASE(logits), ARN_CASE(all_logits), ARN_CASE(read_kv),
                                          ARN_CASE(bad_tokens), ARN_CASE(context_full),
                                          ARN_CASE(sampling), ARN_CASE(reset), ARN_CASE(stats),
                                          ARN_CASE(two_sessions), ARN_CASE(null_session)),
@@ -124,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(Text, CapiText,
                                          ARN_CASE(detokenize), ARN_CASE(detokenizer),
                                          ARN_CASE(detokenizer_errors), ARN_CASE(token_text),
                                          ARN_CASE(stop_strings), ARN_CASE(chat),
-                                         ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans)),
+                                         ARN_CASE(chat_errors), ARN_CASE(chat_plain_spans),
+                                         ARN_CASE(reply), ARN_CASE(reply_errors)),
                          Name);
 
 }  // namespace

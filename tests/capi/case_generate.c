@@ -53,6 +53,7 @@ static int call_session(arn_session* s) {
   };
   const arn_status changes[] = {
       arn_session_prefill(s, &one, 1),
+      arn_session_set_prefill_callback(s, NULL, NULL),
       arn_session_prefill_logits(s, &one, 1, &logits),
       arn_session_decode(s, &id),
       arn_session_sample(s, &id),

@@ -33,6 +33,63 @@ static int32_t argmax(const float* logits) {
   return best;
 }
 
+typedef struct progress {
+  uint64_t done[8];
+  uint64_t total;
+  int calls;
+  uint64_t end_after; /* > 0: ends the call once this many tokens ran */
+  arn_session* session;
+  arn_status nested;
+} progress;
+
+static int32_t on_prefill(void* user, uint64_t done, uint64_t total) {
+  progress* p = user;
+  const int32_t one = 1;
+  if (p->calls < 8) p->done[p->calls] = done;
+  ++p->calls;
+  p->total = total;
+  p->nested = arn_session_prefill(p->session, &one, 1);
+  return p->end_after > 0 && done >= p->end_after;
+}
+
+int capi_prefill_progress(capi_env* env) {
+  fixture f;
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  const int32_t prompt[10] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
+  progress p = {{0}, 0, 0, 0, NULL, ARN_OK};
+  int32_t whole = -1, continued = -1;
+  options.prefill_chunk = 4;
+  if (begin(env, &options, &f) != 0) return 1;
+  p.session = f.session;
+  CHECK_STATUS(ARN_BAD_ARGUMENT, arn_session_set_prefill_callback(NULL, on_prefill, &p));
+  CHECK_STATUS(ARN_OK, arn_session_set_prefill_callback(f.session, on_prefill, &p));
+  CHECK_STATUS(ARN_OK, arn_session_prefill(f.session, prompt, 10));
+  CHECK(p.calls == 3 && p.done[0] == 4 && p.done[1] == 8 && p.done[2] == 10 && p.total == 10);
+  CHECK(p.nested == ARN_BAD_STATE && arn_session_length(f.session) == 10);
+  CHECK_STATUS(ARN_OK, arn_session_sample(f.session, &whole));
+
+  /* An ended call keeps its chunks, and goes on where it stopped. */
+  CHECK_STATUS(ARN_OK, arn_session_reset(f.session));
+  p.calls = 0;
+  p.end_after = 5;
+  CHECK_STATUS(ARN_CANCELLED, arn_session_follow(f.session, prompt, 10, NULL));
+  CHECK(p.calls == 2 && arn_session_length(f.session) == 8);
+  CHECK(strstr(arn_session_last_error(f.session), "8 of 10") != NULL);
+  CHECK_STATUS(ARN_OK, arn_session_set_prefill_callback(f.session, NULL, NULL));
+  CHECK_STATUS(ARN_OK, arn_session_follow(f.session, prompt, 10, NULL));
+  CHECK(p.calls == 2);
+  CHECK_STATUS(ARN_OK, arn_session_sample(f.session, &continued));
+  CHECK(continued == whole);
+
+  /* All tokens have run at the last call: there is nothing left to end. */
+  p.end_after = 10;
+  CHECK_STATUS(ARN_OK, arn_session_reset(f.session));
+  CHECK_STATUS(ARN_OK, arn_session_set_prefill_callback(f.session, on_prefill, &p));
+  CHECK_STATUS(ARN_OK, arn_session_prefill(f.session, prompt, 10));
+  end(&f);
+  return 0;
+}
+
 int capi_prefill_decode(capi_env* env) {
   fixture f;
   const int32_t prompt[5] = {3, 1, 4, 1, 5};

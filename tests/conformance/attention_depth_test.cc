@@ -47,7 +47,7 @@ class Deep {
     kind.window = shape.window;
     kind.chunk = shape.chunk;
     kind.softcap = shape.softcap;
-    kind.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
     kind.rope = kNoRope;
     Step store, attention;
     width_ = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;

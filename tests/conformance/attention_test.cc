@@ -156,10 +156,10 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       kind.head_dim = shape.head_dim;
       kind.window = shape.window;
       kind.chunk = shape.chunk;
-      kind.scale = static_cast<float>(Oracle::Scale(shape));
+      kind.attention_scale = static_cast<float>(Oracle::Scale(shape));
       kind.softcap = shape.softcap;
-      kind.temperature = shape.temperature;
-      kind.temperature_step = kTemperatureStep;
+      kind.query_temperature = shape.temperature;
+      kind.query_temperature_step = kTemperatureStep;
       kind.rope = kNoRope;
       const auto norm = [&](uint32_t heads) {
         const uint32_t size = shape.head_dim * (shape.norms_span_heads ? heads : 1);

@@ -76,7 +76,7 @@ ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
     kind.n_kv_heads = shape.n_kv_heads;
     kind.head_dim = shape.head_dim;
     kind.window = shape.window;
-    kind.scale = 0.25f;
+    kind.attention_scale = 0.25f;
     p.rotary_dim = shape.head_dim / 2 * 2;
     kind.rope = b.AddRope(p.rotary_dim, 10000.0f);
     p.kind = static_cast<uint16_t>(b.AddAttention(kind, s.kv, is_uniform ? kLayers : 1, 8, 48));

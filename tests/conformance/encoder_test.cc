@@ -114,7 +114,7 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
     kind.n_heads = s.n_heads;
     kind.n_kv_heads = s.n_kv_heads;
     kind.head_dim = s.head_dim;
-    kind.scale = 0.3f;
+    kind.attention_scale = 0.3f;
     const uint32_t width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
     const Matrix table = RandomMatrix(DType::kF32, kMaxRows, width, false, &rng);
     Matrix bias;
@@ -153,7 +153,7 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
         }
         const auto out =
             Attend(&qkv[size_t{r} * width + h * s.head_dim], keys, values, s.head_dim,
-                   static_cast<double>(kind.scale), [&](uint32_t t) {
+                   static_cast<double>(kind.attention_scale), [&](uint32_t t) {
                      return BiasOf(bias, int64_t{s.n_relative_positions} - 1, int64_t{r} - t, h);
                    });
         expected.insert(expected.end(), out.begin(), out.end());
@@ -177,7 +177,7 @@ TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutp
       kind.n_heads = s.n_heads;
       kind.n_kv_heads = s.n_kv_heads;
       kind.head_dim = s.head_dim;
-      kind.scale = 0.3f;
+      kind.attention_scale = 0.3f;
       const uint32_t kv_width = 2 * s.n_kv_heads * s.head_dim, q_width = s.n_heads * s.head_dim;
       Step features, store, attention;
       features.op = Op::kFeatures;
@@ -227,7 +227,7 @@ TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutp
           }
           const auto out =
               Attend(&q[size_t{row} * q_width + h * s.head_dim], keys, values, s.head_dim,
-                     static_cast<double>(kind.scale), [](uint32_t) { return 0.0; });
+                     static_cast<double>(kind.attention_scale), [](uint32_t) { return 0.0; });
           expected.insert(expected.end(), out.begin(), out.end());
         }
       }
@@ -249,7 +249,7 @@ TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
     kind.n_heads = kHeads;
     kind.n_kv_heads = kKvHeads;
     kind.head_dim = kDim;
-    kind.scale = 0.3f;
+    kind.attention_scale = 0.3f;
     kind.rope = kNoRope;
     const uint32_t width = (kHeads + 2 * kKvHeads) * kDim;
     const Matrix bias = BiasRows(n_relative_positions, kHeads, &rng);

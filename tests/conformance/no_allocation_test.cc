@@ -55,7 +55,7 @@ TEST(NoAllocationTest, Run_EveryWeightTypePrefillAndDecode_AllocatesNothing) {
     kind.n_heads = 6;
     kind.n_kv_heads = 3;
     kind.head_dim = 48;
-    kind.scale = 0.1f;
+    kind.attention_scale = 0.1f;
     kind.rope = b.AddRope(48, 10000.0f);
     Step step;
     step.kind = static_cast<uint16_t>(b.AddAttention(kind, DType::kInt8, 1, 32, 8));

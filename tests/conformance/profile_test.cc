@@ -24,7 +24,7 @@ struct Decoder {
     kind.n_kv_heads = 2;
     kind.head_dim = 16;
     kind.window = window;
-    kind.scale = 0.25f;
+    kind.attention_scale = 0.25f;
     kind.rope = builder.AddRope(16, 10000.0f);
     Step step;
     step.epsilon = 1e-5f;

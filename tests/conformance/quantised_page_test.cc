@@ -63,10 +63,10 @@ class QuantisedSession {
     kind.n_kv_heads = shape.n_kv_heads;
     kind.head_dim = shape.head_dim;
     kind.window = shape.window;
-    kind.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
     const uint32_t rotary_dim = shape.head_dim / 2 * 2;
     kind.rope = builder_.AddRope(rotary_dim, 10000.0f);
-    scale_ = static_cast<double>(kind.scale);
+    scale_ = static_cast<double>(kind.attention_scale);
     width_ = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
     Step angles, rope, attention;
     angles.op = Op::kRopeAngles;

@@ -33,7 +33,7 @@ struct OneLayer {
     kind.n_heads = 4;
     kind.n_kv_heads = 2;
     kind.head_dim = 16;
-    kind.scale = 0.25f;
+    kind.attention_scale = 0.25f;
     kind.rope = builder.AddRope(16, 10000.0f);
     Step step;
     step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 8, 64));

@@ -7,9 +7,9 @@ import re
 
 import source_tree
 
-# What a backend implements, and what its users see.
+# The headers that a backend implements and its users include.
 CONTRACT = ("kernels/contract/", "kernels/kv/", "kernels/math/")
-# What every part of the converter may include, besides parts below it.
+# Folders that every part of the converter may include, besides parts below it.
 CONVERTER = ("platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/")
 
 
@@ -48,31 +48,32 @@ MAY_INCLUDE = {
         "platform/", *CONTRACT, "kernels/pack/",
         *_in("kernels/vulkan", "device", "lower", "tune", "pipelines"),
     ),
-    "runtime/bundle": ("platform/",),
+    "runtime/bundle": ("platform/", "kernels/contract/"),
     "runtime/text": ("platform/", "runtime/bundle/"),
+    "runtime/constrain": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/chat": ("platform/", "runtime/bundle/", "runtime/text/"),
     "runtime/cache": ("platform/", *CONTRACT),
     "runtime/sampling": ("platform/", *CONTRACT),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
-        "runtime/chat/",
+        "runtime/chat/", "runtime/constrain/",
     ),
     "runtime/memory": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/",
     ),
     "runtime/state": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/memory/",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/",
     ),
     "runtime/session": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/memory/", "runtime/state/",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/", "runtime/state/",
         "runtime/backends.h",
     ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),
-    "converter": CONVERTER,
+    "converter": (*CONVERTER, "tools/cli/"),
     "converter/base": CONVERTER,
     "converter/chat": (*CONVERTER, *_in("converter", "base")),
     "converter/tokenizer": (*CONVERTER, *_in("converter", "base")),
@@ -94,11 +95,12 @@ MAY_INCLUDE = {
         *CONVERTER,
         *_in("converter", "base", "hf", "gguf", "family", "tensors", "quantize", "write"),
     ),
-    "converter/run": (*CONVERTER, *_in("converter", "base", "hf", "write", "convert")),
+    "converter/run": (*CONVERTER, *_in("converter", "base", "chat", "hf", "write", "convert")),
     "converter/calibrate": (
         *CONVERTER, *_in("converter", "base", "hf", "quantize", "write", "convert", "run"),
     ),
     "tools": ("arenite/",),
+    "tools/cli": ("arenite/",),
     "bindings": ("arenite/",),
 }
 # The only file that includes concrete backends; with its header, the only one that names them.
@@ -122,6 +124,7 @@ OWNERS = (
     (r"pcre2(_internal)?\.h|config\.h|utf8proc\.h", ("runtime/chat", "runtime/text", "converter")),
     (r"nlohmann/", ("converter", "tools")),
     (r"CLI/", ("converter", "tools")),
+    (r"isocline\.h", ("tools",)),
     (r"(sys|linux|asm)/|(unistd|fcntl|sched|pthread|dlfcn|poll|signal)\.h|csignal",
      ("platform/os", "converter", "tools", "bindings")),
 )

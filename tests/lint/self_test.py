@@ -14,6 +14,7 @@ import shape
 import simd_targets
 import source_tree
 import static_state
+import vocabulary
 
 LINT_FOLDER = pathlib.Path(__file__).parent
 
@@ -129,6 +130,22 @@ class ModelNames(LintTest):
   def test_leaves_alone_the_converter_and_other_words(self):
     self.assert_clean(model_names, "converter/family/families.cc", "llama\n")
     self.assert_clean(model_names, "kernels/rope.cc", "struct GemmArgs; float phi; // delphi2\n")
+
+
+class Vocabulary(LintTest):
+
+  def test_finds_retired_words_and_noun_clauses(self):
+    for text, what in (("int a;  // sealed pages\n", "'sealed' is retired"),
+                       ("// Computed anew.\n", "'anew' is retired"),
+                       ("// What a run keeps.\n", "begin a comment with what the code does"),
+                       ("int a;\n# Of several, the first.\n", "begin a comment")):
+      self.assert_finds(vocabulary, "runtime/a.cc", text, what)
+    self.assert_finds(vocabulary, "docs/a.md", "A sealed page.\n", "'sealed' is retired")
+
+  def test_leaves_alone_later_lines_and_other_words(self):
+    self.assert_clean(vocabulary, "runtime/a.cc", "// Returns the first\n// Of those.\n")
+    self.assert_clean(vocabulary, "docs/a.md", "What a page is.\n")
+    self.assert_clean(vocabulary, "docs/experiments.md", "A sealed page.\n")
 
 
 class Forbidden(LintTest):

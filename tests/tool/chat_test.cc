@@ -201,7 +201,7 @@ TEST_F(ChatTest, SavedAndLoadedElsewhere_GoesOnTheSame) {
       "/load " + file + ".none\n/save\n/load " + bundle_ + "\n/what\n" + lines_[0] + "\n", flags);
   EXPECT_EQ(0, none.exit_code);
   for (const char* word :
-       {".none", "needs a file name", "ARNSTATE", "unknown command /what", "/stats"}) {
+       {".none", "needs a file name", "ARNSTATE", "unknown command /what", "/help lists them"}) {
     EXPECT_NE(std::string::npos, none.err.find(word)) << none.err;
   }
   EXPECT_EQ(0u, whole.out.find(none.out));

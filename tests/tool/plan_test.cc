@@ -105,15 +105,15 @@ TEST_F(PlanTest, Int4_HasQuantisedPages) {
   const Json& group = plan["groups"][0];
   // At most 64 tokens and a chunk of 16 are active; 512 - 64 can be quantised.
   EXPECT_EQ(4, group["pages"]);
-  EXPECT_EQ(14, group["sealed"]["pages"]);
-  EXPECT_EQ(64, group["sealed"]["residual"]);
+  EXPECT_EQ(14, group["quantised"]["pages"]);
+  EXPECT_EQ(64, group["quantised"]["residual"]);
   // 2 KV heads of 8, 32 tokens, 2 layers: 4-bit keys with a range per channel, 2-bit values with a
   // range per token; a range is two f16.
   EXPECT_EQ(2 * (2 * 32 * 4 + 2 * 32 * 2 + 2 * 8 * 4 + 2 * 32 * 4),
-            group["sealed"]["page_bytes"].get<int>());
-  EXPECT_EQ(14 * group["sealed"]["page_bytes"].get<int>(), group["sealed"]["pool_bytes"]);
+            group["quantised"]["page_bytes"].get<int>());
+  EXPECT_EQ(14 * group["quantised"]["page_bytes"].get<int>(), group["quantised"]["pool_bytes"]);
   // A window of 40 is within the residual.
-  EXPECT_FALSE(plan["groups"][1].contains("sealed"));
+  EXPECT_FALSE(plan["groups"][1].contains("quantised"));
   EXPECT_NE(std::string::npos, Out("plan", options).find("quantised once 64 tokens old"));
   ExpectError("plan", {"--kv", "int8", "--kv-residual", "64"}, 1, "kv_residual 64");
   ExpectError("plan", {"--kv", "int4", "--kv-group", "24"}, 1, "kv_group_size is 24");

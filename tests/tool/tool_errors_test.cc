@@ -19,7 +19,7 @@ class ToolErrorsTest : public testing::Test {
 
   void ExpectError(const std::vector<std::string>& arguments, int exit_code,
                    const std::string& words) {
-    const ProcessResult result = RunArenite(arguments);
+    const ProcessResult result = RunArenite(arguments, {}, "");
     SCOPED_TRACE(testing::PrintToString(arguments));
     EXPECT_EQ(exit_code, result.exit_code);
     EXPECT_EQ("", result.out);
@@ -60,11 +60,11 @@ TEST_F(ToolErrorsTest, Values_AreNamed) {
   ExpectError({"run", bundle_, "--prompt-ids", "1,61"}, 1, "61");
   ExpectError({"run", bundle_, "--prompt-ids", "1", "--context", "100000"}, 1, "256");
   ExpectError({"run", bundle_, "--prompt-ids", "1,2,3", "--context", "2"}, 1, "context");
-  ExpectError({"run", bundle_, "--prompt-ids", "1", "--top-p", "7"}, 1, "top_p");
+  ExpectError({"run", bundle_, "--prompt-ids", "1", "--top-p", "7"}, 1, "--top-p is 7");
   ExpectError({"bench", bundle_, "-p", "0", "-n", "0"}, 1, "nothing to measure");
   ExpectError({"bench", bundle_, "-d", "1000"}, 1, "256");
   ExpectError({"bench", bundle_, "-p", "0", "-n", "8", "-d", "64", "-c", "71"}, 1, "72");
-  ExpectError({"plan", bundle_, "--threads", "100000"}, 1, "n_threads");
+  ExpectError({"plan", bundle_, "--threads", "100000"}, 1, "--threads is 100000");
 }
 
 TEST_F(ToolErrorsTest, Files_AreNamed) {

@@ -47,7 +47,7 @@ std::string HistoryPath(const std::string& path) { return path + ".messages.json
 
 void SaveHistory(const std::string& path, const std::vector<Message>& messages) {
   const std::string text = ToJson(messages);
-  OutputFile file(HistoryPath(path));
+  OutputFile file(HistoryPath(path), /*is_private=*/true);
   file.Write(text.data(), text.size());
   file.Close();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -24,5 +25,7 @@ Command AddInspect(CLI::App* app);
 Command AddPlan(CLI::App* app);
 Command AddBench(CLI::App* app);
 Command AddEval(CLI::App* app);
+// check and bench.
+std::vector<Command> AddConstrain(CLI::App* app);
 
 }  // namespace arn::tool

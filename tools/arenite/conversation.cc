@@ -166,6 +166,15 @@ Answer Conversation::Say(const PromptText& text, bool is_whole, const AnswerOpti
   return answer;
 }
 
+void Conversation::Return(Point point) {
+  ids_ = std::move(point.ids);
+  held_text_ = std::move(point.held_text);
+}
+
+std::string Conversation::Text() const {
+  return model_.Detokenize(ids_, ARN_DETOKENIZE_SKIP_SPECIAL);
+}
+
 void Conversation::Save(const std::string& path) {
   if (SessionIds() != ids_) {
     session_.Check(arn_session_follow(session_.get(), ids_.data(), ids_.size(), nullptr));

@@ -46,6 +46,16 @@ class Conversation {
   // conversation. Throws Error.
   Answer Say(const PromptText& text, bool is_whole, const AnswerOptions& options,
              const OnText& on_text);
+  // A moment of the conversation, to return to.
+  struct Point {
+    std::vector<int32_t> ids;
+    std::string held_text;
+  };
+  Point Now() const { return {ids_, held_text_}; }
+  // Forgets what came after the point. What the session still holds is reused by the next Say().
+  void Return(Point point);
+  // Returns the text of the conversation.
+  std::string Text() const;
   // Saves the conversation and its sampling in the session's file.
   void Save(const std::string& path);
   void Load(const std::string& path);

@@ -266,7 +266,7 @@ Command AddEval(CLI::App* app) {
   CLI::Option* against =
       sub->add_option("--against-kv", arguments->against_kv,
                       "Also prints the KL divergence from the same model with this KV type")
-          ->check(CLI::IsMember(KvTypeNames()));
+          ->transform(CLI::IsMember(KvTypeNames(), CLI::ignore_case));
   sub->add_option("--compare", arguments->compared,
                   "Another bundle of the same model, such as a quantised one: prints a table of "
                   "bits per weight, KL divergence from the first bundle, perplexity and the share "

@@ -1,32 +1,21 @@
 #include "tools/arenite/io.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 
 #include "tools/arenite/error.h"
 
 namespace arn::tool {
 
-std::string Format(const char* format, ...) {
-  va_list args;
-  va_start(args, format);
-  va_list again;
-  va_copy(again, args);
-  const int n = std::vsnprintf(nullptr, 0, format, args);
-  va_end(args);
-  std::string text(n > 0 ? static_cast<size_t>(n) : 0, '\0');
-  std::vsnprintf(text.data(), text.size() + 1, format, again);
-  va_end(again);
-  return text;
-}
-
 std::string ReadFile(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
+  const bool is_stdin = path == "-";
+  std::FILE* file = is_stdin ? stdin : std::fopen(path.c_str(), "rb");
   if (file == nullptr) {
     throw Error(Format("cannot open %s: %s", path.c_str(), std::strerror(errno)));
   }
@@ -36,7 +25,7 @@ std::string ReadFile(const std::string& path) {
   while ((n = std::fread(buffer, 1, sizeof buffer, file)) > 0) text.append(buffer, n);
   const bool failed = std::ferror(file) != 0;
   const int error = errno;
-  std::fclose(file);
+  if (!is_stdin) std::fclose(file);
   if (failed) throw Error(Format("cannot read %s: %s", path.c_str(), std::strerror(error)));
   return text;
 }
@@ -47,9 +36,17 @@ void Print(std::string_view text) {
   }
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-  file_ = std::fopen(path_.c_str(), "wb");
-  if (file_ == nullptr) Fail();
+OutputFile::OutputFile(std::string path, bool is_private) : path_(std::move(path)) {
+  const int fd =
+      open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, is_private ? 0600 : 0666);
+  if (fd < 0) Fail();
+  // A file that was there before keeps its mode otherwise.
+  if (is_private) fchmod(fd, 0600);
+  file_ = fdopen(fd, "wb");
+  if (file_ == nullptr) {
+    close(fd);
+    Fail();
+  }
 }
 
 OutputFile::~OutputFile() {
@@ -72,19 +69,6 @@ void OutputFile::Close() {
 
 void OutputFile::Fail() const {
   throw Error(Format("cannot write %s: %s", path_.c_str(), std::strerror(errno)));
-}
-
-std::string HumanBytes(uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 999.5 && unit + 1 < std::size(kUnits)) {
-    value /= 1000;
-    ++unit;
-  }
-  if (unit == 0) return Format("%.0f B", value);
-  return Format(value < 9.995 ? "%.2f %s" : (value < 99.95 ? "%.1f %s" : "%.0f %s"), value,
-                kUnits[unit]);
 }
 
 double PerSecond(uint64_t count, uint64_t ns) {

@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "tools/cli/format.h"
+
 namespace arn::tool {
 
-// Returns a printf-style string.
-std::string Format(const char* format, ...) __attribute__((format(printf, 1, 2)));
+using cli::Format;
+using cli::HumanBytes;
 
-// Returns the raw bytes of a file. Throws Error.
+// Returns the raw bytes of a file, or of standard input for "-". Throws Error.
 std::string ReadFile(const std::string& path);
 
 // Writes to stdout and flushes. Throws Error on failure (a full disk, a closed pipe).
@@ -20,7 +22,8 @@ void Print(std::string_view text);
 // Output file. Throws Error on every failure; the destructor removes a file that was not closed.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path);
+  // `is_private`: only the owner may read the file.
+  explicit OutputFile(std::string path, bool is_private = false);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -33,9 +36,6 @@ class OutputFile {
   std::string path_;
   std::FILE* file_ = nullptr;
 };
-
-// Returns "1.50 GB", "12.3 MB", "640 B": powers of 1000.
-std::string HumanBytes(uint64_t bytes);
 
 // Returns `count` per second, 0 if ns is 0.
 double PerSecond(uint64_t count, uint64_t ns);

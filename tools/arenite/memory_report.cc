@@ -3,6 +3,7 @@
 #include <cinttypes>
 
 #include "tools/arenite/io.h"
+#include "tools/cli/arena_picture.h"
 
 namespace arn::tool {
 namespace {
@@ -31,7 +32,11 @@ std::string PlanTable(const arn_memory_plan& plan) {
       "kv", plan.kv_bytes,
       Format("%" PRIu64 " per token, reserved now, used as tokens come", plan.kv_bytes_per_token));
   text += Row("activations", plan.activations_bytes, "");
-  text += Row("io", plan.io_bytes, "tokens, logits, text");
+  text += Row(
+      "io", plan.io_bytes,
+      plan.constraints_bytes == 0
+          ? "tokens, logits, text"
+          : "tokens, logits, text; " + HumanBytes(plan.constraints_bytes) + " of it constraints");
   if (plan.device_bytes != 0) {
     text += Row("device", plan.device_bytes,
                 "buffers on the device: a copy of the weights, kv, activations, logits");
@@ -56,16 +61,6 @@ std::string PlanTable(const arn_memory_plan& plan) {
   return text;
 }
 
-std::string Sees(const arn_kv_group_info& group) {
-  if (group.state_bytes != 0) return "state";
-  if (group.is_source != 0) return "encoder";
-  if (group.window == 0 && group.chunk == 0) return "all";
-  std::string text;
-  if (group.window != 0) text += Format("window %u", group.window);
-  if (group.chunk != 0) text += Format("%schunk %u", text.empty() ? "" : ", ", group.chunk);
-  return text;
-}
-
 uint64_t PoolBytes(const arn_kv_group_info& group) { return group.n_pages * group.page_bytes; }
 
 uint64_t QuantisedPoolBytes(const arn_kv_group_info& group) {
@@ -80,12 +75,12 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
     const arn_kv_group_info& group = groups[g];
     if (group.state_bytes != 0) {
       text += Format("%-5zu %6u %8s %8s  %-12s %6s %7u %11" PRIu64 " %15" PRIu64 " %9s\n", g,
-                     group.n_layers, "-", "-", Sees(group).c_str(), "-", group.n_pages,
+                     group.n_layers, "-", "-", cli::Sees(group).c_str(), "-", group.n_pages,
                      group.page_bytes, PoolBytes(group), "any");
       continue;
     }
     text += Format("%-5zu %6u %8u %8u  %-12s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n", g,
-                   group.n_layers, group.n_kv_heads, group.head_dim, Sees(group).c_str(),
+                   group.n_layers, group.n_kv_heads, group.head_dim, cli::Sees(group).c_str(),
                    group.page_tokens, group.n_pages, group.page_bytes, PoolBytes(group),
                    uint64_t{group.n_pages} * group.page_tokens);
     if (group.n_sealed_pages == 0) continue;
@@ -125,6 +120,7 @@ void WriteRegions(const arn_memory_plan& plan, JsonWriter* json) {
   json->Key("io").Uint(plan.io_bytes);
   json->Key("device").Uint(plan.device_bytes);
   json->Key("copied").Uint(plan.copied_bytes);
+  json->Key("constraints").Uint(plan.constraints_bytes);
   json->Key("total").Uint(plan.total_bytes);
 }
 
@@ -146,7 +142,7 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
     json->Key("offset").Uint(group.offset);
     if (group.state_bytes != 0) json->Key("state_bytes").Uint(group.state_bytes);
     if (group.n_sealed_pages != 0) {
-      json->Key("sealed").BeginObject();
+      json->Key("quantised").BeginObject();
       json->Key("residual").Uint(group.residual);
       json->Key("pages").Uint(group.n_sealed_pages);
       json->Key("page_bytes").Uint(group.sealed_page_bytes);

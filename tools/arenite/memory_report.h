@@ -14,8 +14,6 @@ namespace arn::tool {
 std::string PlanTable(const arn_memory_plan& plan);
 // Returns a table, one line per group of layers.
 std::string GroupTable(const std::vector<arn_kv_group_info>& groups);
-// Returns the positions that a query of the group sees: "all", "window 512", "chunk 8192".
-std::string Sees(const arn_kv_group_info& group);
 uint64_t PoolBytes(const arn_kv_group_info& group);
 uint64_t QuantisedPoolBytes(const arn_kv_group_info& group);
 // Returns one line.

@@ -1,10 +1,8 @@
 #include "tools/arenite/model.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "tools/arenite/interrupt.h"
 #include "tools/arenite/io.h"
+#include "tools/cli/input_kind.h"
 
 namespace arn::tool {
 namespace {
@@ -15,27 +13,15 @@ constexpr size_t kErrorBytes = 1024;
   throw Error(path + ": " + (reason[0] != '\0' ? reason : arn_status_name(status)));
 }
 
-// Returns advice for a path that is not a bundle or not a complete one; "" if there is none.
-std::string Advice(const std::string& path, arn_status status, const std::string& reason) {
-  namespace fs = std::filesystem;
-  const auto is = [&](const char* format) { return reason.find(format) != std::string::npos; };
-  std::error_code ignored;
-  fs::path source;
-  if (fs::is_directory(path, ignored)) {
-    if (!fs::exists(fs::path(path) / "config.json", ignored)) {
-      return "; give the .arn file in it, or convert a checkpoint: arenite-convert DIR -o NAME.arn";
-    }
-    source = path;
-  } else if (is("not an Arenite bundle: a GGUF file")) {
-    source = path;
-  } else if (is("not an Arenite bundle: a safetensors file")) {
-    source = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : ".";
-  } else if (status == ARN_BUNDLE_TRUNCATED) {
+// Returns "; " and advice for a path that is not a bundle or not a complete one; "" if there is
+// none.
+std::string Advice(const std::string& path, arn_status status) {
+  const bool is_bundle = cli::KindOf(path) == cli::InputKind::kBundle;
+  if (status == ARN_BUNDLE_TRUNCATED || (status == ARN_HASH_MISMATCH && is_bundle)) {
     return "; download or convert it again";
-  } else {
-    return "";
   }
-  return "; convert it first: arenite-convert " + source.string() + " -o NAME.arn";
+  const std::string advice = cli::BundleAdvice(path);
+  return advice.empty() ? "" : "; " + advice;
 }
 
 }  // namespace
@@ -47,7 +33,7 @@ Model::Model(const std::string& path, const arn_model_options& options) : path_(
   // The library's error names the file.
   if (status != ARN_OK) {
     const std::string reason = error[0] != '\0' ? error : arn_status_name(status);
-    throw Error(reason + Advice(path, status, reason));
+    throw Error(reason + Advice(path, status));
   }
   model_.reset(model);
   const arn_status info_status = arn_model_get_info(model, &info_);
@@ -64,7 +50,9 @@ std::optional<arn_residency> Model::Residency() const {
 
 void Model::NeedTokenizer() const {
   if (info_.has_tokenizer == 0) {
-    throw Error(path_ + ": the bundle has no tokenizer and works with token ids only");
+    throw Error(path_ +
+                ": the bundle has no tokenizer and works with token ids only: give "
+                "--prompt-ids, or convert again without --no-tokenizer");
   }
 }
 

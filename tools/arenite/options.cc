@@ -1,5 +1,7 @@
 #include "tools/arenite/options.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -34,7 +36,8 @@ std::vector<T> ParseList(const std::string& text, const char* option) {
     values.push_back(value);
     at = word_end;
   }
-  if (values.empty()) throw Error(Format("%s: the list is empty", option));
+  if (values.empty())
+    throw Error(Format("%s: the list is empty: expected numbers like 1,2,3", option));
   return values;
 }
 
@@ -76,7 +79,7 @@ void AddModelOptions(CLI::App* app, ModelArguments* arguments) {
                   "How the bundle is held: mapped, copied (into private memory, in huge pages if "
                   "available), locked (mapped and locked in memory), or huge (mapped, then moved "
                   "into huge pages)")
-      ->check(CLI::IsMember(ResidencyNames()))
+      ->transform(CLI::IsMember(ResidencyNames(), CLI::ignore_case))
       ->capture_default_str();
 }
 
@@ -96,7 +99,9 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
          "--backend", arguments->backend,
          "Backend: cpu, vulkan (a GPU), auto (a GPU if there is one, with the CPU as fallback), "
          "vulkan+cpu (the same, but decodes on the CPU), or reference (plain scalar code)")
-      ->check(CLI::IsMember({"cpu", "vulkan", "auto", "vulkan+cpu", "reference"}))
+      ->transform(CLI::IsMember(
+          std::vector<std::string>{"cpu", "vulkan", "auto", "vulkan+cpu", "reference"},
+          CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--device", arguments->device,
                   "Number of the GPU, or part of its name [the best one]");
@@ -107,11 +112,11 @@ void AddEngineOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_flag("--trust-device", arguments->trust_device, "Skips the self-test of the GPU");
   app->add_option("--kv", arguments->kv,
                   "Element type of the KV cache; int4 and int2 keep recent tokens in int8")
-      ->check(CLI::IsMember(KvTypeNames()))
+      ->transform(CLI::IsMember(KvTypeNames(), CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--kv-values", arguments->kv_values,
                   "Element type of the cached values [as --kv]")
-      ->check(CLI::IsMember(KvTypeNames()));
+      ->transform(CLI::IsMember(KvTypeNames(), CLI::ignore_case));
   app->add_option("--kv-residual", arguments->kv_residual,
                   "int4, int2: number of recent tokens that stay int8 (0: the library's choice)")
       ->capture_default_str();
@@ -156,7 +161,8 @@ void AddOverflowOptions(CLI::App* app, SessionArguments* arguments) {
   app->add_option("--overflow", arguments->overflow,
                   "When the context is full: stop (end the generation), error (fail), or shift "
                   "(drop the oldest tokens)")
-      ->check(CLI::IsMember({"stop", "error", "shift"}))
+      ->transform(
+          CLI::IsMember(std::vector<std::string>{"stop", "error", "shift"}, CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--pinned", arguments->pinned,
                   "With --overflow shift: number of first tokens to keep (in whole pages)")
@@ -246,9 +252,11 @@ void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least) {
   CLI::Option_group* group = app->add_option_group(
       "prompt", least == 1 ? "Exactly one of these is required" : "At most one of these");
   group->add_option("--prompt", arguments->text,
-                    "Text; \"\" gives only the tokens that the tokenizer adds, such as the first");
+                    "Text, or - to read standard input; \"\" gives only the tokens that the "
+                    "tokenizer adds, such as the first");
   group->add_option("--prompt-ids", arguments->ids, "Token ids: 1,2,3");
-  group->add_option("--prompt-file", arguments->file, "Text file, read byte for byte");
+  group->add_option("--prompt-file", arguments->file,
+                    "Text file, read byte for byte; -: standard input");
   group->require_option(least, 1);
 }
 
@@ -262,6 +270,25 @@ std::vector<int32_t> StartIds(const Model& model) {
 
 }  // namespace
 
+std::string ReadPrompt(const PromptArguments& arguments) {
+  if (arguments.file) return ReadFile(*arguments.file);
+  if (*arguments.text != "-") return *arguments.text;
+  std::string text = ReadFile("-");
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+bool UsePipe(PromptArguments* arguments) {
+  if (arguments->IsGiven()) return true;
+  if (isatty(STDIN_FILENO) == 1) return false;
+  PromptArguments piped;
+  piped.text = "-";
+  std::string text = ReadPrompt(piped);
+  if (text.empty()) return false;
+  arguments->text = std::move(text);
+  return true;
+}
+
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments) {
   if (arguments.ids) return ParseIds(*arguments.ids, "--prompt-ids");
   const bool has_encoder = model.info().source_rows != 0;
@@ -273,7 +300,7 @@ std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& argume
     }
     return ids;
   }
-  const std::string text = arguments.file ? ReadFile(*arguments.file) : *arguments.text;
+  const std::string text = ReadPrompt(arguments);
   if (has_encoder) {
     std::vector<int32_t> ids = StartIds(model);
     const std::vector<int32_t> own = model.Tokenize(text, ARN_TOKENIZE_NO_SPECIAL);

@@ -72,9 +72,17 @@ struct PromptArguments {
   std::optional<std::string> text;
   std::optional<std::string> ids;
   std::optional<std::string> file;
+
+  bool IsGiven() const { return text || ids || file; }
 };
 // `least`: number of prompt options required, 0 or 1.
 void AddPromptOptions(CLI::App* app, PromptArguments* arguments, size_t least = 1);
+// Returns the text of --prompt or --prompt-file. "-" reads standard input; for --prompt without its
+// last line feed. REQUIRES: one of them is given. Throws Error.
+std::string ReadPrompt(const PromptArguments& arguments);
+// If no prompt option is given and standard input is not a terminal: as --prompt -. Returns false
+// if there is no prompt then either.
+bool UsePipe(PromptArguments* arguments);
 // Returns the prompt's token ids, at least one. A text without tokens gives BOS. For an
 // encoder-decoder: the decoder start ids, then the text, which may be absent. Throws Error.
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments);

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "CLI/CLI.hpp"
-#include "tools/arenite/arena_picture.h"
 #include "tools/arenite/commands.h"
 #include "tools/arenite/error.h"
 #include "tools/arenite/io.h"
@@ -11,6 +10,7 @@
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
 #include "tools/arenite/plan_fit.h"
+#include "tools/cli/arena_picture.h"
 
 namespace arn::tool {
 namespace {
@@ -26,7 +26,7 @@ struct Arguments {
 
 int RunFit(const Arguments& arguments, const Model& model) {
   const uint64_t bytes = ParseBytes(*arguments.fit, "--fit");
-  std::vector<std::string> kv_types = {"f32", "f16", "int8", "int4"};
+  std::vector<std::string> kv_types = KvTypeNames();
   if (arguments.has_kv) kv_types = {arguments.session.kv};
   const std::vector<Fit> fits =
       FindFits(model, ToSessionOptions(arguments.session), kv_types, bytes);
@@ -46,7 +46,7 @@ int RunFit(const Arguments& arguments, const Model& model) {
 
 void WriteSvg(const Arguments& arguments, const Model& model, const arn_memory_plan& plan,
               const std::vector<arn_kv_group_info>& groups) {
-  ArenaPicture picture;
+  cli::ArenaPicture picture;
   picture.title = Format("%s: the memory of a session, keys and values in %s",
                          model.info().source_name, KvNames(arguments.session).c_str());
   picture.plan = plan;
@@ -56,7 +56,7 @@ void WriteSvg(const Arguments& arguments, const Model& model, const arn_memory_p
     throw Error(
         Format("--used %u: the context has %u tokens", picture.used_tokens, plan.context_tokens));
   }
-  const std::string svg = DrawArena(picture);
+  const std::string svg = cli::DrawArena(picture);
   OutputFile file(*arguments.svg);
   file.Write(svg.data(), svg.size());
   file.Close();

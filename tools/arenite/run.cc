@@ -5,6 +5,7 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
+#include "tools/arenite/constraint.h"
 #include "tools/arenite/device.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/interrupt.h"
@@ -12,6 +13,7 @@
 #include "tools/arenite/json.h"
 #include "tools/arenite/memory_report.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/prefill_progress.h"
 #include "tools/arenite/run_beams.h"
 #include "tools/arenite/sampling.h"
 
@@ -25,6 +27,7 @@ struct Arguments {
   EncoderArguments encoder_input;
   uint32_t max_tokens = 256;
   SamplingArguments sampling;
+  ConstraintArguments constraint;
   DeviceArguments device;
   BeamArguments beams;
   std::vector<std::string> stops;
@@ -51,21 +54,19 @@ struct Outcome {
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
+  std::optional<arn_constraint_stats_data> constraint;
   std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
 };
-
-bool HasPrompt(const PromptArguments& prompt) { return prompt.text || prompt.ids || prompt.file; }
 
 // Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
 // none.
 std::vector<int32_t> IdsToPrefill(const Model& model, const Arguments& arguments) {
   const PromptArguments& prompt = arguments.prompt;
   if (arguments.restore.empty()) return PromptIds(model, prompt);
-  if (!HasPrompt(prompt)) return {};
+  if (!prompt.IsGiven()) return {};
   if (prompt.ids) return ParseIds(*prompt.ids, "--prompt-ids");
   // No BOS: the sequence has already begun.
-  return model.Tokenize(prompt.file ? ReadFile(*prompt.file) : *prompt.text,
-                        ARN_TOKENIZE_NO_SPECIAL);
+  return model.Tokenize(ReadPrompt(prompt), ARN_TOKENIZE_NO_SPECIAL);
 }
 
 // True if a restored session keeps its sampling and its random numbers: no sampling flag is given.
@@ -84,10 +85,31 @@ int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   return output.has_failed ? 1 : 0;
 }
 
+void Restore(const std::string& path, const Session& session) {
+  const arn_status status = arn_session_restore(session.get(), path.c_str(), nullptr);
+  if (status == ARN_BAD_SAVE || status == ARN_HASH_MISMATCH) {
+    throw Error(path + ": not a session that --save wrote, or a damaged one: " +
+                arn_session_last_error(session.get()));
+  }
+  session.Check(status);
+}
+
+// Refuses a prompt that no session of this context takes.
+void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
+  const size_t n = outcome.prompt_ids.size();
+  const uint32_t context = outcome.plan.context_tokens;
+  if (n <= context || session.overflow == "shift") return;
+  throw Error(
+      Format("the prompt has %zu tokens, more than the context of %u: raise --context, or "
+             "drop the oldest tokens with --overflow shift",
+             n, context));
+}
+
 // Prefills and generates. A signal ends it with ARN_FINISH_CANCELLED.
 void Generate(const Arguments& arguments, const EncoderInput& encoder_input, const Session& session,
               Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
+  PrefillProgress progress(session, arguments.quiet);
   encoder_input.Encode(session);
   arn_status status = ARN_OK;
   const std::vector<int32_t>& ids = outcome->prompt_ids;
@@ -97,6 +119,7 @@ void Generate(const Arguments& arguments, const EncoderInput& encoder_input, con
   } else if (!ids.empty()) {
     status = arn_session_prefill(session.get(), ids.data(), ids.size());
   }
+  progress.Clear();
   if (status == ARN_OK) {
     std::vector<arn_stop_string> stops;
     for (const std::string& stop : arguments.stops) stops.push_back({stop.data(), stop.size()});
@@ -126,6 +149,7 @@ void PrintJson(const Outcome& outcome, bool with_stats) {
   json.Key("text").String(outcome.text);
   json.Key("finish").String(FinishName(outcome.finish));
   if (outcome.sampling.temperature != 0.0f) json.Key("seed").Uint(outcome.sampling.seed);
+  if (outcome.constraint) WriteConstraint(*outcome.constraint, &json);
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
   json.Key("prefill_tokens").Uint(outcome.state.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
@@ -162,6 +186,9 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
                PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns),
                FinishName(outcome.finish));
   const std::string sampling = DescribeSampling(outcome.sampling);
+  if (outcome.constraint) {
+    std::fprintf(stderr, "%s\n", ConstraintLine(*outcome.constraint).c_str());
+  }
   if (!sampling.empty()) std::fprintf(stderr, "sampling  %s\n", sampling.c_str());
   std::fprintf(stderr, "load      %.1f ms\n", outcome.load_ms);
   if (!outcome.device.empty() || !outcome.why_not_device.empty()) {
@@ -175,7 +202,14 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
   if (with_stats) std::fputs(DeviceReport(outcome.state).c_str(), stderr);
 }
 
-int Run(const Arguments& arguments) {
+int Run(Arguments arguments) {
+  const EncoderArguments& encoder = arguments.encoder_input;
+  const bool has_encoder_input = encoder.text || encoder.ids || encoder.features;
+  if (arguments.restore.empty() && !has_encoder_input && !UsePipe(&arguments.prompt)) {
+    throw CLI::ValidationError(
+        "no prompt: give --prompt TEXT, --prompt-file FILE, --prompt-ids IDS or --restore FILE, or "
+        "a text on standard input");
+  }
   using Clock = std::chrono::steady_clock;
   using Milliseconds = std::chrono::duration<double, std::milli>;
   Outcome outcome;
@@ -183,33 +217,40 @@ int Run(const Arguments& arguments) {
   const Model model = OpenModel(arguments.model);
   outcome.load_ms = Milliseconds(Clock::now() - open_start).count();
 
+  const EncoderInput encoder_input(model, arguments.encoder_input);
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
-  const EncoderInput encoder_input(model, arguments.encoder_input);
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
   encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();
+  std::optional<ConstraintText> constraint;
+  if (HasConstraint(arguments.constraint)) {
+    constraint.emplace(arguments.constraint);
+    ReserveConstraint(*constraint, &options);
+  }
   if (arguments.beams.beams > 0) {
-    return RunBeams(model,
-                    {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
-                     arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input},
-                    outcome.load_ms);
+    return RunBeams(
+        model,
+        {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens, arguments.ignore_eos,
+         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr},
+        outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
+  CheckRoom(outcome, arguments.session);
   const Clock::time_point create_start = Clock::now();
   const Session session(model, options);
-  if (!arguments.restore.empty()) {
-    session.Check(arn_session_restore(session.get(), arguments.restore.c_str(), nullptr));
-  }
+  if (!arguments.restore.empty()) Restore(arguments.restore, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
   if (!KeepsSampling(arguments)) {
     outcome.sampling = ChooseSampling(arguments.sampling, model.info());
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
+
+  if (constraint) SetConstraint(*constraint, session);
 
   Output output;
   output.is_streaming = !arguments.json;
@@ -221,6 +262,7 @@ int Run(const Arguments& arguments) {
   if (output.has_failed) throw Error("cannot write to standard output");
   outcome.ids = std::move(output.ids);
   outcome.text = std::move(output.text);
+  if (constraint) outcome.constraint = ReadConstraint(session);
   outcome.state = ReadDevice(session);
   if (arguments.device.stats) outcome.state.residency = model.Residency();
   const arn_backend_info backend = session.Backend();
@@ -250,14 +292,6 @@ Command AddRun(CLI::App* app) {
       sub->add_option("--restore", arguments->restore,
                       "Continues the session saved in this file; a prompt is appended to it. Its "
                       "sampling continues too unless a sampling flag is given");
-  sub->parse_complete_callback([arguments] {
-    const EncoderArguments& encoder_input = arguments->encoder_input;
-    const bool has_encoder_input =
-        encoder_input.text || encoder_input.ids || encoder_input.features;
-    if (arguments->restore.empty() && !HasPrompt(arguments->prompt) && !has_encoder_input) {
-      throw CLI::RequiredError("--prompt, --prompt-ids, --prompt-file or --restore");
-    }
-  });
   CLI::Option* save =
       sub->add_option("--save", arguments->save, "Saves the session to this file at the end");
   sub->add_option(
@@ -269,6 +303,7 @@ Command AddRun(CLI::App* app) {
   CLI::Option* stop = AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
+  AddConstraintOptions(sub, &arguments->constraint, 0);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
   for (CLI::Option* option : {stop, save, restore}) {
     beams->excludes(option);
@@ -286,7 +321,9 @@ Command AddRun(CLI::App* app) {
   sub->footer(
       "Streams the text to stdout and prints the report to stderr. Examples:\n"
       "  arenite run story.arn --prompt \"Once upon a time\" --temperature 0.8 --seed 7\n"
+      "  echo \"Once upon a time\" | arenite run story.arn\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
+      "  arenite run model.arn --prompt \"Paris is \" --choices \"in France,in Spain\"\n"
       "  arenite run t5.arn --source \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }

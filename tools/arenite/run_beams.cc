@@ -150,7 +150,8 @@ CLI::Option* AddBeamOptions(CLI::App* app, BeamArguments* arguments) {
           "--early-stopping", arguments->early_stopping,
           "true: stops as soon as as many sequences as beams have ended; false, never: stops once "
           "no beam can score better, judged by the present (false) or the longest length (never)")
-      ->check(CLI::IsMember({"true", "false", "never"}))
+      ->transform(
+          CLI::IsMember(std::vector<std::string>{"true", "false", "never"}, CLI::ignore_case))
       ->capture_default_str()
       ->needs(beams);
   group
@@ -170,6 +171,7 @@ int RunBeams(const Model& model, const BeamRun& run, double load_ms) {
   const CancelOnSignal cancel(session.get());
   run.encoder_input->Encode(session);
   session.Check(arn_session_follow(session.get(), run.prompt.data(), run.prompt.size(), nullptr));
+  if (run.constraint != nullptr) SetConstraint(*run.constraint, session);
   const arn_beam_options beams = ToBeamOptions(run);
   arn_beam_result result = ARN_BEAM_RESULT_INIT;
   session.Check(arn_session_beam_search(session.get(), &beams, &result));

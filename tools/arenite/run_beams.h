@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/arenite/constraint.h"
 #include "tools/arenite/encoder_input.h"
 #include "tools/arenite/options.h"
 
@@ -27,6 +28,7 @@ struct BeamRun {
   uint32_t max_tokens = 0;
   bool ignore_eos = false, json = false, quiet = false;
   const EncoderInput* encoder_input = nullptr;
+  const ConstraintText* constraint = nullptr;  // null: none
 };
 // Searches and prints. Returns the exit code; throws Error.
 int RunBeams(const Model& model, const BeamRun& run, double load_ms);

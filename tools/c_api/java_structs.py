@@ -12,9 +12,10 @@ JAVA = "bindings/java/arenite-android/src/main/java/org/arenite"
 TABLE = "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 
 _ENUM_COMMENTS = {
-    "Status": "What a call of the C API returned: AreniteException.status().",
-    "KvType": "How keys and values are kept.", "Overflow": "What happens when the context is full.",
-    "Backend": "What computes.", "Verify": "Which hashes of a saved state are checked.",
+    "Status": "Status of a call of the C API: AreniteException.status().",
+    "KvType": "Element types of keys and values.",
+    "Overflow": "Behaviour when the context is full.",
+    "Backend": "Backends.", "Verify": "Which hashes of a saved state are checked.",
     "Residency": "Where a bundle's bytes are while it is open.",
     "Finish": "Why a generation ended.", "EarlyStopping": "When a beam search is done.",
 }

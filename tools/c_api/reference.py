@@ -38,7 +38,7 @@ STATUSES = {
     "ARN_IO": ("reading or writing failed", "the sentence has the system's reason"),
     "ARN_DISK_FULL": ("no room on the disk; nothing is left behind", "free some, try again"),
     "ARN_BAD_BUNDLE": ("no bundle, or one that contradicts itself", "get the file again"),
-    "ARN_BUNDLE_VERSION": ("a bundle of another version", "convert the checkpoint anew"),
+    "ARN_BUNDLE_VERSION": ("a bundle of another version", "convert the checkpoint again"),
     "ARN_BUNDLE_TRUNCATED": ("the file ends too early", "get it again: the download was cut"),
     "ARN_HASH_MISMATCH": ("the bytes are not those that were written", "get the file again"),
     "ARN_BAD_SAVE": ("not a saved session, or a damaged one; nothing has changed", "start over"),

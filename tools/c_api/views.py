@@ -9,31 +9,33 @@ import headers
 
 # Struct of C: class, description, and whether a program creates and fills it itself.
 STRUCTS = {
-    "arn_session_options": ("SessionOptions", "How a session is to be. Zeros are defaults.", True),
-    "arn_sampling": ("Sampling", "How tokens are chosen. A new one is greedy.", True),
-    "arn_generate_result": ("GenerateResult", "What a generation came to.", False),
-    "arn_beam_options": ("BeamOptions", "How beams are searched.", True),
-    "arn_model_info": ("ModelInfo", "What is in a bundle.", False),
-    "arn_residency": ("ResidencyInfo", "What of a bundle's bytes is where.", False),
+    "arn_session_options": ("SessionOptions", "Options of a session. Zeros are defaults.", True),
+    "arn_sampling": ("Sampling", "Sampling parameters. The defaults are greedy.", True),
+    "arn_generate_result": ("GenerateResult", "Result of a generation.", False),
+    "arn_beam_options": ("BeamOptions", "Options of a beam search.", True),
+    "arn_model_info": ("ModelInfo", "Contents of a bundle.", False),
+    "arn_residency": ("ResidencyInfo", "Bytes of a bundle by where they lie.", False),
     "arn_memory_plan": ("MemoryPlan", "The bytes that a session takes, by region.", False),
     "arn_kv_group_info": ("KvGroup", "A group of layers that share a pool of KV pages.", False),
     "arn_session_stats_data": ("Stats", "Counters of a session.", False),
-    "arn_backend_info": ("BackendInfo", "What computes a session's tokens.", False),
-    "arn_session_cpus_data": ("SessionCpus", "What a session's threads may run on.", False),
+    "arn_backend_info": ("BackendInfo", "The backend that computes a session's tokens.", False),
+    "arn_session_cpus_data": ("SessionCpus", "CPUs that a session's threads may run on.", False),
     "arn_cpu_cluster": ("CpuCluster", "CPUs of one package that are alike.", False),
     "arn_thermal_zone": ("ThermalZone", "A thermal zone of the device.", False),
-    "arn_kv_layer_info": ("KvLayer", "What can be read of a layer's keys and values.", False),
+    "arn_reply_info": ("ReplyInfo", "Parts that are recognised in a model's replies.", False),
+    "arn_constraint_stats_data": ("ConstraintStats", "Cost of a constraint so far.", False),
+    "arn_kv_layer_info": ("KvLayer", "A layer whose keys and values can be read.", False),
 }
 # Named numbers, and the Java class that holds them.
 NUMBERS = {"ARN_NO_TEMPERATURE": "Stats"}
 # Names of enums that their prefix does not give.
-_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType"}
+_ENUM_NAMES = {"ARN_": "Status", "ARN_KV_": "KvType", "ARN_CONSTRAINT_": "ConstraintKind"}
 _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 # Integers of C that are booleans.
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
     "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
-    "is_performance", "is_as_wanted",
+    "is_performance", "is_as_wanted", "has_reasoning", "has_calls",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {

@@ -17,11 +17,12 @@ from .errors import (
 from .generation import Generation, Piece
 from .model import Detokenizer, Model
 from .options import *
+from .reply import Event, Reply
 from .session import Session
 
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
-    "ContextFull", "Detokenizer", "Generation", "Model", "NotFound", "OutOfMemory", "Piece",
-    "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
+    "ContextFull", "Detokenizer", "Event", "Generation", "Model", "NotFound", "OutOfMemory",
+    "Piece", "Reply", "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
 ]
 __all__ += options.__all__

@@ -97,7 +97,18 @@ ARN_ENERGY_BOARD_POWER = 3
 ARN_ENERGY_BATTERY_POWER = 4
 ARN_ENERGY_BATTERY_LEFT = 5
 ARN_NO_TEMPERATURE = -2147483648
+ARN_CONSTRAINT_JSON_SCHEMA = 0
+ARN_CONSTRAINT_REGEX = 1
+ARN_CONSTRAINT_GRAMMAR = 2
+ARN_CONSTRAINT_CHOICES = 3
+ARN_AT_NEXT_TOKEN = 4294967295
 ARN_CPU_WORDS = 16
+ARN_REPLY_EVENT_TEXT = 0
+ARN_REPLY_EVENT_REASONING = 1
+ARN_REPLY_EVENT_CALL_BEGIN = 2
+ARN_REPLY_EVENT_CALL_ID = 3
+ARN_REPLY_EVENT_CALL_ARGUMENTS = 4
+ARN_REPLY_EVENT_CALL_END = 5
 
 
 class arn_model_options(Struct):
@@ -281,12 +292,14 @@ class arn_session_options(Struct):
       ("device_folder", c_char_p),
       ("needs_gpu", c_uint32),
       ("activation_bits", c_uint32),
+      ("constraint_bytes", c_uint64),
+      ("max_constraints", c_uint32),
   ]
 
 
 arn_session_options._initial_ = (
     sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
-    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0,
+    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0,
 )
 
 
@@ -314,11 +327,12 @@ class arn_memory_plan(Struct):
       ("keeps_to_performance_cpus", c_uint32),
       ("device_bytes", c_uint64),
       ("copied_bytes", c_uint64),
+      ("constraints_bytes", c_uint64),
   ]
 
 
 arn_memory_plan._initial_ = (
-    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 )
 
 
@@ -363,6 +377,8 @@ class arn_backend_info(Struct):
 arn_backend_info._initial_ = (
     sizeof(arn_backend_info), 0, None, None, None, None,
 )
+
+arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
 
 class arn_sampling(Struct):
@@ -572,6 +588,45 @@ arn_chat_input._initial_ = (
 )
 
 
+class arn_constraint_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("kind", c_uint32),
+      ("text", c_char_p),
+      ("text_bytes", c_size_t),
+      ("any_order", c_uint32),
+      ("any_whitespace", c_uint32),
+      ("choose_forced", c_uint32),
+      ("first", c_uint32),
+  ]
+
+
+arn_constraint_options._initial_ = (
+    sizeof(arn_constraint_options), 0, None, 0, 0, 0, 0, 4294967295,
+)
+
+
+class arn_constraint_stats_data(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("steps", c_uint64),
+      ("candidates_tested", c_uint64),
+      ("masks", c_uint64),
+      ("forced_tokens", c_uint64),
+      ("compile_ns", c_uint64),
+      ("p50_ns", c_uint64),
+      ("p99_ns", c_uint64),
+      ("p999_ns", c_uint64),
+      ("max_ns", c_uint64),
+      ("bytes", c_uint64),
+  ]
+
+
+arn_constraint_stats_data._initial_ = (
+    sizeof(arn_constraint_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+)
+
+
 class arn_cpu_cluster(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
@@ -613,4 +668,35 @@ class arn_thermal_zone(Struct):
 
 arn_thermal_zone._initial_ = (
     sizeof(arn_thermal_zone), 0, b"",
+)
+
+arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
+
+
+class arn_reply_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("arena_bytes", c_uint64),
+  ]
+
+
+arn_reply_options._initial_ = (
+    sizeof(arn_reply_options), None, 0, 0,
+)
+
+
+class arn_reply_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
+  ]
+
+
+arn_reply_info._initial_ = (
+    sizeof(arn_reply_info), 0, 0, None, None,
 )

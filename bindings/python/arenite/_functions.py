@@ -7,11 +7,12 @@ from ctypes import (POINTER, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint
 from typing import Any
 
 from ._abi import (arn_backend_info, arn_beam_options, arn_beam_result, arn_chat_input,
-    arn_chat_options, arn_cpu_cluster, arn_detokenizer, arn_generate_options, arn_generate_result,
-    arn_kv_group_info, arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options,
-    arn_reader, arn_residency, arn_restore_options, arn_sampling, arn_session_cpus_data,
-    arn_session_options, arn_session_stats_data, arn_tensor_info, arn_thermal_zone,
-    arn_tokenize_options)
+    arn_chat_options, arn_constraint_options, arn_constraint_stats_data, arn_cpu_cluster,
+    arn_detokenizer, arn_generate_options, arn_generate_result, arn_kv_group_info,
+    arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback,
+    arn_reader, arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency,
+    arn_restore_options, arn_sampling, arn_session_cpus_data, arn_session_options,
+    arn_session_stats_data, arn_tensor_info, arn_thermal_zone, arn_tokenize_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -57,6 +58,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_encode_ids": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
     "arn_session_encode_features": (c_uint32, (c_void_p, POINTER(c_float), c_uint32, c_uint32)),
     "arn_session_prefill": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t)),
+    "arn_session_set_prefill_callback": (c_uint32, (c_void_p, arn_prefill_callback, c_void_p)),
     "arn_session_prefill_logits": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
         POINTER(c_void_p))),
     "arn_session_logits": (c_uint32, (c_void_p, POINTER(c_void_p))),
@@ -107,7 +109,28 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         POINTER(c_size_t))),
     "arn_chat_plain_spans": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_size_t))),
     "arn_chat_last_error": (c_char_p, (c_void_p,)),
+    "arn_session_set_constraint": (c_uint32, (c_void_p, POINTER(arn_constraint_options))),
+    "arn_session_constraint_stats": (c_uint32, (c_void_p, POINTER(arn_constraint_stats_data))),
+    "arn_constraint_create": (c_uint32, (c_void_p, POINTER(arn_constraint_options), c_void_p,
+        c_uint64, c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_constraint_destroy": (None, (c_void_p,)),
+    "arn_constraint_reset": (c_uint32, (c_void_p,)),
+    "arn_constraint_test": (c_uint32, (c_void_p, c_int32, POINTER(c_uint32))),
+    "arn_constraint_accept": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t),
+        POINTER(c_uint64))),
+    "arn_constraint_can_end": (c_uint32, (c_void_p, POINTER(c_uint32))),
+    "arn_constraint_mask": (c_uint32, (c_void_p, POINTER(c_uint32), c_size_t)),
+    "arn_constraint_stats": (c_uint32, (c_void_p, POINTER(arn_constraint_stats_data))),
     "arn_cpu_cluster_at": (c_uint32, (c_char_p, c_uint32, POINTER(arn_cpu_cluster))),
     "arn_session_cpus": (c_uint32, (c_void_p, POINTER(arn_session_cpus_data))),
     "arn_session_thermal_zone": (c_uint32, (c_void_p, c_uint32, POINTER(arn_thermal_zone))),
+    "arn_reply_create": (c_uint32, (c_void_p, POINTER(arn_reply_options), c_void_p, c_uint64,
+        c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_reply_destroy": (None, (c_void_p,)),
+    "arn_reply_get_info": (c_uint32, (c_void_p, POINTER(arn_reply_info))),
+    "arn_reply_start": (c_uint32, (c_void_p, c_char_p, c_size_t)),
+    "arn_reply_next": (c_uint32, (c_void_p, c_int32, arn_reply_callback, c_void_p)),
+    "arn_reply_next_text": (c_uint32, (c_void_p, c_char_p, c_size_t, arn_reply_callback, c_void_p)),
+    "arn_reply_in_reasoning": (c_uint32, (c_void_p,)),
+    "arn_reply_end": (c_uint32, (c_void_p, arn_reply_callback, c_void_p)),
 }

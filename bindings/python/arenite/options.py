@@ -134,12 +134,32 @@ class Energy(enum.IntEnum):
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
 
 
+class ConstraintKind(enum.IntEnum):
+  """ARN_CONSTRAINT_..."""
+
+  JSON_SCHEMA = _abi.ARN_CONSTRAINT_JSON_SCHEMA
+  REGEX = _abi.ARN_CONSTRAINT_REGEX
+  GRAMMAR = _abi.ARN_CONSTRAINT_GRAMMAR
+  CHOICES = _abi.ARN_CONSTRAINT_CHOICES
+
+
+class ReplyEvent(enum.IntEnum):
+  """ARN_REPLY_EVENT_..."""
+
+  TEXT = _abi.ARN_REPLY_EVENT_TEXT
+  REASONING = _abi.ARN_REPLY_EVENT_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
+
+
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelInfo:
-  """What is in a bundle. arn_model_info."""
+  """Contents of a bundle. arn_model_info."""
 
   architecture: str
   source_name: str
@@ -173,7 +193,7 @@ class ModelInfo:
 
 @dataclasses.dataclass(frozen=True)
 class ResidencyInfo:
-  """What of a bundle's bytes is where. arn_residency."""
+  """Bytes of a bundle by where they lie. arn_residency."""
 
   residency: Residency
   mapped_bytes: int
@@ -185,7 +205,7 @@ class ResidencyInfo:
 
 @dataclasses.dataclass(frozen=True)
 class SessionOptions:
-  """How a session is to be. Zeros are defaults. arn_session_options."""
+  """Options of a session. Zeros are defaults. arn_session_options."""
 
   backend: Backend = Backend.CPU
   kv_type: KvType = KvType.INT8
@@ -219,6 +239,8 @@ class SessionOptions:
   device_folder: Optional[str] = None
   needs_gpu: bool = False
   activation_bits: int = 0
+  constraint_bytes: int = 0
+  max_constraints: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,6 +268,7 @@ class MemoryPlan:
   keeps_to_performance_cpus: bool
   device_bytes: int
   copied_bytes: int
+  constraints_bytes: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,7 +295,7 @@ class KvGroup:
 
 @dataclasses.dataclass(frozen=True)
 class BackendInfo:
-  """What computes a session's tokens. arn_backend_info."""
+  """The backend that computes a session's tokens. arn_backend_info."""
 
   backend: Backend
   name: str
@@ -283,7 +306,7 @@ class BackendInfo:
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
-  """How tokens are chosen. A new one is greedy. arn_sampling."""
+  """Sampling parameters. The defaults are greedy. arn_sampling."""
 
   temperature: float = 0.0
   top_k: int = 0
@@ -294,7 +317,7 @@ class Sampling:
 
 @dataclasses.dataclass(frozen=True)
 class KvLayer:
-  """What can be read of a layer's keys and values. arn_kv_layer_info."""
+  """A layer whose keys and values can be read. arn_kv_layer_info."""
 
   n_kv_heads: int
   head_dim: int
@@ -304,7 +327,7 @@ class KvLayer:
 
 @dataclasses.dataclass(frozen=True)
 class GenerateResult:
-  """What a generation came to. arn_generate_result."""
+  """Result of a generation. arn_generate_result."""
 
   n_tokens: int
   finish: Finish
@@ -312,7 +335,7 @@ class GenerateResult:
 
 @dataclasses.dataclass(frozen=True)
 class BeamOptions:
-  """How beams are searched. arn_beam_options."""
+  """Options of a beam search. arn_beam_options."""
 
   num_beams: int = 1
   num_beam_groups: int = 1
@@ -363,6 +386,22 @@ class Stats:
 
 
 @dataclasses.dataclass(frozen=True)
+class ConstraintStats:
+  """Cost of a constraint so far. arn_constraint_stats_data."""
+
+  steps: int
+  candidates_tested: int
+  masks: int
+  forced_tokens: int
+  compile_ns: int
+  p50_ns: int
+  p99_ns: int
+  p999_ns: int
+  max_ns: int
+  bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
 class CpuCluster:
   """CPUs of one package that are alike. arn_cpu_cluster."""
 
@@ -375,7 +414,7 @@ class CpuCluster:
 
 @dataclasses.dataclass(frozen=True)
 class SessionCpus:
-  """What a session's threads may run on. arn_session_cpus_data."""
+  """CPUs that a session's threads may run on. arn_session_cpus_data."""
 
   wanted: frozenset[int]
   applied: frozenset[int]
@@ -392,6 +431,16 @@ class ThermalZone:
 
 
 @dataclasses.dataclass(frozen=True)
+class ReplyInfo:
+  """Parts that are recognised in a model's replies. arn_reply_info."""
+
+  has_reasoning: bool
+  has_calls: bool
+  reasoning_begin: str
+  reasoning_end: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Beam:
   """A sequence that a beam search found: its new tokens and its score."""
 
@@ -400,8 +449,9 @@ class Beam:
 
 
 __all__ = [
-    "Backend", "BackendInfo", "Beam", "BeamOptions", "CpuCluster", "Cpus", "EarlyStopping",
-    "Energy", "Finish", "GenerateResult", "Hashes", "KvGroup", "KvLayer", "KvType", "MemoryPlan",
-    "ModelInfo", "NO_TEMPERATURE", "Overflow", "Residency", "ResidencyInfo", "Sampling",
-    "SessionCpus", "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
+    "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
+    "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
+    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Overflow",
+    "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
+    "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]

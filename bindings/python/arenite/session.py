@@ -7,7 +7,7 @@ import contextlib
 import ctypes
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 from . import _abi
@@ -17,8 +17,8 @@ from .errors import ErrorText, Status, failure
 from .generation import Generation
 from .model import Model, Path, id_array, session_struct
 from .options import (
-    BackendInfo, Beam, BeamOptions, KvLayer, Sampling, SessionCpus, SessionOptions, Stats,
-    ThermalZone, Verify)
+    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, Sampling, SessionCpus,
+    SessionOptions, Stats, ThermalZone, Verify)
 
 _T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
@@ -37,6 +37,8 @@ class Session(Closing):
     self._model = model._handle
     self._vocab = model.info.vocab
     self._generation: Optional[weakref.ref[Generation]] = None
+    self._prefill_callback: Any = None  # the C function, which must stay alive
+    self._prefill_error: Optional[BaseException] = None
     struct, pointer, error = session_struct(options), ctypes.c_void_p(), ErrorText()
     parent = self._model.acquire()
     try:
@@ -97,14 +99,39 @@ class Session(Closing):
   def prefill(self, tokens: Tokens) -> None:
     """Appends tokens to the sequence and runs them."""
     ids = self._ids(tokens)
-    self._call("arn_session_prefill", ids, len(ids))
+    self._run_prefill("arn_session_prefill", ids, len(ids))
 
   def follow(self, tokens: Tokens) -> int:
     """Makes the sequence hold exactly these tokens, reusing the common prefix: for conversations.
     Returns the number of reused tokens."""
     ids, kept = self._ids(tokens), ctypes.c_uint32()
-    self._call("arn_session_follow", ids, len(ids), ctypes.byref(kept))
+    self._run_prefill("arn_session_follow", ids, len(ids), ctypes.byref(kept))
     return kept.value
+
+  def set_prefill_callback(self, callback: Optional[Callable[[int, int], object]]) -> None:
+    """Calls callback(done, total) after each chunk of later prefill() and follow() calls, with the
+    tokens that have run and all that the call computes. A true result or an exception ends the
+    call, which raises Cancelled or that exception. None: no callback."""
+    def on_chunk(_user: Any, done: int, total: int) -> int:
+      assert callback is not None
+      try:
+        return 1 if callback(done, total) else 0
+      except BaseException as error:  # pylint: disable=broad-exception-caught
+        self._prefill_error = error
+        return 1
+
+    function = _abi.arn_prefill_callback(on_chunk if callback is not None else 0)
+    self._call("arn_session_set_prefill_callback", function, None)
+    self._prefill_callback = function
+
+  def _run_prefill(self, name: str, *arguments: Any) -> None:
+    self._prefill_error = None
+    try:
+      self._call(name, *arguments)
+    finally:
+      error, self._prefill_error = self._prefill_error, None
+      if error is not None:
+        raise error
 
   def use_prefix(self) -> None:
     """Starts the sequence with the bundle's precomputed prompt prefix."""
@@ -189,6 +216,33 @@ class Session(Closing):
     checkpoint's settings. A seed of random_seed() gives a different text each time."""
     struct = to_struct(_abi.arn_sampling(), sampling)
     self._call("arn_session_set_sampling", ctypes.byref(struct))
+
+  def set_constraint(self, kind: ConstraintKind, text: str, *, any_order: bool = False,
+                     any_whitespace: bool = False, choose_forced: bool = False,
+                     first: Optional[int] = None) -> None:
+    """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
+    the position of the text's first token, if it has begun already (after a restore)."""
+    data = text.encode()
+    options = _abi.arn_constraint_options()
+    options.struct_size = ctypes.sizeof(options)
+    options.kind = kind
+    options.text = data
+    options.text_bytes = len(data)
+    options.any_order = any_order
+    options.any_whitespace = any_whitespace
+    options.choose_forced = choose_forced
+    options.first = 0xFFFFFFFF if first is None else first
+    self._call("arn_session_set_constraint", ctypes.byref(options))
+
+  def drop_constraint(self) -> None:
+    """Removes the sequence's constraint, if it has one."""
+    self._call("arn_session_set_constraint", None)
+
+  @property
+  def constraint_stats(self) -> ConstraintStats:
+    """What the sequence's constraint cost so far. Raises NotFound if it has none."""
+    return self._read(ConstraintStats, "arn_session_constraint_stats",
+                      _abi.arn_constraint_stats_data())
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,

@@ -102,7 +102,7 @@ class TileRunner {
     for (uint32_t q = 0; q < queries_; ++q) {
       const float* from = tile_.q + RowOf(q) * tile_.q_stride + size_t{HeadOf(q)} * dim_;
       float* to = s_.q + q * stride;
-      ScaleRow(from, kind_.scale, dim_, to);
+      ScaleRow(from, kind_.attention_scale, dim_, to);
       for (size_t i = dim_; i < stride; ++i) to[i] = 0.0f;
       if (tile_.dot == nullptr) continue;
       s_.q_factors[q] =

@@ -100,7 +100,7 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
     if (norm != nullptr && !args.norms_span_heads) NormRow(head, norm, dim, args.epsilon, head);
     if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
   }
-  if (kind.temperature != 0.0f) {
+  if (kind.query_temperature != 0.0f) {
     const float factor = QueryTemperature(kind, args.position);
     for (size_t i = 0; i < kind.n_heads * dim; ++i) qkv[i] *= factor;
   }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kWidth = 64;
 
-// What the shaders share with the rest of the library (shaders/shared.h).
+// Ties the shaders' enumerators (shaders/shared.h) to those of the library.
 static_assert(kTypeF32 == static_cast<uint32_t>(DType::kF32) &&
               kTypeF16 == static_cast<uint32_t>(DType::kF16) &&
               kTypeBf16 == static_cast<uint32_t>(DType::kBf16) &&

@@ -83,8 +83,8 @@ Status Lowering::LowerQkvRope(const Step& step) {
   push.group = kind.group;
   push.stride = Width(step.in);
   push.epsilon = step.epsilon;
-  push.temperature = kind.temperature;
-  push.temperature_step = Max(kind.temperature_step, 1u);
+  push.temperature = kind.query_temperature;
+  push.temperature_step = Max(kind.query_temperature_step, 1u);
   d.SetPush(push);
   d.groups_x = kind.n_heads + (step.shares_kv ? 0 : 2 * kind.n_kv_heads);
   return sink_->Add(d, diag_);
@@ -123,7 +123,7 @@ Status Lowering::LowerAttention(const Step& step) {
   push.in_stride = Width(step.in);
   push.window = kind.window;
   push.chunk = kind.chunk;
-  push.scale = kind.scale;
+  push.scale = kind.attention_scale;
   push.softcap = kind.softcap;
   if (step.relative_position_bias != kNoWeight) {
     push.n_distances = program_.weights[step.relative_position_bias].rows;

@@ -150,6 +150,25 @@ class BindingTest(unittest.TestCase):
     session.clear_cancel()
     session.prefill(PROMPT)
 
+  def test_prefill_reports_its_progress(self):
+    session, seen = self.session(prefill_chunk=4), []
+    session.set_prefill_callback(lambda done, total: seen.append((done, total)))
+    session.prefill(list(range(3, 13)))
+    self.assertEqual([(4, 10), (8, 10), (10, 10)], seen)
+    session.reset()
+    session.set_prefill_callback(lambda done, total: done == 8)
+    with self.assertRaisesRegex(arenite.Cancelled, "8 of 10"):
+      session.follow(list(range(3, 13)))
+    self.assertEqual(8, len(session.tokens))
+
+    def fail(_done, _total):
+      raise KeyError("mine")
+    session.set_prefill_callback(fail)
+    with self.assertRaisesRegex(KeyError, "mine"):
+      session.follow(list(range(3, 13)))
+    session.set_prefill_callback(None)
+    self.assertEqual(10, session.follow(list(range(3, 13))))
+
   def test_goes_on_after_a_cancel(self):
     whole, session = self.session(), self.session()
     sampling = arenite.Sampling(temperature=1.0, seed=11)
@@ -410,6 +429,67 @@ class BindingTest(unittest.TestCase):
     self.assertEqual(0, len(session))
     with self.assertRaises(ValueError):
       session.encode_features([0.0] * 5, 2, 3)
+
+
+TOOL_TEMPLATE = """{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.reasoning_content %}{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
+{{- m.content }}{%- for call in m.tool_calls %}
+{{- '\\n<call>' + call.function.name + '(' }}{%- for key, value in call.function.arguments | items %}
+{%- if not loop.first %}{{- ', ' }}{%- endif %}{{- key + '=' + (value | tojson) }}{%- endfor %}
+{{- ')</call>' }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {
+    "type": "object", "properties": {"what": {"type": "string"}, "times": {"type": "integer"}}}}}]
+
+
+class ReplyTest(unittest.TestCase):
+  """A reply in the syntax of a template, from rendering it to the parsed calls and back."""
+
+  @classmethod
+  def setUpClass(cls):
+    cls.bundle = support.convert_with_template(support.temporary_folder(), TOOL_TEMPLATE)
+
+  def test_parsed_calls_render_to_the_same_text(self):
+    calls = [{"type": "function", "id": "1", "function": {"name": "find", "arguments": arguments}}
+             for arguments in ({"what": "a \"red\" scarf", "times": 2}, {})]
+    asked = [{"role": "user", "content": "Find it."}]
+    answer = {"role": "assistant", "content": "Let me look.", "reasoning_content": "A scarf?",
+              "tool_calls": calls}
+    with arenite.Model(self.bundle) as model, arenite.Chat(model) as chat, \
+        arenite.Reply(model, tools=TOOLS) as reply:
+      info = reply.info
+      self.assertEqual((info.has_reasoning, info.has_calls), (True, True))
+      self.assertEqual((info.reasoning_begin, info.reasoning_end),
+                       ("<think>\n", "\n</think>\n\n"))
+      prompt = chat.render(asked, tools=TOOLS)
+      whole = chat.render(asked + [answer], tools=TOOLS, add_generation_prompt=False)
+      self.assertTrue(whole.startswith(prompt))
+      said = whole[len(prompt):].removesuffix("<|im_end|>\n")
+      reply.start(prompt + "<think>\n")
+      self.assertTrue(reply.in_reasoning)
+      reply.start(prompt)
+      self.assertFalse(reply.in_reasoning)
+      events = reply.next(model.tokenize(said, special=False)) + reply.end()
+
+      read = {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls": []}
+      arguments = ""
+      for kind, text in events:
+        if kind == arenite.ReplyEvent.TEXT:
+          read["content"] += text
+        elif kind == arenite.ReplyEvent.REASONING:
+          read["reasoning_content"] += text
+        elif kind == arenite.ReplyEvent.CALL_BEGIN:
+          name, arguments = text, ""
+        elif kind == arenite.ReplyEvent.CALL_ARGUMENTS:
+          arguments += text
+        elif kind == arenite.ReplyEvent.CALL_END:
+          self.assertEqual(text, "")
+          read["tool_calls"].append({"type": "function", "id": "1", "function": {
+              "name": name, "arguments": json.loads(arguments)}})
+      self.assertEqual(read, answer)
+      self.assertEqual(
+          chat.tokenize(asked + [read], tools=TOOLS, add_generation_prompt=False),
+          chat.tokenize(asked + [answer], tools=TOOLS, add_generation_prompt=False))
 
 
 if __name__ == "__main__":

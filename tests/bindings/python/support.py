@@ -2,8 +2,10 @@
 
 import argparse
 import atexit
+import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,19 @@ def convert(folder, weights="f32"):
   bundle = folder / f"fable-{weights}.arn"
   run(options.bin / "arenite-convert", options.source / "models/fable/fable-2m", "-o", bundle,
       "--weights", weights)
+  return bundle
+
+
+def convert_with_template(folder, template):
+  """Converts the demo model with another chat template."""
+  source = options.source / "models/fable/fable-2m"
+  checkpoint = folder / "checkpoint"
+  shutil.copytree(source, checkpoint)
+  config = json.loads((source / "tokenizer_config.json").read_text())
+  config["chat_template"] = template
+  (checkpoint / "tokenizer_config.json").write_text(json.dumps(config))
+  bundle = folder / "template.arn"
+  run(options.bin / "arenite-convert", checkpoint, "-o", bundle, "--weights", "int8")
   return bundle
 
 

@@ -97,19 +97,45 @@ class CommandLine(WithFolder):
     self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "", ""))
 
   def test_usage_errors_give_2(self):
-    self.assert_one_error(convert("-o", self.out), 2, "DIR is required")
-    self.assert_one_error(convert(CHECKPOINT), 2, "--output is required")
+    self.assert_one_error(convert("-o", self.out), 2, "DIR is missing")
     self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--weights", "int5"), 2, "int5")
     self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--target", "z80"), 2, "z80")
     self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--verify", "--tokenizer-only"), 2,
                           "--verify")
     self.assertEqual(self.left(), [])
 
+  def test_a_folder_alone_gets_a_type_and_a_name_and_is_told_so(self):
+    run = convert(os.path.abspath(CHECKPOINT), cwd=self.folder.name)
+    self.assertEqual(run.returncode, 0, run.stderr)
+    self.assertEqual(self.left(), ["fable-2m-int8.arn"])
+    self.assertRegex(run.stderr, r"(?m)^arenite-convert: 2\.\d million parameters: "
+                                 r"--weights int8 .*; writing fable-2m-int8\.arn$")
+    again = convert(os.path.abspath(CHECKPOINT), cwd=self.folder.name)
+    self.assert_one_error(again, 1, "fable-2m-int8.arn: exists already; -o")
+    quiet = convert(os.path.abspath(CHECKPOINT), "--weights", "INT4", "-q", cwd=self.folder.name)
+    self.assertEqual((quiet.returncode, quiet.stderr), (0, ""))
+    self.assertEqual(self.left(), ["fable-2m-int4.arn", "fable-2m-int8.arn"])
+
+  def test_files_of_weights_that_are_not_read_are_named(self):
+    folder = os.path.join(self.folder.name, "copy")
+    shutil.copytree(CHECKPOINT, folder)
+    with open(os.path.join(folder, "pytorch_model.bin"), "wb") as file:
+      file.write(b"PK\3\4")
+    run = convert(folder, "-o", self.out)
+    self.assertEqual(run.returncode, 0, run.stderr)
+    self.assertIn("warning: pytorch_model.bin (0 MB) is not read: the weights are those of "
+                  "model.safetensors", run.stderr)
+
+  def test_the_families_are_listed(self):
+    run = convert("--list-families")
+    self.assertEqual((run.returncode, run.stderr), (0, ""))
+    self.assertRegex(run.stdout, r"(?m)^LlamaForCausalLM +llama +llama")
+
   def test_failure_gives_1_and_one_sentence(self):
     self.assert_one_error(convert("/nonexistent", "-o", self.out), 1,
-                          "/nonexistent: neither a folder")
+                          "/nonexistent: no such file or folder")
     tensors = os.path.join(CHECKPOINT, "model.safetensors")
-    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give the checkpoint's folder")
+    self.assert_one_error(convert(tensors, "-o", self.out), 1, "give its folder")
     self.assertEqual(self.left(), [])
 
   def test_sign_says_the_public_key(self):

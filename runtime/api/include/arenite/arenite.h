@@ -19,8 +19,10 @@
 #define ARENITE_ARENITE_H_
 
 #include <arenite/chat.h>
+#include <arenite/constrain.h>
 #include <arenite/device.h>
 #include <arenite/model.h>
+#include <arenite/reply.h>
 #include <arenite/session.h>
 #include <arenite/status.h>
 

@@ -142,12 +142,16 @@ typedef struct arn_session_options {
    * remains, and prompts take twice as long. CPU and REFERENCE only; VULKAN returns
    * ARN_UNSUPPORTED. */
   uint32_t activation_bits;
+  /* Bytes for each constraint (constrain.h), part of io_bytes; ordinary schemas take less than 1
+   * MiB. 0: no constraints. */
+  uint64_t constraint_bytes;
+  uint32_t max_constraints; /* different constraints at a time; 0: one for each sequence */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0                                                                                          \
+        0, 0, 0                                                                                    \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -182,9 +186,10 @@ typedef struct arn_memory_plan {
                             activations, logits, run parameters, and a staging buffer. */
   uint64_t copied_bytes; /* ARN_RESIDENCY_COPIED: the model's copy of the bundle, in whole pages.
                             Not part of the block, allocated once for all sessions. 0: no copy. */
+  uint64_t constraints_bytes; /* part of io_bytes: constraints, and a copy of the logits for them */
 } arn_memory_plan;
 #define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
  * NULL. */
@@ -268,6 +273,13 @@ ARN_API arn_status arn_session_encode_features(arn_session* session, const float
  * ARN_CONTEXT_FULL and ARN_BAD_TOKEN change nothing. ARN_CANCELLED keeps the finished chunks (see
  * arn_session_length); generation may continue from there. n_ids > 0. */
 ARN_API arn_status arn_session_prefill(arn_session* session, const int32_t* ids, size_t n_ids);
+/* Called after each chunk of arn_session_prefill and arn_session_follow: `done` of the `total`
+ * tokens that the call computes have run. Return 0 to continue, anything else to end the call with
+ * ARN_CANCELLED before its next chunk. What an arn_token_callback may call, this one may too. */
+typedef int32_t (*arn_prefill_callback)(void* user, uint64_t done, uint64_t total);
+/* Sets the callback of all later calls; NULL: none. `user` is passed to it. */
+ARN_API arn_status arn_session_set_prefill_callback(arn_session* session,
+                                                    arn_prefill_callback callback, void* user);
 /* As arn_session_prefill for at most one chunk (prefill_chunk tokens), keeping the logits of every
  * position. Requires all_logits = 1. *out_logits: f32 [n_ids, vocab], owned by the session, valid
  * until its next call. */
@@ -464,7 +476,7 @@ ARN_API void arn_session_clear_cancel(arn_session* session);
 
 enum {
   ARN_FINISH_NONE = 0,
-  ARN_FINISH_EOS = 1,      /* a stop token */
+  ARN_FINISH_EOS = 1, /* a stop token, or nothing may follow the constrained text */
   ARN_FINISH_STOP = 2,     /* a stop string */
   ARN_FINISH_LENGTH = 3,   /* max_tokens */
   ARN_FINISH_CONTEXT = 4,  /* the context is full */

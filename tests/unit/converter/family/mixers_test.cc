@@ -62,18 +62,18 @@ TEST(Mixers, Scan_Defaults) {
   EXPECT_EQ(1u << 24, spec.max_context);
   EXPECT_THAT(spec.layer_kinds, ElementsAre(0, 0));
   const LayerKindSpec& kind = spec.kinds.at(0);
-  EXPECT_EQ(Mixer::kScan, kind.mixer.mixer);
-  EXPECT_EQ(1536u, kind.mixer.width);
-  EXPECT_EQ(4u, kind.mixer.taps);
-  EXPECT_EQ(16u, kind.mixer.states);
-  EXPECT_EQ(48u, kind.mixer.rank);
-  EXPECT_FALSE(kind.mixer.has_bias);
-  EXPECT_TRUE(kind.mixer.has_conv_bias);
+  EXPECT_EQ(Mixer::kScan, kind.mixer);
+  EXPECT_EQ(1536u, kind.mixer_width);
+  EXPECT_EQ(4u, kind.conv_taps);
+  EXPECT_EQ(16u, kind.scan_states);
+  EXPECT_EQ(48u, kind.scan_rank);
+  EXPECT_FALSE(kind.has_mixer_in_bias);
+  EXPECT_TRUE(kind.has_conv_bias);
   EXPECT_EQ(0u, kind.n_heads + kind.n_kv_heads + kind.head_dim + kind.ffn_dim);
   EXPECT_EQ(kNoRope, kind.rope);
   EXPECT_TRUE(spec.ropes.empty());
   // (4 - 1 + 16) * 1536
-  EXPECT_EQ(29184u, kind.mixer.state_floats());
+  EXPECT_EQ(29184u, kind.state_floats());
 }
 
 TEST(Mixers, Scan_WhatTheConfigSays) {
@@ -85,15 +85,15 @@ TEST(Mixers, Scan_WhatTheConfigSays) {
                                               {"use_conv_bias", false},
                                               {"layer_norm_epsilon", 1e-4}}))
                                  .kinds.at(0);
-  EXPECT_EQ(2304u, kind.mixer.width);
-  EXPECT_EQ(2u, kind.mixer.taps);
-  EXPECT_EQ(7u, kind.mixer.states);
-  EXPECT_EQ(5u, kind.mixer.rank);
-  EXPECT_TRUE(kind.mixer.has_bias && kind.has_attention_out_bias);
-  EXPECT_FALSE(kind.mixer.has_conv_bias);
+  EXPECT_EQ(2304u, kind.mixer_width);
+  EXPECT_EQ(2u, kind.conv_taps);
+  EXPECT_EQ(7u, kind.scan_states);
+  EXPECT_EQ(5u, kind.scan_rank);
+  EXPECT_TRUE(kind.has_mixer_in_bias && kind.has_attention_out_bias);
+  EXPECT_FALSE(kind.has_conv_bias);
   EXPECT_FLOAT_EQ(1e-4f, kind.norm_epsilon);
-  EXPECT_EQ(49u, Read(ScanConfig({{"hidden_size", 769}})).kinds[0].mixer.rank);
-  EXPECT_EQ(1000u, Read(ScanConfig({{"intermediate_size", 1000}})).kinds[0].mixer.width);
+  EXPECT_EQ(49u, Read(ScanConfig({{"hidden_size", 769}})).kinds[0].scan_rank);
+  EXPECT_EQ(1000u, Read(ScanConfig({{"intermediate_size", 1000}})).kinds[0].mixer_width);
 }
 
 TEST(Mixers, Scan_WrongValues_AreRefused) {
@@ -108,13 +108,13 @@ TEST(Mixers, Conv_SomeLayers) {
   const DecoderSpec spec = Read(ConvConfig());
   EXPECT_THAT(spec.layer_kinds, ElementsAre(0, 0, 1, 0));
   const LayerKindSpec &conv = spec.kinds.at(0), &attention = spec.kinds.at(1);
-  EXPECT_EQ(Mixer::kConv, conv.mixer.mixer);
-  EXPECT_EQ(2048u, conv.mixer.width);
-  EXPECT_EQ(3u, conv.mixer.taps);
-  EXPECT_FALSE(conv.mixer.has_bias || conv.mixer.has_conv_bias || conv.has_qk_norm);
+  EXPECT_EQ(Mixer::kConv, conv.mixer);
+  EXPECT_EQ(2048u, conv.mixer_width);
+  EXPECT_EQ(3u, conv.conv_taps);
+  EXPECT_FALSE(conv.has_mixer_in_bias || conv.has_conv_bias || conv.has_qk_norm);
   EXPECT_EQ(0u, conv.n_heads);
-  EXPECT_EQ(4096u, conv.mixer.state_floats());
-  EXPECT_EQ(Mixer::kAttention, attention.mixer.mixer);
+  EXPECT_EQ(4096u, conv.state_floats());
+  EXPECT_EQ(Mixer::kAttention, attention.mixer);
   EXPECT_TRUE(attention.has_qk_norm);
   EXPECT_EQ(32u, attention.n_heads);
   EXPECT_EQ(64u, attention.head_dim);

@@ -109,13 +109,14 @@ class KvPlan(unittest.TestCase):
     subprocess.run([CONVERTER, CHECKPOINT, "-o", with_window, "--config", changed, "--quiet"],
                    check=True, timeout=120)
     for used, path in ((config, bundle), (windowed, with_window)):
-      for kv in ("f32", "f16", "int8"):
-        for context in ("1", "40", "500"):
-          with self.subTest(kv=kv, context=context, path=path):
-            planned = self.plan(used, "--context", context, "--kv", kv)
+      for kv in ("f32", "f16", "int8", "int4", "int2"):
+        for context, sequences in (("1", "1"), ("40", "2"), ("500", "1"), ("500", "3")):
+          with self.subTest(kv=kv, context=context, sequences=sequences, path=path):
+            size = ("--context", context, "--kv", kv, "--sequences", sequences)
+            planned = self.plan(used, *size)
             session = json.loads(subprocess.run(
-                [ARENITE, "plan", path, "--context", context, "--kv", kv, "--json"], check=True,
-                capture_output=True, timeout=60).stdout)
+                [ARENITE, "plan", path, *size, "--json"], check=True, capture_output=True,
+                timeout=60).stdout)
             self.assertEqual(planned["reserved"], session["kv"])
             self.assertEqual(planned["prefill_chunk"], session["prefill_chunk"])
             for mine, its in zip(planned["groups"], session["groups"], strict=True):
@@ -124,6 +125,45 @@ class KvPlan(unittest.TestCase):
                 self.assertEqual(mine[key], its[key], key)
     self.assertEqual(self.plan(config)["context"], json.loads(subprocess.run(
         [ARENITE, "plan", bundle, "--json"], check=True, capture_output=True).stdout)["context"])
+
+  def test_recurrent_states_are_counted(self):
+    mamba = {"architectures": ["MambaForCausalLM"], "model_type": "mamba", "hidden_size": 64,
+             "num_hidden_layers": 3, "state_size": 16, "conv_kernel": 4, "expand": 2,
+             "vocab_size": 61}
+    state = 3 * 128 * (3 + 16) * 4  # layers * width * (taps - 1 + states) * f32
+    for sequences in (1, 5):
+      plan = self.plan(mamba, "--sequences", str(sequences))
+      self.assertEqual(plan["groups"], [])
+      self.assertEqual(plan["keys_and_values"], 0)
+      self.assertEqual(plan["state_bytes"], sequences * state)
+      self.assertEqual(plan["states"][0]["slots"], 2 * sequences)
+      self.assertEqual(plan["states"][0]["reserved"], 2 * sequences * state)
+      self.assertGreaterEqual(plan["reserved"], 2 * sequences * state)
+    table = self.run_plan(mamba).stdout
+    self.assertRegex(table, rf"(?m)^states +{state} ")
+    self.assertNotIn("keys and values  ", table)
+
+  def test_sequences_multiply(self):
+    one = self.plan(PLAIN, "--context", "64")
+    many = self.plan(PLAIN, "--context", "64", "--sequences", "225")
+    self.assertEqual(many["keys_and_values"], 225 * one["keys_and_values"])
+    self.assertEqual(many["scales"], 225 * one["scales"])
+
+  def test_int4_counts_what_is_quantised(self):
+    # 1024 tokens: 128 recent ones stay int8, 896 are 28 quantised pages.
+    plan = self.plan(PLAIN, "--context", "1024", "--kv", "int4")
+    self.assertEqual(plan["groups"][0]["quantised_pages"], 28)
+    self.assertEqual(plan["keys_and_values"], 2 * 4 * 2 * (128 * 16 + 896 * 16 // 2))
+
+  def test_a_picture_of_the_cache_alone(self):
+    svg = os.path.join(self.folder.name, "cache.svg")
+    self.assertEqual(self.run_plan(PLAIN, "--kv", "int2", "--svg", svg).returncode, 0)
+    with open(svg) as file:
+      drawn = file.read()
+    self.assertTrue(drawn.startswith("<?xml"))
+    self.assertIn('id="region-kv"', drawn)
+    self.assertNotIn('id="region-io"', drawn)
+    self.assertIn("quantised pages of 32 tokens", drawn)
 
   def test_other_names_of_the_same_keys(self):
     gpt = {"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024}

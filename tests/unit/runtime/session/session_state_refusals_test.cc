@@ -125,7 +125,7 @@ TEST_F(SessionStateRefusals, TooSmallASession) {
   ASSERT_EQ(ARN_OK, Restore(both.get(), state_));
   ASSERT_EQ(ARN_OK, arn_session_select(both.get(), 1));
   Decode(both.get(), 3);
-  ExpectRefused(Save(both.get()), ARN_CONTEXT_FULL, {"7 open pages", "6"}, nullptr, kv);
+  ExpectRefused(Save(both.get()), ARN_CONTEXT_FULL, {"7 active pages", "6"}, nullptr, kv);
 }
 
 TEST_F(SessionStateRefusals, NotAState) {

@@ -145,6 +145,10 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, needs_gpu), 0},
     {"activationBits", FieldKind::kInt,
      offsetof(arn_session_options, activation_bits), 0},
+    {"constraintBytes", FieldKind::kLong,
+     offsetof(arn_session_options, constraint_bytes), 0},
+    {"maxConstraints", FieldKind::kInt,
+     offsetof(arn_session_options, max_constraints), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -189,6 +193,8 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, device_bytes), 0},
     {"copiedBytes", FieldKind::kLong,
      offsetof(arn_memory_plan, copied_bytes), 0},
+    {"constraintsBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, constraints_bytes), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -348,6 +354,28 @@ inline constexpr Field kStatsFields[] = {
     {"kvFileWaitNs", FieldKind::kLong,
      offsetof(arn_session_stats_data, kv_file_wait_ns), 0},
 };
+inline constexpr Field kConstraintStatsFields[] = {
+    {"steps", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, steps), 0},
+    {"candidatesTested", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, candidates_tested), 0},
+    {"masks", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, masks), 0},
+    {"forcedTokens", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, forced_tokens), 0},
+    {"compileNs", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, compile_ns), 0},
+    {"p50Ns", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, p50_ns), 0},
+    {"p99Ns", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, p99_ns), 0},
+    {"p999Ns", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, p999_ns), 0},
+    {"maxNs", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, max_ns), 0},
+    {"bytes", FieldKind::kLong,
+     offsetof(arn_constraint_stats_data, bytes), 0},
+};
 inline constexpr Field kCpuClusterFields[] = {
     {"cpus", FieldKind::kCpus,
      offsetof(arn_cpu_cluster, cpus), 0},
@@ -375,6 +403,16 @@ inline constexpr Field kThermalZoneFields[] = {
      offsetof(arn_thermal_zone, millicelsius), 0},
     {"name", FieldKind::kChars,
      offsetof(arn_thermal_zone, name), 0},
+};
+inline constexpr Field kReplyInfoFields[] = {
+    {"hasReasoning", FieldKind::kBool,
+     offsetof(arn_reply_info, has_reasoning), 0},
+    {"hasCalls", FieldKind::kBool,
+     offsetof(arn_reply_info, has_calls), 0},
+    {"reasoningBegin", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_begin), 0},
+    {"reasoningEnd", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_end), 0},
 };
 // clang-format on
 

@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What computes. */
+/** Backends. */
 public final class Backend {
   public static final int CPU = 0;
   public static final int REFERENCE = 1;

@@ -1,7 +1,10 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What computes a session's tokens. The fields are those of arn_backend_info in arenite.h. */
+/**
+ * The backend that computes a session's tokens. The fields are those of arn_backend_info in
+ * arenite.h.
+ */
 public final class BackendInfo {
   /** Backend, never AUTO */
   public int backend;

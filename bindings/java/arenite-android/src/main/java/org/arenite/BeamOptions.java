@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** How beams are searched. The fields are those of arn_beam_options in arenite.h. */
+/** Options of a beam search. The fields are those of arn_beam_options in arenite.h. */
 public final class BeamOptions {
   /** 1 .. max_sequences */
   public int numBeams = 1;

@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What a generation came to. The fields are those of arn_generate_result in arenite.h. */
+/** Result of a generation. The fields are those of arn_generate_result in arenite.h. */
 public final class GenerateResult {
   /** new tokens, without the stop token */
   public int nTokens;

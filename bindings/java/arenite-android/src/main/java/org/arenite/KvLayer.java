@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * What can be read of a layer's keys and values. The fields are those of arn_kv_layer_info in
+ * A layer whose keys and values can be read. The fields are those of arn_kv_layer_info in
  * arenite.h.
  */
 public final class KvLayer {

@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** How keys and values are kept. */
+/** Element types of keys and values. */
 public final class KvType {
   public static final int F32 = 0;
   public static final int F16 = 1;

@@ -47,4 +47,6 @@ public final class MemoryPlan {
    * allocated once for all sessions. 0: no copy.
    */
   public long copiedBytes;
+  /** part of io_bytes: constraints, and a copy of the logits for them */
+  public long constraintsBytes;
 }

@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What is in a bundle. The fields are those of arn_model_info in arenite.h. */
+/** Contents of a bundle. The fields are those of arn_model_info in arenite.h. */
 public final class ModelInfo {
   public String architecture;
   public String sourceName;

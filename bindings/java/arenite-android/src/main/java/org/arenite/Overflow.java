@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What happens when the context is full. */
+/** Behaviour when the context is full. */
 public final class Overflow {
   public static final int STOP = 0;
   public static final int ERROR = 1;

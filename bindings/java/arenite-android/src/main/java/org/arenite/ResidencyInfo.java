@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What of a bundle's bytes is where. The fields are those of arn_residency in arenite.h. */
+/** Bytes of a bundle by where they lie. The fields are those of arn_residency in arenite.h. */
 public final class ResidencyInfo {
   /** Residency; COPIED after arn_model_open_reader */
   public int residency;

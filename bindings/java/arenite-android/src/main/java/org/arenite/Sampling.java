@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * How tokens are chosen. A new one is greedy. The fields are those of arn_sampling in arenite.h.
+ * Sampling parameters. The defaults are greedy. The fields are those of arn_sampling in arenite.h.
  */
 public final class Sampling {
   /** 0: greedy */

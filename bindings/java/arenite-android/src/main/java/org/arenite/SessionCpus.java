@@ -2,7 +2,8 @@
 package org.arenite;
 
 /**
- * What a session's threads may run on. The fields are those of arn_session_cpus_data in arenite.h.
+ * CPUs that a session's threads may run on. The fields are those of arn_session_cpus_data in
+ * arenite.h.
  */
 public final class SessionCpus {
   /** requested CPUs; none: placed by the system */

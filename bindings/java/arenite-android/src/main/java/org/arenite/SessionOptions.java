@@ -2,7 +2,7 @@
 package org.arenite;
 
 /**
- * How a session is to be. Zeros are defaults. The fields are those of arn_session_options in
+ * Options of a session. Zeros are defaults. The fields are those of arn_session_options in
  * arenite.h.
  */
 public final class SessionOptions {
@@ -132,4 +132,11 @@ public final class SessionOptions {
    * Status.UNSUPPORTED.
    */
   public int activationBits;
+  /**
+   * Bytes for each constraint (constrain.h), part of io_bytes; ordinary schemas take less than 1
+   * MiB. 0: no constraints.
+   */
+  public long constraintBytes;
+  /** different constraints at a time; 0: one for each sequence */
+  public int maxConstraints;
 }

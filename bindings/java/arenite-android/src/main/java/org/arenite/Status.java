@@ -1,7 +1,7 @@
 // Written by tools/c_api/generate.py from arenite.h: do not edit it.
 package org.arenite;
 
-/** What a call of the C API returned: AreniteException.status(). */
+/** Status of a call of the C API: AreniteException.status(). */
 public final class Status {
   public static final int OK = 0;
   public static final int INTERNAL = 1;

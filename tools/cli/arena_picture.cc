@@ -1,13 +1,12 @@
-#include "tools/arenite/arena_picture.h"
+#include "tools/cli/arena_picture.h"
 
 #include <algorithm>
 #include <cinttypes>
 #include <string_view>
 
-#include "tools/arenite/io.h"
-#include "tools/arenite/memory_report.h"
+#include "tools/cli/format.h"
 
-namespace arn::tool {
+namespace arn::cli {
 namespace {
 
 // Lengths in SVG user units: pixels if the picture is not scaled.
@@ -126,6 +125,10 @@ Extent DrawRegions(const arn_memory_plan& plan, Drawing* drawing) {
                              {"io", plan.io_bytes, "#f7e3b5"},
                              {"activations", plan.activations_bytes, "#f5cfc0"},
                              {"kv", plan.kv_bytes, kKvColour}};
+  // A plan of the cache alone has no other regions.
+  parts.erase(
+      std::remove_if(parts.begin(), parts.end(), [](const Part& part) { return part.bytes == 0; }),
+      parts.end());
   ChooseWidths(&parts);
   if (std::any_of(parts.begin(), parts.end(),
                   [](const Part& part) { return part.width <= kSmallestRegion; })) {
@@ -150,22 +153,29 @@ Extent DrawRegions(const arn_memory_plan& plan, Drawing* drawing) {
   return extent;
 }
 
-void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
-  const arn_memory_plan& plan = picture.plan;
-  drawing->Text(kMargin, 36, 20, kInk, picture.title, "font-weight=\"bold\"");
-  drawing->Text(kMargin, 58, 13, kFaint,
-                Format("context %u tokens, %u sequence%s, prefill chunks of %u, %u thread%s",
-                       plan.context_tokens, plan.max_sequences, plan.max_sequences == 1 ? "" : "s",
-                       plan.prefill_chunk, plan.n_threads, plan.n_threads == 1 ? "" : "s"));
+void DrawWeights(uint64_t bytes, Drawing* drawing) {
   drawing->Begin("region-weights");
   drawing->Rect(kMargin, 74, kInner, 34,
                 Format("fill=\"#fafafa\" stroke=\"%s\" stroke-dasharray=\"5 3\"", kFaint));
   drawing->Text(kMargin + 8, 96, 15, kInk, "weights", "font-weight=\"bold\"");
   drawing->Text(kMargin + 80, 96, 12, kInk,
-                Bytes(plan.weights_bytes) +
+                Bytes(bytes) +
                     ": mapped from the bundle and shared, not part of the "
                     "block below (not to scale)");
   drawing->End();
+}
+
+void DrawHead(const ArenaPicture& picture, Drawing* drawing) {
+  const arn_memory_plan& plan = picture.plan;
+  drawing->Text(kMargin, 36, 20, kInk, picture.title, "font-weight=\"bold\"");
+  drawing->Text(
+      kMargin, 58, 13, kFaint,
+      Format("context %u tokens, %u sequence%s, prefill chunks of %u", plan.context_tokens,
+             plan.max_sequences, plan.max_sequences == 1 ? "" : "s", plan.prefill_chunk) +
+          (plan.n_threads == 0
+               ? ""
+               : Format(", %u thread%s", plan.n_threads, plan.n_threads == 1 ? "" : "s")));
+  if (plan.weights_bytes != 0) DrawWeights(plan.weights_bytes, drawing);
   drawing->Text(kMargin, kBarTop - 12, 13, kInk,
                 Format("one block of %s (%s), in address order", Bytes(plan.total_bytes).c_str(),
                        HumanBytes(plan.total_bytes).c_str()));
@@ -282,6 +292,16 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
 
 }  // namespace
 
+std::string Sees(const arn_kv_group_info& group) {
+  if (group.state_bytes != 0) return "state";
+  if (group.is_source != 0) return "encoder";
+  if (group.window == 0 && group.chunk == 0) return "all";
+  std::string text;
+  if (group.window != 0) text += Format("window %u", group.window);
+  if (group.chunk != 0) text += Format("%schunk %u", text.empty() ? "" : ", ", group.chunk);
+  return text;
+}
+
 PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
   if (group.state_bytes != 0) {
     PagesInUse slots;
@@ -321,4 +341,4 @@ std::string DrawArena(const ArenaPicture& picture) {
   return std::move(drawing).Finish();
 }
 
-}  // namespace arn::tool
+}  // namespace arn::cli

@@ -1,16 +1,21 @@
-// Shows progress on stderr.
+// Shows progress and the time left on stderr.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
-namespace arn::convert {
+namespace arn::cli {
+
+// Returns "45 s", "3 min 20 s", "2 h 5 min".
+std::string Duration(double seconds);
 
 // On a terminal: one line, redrawn; elsewhere: a plain line for every tenth of the work. Nothing if
 // quiet.
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  // `patience`: seconds of work before the first line; short work shows none.
+  explicit Progress(bool quiet, double patience = 0);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,10 +28,17 @@ class Progress {
   void Reset();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  double SecondsSince(Clock::time_point time) const;
+
   bool quiet_;
-  bool is_terminal_;
+  bool can_redraw_;
+  double patience_;
   bool is_drawn_ = false;
   uint64_t shown_step_ = 0;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point drawn_;
 };
 
-}  // namespace arn::convert
+}  // namespace arn::cli

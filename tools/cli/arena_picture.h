@@ -1,4 +1,4 @@
-// arenite plan --svg: draws a session's memory block.
+// Draws a session's memory block, or the KV cache alone.
 #pragma once
 
 #include <arenite/arenite.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace arn::tool {
+namespace arn::cli {
 
 struct ArenaPicture {
   std::string title;  // any text
@@ -14,6 +14,9 @@ struct ArenaPicture {
   std::vector<arn_kv_group_info> groups;
   uint32_t used_tokens = 0;  // of one sequence: draws its pages as used
 };
+
+// Returns "all", "window 512", "chunk 8192".
+std::string Sees(const arn_kv_group_info& group);
 
 struct PagesInUse {
   uint32_t active = 0, quantised = 0;
@@ -24,4 +27,4 @@ PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens);
 // Returns a self-contained SVG 1.1 document without scripts.
 std::string DrawArena(const ArenaPicture& picture);
 
-}  // namespace arn::tool
+}  // namespace arn::cli

@@ -1,0 +1,222 @@
+#include "converter/arguments.h"
+
+#include "CLI/CLI.hpp"
+#include "converter/run/prefix.h"
+#include "kernels/pack/pack.h"
+#include "tools/cli/option_table.h"
+#include "tools/cli/program.h"
+
+namespace arn::convert {
+namespace {
+
+constexpr const char* kAdvanced = "Advanced: the checkpoint";
+constexpr const char* kParts = "Advanced: parts of the bundle";
+
+const std::vector<cli::OptionWords>& OptionWordRows() {
+  static const std::vector<cli::OptionWords> rows = {
+      {"--output", "FILE", ""},
+      {"--weights", "TYPE", ""},
+      {"--target", "CPU", ""},
+      {"--calibrate", "FILE", ""},
+      {"--prefix-file", "FILE", ""},
+      {"--sign", "KEY", ""},
+      {"--verify-text", "FILE", ""},
+      {"--plan", "FILE", ""},
+      {"--kv", "TYPE", ""},
+      {"--svg", "FILE", ""},
+
+      {"--embedding", "TYPE", "Advanced: quantisation"},
+      {"--head", "TYPE", "Advanced: quantisation"},
+      {"--calibrate-tokens", "", "Advanced: quantisation"},
+      {"--bits", "BITS", "Advanced: quantisation"},
+      {"--threads", "", "Advanced: quantisation"},
+
+      {"--config", "FILE", kAdvanced},
+      {"--window", "", kAdvanced},
+      {"--name", "NAME", kAdvanced},
+      {"--ignore-config-keys", "KEYS", kAdvanced},
+
+      {"--prefix-kv", "TYPE", kParts},
+      {"--tokenizer-only", "", kParts},
+      {"--no-tokenizer", "", kParts},
+      {"--no-self-test", "", kParts},
+      {"--no-chat-template", "", kParts},
+  };
+  return rows;
+}
+
+// Adds --plan and its options.
+void AddPlanOptions(CLI::App* app, Arguments* arguments) {
+  CLI::Option_group* group = app->add_option_group(
+      "plan",
+      "Without a conversion: prints the bytes of any decoder's KV cache, from its config.json "
+      "alone.");
+  CLI::Option* plan = group->add_option("--plan", arguments->plan, "config.json to plan for");
+  group
+      ->add_option("--context", arguments->context,
+                   "Context size in tokens (the model's, at most 4096)")
+      ->check(CLI::Range(1u, 2147483647u))
+      ->needs(plan);
+  group->add_option("--kv", arguments->kv, "Element type of the KV cache")
+      ->transform(CLI::IsMember(PrefixKvNames(), CLI::ignore_case))
+      ->capture_default_str()
+      ->needs(plan);
+  group->add_option("--sequences", arguments->sequences, "Number of sequences of this context")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str()
+      ->needs(plan);
+  group->add_option("--svg", arguments->svg, "Also draws the cache into this file (SVG)")
+      ->needs(plan);
+  group->add_flag("--json", arguments->json, "Prints one JSON object, in bytes")->needs(plan);
+}
+
+void AddOptions(CLI::App* app, Arguments* arguments) {
+  std::vector<std::string> formats;
+  for (const auto& [name, dtype] : FormatNames()) formats.push_back(name);
+  std::vector<std::string> targets = {"auto"};
+  for (const PackTarget& target : PackTargets()) targets.push_back(target.name);
+
+  app->add_option(
+      "DIR", arguments->folder,
+      "Checkpoint: a folder with config.json, *.safetensors, tokenizer.json; or a GGUF file");
+  app->add_option("-o,--output", arguments->output,
+                  "Bundle to write [the checkpoint's name and the type, such as model-int8.arn]");
+  app->add_option("--weights", arguments->weights,
+                  "Element type of the layers' matrices [int8; int4 from 3 billion parameters on]")
+      ->transform(CLI::IsMember(formats, CLI::ignore_case));
+  app->add_option("--embedding", arguments->embedding,
+                  "Element type of the embedding [int8 with int8 and int4 weights, else as "
+                  "--weights]")
+      ->transform(CLI::IsMember(formats, CLI::ignore_case));
+  app->add_option("--head", arguments->head, "Element type of the output head [as --embedding]")
+      ->transform(CLI::IsMember(formats, CLI::ignore_case));
+  app->add_option("--target", arguments->target,
+                  "CPU whose kernels the matrices are packed for; the bundle runs on all")
+      ->transform(CLI::IsMember(targets, CLI::ignore_case))
+      ->capture_default_str();
+  app->add_option("--config", arguments->config, "File to read instead of DIR/config.json");
+  app->add_option("--window", arguments->window,
+                  "Sliding window in tokens of every layer, for a GGUF file that lacks it; 0: none")
+      ->check(CLI::Range(0u, 2147483647u));
+  app->add_option("--name", arguments->name, "Model name stored in the bundle [the folder's]");
+  app->add_option("--ignore-config-keys", arguments->ignored_config_keys,
+                  "Ignores these unknown keys of config.json, A,B,...: only right if they do not "
+                  "change what the model computes")
+      ->delimiter(',');
+  CLI::Option* prefix =
+      app->add_option("--prefix-file", arguments->prefix_file,
+                      "Text file with the prefix of all prompts: its keys and values are computed "
+                      "now and stored in the bundle, so that sessions start after it");
+  app->add_option(
+         "--prefix-kv", arguments->prefix_kv,
+         "Element type of the prefix's keys and values; sessions of another type compute it")
+      ->transform(CLI::IsMember(PrefixKvNames(), CLI::ignore_case))
+      ->capture_default_str()
+      ->needs(prefix);
+  app->add_option("--sign", arguments->sign,
+                  "Signs the bundle with the Ed25519 private key in this file (PEM, or 64 "
+                  "hexadecimal digits), for apps that open it with the public key");
+  CLI::Option* calibrate =
+      app->add_option("--calibrate", arguments->calibrate,
+                      "Sample text file, similar to what the model will read: int8 and int4 "
+                      "matrices are quantised for the least error of their matmuls on it");
+  app->add_option("--calibrate-tokens", arguments->calibrate_tokens,
+                  "Number of tokens of the sample text to use")
+      ->check(CLI::Range(2u, 1u << 24))
+      ->capture_default_str()
+      ->needs(calibrate);
+  app->add_option("--bits", arguments->bits,
+                  "With --weights int4: average bits per weight, scales included; within that size "
+                  "the matrices most sensitive to int4 stay int8, measured on the text of "
+                  "--calibrate or, without one, on a text that the model writes")
+      ->check(CLI::Range(4.0, 8.5));
+  app->add_option("--threads", arguments->threads, "Number of threads that quantise")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app->add_flag("--tokenizer-only", arguments->tokenizer_only,
+                "Writes the tokenizer and no weights");
+  app->add_flag("--no-tokenizer", arguments->no_tokenizer,
+                "Leaves the tokenizer out: the bundle works with token ids only")
+      ->excludes("--tokenizer-only");
+  app->add_flag("--no-self-test", arguments->no_self_test,
+                "Leaves the self-test out: tokens and this CPU's logits, with which a GPU is "
+                "checked");
+  app->add_flag("--no-chat-template", arguments->no_chat_template, "Leaves the chat template out");
+  app->add_flag(
+      "--verify", arguments->verify,
+      "Compares the finished bundle with the unquantised weights and prints the differences");
+  app->add_option("--verify-text", arguments->verify_text, "Text file for --verify");
+  app->add_flag("-q,--quiet", arguments->quiet, "Prints no progress to stderr");
+  app->add_flag("--list-families", arguments->list_families,
+                "Lists the architectures that can be converted");
+}
+
+// Checks the mode: --plan takes no conversion options; a conversion needs an input.
+void CheckMode(const CLI::App& app, const Arguments& arguments) {
+  if (arguments.list_families) return;
+  if (!arguments.plan) {
+    if (app.count("DIR") == 0) throw CLI::RequiredError("DIR");
+    return;
+  }
+  for (const char* name :
+       {"DIR", "--output", "--weights", "--embedding", "--head", "--target", "--config", "--name",
+        "--ignore-config-keys", "--tokenizer-only", "--no-tokenizer", "--no-chat-template",
+        "--no-self-test", "--verify", "--prefix-file", "--sign", "--calibrate"}) {
+    if (app.count(name) != 0) throw CLI::ExcludesError("--plan", name);
+  }
+}
+
+void CheckNeeds(const Arguments& arguments) {
+  const auto refuse = [](const char* name, const char* reason) {
+    throw CLI::ValidationError(name, reason);
+  };
+  const bool is_integer =
+      arguments.weights.empty() || arguments.weights == "int8" || arguments.weights == "int4";
+  if (arguments.tokenizer_only) {
+    constexpr const char* kReason = "needs weights, --tokenizer-only writes none";
+    if (arguments.verify) refuse("--verify", kReason);
+    if (!arguments.prefix_file.empty()) refuse("--prefix-file", kReason);
+    if (!arguments.calibrate.empty()) refuse("--calibrate", kReason);
+    if (arguments.bits != 0) refuse("--bits", kReason);
+  }
+  if (!arguments.calibrate.empty() && !is_integer) {
+    refuse("--calibrate", "needs --weights int8 or int4");
+  }
+  if (arguments.bits != 0 && arguments.weights != "int4") refuse("--bits", "needs --weights int4");
+  if (!arguments.verify && !arguments.verify_text.empty()) {
+    refuse("--verify-text", "needs --verify");
+  }
+}
+
+}  // namespace
+
+const std::map<std::string, DType>& FormatNames() {
+  static const std::map<std::string, DType> names = {{"f32", DType::kF32},
+                                                     {"f16", DType::kF16},
+                                                     {"bf16", DType::kBf16},
+                                                     {"int8", DType::kInt8},
+                                                     {"int4", DType::kInt4}};
+  return names;
+}
+
+std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* arguments) {
+  CLI::App app{
+      "Converts a Hugging Face checkpoint folder, or a GGUF file, into one Arenite bundle.",
+      "arenite-convert"};
+  app.footer(
+      "Examples:\n"
+      "  arenite-convert SmolLM2-135M-Instruct\n"
+      "  arenite-convert SmolLM2-135M-Instruct -o smollm2.arn --weights int4\n"
+      "  arenite-convert SmolLM2-135M-Instruct-Q4_0.gguf -o smollm2.arn --weights int4\n"
+      "  arenite-convert --plan config.json --context 2048");
+  AddOptions(&app, arguments);
+  AddPlanOptions(&app, arguments);
+  cli::ApplyWords(OptionWordRows(), &app);
+  cli::AddCommonOptions(&app, ARN_CONVERT_VERSION);
+  return cli::ParseOrAnswer(&app, argc, argv, ARN_CONVERT_VERSION, [&] {
+    CheckMode(app, *arguments);
+    CheckNeeds(*arguments);
+  });
+}
+
+}  // namespace arn::convert

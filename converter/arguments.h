@@ -1,0 +1,41 @@
+// The converter's command line.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platform/base/dtype.h"
+
+namespace arn::convert {
+
+struct Arguments {
+  std::string folder, output, config, name, target = "auto", verify_text;
+  std::string weights;  // empty: chosen by the model's size
+  std::string embedding, head;
+  std::vector<std::string> ignored_config_keys;
+  std::string calibrate;
+  uint32_t calibrate_tokens = 16384;
+  double bits = 0;
+  std::string prefix_file, prefix_kv = "int8", sign;
+  uint32_t threads = 2;
+  bool tokenizer_only = false, no_tokenizer = false, no_chat_template = false, no_self_test = false,
+       verify = false, quiet = false, list_families = false;
+  std::optional<std::string> plan;
+  std::optional<uint32_t> window;
+  std::string kv = "int8";  // with --plan, as those below
+  uint32_t context = 0;
+  uint32_t sequences = 1;
+  std::string svg;
+  bool json = false;
+};
+
+const std::map<std::string, DType>& FormatNames();
+
+// Returns the exit code if the program must end after parsing: with help, or a mistake, which has
+// been printed.
+std::optional<int> ParseArguments(int argc, const char* const* argv, Arguments* arguments);
+
+}  // namespace arn::convert

@@ -1,0 +1,23 @@
+// ReplyFormatText: how a chat template's model writes reasoning and tool calls, owned.
+#pragma once
+
+#include <string>
+
+#include "runtime/bundle/bundle_generated.h"
+
+namespace arn::convert {
+
+// The texts of runtime/chat/reply_format.h.
+struct ReplyFormatText {
+  std::string reasoning_begin, reasoning_end, content_begin;
+  fbs::ArgumentSyntax arguments = fbs::ArgumentSyntax::None;
+  std::string calls_begin, name_begin, name_end, id_begin, call_separator, calls_end;
+  std::string parameter_begin, parameter_name_end, parameter_end, quote;
+
+  bool empty() const {
+    return reasoning_begin.empty() && content_begin.empty() &&
+           arguments == fbs::ArgumentSyntax::None;
+  }
+};
+
+}  // namespace arn::convert

@@ -1,0 +1,170 @@
+#include "converter/choose.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <system_error>
+
+#include "converter/base/error.h"
+#include "converter/family/family.h"
+#include "converter/gguf/architectures.h"
+#include "converter/gguf/gguf_model.h"
+#include "converter/hf/json_file.h"
+#include "nlohmann/json.hpp"
+#include "tools/cli/input_kind.h"
+
+namespace arn::convert {
+namespace {
+
+namespace fs = std::filesystem;
+
+// From here on int4 is the default: in int8 a model takes 3 GB and more, which phones and boards
+// lack.
+constexpr uint64_t kInt4From = 3'000'000'000;
+
+// Returns the bytes of a matrix, scales included; packing adds less than a percent.
+uint64_t Bytes(const MatrixInfo& matrix, DType dtype) {
+  const uint64_t elements = uint64_t{matrix.rows} * matrix.cols;
+  switch (dtype) {
+    case DType::kF32: return elements * 4;
+    case DType::kF16:
+    case DType::kBf16: return elements * 2;
+    case DType::kInt8: return elements + uint64_t{matrix.rows} * 4;
+    case DType::kInt4: return elements / 2 + elements / 32 * 2;
+    default: return elements * 4;
+  }
+}
+
+std::string Size(uint64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  return bytes < 1'000'000'000 ? Format("%.0f MB", value / 1e6) : Format("%.1f GB", value / 1e9);
+}
+
+std::string Count(uint64_t n) {
+  const double value = static_cast<double>(n);
+  return n < 1'000'000'000 ? Format("%.1f million", value / 1e6)
+                           : Format("%.2f billion", value / 1e9);
+}
+
+std::string DefaultOutput(const Arguments& arguments) {
+  const fs::path path = fs::canonical(arguments.folder);
+  const std::string stem = (IsGguf(path) ? path.stem() : path.filename()).string();
+  return stem + "-" + (arguments.tokenizer_only ? "tokenizer" : arguments.weights) + ".arn";
+}
+
+bool IsWeightFile(const fs::path& path) {
+  static const std::set<std::string> extensions = {
+      ".bin", ".h5", ".msgpack", ".onnx", ".pth", ".pt", ".gguf", ".ot", ".safetensors"};
+  return extensions.count(path.extension().string()) != 0;
+}
+
+// Returns the names of the safetensors files that a conversion reads.
+std::set<std::string> FilesRead(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::exists(folder / "model.safetensors", ignored)) return {"model.safetensors"};
+  std::set<std::string> names;
+  const fs::path index = folder / "model.safetensors.index.json";
+  if (!fs::exists(index, ignored)) return names;
+  const nlohmann::json json = LoadJson(index);
+  if (!json.is_object() || !json.contains("weight_map")) return names;
+  for (const auto& [tensor, file] : json["weight_map"].items()) {
+    if (file.is_string()) names.insert(file.get<std::string>());
+  }
+  return names;
+}
+
+}  // namespace
+
+void CheckFolder(const Arguments& arguments) {
+  const bool needs_no_config = arguments.tokenizer_only || !arguments.config.empty();
+  if (needs_no_config && cli::KindOf(arguments.folder) == cli::InputKind::kFolder) return;
+  const std::string advice = cli::CheckpointAdvice(arguments.folder);
+  if (!advice.empty()) Fail("%s", advice.c_str());
+}
+
+std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments) {
+  std::string said;
+  const bool chooses_weights = arguments->weights.empty() && !arguments->tokenizer_only;
+  if (chooses_weights) {
+    uint64_t n = 0;
+    for (const MatrixInfo& matrix : ListMatrices(options)) {
+      n += uint64_t{matrix.rows} * matrix.cols;
+    }
+    const bool is_large = n >= kInt4From;
+    arguments->weights = is_large ? "int4" : "int8";
+    said = Count(n) + " parameters: --weights " +
+           (is_large ? "int4 (int8: more exact, twice the size)" : "int8 (int4: half the size)");
+  }
+  if (arguments->weights.empty()) arguments->weights = "int8";
+  if (arguments->output.empty()) {
+    arguments->output = DefaultOutput(*arguments);
+    if (fs::exists(arguments->output)) {
+      Fail("%s: exists already; -o %s replaces it, -o OTHER.arn keeps it",
+           arguments->output.c_str(), arguments->output.c_str());
+    }
+    said += std::string(said.empty() ? "" : "; ") + "writing " + arguments->output;
+  }
+  return said;
+}
+
+void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
+  const fs::path parent = fs::path(arguments.output).parent_path();
+  if (!parent.empty() && !fs::is_directory(parent)) {
+    Fail("%s: there is no folder %s: make it first, or choose another with -o",
+         arguments.output.c_str(), parent.c_str());
+  }
+  if (arguments.tokenizer_only) return;
+  const bool is_calibrated = !arguments.calibrate.empty() || arguments.bits != 0;
+  uint64_t bundle = 0, exact = 0;
+  for (const MatrixInfo& matrix : ListMatrices(options)) {
+    bundle += Bytes(matrix, matrix.dtype);
+    exact += Bytes(matrix, DType::kF32);
+  }
+  // Calibration keeps the model beside itself, in f32 and quantised; --verify keeps it in f32.
+  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : arguments.verify ? exact : 0);
+  std::error_code error;
+  const fs::space_info space = fs::space(parent.empty() ? "." : parent, error);
+  if (error || space.available >= needed) return;
+  Fail("%s: the disk has %s free, %s are needed%s", arguments.output.c_str(),
+       Size(space.available).c_str(), Size(needed).c_str(),
+       needed > bundle ? ", most of them for temporary files" : "");
+}
+
+std::vector<std::string> IgnoredFiles(const fs::path& folder) {
+  std::vector<std::string> sentences;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return sentences;
+  const std::set<std::string> read = FilesRead(folder);
+  std::map<std::string, uint64_t> ignored;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file(error) || !IsWeightFile(entry.path()) || read.count(name) != 0) {
+      continue;
+    }
+    ignored[name] = entry.file_size(error);
+  }
+  for (const auto& [name, bytes] : ignored) {
+    sentences.push_back(Format(
+        "%s (%s) is not read: the weights are those of %s", name.c_str(), Size(bytes).c_str(),
+        read.size() == 1 ? read.begin()->c_str() : "model.safetensors.index.json"));
+  }
+  return sentences;
+}
+
+std::string FamilyTable() {
+  std::string text = Format("%-34s %-16s %s\n", "architecture", "model_type", "GGUF");
+  for (const Family& family : Families()) {
+    std::vector<std::string> names;
+    for (const GgufArchitecture& gguf : GgufArchitectures()) {
+      const bool is_listed = std::find(names.begin(), names.end(), gguf.name) != names.end();
+      if (gguf.architecture == std::string(family.architecture) && !is_listed) {
+        names.push_back(gguf.name);
+      }
+    }
+    text += Format("%-34s %-16s %s\n", family.architecture, family.model_type,
+                   names.empty() ? "-" : JoinNames(names).c_str());
+  }
+  return text;
+}
+
+}  // namespace arn::convert

@@ -1,0 +1,31 @@
+// Choices and checks before a conversion: defaults, room on the disk, files that are left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/arguments.h"
+#include "converter/convert/convert.h"
+
+namespace arn::convert {
+
+// Throws ConvertError with advice if `arguments.folder` cannot be converted.
+void CheckFolder(const Arguments& arguments);
+
+// Fills in --weights by the model's size, and --output, if they are not given. Returns a sentence
+// on what was chosen; "" if nothing was. Reads the headers of the checkpoint's files. Throws
+// ConvertError, also if a file with the chosen name exists.
+std::string ChooseDefaults(const ConvertOptions& options, Arguments* arguments);
+
+// Throws ConvertError if there is no folder for the bundle, or the disk has less room than the
+// bundle and the temporary files need.
+void CheckRoom(const ConvertOptions& options, const Arguments& arguments);
+
+// Returns a sentence for each file of weights in the folder that is not read, such as a second copy
+// in another format.
+std::vector<std::string> IgnoredFiles(const std::filesystem::path& folder);
+
+// Returns the table of --list-families.
+std::string FamilyTable();
+
+}  // namespace arn::convert

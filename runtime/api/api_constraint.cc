@@ -1,0 +1,242 @@
+// Implements arn_constraint_* and the arn_session_* calls on constraints.
+#include <new>
+
+#include "platform/base/arith.h"
+#include "platform/os/clock.h"
+#include "platform/os/pages.h"
+#include "runtime/api/handles.h"
+
+namespace arn::api {
+namespace {
+
+#define ARN_SAME(c_name, cpp_name) \
+  static_assert(static_cast<uint32_t>(c_name) == static_cast<uint32_t>(ConstraintKind::cpp_name))
+ARN_SAME(ARN_CONSTRAINT_JSON_SCHEMA, kJsonSchema);
+ARN_SAME(ARN_CONSTRAINT_REGEX, kRegex);
+ARN_SAME(ARN_CONSTRAINT_GRAMMAR, kGrammar);
+ARN_SAME(ARN_CONSTRAINT_CHOICES, kChoices);
+#undef ARN_SAME
+static_assert(ARN_AT_NEXT_TOKEN == Constrainer::kAtNextChoice);
+
+constexpr uint64_t kBlockAlign = 64;
+
+Status ReadConstraintOptions(const arn_constraint_options* options, TokenConstraintOptions* out,
+                             uint32_t* first, Diag* diag) {
+  arn_constraint_options read = ARN_CONSTRAINT_OPTIONS_INIT;
+  ARN_TRY(ReadStruct(options, "arn_constraint_options", &read, diag));
+  if (read.kind > ARN_CONSTRAINT_CHOICES) {
+    return diag->Fail(Status::kUnsupported, "constraint kind %u is not known", read.kind);
+  }
+  if (read.text == nullptr) return diag->Fail(Status::kBadArgument, "constraint text is NULL");
+  const struct {
+    const char* name;
+    uint32_t value;
+  } flags[] = {{"any_order", read.any_order},
+               {"any_whitespace", read.any_whitespace},
+               {"choose_forced", read.choose_forced}};
+  for (const auto& flag : flags) {
+    if (flag.value <= 1) continue;
+    return diag->Fail(Status::kBadArgument, "%s is %u, expected 0 or 1", flag.name, flag.value);
+  }
+  if (read.kind != ARN_CONSTRAINT_JSON_SCHEMA && (read.any_order | read.any_whitespace) != 0) {
+    return diag->Fail(Status::kBadArgument, "%s is 1, which only a JSON schema can have",
+                      read.any_order != 0 ? "any_order" : "any_whitespace");
+  }
+  out->constraint.kind = static_cast<ConstraintKind>(read.kind);
+  out->constraint.text = StringView(read.text, read.text_bytes);
+  out->constraint.any_order = read.any_order == 1;
+  out->constraint.any_whitespace = read.any_whitespace == 1;
+  out->chooses_forced = read.choose_forced == 1;
+  *first = read.first;
+  return Status::kOk;
+}
+
+Status WriteStats(const TokenConstraint& constraint, arn_constraint_stats_data* out_stats) {
+  arn_constraint_stats_data out = ARN_CONSTRAINT_STATS_INIT;
+  const ConstraintCounts& counts = constraint.counts();
+  const TimeHistogram& times = constraint.times();
+  out.steps = counts.steps;
+  out.candidates_tested = counts.candidates_tested;
+  out.masks = counts.masks_filled;
+  out.forced_tokens = counts.forced_tokens;
+  out.compile_ns = counts.compile_ns;
+  out.p50_ns = times.PercentileNs(0.5);
+  out.p99_ns = times.PercentileNs(0.99);
+  out.p999_ns = times.PercentileNs(0.999);
+  out.max_ns = times.max_ns();
+  out.bytes = constraint.used_bytes();
+  return WriteStruct(out, out_stats);
+}
+
+// An arn_constraint, at the beginning of its block: the rest is the constraint's.
+struct StandAlone {
+  Span<std::byte> pages;  // to release; empty: the caller's memory
+  TokenConstraint* constraint = nullptr;
+};
+
+StandAlone* ToConstraint(arn_constraint* constraint) {
+  return reinterpret_cast<StandAlone*>(constraint);
+}
+
+Status Create(const Model& model, const arn_constraint_options* options, Span<std::byte> block,
+              TokenConstraint** out, Diag* diag) {
+  TokenConstraintOptions read;
+  uint32_t first = 0;
+  ARN_TRY(ReadConstraintOptions(options, &read, &first, diag));
+  TokenSet tokens;
+  ARN_TRY(ReadTokenBytes(model, &tokens.bytes, diag));
+  tokens.tokenizer = model.tokenizer;
+  tokens.end_ids = model.eos_ids;
+  tokens.vocab = model.has_weights ? model.spec.vocab : model.tokenizer->n_tokens();
+  return TokenConstraint::Compile(read, tokens, 1, block, out, diag);
+}
+
+Status CreateIn(const Model& model, const arn_constraint_options* options, void* memory,
+                uint64_t memory_bytes, StandAlone** out, Diag* diag) {
+  if (options == nullptr) return diag->Fail(Status::kBadArgument, "options is NULL");
+  constexpr uint64_t kOwnBytes = AlignUp(sizeof(StandAlone), kBlockAlign);
+  if (memory_bytes < kMinConstraintBytes || memory_bytes > kMaxConstraintBytes) {
+    return diag->Fail(Status::kBadArgument, "memory_bytes is %llu, expected %llu to %llu",
+                      static_cast<unsigned long long>(memory_bytes),
+                      static_cast<unsigned long long>(kMinConstraintBytes),
+                      static_cast<unsigned long long>(kMaxConstraintBytes));
+  }
+  if (reinterpret_cast<uintptr_t>(memory) % kBlockAlign != 0) {
+    return diag->Fail(Status::kBadArgument, "memory is not aligned to %llu bytes",
+                      static_cast<unsigned long long>(kBlockAlign));
+  }
+  Span<std::byte> pages;
+  Span<std::byte> block(static_cast<std::byte*>(memory), static_cast<size_t>(memory_bytes));
+  if (memory == nullptr) {
+    Result<Span<std::byte>> reserved = ReservePages(memory_bytes);
+    if (!reserved.ok()) {
+      return diag->Fail(reserved.status(), "cannot reserve %llu bytes for the constraint",
+                        static_cast<unsigned long long>(memory_bytes));
+    }
+    pages = reserved.value();
+    block = pages.subspan(0, static_cast<size_t>(memory_bytes));
+  }
+  auto* made = new (block.data()) StandAlone{pages};
+  const Status status = Create(model, options, block.subspan(kOwnBytes, block.size() - kOwnBytes),
+                               &made->constraint, diag);
+  if (status != Status::kOk) {
+    ReleasePages(pages);
+    return status;
+  }
+  *out = made;
+  return Status::kOk;
+}
+
+// Failure of the last step of a constraint.
+arn_status StatusOf(const TokenConstraint& constraint) {
+  return constraint.Failure() != nullptr ? ARN_OUT_OF_MEMORY : ARN_OK;
+}
+
+}  // namespace
+}  // namespace arn::api
+
+using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C
+using namespace arn::api;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+arn_status arn_session_set_constraint(arn_session* session, const arn_constraint_options* options) {
+  if (session == nullptr) return ARN_BAD_ARGUMENT;
+  return OnSession(session, [&](Session& s) {
+    if (options == nullptr) return s.SetConstraint(nullptr, 0);
+    TokenConstraintOptions read;
+    uint32_t first = 0;
+    ARN_TRY(ReadConstraintOptions(options, &read, &first, s.diag()));
+    return s.SetConstraint(&read, first);
+  });
+}
+
+arn_status arn_session_constraint_stats(const arn_session* session,
+                                        arn_constraint_stats_data* out_stats) {
+  if (session == nullptr || out_stats == nullptr) return ARN_BAD_ARGUMENT;
+  const Session& s = *ToSession(session);
+  const TokenConstraint* constraint = s.constrainer().Find(s.sequences().selected());
+  if (constraint == nullptr) return ARN_NOT_FOUND;
+  return ToC(WriteStats(*constraint, out_stats));
+}
+
+arn_status arn_constraint_create(const arn_model* model, const arn_constraint_options* options,
+                                 void* memory, uint64_t memory_bytes, char* error,
+                                 size_t error_bytes, arn_constraint** out_constraint) {
+  if (out_constraint == nullptr) return ARN_BAD_ARGUMENT;
+  *out_constraint = nullptr;
+  if (model == nullptr) return ARN_BAD_ARGUMENT;
+  Diag diag;
+  StandAlone* made = nullptr;
+  const Status status = CreateIn(*ToModel(model), options, memory, memory_bytes, &made, &diag);
+  *out_constraint = reinterpret_cast<arn_constraint*>(made);
+  return Report(status, diag, error, error_bytes);
+}
+
+void arn_constraint_destroy(arn_constraint* constraint) {
+  if (constraint != nullptr) ReleasePages(ToConstraint(constraint)->pages);
+}
+
+arn_status arn_constraint_reset(arn_constraint* constraint) {
+  if (constraint == nullptr) return ARN_BAD_ARGUMENT;
+  ToConstraint(constraint)->constraint->Reset(0);
+  return ARN_OK;
+}
+
+arn_status arn_constraint_test(arn_constraint* constraint, int32_t id, uint32_t* out_allowed) {
+  if (out_allowed == nullptr) return ARN_BAD_ARGUMENT;
+  *out_allowed = 0;
+  if (constraint == nullptr) return ARN_BAD_ARGUMENT;
+  TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  *out_allowed = c.Allows(0, id) ? 1 : 0;
+  return StatusOf(c);
+}
+
+arn_status arn_constraint_accept(arn_constraint* constraint, const int32_t* ids, size_t n_ids,
+                                 size_t* out_accepted, uint64_t* out_bytes) {
+  if (out_bytes != nullptr) *out_bytes = 0;
+  if (out_accepted == nullptr) return ARN_BAD_ARGUMENT;
+  *out_accepted = 0;
+  if (constraint == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
+  TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  uint64_t bytes = 0;
+  size_t i = 0;
+  for (bool is_accepted = true; i < n_ids && is_accepted; i += is_accepted ? 1 : 0) {
+    const uint64_t start = MonotonicNs();
+    size_t n_bytes = 0;
+    is_accepted = c.Accept(0, ids[i], &n_bytes);
+    bytes += n_bytes;
+    c.AddTime(MonotonicNs() - start);
+  }
+  *out_accepted = i;
+  if (out_bytes != nullptr) *out_bytes = bytes;
+  return StatusOf(c);
+}
+
+arn_status arn_constraint_can_end(arn_constraint* constraint, uint32_t* out_can_end) {
+  if (out_can_end == nullptr) return ARN_BAD_ARGUMENT;
+  *out_can_end = 0;
+  if (constraint == nullptr) return ARN_BAD_ARGUMENT;
+  TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  *out_can_end = c.CanEnd(0) ? 1 : 0;
+  return StatusOf(c);
+}
+
+arn_status arn_constraint_mask(arn_constraint* constraint, uint32_t* out_bits, size_t words) {
+  if (constraint == nullptr || out_bits == nullptr) return ARN_BAD_ARGUMENT;
+  TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  const Span<const uint32_t> bits = c.Mask(0);
+  if (words < bits.size()) return ARN_BUFFER_TOO_SMALL;
+  std::memcpy(out_bits, bits.data(), bits.size() * sizeof(uint32_t));
+  std::memset(out_bits + bits.size(), 0, (words - bits.size()) * sizeof(uint32_t));
+  return StatusOf(c);
+}
+
+arn_status arn_constraint_stats(const arn_constraint* constraint,
+                                arn_constraint_stats_data* out_stats) {
+  if (constraint == nullptr || out_stats == nullptr) return ARN_BAD_ARGUMENT;
+  const auto* made = reinterpret_cast<const StandAlone*>(constraint);
+  return ToC(WriteStats(*made->constraint, out_stats));
+}
+
+}  // extern "C"

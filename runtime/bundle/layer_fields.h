@@ -1,0 +1,96 @@
+// The fields of a layer, declared once: from these lists follow the structs that the converter
+// fills and the runtime reads, the converter's writer (converter/write/index.cc), the reader with
+// its range checks (runtime/model/read_kind.cc), comparison and text.
+//
+// A field has the same name in bundle.fbs, here, in a family's row (converter/family/family.h) and
+// in the step that it ends up in. index.cc does not compile if bundle.fbs and a list differ.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/contract/program.h"
+
+namespace arn {
+
+// Token mixer of a layer.
+enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
+
+// X(type, name, default, low, high), in the order in which they are written. low and high are the
+// range that the reader accepts; an enum's are its own. The bounds are expressions of the reader,
+// which defines has_attention, has_state and is_scan (0 or 1) and `kind`, the fields as read.
+// docs/bundle-format.md and bundle.fbs say what a field means.
+// clang-format off
+#define ARN_LAYER_KIND_FIELDS(X)                                                                \
+  X(uint32_t, n_heads, 0, has_attention, has_attention * kMaxHeads)                             \
+  X(uint32_t, n_kv_heads, 0, has_attention, has_attention * kind.n_heads)                       \
+  X(uint32_t, head_dim, 0, has_attention * 2, has_attention * kMaxHeadDim)                      \
+  X(uint32_t, window, 0, 0, has_attention * kMaxContext)                                        \
+  X(uint32_t, chunk, 0, 0, has_attention * kMaxContext)                                         \
+  X(float, attention_scale, 0.0f, -kAnyFloat, kAnyFloat)                                        \
+  X(uint32_t, rope, 0, 0, kNoRope)                                                              \
+  X(uint32_t, ffn_dim, 0, 0, kMaxWidth / 2)                                                     \
+  X(NormKind, norm, NormKind::kRms, 0, 0)                                                       \
+  X(float, norm_epsilon, 0.0f, 0.0f, 1.0f)                                                      \
+  X(Activation, activation, Activation::kSilu, 0, 0)                                            \
+  X(bool, has_qk_norm, false, 0, 1)                                                             \
+  X(float, softcap, 0.0f, 0.0f, kAnyFloat)                                                      \
+  X(bool, qk_norm_spans_heads, false, 0, 1)                                                     \
+  X(bool, is_gated, true, 0, 1)                                                                 \
+  X(bool, is_parallel, false, 0, 1)                                                             \
+  X(uint32_t, n_experts, 0, 0, kMaxExperts)                                                     \
+  X(uint32_t, n_experts_used, 0, kind.n_experts == 0 ? 0 : 1, kind.n_experts)                   \
+  X(bool, norm_topk_prob, false, 0, 1)                                                          \
+  X(float, activation_limit, 0.0f, 0.0f, kAnyFloat)                                             \
+  X(float, query_temperature, 0.0f, -kAnyFloat, kAnyFloat)                                      \
+  X(uint32_t, query_temperature_step, 0, kind.query_temperature == 0.0f ? 0 : 1, kMaxContext)   \
+  X(RouteScore, route_score, RouteScore::kSoftmax, 0, 0)                                        \
+  X(bool, weighs_input, false, 0, 1)                                                            \
+  X(uint32_t, shared_ffn_dim, 0, 0, kind.n_experts == 0 ? 0 : kMaxWidth / 2)                    \
+  X(Mixer, mixer, Mixer::kAttention, 0, 0)                                                      \
+  X(uint32_t, mixer_width, 0, has_state, has_state * (kMaxWidth / 3))                           \
+  X(uint32_t, conv_taps, 0, has_state, has_state * kMaxConvTaps)                                \
+  X(uint32_t, scan_states, 0, is_scan, is_scan * kMaxScanStates)                                \
+  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)
+
+// X(name): the tensors of a layer, in the order in which they are written.
+#define ARN_LAYER_TENSORS(X)                                                                    \
+  X(attention_norm) X(qkv) X(q_norm) X(k_norm) X(attention_out) X(ffn_norm) X(gate_up) X(down)  \
+  X(attention_norm_bias) X(ffn_norm_bias) X(attention_post_norm) X(ffn_post_norm)               \
+  X(router) X(experts) X(sinks) X(relative_position_bias)                                       \
+  X(cross_norm) X(cross_norm_bias) X(cross_q) X(cross_kv) X(cross_out)                          \
+  X(shared_gate_up) X(shared_down)                                                              \
+  X(mixer_in) X(conv) X(conv_bias) X(scan_low) X(scan_steps) X(scan_mix) X(scan_rates)          \
+  X(scan_skip)
+// clang-format on
+
+// A layer type: everything that may differ between layers but weights.
+struct LayerKind {
+#define ARN_DECLARE(type, name, initial, low, high) type name = initial;
+  ARN_LAYER_KIND_FIELDS(ARN_DECLARE)
+#undef ARN_DECLARE
+
+  bool has_state() const { return mixer != Mixer::kAttention; }
+  // State of one layer and sequence in f32 elements: the last convolution inputs [conv_taps - 1,
+  // mixer_width], then the scan states [scan_states, mixer_width].
+  uint32_t conv_floats() const { return has_state() ? (conv_taps - 1) * mixer_width : 0; }
+  uint32_t state_floats() const { return conv_floats() + scan_states * mixer_width; }
+  // Output width of the mixer's first matrix: [b | c | x] or [z | x].
+  uint32_t mixer_in_width() const { return (mixer == Mixer::kConv ? 3 : 2) * mixer_width; }
+
+  bool operator==(const LayerKind&) const = default;
+};
+
+// Indices of a layer's tensors; kNoWeight: it has none.
+struct LayerTensors {
+#define ARN_DECLARE(name) WeightId name = kNoWeight;
+  ARN_LAYER_TENSORS(ARN_DECLARE)
+#undef ARN_DECLARE
+};
+
+// Number of fields in the lists.
+#define ARN_COUNT(...) +1
+inline constexpr uint32_t kLayerKindFields = 0 ARN_LAYER_KIND_FIELDS(ARN_COUNT);
+inline constexpr uint32_t kLayerTensors = 0 ARN_LAYER_TENSORS(ARN_COUNT);
+#undef ARN_COUNT
+
+}  // namespace arn

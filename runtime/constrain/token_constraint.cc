@@ -1,0 +1,236 @@
+#include "runtime/constrain/token_constraint.h"
+
+#include <cstring>
+#include <new>
+
+#include "platform/base/arith.h"
+#include "platform/os/clock.h"
+#include "runtime/constrain/certain_text.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kEngineAlign = 64;
+
+template <typename T>
+Status Take(Arena* arena, uint64_t n, Span<T>* out) {
+  ARN_ASSIGN(*out, arena->AllocateArray<T>(n));
+  return Status::kOk;
+}
+
+}  // namespace
+
+Status TokenConstraint::Compile(const TokenConstraintOptions& options, const TokenSet& tokens,
+                                uint32_t n_states, Span<std::byte> block, TokenConstraint** out,
+                                Diag* diag) {
+  *out = nullptr;
+  const uint64_t start = MonotonicNs();
+  Arena arena(block);
+  Result<void*> place = arena.Allocate(sizeof(TokenConstraint), alignof(TokenConstraint));
+  Status status = place.status();
+  TokenConstraint* made = nullptr;
+  if (place.ok()) {
+    made = new (place.value()) TokenConstraint();
+    made->tokens_ = tokens;
+    status = made->Init(options, n_states, block.size(), &arena, diag);
+  }
+  if (status == Status::kOutOfMemory && diag->text()[0] == '\0') {
+    return diag->Fail(status, "a constraint of %zu bytes is too small for a vocabulary of %u tokens",
+                      block.size(), tokens.vocab);
+  }
+  ARN_TRY(status);
+  made->counts_.compile_ns = MonotonicNs() - start;
+  *out = made;
+  return Status::kOk;
+}
+
+Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_states,
+                             uint64_t block_bytes, Arena* arena, Diag* diag) {
+  chooses_forced_ = options.chooses_forced;
+  n_words_ = static_cast<uint32_t>(CeilDiv(tokens_.vocab, 32));
+  const Tokenizer& tokenizer = *tokens_.tokenizer;
+  ARN_TRY(Take(arena, n_states, &states_));
+  ARN_TRY(Take(arena, n_words_, &has_text_));
+  ARN_TRY(Take(arena, uint64_t{kMasks} * n_words_, &mask_bits_));
+  ARN_TRY(Take(arena, n_words_, &result_bits_));
+  ARN_TRY(Take(arena, tokenizer.max_piece_bytes(), &piece_));
+  if (!chooses_forced_) {
+    ARN_TRY(Take(arena, kMaxForcedBytes, &forced_bytes_));
+    ARN_TRY(Take(arena, kMaxForcedBytes, &forced_ids_));
+    const size_t scratch = tokenizer.EncodeScratchBytes(kMaxForcedBytes);
+    ARN_ASSIGN(void* memory, arena->Allocate(scratch, 16));
+    encode_scratch_ = {static_cast<std::byte*>(memory), scratch};
+  }
+  std::memset(has_text_.data(), 0, has_text_.size() * sizeof(uint32_t));
+  for (const uint32_t id : tokens_.bytes.tree().ids) {
+    if (id < tokens_.vocab) has_text_[id / 32] |= 1u << (id % 32);
+  }
+  // The rest of the block is the engine's.
+  own_bytes_ = AlignUp(arena->used_bytes(), uint64_t{kEngineAlign});
+  if (own_bytes_ >= block_bytes) return Status::kOutOfMemory;
+  const uint64_t rest = block_bytes - own_bytes_;
+  ARN_ASSIGN(void* memory, arena->Allocate(rest, kEngineAlign));
+  ARN_TRY(Constraint::Compile(options.constraint, n_states,
+                              {static_cast<std::byte*>(memory), static_cast<size_t>(rest)},
+                              &constraint_, diag));
+  for (uint32_t s = 0; s < n_states; ++s) Reset(s);
+  return Status::kOk;
+}
+
+void TokenConstraint::Reset(uint32_t state) {
+  constraint_->Reset(state);
+  states_[state] = State();
+}
+
+void TokenConstraint::Copy(uint32_t from, uint32_t to) {
+  if (from == to) return;
+  constraint_->CopyState(from, to);
+  states_[to] = states_[from];
+}
+
+void TokenConstraint::ResetCounts() {
+  const uint64_t compile_ns = counts_.compile_ns;
+  counts_ = ConstraintCounts();
+  counts_.compile_ns = compile_ns;
+  times_ = TimeHistogram();
+}
+
+bool TokenConstraint::IsEnd(int32_t id) const {
+  for (const uint32_t end : tokens_.end_ids) {
+    if (static_cast<int32_t>(end) == id) return true;
+  }
+  for (const int32_t end : extra_ends_) {
+    if (end == id) return true;
+  }
+  return false;
+}
+
+Span<const uint8_t> TokenConstraint::BytesOf(uint32_t state, int32_t id) {
+  const size_t n = tokens_.tokenizer->AppendedBytes(id, states_[state].n_tokens == 0, piece_);
+  return {reinterpret_cast<const uint8_t*>(piece_.data()), n};
+}
+
+bool TokenConstraint::Allows(uint32_t state, int32_t id, size_t* n_bytes) {
+  if (n_bytes != nullptr) *n_bytes = 0;
+  ++counts_.candidates_tested;
+  if (IsEnd(id)) return AllowsEnd(state);
+  if (states_[state].has_ended || !HasText(id)) return false;
+  size_t n_ok = 0;
+  const bool is_allowed = constraint_->Accepts(state, BytesOf(state, id), &n_ok);
+  if (n_bytes != nullptr) *n_bytes = n_ok;
+  return is_allowed;
+}
+
+bool TokenConstraint::Accept(uint32_t state, int32_t id, size_t* n_bytes) {
+  State& s = states_[state];
+  if (IsEnd(id)) {
+    if (n_bytes != nullptr) *n_bytes = 0;
+    if (!CanEnd(state)) return false;
+    s.has_ended = true;
+  } else {
+    if (!Allows(state, id, n_bytes)) return false;
+    --counts_.candidates_tested;
+    // The bytes are still in piece_.
+    if (!constraint_->Advance(state, BytesOf(state, id))) return false;
+  }
+  if (s.n_forced != 0 && s.forced[s.next_forced] == id) {
+    --s.n_forced;
+    ++s.next_forced;
+    ++counts_.forced_tokens;
+  } else {
+    s.n_forced = 0;
+  }
+  ++s.n_tokens;
+  ++counts_.steps;
+  return true;
+}
+
+Span<const int32_t> TokenConstraint::Forced(uint32_t state) {
+  State& s = states_[state];
+  if (chooses_forced_ || s.has_ended) return {};
+  if (s.n_forced == 0) FindForced(state);
+  return {s.forced + s.next_forced, s.n_forced};
+}
+
+void TokenConstraint::FindForced(uint32_t state) {
+  State& s = states_[state];
+  const size_t n = constraint_->Forced(
+      state, {reinterpret_cast<uint8_t*>(forced_bytes_.data()), forced_bytes_.size()});
+  if (n == 0) return;
+  const size_t n_certain =
+      CertainBytes(TreeOf(state), tokens_.bytes.tree(),
+                   {reinterpret_cast<const uint8_t*>(forced_bytes_.data()), n});
+  if (n_certain == 0) return;
+  size_t n_ids = 0;
+  Tokenizer::EncodeOptions plain;
+  plain.is_plain = true;
+  Diag ignored;
+  if (tokens_.tokenizer->Encode({forced_bytes_.data(), n_certain}, plain, encode_scratch_,
+                                forced_ids_, &n_ids, &ignored) != Status::kOk) {
+    return;
+  }
+  // The ids must append these bytes, which a tokenizer that normalises or begins every text with a
+  // space may not have kept.
+  size_t at = 0;
+  const size_t n_kept = Min<size_t>(n_ids, kMaxForcedTokens);
+  for (size_t i = 0; i < n_ids; ++i) {
+    const size_t bytes =
+        tokens_.tokenizer->AppendedBytes(forced_ids_[i], s.n_tokens == 0 && i == 0, piece_);
+    if (!HasText(forced_ids_[i]) || IsEnd(forced_ids_[i]) || bytes > n_certain - at ||
+        std::memcmp(piece_.data(), forced_bytes_.data() + at, bytes) != 0) {
+      return;
+    }
+    at += bytes;
+  }
+  if (at != n_certain) return;
+  std::memcpy(s.forced, forced_ids_.data(), n_kept * sizeof(int32_t));
+  s.n_forced = static_cast<uint8_t>(n_kept);
+  s.next_forced = 0;
+}
+
+const TokenConstraint::CachedMask* TokenConstraint::FindMask(uint32_t state) const {
+  const uint64_t key = constraint_->StateKey(state);
+  const bool is_start = states_[state].n_tokens == 0;
+  for (const CachedMask& mask : masks_) {
+    if (mask.used_at != 0 && mask.key == key && mask.is_start == is_start) return &mask;
+  }
+  return nullptr;
+}
+
+Span<uint32_t> TokenConstraint::MaskBits(const CachedMask* mask) const {
+  return mask_bits_.subspan(static_cast<size_t>(mask - masks_) * n_words_, n_words_);
+}
+
+Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
+  auto* mask = const_cast<CachedMask*>(FindMask(state));
+  if (mask == nullptr) {
+    mask = masks_;
+    for (CachedMask& other : masks_) {
+      if (other.used_at < mask->used_at) mask = &other;
+    }
+    constraint_->FillMask(state, TreeOf(state), MaskBits(mask));
+    ++counts_.masks_filled;
+    // The walk may have changed the key, but not the language.
+    *mask = {constraint_->StateKey(state), 0, states_[state].n_tokens == 0};
+  }
+  mask->used_at = ++mask_clock_;
+  const Span<uint32_t> bits = result_bits_;
+  if (states_[state].has_ended) {
+    std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
+  } else {
+    std::memcpy(bits.data(), MaskBits(mask).data(), bits.size() * sizeof(uint32_t));
+  }
+  const bool may_end = AllowsEnd(state);
+  const auto set_end = [&](uint32_t id) {
+    if (id >= tokens_.vocab) return;
+    const uint32_t bit = 1u << (id % 32);
+    bits[id / 32] = may_end ? bits[id / 32] | bit : bits[id / 32] & ~bit;
+  };
+  for (const uint32_t id : tokens_.end_ids) set_end(id);
+  for (const int32_t id : extra_ends_) {
+    if (id >= 0) set_end(static_cast<uint32_t>(id));
+  }
+  return bits;
+}
+
+}  // namespace arn

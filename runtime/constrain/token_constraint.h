@@ -1,0 +1,152 @@
+// TokenConstraint: a compiled constraint as a rule about a model's tokens. Lives in a block of the
+// caller's and allocates nothing.
+//
+// The constrained text is what the tokens append after the prompt; its first token is decoded as
+// the first of a text (docs/constraints.md). End tokens are allowed exactly where the text may end.
+// Special tokens and ids without text are never allowed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "platform/base/arena.h"
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "platform/base/status.h"
+#include "runtime/constrain/constraint.h"
+#include "runtime/constrain/time_histogram.h"
+#include "runtime/constrain/token_bytes.h"
+#include "runtime/text/tokenizer.h"
+
+namespace arn {
+
+// A model's tokens as constraints see them. All must outlive the constraints.
+struct TokenSet {
+  const Tokenizer* tokenizer = nullptr;
+  TokenBytes bytes;
+  Span<const uint32_t> end_ids;
+  uint32_t vocab = 0;  // ids from here on are never allowed
+};
+
+struct TokenConstraintOptions {
+  ConstraintOptions constraint;
+  // Chooses forced text token by token too, as any other text.
+  bool chooses_forced = false;
+};
+
+struct ConstraintCounts {
+  uint64_t steps = 0;              // tokens accepted, end tokens included
+  uint64_t candidates_tested = 0;  // tokens looked up one by one
+  uint64_t masks_filled = 0;       // walks over all tokens
+  uint64_t forced_tokens = 0;      // accepted without being chosen
+  uint64_t compile_ns = 0;
+};
+
+class TokenConstraint {
+ public:
+  // Compiles in `block`, aligned to 64 bytes. Makes n_states states, all at the start of the text.
+  // On failure *out is null and the diag names rule, offset or JSON pointer, or the bytes missing.
+  static Status Compile(const TokenConstraintOptions& options, const TokenSet& tokens,
+                        uint32_t n_states, Span<std::byte> block, TokenConstraint** out,
+                        Diag* diag);
+
+  // Which tokens end the text besides the model's own; `are_allowed` false: none does.
+  void SetEnds(Span<const int32_t> extra, bool are_allowed) {
+    extra_ends_ = extra;
+    ends_allowed_ = are_allowed;
+  }
+
+  // REQUIRES: states are below n_states, here and below.
+  void Reset(uint32_t state);
+  void Copy(uint32_t from, uint32_t to);
+  // Number of tokens accepted since the last reset.
+  uint32_t n_tokens(uint32_t state) const { return states_[state].n_tokens; }
+  bool IsAtEnd(uint32_t state) const { return states_[state].has_ended; }
+
+  // True if the token may come next. *n_bytes (may be null): how many of its bytes may.
+  bool Allows(uint32_t state, int32_t id, size_t* n_bytes = nullptr);
+  // Moves past a token. Returns false, and stays, if it is not allowed.
+  bool Accept(uint32_t state, int32_t id, size_t* n_bytes = nullptr);
+  // True if the text may end here; if nothing but the end may follow.
+  bool CanEnd(uint32_t state) { return constraint_->CanEnd(state); }
+  bool MustEnd(uint32_t state) {
+    return states_[state].has_ended || constraint_->MustEnd(state);
+  }
+  // The next tokens that are certain: the text that must follow, tokenised as a text of its own, as
+  // far as no token of the vocabulary could join it with what follows. Empty: the token must be
+  // chosen. Valid until the next call.
+  Span<const int32_t> Forced(uint32_t state);
+  // The bits of all tokens that may come next: u32 [ceil(vocab / 32)], valid until the next call.
+  Span<const uint32_t> Mask(uint32_t state);
+  // True if Mask(state) needs no walk.
+  bool HasMask(uint32_t state) const { return FindMask(state) != nullptr; }
+  // Null, or why a call has failed: the block is too small, or the text nests too deep. Nothing is
+  // allowed then.
+  const char* Failure() const {
+    return constraint_->failed() ? constraint_->FailureText() : nullptr;
+  }
+
+  bool IsEnd(int32_t id) const;
+  const ConstraintCounts& counts() const { return counts_; }
+  uint64_t used_bytes() const { return own_bytes_ + constraint_->used_bytes(); }
+  const TimeHistogram& times() const { return times_; }
+  void AddTime(uint64_t ns) { times_.Add(ns); }
+  void ResetCounts();
+
+ private:
+  static constexpr uint32_t kMasks = 4;
+  static constexpr uint32_t kMaxForcedTokens = 32;
+  static constexpr size_t kMaxForcedBytes = 192;
+
+  struct State {
+    uint32_t n_tokens;
+    bool has_ended;
+    uint8_t n_forced;  // tokens left in `forced`, the next one first
+    uint8_t next_forced;
+    int32_t forced[kMaxForcedTokens];
+  };
+  struct CachedMask {
+    uint64_t key;
+    uint64_t used_at;  // 0: never
+    bool is_start;
+  };
+
+  TokenConstraint() = default;
+  Status Init(const TokenConstraintOptions& options, uint32_t n_states, uint64_t block_bytes,
+              Arena* arena, Diag* diag);
+  bool HasText(int32_t id) const {
+    return id >= 0 && static_cast<uint32_t>(id) < tokens_.vocab &&
+           (has_text_[static_cast<uint32_t>(id) / 32] >> (id % 32) & 1) != 0;
+  }
+  const ByteTree& TreeOf(uint32_t state) const {
+    return states_[state].n_tokens == 0 ? tokens_.bytes.start_tree() : tokens_.bytes.tree();
+  }
+  // The bytes that the token appends, in piece_.
+  Span<const uint8_t> BytesOf(uint32_t state, int32_t id);
+  const CachedMask* FindMask(uint32_t state) const;
+  Span<uint32_t> MaskBits(const CachedMask* mask) const;
+  void FindForced(uint32_t state);
+  bool AllowsEnd(uint32_t state) { return ends_allowed_ && CanEnd(state); }
+
+  TokenSet tokens_;
+  Constraint* constraint_ = nullptr;
+  Span<State> states_;
+  uint32_t n_words_ = 0;            // of a mask
+  Span<uint32_t> has_text_;         // bits: in the byte trees
+  Span<uint32_t> mask_bits_;        // [kMasks, n_words_]
+  Span<uint32_t> result_bits_;      // [n_words_]
+  CachedMask masks_[kMasks] = {};
+  uint64_t mask_clock_ = 0;
+  Span<char> piece_;
+  Span<char> forced_bytes_;         // [kMaxForcedBytes]
+  Span<int32_t> forced_ids_;        // [kMaxForcedBytes]
+  Span<std::byte> encode_scratch_;
+  bool chooses_forced_ = false;
+  Span<const int32_t> extra_ends_;
+  bool ends_allowed_ = true;
+  uint64_t own_bytes_ = 0;
+  ConstraintCounts counts_;
+  TimeHistogram times_;
+};
+
+}  // namespace arn

@@ -1,0 +1,224 @@
+// What the converter finds out about replies by rendering templates of the usual kinds.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "converter/chat/probe_reply.h"
+#include "converter/chat/template_error.h"
+#include "tests/unit/chat/chat_fixture.h"
+
+namespace arn::convert {
+namespace {
+
+ReplyFormatText Find(const std::string& source, const std::set<std::string>& tokens = {}) {
+  ReplyProbe probe;
+  probe.render = [&source](const std::string& messages, const std::string& tools,
+                           bool add_generation_prompt) -> std::optional<std::string> {
+    test::ChatCase c;
+    c.messages = messages;
+    c.tools = tools;
+    c.add_generation_prompt = add_generation_prompt;
+    const test::Rendered rendered = test::RenderTemplate(source, c);
+    if (rendered.status != Status::kOk) return std::nullopt;
+    return rendered.text;
+  };
+  probe.is_token = [&tokens](const std::string& text) { return tokens.count(text) != 0; };
+  return FindReplyFormat(probe);
+}
+
+std::string Visible(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += c == '\n' ? std::string("\\n") : std::string(1, c);
+  return out;
+}
+
+std::string Describe(const ReplyFormatText& f) {
+  static constexpr const char* kNames[] = {"none", "json", "python", "bare keys", "parameters"};
+  std::string text;
+  const auto add = [&text](const char* name, const std::string& mark) {
+    if (!mark.empty()) text += std::string(name) + "=" + Visible(mark) + "\n";
+  };
+  add("reasoning_begin", f.reasoning_begin);
+  add("reasoning_end", f.reasoning_end);
+  add("content_begin", f.content_begin);
+  add("arguments", kNames[static_cast<uint8_t>(f.arguments)]);
+  add("calls_begin", f.calls_begin);
+  add("name_begin", f.name_begin);
+  add("name_end", f.name_end);
+  add("id_begin", f.id_begin);
+  add("call_separator", f.call_separator);
+  add("calls_end", f.calls_end);
+  add("parameter_begin", f.parameter_begin);
+  add("parameter_name_end", f.parameter_name_end);
+  add("parameter_end", f.parameter_end);
+  add("quote", f.quote);
+  return text;
+}
+
+// A template of the ChatML kind: `calls` renders message.tool_calls, `before` stands between the
+// beginning of an assistant's turn and its content.
+std::string ChatMl(const std::string& calls, const std::string& before = "",
+                   const std::string& prompt = "") {
+  return "{%- if tools %}{{- '<|im_start|>system\n' }}{%- for tool in tools %}{{- tool | tojson }}"
+         "{%- endfor %}{{- '<|im_end|>\n' }}{%- endif %}"
+         "{%- for message in messages %}"
+         "{{- '<|im_start|>' + message.role + '\n' }}"
+         "{%- if message.role == 'assistant' %}" +
+         before + "{%- endif %}{{- message.content }}" + calls +
+         "{{- '<|im_end|>\n' }}{%- endfor %}"
+         "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n" +
+         prompt + "' }}{%- endif %}";
+}
+
+TEST(ReplyFormat, TemplateWithoutCalls_HasNone) {
+  EXPECT_EQ(Describe(Find(ChatMl(""))), "arguments=none\n");
+  EXPECT_TRUE(Find(ChatMl("")).empty());
+  EXPECT_TRUE(Find("{{ raise_exception('no') }}").empty());
+}
+
+TEST(ReplyFormat, CallsInTags) {
+  const ReplyFormatText found = Find(
+      ChatMl("{%- for call in message.tool_calls %}{%- if not loop.first or message.content %}"
+             "{{- '\n' }}{%- endif %}{{- '<tool_call>\n{\"name\": \"' + call.function.name + "
+             "'\", \"arguments\": ' + (call.function.arguments | tojson) + '}\n</tool_call>' }}"
+             "{%- endfor %}"));
+  EXPECT_EQ(Describe(found),
+            "arguments=json\n"
+            "calls_begin=<tool_call>\\n{\"name\": \"\n"
+            "name_end=\", \"arguments\": \n"
+            "call_separator=}\\n</tool_call>\\n<tool_call>\\n{\"name\": \"\n"
+            "calls_end=}\\n</tool_call>\n");
+}
+
+TEST(ReplyFormat, ListWithIds_AndOneCallOnly) {
+  EXPECT_EQ(
+      Describe(Find(ChatMl(
+          "{%- if message.tool_calls %}{{- '[TOOL_CALLS][' }}"
+          "{%- for call in message.tool_calls %}"
+          "{%- if call.id | length != 9 %}{{- raise_exception('id') }}{%- endif %}"
+          "{{- (call.function | tojson)[:-1] + ', \"id\": \"' + call.id + '\"}' }}"
+          "{%- if not loop.last %}{{- ', ' }}{%- endif %}{%- endfor %}{{- ']' }}{%- endif %}"))),
+      "arguments=json\n"
+      "calls_begin=[TOOL_CALLS][{\"name\": \"\n"
+      "name_end=\", \"arguments\": \n"
+      "id_begin=, \"id\": \"\n"
+      "call_separator=\"}, {\"name\": \"\n"
+      "calls_end=\"}]\n");
+  EXPECT_EQ(
+      Describe(Find(ChatMl(
+          "{%- if message.tool_calls %}{%- if message.tool_calls | length > 1 %}"
+          "{{- raise_exception('one call') }}{%- endif %}"
+          "{%- set f = message.tool_calls[0].function %}"
+          "{{- '{\"name\": \"' + f.name + '\", \"parameters\": ' }}{{- f.arguments | tojson }}"
+          "{{- '}' }}{%- endif %}"))),
+      "arguments=json\n"
+      "calls_begin={\"name\": \"\n"
+      "name_end=\", \"parameters\": \n"
+      "calls_end=}\n");
+}
+
+TEST(ReplyFormat, IdBeforeTheName) {
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- if message.tool_calls %}{{- '<|START_ACTION|>[' }}"
+                "{%- for call in message.tool_calls %}{{- '{\"tool_call_id\": \"' + call.id + '\", "
+                "\"tool_name\": \"' + call.function.name + '\", \"parameters\": ' }}"
+                "{{- call.function.arguments | tojson }}{{- '}' }}"
+                "{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                "{%- endfor %}{{- ']<|END_ACTION|>' }}{%- endif %}"))),
+            "arguments=json\n"
+            "calls_begin=<|START_ACTION|>[{\"tool_call_id\": \"\n"
+            "name_begin=\", \"tool_name\": \"\n"
+            "name_end=\", \"parameters\": \n"
+            "call_separator=}, {\"tool_call_id\": \"\n"
+            "calls_end=}]<|END_ACTION|>\n");
+}
+
+TEST(ReplyFormat, Parameters_AndReasoningThatThePromptOpens) {
+  EXPECT_EQ(Describe(Find(ChatMl(
+                "{%- for call in message.tool_calls %}"
+                "{{- '\n<tool_call>\n<function=' + call.function.name + '>\n' }}"
+                "{%- for key, value in call.function.arguments | items %}"
+                "{{- '<parameter=' + key + '>\n' + value + '\n</parameter>\n' }}{%- endfor %}"
+                "{{- '</function>\n</tool_call>' }}{%- endfor %}",
+                "{{- '<think>\n' + (message.reasoning_content or '') + '\n</think>\n\n' }}",
+                "<think>\n"))),
+            "reasoning_begin=<think>\\n\n"
+            "reasoning_end=\\n</think>\\n\\n\n"
+            "arguments=parameters\n"
+            "calls_begin=\\n<tool_call>\\n<function=\n"
+            "name_end=>\n"
+            "call_separator=\\n</function>\\n</tool_call>\\n<tool_call>\\n<function=\n"
+            "calls_end=\\n</function>\\n</tool_call>\n"
+            "parameter_begin=\\n<parameter=\n"
+            "parameter_name_end=>\\n\n"
+            "parameter_end=\\n</parameter>\n");
+}
+
+TEST(ReplyFormat, BareKeys_AndPython) {
+  EXPECT_EQ(Describe(Find(ChatMl("{%- for call in message.tool_calls %}"
+                                 "{{- '<|tool_call>call:' + call.function.name + '{' }}"
+                                 "{%- for key, value in call.function.arguments | items %}"
+                                 "{%- if not loop.first %}{{- ',' }}{%- endif %}"
+                                 "{{- key + ':<|q|>' + value + '<|q|>' }}{%- endfor %}"
+                                 "{{- '}<tool_call|>' }}{%- endfor %}"))),
+            "arguments=bare keys\n"
+            "calls_begin=<|tool_call>call:\n"
+            "call_separator=<tool_call|><|tool_call>call:\n"
+            "calls_end=<tool_call|>\n"
+            "quote=<|q|>\n");
+  EXPECT_EQ(
+      Describe(Find(ChatMl("{%- if message.tool_calls %}{{- '<|python|>[' }}"
+                           "{%- for call in message.tool_calls %}{{- call.function.name + '(' }}"
+                           "{%- for key, value in call.function.arguments | items %}"
+                           "{%- if not loop.first %}{{- ', ' }}{%- endif %}"
+                           "{{- key + '=' + (value | tojson) }}{%- endfor %}{{- ')' }}"
+                           "{%- if not loop.last %}{{- ', ' }}{%- endif %}"
+                           "{%- endfor %}{{- ']<|end|>' }}{%- endif %}"))),
+      "arguments=python\n"
+      "calls_begin=<|python|>[\n"
+      "name_end=(\n"
+      "call_separator=), \n"
+      "calls_end=)]<|end|>\n");
+}
+
+TEST(ReplyFormat, Channels) {
+  const ReplyFormatText found = Find(
+      "{%- for message in messages %}{%- if message.role == 'assistant' %}"
+      "{%- if message.thinking %}{{- '<|start|>assistant<|channel|>analysis<|message|>' + "
+      "message.thinking + '<|end|>' }}{%- endif %}"
+      "{{- '<|start|>assistant<|channel|>final<|message|>' + message.content + '<|return|>' }}"
+      "{%- else %}{{- '<|start|>user<|message|>' + message.content + '<|end|>' }}{%- endif %}"
+      "{%- endfor %}{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}");
+  EXPECT_EQ(Describe(found),
+            "reasoning_begin=<|channel|>analysis<|message|>\n"
+            "reasoning_end=<|end|><|start|>assistant\n"
+            "content_begin=<|channel|>final<|message|>\n"
+            "arguments=none\n");
+}
+
+TEST(ReplyFormat, MarksOfTheVocabulary_WhereTheTemplateShowsNothing) {
+  EXPECT_EQ(Describe(Find(ChatMl(""),
+                          {"<|tool_call_start|>", "<|tool_call_end|>", "<think>", "</think>"})),
+            "reasoning_begin=<think>\n"
+            "reasoning_end=</think>\n"
+            "arguments=python\n"
+            "calls_begin=<|tool_call_start|>[\n"
+            "name_end=(\n"
+            "call_separator=), \n"
+            "calls_end=)]<|tool_call_end|>\n");
+  EXPECT_EQ(Find(ChatMl(""), {"<|tool_call|>"}).calls_end, "}]");
+  EXPECT_EQ(Find(ChatMl(""), {"<|tool_call|>", "<|/tool_call|>"}).calls_end, "}]<|/tool_call|>");
+  EXPECT_EQ(Find(ChatMl(""), {"<think>"}).reasoning_begin, "");
+}
+
+TEST(ReplyFormat, LongMarks_CountAsNotFound) {
+  const std::string mark(300, '#');
+  EXPECT_TRUE(Find(ChatMl("{%- for call in message.tool_calls %}{{- '" + mark +
+                          "' + call.function.name + '(' + (call.function.arguments | tojson) + "
+                          "')' }}{%- endfor %}"))
+                  .empty());
+}
+
+}  // namespace
+}  // namespace arn::convert

@@ -1,0 +1,302 @@
+// Events of replies in each syntax, for every way to cut them into pieces of one to three
+// characters, and as a whole.
+#include "runtime/chat/reply_parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace arn::chat {
+namespace {
+
+bool Append(void* user, ReplyEvent event, std::string_view text) {
+  auto& log = *static_cast<std::vector<std::pair<ReplyEvent, std::string>>*>(user);
+  const bool joins = event == ReplyEvent::kText || event == ReplyEvent::kReasoning ||
+                     event == ReplyEvent::kCallArguments;
+  if (joins && !log.empty() && log.back().first == event) {
+    log.back().second += text;
+  } else {
+    log.emplace_back(event, std::string(text));
+  }
+  return true;
+}
+
+std::string Describe(const std::vector<std::pair<ReplyEvent, std::string>>& log) {
+  static constexpr const char* kNames[] = {"text", "reasoning", "call", "id", "arguments", "end"};
+  std::string text;
+  for (const auto& [event, piece] : log) {
+    if (!text.empty()) text += " | ";
+    text += std::string(kNames[static_cast<uint32_t>(event)]) + ": " + piece;
+  }
+  return text;
+}
+
+std::string Parse(const ReplyFormat& format, const std::string& reply, size_t piece,
+                  bool in_reasoning = false, const ToolTypes* tools = nullptr) {
+  std::vector<std::pair<ReplyEvent, std::string>> log;
+  const ReplyCallback callback = {Append, &log};
+  const auto parser = std::make_unique<ReplyParser>();
+  parser->Start(&format, tools, in_reasoning);
+  for (size_t at = 0; at < reply.size(); at += piece) {
+    EXPECT_TRUE(parser->Feed(std::string_view(reply).substr(at, piece), callback));
+  }
+  EXPECT_TRUE(parser->Finish(callback));
+  return Describe(log);
+}
+
+void ExpectEvents(const ReplyFormat& format, const std::string& reply, const std::string& events,
+                  bool in_reasoning = false, const ToolTypes* tools = nullptr) {
+  for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, reply.size() + 1}) {
+    EXPECT_EQ(Parse(format, reply, piece, in_reasoning, tools), events)
+        << "in pieces of " << piece << ": " << reply;
+  }
+}
+
+ReplyFormat TaggedJson() {
+  ReplyFormat format;
+  format.reasoning_begin = "<think>\n";
+  format.reasoning_end = "\n</think>\n\n";
+  format.arguments = ArgumentSyntax::kJson;
+  format.calls_begin = "<tool_call>\n{\"name\": \"";
+  format.name_end = "\", \"arguments\": ";
+  format.call_separator = "}\n</tool_call>\n<tool_call>\n{\"name\": \"";
+  format.calls_end = "}\n</tool_call>";
+  return format;
+}
+
+ReplyFormat ListWithIds() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kJson;
+  format.calls_begin = "[TOOL_CALLS][{\"name\": \"";
+  format.name_end = "\", \"arguments\": ";
+  format.id_begin = ", \"id\": \"";
+  format.call_separator = "\"}, {\"name\": \"";
+  format.calls_end = "\"}]";
+  return format;
+}
+
+ReplyFormat BareJson() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kJson;
+  format.calls_begin = "{\"name\": \"";
+  format.name_end = "\", \"parameters\": ";
+  format.calls_end = "}";
+  return format;
+}
+
+ReplyFormat Python() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kPython;
+  format.calls_begin = "<|tool_call_start|>[";
+  format.name_end = "(";
+  format.call_separator = "), ";
+  format.calls_end = ")]<|tool_call_end|>";
+  return format;
+}
+
+ReplyFormat BareKeys() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kBareKeys;
+  format.calls_begin = "<|tool_call>call:";
+  format.call_separator = "<tool_call|><|tool_call>call:";
+  format.calls_end = "<tool_call|>";
+  format.quote = "<|\"|>";
+  return format;
+}
+
+ReplyFormat Parameters() {
+  ReplyFormat format;
+  format.arguments = ArgumentSyntax::kParameters;
+  format.calls_begin = "<tool_call>\n<function=";
+  format.name_end = ">\n";
+  format.call_separator = "</function>\n</tool_call>\n<tool_call>\n<function=";
+  format.calls_end = "</function>\n</tool_call>";
+  format.parameter_begin = "<parameter=";
+  format.parameter_name_end = ">\n";
+  format.parameter_end = "\n</parameter>\n";
+  return format;
+}
+
+TEST(ReplyParser, PlainText_IsTextToTheLetter) {
+  ExpectEvents(TaggedJson(), "Two < three, äöü <b>and</b> <tool",
+               "text: Two < three, äöü <b>and</b> <tool");
+  ExpectEvents(ReplyFormat(), "<think>as it is</think>", "text: <think>as it is</think>");
+  ExpectEvents(TaggedJson(), "", "");
+}
+
+TEST(ReplyParser, Reasoning_IsApart) {
+  ExpectEvents(TaggedJson(), "<think>\nWell, 2 < 3.\n\n</think>\n\nYes.",
+               "reasoning: Well, 2 < 3. | text: Yes.");
+  ExpectEvents(TaggedJson(), "Well.</think>Yes.", "reasoning: Well. | text: Yes.",
+               /*in_reasoning=*/true);
+  ExpectEvents(TaggedJson(), "Well, still", "reasoning: Well, still", /*in_reasoning=*/true);
+}
+
+TEST(ReplyParser, CallsInTags_OneAndTwo) {
+  ExpectEvents(
+      TaggedJson(),
+      "Let me look.\n<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": [1, \"}\"]}}\n"
+      "</tool_call>\n<tool_call>\n{\"name\": \"set.x\", \"arguments\": {}}\n</tool_call>",
+      "text: Let me look. | call: get | arguments: {\"a\": [1, \"}\"]} | end:  | "
+      "call: set.x | arguments: {} | end: ");
+}
+
+TEST(ReplyParser, OtherWhiteSpace_IsTheSameCall) {
+  ExpectEvents(TaggedJson(),
+               "<tool_call>{\"name\":\"get\",\"arguments\":{\"a\":1}}</tool_call> Done.",
+               "call: get | arguments: {\"a\": 1} | end:  | text: Done.");
+}
+
+TEST(ReplyParser, AlmostACall_IsText) {
+  ExpectEvents(TaggedJson(), "<tool_call>\n{\"name\": \"get\", \"args\": 1}",
+               "text: <tool_call>\n{\"name\": \"get\", \"args\": 1}");
+  ExpectEvents(TaggedJson(),
+               "<tool_call>\n<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>",
+               "text: <tool_call> | call: get | arguments: {} | end: ");
+}
+
+TEST(ReplyParser, CutCall_EndsWithTheProblem) {
+  ExpectEvents(TaggedJson(), "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": \"x",
+               "call: get | arguments: {\"a\": \"x | end: the reply ends inside its arguments");
+  ExpectEvents(TaggedJson(), "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": ]",
+               "call: get | arguments: {\"a\":  | end: its arguments are malformed | text: ]");
+  // A stop token may stand for the end.
+  ExpectEvents(TaggedJson(), "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}",
+               "call: get | arguments: {\"a\": 1} | end: ");
+  ExpectEvents(TaggedJson(), "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": 1}}\n</tool",
+               "call: get | arguments: {\"a\": 1} | end: ");
+}
+
+TEST(ReplyParser, ListWithIds) {
+  ExpectEvents(
+      ListWithIds(),
+      "[TOOL_CALLS][{\"name\": \"get\", \"arguments\": {\"a\": 1}, \"id\": \"abcdefghi\"}, "
+      "{\"name\": \"set\", \"arguments\": {\"b\": null}, \"id\": \"123456789\"}]",
+      "call: get | arguments: {\"a\": 1} | id: abcdefghi | end:  | "
+      "call: set | arguments: {\"b\": null} | id: 123456789 | end: ");
+}
+
+TEST(ReplyParser, BareJson_IsACallOnlyAtTheBeginning) {
+  ExpectEvents(BareJson(), "{\"name\": \"get\", \"parameters\": {\"a\": true}}",
+               "call: get | arguments: {\"a\": true} | end: ");
+  ExpectEvents(BareJson(), "It is {\"name\": \"get\", \"parameters\": {}}",
+               "text: It is {\"name\": \"get\", \"parameters\": {}}");
+  ExpectEvents(BareJson(), "{\"name\": \"Ann\", \"age\": 3}",
+               "text: {\"name\": \"Ann\", \"age\": 3}");
+}
+
+TEST(ReplyParser, PythonArguments_BecomeJson) {
+  ExpectEvents(Python(),
+               "<|tool_call_start|>[get(city=\"Oslo \\\"x\\\"\", days=2, ok=True, none=None, "
+               "l=['a', (1, 2.5), {'k': -1}]), now()]<|tool_call_end|>Wait.",
+               "call: get | arguments: {\"city\": \"Oslo \\\"x\\\"\", \"days\": 2, \"ok\": true, "
+               "\"none\": null, \"l\": [\"a\", [1, 2.5], {\"k\": -1}]} | end:  | "
+               "call: now | arguments: {} | end:  | text: Wait.");
+  ExpectEvents(Python(), "<|tool_call_start|>[f(a='it\\'s \"q\" \\x41\\n')]<|tool_call_end|>",
+               "call: f | arguments: {\"a\": \"it's \\\"q\\\" \\u0041\\n\"} | end: ");
+}
+
+TEST(ReplyParser, BareKeys_BecomeJson) {
+  ExpectEvents(
+      BareKeys(),
+      "<|tool_call>call:get{city:<|\"|>Oslo <|x \"y\"<|\"|>,days:2,l:[1,<|\"|>a<|\"|>],"
+      "o:{k:true}}<tool_call|><|tool_call>call:now{}<tool_call|>",
+      "call: get | arguments: {\"city\": \"Oslo <|x \\\"y\\\"\", \"days\": 2, \"l\": [1, \"a\"], "
+      "\"o\": {\"k\": true}} | end:  | call: now | arguments: {} | end: ");
+}
+
+TEST(ReplyParser, Parameters_TakeTheirTypesFromTheTools) {
+  const std::string reply =
+      "Now.\n\n<tool_call>\n<function=get>\n<parameter=city>\n42\n</"
+      "parameter>\n<parameter=days>\n2\n"
+      "</parameter>\n<parameter=note>\n two\n\nlines \n</parameter>\n</function>\n</tool_call>";
+  ExpectEvents(Parameters(), reply,
+               "text: Now. | call: get | arguments: {\"city\": 42, \"days\": 2, "
+               "\"note\": \" two\\n\\nlines \"} | end: ");
+  std::vector<std::max_align_t> memory(4096);
+  Diag diag;
+  Heap heap({reinterpret_cast<std::byte*>(memory.data()), memory.size() * sizeof(memory[0])},
+            100000, &diag);
+  ToolTypes tools;
+  ASSERT_EQ(tools.Read(R"([{"type": "function", "function": {"name": "get", "parameters":
+      {"properties": {"city": {"type": "string"}, "days": {"type": ["integer", "null"]}}}}}])",
+                       &heap, &diag),
+            Status::kOk)
+      << diag.text();
+  ExpectEvents(Parameters(), reply,
+               "text: Now. | call: get | arguments: {\"city\": \"42\", \"days\": 2, "
+               "\"note\": \" two\\n\\nlines \"} | end: ",
+               /*in_reasoning=*/false, &tools);
+  ExpectEvents(Parameters(), "<tool_call>\n<function=now>\n</function>\n</tool_call>",
+               "call: now | arguments: {} | end: ");
+}
+
+TEST(ReplyParser, LongValues_AreStreamedAsStrings) {
+  const std::string value(5000, '7');
+  ExpectEvents(Parameters(),
+               "<tool_call>\n<function=f>\n<parameter=a>\n" + value +
+                   "\n</parameter>\n</function>\n</tool_call>",
+               "call: f | arguments: {\"a\": \"" + value + "\"} | end: ");
+}
+
+TEST(ReplyParser, CallbackEndsTheReply) {
+  ReplyFormat format = TaggedJson();
+  ReplyParser parser;
+  parser.Start(&format, nullptr, false);
+  uint32_t n = 0;
+  const ReplyCallback callback = {
+      [](void* user, ReplyEvent, std::string_view) { return ++*static_cast<uint32_t*>(user) < 2; },
+      &n};
+  EXPECT_TRUE(parser.Feed("one", callback));
+  EXPECT_FALSE(parser.Feed("two", callback));
+  EXPECT_EQ(n, 2u);
+}
+
+// Replies glued from parts of the formats: whatever comes, cuts do not matter and nothing is lost
+// without a trace.
+TEST(ReplyParser, RandomReplies_DoNotDependOnTheCuts) {
+  const std::vector<ReplyFormat> formats = {TaggedJson(), ListWithIds(), BareJson(),
+                                            Python(),     BareKeys(),    Parameters()};
+  std::mt19937 random(1);
+  for (const ReplyFormat& format : formats) {
+    const std::vector<std::string_view> parts = {format.reasoning_begin,
+                                                 format.reasoning_end,
+                                                 format.calls_begin,
+                                                 format.name_end,
+                                                 format.call_separator,
+                                                 format.calls_end,
+                                                 format.parameter_begin,
+                                                 format.parameter_name_end,
+                                                 format.parameter_end,
+                                                 format.id_begin,
+                                                 format.quote,
+                                                 "name",
+                                                 "{\"a\": 1}",
+                                                 "a=1",
+                                                 "\n",
+                                                 " ",
+                                                 "é",
+                                                 "<",
+                                                 "{",
+                                                 "}",
+                                                 "]",
+                                                 ")",
+                                                 "\"",
+                                                 "x"};
+    for (int round = 0; round < 400; ++round) {
+      std::string reply;
+      for (uint32_t n = random() % 14; n > 0; --n) reply += parts[random() % parts.size()];
+      const std::string whole = Parse(format, reply, reply.size() + 1);
+      for (const size_t piece : {size_t{1}, size_t{2}, size_t{5}}) {
+        ASSERT_EQ(Parse(format, reply, piece), whole) << reply;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace arn::chat

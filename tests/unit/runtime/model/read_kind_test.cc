@@ -1,0 +1,150 @@
+// Layer types as the bundle stores them: every field arrives, and each wrong one is refused by
+// name.
+#include "runtime/model/read_kind.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "flatbuffers/flatbuffers.h"
+
+namespace arn {
+namespace {
+
+constexpr RopeKind kRopes[] = {{.rotary_dim = 8}, {.rotary_dim = 16}};
+
+// Writes the fields and reads them back.
+Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
+  flatbuffers::FlatBufferBuilder builder;
+  fbs::LayerKindBuilder b(builder);
+#define ARN_ADD(type, name, initial, low, high) \
+  b.add_##name(static_cast<decltype(std::declval<fbs::LayerKind>().name())>(kind.name));
+  ARN_LAYER_KIND_FIELDS(ARN_ADD)
+#undef ARN_ADD
+  builder.Finish(b.Finish());
+  return ReadKind(*flatbuffers::GetRoot<fbs::LayerKind>(builder.GetBufferPointer()), kRopes, out,
+                  diag);
+}
+
+// No field has its default.
+LayerKind AttentionWithExperts() {
+  LayerKind kind;
+  kind.n_heads = 6;
+  kind.n_kv_heads = 3;
+  kind.head_dim = 16;
+  kind.window = 9;
+  kind.chunk = 32;
+  kind.attention_scale = 0.25f;
+  kind.rope = 1;
+  kind.ffn_dim = 40;
+  kind.norm = NormKind::kLayer;
+  kind.norm_epsilon = 1e-5f;
+  kind.activation = Activation::kClampedSwiglu;
+  kind.has_qk_norm = true;
+  kind.softcap = 30.0f;
+  kind.qk_norm_spans_heads = true;
+  kind.n_experts = 8;
+  kind.n_experts_used = 2;
+  kind.norm_topk_prob = true;
+  kind.activation_limit = 7.0f;
+  kind.query_temperature = 0.1f;
+  kind.query_temperature_step = 8192;
+  kind.route_score = RouteScore::kSigmoid;
+  kind.weighs_input = true;
+  kind.shared_ffn_dim = 20;
+  return kind;
+}
+
+LayerKind Scan() {
+  LayerKind kind;
+  kind.norm_epsilon = 1e-5f;
+  kind.is_gated = false;
+  kind.mixer = Mixer::kScan;
+  kind.mixer_width = 44;
+  kind.conv_taps = 4;
+  kind.scan_states = 16;
+  kind.scan_rank = 3;
+  return kind;
+}
+
+TEST(ReadKind, EveryField_Arrives) {
+  for (const LayerKind& kind : {AttentionWithExperts(), Scan()}) {
+    LayerKindSpec spec;
+    Diag diag;
+    ASSERT_EQ(Status::kOk, ReadBack(kind, &spec, &diag)) << diag.text();
+    EXPECT_TRUE(kind == static_cast<const LayerKind&>(spec));
+  }
+  LayerKind parallel = AttentionWithExperts();
+  parallel.n_experts = parallel.n_experts_used = parallel.shared_ffn_dim = 0;
+  parallel.is_parallel = true;
+  LayerKindSpec spec;
+  Diag diag;
+  ASSERT_EQ(Status::kOk, ReadBack(parallel, &spec, &diag)) << diag.text();
+  EXPECT_TRUE(spec.is_parallel);
+}
+
+TEST(ReadKind, WrongFields_AreRefusedByName) {
+  struct Case {
+    const char* expected;
+    std::function<void(LayerKind&)> change;
+    LayerKind kind = AttentionWithExperts();
+  };
+  const Case cases[] = {
+      {"kinds.n_heads is 0, expected 1..4096", [](LayerKind& k) { k.n_heads = 0; }},
+      {"kinds.n_kv_heads is 7, expected 1..6", [](LayerKind& k) { k.n_kv_heads = 7; }},
+      {"6 heads are not a multiple of 4 kv heads", [](LayerKind& k) { k.n_kv_heads = 4; }},
+      {"kinds.head_dim is 1, expected 2..", [](LayerKind& k) { k.head_dim = 1; }},
+      {"kinds.window is 4294967295", [](LayerKind& k) { k.window = UINT32_MAX; }},
+      {"kinds.attention_scale is not a finite", [](LayerKind& k) { k.attention_scale = NAN; }},
+      {"kinds.rope is 2 of 2", [](LayerKind& k) { k.rope = 2; }},
+      {"rotary_dim 16 exceeds head_dim 8", [](LayerKind& k) { k.head_dim = 8; }},
+      {"kinds.norm 9 is not known", [](LayerKind& k) { k.norm = static_cast<NormKind>(9); }},
+      {"kinds.norm_epsilon is 2, expected 0..1", [](LayerKind& k) { k.norm_epsilon = 2.0f; }},
+      {"kinds.norm_epsilon is nan", [](LayerKind& k) { k.norm_epsilon = NAN; }},
+      {"kinds.activation 99 is", [](LayerKind& k) { k.activation = static_cast<Activation>(99); }},
+      {"kinds.softcap is -1, expected 0 or", [](LayerKind& k) { k.softcap = -1.0f; }},
+      {"kinds.softcap is inf", [](LayerKind& k) { k.softcap = HUGE_VALF; }},
+      {"experts that are not gated",
+       [](LayerKind& k) {
+         k.is_gated = false;
+         k.activation = Activation::kSilu;
+       }},
+      {"clamped SwiGLU needs a gate", [](LayerKind& k) { k.is_gated = false; }},
+      {"experts that are parallel", [](LayerKind& k) { k.is_parallel = true; }},
+      {"kinds.n_experts_used is 9, expected 1..8", [](LayerKind& k) { k.n_experts_used = 9; }},
+      {"kinds.query_temperature_step is 0, expected 1..",
+       [](LayerKind& k) { k.query_temperature_step = 0; }},
+      {"kinds.route_score 5 is", [](LayerKind& k) { k.route_score = static_cast<RouteScore>(5); }},
+      {"kinds.shared_ffn_dim is 20, expected 0..0",
+       [](LayerKind& k) { k.n_experts = k.n_experts_used = 0; }},
+      {"with ffn_dim 0", [](LayerKind& k) { k.ffn_dim = 0; }},
+      {"kinds.mixer 3 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(3); }},
+      {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; }},
+      {"kinds.n_heads is 2, expected 0..0", [](LayerKind& k) { k.n_heads = 2; }, Scan()},
+      {"kinds.mixer_width is 0, expected 1..", [](LayerKind& k) { k.mixer_width = 0; }, Scan()},
+      {"kinds.scan_states is 257, expected 1..256", [](LayerKind& k) { k.scan_states = 257; },
+       Scan()},
+      {"kinds.conv_taps is 1",
+       [](LayerKind& k) {
+         k.mixer = Mixer::kConv;
+         k.scan_states = k.scan_rank = 0;
+         k.conv_taps = 1;
+       },
+       Scan()},
+  };
+  for (const Case& c : cases) {
+    LayerKind kind = c.kind;
+    c.change(kind);
+    LayerKindSpec spec;
+    Diag diag;
+    EXPECT_NE(Status::kOk, ReadBack(kind, &spec, &diag)) << c.expected;
+    EXPECT_NE(std::string::npos, std::string(diag.text()).find(c.expected))
+        << "expected \"" << c.expected << "\", found \"" << diag.text() << '"';
+  }
+}
+
+}  // namespace
+}  // namespace arn

@@ -1,0 +1,292 @@
+#include "tools/arenite/chat_session.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "nlohmann/json.hpp"
+#include "tools/arenite/chat_history.h"
+#include "tools/arenite/io.h"
+#include "tools/arenite/memory_report.h"
+#include "tools/arenite/reasoning.h"
+#include "tools/arenite/template_format.h"
+#include "tools/cli/arguments.h"
+#include "tools/cli/terminal.h"
+
+namespace arn::tool {
+namespace {
+
+constexpr const char* kDim = "\033[2m";
+constexpr const char* kBold = "\033[1m";
+constexpr const char* kNormal = "\033[0m";
+
+// Throws Error unless the text is JSON, or empty.
+void CheckJson(const std::string& text, const std::string& what) {
+  if (text.empty() || nlohmann::json::accept(text)) return;
+  throw Error(what + ": not valid JSON");
+}
+
+std::unique_ptr<ChatFormat> MakeFormat(const ChatArguments& arguments, const Model& model) {
+  if (!arguments.plain && HasTemplate(model)) {
+    const std::string tools = arguments.tools_file.empty() ? "" : ReadFile(arguments.tools_file);
+    CheckJson(tools, "--tools " + arguments.tools_file);
+    CheckJson(arguments.variables, "--variables");
+    return std::make_unique<TemplateFormat>(model, tools, arguments.variables);
+  }
+  if (!arguments.tools_file.empty() || !arguments.variables.empty()) {
+    throw Error("--tools and --variables need a bundle with a chat template, and exclude --plain");
+  }
+  auto format = std::make_unique<PlainFormat>();
+  format->user_prefix = Unescape(arguments.user_prefix, "--user-prefix");
+  format->user_suffix = Unescape(arguments.user_suffix, "--user-suffix");
+  format->answer_prefix = Unescape(arguments.answer_prefix, "--answer-prefix");
+  format->answer_suffix = Unescape(arguments.answer_suffix, "--answer-suffix");
+  return format;
+}
+
+std::optional<ConstraintText> MakeConstraint(const ConstraintArguments& arguments) {
+  std::optional<ConstraintText> constraint;
+  if (HasConstraint(arguments)) constraint.emplace(arguments);
+  return constraint;
+}
+
+// The strings of the options are those of the arguments, which must outlive them.
+arn_session_options SessionOptions(const ChatArguments& arguments,
+                                   const std::optional<ConstraintText>& constraint) {
+  arn_session_options options = ToSessionOptions(arguments.session);
+  if (constraint) ReserveConstraint(*constraint, &options);
+  return options;
+}
+
+const char* Speaker(Role role) {
+  switch (role) {
+    case Role::kSystem: return "system";
+    case Role::kUser: return "you";
+    case Role::kAssistant: return "model";
+    case Role::kTool: return "tool";
+  }
+  return "";
+}
+
+}  // namespace
+
+void Say(const std::string& sentence) { std::fprintf(stderr, "%s\n", sentence.c_str()); }
+
+Chat::Chat(const ChatArguments& arguments, const Model& model)
+    : arguments_(arguments),
+      model_(model),
+      constraint_(MakeConstraint(arguments.constraint)),
+      session_(model, SessionOptions(arguments_, constraint_)),
+      format_(MakeFormat(arguments, model)),
+      conversation_(model, session_, arguments.session.overflow == "shift"),
+      progress_(session_, /*quiet=*/false),
+      has_colour_(cli::HasColour(STDOUT_FILENO)) {
+  answer_options_.max_tokens = arguments.max_tokens;
+  answer_options_.ignore_eos = arguments.ignore_eos;
+  answer_options_.stops = format_->Stops();
+  answer_options_.stops.insert(answer_options_.stops.end(), arguments.stops.begin(),
+                               arguments.stops.end());
+  if (arguments.system) system_ = *arguments.system;
+  Reset();
+}
+
+void Chat::Turn(const std::string& text, Role role) {
+  std::vector<Message> messages = messages_;
+  messages.push_back({role, text});
+  Exchange exchange{text, role, messages_.size(), conversation_.Now()};
+  session_.Check(arn_session_reset_stats(session_.get()));
+  const PromptText prompt = format_->Prompt(messages);
+  ReasoningSplitter reasoning(EndsInsideReasoning(prompt.text));
+  const auto show = [this](std::string_view piece, bool is_reasoning) {
+    Show(piece, is_reasoning);
+  };
+  // Each answer is a text of its own.
+  if (constraint_) SetConstraint(*constraint_, session_);
+  progress_.Restart();
+  last_ =
+      conversation_.Say(prompt, format_->IsWhole(), answer_options_, [&](std::string_view piece) {
+        if (has_colour_) {
+          reasoning.Add(piece, show);
+        } else {
+          Show(piece, false);
+        }
+        return can_write_;
+      });
+  progress_.Clear();
+  reasoning.End(show);
+  if (!can_write_) throw Error("cannot write to standard output");
+  if (!last_.is_unread) {
+    messages.push_back({Role::kAssistant, last_.text});
+    messages_ = std::move(messages);
+    exchanges_.push_back(std::move(exchange));
+    Print("\n");
+  }
+  if (last_.finish == ARN_FINISH_CANCELLED) {
+    Say(last_.is_unread ? Format("(stopped after %llu tokens of the message were read)",
+                                 static_cast<unsigned long long>(last_.n_computed))
+                        : "(stopped)");
+  }
+  if (last_.finish == ARN_FINISH_CONTEXT) TellFull();
+}
+
+void Chat::SetSampling() {
+  sampling_ = ChooseSampling(arguments_.sampling, model_.info());
+  session_.Check(arn_session_set_sampling(session_.get(), &sampling_));
+}
+
+// A system text replaces the bundle's prefix.
+void Chat::Reset() {
+  messages_.clear();
+  exchanges_.clear();
+  std::vector<int32_t> beginning;
+  if (!system_.empty()) {
+    messages_.push_back({Role::kSystem, system_});
+  } else if (!format_->IsWhole()) {
+    beginning = model_.Prefix();
+  }
+  conversation_.Reset(std::move(beginning));
+  SetSampling();
+  last_ = Answer();
+}
+
+void Chat::SetSystem(const std::string& text) {
+  system_ = text;
+  Reset();
+}
+
+void Chat::SendToolResult(const std::string& text) {
+  if (!format_->IsWhole()) throw Error("/tool needs a bundle with a chat template");
+  Turn(text, Role::kTool);
+}
+
+std::string Chat::Undo() {
+  if (exchanges_.empty()) throw Error("there is no message to take back");
+  Exchange exchange = std::move(exchanges_.back());
+  exchanges_.pop_back();
+  messages_.resize(exchange.n_messages);
+  conversation_.Return(std::move(exchange.before));
+  return exchange.text;
+}
+
+void Chat::Regenerate() {
+  if (exchanges_.empty()) throw Error("there is no answer to give again");
+  const Role role = exchanges_.back().role;
+  if (sampling_.temperature == 0.0f) {
+    Say("(greedy: the answer will be the same; /set temperature 0.8 samples)");
+  }
+  Turn(Undo(), role);
+}
+
+void Chat::Set(const std::string& name, const std::string& value) {
+  SamplingArguments sampling = arguments_.sampling;
+  AnswerOptions options = answer_options_;
+  CLI::App app("", "/set");
+  app.set_help_flag("");
+  AddSamplingOptions(&app, &sampling);
+  app.add_option("--max-tokens", options.max_tokens, "");
+  const std::vector<std::string> words = {"--" + name + "=" + value};
+  if (const auto unknown = cli::FindUnknown(app, words)) throw Error(*unknown);
+  try {
+    app.parse(std::vector<std::string>(words));
+  } catch (const CLI::ParseError& error) {
+    throw Error(cli::Explain(app, error));
+  }
+  const arn_sampling chosen = ChooseSampling(sampling, model_.info());
+  session_.Check(arn_session_set_sampling(session_.get(), &chosen));
+  sampling_ = chosen;
+  arguments_.sampling = sampling;
+  answer_options_ = options;
+}
+
+std::string Chat::SettingsText() const {
+  const std::string sampling = DescribeSampling(sampling_);
+  return (sampling.empty() ? "greedy" : sampling) +
+         Format(", max-tokens %u", answer_options_.max_tokens);
+}
+
+void Chat::Save(const std::string& file) {
+  conversation_.Save(file);
+  if (format_->IsWhole()) SaveHistory(file, messages_);
+  Say(Format("saved %s: %zu tokens", file.c_str(), conversation_.ids().size()));
+}
+
+void Chat::Load(const std::string& file) {
+  std::vector<Message> messages;
+  if (format_->IsWhole()) messages = LoadHistory(file);
+  conversation_.Load(file);
+  exchanges_.clear();
+  sampling_ = ARN_SAMPLING_INIT;  // keeps the loaded sampling
+  if (IsGiven(arguments_.sampling)) SetSampling();
+  last_ = Answer();
+  messages_ = std::move(messages);
+  ShowMessages();
+  Say(Format("loaded %s: %zu tokens", file.c_str(), conversation_.ids().size()));
+  // Without a template the messages are unknown; it is the user's turn.
+  if (!format_->IsWhole() && !conversation_.ids().empty()) {
+    messages_.push_back({Role::kAssistant, ""});
+  }
+}
+
+void Chat::ShowMessages() const {
+  if (!format_->IsWhole()) return Say(conversation_.Text());
+  const bool has_colour = cli::HasColour(STDERR_FILENO);
+  for (const Message& message : messages_) {
+    Say(Format("%s%s:%s %s", has_colour ? kBold : "", Speaker(message.role),
+               has_colour ? kNormal : "", message.text.c_str()));
+  }
+}
+
+bool Chat::Show(std::string_view text, bool is_reasoning) {
+  const std::string shown =
+      is_reasoning && has_colour_ ? kDim + std::string(text) + kNormal : std::string(text);
+  can_write_ = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() &&
+               std::fflush(stdout) == 0;
+  return can_write_;
+}
+
+void Chat::TellFull() const {
+  const char* way_out =
+      "/reset starts over, /undo takes a message back; --overflow shift would drop the oldest "
+      "tokens";
+  if (last_.is_unread) {
+    Say(
+        Format("the context of %u tokens is full: the conversation has %zu, and the message is "
+               "%llu too long; it was not read. %s",
+               conversation_.context(), conversation_.ids().size(),
+               static_cast<unsigned long long>(last_.n_missing), way_out));
+  } else {
+    Say(Format("(the context of %u tokens is full: %s)", conversation_.context(), way_out));
+  }
+}
+
+std::string Chat::Stats() const {
+  const arn_session_stats_data stats = session_.Stats();
+  std::string text = Format(
+      "last turn  %u tokens reused, %llu computed (%.1f tokens/s), %u generated (%.1f tokens/s), "
+      "finished by: %s\n",
+      last_.n_kept, static_cast<unsigned long long>(last_.n_computed),
+      PerSecond(stats.prefill_tokens, stats.prefill_ns), last_.n_generated,
+      PerSecond(stats.decode_tokens, stats.decode_ns), FinishName(last_.finish));
+  text += Format("context    %zu of %u tokens, KV %s of %s", conversation_.ids().size(),
+                 conversation_.context(), HumanBytes(stats.kv_used_bytes).c_str(),
+                 HumanBytes(stats.kv_capacity_bytes).c_str());
+  const std::string sampling = DescribeSampling(sampling_);
+  if (!sampling.empty()) text += "\nsampling   " + sampling;
+  if (const auto residency = model_.Residency()) {
+    text += "\nbundle     " + ResidencyLine(*residency);
+  }
+  return text;
+}
+
+std::string Chat::Status() const {
+  if (conversation_.ids().empty()) return "";
+  std::string text = Format("%zu/%u tokens", conversation_.ids().size(), conversation_.context());
+  const arn_session_stats_data stats = session_.Stats();
+  if (stats.decode_tokens > 0) {
+    text += Format(", %.1f tokens/s", PerSecond(stats.decode_tokens, stats.decode_ns));
+  }
+  return text + " ";
+}
+
+}  // namespace arn::tool

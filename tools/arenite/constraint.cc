@@ -1,0 +1,112 @@
+#include "tools/arenite/constraint.h"
+
+#include "tools/arenite/io.h"
+#include "tools/arenite/options.h"
+
+namespace arn::tool {
+
+CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* arguments,
+                                        size_t least) {
+  CLI::Option_group* group = app->add_option_group(
+      "constraint", least == 0 ? "What the text must be: at most one of these"
+                               : "What a text must be: exactly one of these is required");
+  group->add_option("--json-schema", arguments->json_schema,
+                    "JSON that fits the schema in this file");
+  group->add_option("--regex", arguments->regex,
+                    "A text that this regular expression matches as a whole");
+  group->add_option("--grammar", arguments->grammar,
+                    "A text of the grammar in this file, in GBNF, from its rule root");
+  group->add_option("--choices", arguments->choices,
+                    "One of these texts, separated by commas (\\, is a comma)");
+  group->require_option(static_cast<int>(least), 1);
+  app->add_flag("--any-order", arguments->any_order,
+                "With --json-schema: properties in any order instead of the schema's");
+  app->add_option("--whitespace", arguments->whitespace,
+                  "With --json-schema: white space where JSON allows it, or none")
+      ->check(CLI::IsMember({"compact", "any"}))
+      ->capture_default_str();
+  app->add_option("--constraint-memory", arguments->memory,
+                  "Bytes for the compiled constraint; they are committed as they are used")
+      ->capture_default_str();
+  return group;
+}
+
+bool HasConstraint(const ConstraintArguments& arguments) {
+  return arguments.json_schema || arguments.regex || arguments.grammar || arguments.choices;
+}
+
+ConstraintText::ConstraintText(const ConstraintArguments& arguments)
+    : any_order_(arguments.any_order),
+      any_whitespace_(arguments.whitespace == "any"),
+      memory_bytes_(ParseBytes(arguments.memory, "--constraint-memory")) {
+  if (arguments.json_schema) {
+    kind_ = ARN_CONSTRAINT_JSON_SCHEMA;
+    text_ = ReadFile(*arguments.json_schema);
+  } else if (arguments.regex) {
+    kind_ = ARN_CONSTRAINT_REGEX;
+    text_ = *arguments.regex;
+  } else if (arguments.grammar) {
+    kind_ = ARN_CONSTRAINT_GRAMMAR;
+    text_ = ReadFile(*arguments.grammar);
+  } else if (arguments.choices) {
+    kind_ = ARN_CONSTRAINT_CHOICES;
+    text_ = *arguments.choices;
+  }
+  if (kind_ == ARN_CONSTRAINT_JSON_SCHEMA) return;
+  if (any_order_) throw Error("--any-order needs --json-schema");
+  if (any_whitespace_) throw Error("--whitespace any needs --json-schema");
+}
+
+arn_constraint_options ConstraintText::Options() const {
+  arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
+  options.kind = kind_;
+  options.text = text_.data();
+  options.text_bytes = text_.size();
+  options.any_order = any_order_ ? 1 : 0;
+  options.any_whitespace = any_whitespace_ ? 1 : 0;
+  return options;
+}
+
+void ReserveConstraint(const ConstraintText& text, arn_session_options* options) {
+  options->constraint_bytes = text.memory_bytes();
+  options->max_constraints = 1;
+}
+
+void SetConstraint(const ConstraintText& text, const Session& session) {
+  const arn_constraint_options options = text.Options();
+  session.Check(arn_session_set_constraint(session.get(), &options));
+}
+
+arn_constraint_stats_data ReadConstraint(const Session& session) {
+  arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
+  session.Check(arn_session_constraint_stats(session.get(), &stats));
+  return stats;
+}
+
+std::string ConstraintLine(const arn_constraint_stats_data& stats) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) / 1e3; };
+  return Format(
+      "constraint compiled in %.0f us, %s; %llu tokens, %llu of them forced, %llu tested; a token "
+      "%.1f us (p50), %.1f us (p99), %.1f us (max)",
+      us(stats.compile_ns), HumanBytes(stats.bytes).c_str(),
+      static_cast<unsigned long long>(stats.steps),
+      static_cast<unsigned long long>(stats.forced_tokens),
+      static_cast<unsigned long long>(stats.candidates_tested), us(stats.p50_ns), us(stats.p99_ns),
+      us(stats.max_ns));
+}
+
+void WriteConstraint(const arn_constraint_stats_data& stats, JsonWriter* json) {
+  const auto us = [](uint64_t ns) { return static_cast<double>(ns) / 1000.0; };
+  json->Key("constraint").BeginObject();
+  json->Key("steps").Uint(stats.steps);
+  json->Key("candidates_tested").Uint(stats.candidates_tested);
+  json->Key("forced_tokens").Uint(stats.forced_tokens);
+  json->Key("compile_us").Number(us(stats.compile_ns));
+  json->Key("p50_us").Number(us(stats.p50_ns));
+  json->Key("p99_us").Number(us(stats.p99_ns));
+  json->Key("max_us").Number(us(stats.max_ns));
+  json->Key("bytes").Uint(stats.bytes);
+  json->EndObject();
+}
+
+}  // namespace arn::tool

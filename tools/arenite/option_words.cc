@@ -1,0 +1,83 @@
+#include "tools/arenite/option_words.h"
+
+namespace arn::tool {
+namespace {
+
+constexpr const char* kConstraint = "Advanced: constraints";
+constexpr const char* kBundle = "Advanced: bundle";
+constexpr const char* kKv = "Advanced: KV cache";
+constexpr const char* kBackend = "Advanced: backend";
+constexpr const char* kThreads = "Advanced: threads and chunks";
+constexpr const char* kDevice = "Advanced: CPUs, heat and energy";
+
+}  // namespace
+
+const std::vector<cli::OptionWords>& OptionWordRows() {
+  static const std::vector<cli::OptionWords> rows = {
+      {"--prompt-ids", "IDS", ""},
+      {"--prompt-file", "FILE", ""},
+      {"--source-ids", "IDS", ""},
+      {"--features", "FILE", ""},
+      {"--features-shape", "WIDTH,FRAMES", ""},
+      {"--file", "FILE", ""},
+      {"--out", "FILE", ""},
+      {"--ids", "IDS", ""},
+      {"--save", "FILE", ""},
+      {"--restore", "FILE", ""},
+      {"--compare", "BUNDLE", ""},
+      {"--against-kv", "TYPE", ""},
+      {"--tools", "FILE", ""},
+      {"--variables", "JSON", ""},
+      {"--history", "FILE", ""},
+      {"--fit", "BYTES", ""},
+      {"--svg", "FILE", ""},
+      {"--prefill", "LIST", ""},
+      {"--decode", "LIST", ""},
+      {"--depth", "LIST", ""},
+      {"--context", "", ""},
+      {"--stop", "TEXT", ""},
+
+      {"--json-schema", "FILE", ""},
+      {"--grammar", "FILE", ""},
+      {"--choices", "LIST", ""},
+      {"--instances", "FILE", ""},
+      {"--tokenizer", "BUNDLE", ""},
+      {"--any-order", "", kConstraint},
+      {"--whitespace", "", kConstraint},
+      {"--constraint-memory", "BYTES", kConstraint},
+
+      {"--verify-hashes", "", kBundle},
+      {"--public-key", "KEY", kBundle},
+      {"--residency", "HOW", kBundle},
+
+      {"--backend", "NAME", kBackend},
+      {"--device", "NAME", kBackend},
+      {"--device-folder", "DIR", kBackend},
+      {"--trust-device", "", kBackend},
+      {"--activation-bits", "8|16", kBackend},
+
+      {"--kv", "TYPE", kKv},
+      {"--kv-values", "TYPE", kKv},
+      {"--kv-residual", "", kKv},
+      {"--kv-group", "", kKv},
+      {"--kv-file", "FILE", kKv},
+      {"--overflow", "", kKv},
+      {"--pinned", "", kKv},
+      {"--no-cache", "", kKv},
+
+      {"--prefill-chunk", "", kThreads},
+      {"--prefill-threads", "", kThreads},
+
+      {"--cpus", "LIST", kDevice},
+      {"--max-tokens-per-s", "", kDevice},
+      {"--heat-limit", "DEGREES", kDevice},
+      {"--heat-headroom", "", kDevice},
+      {"--heat-duty", "PERCENT", kDevice},
+      {"--heat-zone", "TEXT", kDevice},
+      {"--system-root", "DIR", kDevice},
+      {"--stats", "", kDevice},
+  };
+  return rows;
+}
+
+}  // namespace arn::tool

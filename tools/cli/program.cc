@@ -1,0 +1,127 @@
+#include "tools/cli/program.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "tools/cli/arguments.h"
+#include "tools/cli/build_info.h"
+#include "tools/cli/completion.h"
+#include "tools/cli/help.h"
+#include "tools/cli/man_page.h"
+#include "tools/cli/option_table.h"
+#include "tools/cli/terminal.h"
+#include "tools/cli/words.h"
+
+namespace arn::cli {
+namespace {
+
+constexpr const char* kHelpCommand = "help";
+constexpr const char* kHelpFlag = "Shows this help; -h leaves out the advanced options";
+
+void SetHelpFlags(CLI::App* app) {
+  app->set_help_flag("-h,--help", kHelpFlag);
+  for (CLI::App* sub : app->get_subcommands([](CLI::App*) { return true; })) {
+    if (!sub->get_name().empty()) SetHelpFlags(sub);
+  }
+}
+
+// Returns the exit code: 1 if the text could not be written.
+int Write(const std::string& text) {
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  return is_written ? 0 : 1;
+}
+
+int WriteHelp(const CLI::App& app, bool is_short) {
+  return Write(Help(app, is_short, Columns(STDOUT_FILENO)));
+}
+
+bool Has(const std::vector<std::string>& words, const char* word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+int Refuse(const CLI::App& app, const std::vector<std::string>& words,
+           const std::string& sentence) {
+  const CLI::App& command = CommandOf(app, words);
+  const bool is_root = &command == &app;
+  const std::string hint =
+      is_root ? app.get_name() + " --help lists the " : FullName(command) + " --help lists the ";
+  const bool has_commands = !Subcommands(command).empty();
+  PrintError(app.get_name(),
+             sentence + " (" + hint + (has_commands ? "commands" : "options") + ")");
+  return kExitUsage;
+}
+
+// `help` and `help COMMAND...`.
+int AnswerHelp(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> names(words.begin() + 1, words.end());
+  const bool is_short = Has(names, "-h");
+  names.erase(std::remove(names.begin(), names.end(), "-h"), names.end());
+  const CLI::App& command = CommandOf(app, names);
+  if (&command != &app || names.empty()) return WriteHelp(command, is_short);
+  return Refuse(app, {}, FindUnknown(app, names).value_or("unknown command " + names[0]));
+}
+
+void PrintLine(const std::string& program, const char* kind, const char* colour,
+               const std::string& sentence) {
+  const bool has_colour = HasColour(STDERR_FILENO);
+  std::fprintf(stderr, "%s: %s%s:%s %s\n", program.c_str(), has_colour ? colour : "", kind,
+               has_colour ? "\033[0m" : "", sentence.c_str());
+}
+
+}  // namespace
+
+void AddCommonOptions(CLI::App* app, const std::string& version) {
+  if (!Subcommands(*app).empty()) {
+    CLI::App* help = app->add_subcommand(kHelpCommand, "Explains a command");
+    help->add_option("COMMAND", "Command to explain")->expected(0, 2);
+  }
+  const std::string program = app->get_name();
+  app->set_version_flag(
+      "--version", [program, version] { return VersionText(program, version); },
+      "Shows version, build, CPU and pinned libraries");
+  app->add_option("--completion", "Prints the completion script for a shell")
+      ->type_name("SHELL")
+      ->transform(CLI::IsMember(Shells(), CLI::ignore_case));
+  app->add_flag("--man-page", "Prints the manual page, for man -l -");
+  SetHelpFlags(app);
+}
+
+std::optional<int> ParseOrAnswer(CLI::App* app, int argc, const char* const* argv,
+                                 const std::string& version, const std::function<void()>& check) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == kHelpCommand && !Subcommands(*app).empty()) {
+    return AnswerHelp(*app, words);
+  }
+  if (const std::optional<std::string> unknown = FindUnknown(*app, words)) {
+    return Refuse(*app, words, *unknown);
+  }
+  try {
+    app->parse(argc, argv);
+    if (app->count("--completion") > 0) {
+      return Write(Completion(*app, app->get_option("--completion")->as<std::string>()));
+    }
+    if (app->count("--man-page") > 0) return Write(ManPage(*app, version));
+    if (check) check();
+  } catch (const CLI::CallForVersion& answer) {
+    return Write(std::string(answer.what()) + "\n");
+  } catch (const CLI::Success&) {
+    return WriteHelp(CommandOf(*app, words), Has(words, "-h"));
+  } catch (const CLI::ParseError& error) {
+    return Refuse(*app, words, Explain(*app, error));
+  }
+  return std::nullopt;
+}
+
+void PrintError(const std::string& program, const std::string& sentence) {
+  PrintLine(program, "error", "\033[1;31m", sentence);
+}
+
+void PrintWarning(const std::string& program, const std::string& sentence) {
+  PrintLine(program, "warning", "\033[1;33m", sentence);
+}
+
+}  // namespace arn::cli
