@@ -5,6 +5,7 @@
 #include "kernels/contract/check_encoder.h"
 #include "kernels/contract/check_state.h"
 #include "kernels/contract/kv_page.h"
+#include "kernels/contract/kv_type.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -41,16 +42,12 @@ class Checker {
                        OpName(step.op), step.layer, what, found, expected);
   }
 
-  static bool IsPageType(DType type) {
-    return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
-  }
-
   static bool HasValidQuantisedPages(const KvGroup& group) {
     if (group.quantised.n_pages == 0) return group.active.n_pages < kQuantisedPage;
-    auto known = [](uint32_t bits) { return bits == 0 || bits == 2 || bits == 4; };
-    return known(group.quantised_k_bits) && known(group.quantised_v_bits) &&
-           group.group_size != 0 && group.page_tokens % group.group_size == 0 &&
-           group.active.n_pages < kQuantisedPage && group.quantised.n_pages < kQuantisedPage;
+    return IsQuantisedPageBits(group.quantised_k_bits) &&
+           IsQuantisedPageBits(group.quantised_v_bits) && group.group_size != 0 &&
+           group.page_tokens % group.group_size == 0 && group.active.n_pages < kQuantisedPage &&
+           group.quantised.n_pages < kQuantisedPage;
   }
 
   // True if pages of this many tokens can hold the positions the kind attends to.
@@ -77,9 +74,9 @@ class Checker {
     }
     if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !HasValidQuantisedPages(group) ||
-        group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
-        !PagesFit(kind, group)) {
+    if (!IsActivePageType(group.k_type) || !IsActivePageType(group.v_type) ||
+        !HasValidQuantisedPages(group) || group.n_kv_heads != kind.n_kv_heads ||
+        group.head_dim != kind.head_dim || !PagesFit(kind, group)) {
       return diag_->Fail(
           Status::kUnsupported,
           "KV group %u: types %s and %s, %u kv heads, head_dim %u, %u tokens a page do not fit "
