@@ -111,14 +111,27 @@ json GenerationOf(const GgufArchitecture& row, ConfigReader* metadata) {
       {"general.sampling.top_p", "top_p"},
       {"general.sampling.min_p", "min_p"},
       {"general.sampling.penalty_repeat", "repetition_penalty"},
-      {"general.sampling.mirostat", "mirostat"},
       {"general.sampling.xtc_probability", "xtc_probability"},
+      {"general.sampling.xtc_threshold", "xtc_threshold"},
   };
   for (const auto& [key, to] : kSampling) {
     if (const json* value = metadata->Find(key)) {
       generation[to] = *value;
       generation["do_sample"] = true;
     }
+  }
+  // llama.cpp: -1 is all tokens, 0 none.
+  if (const std::optional<int64_t> n = metadata->Int("general.sampling.penalty_last_n")) {
+    if (*n == 0) generation.erase("repetition_penalty");
+    if (*n > 0) generation["penalty_window"] = *n;
+  }
+  const int64_t mirostat = metadata->Int("general.sampling.mirostat").value_or(0);
+  if (mirostat == 2) {
+    generation["do_sample"] = true;
+    generation["mirostat_tau"] = metadata->Number("general.sampling.mirostat_tau").value_or(5.0);
+    generation["mirostat_eta"] = metadata->Number("general.sampling.mirostat_eta").value_or(0.1);
+  } else if (mirostat != 0) {
+    generation["mirostat"] = mirostat;  // reported as not applied
   }
   return generation;
 }

@@ -18,11 +18,8 @@ struct NotApplied {
   double neutral;
 };
 constexpr NotApplied kNotApplied[] = {
-    {"repetition_penalty", 1},
     {"encoder_repetition_penalty", 1},
-    {"no_repeat_ngram_size", 0},
     {"encoder_no_repeat_ngram_size", 0},
-    {"typical_p", 1},
     {"epsilon_cutoff", 0},
     {"eta_cutoff", 0},
     {"top_h", 1},
@@ -35,14 +32,8 @@ constexpr NotApplied kNotApplied[] = {
     {"penalty_alpha", 0},
     {"guidance_scale", 1},
     {"min_length", 0},
-    {"min_new_tokens", 0},
     {"forced_bos_token_id", -1},
-    {"forced_eos_token_id", -1},
-    {"suppress_tokens", 0},
-    {"begin_suppress_tokens", 0},
-    {"bad_words_ids", 0},
     {"force_words_ids", 0},
-    {"sequence_bias", 0},
     {"exponential_decay_length_penalty", 0},
     {"stop_strings", 0},
     {"watermarking_config", 0},
@@ -157,10 +148,11 @@ bool ChangesNothing(const nlohmann::json& value, double neutral) {
          ((value.is_structured() || value.is_string()) && value.empty()) || value == "";
 }
 
-void WarnOfNotApplied(ConfigReader* from, std::vector<std::string>* warnings) {
+void WarnOfNotApplied(ConfigReader* from, bool has_start_ids, std::vector<std::string>* warnings) {
   for (const NotApplied& row : kNotApplied) {
     const nlohmann::json* value = from->Find(row.key);
     if (value == nullptr || ChangesNothing(*value, row.neutral)) continue;
+    if (has_start_ids && row.key == std::string("forced_bos_token_id")) continue;
     warnings->push_back(from->label() + ": " + row.key + " " + Shown(*value) + " is not applied");
   }
 }
@@ -184,7 +176,10 @@ GenerationSpec ReadGeneration(const GenerationSources& sources, uint32_t vocab,
 
   ConfigReader* sampling = generation ? &*generation : &config;
   ReadSampling(sampling, &spec);
-  WarnOfNotApplied(sampling, warnings);
+  IdReader own_ids(sampling, sampling, vocab, warnings);
+  spec.options = ReadSamplingOptions({sampling, vocab, !spec.start_ids.empty(),
+                                      [&](const char* key) { return own_ids.Ids(key); }});
+  WarnOfNotApplied(sampling, !spec.start_ids.empty(), warnings);
   if (!generation) return spec;
   std::vector<std::string> unknown;
   for (const std::string& key : generation->Unread()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/hf/sampling_config.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace arn::convert {
@@ -16,6 +17,7 @@ struct GenerationSpec {
   uint32_t top_k = 0;  // 0: off
   float top_p = 1.0f;  // above 0
   float min_p = 0.0f;  // below 1
+  std::vector<SamplingEntry> options;
   std::vector<uint32_t> eos_ids;
   std::vector<uint32_t> bos_ids;
   int32_t pad_id = -1;
@@ -34,8 +36,8 @@ struct GenerationSources {
 
 // Follows transformers. Takes each id from generation_config.json, else from config.json; a number
 // or a list. Takes sampling from generation_config.json, or from config.json if there is no
-// generation_config.json. Without do_sample decoding is greedy; the other settings are kept for
-// callers that turn sampling on.
+// generation_config.json. Without do_sample decoding is greedy; the other settings of the draw are
+// kept for callers that turn sampling on. Penalties and forbidden tokens apply in both cases.
 //
 // Treats ids outside the vocabulary as absent, with a warning unless they are -1. Warns about
 // unsupported settings, with their value, unless the value has no effect, and about unknown keys.

@@ -141,9 +141,16 @@ Offset<fbs::Generation> BuildGeneration(const GenerationSpec& generation,
   const auto bos_ids = builder->CreateVector(generation.bos_ids);
   const int32_t bos_id =
       generation.bos_ids.empty() ? -1 : static_cast<int32_t>(generation.bos_ids[0]);
+  std::vector<Offset<fbs::SamplingOption>> options;
+  for (const SamplingEntry& entry : generation.options) {
+    options.push_back(
+        fbs::CreateSamplingOption(*builder, entry.id, builder->CreateVector(entry.words)));
+  }
+  Offset<flatbuffers::Vector<Offset<fbs::SamplingOption>>> options_vector = 0;
+  if (!options.empty()) options_vector = builder->CreateVector(options);
   return fbs::CreateGeneration(*builder, generation.do_sample, generation.temperature,
                                generation.top_k, generation.top_p, generation.min_p, eos_ids,
-                               bos_id, generation.pad_id, bos_ids, start_ids);
+                               bos_id, generation.pad_id, bos_ids, start_ids, options_vector);
 }
 
 Offset<fbs::Prefix> BuildPrefix(const PrefixIndex& prefix,

@@ -136,6 +136,8 @@ struct ChoiceRule {
   uint32_t top_k = 0;        // 0: off
   float top_p = 1.0f;        // 1: off
   float min_p = 0.0f;        // 0: off
+
+  bool IsGreedy() const { return temperature == 0.0f; }
 };
 
 // Decode steps of one sequence. Each step samples a token from the previous step's logits and runs

@@ -188,6 +188,7 @@ arn_status arn_constraint_test(arn_constraint* constraint, int32_t id, uint32_t*
   *out_allowed = 0;
   if (constraint == nullptr) return ARN_BAD_ARGUMENT;
   TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  c.ClearFailure();
   *out_allowed = c.Allows(0, id) ? 1 : 0;
   return StatusOf(c);
 }
@@ -199,6 +200,7 @@ arn_status arn_constraint_accept(arn_constraint* constraint, const int32_t* ids,
   *out_accepted = 0;
   if (constraint == nullptr || (ids == nullptr && n_ids > 0)) return ARN_BAD_ARGUMENT;
   TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  c.ClearFailure();
   uint64_t bytes = 0;
   size_t i = 0;
   for (bool is_accepted = true; i < n_ids && is_accepted; i += is_accepted ? 1 : 0) {
@@ -218,6 +220,7 @@ arn_status arn_constraint_can_end(arn_constraint* constraint, uint32_t* out_can_
   *out_can_end = 0;
   if (constraint == nullptr) return ARN_BAD_ARGUMENT;
   TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  c.ClearFailure();
   *out_can_end = c.CanEnd(0) ? 1 : 0;
   return StatusOf(c);
 }
@@ -225,6 +228,7 @@ arn_status arn_constraint_can_end(arn_constraint* constraint, uint32_t* out_can_
 arn_status arn_constraint_mask(arn_constraint* constraint, uint32_t* out_bits, size_t words) {
   if (constraint == nullptr || out_bits == nullptr) return ARN_BAD_ARGUMENT;
   TokenConstraint& c = *ToConstraint(constraint)->constraint;
+  c.ClearFailure();
   const Span<const uint32_t> bits = c.Mask(0);
   if (words < bits.size()) return ARN_BUFFER_TOO_SMALL;
   std::memcpy(out_bits, bits.data(), bits.size() * sizeof(uint32_t));

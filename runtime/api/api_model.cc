@@ -254,19 +254,6 @@ arn_status arn_model_get_residency(const arn_model* model, arn_residency* out_re
   return ToC(WriteStruct(out, out_residency));
 }
 
-arn_status arn_model_sampling(const arn_model* model, arn_sampling* out_sampling) {
-  if (model == nullptr) return ARN_BAD_ARGUMENT;
-  arn_sampling sampling = ARN_SAMPLING_INIT;
-  const fbs::Generation* generation = ToModel(model)->bundle.index->generation();
-  if (generation != nullptr && generation->do_sample()) {
-    sampling.temperature = generation->temperature();
-    sampling.top_k = generation->top_k();
-    sampling.top_p = generation->top_p();
-    sampling.min_p = generation->min_p();
-  }
-  return ToC(WriteStruct(sampling, out_sampling));
-}
-
 arn_status arn_model_prefix(const arn_model* model, const int32_t** out_ids, uint32_t* out_count) {
   if (out_ids == nullptr || out_count == nullptr) return ARN_BAD_ARGUMENT;
   *out_ids = nullptr;

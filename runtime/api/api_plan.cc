@@ -91,6 +91,12 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   if (read.no_cache > 1) {
     return diag->Fail(Status::kBadArgument, "no_cache is %u, expected 0 or 1", read.no_cache);
   }
+  if (read.logits_processors > 1) {
+    return diag->Fail(Status::kBadArgument, "logits_processors is %u, expected 0 or 1",
+                      read.logits_processors);
+  }
+  session.logits_processors = read.logits_processors == 1;
+  session.sampling_words = read.sampling_words;
   if (read.overflow > ARN_OVERFLOW_SHIFT) {
     return diag->Fail(Status::kUnsupported, "overflow %u is not known", read.overflow);
   }

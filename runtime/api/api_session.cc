@@ -1,7 +1,6 @@
 // Implements arn_session_*.
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
-#include "platform/os/random_number.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
 #include "runtime/backends.h"
@@ -175,23 +174,6 @@ arn_status arn_session_logits(const arn_session* session, const float** out_logi
   // Logically const: may only copy the logits from a device.
   return ToC(const_cast<Session*>(ToSession(session))->Logits(out_logits));
 }
-
-arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling) {
-  if (session == nullptr || sampling == nullptr) return ARN_BAD_ARGUMENT;
-  return OnSession(session, [&](Session& s) {
-    arn_sampling read = ARN_SAMPLING_INIT;
-    ARN_TRY(ReadStruct(sampling, "arn_sampling", &read, s.diag()));
-    SamplingOptions options;
-    options.temperature = read.temperature;
-    options.top_k = read.top_k;
-    options.top_p = read.top_p;
-    options.min_p = read.min_p;
-    options.seed = read.seed;
-    return s.SetSampling(options);
-  });
-}
-
-uint64_t arn_random_seed(void) { return RandomNumber() >> 11; }
 
 arn_status arn_session_decode(arn_session* session, int32_t* out_id) {
   if (session == nullptr || out_id == nullptr) return ARN_BAD_ARGUMENT;

@@ -24,11 +24,11 @@
 //
 // byte_tree, start_byte_tree: ByteTreeHeader, ByteNode [n_nodes + 1], u32 [n_ids]
 //   The tree of the tokens' bytes, that is of what a token appends to a text: in its middle
-//   (byte_tree) or as its first token (start_byte_tree; absent if no token differs there). The nodes
-//   are in pre-order, siblings by ascending byte; there is no root node. The ids lie in the order of
-//   the nodes at which their bytes end: node i has ids[first_id(i) .. first_id(i + 1)), and the last
-//   node is only the end of that range. Ids before those of node 0 append nothing. Special tokens,
-//   ids without text and tokens of more than kMaxByteDepth bytes are in no tree.
+//   (byte_tree) or as its first token (start_byte_tree; absent if no token differs there). The
+//   nodes are in pre-order, siblings by ascending byte; there is no root node. The ids lie in the
+//   order of the nodes at which their bytes end: node i has ids[first_id(i) .. first_id(i + 1)),
+//   and the last node is only the end of that range. Ids before those of node 0 append nothing.
+//   Special tokens, ids without text and tokens of more than kMaxByteDepth bytes are in no tree.
 #pragma once
 
 #include <cstddef>

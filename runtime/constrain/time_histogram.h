@@ -38,7 +38,8 @@ class TimeHistogram {
     uint32_t power = kLog2Parts;
     while (power + 1 < kPowers && ns >> (power + 1) != 0) ++power;
     const uint64_t part = (ns >> (power - kLog2Parts)) - kParts;
-    return (power - kLog2Parts + 1) * kParts + static_cast<uint32_t>(Min<uint64_t>(part, kParts - 1));
+    return (power - kLog2Parts + 1) * kParts +
+           static_cast<uint32_t>(Min<uint64_t>(part, kParts - 1));
   }
   static uint64_t UpperBound(uint32_t bucket) {
     if (bucket < kParts) return bucket;

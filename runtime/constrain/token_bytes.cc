@@ -73,7 +73,8 @@ Status TokenBytes::Init(const fbs::Tokenizer& table, Span<const std::byte> segme
   ARN_TRY(Read(table.byte_tree(), segments, n_tokens, "byte_tree", checks, &tree_, diag));
   start_tree_ = tree_;
   if (table.start_byte_tree() == nullptr) return Status::kOk;
-  return Read(table.start_byte_tree(), segments, n_tokens, "start_byte_tree", checks, &start_tree_, diag);
+  return Read(table.start_byte_tree(), segments, n_tokens, "start_byte_tree", checks, &start_tree_,
+              diag);
 }
 
 }  // namespace arn

@@ -15,9 +15,9 @@ namespace fbs {
 struct Tokenizer;
 }
 
-// To visit the tokens that a state allows: keep the state after each depth. At node i take the state
-// at its depth; if its byte is allowed there, store the next state at depth + 1 and go to node i + 1,
-// else go to node i + size(). Ids(i) end at node i.
+// To visit the tokens that a state allows: keep the state after each depth. At node i take the
+// state at its depth; if its byte is allowed there, store the next state at depth + 1 and go to
+// node i + 1, else go to node i + size(). Ids(i) end at node i.
 struct ByteTree {
   Span<const ByteNode> nodes;  // without the end node
   Span<const uint32_t> ids;

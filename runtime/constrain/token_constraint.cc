@@ -35,7 +35,8 @@ Status TokenConstraint::Compile(const TokenConstraintOptions& options, const Tok
     status = made->Init(options, n_states, block.size(), &arena, diag);
   }
   if (status == Status::kOutOfMemory && diag->text()[0] == '\0') {
-    return diag->Fail(status, "a constraint of %zu bytes is too small for a vocabulary of %u tokens",
+    return diag->Fail(status,
+                      "a constraint of %zu bytes is too small for a vocabulary of %u tokens",
                       block.size(), tokens.vocab);
   }
   ARN_TRY(status);
@@ -70,7 +71,7 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   if (own_bytes_ >= block_bytes) return Status::kOutOfMemory;
   const uint64_t rest = block_bytes - own_bytes_;
   ARN_ASSIGN(void* memory, arena->Allocate(rest, kEngineAlign));
-  ARN_TRY(Constraint::Compile(options.constraint, n_states,
+  ARN_TRY(Constraint::Compile(options.constraint, n_states + 1,
                               {static_cast<std::byte*>(memory), static_cast<size_t>(rest)},
                               &constraint_, diag));
   for (uint32_t s = 0; s < n_states; ++s) Reset(s);
@@ -157,9 +158,13 @@ void TokenConstraint::FindForced(uint32_t state) {
   const size_t n = constraint_->Forced(
       state, {reinterpret_cast<uint8_t*>(forced_bytes_.data()), forced_bytes_.size()});
   if (n == 0) return;
-  const size_t n_certain =
-      CertainBytes(TreeOf(state), tokens_.bytes.tree(),
-                   {reinterpret_cast<const uint8_t*>(forced_bytes_.data()), n});
+  const Span<const uint8_t> text(reinterpret_cast<const uint8_t*>(forced_bytes_.data()), n);
+  // Nothing can join the text with what follows if that is its end.
+  const auto scratch = static_cast<uint32_t>(states_.size());
+  constraint_->CopyState(state, scratch);
+  const bool is_last = n < forced_bytes_.size() && constraint_->Advance(scratch, text) &&
+                       constraint_->MustEnd(scratch);
+  const size_t n_certain = is_last ? n : CertainBytes(TreeOf(state), tokens_.bytes.tree(), text);
   if (n_certain == 0) return;
   size_t n_ids = 0;
   Tokenizer::EncodeOptions plain;
@@ -213,7 +218,8 @@ Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
     // The walk may have changed the key, but not the language.
     *mask = {constraint_->StateKey(state), 0, states_[state].n_tokens == 0};
   }
-  mask->used_at = ++mask_clock_;
+  // A mask that failed is not found again.
+  mask->used_at = constraint_->failed() ? 0 : ++mask_clock_;
   const Span<uint32_t> bits = result_bits_;
   if (states_[state].has_ended) {
     std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));

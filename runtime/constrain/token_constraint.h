@@ -69,9 +69,7 @@ class TokenConstraint {
   bool Accept(uint32_t state, int32_t id, size_t* n_bytes = nullptr);
   // True if the text may end here; if nothing but the end may follow.
   bool CanEnd(uint32_t state) { return constraint_->CanEnd(state); }
-  bool MustEnd(uint32_t state) {
-    return states_[state].has_ended || constraint_->MustEnd(state);
-  }
+  bool MustEnd(uint32_t state) { return states_[state].has_ended || constraint_->MustEnd(state); }
   // The next tokens that are certain: the text that must follow, tokenised as a text of its own, as
   // far as no token of the vocabulary could join it with what follows. Empty: the token must be
   // chosen. Valid until the next call.
@@ -80,11 +78,12 @@ class TokenConstraint {
   Span<const uint32_t> Mask(uint32_t state);
   // True if Mask(state) needs no walk.
   bool HasMask(uint32_t state) const { return FindMask(state) != nullptr; }
-  // Null, or why a call has failed: the block is too small, or the text nests too deep. Nothing is
-  // allowed then.
+  // Null, or why a call since ClearFailure() has failed: the block is too small, or the text nests
+  // too deep. What it said is not allowed may be.
   const char* Failure() const {
     return constraint_->failed() ? constraint_->FailureText() : nullptr;
   }
+  void ClearFailure() { constraint_->ClearFailure(); }
 
   bool IsEnd(int32_t id) const;
   const ConstraintCounts& counts() const { return counts_; }
@@ -129,17 +128,17 @@ class TokenConstraint {
   bool AllowsEnd(uint32_t state) { return ends_allowed_ && CanEnd(state); }
 
   TokenSet tokens_;
-  Constraint* constraint_ = nullptr;
+  Constraint* constraint_ = nullptr;  // with one more state, for looking ahead
   Span<State> states_;
-  uint32_t n_words_ = 0;            // of a mask
-  Span<uint32_t> has_text_;         // bits: in the byte trees
-  Span<uint32_t> mask_bits_;        // [kMasks, n_words_]
-  Span<uint32_t> result_bits_;      // [n_words_]
+  uint32_t n_words_ = 0;        // of a mask
+  Span<uint32_t> has_text_;     // bits: in the byte trees
+  Span<uint32_t> mask_bits_;    // [kMasks, n_words_]
+  Span<uint32_t> result_bits_;  // [n_words_]
   CachedMask masks_[kMasks] = {};
   uint64_t mask_clock_ = 0;
   Span<char> piece_;
-  Span<char> forced_bytes_;         // [kMaxForcedBytes]
-  Span<int32_t> forced_ids_;        // [kMaxForcedBytes]
+  Span<char> forced_bytes_;   // [kMaxForcedBytes]
+  Span<int32_t> forced_ids_;  // [kMaxForcedBytes]
   Span<std::byte> encode_scratch_;
   bool chooses_forced_ = false;
   Span<const int32_t> extra_ends_;

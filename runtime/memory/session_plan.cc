@@ -112,6 +112,13 @@ Status ApplyDefaults(const Model& model, SessionOptions* options, Diag* diag) {
     options->context_tokens = Min(model_context, kDefaultContextTokens);
   }
   if (options->prefill_chunk == 0) options->prefill_chunk = kDefaultPrefillChunk;
+  // The checkpoint's own sampling must fit.
+  if (model.sampling.Processor() != nullptr) options->logits_processors = true;
+  options->sampling_words = Max(options->sampling_words, CountListWords(model.sampling));
+  if (options->sampling_words > kMaxSamplingWords) {
+    return diag->Fail(Status::kBadArgument, "sampling_words is %u, expected at most %u",
+                      options->sampling_words, kMaxSamplingWords);
+  }
   if (options->kv_page_tokens == 0) options->kv_page_tokens = kDefaultKvPageTokens;
   if (options->context_tokens > model_context) {
     return diag->Fail(Status::kBadArgument, "context_tokens is %u, the model was made for %u",
@@ -380,6 +387,14 @@ Status PlanSession(const Model& model, const Backend* backend, const SessionOpti
   }
   ARN_TRY(PlanSampler(out->program.vocab, &layout, &out->sampler));
   ARN_TRY(PlanConstraints(model, objects.constraint_use_bytes, out, &layout, diag));
+  if (out->options.logits_processors) {
+    ARN_TRY(PlanProcessors(out->program.vocab, &layout, &out->processors));
+  }
+  if (const uint32_t n = out->options.sampling_words; n != 0) {
+    ARN_ASSIGN(out->sampling_lists,
+               layout.AddArray(Region::kIo, (uint64_t{out->options.max_sequences} + 1) * n,
+                               sizeof(uint32_t)));
+  }
   ARN_TRY(PlanBeamSearch(out->options.max_sequences, out->options.context_tokens,
                          out->program.vocab, &layout, &out->beams));
   // Text held back (at most a stop string less one byte) plus the piece added to it.

@@ -14,6 +14,7 @@
 #include "runtime/cache/kv_layout.h"
 #include "runtime/model/model.h"
 #include "runtime/sampling/beam_search.h"
+#include "runtime/sampling/processors.h"
 #include "runtime/sampling/sampler.h"
 
 namespace arn {
@@ -77,7 +78,9 @@ struct SessionOptions {
   // of the session's block. Null: none.
   const Backend* fallback = nullptr;
   CpuChoice cpus = CpuChoice::kAuto;
-  uint64_t cpu_mask = 0;  // kMask: bit i is CPU i
+  uint64_t cpu_mask = 0;           // kMask: bit i is CPU i
+  bool logits_processors = false;  // plans memory for LogitsProcessors
+  uint32_t sampling_words = 0;     // elements of a sequence's lists in SamplingOptions
   PaceOptions pace;
   uint64_t constraint_bytes = 0;  // of each constraint; 0: none
   uint32_t max_constraints = 0;   // different ones at a time; 0: one for each sequence
@@ -100,6 +103,7 @@ inline constexpr uint32_t kMinKvPageTokens = 8;
 static_assert(kMinKvPageTokens % kKvStrip == 0);
 inline constexpr uint32_t kMaxKvPageTokens = 1024;
 inline constexpr uint32_t kMaxSequences = 1024;
+inline constexpr uint32_t kMaxSamplingWords = 1u << 20;
 // Maximum bytes of a stop string that a session holds back.
 inline constexpr uint32_t kMaxStopBytes = 256;
 
@@ -138,20 +142,22 @@ struct SessionPlan {
   KvCachePlan cache;
   SamplerPlan sampler;
   ConstraintsPlan constraints;
-  BeamSearchPlan beams;   // up to max_sequences beams
-  Slice kv_marks;         // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
-  Slice session;          // the Session object itself
-  Slice sequences;        // Sequence [max_sequences]
-  Slice rows;             // SequenceRows [max_sequences]
-  Slice growths;          // Growth [max_sequences]
-  Slice parts;            // SessionPart [max_sequences]
-  Slice tokens;           // i32 [max_rows]: ids of the run
-  Slice history;          // i32 [max_sequences, context]: ids of the sequences
-  Slice scratch_history;  // i32 [context] if there are several sequences, else empty
-  Slice beam_sequences;   // u32 [max_sequences]
-  Slice beam_logits;      // const float* [max_sequences]
-  Slice sequence_logits;  // f32 [max_sequences, vocab] if there are several, else empty
-  Slice text;             // text that may still become a stop string, and the piece being written
+  ProcessorsPlan processors;  // empty unless options.logits_processors
+  Slice sampling_lists;       // u32 [max_sequences + 1, sampling_words]; the last are scratch
+  BeamSearchPlan beams;       // up to max_sequences beams
+  Slice kv_marks;             // u16 [kKvLayersNoted, chunks, 2] of a KV file; else empty
+  Slice session;              // the Session object itself
+  Slice sequences;            // Sequence [max_sequences]
+  Slice rows;                 // SequenceRows [max_sequences]
+  Slice growths;              // Growth [max_sequences]
+  Slice parts;                // SessionPart [max_sequences]
+  Slice tokens;               // i32 [max_rows]: ids of the run
+  Slice history;              // i32 [max_sequences, context]: ids of the sequences
+  Slice scratch_history;      // i32 [context] if there are several sequences, else empty
+  Slice beam_sequences;       // u32 [max_sequences]
+  Slice beam_logits;          // const float* [max_sequences]
+  Slice sequence_logits;      // f32 [max_sequences, vocab] if there are several, else empty
+  Slice text;  // text that may still become a stop string, and the piece being written
   uint64_t region_bytes[kRegionCount] = {};  // kWeights: the mapped bytes
   Topology topology;
   CpuMask cpus;             // CPUs that the threads stay on
@@ -167,6 +173,9 @@ struct SessionPlan {
   // True if the group's pool lies in the KV file. Pools of sliding windows and states do not: all
   // of their bytes are read for every token.
   bool IsInFile(uint32_t g) const;
+  SamplingLimits sampling_limits() const {
+    return {program.vocab, options.logits_processors, options.sampling_words};
+  }
   // Returns the KV bytes of one token once its page is quantised, ignoring windows.
   uint64_t KvBytesPerToken() const;
 };

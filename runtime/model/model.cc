@@ -6,6 +6,7 @@
 #include "platform/base/arith.h"
 #include "platform/os/pages.h"
 #include "runtime/bundle/tokenizer_segments.h"
+#include "runtime/model/read_sampling.h"
 
 namespace arn {
 namespace {
@@ -103,6 +104,10 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
   if (const fbs::Generation* generation = bundle.index->generation()) {
     if (generation->eos_ids() != nullptr) {
       model->eos_ids = {generation->eos_ids()->data(), generation->eos_ids()->size()};
+    }
+    if (model->has_weights) {
+      ARN_TRY(ReadSampling(*generation, model->spec.vocab, &model->sampling, diag));
+      model->do_sample = generation->do_sample();
     }
     if (const auto* ids = generation->decoder_start_ids()) {
       model->start_ids = {ids->data(), ids->size()};

@@ -14,6 +14,7 @@
 #include "runtime/model/model_bytes.h"
 #include "runtime/model/model_spec.h"
 #include "runtime/model/self_test.h"
+#include "runtime/sampling/sampling_options.h"
 #include "runtime/text/tokenizer.h"
 
 namespace arn {
@@ -56,6 +57,9 @@ struct Model {
   Span<const uint32_t> bos_ids;
   uint32_t lone_bos_id = 0;  // storage for bos_ids if the bundle has a single id instead of a list
   Span<const uint32_t> start_ids;  // decoder start tokens of an encoder-decoder model
+  // The checkpoint's sampling defaults, for callers that sample; do_sample: it does so by default.
+  SamplingOptions sampling;
+  bool do_sample = false;
   StoredPrefix prefix;
   StoredTest self_test;
   // Identity of the model in saved states: the index hash, computed without prefix and self-test if

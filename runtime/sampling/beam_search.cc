@@ -126,7 +126,7 @@ double BeamSearch::LogSumExp(const float* logits) {
 
 // Adds one beam's candidates to the heap of the best so far, whose top is the worst.
 void BeamSearch::CollectFrom(uint32_t beam, const float* logits, uint32_t capacity, uint32_t* n) {
-  const double sum = LogSumExp(logits);
+  const double sum = are_scores_ ? 0.0 : LogSumExp(logits);
   if (!std::isfinite(sum)) return;  // not a distribution
   const float before = beams_[beam].score;
   float threshold = kLowest;
@@ -225,7 +225,8 @@ void BeamSearch::StepGroup(uint32_t g, Span<const float* const> logits, uint32_t
   }
 }
 
-void BeamSearch::Step(Span<const float* const> logits) {
+void BeamSearch::Step(Span<const float* const> logits, bool are_scores) {
+  are_scores_ = are_scores;
   ++n_steps_;
   uint32_t n_next = 0;
   for (uint32_t g = 0; g < options_.num_beam_groups; ++g) {

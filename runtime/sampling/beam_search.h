@@ -73,8 +73,9 @@ class BeamSearch {
   // Number of beams that need logits, each group's best first. 0: the search is done.
   uint32_t n_running() const { return n_running_; }
   // Performs one step. logits[i]: f32 [vocab] after the last token of running beam i, not modified.
+  // are_scores: they are added to the beams' scores as they are, instead of their log-softmax.
   // REQUIRES: n_running() > 0.
-  void Step(Span<const float* const> logits);
+  void Step(Span<const float* const> logits, bool are_scores = false);
   // For each running beam: its parent (index before the step) and its new token.
   Span<const uint32_t> parents() const { return {parents_, n_running_}; }
   Span<const int32_t> ids() const { return {ids_, n_running_}; }
@@ -132,6 +133,7 @@ class BeamSearch {
   const LogitsOps* ops_ = nullptr;
   uint32_t vocab_ = 0;
   BeamOptions options_;
+  bool are_scores_ = false;  // of this step
   uint32_t n_steps_ = 0;
   uint32_t n_running_ = 0;
   uint32_t n_nodes_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "platform/base/arith.h"
@@ -37,22 +38,6 @@ float MinPThreshold(const SamplingOptions& options, float max) {
 
 }  // namespace
 
-Status CheckSampling(const SamplingOptions& options, Diag* diag) {
-  if (!(options.temperature >= 0.0f) || !std::isfinite(options.temperature)) {
-    return diag->Fail(Status::kBadArgument, "temperature is %g, expected 0 or more",
-                      static_cast<double>(options.temperature));
-  }
-  if (!(options.top_p > 0.0f && options.top_p <= 1.0f)) {
-    return diag->Fail(Status::kBadArgument, "top_p is %g, expected above 0 and at most 1",
-                      static_cast<double>(options.top_p));
-  }
-  if (!(options.min_p >= 0.0f && options.min_p < 1.0f)) {
-    return diag->Fail(Status::kBadArgument, "min_p is %g, expected 0 or more and below 1",
-                      static_cast<double>(options.min_p));
-  }
-  return Status::kOk;
-}
-
 Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out) {
   ARN_ASSIGN(out->candidates, layout->AddArray(Region::kIo, vocab, sizeof(uint32_t)));
   ARN_ASSIGN(out->weights, layout->AddArray(Region::kIo, vocab, sizeof(float)));
@@ -60,8 +45,9 @@ Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out) {
 }
 
 void Sampler::Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory,
-                   uint32_t vocab) {
+                   uint32_t vocab, uint32_t* lists) {
   ops_ = ops;
+  lists_ = lists;
   candidates_ = memory.As<uint32_t>(plan.candidates);
   weights_ = memory.As<float>(plan.weights);
   vocab_ = vocab;
@@ -69,11 +55,30 @@ void Sampler::Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& 
 
 void Sampler::Configure(const SamplingOptions& options) {
   options_ = options;
+  uint32_t* end = lists_;
+  for (const SamplingOption& option : SamplingOptionTable()) {
+    if (!option.is_list()) continue;
+    const Span<const uint32_t> words = option.WordsOf(options);
+    if (!words.empty() && words.data() != end) {
+      std::memmove(end, words.data(), words.size() * sizeof(uint32_t));
+    }
+    option.Set({end, words.size()}, &options_);
+    end += words.size();
+  }
+  runs_on_device_ = options.RunsOnDevice();
+  has_processors_ = options.Processor() != nullptr;
   random_.Seed(options.seed);
+  mirostat_mu_ = 2.0f * options.mirostat_tau;
 }
 
 void Sampler::Branch(uint32_t number) {
-  if (options_.temperature != 0.0f) random_.Branch(number);
+  if (!is_greedy()) random_.Branch(number);
+}
+
+bool Sampler::draws_from_all() const {
+  return !is_greedy() && (options_.top_k == 0 || options_.top_k >= vocab_) &&
+         options_.top_p >= 1.0f && options_.min_p == 0.0f && options_.typical_p >= 1.0f &&
+         options_.xtc_probability == 0.0f && options_.mirostat_tau == 0.0f;
 }
 
 void Sampler::PeekDraws(Span<uint32_t> out) const {
@@ -83,7 +88,7 @@ void Sampler::PeekDraws(Span<uint32_t> out) const {
 
 void Sampler::SkipDraws(uint32_t n) {
   // Greedy sampling consumes no random numbers.
-  for (uint32_t i = 0; i < n && options_.temperature != 0.0f; ++i) random_.NextUnit();
+  for (uint32_t i = 0; i < n && !is_greedy(); ++i) random_.NextUnit();
 }
 
 // Leaves the k best in candidates_, unordered. A heap of the k best so far has the worst on top;
@@ -179,14 +184,95 @@ uint32_t Sampler::KeepTopP(const float* logits, float max, double wanted, uint32
   return kept;
 }
 
+uint32_t Sampler::Compact(uint32_t n) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (weights_[i] == 0.0f) continue;
+    candidates_[kept] = candidates_[i];
+    weights_[kept++] = weights_[i];
+  }
+  return kept;
+}
+
+// TypicalLogitsWarper of transformers (Meister et al. 2022, "Locally Typical Sampling"). Tokens as
+// typical as the last one kept are kept too.
+uint32_t Sampler::KeepTypical(const float* logits, float max, uint32_t n) {
+  double sum = 0.0, entropy = 0.0;
+  for (uint32_t i = 0; i < n; ++i) sum += static_cast<double>(weights_[i]);
+  const double log_sum = std::log(sum), scale = 1.0 / static_cast<double>(options_.temperature);
+  const auto log_p = [&](uint32_t id) {
+    return static_cast<double>(logits[id] - max) * scale - log_sum;
+  };
+  for (uint32_t i = 0; i < n; ++i) {
+    entropy -= static_cast<double>(weights_[i]) / sum * log_p(candidates_[i]);
+  }
+  const auto distance = [&](uint32_t id) { return std::fabs(-log_p(id) - entropy); };
+  // pop_heap removes the most typical.
+  const auto after = [&](uint32_t a, uint32_t b) {
+    const double x = distance(a), y = distance(b);
+    return x != y ? x > y : a > b;
+  };
+  std::make_heap(candidates_, candidates_ + n, after);
+  uint32_t kept = 0;
+  double mass = 0.0, last = 0.0;
+  while (kept < n) {
+    const double next = distance(candidates_[0]);
+    if (mass >= static_cast<double>(options_.typical_p) && next != last) break;
+    last = next;
+    mass += std::exp(log_p(candidates_[0]));
+    std::pop_heap(candidates_, candidates_ + (n - kept), after);
+    ++kept;
+  }
+  std::copy(candidates_ + (n - kept), candidates_ + n, candidates_);
+  std::sort(candidates_, candidates_ + kept);
+  return kept;
+}
+
+// The XTC sampler of ggml-org.
+uint32_t Sampler::ExcludeTop(const float* logits, uint32_t n) {
+  const double chance = random_.NextUnit();
+  if (chance > static_cast<double>(options_.xtc_probability)) return n;
+  double sum = 0.0;
+  for (uint32_t i = 0; i < n; ++i) sum += static_cast<double>(weights_[i]);
+  const double least = static_cast<double>(options_.xtc_threshold) * sum;
+  const Before before{logits};
+  uint32_t n_top = 0, last = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (static_cast<double>(weights_[i]) < least) continue;
+    if (n_top++ == 0 || before(candidates_[last], candidates_[i])) last = i;
+  }
+  if (n_top < 2 || options_.xtc_threshold > 0.5f) return n;
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i != last && static_cast<double>(weights_[i]) >= least) weights_[i] = 0.0f;
+  }
+  return Compact(n);
+}
+
+// The Mirostat 2 sampler of ggml-org (Basu et al. 2021, "Mirostat").
+void Sampler::CutSurprising(uint32_t n) {
+  double sum = 0.0;
+  uint32_t best = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    sum += static_cast<double>(weights_[i]);
+    if (weights_[i] > weights_[best]) best = i;
+  }
+  const double least = sum * std::exp2(-static_cast<double>(mirostat_mu_));
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i != best && static_cast<double>(weights_[i]) < least) weights_[i] = 0.0f;
+  }
+}
+
 int32_t Sampler::Sample(const float* logits) {
   const uint32_t best = ops_->argmax(logits, vocab_);
-  if (options_.temperature == 0.0f) return static_cast<int32_t>(best);
+  if (is_greedy()) return static_cast<int32_t>(best);
   const double unit = random_.NextUnit();
   const float max = logits[best];
   // Only NaN, or no distribution to sample from.
   if (!std::isfinite(max)) return static_cast<int32_t>(best);
 
+  const bool has_typical = options_.typical_p<1.0f, has_mirostat = options_.mirostat_tau> 0.0f;
+  const bool has_xtc = options_.xtc_probability > 0.0f;
+  const bool has_more = has_typical || has_xtc || has_mirostat;
   const bool has_top_k = options_.top_k > 0 && options_.top_k < vocab_;
   const bool has_top_p = options_.top_p < 1.0f;
   double wanted = 0.0;
@@ -201,8 +287,10 @@ int32_t Sampler::Sample(const float* logits) {
     n = CollectHead(logits, max, &wanted);
   } else if (options_.min_p > 0.0f) {
     n = CollectAtLeast(logits, MinPThreshold(options_, max));
-  } else {
+  } else if (!has_more) {
     return DrawFromAll(logits, max, unit);
+  } else {
+    n = CollectAtLeast(logits, std::numeric_limits<float>::lowest());
   }
   if (has_top_p) n = KeepTopP(logits, max, wanted, n);
   // Fixes the order after selection, so that the draw does not depend on heap internals.
@@ -213,7 +301,25 @@ int32_t Sampler::Sample(const float* logits) {
     // The best token has weight 1, so min-p compares with 1 * min_p.
     if (weights_[i] < options_.min_p) weights_[i] = 0.0f;
   }
-  return static_cast<int32_t>(candidates_[DrawInOrder(weights_, n, unit)]);
+  if (!has_more) return static_cast<int32_t>(candidates_[DrawInOrder(weights_, n, unit)]);
+
+  n = Compact(n);
+  if (has_typical) {
+    n = KeepTypical(logits, max, n);
+    Weigh(logits, max, 0, n, &sum);
+  }
+  if (has_xtc) n = ExcludeTop(logits, n);
+  if (has_mirostat) CutSurprising(n);
+  const uint32_t drawn = DrawInOrder(weights_, n, unit);
+  if (has_mirostat) {
+    sum = 0.0;
+    for (uint32_t i = 0; i < n; ++i) sum += static_cast<double>(weights_[i]);
+    const double surprise = -std::log2(static_cast<double>(weights_[drawn]) / sum);
+    const double error = surprise - static_cast<double>(options_.mirostat_tau);
+    mirostat_mu_ = static_cast<float>(static_cast<double>(mirostat_mu_) -
+                                      static_cast<double>(options_.mirostat_eta) * error);
+  }
+  return static_cast<int32_t>(candidates_[drawn]);
 }
 
 }  // namespace arn

@@ -1,6 +1,6 @@
 // Sampler: chooses a token from logits. Applies the warpers in the order of transformers'
-// generate(): temperature, top-k, top-p, min-p; then draws one random number. Temperature 0 is
-// greedy.
+// generate(): temperature, top-k, top-p, min-p, typical p; then XTC and Mirostat 2; then draws.
+// Temperature 0 is greedy. One random number per token, with XTC two.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,9 @@
 #include "platform/base/layout.h"
 #include "platform/base/span.h"
 #include "runtime/sampling/random.h"
+#include "runtime/sampling/sampling_options.h"
 
 namespace arn {
-
-struct SamplingOptions {
-  float temperature = 0.0f;  // >= 0; 0: greedy
-  uint32_t top_k = 0;        // 0: off
-  float top_p = 1.0f;        // (0, 1]; 1: off
-  float min_p = 0.0f;        // [0, 1); 0: off
-  uint64_t seed = 0;
-};
-
-// kBadArgument names the field and the value.
-Status CheckSampling(const SamplingOptions& options, Diag* diag);
 
 struct SamplerPlan {
   Slice candidates;  // u32 [vocab]
@@ -30,18 +20,42 @@ struct SamplerPlan {
 };
 Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out);
 
+// What changes from token to token.
+struct SamplerState {
+  uint64_t random = 0;
+  float mirostat_mu = 0.0f;  // largest surprise allowed next, in bits
+
+  bool operator==(const SamplerState&) const = default;
+};
+
 class Sampler {
  public:
-  void Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory, uint32_t vocab);
-  // Sets the options and restarts the random numbers. REQUIRES: options passed CheckSampling.
+  // lists: memory for the elements of the options' lists, SamplingLimits::n_words of them.
+  void Init(const LogitsOps* ops, const SamplerPlan& plan, const Memory& memory, uint32_t vocab,
+            uint32_t* lists = nullptr);
+  // Copies the options and restarts the random numbers. REQUIRES: options passed CheckSampling;
+  // their lists lie elsewhere, or are those of this sampler.
   void Configure(const SamplingOptions& options);
   // Continues from another sampler's state: call Configure(its options()) first.
-  void set_random_state(uint64_t state) { random_.set_state(state); }
+  void set_state(const SamplerState& state) {
+    random_.set_state(state.random);
+    mirostat_mu_ = state.mirostat_mu;
+  }
   // Switches to random numbers that differ from those of the sampler this is a copy of, and from
   // its copies with another `number`. No effect when greedy.
   void Branch(uint32_t number);
   const SamplingOptions& options() const { return options_; }
-  uint64_t random_state() const { return random_.state(); }
+  SamplerState state() const { return {random_.state(), mirostat_mu_}; }
+  // The options' IsGreedy(), RunsOnDevice() and Processor() != null.
+  bool is_greedy() const { return options_.IsGreedy(); }
+  bool runs_on_device() const { return runs_on_device_; }
+  bool has_processors() const { return has_processors_; }
+  // True if every token may be drawn, with its probability at the temperature.
+  bool draws_from_all() const;
+  // True if the argmax of the logits is all that the choice needs.
+  bool takes_best() const { return is_greedy() && runs_on_device_; }
+  // Memory of the lists' elements.
+  uint32_t* lists() const { return lists_; }
 
   // Returns the first 32 fractional bits of the next random numbers without consuming them.
   void PeekDraws(Span<uint32_t> out) const;
@@ -63,12 +77,24 @@ class Sampler {
   uint32_t KeepTopK(const float* logits);
   // Keeps the best of n candidates that together hold the weight `wanted`.
   uint32_t KeepTopP(const float* logits, float max, double wanted, uint32_t n);
+  // As KeepTopP, for typical_p. weights_ are those of the candidates.
+  uint32_t KeepTypical(const float* logits, float max, uint32_t n);
+  // Removes the most likely of n candidates as the options for XTC say. Returns how many are left.
+  uint32_t ExcludeTop(const float* logits, uint32_t n);
+  // Sets weights_ of surprising candidates to 0.
+  void CutSurprising(uint32_t n);
+  // Removes candidates of weight 0; returns how many are left.
+  uint32_t Compact(uint32_t n);
 
   const LogitsOps* ops_ = nullptr;
   uint32_t* candidates_ = nullptr;
   float* weights_ = nullptr;
   uint32_t vocab_ = 0;
+  uint32_t* lists_ = nullptr;
   SamplingOptions options_;
+  float mirostat_mu_ = 0.0f;
+  bool runs_on_device_ = true;
+  bool has_processors_ = false;
   Random random_;
 };
 

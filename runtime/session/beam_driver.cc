@@ -1,6 +1,9 @@
 #include "runtime/session/beam_driver.h"
 
+#include <cstring>
+
 #include "platform/base/arith.h"
+#include "runtime/sampling/logprobs.h"
 
 namespace arn {
 
@@ -28,18 +31,29 @@ Status BeamDriver::CollectStopIds(const BeamRequest& request, BeamOptions* optio
   return Status::kOk;
 }
 
-Status BeamDriver::Steps(uint32_t num_beams, BeamResult* out) {
+const float* BeamDriver::Process(const Processing& processing, uint32_t sequence) {
+  ProcessorInput input = processing.input;
+  input.ids = sequences_.Ids(sequence);
+  input.n_generated += beams_.n_steps();
+  input.is_last = beams_.n_steps() + 1 == processing.max_tokens;
+  const float* logits = sequences_.LogitsOf(sequence);
+  const auto log_sum = static_cast<float>(LogSumExp(logits, core_.plan.program.vocab));
+  return chooser_.processors().Apply(*processing.options, input, logits, log_sum);
+}
+
+Status BeamDriver::Steps(uint32_t num_beams, const Processing& processing, BeamResult* out) {
   const uint32_t selected = sequences_.selected();
   auto* sequences = core_.memory.As<uint32_t>(core_.plan.beam_sequences);
   auto* logits = core_.memory.As<const float*>(core_.plan.beam_logits);
   // The first beam of every group is the prompt itself.
   uint32_t n = beams_.n_running();
   const bool is_constrained = constrainer_.Has(selected);
-  const float* first = sequences_.LogitsOf(selected);
+  const float* first =
+      processing.is_on ? Process(processing, selected) : sequences_.LogitsOf(selected);
   if (is_constrained) ARN_TRY(constrainer_.ReadAndMask(selected, first, &first));
   for (uint32_t i = 0; i < n; ++i) logits[i] = first;
   for (bool is_first = true;; is_first = false) {
-    beams_.Step({logits, n});
+    beams_.Step({logits, n}, processing.is_on);
     out->n_steps = beams_.n_steps();
     n = beams_.n_running();
     if (n == 0) return Status::kOk;
@@ -57,10 +71,13 @@ Status BeamDriver::Steps(uint32_t num_beams, BeamResult* out) {
     ARN_TRY(decoder_.StepBatch({sequences, n}, beams_.ids()));
     ARN_TRY(chooser_.Fetch());
     out->kv_peak_bytes = Max(out->kv_peak_bytes, sequences_.KvUsedBytes());
-    for (uint32_t i = 0; i < n && is_constrained; ++i) {
+    for (uint32_t i = 0; i < n; ++i) {
       // The beam's logits are read once, so they may be changed in place.
       float* own = sequences_.LogitsOf(i);
-      ARN_TRY(constrainer_.ReadAndMaskInPlace(i, own));
+      if (processing.is_on) {
+        std::memcpy(own, Process(processing, i), core_.plan.program.vocab * sizeof(float));
+      }
+      if (is_constrained) ARN_TRY(constrainer_.ReadAndMaskInPlace(i, own));
     }
   }
 }
@@ -95,7 +112,15 @@ Status BeamDriver::Search(const BeamRequest& request, BeamResult* out) {
     constrainer_.SetEnds(selected, request.extra_eos_ids, !request.ignore_eos);
   }
   const ConstraintUse constraint = constrainer_.UseOf(selected);
-  const Status status = Steps(options.num_beams, out);
+  const Sequence& sequence = sequences_.At(selected);
+  Processing processing;
+  processing.is_on = sequence.sampler.has_processors();
+  processing.options = &sequence.sampler.options();
+  processing.input.n_generated = sequence.n_generated;
+  processing.input.eos_ids = core_.model.eos_ids;
+  processing.input.extra_eos_ids = request.extra_eos_ids;
+  processing.max_tokens = options.max_tokens;
+  const Status status = Steps(options.num_beams, processing, out);
   sequences_.Clear(0, options.num_beams);
   constrainer_.EndBeams(options.num_beams, selected, constraint);
   if (status != Status::kOk) beams_.Forget();

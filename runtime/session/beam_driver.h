@@ -49,7 +49,17 @@ class BeamDriver {
 
  private:
   Status CollectStopIds(const BeamRequest& request, BeamOptions* options);
-  Status Steps(uint32_t num_beams, BeamResult* out);
+  // What the processors of a search see that stays the same.
+  struct Processing {
+    bool is_on = false;
+    const SamplingOptions* options = nullptr;
+    ProcessorInput input;  // n_generated: at the start
+    uint32_t max_tokens = 0;
+  };
+  // Returns the log-probabilities of a beam after the processors, as transformers' _beam_search;
+  // valid until the next call.
+  const float* Process(const Processing& processing, uint32_t sequence);
+  Status Steps(uint32_t num_beams, const Processing& processing, BeamResult* out);
   KvCache& cache() { return sequences_.cache(); }
 
   SessionCore& core_;

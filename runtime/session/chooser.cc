@@ -1,6 +1,12 @@
 #include "runtime/session/chooser.h"
 
+#include <limits>
+
 namespace arn {
+
+void Chooser::Init() {
+  processors_.Init(core_.plan.processors, core_.memory, core_.plan.program.vocab);
+}
 
 Status Chooser::Need(uint32_t sequence) {
   if (logits().Has(sequence)) return Status::kOk;
@@ -21,37 +27,44 @@ Status Chooser::Fetch() {
   return recompute_.FallBack(status);
 }
 
-Status Chooser::ChooseConstrained(uint32_t sequence, int32_t* out_id) {
+Status Chooser::Choose(uint32_t sequence, const Request& request, int32_t* out_id) {
   Sampler& sampler = sequences_.At(sequence).sampler;
-  ARN_TRY(constrainer_.Read(sequence));
-  const Span<const int32_t> forced = constrainer_.ForcedIds(sequence);
+  sequences_.At(sequence).state_before = sampler.state();
+  const bool is_constrained = constrainer_.Has(sequence);
   const int32_t best = logits().best_id();
-  const bool takes_best = best != LogitsState::kNoToken && sampler.options().temperature == 0.0f;
-  if (!forced.empty() || (takes_best && constrainer_.Allows(sequence, best))) {
-    *out_id = forced.empty() ? best : forced[0];
-    constrainer_.EndStep(sequence);
-    return Status::kOk;
-  }
-  ARN_TRY(Fetch());
-  return constrainer_.Choose(sequence, sequences_.LogitsOf(sequence), &sampler, out_id);
-}
-
-Status Chooser::Choose(uint32_t sequence, int32_t* out_id) {
-  Sampler& sampler = sequences_.At(sequence).sampler;
-  sequences_.At(sequence).random_before = sampler.random_state();
-  if (constrainer_.Has(sequence)) return ChooseConstrained(sequence, out_id);
-  const int32_t best = logits().best_id();
-  if (best != LogitsState::kNoToken && sampler.options().temperature == 0.0f) {
+  const bool takes_best = best != LogitsState::kNoToken && sampler.takes_best();
+  if (is_constrained) {
+    ARN_TRY(constrainer_.Read(sequence));
+    const Span<const int32_t> forced = constrainer_.ForcedIds(sequence);
+    if (!forced.empty() || (takes_best && constrainer_.Allows(sequence, best))) {
+      *out_id = forced.empty() ? best : forced[0];
+      constrainer_.EndStep(sequence);
+      return Status::kOk;
+    }
+  } else if (takes_best) {
     *out_id = best;
     return Status::kOk;
   }
   ARN_TRY(Fetch());
-  *out_id = sampler.Sample(sequences_.LogitsOf(sequence));
+  const float* row = sequences_.LogitsOf(sequence);
+  if (sampler.has_processors()) {
+    const ProcessorInput input{sequences_.Ids(sequence), sequences_.At(sequence).n_generated,
+                               core_.model.eos_ids, request.extra_eos_ids,
+                               request.is_last || sequences_.IsAtLast(sequence)};
+    row = processors_.Apply(sampler.options(), input, row);
+  }
+  if (is_constrained) return constrainer_.Choose(sequence, row, &sampler, out_id);
+  *out_id = sampler.Sample(row);
+  if (sampler.has_processors() && row[*out_id] == -std::numeric_limits<float>::infinity()) {
+    Unchoose(sequence);
+    return core_.diag.Fail(Status::kBadState,
+                           "sequence %u: the sampling options forbid every token here", sequence);
+  }
   return Status::kOk;
 }
 
 void Chooser::Unchoose(uint32_t sequence) {
-  sequences_.At(sequence).sampler.set_random_state(sequences_.At(sequence).random_before);
+  sequences_.At(sequence).sampler.set_state(sequences_.At(sequence).state_before);
 }
 
 }  // namespace arn

@@ -149,12 +149,15 @@ Status Constrainer::Read(uint32_t sequence) {
     use.end = use.start;
     use.hash = kHashSeed;
   }
+  use.constraint->ClearFailure();
   for (; use.end < ids.size(); ++use.end) {
     size_t n_bytes = 0;
     if (!use.constraint->Accept(sequence, ids[use.end], &n_bytes)) {
-      return core_.diag.Fail(Status::kBadState,
-                             "token %u of sequence %u (id %d) breaks its constraint after %zu bytes",
-                             use.end, sequence, ids[use.end], n_bytes);
+      ARN_TRY(CheckFailure(sequence));
+      return core_.diag.Fail(
+          Status::kBadState,
+          "token %u of sequence %u (id %d) breaks its constraint after %zu bytes", use.end,
+          sequence, ids[use.end], n_bytes);
     }
     use.hash = AddToHash(use.hash, ids[use.end]);
   }
@@ -186,15 +189,13 @@ void Constrainer::EndStep(uint32_t sequence) {
   step_ns_ = 0;
 }
 
-Status Constrainer::NoneAllowed(uint32_t sequence) {
+Status Constrainer::CheckFailure(uint32_t sequence) {
   if (const char* failure = uses_[sequence].constraint->Failure()) {
     return core_.diag.Fail(Status::kOutOfMemory, "the constraint of sequence %u: %s (%llu bytes)",
                            sequence, failure,
                            static_cast<unsigned long long>(core_.plan.constraints.bytes_each));
   }
-  return core_.diag.Fail(Status::kBadState,
-                         "no token of the vocabulary continues the constrained text of sequence %u",
-                         sequence);
+  return Status::kOk;
 }
 
 int32_t Constrainer::BestOfMask(uint32_t sequence, const float* logits) {
@@ -202,7 +203,8 @@ int32_t Constrainer::BestOfMask(uint32_t sequence, const float* logits) {
   int32_t best = -1;
   for (uint32_t word = 0; word < bits.size(); ++word) {
     for (uint32_t left = bits[word]; left != 0; left &= left - 1) {
-      const auto id = static_cast<int32_t>(word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
+      const auto id =
+          static_cast<int32_t>(word * 32 + static_cast<uint32_t>(std::countr_zero(left)));
       if (best < 0 || logits[id] > logits[best]) best = id;
     }
   }
@@ -226,8 +228,7 @@ int32_t Constrainer::BestAllowed(uint32_t sequence, const float* logits) {
   float threshold = -std::numeric_limits<float>::infinity();
   for (uint32_t first = 0; first < vocab; first += kConstraintBlock) {
     const uint32_t size = Min(kConstraintBlock, vocab - first);
-    const size_t n_found =
-        ops_->collect_at_least(logits + first, size, threshold, found_, size);
+    const size_t n_found = ops_->collect_at_least(logits + first, size, threshold, found_, size);
     for (size_t i = 0; i < n_found; ++i) {
       const uint32_t id = first + found_[i];
       if (n < kCandidates) {
@@ -262,27 +263,26 @@ Status Constrainer::ReadAndMask(uint32_t sequence, const float* logits, const fl
   Mask(sequence, logits, masked_);
   EndStep(sequence);
   *out = masked_;
-  return Status::kOk;
+  return CheckFailure(sequence);
 }
 
 Status Constrainer::ReadAndMaskInPlace(uint32_t sequence, float* logits) {
   ARN_TRY(Read(sequence));
   Mask(sequence, logits, logits);
   EndStep(sequence);
-  return Status::kOk;
+  return CheckFailure(sequence);
 }
 
 Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* sampler,
                            int32_t* out_id) {
   TokenConstraint& constraint = *uses_[sequence].constraint;
-  const SamplingOptions& sampling = sampler->options();
   int32_t id = -1;
-  if (sampling.temperature == 0.0f) {
+  if (sampler->is_greedy()) {
     id = BestAllowed(sequence, logits);
   } else {
     // Without truncation a draw from all tokens that is allowed is a draw from the allowed ones.
-    const bool truncates = sampling.top_k != 0 || sampling.top_p < 1.0f || sampling.min_p > 0.0f;
-    for (int i = 0; i < kDraws && !truncates && id < 0 && !constraint.HasMask(sequence); ++i) {
+    const bool may_reject = sampler->draws_from_all() && !constraint.HasMask(sequence);
+    for (int i = 0; i < kDraws && may_reject && id < 0; ++i) {
       const int32_t drawn = sampler->Sample(logits);
       if (Allows(sequence, drawn)) id = drawn;
     }
@@ -292,8 +292,16 @@ Status Constrainer::Choose(uint32_t sequence, const float* logits, Sampler* samp
       if (masked_[id] == kNotAllowed) id = -1;
     }
   }
+  // The sampling options forbid what the constraint allows.
+  if (id >= 0 && logits[id] == -std::numeric_limits<float>::infinity()) id = -1;
   EndStep(sequence);
-  if (id < 0) return NoneAllowed(sequence);
+  ARN_TRY(CheckFailure(sequence));
+  if (id < 0) {
+    return core_.diag.Fail(Status::kBadState,
+                           "no token of the vocabulary continues the constrained text of sequence "
+                           "%u",
+                           sequence);
+  }
   *out_id = id;
   return Status::kOk;
 }

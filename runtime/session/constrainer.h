@@ -68,6 +68,8 @@ class Constrainer {
   // has any weight. *out: f32 [vocab], valid until the next call.
   Status ReadAndMask(uint32_t sequence, const float* logits, const float** out);
   Status ReadAndMaskInPlace(uint32_t sequence, float* logits);
+  // kOutOfMemory if the constraint has failed since Read(): then what it said may be wrong.
+  Status CheckFailure(uint32_t sequence);
   // Ends a step: its time counts.
   void EndStep(uint32_t sequence);
 
@@ -90,7 +92,6 @@ class Constrainer {
   void Mask(uint32_t sequence, const float* logits, float* out);
   int32_t BestAllowed(uint32_t sequence, const float* logits);
   int32_t BestOfMask(uint32_t sequence, const float* logits);
-  Status NoneAllowed(uint32_t sequence);
 
   SessionCore& core_;
   Sequences& sequences_;

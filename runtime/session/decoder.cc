@@ -6,12 +6,13 @@
 namespace arn {
 
 // Excludes the cases that need the host between tokens: constraints are on the host; several
-// sequences keep their logits in host memory; no_cache re-runs the whole sequence; profile and observer cover one run each; pacing
-// sleeps between tokens.
+// sequences keep their logits in host memory; an option that the device does not apply; no_cache
+// re-runs the whole sequence; profile and observer cover one run each; pacing sleeps between tokens.
 bool Decoder::CanChooseOnDevice() const {
   return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
-         sequences_.size() == 1 && !core_.plan.options.no_cache && !executor_.is_observed() &&
-         !throttle_.is_on() && !constrainer_.Has(sequences_.selected());
+         sequences_.size() == 1 && sequences_.At(0).sampler.runs_on_device() &&
+         !core_.plan.options.no_cache && !executor_.is_observed() && !throttle_.is_on() &&
+         !constrainer_.Has(sequences_.selected());
 }
 
 void Decoder::CommitStep(StepsOnDevice* steps) {
@@ -27,6 +28,7 @@ void Decoder::CommitStep(StepsOnDevice* steps) {
   const Growth growth{selected, 1};
   cache().Commit(Span<const Growth>(&growth, 1));
   sequences_.Remember({selected, {&steps->last_id, 1}});
+  ++sequences_.At(selected).n_generated;
   ++core_.stats.decode_tokens;
   ++steps->n_run;
 }
@@ -123,6 +125,7 @@ Status Decoder::RunOnDevice(StepsOnDevice* steps) {
 Status Decoder::RunOne(uint32_t sequence, int32_t id) {
   const SessionPart part{sequence, Span<const int32_t>(&id, 1)};
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kLastOfEach));
+  ++sequences_.At(sequence).n_generated;
   ++core_.stats.decode_tokens;
   return Status::kOk;
 }
@@ -176,6 +179,7 @@ Status Decoder::StepBatch(Span<const uint32_t> sequences, Span<const int32_t> id
   const Span<SessionPart> parts(core_.memory.As<SessionPart>(core_.plan.parts), sequences.size());
   for (size_t i = 0; i < parts.size(); ++i) parts[i] = {sequences[i], ids.subspan(i, 1)};
   ARN_TRY(runner_.Run(Span<const SessionPart>(parts.data(), parts.size()), LogitRows::kLastOfEach));
+  for (uint32_t sequence : sequences) ++sequences_.At(sequence).n_generated;
   core_.stats.decode_tokens += sequences.size();
   return Status::kOk;
 }
@@ -194,7 +198,12 @@ Status Decoder::DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_id
     }
   }
   ARN_TRY(status);
-  for (size_t i = 0; i < sequences.size(); ++i) ARN_TRY(chooser_.Choose(sequences[i], &out_ids[i]));
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    status = chooser_.Choose(sequences[i], &out_ids[i]);
+    if (status == Status::kOk) continue;
+    for (size_t j = 0; j < i; ++j) chooser_.Unchoose(sequences[j]);
+    return status;
+  }
   if (n_parts > 0) {
     status = runner_.Run(Span<const SessionPart>(parts, n_parts), LogitRows::kLastOfEach);
   }
@@ -207,7 +216,10 @@ Status Decoder::DecodeBatch(Span<const uint32_t> sequences, Span<int32_t> out_id
   size_t n_seen = 0;
   for (uint32_t sequence : sequences) {
     const bool has_run = n_seen < n_parts && parts[n_seen].sequence == sequence;
-    if (has_run) ++n_seen;
+    if (has_run) {
+      ++n_seen;
+      ++sequences_.At(sequence).n_generated;
+    }
     if (!has_run) logits().Drop(sequence);
   }
   core_.stats.decode_tokens += sequences.size();

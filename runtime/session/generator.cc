@@ -60,6 +60,7 @@ Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
   *is_taken = false;
   ARN_TRY(constrainer_.Read(selected));
   if (constrainer_.MustEnd(selected)) {
+    ARN_TRY(constrainer_.CheckFailure(selected));
     out->finish = Finish::kEos;
     *is_taken = true;
     return Status::kOk;
@@ -150,7 +151,9 @@ Status Generator::Generate(const GenerateOptions& options, GenerateResult* out) 
       if (steps.is_taken) continue;
     }
     int32_t id = 0;
-    ARN_TRY(chooser_.Choose(selected, &id));
+    const Chooser::Request request{
+        options.extra_eos_ids, options.max_tokens != 0 && out->n_tokens + 1 == options.max_tokens};
+    ARN_TRY(chooser_.Choose(selected, request, &id));
     if (IsStopId(id, options)) {
       out->finish = Finish::kEos;
       break;

@@ -37,6 +37,7 @@ Status Prefiller::Prefill(Span<const int32_t> ids) {
                      cache().CanRewindFrom(sequences_.length() + static_cast<uint32_t>(n)));
     ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1),
                         needs_logits ? LogitRows::kLastOfEach : LogitRows::kNone));
+    sequences_.At(selected).n_generated = 0;
     core_.stats.prefill_tokens += n;
     done += n;
     if (IsEnded(done, ids.size()) && !is_last) {
@@ -69,6 +70,7 @@ Status Prefiller::PrefillLogits(Span<const int32_t> ids, const float** out_logit
   const uint32_t before = sequences_.length();
   const SessionPart part{selected, ids};
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kAll));
+  sequences_.At(selected).n_generated = 0;
   core_.stats.prefill_tokens += n;
   // Without a cache the earlier tokens ran too.
   const uint64_t first = core_.plan.options.no_cache ? before : 0;

@@ -39,7 +39,7 @@ Status CheckPrefix(const SnapshotView& view, StateView* out) {
   }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
-  const StateTarget target{&view.core.plan, view.core.model.state_hash, scratch};
+  const StateTarget target = TargetOf(view, scratch);
   // Copied pages are read anyway, so verify them.
   const bool verify_pages = !view.sequences.OthersAreEmpty() || !CanMap(view, prefix.fd);
   Diag inner;
@@ -95,6 +95,7 @@ Status TakePrefix(const SnapshotView& view, const StateView& state) {
     return TakePrefix(view, state);
   }
   view.cache().RestoreLength(selected, n_tokens);
+  view.sequences.At(selected).n_generated = 0;
   std::memcpy(view.sequences.History(selected), prefix.ids.data(), n_tokens * sizeof(int32_t));
   view.logits().Store();
   std::memcpy(view.sequences.LogitsOf(selected), state.logits(),

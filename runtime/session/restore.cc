@@ -26,10 +26,18 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
     Sequence& sequence = view.sequences.At(s);
     view.logits().Drop(s);
     sequence.sampler.Configure(SamplingOptions());
+    sequence.n_generated = 0;
     if (s >= state.header().n_sequences) continue;
     const StateSequence record = state.Sequence(s);
-    sequence.sampler.Configure(SamplingOf(record));
-    sequence.sampler.set_random_state(record.random_state);
+    SavedSampling sampling;
+    Diag none;
+    if (state.Sampling(s, view.sequences.sampling_limits(),
+                       view.sequences.SamplingLists(view.sequences.size()), &sampling,
+                       &none) == Status::kOk) {  // CheckState has read it before
+      sequence.sampler.Configure(sampling.options);
+      sequence.sampler.set_state(sampling.state);
+      sequence.n_generated = sampling.n_generated;
+    }
     view.cache().RestoreLength(s, record.n_tokens);
     for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
       const StateTable table = state.Table(s, g);
@@ -97,7 +105,7 @@ Status Restore(const SnapshotView& view, const StateSource& source) {
   ARN_TRY(CheckHasState(view, "restored"));
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
-  const StateTarget target{&view.core.plan, view.core.model.state_hash, scratch};
+  const StateTarget target = TargetOf(view, scratch);
   StateView state;
   ARN_TRY(CheckState(source.bytes, target, source.verify_pages, &state, &view.core.diag));
   Status status = RestorePages(view, state, source.fd, source.file_offset);

@@ -63,6 +63,7 @@ Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* 
   const size_t common = CommonTokens(view.sequences.Ids(selected), ids);
   if (common == ids.size() && common == view.sequences.length() && view.logits().Has(selected)) {
     *out_kept = view.sequences.length();
+    view.sequences.At(selected).n_generated = 0;  // they are all the prompt now
     return Status::kOk;
   }
   uint32_t kept = WithoutLast(common, ids);
@@ -78,6 +79,7 @@ Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* 
   }
   if (kept == 0) {
     view.cache().Cut(selected, 0);  // keeps its encoder output
+    view.sequences.At(selected).n_generated = 0;
     view.logits().Drop(selected);
   } else {
     ARN_TRY(view.sequences.Rewind(kept));

@@ -22,8 +22,8 @@ void Runner::AskForLogits(RunArgs* args, int32_t* best) {
       args->logit_rows != LogitRows::kLastOfEach) {
     return;
   }
-  const bool is_greedy = sequences_.At(0).sampler.options().temperature == 0.0f;
-  if (access->finds_best && is_greedy && !logits().wants_all() && args->tokens.size() == 1) {
+  const bool takes_best = sequences_.At(0).sampler.takes_best();
+  if (access->finds_best && takes_best && !logits().wants_all() && args->tokens.size() == 1) {
     args->best_id = best;
   }
   args->leaves_logits = !access->finds_best || args->best_id != nullptr;
@@ -154,7 +154,7 @@ void Runner::KeepLogits(Span<const SessionPart> parts) {
       std::memcpy(sequences_.LogitsOf(part.sequence), row, vocab * sizeof(float));
     }
     logits().Add(part.sequence);
-    sequence.random_before = sequence.sampler.random_state();
+    sequence.state_before = sequence.sampler.state();
     row += vocab;
   }
 }
@@ -230,8 +230,10 @@ Status Runner::Shift(uint32_t sequence) {
   int32_t* ids = sequences_.History(sequence);
   std::memmove(ids + pinned, ids + pinned + dropped,
                (cache().length(sequence) - pinned) * sizeof(int32_t));
-  sequences_.At(sequence).n_dropped += dropped;
-  sequences_.At(sequence).n_pinned = pinned;
+  Sequence& shifted = sequences_.At(sequence);
+  shifted.n_dropped += dropped;
+  shifted.n_pinned = pinned;
+  shifted.n_generated = Min(shifted.n_generated, cache().length(sequence));
   return RunEdits();
 }
 

@@ -6,30 +6,23 @@
 #include "platform/base/hash.h"
 #include "runtime/session/snapshot.h"
 #include "runtime/session/snapshot_pages.h"
+#include "runtime/state/state_fields.h"
 
 namespace arn {
 namespace {
 
-StateSequence RecordOf(const Sampler& sampler, uint32_t n_tokens, bool has_logits) {
-  const SamplingOptions& options = sampler.options();
-  StateSequence out = {};
-  out.n_tokens = n_tokens;
-  out.has_logits = has_logits ? 1 : 0;
-  out.temperature = options.temperature;
-  out.top_k = options.top_k;
-  out.top_p = options.top_p;
-  out.min_p = options.min_p;
-  out.seed = options.seed;
-  out.random_state = sampler.random_state();
-  return out;
+SavedSampling SamplingOf(const Sequence& sequence) {
+  return {sequence.sampler.options(), sequence.sampler.state(), sequence.n_generated};
 }
 
 // True if the sampler equals a new session's.
 bool IsNew(const Sampler& sampler) {
   Sampler other;
   other.Configure(SamplingOptions());
-  const StateSequence a = RecordOf(sampler, 0, false), b = RecordOf(other, 0, false);
-  return std::memcmp(&a, &b, sizeof a) == 0;
+  for (const SamplingOption& option : SamplingOptionTable()) {
+    if (!option.IsOff(sampler.options())) return false;
+  }
+  return sampler.state() == other.state();
 }
 
 // Number of sequences that a saved state holds: up to the last one that differs from a new
@@ -49,6 +42,7 @@ void CountState(const SnapshotView& view, StateCounts* out) {
   out->vocab = view.core.plan.program.vocab;
   for (uint32_t s = 0; s < out->n_sequences; ++s) {
     out->n_tokens += view.cache().length(s);
+    out->n_field_words += CountFieldWords(SamplingOf(view.sequences.At(s)));
     out->n_logits += view.logits().Has(s) ? 1 : 0;
     for (uint32_t g = 0; g < out->n_groups; ++g) {
       out->n_entries += view.cache().SeenTable(s, g).n_pages;
@@ -66,8 +60,8 @@ Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup
                  StateWriter* writer) {
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
-    const StateSequence record =
-        RecordOf(view.sequences.At(s).sampler, view.cache().length(s), view.logits().Has(s));
+    const StateSequence record = {view.cache().length(s), view.logits().Has(s) ? 1u : 0u,
+                                  CountFieldWords(SamplingOf(view.sequences.At(s))), 0};
     ARN_TRY(writer->Append(&record, sizeof record));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
@@ -76,6 +70,9 @@ Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup
       const StateTable record = {table.first_page, table.n_pages};
       ARN_TRY(writer->Append(&record, sizeof record));
     }
+  }
+  for (uint32_t s = 0; s < counts.n_sequences; ++s) {
+    ARN_TRY(WriteFields(SamplingOf(view.sequences.At(s)), writer));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     for (uint32_t g = 0; g < counts.n_groups; ++g) {

@@ -11,12 +11,17 @@ void Sequences::Init(const LogitsOps* ops) {
   const SessionPlan& plan = core_.plan;
   cache_.Init(plan.cache, core_.memory, plan.options.context_tokens);
   all_ = {core_.memory.As<Sequence>(plan.sequences), plan.options.max_sequences};
-  for (Sequence& at : all_) {
-    Sequence* sequence = new (&at) Sequence();
+  for (uint32_t s = 0; s < size(); ++s) {
+    Sequence* sequence = new (&all_[s]) Sequence();
     // Shares the scratch: only one sequence samples at a time.
-    sequence->sampler.Init(ops, plan.sampler, core_.memory, plan.program.vocab);
+    sequence->sampler.Init(ops, plan.sampler, core_.memory, plan.program.vocab, SamplingLists(s));
     sequence->sampler.Configure(SamplingOptions());
   }
+}
+
+uint32_t* Sequences::SamplingLists(uint32_t sequence) const {
+  return core_.memory.As<uint32_t>(core_.plan.sampling_lists) +
+         uint64_t{sequence} * core_.plan.options.sampling_words;
 }
 
 float* Sequences::LogitsOf(uint32_t sequence) const {
@@ -115,6 +120,7 @@ void Sequences::Clear(uint32_t first, uint32_t last) {
   for (uint32_t s = first; s < last; ++s) {
     cache_.Clear(s);
     logits_.Drop(s);
+    all_[s].n_generated = 0;
   }
 }
 
@@ -127,8 +133,13 @@ Status Sequences::Fork(uint32_t from, uint32_t to) {
                            cache_.length(to));
   }
   std::memcpy(History(to), History(from), cache_.length(from) * sizeof(int32_t));
-  At(to) = At(from);
-  At(to).sampler.Branch(to);
+  Sequence& copy = At(to);
+  const Sequence& original = At(from);
+  copy.sampler.Configure(original.sampler.options());
+  copy.sampler.set_state(original.sampler.state());
+  copy.sampler.Branch(to);
+  copy.state_before = original.state_before;
+  copy.n_generated = original.n_generated;
   logits_.Drop(to);
   if (logits_.Has(from)) {
     logits_.Add(to);
@@ -155,6 +166,8 @@ Status Sequences::Rewind(uint32_t position) {
                            FirstRewindPosition());
   }
   if (position == length()) return Status::kOk;
+  Sequence& sequence = At(selected_);
+  sequence.n_generated -= Min(sequence.n_generated, length() - position);
   logits_.Drop(selected_);
   cache_.Cut(selected_, position);
   return Status::kOk;

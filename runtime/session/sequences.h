@@ -14,11 +14,13 @@ namespace arn {
 // Per-sequence state besides pages and tokens.
 struct Sequence {
   Sampler sampler;
-  // Random state before the last choice, to undo a choice whose token did not run.
-  uint64_t random_before = 0;
   // Tokens that context shifts have dropped, and the leading ones that they kept.
   uint32_t n_dropped = 0;
   uint32_t n_pinned = 0;
+  // Sampler's state before the last choice, to undo a choice whose token did not run.
+  SamplerState state_before;
+  // Of the last tokens, those that were chosen rather than prefilled.
+  uint32_t n_generated = 0;
   // Used while all sequences are recomputed: the sequence's token count, and the prefix it shares
   // with an earlier sequence.
   uint32_t length = 0;
@@ -98,6 +100,10 @@ class Sequences {
   // Drops the selected sequence's tokens from `position` on, and with them its logits. kBadState
   // if the pages that `position` sees are gone.
   Status Rewind(uint32_t position);
+  // What the sampling options of a sequence may use.
+  SamplingLimits sampling_limits() const { return core_.plan.sampling_limits(); }
+  // Returns memory for the lists of one sequence's options: sequence size() is scratch.
+  uint32_t* SamplingLists(uint32_t sequence) const;
   // Reorders the sequences by their parents, with their ids. None has logits afterwards. Sampling
   // options stay with the sequence index.
   Status Reorder(Span<const uint32_t> parents);

@@ -60,6 +60,7 @@ Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::by
     const LogitsOps* ops = FindLogitsOps(*plan.backend);
     session->sequences_.Init(ops);
     session->beams_.Init(ops);
+    session->chooser_.Init();
     status = session->constrainer_.Init(ops, diag);
     if (status == Status::kOk) status = TestDevice(session->SelfTest(), diag);
   }
@@ -127,7 +128,7 @@ Status Session::Logits(const float** out_logits) {
 }
 
 Status Session::SetSampling(const SamplingOptions& options) {
-  ARN_TRY(CheckSampling(options, &core_.diag));
+  ARN_TRY(CheckSampling(options, sequences_.sampling_limits(), &core_.diag));
   sequences_.At(sequences_.selected()).sampler.Configure(options);
   return Status::kOk;
 }

@@ -12,6 +12,11 @@ namespace arn {
 
 // Fails if the session cannot save or restore states. `done` names the action for the message.
 Status CheckHasState(const SnapshotView& view, const char* done);
+// Returns what a state is checked against. scratch: as in StateTarget.
+inline StateTarget TargetOf(const SnapshotView& view, uint32_t* const* scratch) {
+  return {&view.core.plan, view.core.model.state_hash, scratch, view.sequences.sampling_limits(),
+          view.sequences.SamplingLists(view.sequences.size())};
+}
 // True if pages of a file can be mapped over the pools.
 bool CanMap(const SnapshotView& view, int fd);
 // Writes all of a saved page to page `index`.

@@ -27,11 +27,11 @@ Status Place(uint64_t count, uint64_t element_bytes, uint64_t align, uint64_t* e
 Status PlanState(const StateCounts& counts, StateLayout* out) {
   *out = StateLayout();
   const uint64_t records = counts.n_groups * sizeof(StateGroup) +
-                           counts.n_sequences * sizeof(StateSequence) +
+                           counts.n_sequences * SequenceRecordBytes(counts.version) +
                            uint64_t{counts.n_sequences} * counts.n_groups * sizeof(StateTable);
-  uint64_t entries = 0;
-  if (!CheckedMul(counts.n_entries, sizeof(uint32_t), &entries) ||
-      entries > kMaxStateBytes - records) {
+  uint64_t words = 0, entries = 0;
+  if (!CheckedAdd(counts.n_entries, counts.n_field_words, &words) ||
+      !CheckedMul(words, sizeof(uint32_t), &entries) || entries > kMaxStateBytes - records) {
     return Status::kOutOfMemory;
   }
   uint64_t end = sizeof(StateHeader);

@@ -11,7 +11,9 @@
 namespace arn {
 
 inline constexpr char kStateMagic[8] = {'A', 'R', 'N', 'S', 'T', 'A', 'T', 'E'};
-inline constexpr uint32_t kStateVersion = 1;
+// Written; earlier versions, from kOldestStateVersion on, are read too.
+inline constexpr uint32_t kStateVersion = 2;
+inline constexpr uint32_t kOldestStateVersion = 1;
 // Alignment of each group's pages in the file, so that they can be mapped into a pool.
 inline constexpr uint64_t kStatePageAlign = 16384;
 inline constexpr uint64_t kStateSectionAlign = 64;
@@ -45,7 +47,7 @@ struct StateHeader {
 static_assert(sizeof(StateHeader) == 152);
 
 // Index: StateGroup [n_groups], StateSequence [n_sequences], StateTable [n_sequences, n_groups],
-// then the entries of all tables, u32.
+// then the sampling fields of all sequences (state_fields.h) and the entries of all tables, u32.
 struct StatePages {
   uint64_t count;
   uint64_t page_bytes;
@@ -66,6 +68,15 @@ static_assert(sizeof(StateGroup) == 88);
 struct StateSequence {
   uint32_t n_tokens;
   uint32_t has_logits;
+  uint32_t n_field_words;  // words of its sampling fields
+  uint32_t reserved;       // 0
+};
+static_assert(sizeof(StateSequence) == 16);
+
+// Version 1 had no sampling fields: the options that existed stood in the record.
+struct StateSequenceV1 {
+  uint32_t n_tokens;
+  uint32_t has_logits;
   float temperature;
   uint32_t top_k;
   float top_p;
@@ -73,7 +84,11 @@ struct StateSequence {
   uint64_t seed;
   uint64_t random_state;
 };
-static_assert(sizeof(StateSequence) == 40);
+static_assert(sizeof(StateSequenceV1) == 40);
+
+inline uint64_t SequenceRecordBytes(uint32_t version) {
+  return version == 1 ? sizeof(StateSequenceV1) : sizeof(StateSequence);
+}
 
 // A table entry is the number of a saved page of the group, with the bit kQuantisedPage if it is
 // quantised. Pages of a type are numbered in order of first use, sequence by sequence.
@@ -85,9 +100,11 @@ static_assert(sizeof(StateTable) == 8);
 
 // Counts that determine the layout.
 struct StateCounts {
+  uint32_t version = kStateVersion;
   uint32_t n_groups = 0;
   uint32_t n_sequences = 0;
   uint32_t vocab = 0;
+  uint64_t n_field_words = 0;  // of all sequences
   uint64_t n_entries = 0;
   uint64_t n_tokens = 0;
   uint64_t n_logits = 0;  // sequences with logits

@@ -38,9 +38,9 @@ Status CheckHeader(Span<const std::byte> file, StateHeader* out, Diag* diag) {
   if (std::memcmp(out->magic, kStateMagic, sizeof kStateMagic) != 0) {
     return diag->Fail(Status::kBadSave, "not a saved session: it does not begin with ARNSTATE");
   }
-  if (out->version != kStateVersion) {
-    return diag->Fail(Status::kBadSave, "state version %u, this library reads %u", out->version,
-                      kStateVersion);
+  if (out->version < kOldestStateVersion || out->version > kStateVersion) {
+    return diag->Fail(Status::kBadSave, "state version %u, this library reads %u to %u",
+                      out->version, kOldestStateVersion, kStateVersion);
   }
   const uint64_t hash = Xxh64(file.data(), offsetof(StateHeader, header_hash));
   if (hash != out->header_hash) {
@@ -117,6 +117,7 @@ Status CheckIndex(Span<const std::byte> file, const StateHeader& header, const S
                       header.n_sequences);
   }
   StateCounts none;
+  none.version = header.version;
   none.n_groups = header.n_groups;
   none.n_sequences = header.n_sequences;
   StateLayout least;
@@ -179,8 +180,28 @@ Status CheckGroups(const StateView& view, const SessionPlan& plan, StateCounts* 
   return Status::kOk;
 }
 
-Status CheckSequences(const StateView& view, const SessionPlan& plan, StateCounts* counts,
+// *out: words of the sampling fields of all sequences.
+Status SumFieldWords(Span<const std::byte> file, const StateHeader& header, uint64_t* out,
+                     Diag* diag) {
+  *out = 0;
+  StateCounts counts;
+  counts.version = header.version;
+  counts.n_groups = header.n_groups;
+  counts.n_sequences = header.n_sequences;
+  StateLayout least;
+  ARN_TRY(PlanState(counts, &least));
+  const uint64_t room = (header.index.bytes - least.index.bytes) / sizeof(uint32_t);
+  const StateView view(file, header, 0);
+  for (uint32_t s = 0; s < header.n_sequences; ++s) *out += view.Sequence(s).n_field_words;
+  if (*out <= room) return Status::kOk;
+  return diag->Fail(Status::kBadSave,
+                    "the sampling fields have %" PRIu64 " words, the index has room for %" PRIu64,
+                    *out, room);
+}
+
+Status CheckSequences(const StateView& view, const StateTarget& target, StateCounts* counts,
                       Diag* diag) {
+  const SessionPlan& plan = *target.plan;
   for (uint32_t s = 0; s < counts->n_sequences; ++s) {
     const StateSequence sequence = view.Sequence(s);
     if (sequence.n_tokens > plan.options.context_tokens) {
@@ -193,9 +214,14 @@ Status CheckSequences(const StateView& view, const SessionPlan& plan, StateCount
                         sequence.has_logits, sequence.n_tokens);
     }
     Diag inner;
-    if (CheckSampling(SamplingOf(sequence), &inner) != Status::kOk) {
-      return diag->Fail(Status::kBadSave, "sequence %u: %s", s, inner.text());
+    SavedSampling sampling;
+    const Status status = view.Sampling(s, target.sampling, target.list_scratch, &sampling, &inner);
+    if (status != Status::kOk) return diag->Fail(status, "sequence %u: %s", s, inner.text());
+    if (sampling.n_generated > sequence.n_tokens) {
+      return diag->Fail(Status::kBadSave, "sequence %u: %u of %u tokens were generated", s,
+                        sampling.n_generated, sequence.n_tokens);
     }
+    counts->n_field_words += sequence.n_field_words;
     counts->n_tokens += sequence.n_tokens;
     counts->n_logits += sequence.has_logits;
   }
@@ -339,11 +365,41 @@ uint64_t StateView::SequencesOffset() const {
 }
 
 uint64_t StateView::TablesOffset() const {
-  return SequencesOffset() + uint64_t{header_.n_sequences} * sizeof(StateSequence);
+  return SequencesOffset() + header_.n_sequences * SequenceRecordBytes(header_.version);
+}
+
+uint64_t StateView::FieldsOffset() const {
+  return TablesOffset() + uint64_t{header_.n_sequences} * header_.n_groups * sizeof(StateTable);
 }
 
 StateSequence StateView::Sequence(uint32_t s) const {
-  return Load<StateSequence>(At(SequencesOffset() + uint64_t{s} * sizeof(StateSequence)));
+  const std::byte* at = At(SequencesOffset() + s * SequenceRecordBytes(header_.version));
+  if (header_.version != 1) return Load<StateSequence>(at);
+  const auto old = Load<StateSequenceV1>(at);
+  return {old.n_tokens, old.has_logits, 0, 0};
+}
+
+Status StateView::Sampling(uint32_t s, const SamplingLimits& limits, uint32_t* lists,
+                           SavedSampling* out, Diag* diag) const {
+  if (header_.version == 1) {
+    const auto old =
+        Load<StateSequenceV1>(At(SequencesOffset() + uint64_t{s} * sizeof(StateSequenceV1)));
+    *out = SavedSampling();
+    out->options.temperature = old.temperature;
+    out->options.top_k = old.top_k;
+    out->options.top_p = old.top_p;
+    out->options.min_p = old.min_p;
+    out->options.seed = old.seed;
+    out->state.random = old.random_state;
+    Diag inner;
+    if (CheckSampling(out->options, limits, &inner) == Status::kOk) return Status::kOk;
+    return diag->Fail(Status::kBadSave, "%s", inner.text());
+  }
+  uint64_t first = 0;
+  for (uint32_t i = 0; i < s; ++i) first += Sequence(i).n_field_words;
+  const Span<const std::byte> fields(At(FieldsOffset() + first * sizeof(uint32_t)),
+                                     Sequence(s).n_field_words * sizeof(uint32_t));
+  return ReadFields(fields, limits, lists, out, diag);
 }
 
 StateTable StateView::Table(uint32_t s, uint32_t g) const {
@@ -352,17 +408,7 @@ StateTable StateView::Table(uint32_t s, uint32_t g) const {
 }
 
 const std::byte* StateView::entries() const {
-  return At(TablesOffset() + uint64_t{header_.n_sequences} * header_.n_groups * sizeof(StateTable));
-}
-
-SamplingOptions SamplingOf(const StateSequence& sequence) {
-  SamplingOptions options;
-  options.temperature = sequence.temperature;
-  options.top_k = sequence.top_k;
-  options.top_p = sequence.top_p;
-  options.min_p = sequence.min_p;
-  options.seed = sequence.seed;
-  return options;
+  return At(FieldsOffset() + n_field_words_ * sizeof(uint32_t));
 }
 
 Status CheckState(Span<const std::byte> file, const StateTarget& target, bool verify_pages,
@@ -372,13 +418,16 @@ Status CheckState(Span<const std::byte> file, const StateTarget& target, bool ve
   ARN_TRY(CheckHeader(file, &header, diag));
   ARN_TRY(CheckSameModel(header, target, diag));
   ARN_TRY(CheckIndex(file, header, target, diag));
-  const StateView view(file, header);
+  uint64_t n_field_words = 0;
+  ARN_TRY(SumFieldWords(file, header, &n_field_words, diag));
+  const StateView view(file, header, n_field_words);
   StateCounts counts;
+  counts.version = header.version;
   counts.n_groups = header.n_groups;
   counts.n_sequences = header.n_sequences;
   counts.vocab = header.vocab;
   ARN_TRY(CheckGroups(view, *target.plan, &counts, diag));
-  ARN_TRY(CheckSequences(view, *target.plan, &counts, diag));
+  ARN_TRY(CheckSequences(view, target, &counts, diag));
   ARN_TRY(CheckTables(view, target, &counts, diag));
   ARN_TRY(CheckPlaces(view, counts, diag));
   ARN_TRY(CheckContents(view, verify_pages, diag));

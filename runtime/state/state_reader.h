@@ -9,7 +9,7 @@
 #include "platform/base/span.h"
 #include "platform/base/status.h"
 #include "runtime/cache/kv_cache.h"
-#include "runtime/sampling/sampler.h"
+#include "runtime/state/state_fields.h"
 #include "runtime/state/state_format.h"
 
 namespace arn {
@@ -18,11 +18,16 @@ namespace arn {
 class StateView {
  public:
   StateView() = default;
-  StateView(Span<const std::byte> file, const StateHeader& header) : file_(file), header_(header) {}
+  // n_field_words: of all sequences.
+  StateView(Span<const std::byte> file, const StateHeader& header, uint64_t n_field_words)
+      : file_(file), header_(header), n_field_words_(n_field_words) {}
 
   const StateHeader& header() const { return header_; }
   StateGroup Group(uint32_t g) const;
   StateSequence Sequence(uint32_t s) const;
+  // Reads the sampling of a sequence, as ReadFields. Cannot fail after CheckState.
+  Status Sampling(uint32_t s, const SamplingLimits& limits, uint32_t* lists, SavedSampling* out,
+                  Diag* diag) const;
   StateTable Table(uint32_t s, uint32_t g) const;
   // Start of the tables' entries, the tokens and the logits. Unaligned.
   const std::byte* entries() const;
@@ -39,13 +44,12 @@ class StateView {
   const std::byte* At(uint64_t offset) const { return file_.data() + offset; }
   uint64_t SequencesOffset() const;
   uint64_t TablesOffset() const;
+  uint64_t FieldsOffset() const;
 
   Span<const std::byte> file_;
   StateHeader header_ = {};
+  uint64_t n_field_words_ = 0;
 };
-
-// Returns the sampling options of a saved sequence.
-SamplingOptions SamplingOf(const StateSequence& sequence);
 
 // Session to restore into.
 struct StateTarget {
@@ -53,6 +57,8 @@ struct StateTarget {
   uint64_t model_hash = 0;
   // u32 [n_pages + n_quantised_pages] for each group; scratch, contents are irrelevant.
   uint32_t* const* scratch = nullptr;
+  SamplingLimits sampling;
+  uint32_t* list_scratch = nullptr;  // u32 [sampling.n_words]
 };
 
 // Checks all of `file` except, unless `verify_pages`, the contents of its pages, which may be any

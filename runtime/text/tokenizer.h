@@ -80,9 +80,9 @@ class Tokenizer {
   // invalid bytes become U+FFFD as in Hugging Face's decoder. `skip_special`: special tokens give
   // nothing.
   size_t DecodeToken(DecodeState* state, int32_t id, bool skip_special, Span<char> out) const;
-  // Writes the bytes that token `id` appends to a text: in its middle, or as its first token. Between
-  // tokens they may cut characters. Returns their number, also if they exceed the size of `out`
-  // (contents unspecified). Special tokens and ids without text give none. REQUIRES:
+  // Writes the bytes that token `id` appends to a text: in its middle, or as its first token.
+  // Between tokens they may cut characters. Returns their number, also if they exceed the size of
+  // `out` (contents unspecified). Special tokens and ids without text give none. REQUIRES:
   // HasAppendedBytes().
   size_t AppendedBytes(int32_t id, bool is_first, Span<char> out) const;
   // False if what a token appends depends on more than whether it is the first.

@@ -98,8 +98,8 @@ class ConstraintTest : public testing::Test {
   static ConstraintPtr StandAlone(const arn_constraint_options& options) {
     char error[512] = "";
     arn_constraint* constraint = nullptr;
-    EXPECT_EQ(ARN_OK, arn_constraint_create(model_, &options, nullptr, 8 << 20, error,
-                                            sizeof error, &constraint))
+    EXPECT_EQ(ARN_OK, arn_constraint_create(model_, &options, nullptr, 8 << 20, error, sizeof error,
+                                            &constraint))
         << error;
     return ConstraintPtr(constraint);
   }
@@ -179,8 +179,8 @@ TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
     std::vector<int32_t> allowed;
     for (uint32_t id = 0; id < Vocab(); ++id) {
       uint32_t is_allowed = 2;
-      ASSERT_EQ(ARN_OK, arn_constraint_test(constraint.get(), static_cast<int32_t>(id),
-                                            &is_allowed));
+      ASSERT_EQ(ARN_OK,
+                arn_constraint_test(constraint.get(), static_cast<int32_t>(id), &is_allowed));
       ASSERT_EQ(mask[id], is_allowed == 1) << id << " at step " << step;
       if (mask[id] && !IsEnd(static_cast<int32_t>(id))) {
         allowed.push_back(static_cast<int32_t>(id));
@@ -189,8 +189,9 @@ TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
     if (allowed.empty()) break;
     random = random * 1664525u + 1013904223u;
     size_t accepted = 0;
-    ASSERT_EQ(ARN_OK, arn_constraint_accept(constraint.get(), &allowed[(random >> 8) % allowed.size()],
-                                            1, &accepted, nullptr));
+    ASSERT_EQ(ARN_OK,
+              arn_constraint_accept(constraint.get(), &allowed[(random >> 8) % allowed.size()], 1,
+                                    &accepted, nullptr));
     ASSERT_EQ(1u, accepted);
   }
   uint32_t can_end = 0;
@@ -218,7 +219,8 @@ std::map<int32_t, double> Masked(const float* logits, const std::vector<bool>& m
   if (sampling.top_p < 1.0f) {
     double kept = 0;
     size_t n = 0;
-    while (n < order.size() && kept < sum * static_cast<double>(sampling.top_p)) kept += weights[n++];
+    while (n < order.size() && kept < sum * static_cast<double>(sampling.top_p))
+      kept += weights[n++];
     order.resize(n);
   }
   std::map<int32_t, double> probabilities;
@@ -244,7 +246,9 @@ TEST_F(ConstraintTest, Sampling_IsMaskedSoftmax) {
     float temperature;
     uint32_t top_k;
     float top_p, min_p;
-  } const settings[] = {{1.0f, 0, 1.0f, 0.0f}, {1.5f, 20, 1.0f, 0.0f}, {1.2f, 0, 0.8f, 0.0f},
+  } const settings[] = {{1.0f, 0, 1.0f, 0.0f},
+                        {1.5f, 20, 1.0f, 0.0f},
+                        {1.2f, 0, 0.8f, 0.0f},
                         {1.0f, 50, 0.9f, 0.02f}};
   uint64_t seed = 11;
   for (const auto& setting : settings) {

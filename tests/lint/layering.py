@@ -9,7 +9,10 @@ import source_tree
 # The headers that a backend implements and its users include.
 CONTRACT = ("kernels/contract/", "kernels/kv/", "kernels/math/")
 # Folders that every part of the converter may include, besides parts below it.
-CONVERTER = ("platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/")
+CONVERTER = (
+    "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "arenite/",
+    "runtime/sampling/options.def", "runtime/sampling/option_range.h",
+)
 
 
 def _in(layer, *rooms):
@@ -54,7 +57,7 @@ MAY_INCLUDE = {
     "runtime/sampling": ("platform/", *CONTRACT),
     "runtime/model": (
         "platform/", *CONTRACT, "kernels/pack/", "runtime/bundle/", "runtime/text/",
-        "runtime/chat/", "runtime/constrain/",
+        "runtime/chat/", "runtime/constrain/", "runtime/sampling/",
     ),
     "runtime/memory": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",

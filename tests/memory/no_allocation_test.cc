@@ -303,6 +303,64 @@ TEST(NoAllocation_States, RunsForksBatchAndSave_AllocateNothing) {
   }
 }
 
+// Every sampling option, with lists and log-probabilities.
+TEST(NoAllocation_Sampling, EveryOption_AllocatesNothing) {
+  const TinyBundle bundle;
+  const BundleBytes bytes = MakeTinyBundle(bundle);
+  const ModelPtr model = OpenBytes(bytes);
+  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
+  options.n_threads = 2;
+  options.max_sequences = 2;
+  options.logits_processors = 1;
+  options.sampling_words = 32;
+  const SessionPtr session = NewSession(model.get(), options);
+  const int32_t ids[] = {4, 5, -1, 6};
+  const float values[] = {2.0f, -1.0f};
+  arn_sampling sampling = ARN_SAMPLING_INIT;
+  sampling.temperature = 0.9f;
+  sampling.repetition_penalty = 1.1f;
+  sampling.frequency_penalty = sampling.presence_penalty = 0.1f;
+  sampling.no_repeat_ngram_size = 4;
+  sampling.min_new_tokens = 3;
+  sampling.typical_p = 0.95f;
+  sampling.top_n_sigma = 3.0f;
+  sampling.xtc_probability = 0.5f;
+  sampling.dry_multiplier = 0.5f;
+  sampling.mirostat_tau = 4.0f;
+  sampling.forced_first = 3;
+  sampling.bias_ids = sampling.bad_words = ids;
+  sampling.n_bias_ids = sampling.n_bad_words = 4;
+  sampling.bias_values = values;
+  sampling.n_bias_values = 2;
+  sampling.suppress_tokens = sampling.begin_suppress_tokens = sampling.dry_breakers = ids;
+  sampling.n_suppress_tokens = sampling.n_begin_suppress_tokens = sampling.n_dry_breakers = 1;
+  const std::vector<int32_t> prompt = SomeIds(50, bundle.vocab);
+  std::vector<uint8_t> state(1u << 20);
+  uint64_t state_bytes = 0;
+  arn_token_logprob top[5];
+  int32_t id = 0;
+
+  g_calls = 0;
+  g_trap = true;
+  arn_status status = arn_session_set_sampling(session.get(), &sampling);
+  bool ok = arn_session_prefill(session.get(), prompt.data(), prompt.size()) == ARN_OK;
+  for (int i = 0; i < 50; ++i) {
+    ok = ok && arn_session_logprobs(session.get(), -1, 5, top, nullptr) == ARN_OK;
+    ok = ok && arn_session_decode(session.get(), &id) == ARN_OK;
+  }
+  ok = ok && arn_session_fork(session.get(), 0, 1) == ARN_OK;
+  ok = ok &&
+       arn_session_save_memory(session.get(), state.data(), state.size(), &state_bytes) == ARN_OK;
+  ok =
+      ok && arn_session_restore_memory(session.get(), state.data(), state_bytes, nullptr) == ARN_OK;
+  ok = ok && arn_session_decode(session.get(), &id) == ARN_OK;
+  g_trap = false;
+
+  EXPECT_EQ(ARN_OK, status);
+  EXPECT_TRUE(ok) << arn_session_last_error(session.get());
+  EXPECT_EQ(0u, g_calls.load());
+}
+
 // Chat template rendering, with the system clock and with an error message.
 TEST(NoAllocation_Chat, Render_AllocatesNothing) {
   TinyBundle bundle;

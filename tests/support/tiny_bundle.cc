@@ -328,7 +328,12 @@ std::vector<uint8_t> Builder::Finish() {
     chat = fbs::CreateChatDirect(fbb_, &programs, &variables);
   }
   const std::vector<uint32_t> eos = {2};
-  const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0);
+  std::vector<flatbuffers::Offset<fbs::SamplingOption>> sampling;
+  for (const TinyOption& option : o.sampling) {
+    sampling.push_back(fbs::CreateSamplingOptionDirect(fbb_, option.id, &option.words));
+  }
+  const auto generation = fbs::CreateGenerationDirect(fbb_, false, 1.0f, 0, 1.0f, 0.0f, &eos, 1, 0,
+                                                      nullptr, nullptr, &sampling);
   fbs::FinishBundleBuffer(fbb_, fbs::CreateBundle(fbb_, fbb_.CreateString("test"), kPackVersion,
                                                   fbb_.CreateString(o.target), model, 0, generation,
                                                   0, prefix, chat, self_test));

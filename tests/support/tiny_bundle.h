@@ -48,6 +48,12 @@ struct TinySelfTest {
   uint64_t model_hash = 0;
 };
 
+// An entry of fbs::Generation.options.
+struct TinyOption {
+  uint32_t id;
+  std::vector<uint32_t> words;
+};
+
 struct TinyBundle {
   uint32_t layers = 2;
   uint32_t hidden = 32;
@@ -66,6 +72,7 @@ struct TinyBundle {
   uint64_t seed = 1;
   TinyPrefix prefix;
   TinySelfTest self_test;
+  std::vector<TinyOption> sampling;   // the checkpoint's sampling defaults
   std::vector<uint8_t> chat_program;  // program of the template "default"; empty: no chat templates
 };
 

@@ -105,16 +105,15 @@ TEST_F(ConstrainTest, Check_OptionsOfJson) {
   EXPECT_EQ(0, Check({"--json-schema", schema, "--any-order"}, swapped).exit_code);
   EXPECT_EQ(1, Check({"--json-schema", schema}, spaced).exit_code);
   EXPECT_EQ(0, Check({"--json-schema", schema, "--whitespace", "any"}, spaced).exit_code);
-  EXPECT_EQ(0, Check({"--json-schema", schema, "--whitespace", "compact"},
-                     "{\"name\":\"\",\"age\":0}\n")
-                   .exit_code);
+  EXPECT_EQ(
+      0, Check({"--json-schema", schema, "--whitespace", "compact"}, "{\"name\":\"\",\"age\":0}\n")
+             .exit_code);
 }
 
 TEST_F(ConstrainTest, Check_OtherKinds) {
   EXPECT_EQ(0, Check({"--regex", "a+(b|c)"}, "aab\nac\n").exit_code);
   EXPECT_EQ(1, Check({"--regex", "a+(b|c)"}, "aab\naa\n").exit_code);
-  const std::string grammar =
-      Write("g.gbnf", "root ::= \"(\" root \")\" | \"\"\n");
+  const std::string grammar = Write("g.gbnf", "root ::= \"(\" root \")\" | \"\"\n");
   EXPECT_EQ(0, Check({"--grammar", grammar}, "(())\n\n").exit_code);
   EXPECT_EQ(1, Check({"--grammar", grammar}, "(()\n").exit_code);
   EXPECT_EQ(0, Check({"--choices", "red,dark green"}, "red\ndark green\n").exit_code);
@@ -122,8 +121,7 @@ TEST_F(ConstrainTest, Check_OtherKinds) {
 }
 
 TEST_F(ConstrainTest, Check_ARefusedConstraint_NamesThePlace) {
-  const std::string schema =
-      Write("bad.json", R"({"properties": {"a/b": {"type": "strin"}}})");
+  const std::string schema = Write("bad.json", R"({"properties": {"a/b": {"type": "strin"}}})");
   const ProcessResult result = Check({"--json-schema", schema}, "{}\n");
   EXPECT_EQ(2, result.exit_code);
   EXPECT_EQ(0u, result.out.find("refused: ")) << result.out;
@@ -190,9 +188,8 @@ TEST_F(ConstrainTest, Run_OtherKinds) {
 }
 
 TEST_F(ConstrainTest, Run_WithBeams_KeepsToTheConstraint) {
-  const nlohmann::json json =
-      RunJson({"--choices", " one cat, two dogs, three", "--beams", "3", "--return-sequences", "3",
-               "--max-tokens", "20"});
+  const nlohmann::json json = RunJson({"--choices", " one cat, two dogs, three", "--beams", "3",
+                                       "--return-sequences", "3", "--max-tokens", "20"});
   std::set<std::string> texts;
   for (const auto& sequence : json["sequences"]) texts.insert(sequence["text"]);
   for (const std::string& text : texts) {
@@ -223,9 +220,8 @@ TEST_F(ConstrainTest, Plan_ShowsTheConstraints) {
 }
 
 TEST_F(ConstrainTest, Chat_ConstrainsEachAnswer) {
-  const ProcessResult result =
-      RunArenite({"chat", bundle_, "--choices", " yes, no", "--temperature", "0"}, {},
-                 "Is it?\nReally?\n");
+  const ProcessResult result = RunArenite(
+      {"chat", bundle_, "--choices", " yes, no", "--temperature", "0"}, {}, "Is it?\nReally?\n");
   EXPECT_EQ(0, result.exit_code) << result.err;
   for (const std::string& line : Lines(result.out)) {
     EXPECT_TRUE(line == " yes" || line == " no" || line.empty()) << line;

@@ -1,5 +1,6 @@
 // Error handling of the tool: one sentence on stderr, nothing on stdout, a non-zero exit code.
 #include <algorithm>
+#include <sstream>
 
 #include "tests/harness/bundles.h"
 #include "tests/harness/process.h"
@@ -124,6 +125,12 @@ TEST_F(ToolErrorsTest, Help_HasAnExampleForEachCommand) {
     const ProcessResult result = RunArenite({command, "--help"});
     EXPECT_EQ(0, result.exit_code);
     EXPECT_NE(std::string::npos, result.out.find(std::string("\n  arenite ") + command)) << command;
+    EXPECT_EQ(result.out, RunArenite({"help", command}).out);
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) {
+      const bool is_example = line.rfind("  arenite ", 0) == 0 || line.rfind("  echo ", 0) == 0;
+      if (!is_example) EXPECT_GE(100u, line.size()) << line;
+    }
   }
   EXPECT_EQ(0, RunArenite({"--help"}).exit_code);
   EXPECT_EQ(0u, RunArenite({"--version"}).out.find("arenite "));

@@ -102,6 +102,25 @@ TEST_F(ToolTest, Residency_OfEachKind_GivesTheTokensAndIsCounted) {
   EXPECT_NE(std::string::npos, text.err.find("in huge pages")) << text.err;
 }
 
+TEST_F(ToolTest, Run_ReadsAPromptFromAPipe) {
+  const std::string wanted = expected_["prompts"][0]["greedy_text"].get<std::string>() + "\n";
+  const std::vector<std::string> flags = {"--temperature", "0",  "--kv",   "f32",
+                                          "--max-tokens",  "64", "--quiet"};
+  for (const std::vector<std::string>& prompt :
+       {std::vector<std::string>{}, {"--prompt", "-"}, {"--prompt-file", "-"}}) {
+    SCOPED_TRACE(testing::PrintToString(prompt));
+    std::vector<std::string> arguments = {"run", bundle_};
+    arguments.insert(arguments.end(), prompt.begin(), prompt.end());
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    // A file is read byte for byte; from a pipe the last line feed is left out.
+    const bool is_file = !prompt.empty() && prompt[0] == "--prompt-file";
+    const ProcessResult result =
+        RunArenite(arguments, {}, std::string(kPrompt) + (is_file ? "" : "\n"));
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    EXPECT_EQ(wanted, result.out);
+  }
+}
+
 TEST_F(ToolTest, Run_PromptsOfEachKind_AreTheSame) {
   const nlohmann::json& wanted = expected_["prompts"][0];
   std::string ids;
@@ -220,9 +239,89 @@ TEST_F(ToolTest, Run_CheckpointThatDoesNotSample_IsGreedyUntilAsked) {
             ids({"--seed", "9", "--top-p", "0.99", "--temperature", "0.6", "--top-k", "7"}));
   const std::string text = RunArenite({"inspect", (folder_ / "greedy.arn").string()}).out;
   EXPECT_NE(std::string::npos, text.find("begin 3,4, end 1023, padding ")) << text;
-  EXPECT_NE(
-      std::string::npos,
-      text.find("greedy; if sampling is requested: temperature 0.6, top-k 7, top-p 1, min-p 0"));
+  EXPECT_NE(std::string::npos,
+            text.find("greedy; if sampling is requested: temperature 0.6, top-k 7\n"))
+      << text;
+}
+
+// Penalties apply to greedy decoding too.
+TEST_F(ToolTest, Run_ProcessorsOfTheCheckpointAndOfFlags_Apply) {
+  const std::filesystem::path copy = folder_ / "penalties";
+  std::filesystem::copy(SourcePath("models/fable/fable-2m"), copy);
+  WriteFile(copy / "generation_config.json",
+            R"({"repetition_penalty": 1.5, "suppress_tokens": [20, 21], "bos_token_id": [3, 4],)"
+            R"( "eos_token_id": 1023})");
+  const std::string bundle = (folder_ / "penalties.arn").string();
+  ASSERT_TRUE(Convert(copy, bundle, {"--weights", "int8"}));
+  const auto run = [&](const std::string& file, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", file, "--prompt", kPrompt, "--max-tokens", "40", "--json"});
+    const ProcessResult result = RunArenite(more);
+    EXPECT_EQ(0, result.exit_code) << result.err;
+    return nlohmann::json::parse(result.out);
+  };
+  const std::vector<std::string> greedy = {"--temperature", "0"};
+  const std::vector<std::string> flags = {
+      "--temperature", "0", "--repetition-penalty", "1.5", "--suppress-tokens", "20,21"};
+  const nlohmann::json own = run(bundle, {});
+  EXPECT_EQ(own["ids"], run(bundle_, flags)["ids"]);
+  EXPECT_NE(own["ids"], run(bundle_, greedy)["ids"]);
+  EXPECT_EQ(1.5, own["sampling"]["repetition_penalty"]);
+  EXPECT_EQ(nlohmann::json({20, 21}), own["sampling"]["suppress_tokens"]);
+  EXPECT_EQ(run(bundle_, greedy)["ids"],
+            run(bundle, {"--repetition-penalty", "1", "--suppress-tokens", ""})["ids"]);
+  const std::string text = RunArenite({"inspect", bundle}).out;
+  EXPECT_NE(std::string::npos,
+            text.find("greedy, repetition-penalty 1.5, suppress-tokens (2); if sampling is "
+                      "requested: temperature 1, repetition-penalty 1.5, suppress-tokens (2)\n"))
+      << text;
+}
+
+TEST_F(ToolTest, Run_BadSamplingValues_AreNamed) {
+  const auto error = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", bundle_, "--prompt", kPrompt});
+    const ProcessResult result = RunArenite(more);
+    EXPECT_NE(0, result.exit_code);
+    return result.err;
+  };
+  EXPECT_NE(std::string::npos, error({"--top-k", "many"}).find("--top-k"));
+  EXPECT_NE(std::string::npos, error({"--suppress-tokens", "1,x"}).find("--suppress-tokens"));
+  EXPECT_NE(std::string::npos,
+            error({"--suppress-tokens", "5000"}).find("suppress_tokens[0] is token 5000"));
+  EXPECT_NE(std::string::npos,
+            error({"--repetition-penalty", "0"}).find("repetition_penalty is 0, expected above 0"));
+  EXPECT_NE(std::string::npos, error({"--logprobs", "2"}).find("--json"));
+  EXPECT_NE(std::string::npos,
+            error({"-n", "2", "--temperature", "0"}).find("the sampling is greedy"));
+}
+
+TEST_F(ToolTest, Run_Logprobs_AreOfEachToken) {
+  const nlohmann::json json = RunJson("run", {"--prompt", kPrompt, "--max-tokens", "12",
+                                              "--temperature", "0", "--json", "--logprobs", "3"});
+  ASSERT_EQ(json["ids"].size(), json["logprobs"].size());
+  for (size_t i = 0; i < json["ids"].size(); ++i) {
+    const nlohmann::json& token = json["logprobs"][i];
+    EXPECT_EQ(json["ids"][i], token["id"]);
+    ASSERT_EQ(3u, token["top"].size());
+    EXPECT_EQ(token["id"], token["top"][0]["id"]);  // greedy
+    EXPECT_EQ(token["logprob"], token["top"][0]["logprob"]);
+    EXPECT_GE(token["top"][0]["logprob"], token["top"][1]["logprob"]);
+    EXPECT_GE(0.0, token["top"][0]["logprob"].get<double>());
+  }
+}
+
+// The first completion is that of a run alone with the seed; the others differ, and repeat.
+TEST_F(ToolTest, Run_Completions_AreIndependent) {
+  const std::vector<std::string> common = {"--prompt", kPrompt, "--max-tokens", "30", "--json",
+                                           "--seed",   "4"};
+  std::vector<std::string> several = common;
+  several.insert(several.end(), {"-n", "3"});
+  const nlohmann::json json = RunJson("run", several);
+  ASSERT_EQ(3u, json["completions"].size());
+  EXPECT_EQ(RunJson("run", common)["ids"], json["completions"][0]["ids"]);
+  EXPECT_EQ(json["ids"], json["completions"][0]["ids"]);
+  EXPECT_NE(json["completions"][0]["ids"], json["completions"][1]["ids"]);
+  EXPECT_NE(json["completions"][1]["ids"], json["completions"][2]["ids"]);
+  EXPECT_EQ(json["completions"], RunJson("run", several)["completions"]);
 }
 
 TEST_F(ToolTest, Run_Interrupted_ReportsWhatWasDone) {

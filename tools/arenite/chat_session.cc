@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -17,6 +18,7 @@
 namespace arn::tool {
 namespace {
 
+constexpr uint32_t kChatSamplingWords = 4096;
 constexpr const char* kDim = "\033[2m";
 constexpr const char* kBold = "\033[1m";
 constexpr const char* kNormal = "\033[0m";
@@ -52,9 +54,13 @@ std::optional<ConstraintText> MakeConstraint(const ConstraintArguments& argument
 }
 
 // The strings of the options are those of the arguments, which must outlive them.
-arn_session_options SessionOptions(const ChatArguments& arguments,
+arn_session_options SessionOptions(const ChatArguments& arguments, const Model& model,
                                    const std::optional<ConstraintText>& constraint) {
   arn_session_options options = ToSessionOptions(arguments.session);
+  ReserveSampling(ChooseSampling(arguments.sampling, model.get()), &options);
+  // For options that /set turns on, and for a loaded conversation.
+  options.logits_processors = 1;
+  options.sampling_words = std::max(options.sampling_words, kChatSamplingWords);
   if (constraint) ReserveConstraint(*constraint, &options);
   return options;
 }
@@ -77,7 +83,7 @@ Chat::Chat(const ChatArguments& arguments, const Model& model)
     : arguments_(arguments),
       model_(model),
       constraint_(MakeConstraint(arguments.constraint)),
-      session_(model, SessionOptions(arguments_, constraint_)),
+      session_(model, SessionOptions(arguments_, model, constraint_)),
       format_(MakeFormat(arguments, model)),
       conversation_(model, session_, arguments.session.overflow == "shift"),
       progress_(session_, /*quiet=*/false),
@@ -131,7 +137,7 @@ void Chat::Turn(const std::string& text, Role role) {
 }
 
 void Chat::SetSampling() {
-  sampling_ = ChooseSampling(arguments_.sampling, model_.info());
+  sampling_ = ChooseSampling(arguments_.sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &sampling_));
 }
 
@@ -192,7 +198,7 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
-  const arn_sampling chosen = ChooseSampling(sampling, model_.info());
+  const arn_sampling chosen = ChooseSampling(sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;
   arguments_.sampling = sampling;

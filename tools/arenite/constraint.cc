@@ -23,7 +23,7 @@ CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* argu
                 "With --json-schema: properties in any order instead of the schema's");
   app->add_option("--whitespace", arguments->whitespace,
                   "With --json-schema: white space where JSON allows it, or none")
-      ->check(CLI::IsMember({"compact", "any"}))
+      ->transform(CLI::IsMember(std::vector<std::string>{"compact", "any"}, CLI::ignore_case))
       ->capture_default_str();
   app->add_option("--constraint-memory", arguments->memory,
                   "Bytes for the compiled constraint; they are committed as they are used")

@@ -48,7 +48,8 @@ EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments
   const arn_model_info& info = model.info();
   const bool is_given = arguments.text || arguments.ids || arguments.features;
   if (info.source_rows == 0) {
-    if (is_given) throw Error(model.path() + ": the model has no encoder");
+    if (is_given)
+      throw Error(model.path() + ": the model has no encoder: give its text as --prompt");
     return;
   }
   const bool takes_features = info.source_feature_width != 0;

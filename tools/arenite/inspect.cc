@@ -7,6 +7,7 @@
 #include "tools/arenite/io.h"
 #include "tools/arenite/json.h"
 #include "tools/arenite/options.h"
+#include "tools/arenite/sampling.h"
 
 namespace arn::tool {
 namespace {
@@ -39,11 +40,14 @@ std::string IdsText(const uint32_t* ids, uint32_t n) {
 }
 
 // Prints sampling settings even if the checkpoint is greedy: they apply once sampling is turned on.
-std::string SamplingText(const arn_model_info& info) {
-  const std::string settings =
-      Format("temperature %g, top-k %u, top-p %g, min-p %g", static_cast<double>(info.temperature),
-             info.top_k, static_cast<double>(info.top_p), static_cast<double>(info.min_p));
-  return info.do_sample != 0 ? settings : "greedy; if sampling is requested: " + settings;
+std::string SamplingText(const Model& model) {
+  arn_sampling sampling = ARN_SAMPLING_INIT, defaults = ARN_SAMPLING_INIT;
+  arn_model_sampling(model.get(), &sampling);
+  arn_model_sampling_defaults(model.get(), &defaults);
+  if (model.info().do_sample != 0) return DescribeSettings(sampling);
+  const std::string always = DescribeSettings(sampling);
+  return "greedy" + (always.empty() ? "" : ", " + always) +
+         "; if sampling is requested: " + DescribeSettings(defaults);
 }
 
 std::string IdText(int32_t id) { return id < 0 ? "none" : std::to_string(id); }
@@ -76,7 +80,7 @@ void PrintInfo(const Model& model) {
   text += Format("tokens      begin %s, end %s, padding %s\n",
                  IdsText(info.bos_ids, info.n_bos_ids).c_str(),
                  IdsText(info.eos_ids, info.n_eos_ids).c_str(), IdText(info.pad_id).c_str());
-  text += "sampling    " + SamplingText(info) + "\n";
+  text += "sampling    " + SamplingText(model) + "\n";
   const uint32_t n_tensors = arn_model_tensor_count(model.get());
   if (n_tensors > 0) {
     text += Format("\n%-40s %-5s %-14s %18s %12s %12s\n", "tensor", "type", "layout", "shape",
@@ -138,10 +142,9 @@ void PrintJson(const Model& model) {
   json.EndArray();
   json.Key("sampling").BeginObject();
   json.Key("do_sample").Bool(info.do_sample != 0);
-  json.Key("temperature").Number(static_cast<double>(info.temperature));
-  json.Key("top_k").Uint(info.top_k);
-  json.Key("top_p").Number(static_cast<double>(info.top_p));
-  json.Key("min_p").Number(static_cast<double>(info.min_p));
+  arn_sampling defaults = ARN_SAMPLING_INIT;
+  arn_model_sampling_defaults(model.get(), &defaults);
+  WriteSampling(defaults, &json);
   json.EndObject();
   json.Key("tensors").BeginArray();
   const uint32_t n_tensors = arn_model_tensor_count(model.get());

@@ -15,7 +15,10 @@ constexpr size_t kErrorBytes = 1024;
 
 // Returns "; " and advice for a path that is not a bundle or not a complete one; "" if there is
 // none.
-std::string Advice(const std::string& path, arn_status status) {
+std::string Advice(const std::string& path, arn_status status, const std::string& reason) {
+  if (status == ARN_BAD_SIGNATURE && reason.find("is not signed") != std::string::npos) {
+    return "; arenite-convert --sign KEY.pem signs one";
+  }
   const bool is_bundle = cli::KindOf(path) == cli::InputKind::kBundle;
   if (status == ARN_BUNDLE_TRUNCATED || (status == ARN_HASH_MISMATCH && is_bundle)) {
     return "; download or convert it again";
@@ -33,7 +36,7 @@ Model::Model(const std::string& path, const arn_model_options& options) : path_(
   // The library's error names the file.
   if (status != ARN_OK) {
     const std::string reason = error[0] != '\0' ? error : arn_status_name(status);
-    throw Error(reason + Advice(path, status));
+    throw Error(reason + Advice(path, status, reason));
   }
   model_.reset(model);
   const arn_status info_status = arn_model_get_info(model, &info_);

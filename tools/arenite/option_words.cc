@@ -18,7 +18,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--prompt-file", "FILE", ""},
       {"--source-ids", "IDS", ""},
       {"--features", "FILE", ""},
-      {"--features-shape", "WIDTH,FRAMES", ""},
+      {"--features-shape", "MELS,FRAMES", "Advanced: encoder input"},
       {"--file", "FILE", ""},
       {"--out", "FILE", ""},
       {"--ids", "IDS", ""},

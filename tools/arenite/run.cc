@@ -2,6 +2,8 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/commands.h"
@@ -26,6 +28,8 @@ struct Arguments {
   PromptArguments prompt;
   EncoderArguments encoder_input;
   uint32_t max_tokens = 256;
+  uint32_t completions = 1;
+  std::optional<uint32_t> logprobs;
   SamplingArguments sampling;
   ConstraintArguments constraint;
   DeviceArguments device;
@@ -35,22 +39,38 @@ struct Arguments {
   std::string save, restore, kv_file;
 };
 
+// Room for the lists of a restored session's sampling.
+constexpr uint32_t kRestoredSamplingWords = 4096;
+
+struct TokenLogprobs {
+  float chosen = 0;
+  std::vector<arn_token_logprob> top;
+};
+
+// A generated text.
+struct Completion {
+  std::vector<int32_t> ids;
+  std::string text;
+  std::vector<TokenLogprobs> logprobs;  // per token, if asked for
+  uint32_t finish = ARN_FINISH_NONE;
+};
+
 // Output so far. Filled by the token callback, which must not throw into the library.
 struct Output {
+  const arn_session* session = nullptr;
+  std::optional<uint32_t> logprobs;
   bool is_streaming = false;
   bool shows_ids = false;  // no tokenizer: shows token ids only
   bool has_failed = false;
-  std::vector<int32_t> ids;
-  std::string text;
+  arn_status status = ARN_OK;
+  Completion now;
 };
 
 struct Outcome {
   std::vector<int32_t> prompt_ids;
-  std::vector<int32_t> ids;
-  std::string text;
+  std::vector<Completion> completions;
   arn_sampling sampling = ARN_SAMPLING_INIT;  // greedy also if a restored session keeps its own
   uint32_t kept_tokens = 0;                   // prompt tokens reused from the bundle's prefix
-  uint32_t finish = ARN_FINISH_NONE;
   double load_ms = 0;
   arn_memory_plan plan = ARN_MEMORY_PLAN_INIT;
   DeviceState state;
@@ -76,10 +96,17 @@ bool KeepsSampling(const Arguments& arguments) {
 
 int32_t OnToken(void* user, int32_t id, const char* text, size_t text_bytes) {
   Output& output = *static_cast<Output*>(user);
-  if (id >= 0) output.ids.push_back(id);
-  if (text_bytes > 0) output.text.append(text, text_bytes);
+  if (id >= 0) output.now.ids.push_back(id);
+  if (text_bytes > 0) output.now.text.append(text, text_bytes);
+  if (id >= 0 && output.logprobs) {
+    TokenLogprobs& token = output.now.logprobs.emplace_back();
+    token.top.resize(*output.logprobs);
+    output.status =
+        arn_session_logprobs(output.session, id, *output.logprobs, token.top.data(), &token.chosen);
+    if (output.status != ARN_OK) return 1;
+  }
   if (!output.is_streaming) return 0;
-  if (output.shows_ids && id >= 0) std::printf(output.ids.size() > 1 ? " %d" : "%d", id);
+  if (output.shows_ids && id >= 0) std::printf(output.now.ids.size() > 1 ? " %d" : "%d", id);
   if (text_bytes > 0) std::fwrite(text, 1, text_bytes, stdout);
   if (std::fflush(stdout) != 0) output.has_failed = true;
   return output.has_failed ? 1 : 0;
@@ -105,7 +132,31 @@ void CheckRoom(const Outcome& outcome, const SessionArguments& session) {
              n, context));
 }
 
-// Prefills and generates. A signal ends it with ARN_FINISH_CANCELLED.
+// Generates a completion of the selected sequence.
+arn_status Complete(const Arguments& arguments, const Session& session, Output* output,
+                    Outcome* outcome) {
+  output->now = Completion();
+  std::vector<arn_stop_string> stops;
+  for (const std::string& stop : arguments.stops) stops.push_back({stop.data(), stop.size()});
+  arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
+  options.max_tokens = arguments.max_tokens;
+  options.ignore_eos = arguments.ignore_eos ? 1 : 0;
+  options.stops = stops.data();
+  options.n_stops = stops.size();
+  options.callback = OnToken;
+  options.user = output;
+  arn_generate_result result = ARN_GENERATE_RESULT_INIT;
+  const arn_status status = arn_session_generate(session.get(), &options, &result);
+  session.Check(output->status);
+  output->now.finish = status == ARN_CANCELLED ? uint32_t{ARN_FINISH_CANCELLED} : result.finish;
+  // The callback also gets a token that the run then cancelled.
+  if (output->logprobs) output->now.logprobs.resize(output->now.ids.size());
+  outcome->completions.push_back(output->now);
+  return status;
+}
+
+// Prefills, and generates the completions, each in a fork of the prompt. A signal ends it with
+// ARN_FINISH_CANCELLED.
 void Generate(const Arguments& arguments, const EncoderInput& encoder_input, const Session& session,
               Output* output, Outcome* outcome) {
   const CancelOnSignal cancel(session.get());
@@ -120,36 +171,63 @@ void Generate(const Arguments& arguments, const EncoderInput& encoder_input, con
     status = arn_session_prefill(session.get(), ids.data(), ids.size());
   }
   progress.Clear();
-  if (status == ARN_OK) {
-    std::vector<arn_stop_string> stops;
-    for (const std::string& stop : arguments.stops) stops.push_back({stop.data(), stop.size()});
-    arn_generate_options options = ARN_GENERATE_OPTIONS_INIT;
-    options.max_tokens = arguments.max_tokens;
-    options.ignore_eos = arguments.ignore_eos ? 1 : 0;
-    options.stops = stops.data();
-    options.n_stops = stops.size();
-    options.callback = OnToken;
-    options.user = output;
-    arn_generate_result result = ARN_GENERATE_RESULT_INIT;
-    status = arn_session_generate(session.get(), &options, &result);
-    outcome->finish = result.finish;
+  for (uint32_t i = 1; i < arguments.completions && status == ARN_OK; ++i) {
+    status = arn_session_fork(session.get(), 0, i);
   }
-  if (status == ARN_CANCELLED) {
-    outcome->finish = ARN_FINISH_CANCELLED;
-  } else {
-    session.Check(status);
+  for (uint32_t i = 0; i < arguments.completions && status == ARN_OK; ++i) {
+    if (arguments.completions > 1) session.Check(arn_session_select(session.get(), i));
+    if (i > 0 && output->is_streaming) Print("\n---\n");
+    status = Complete(arguments, session, output, outcome);
   }
+  if (status != ARN_CANCELLED) session.Check(status);
+  if (outcome->completions.empty()) {
+    outcome->completions.emplace_back().finish = ARN_FINISH_CANCELLED;
+  }
+}
+
+void WriteCompletion(const Completion& completion, JsonWriter* json) {
+  json->Key("ids").Ids(completion.ids);
+  json->Key("text").String(completion.text);
+  json->Key("finish").String(FinishName(completion.finish));
+  if (completion.logprobs.empty()) return;
+  json->Key("logprobs").BeginArray();
+  for (size_t i = 0; i < completion.logprobs.size(); ++i) {
+    const TokenLogprobs& token = completion.logprobs[i];
+    json->BeginObject();
+    json->Key("id").Int(completion.ids[i]);
+    json->Key("logprob").Number(static_cast<double>(token.chosen));
+    json->Key("top").BeginArray();
+    for (const arn_token_logprob& top : token.top) {
+      json->BeginObject();
+      json->Key("id").Int(top.id);
+      json->Key("logprob").Number(static_cast<double>(top.logprob));
+      json->EndObject();
+    }
+    json->EndArray();
+    json->EndObject();
+  }
+  json->EndArray();
 }
 
 void PrintJson(const Outcome& outcome, bool with_stats) {
   JsonWriter json;
   json.BeginObject();
   json.Key("prompt_ids").Ids(outcome.prompt_ids);
-  json.Key("ids").Ids(outcome.ids);
-  json.Key("text").String(outcome.text);
-  json.Key("finish").String(FinishName(outcome.finish));
+  WriteCompletion(outcome.completions[0], &json);
+  if (outcome.completions.size() > 1) {
+    json.Key("completions").BeginArray();
+    for (const Completion& completion : outcome.completions) {
+      json.BeginObject();
+      WriteCompletion(completion, &json);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
   if (outcome.sampling.temperature != 0.0f) json.Key("seed").Uint(outcome.sampling.seed);
   if (outcome.constraint) WriteConstraint(*outcome.constraint, &json);
+  json.Key("sampling").BeginObject();
+  WriteSampling(outcome.sampling, &json);
+  json.EndObject();
   json.Key("prefix_tokens").Uint(outcome.kept_tokens);
   json.Key("prefill_tokens").Uint(outcome.state.stats.prefill_tokens);
   json.Key("prefill_tokens_per_s")
@@ -182,9 +260,11 @@ void PrintReport(const Outcome& outcome, bool with_stats) {
   std::fprintf(stderr, "\nprompt    %s%zu tokens%s, %.1f tokens/s\n", part.c_str(),
                outcome.prompt_ids.size(), kept.c_str(),
                PerSecond(outcome.state.stats.prefill_tokens, outcome.state.stats.prefill_ns));
-  std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", outcome.ids.size(),
+  size_t n_tokens = 0;
+  for (const Completion& completion : outcome.completions) n_tokens += completion.ids.size();
+  std::fprintf(stderr, "decode    %zu tokens, %.1f tokens/s, finished by: %s\n", n_tokens,
                PerSecond(outcome.state.stats.decode_tokens, outcome.state.stats.decode_ns),
-               FinishName(outcome.finish));
+               FinishName(outcome.completions.back().finish));
   const std::string sampling = DescribeSampling(outcome.sampling);
   if (outcome.constraint) {
     std::fprintf(stderr, "%s\n", ConstraintLine(*outcome.constraint).c_str());
@@ -232,11 +312,24 @@ int Run(Arguments arguments) {
     constraint.emplace(arguments.constraint);
     ReserveConstraint(*constraint, &options);
   }
+  const bool keeps_sampling = KeepsSampling(arguments);
+  if (!keeps_sampling) {
+    outcome.sampling = ChooseSampling(arguments.sampling, model.get());
+    ReserveSampling(outcome.sampling, &options);
+    if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {
+      throw Error("--completions: all would be the same, because the sampling is greedy");
+    }
+  } else {
+    options.logits_processors = 1;  // in case the saved sampling has some
+    options.sampling_words = kRestoredSamplingWords;
+  }
+  if (arguments.completions > 1) options.max_sequences = arguments.completions;
   if (arguments.beams.beams > 0) {
     return RunBeams(
         model,
         {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens, arguments.ignore_eos,
-         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr},
+         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr,
+         outcome.sampling},
         outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
@@ -245,14 +338,15 @@ int Run(Arguments arguments) {
   const Session session(model, options);
   if (!arguments.restore.empty()) Restore(arguments.restore, session);
   outcome.load_ms += Milliseconds(Clock::now() - create_start).count();
-  if (!KeepsSampling(arguments)) {
-    outcome.sampling = ChooseSampling(arguments.sampling, model.info());
+  if (!keeps_sampling) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
 
   if (constraint) SetConstraint(*constraint, session);
 
   Output output;
+  output.session = session.get();
+  output.logprobs = arguments.logprobs;
   output.is_streaming = !arguments.json;
   output.shows_ids = model.info().has_tokenizer == 0;
   Generate(arguments, encoder_input, session, &output, &outcome);
@@ -260,8 +354,6 @@ int Run(Arguments arguments) {
     session.Check(arn_session_save(session.get(), arguments.save.c_str()));
   }
   if (output.has_failed) throw Error("cannot write to standard output");
-  outcome.ids = std::move(output.ids);
-  outcome.text = std::move(output.text);
   if (constraint) outcome.constraint = ReadConstraint(session);
   outcome.state = ReadDevice(session);
   if (arguments.device.stats) outcome.state.residency = model.Residency();
@@ -277,7 +369,7 @@ int Run(Arguments arguments) {
     Print("\n");
   }
   if (!arguments.quiet && !arguments.json) PrintReport(outcome, arguments.device.stats);
-  return outcome.finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
+  return outcome.completions.back().finish == ARN_FINISH_CANCELLED ? kExitInterrupted : 0;
 }
 
 }  // namespace
@@ -300,23 +392,31 @@ Command AddRun(CLI::App* app) {
   sub->add_option("--max-tokens", arguments->max_tokens,
                   "Maximum number of new tokens (0: until a stop token or a full context)")
       ->capture_default_str();
+  CLI::Option* completions =
+      sub->add_option("-n,--completions", arguments->completions,
+                      "Generates this many texts from one prompt, each with its own random numbers")
+          ->check(CLI::Range(1u, 1024u))
+          ->capture_default_str();
+  CLI::Option* logprobs =
+      sub->add_option("--logprobs", arguments->logprobs,
+                      "With --json: the log-probability of each token and the N most likely ones, "
+                      "in the model's own distribution")
+          ->check(CLI::Range(0u, 1000u));
   CLI::Option* stop = AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   CLI::Option_group* sampling = AddSamplingOptions(sub, &arguments->sampling);
   AddConstraintOptions(sub, &arguments->constraint, 0);
   CLI::Option* beams = AddBeamOptions(sub, &arguments->beams);
-  for (CLI::Option* option : {stop, save, restore}) {
+  for (CLI::Option* option : {stop, save, restore, completions, logprobs}) {
     beams->excludes(option);
   }
-  for (CLI::Option* option : sampling->get_options()) {
-    beams->excludes(option);
-  }
+  for (CLI::Option* option : DrawOptions(sampling)) beams->excludes(option);
   AddSessionOptions(sub, &arguments->session, "what prompt and new tokens need");
   AddOverflowOptions(sub, &arguments->session);
   AddNoCacheOption(sub, &arguments->session);
   AddDeviceOptions(sub, &arguments->device);
-  sub->add_flag("--json", arguments->json,
-                "Prints one JSON object at the end instead of streaming the text");
+  logprobs->needs(sub->add_flag("--json", arguments->json,
+                                "Prints one JSON object at the end instead of streaming the text"));
   sub->add_flag("--quiet", arguments->quiet, "Prints no report to stderr at the end");
   sub->footer(
       "Streams the text to stdout and prints the report to stderr. Examples:\n"

@@ -169,6 +169,10 @@ int RunBeams(const Model& model, const BeamRun& run, double load_ms) {
   const Session session(model, options);
   load_ms += static_cast<double>(session.Stats().create_ns) / 1e6;
   const CancelOnSignal cancel(session.get());
+  // Penalties and forbidden tokens apply; nothing is drawn.
+  arn_sampling sampling = run.sampling;
+  sampling.temperature = 0.0f;
+  session.Check(arn_session_set_sampling(session.get(), &sampling));
   run.encoder_input->Encode(session);
   session.Check(arn_session_follow(session.get(), run.prompt.data(), run.prompt.size(), nullptr));
   if (run.constraint != nullptr) SetConstraint(*run.constraint, session);

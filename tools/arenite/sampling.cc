@@ -1,6 +1,8 @@
 #include "tools/arenite/sampling.h"
 
-#include <string>
+#include <algorithm>
+#include <charconv>
+#include <cstring>
 
 #include "CLI/CLI.hpp"
 #include "tools/arenite/io.h"
@@ -8,8 +10,125 @@
 namespace arn::tool {
 namespace {
 
-bool AsksForSampling(const SamplingArguments& arguments) {
-  return arguments.temperature || arguments.top_k || arguments.top_p || arguments.min_p;
+std::vector<arn_sampling_option_info> Table() {
+  std::vector<arn_sampling_option_info> table(arn_sampling_option_count());
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    table[i] = ARN_SAMPLING_OPTION_INFO_INIT;
+    arn_sampling_get_option(i, &table[i]);
+  }
+  return table;
+}
+
+// "top_k" -> "top-k".
+std::string Dashed(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+const char* TypeName(uint32_t type) {
+  switch (type) {
+    case ARN_OPTION_FLOAT: return "FLOAT";
+    case ARN_OPTION_INT32: return "INT";
+    case ARN_OPTION_IDS: return "ID,ID,...";
+    case ARN_OPTION_FLOATS: return "FLOAT,FLOAT,...";
+    default: return "UINT";
+  }
+}
+
+template <typename T>
+T ParseNumber(const std::string& text, const std::string& flag) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
+    throw CLI::ValidationError(flag, "\"" + text + "\" is not a number of its type");
+  }
+  return value;
+}
+
+template <typename T>
+std::vector<T> ParseList(const std::string& text, const std::string& flag) {
+  std::vector<T> values;
+  for (size_t at = 0; at <= text.size() && !text.empty();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    values.push_back(ParseNumber<T>(text.substr(at, end - at), flag));
+    at = end + 1;
+  }
+  return values;
+}
+
+void Parse(const arn_sampling_option_info& option, const std::string& text,
+           SamplingArguments::Value* out) {
+  const std::string flag = "--" + Dashed(option.name);
+  out->is_given = true;
+  switch (option.type) {
+    case ARN_OPTION_FLOAT: out->number = ParseNumber<double>(text, flag); break;
+    case ARN_OPTION_INT32: out->number = ParseNumber<int32_t>(text, flag); break;
+    case ARN_OPTION_UINT32: out->whole = ParseNumber<uint32_t>(text, flag); break;
+    case ARN_OPTION_UINT64: out->whole = ParseNumber<uint64_t>(text, flag); break;
+    case ARN_OPTION_IDS: out->ids = ParseList<int32_t>(text, flag); break;
+    default: out->floats = ParseList<float>(text, flag); break;
+  }
+}
+
+template <typename T>
+void Put(T value, uint32_t offset, arn_sampling* out) {
+  std::memcpy(reinterpret_cast<char*>(out) + offset, &value, sizeof value);
+}
+template <typename T>
+T Get(const arn_sampling& from, uint32_t offset) {
+  T value;
+  std::memcpy(&value, reinterpret_cast<const char*>(&from) + offset, sizeof value);
+  return value;
+}
+
+void Set(const arn_sampling_option_info& option, const SamplingArguments::Value& value,
+         arn_sampling* out) {
+  switch (option.type) {
+    case ARN_OPTION_FLOAT: Put(static_cast<float>(value.number), option.offset, out); break;
+    case ARN_OPTION_INT32: Put(static_cast<int32_t>(value.number), option.offset, out); break;
+    case ARN_OPTION_UINT32: Put(static_cast<uint32_t>(value.whole), option.offset, out); break;
+    case ARN_OPTION_UINT64: Put(value.whole, option.offset, out); break;
+    case ARN_OPTION_IDS:
+      Put(value.ids.data(), option.offset, out);
+      Put(static_cast<uint32_t>(value.ids.size()), option.count_offset, out);
+      break;
+    default:
+      Put(value.floats.data(), option.offset, out);
+      Put(static_cast<uint32_t>(value.floats.size()), option.count_offset, out);
+      break;
+  }
+}
+
+// Returns the value as text; "" if it is off.
+std::string ValueText(const arn_sampling_option_info& option, const arn_sampling& sampling) {
+  const arn_sampling off = ARN_SAMPLING_INIT;
+  if (option.count_offset != 0) {
+    const auto n = Get<uint32_t>(sampling, option.count_offset);
+    return n == 0 ? "" : Format("(%u)", n);
+  }
+  const auto is_off = [&](auto value) { return value == Get<decltype(value)>(off, option.offset); };
+  switch (option.type) {
+    case ARN_OPTION_FLOAT: {
+      const auto value = Get<float>(sampling, option.offset);
+      return is_off(value) ? "" : Format("%g", static_cast<double>(value));
+    }
+    case ARN_OPTION_INT32: {
+      const auto value = Get<int32_t>(sampling, option.offset);
+      return is_off(value) ? "" : Format("%d", value);
+    }
+    case ARN_OPTION_UINT32: {
+      const auto value = Get<uint32_t>(sampling, option.offset);
+      return is_off(value) ? "" : Format("%u", value);
+    }
+    default: {
+      const auto value = Get<uint64_t>(sampling, option.offset);
+      return is_off(value) ? "" : Format("%llu", static_cast<unsigned long long>(value));
+    }
+  }
+}
+
+bool IsSeed(const arn_sampling_option_info& option) {
+  return option.offset == offsetof(arn_sampling, seed);
 }
 
 }  // namespace
@@ -17,42 +136,114 @@ bool AsksForSampling(const SamplingArguments& arguments) {
 CLI::Option_group* AddSamplingOptions(CLI::App* app, SamplingArguments* arguments) {
   const std::string note =
       "Flags that are not given take the checkpoint's values; a checkpoint that does not sample is "
-      "greedy unless one of the first four is given.";
+      "greedy unless a flag that shapes the draw, such as --temperature, is given.";
   CLI::Option_group* group = app->add_option_group("sampling", note);
-  group->add_option("--temperature", arguments->temperature,
-                    "Temperature of the softmax; 0: greedy");
-  group->add_option("--top-k", arguments->top_k, "Keeps the k most likely tokens; 0: off");
-  group->add_option("--top-p", arguments->top_p,
-                    "Keeps the most likely tokens up to this total probability; 1: off");
-  group->add_option("--min-p", arguments->min_p,
-                    "Keeps tokens with at least this fraction of the highest probability; 0: off");
-  group->add_option("--seed", arguments->seed,
-                    "Seed of the random numbers [a random one, which is printed]");
+  const std::vector<arn_sampling_option_info> table = Table();
+  arguments->values.resize(table.size());
+  for (size_t i = 0; i < table.size(); ++i) {
+    const arn_sampling_option_info option = table[i];
+    const std::string help = IsSeed(option)
+                                 ? "Seed of the random numbers [a random one, which is printed]"
+                                 : option.help;
+    group
+        ->add_option_function<std::string>(
+            "--" + Dashed(option.name),
+            [option, arguments, i](const std::string& text) {
+              Parse(option, text, &arguments->values[i]);
+            },
+            help)
+        ->type_name(TypeName(option.type));
+  }
   return group;
 }
 
-bool IsGiven(const SamplingArguments& arguments) {
-  return AsksForSampling(arguments) || arguments.seed;
+std::vector<CLI::Option*> DrawOptions(CLI::Option_group* group) {
+  std::vector<CLI::Option*> options;
+  for (const arn_sampling_option_info& option : Table()) {
+    if (option.is_for_draws == 0 && !IsSeed(option)) continue;
+    options.push_back(group->get_option("--" + Dashed(option.name)));
+  }
+  return options;
 }
 
-arn_sampling ChooseSampling(const SamplingArguments& arguments, const arn_model_info& info) {
+bool IsGiven(const SamplingArguments& arguments) {
+  return std::any_of(arguments.values.begin(), arguments.values.end(),
+                     [](const auto& value) { return value.is_given; });
+}
+
+arn_sampling ChooseSampling(const SamplingArguments& arguments, const arn_model* model) {
+  const std::vector<arn_sampling_option_info> table = Table();
+  bool asks = false, has_seed = false;
+  for (size_t i = 0; i < arguments.values.size(); ++i) {
+    if (!arguments.values[i].is_given) continue;
+    asks = asks || table[i].is_for_draws != 0;
+    has_seed = has_seed || IsSeed(table[i]);
+  }
   arn_sampling sampling = ARN_SAMPLING_INIT;
-  sampling.seed = arguments.seed.value_or(0);
-  if (info.do_sample == 0 && !AsksForSampling(arguments)) return sampling;
-  sampling.temperature = arguments.temperature.value_or(info.temperature);
-  sampling.top_k = arguments.top_k.value_or(info.top_k);
-  sampling.top_p = arguments.top_p.value_or(info.top_p);
-  sampling.min_p = arguments.min_p.value_or(info.min_p);
-  if (sampling.temperature != 0.0f && !arguments.seed) sampling.seed = arn_random_seed();
+  if (asks) {
+    arn_model_sampling_defaults(model, &sampling);
+  } else {
+    arn_model_sampling(model, &sampling);
+  }
+  for (size_t i = 0; i < arguments.values.size(); ++i) {
+    if (arguments.values[i].is_given) Set(table[i], arguments.values[i], &sampling);
+  }
+  if (sampling.temperature != 0.0f && !has_seed) sampling.seed = arn_random_seed();
   return sampling;
 }
 
+void ReserveSampling(const arn_sampling& sampling, arn_session_options* options) {
+  for (const arn_sampling_option_info& option : Table()) {
+    const bool is_on = !ValueText(option, sampling).empty();
+    if (is_on && option.is_processor != 0) options->logits_processors = 1;
+    if (option.count_offset != 0) {
+      options->sampling_words += Get<uint32_t>(sampling, option.count_offset);
+    }
+  }
+}
+
+void WriteSampling(const arn_sampling& sampling, JsonWriter* json) {
+  for (const arn_sampling_option_info& option : Table()) {
+    if (IsSeed(option)) continue;
+    json->Key(option.name);
+    switch (option.type) {
+      case ARN_OPTION_FLOAT:
+        json->Number(static_cast<double>(Get<float>(sampling, option.offset)));
+        break;
+      case ARN_OPTION_INT32: json->Int(Get<int32_t>(sampling, option.offset)); break;
+      case ARN_OPTION_UINT32: json->Uint(Get<uint32_t>(sampling, option.offset)); break;
+      case ARN_OPTION_UINT64: json->Uint(Get<uint64_t>(sampling, option.offset)); break;
+      default: {
+        const auto n = Get<uint32_t>(sampling, option.count_offset);
+        json->BeginArray();
+        for (uint32_t i = 0; i < n; ++i) {
+          if (option.type == ARN_OPTION_IDS) {
+            json->Int(Get<const int32_t*>(sampling, option.offset)[i]);
+          } else {
+            json->Number(static_cast<double>(Get<const float*>(sampling, option.offset)[i]));
+          }
+        }
+        json->EndArray();
+      }
+    }
+  }
+}
+
+std::string DescribeSettings(const arn_sampling& sampling) {
+  std::string text;
+  for (const arn_sampling_option_info& option : Table()) {
+    const std::string value = ValueText(option, sampling);
+    const bool is_ignored = sampling.temperature == 0.0f && option.is_for_draws != 0;
+    if (value.empty() || is_ignored || IsSeed(option)) continue;
+    if (!text.empty()) text += ", ";
+    text += Dashed(option.name) + " " + value;
+  }
+  return text;
+}
+
 std::string DescribeSampling(const arn_sampling& sampling) {
-  if (sampling.temperature == 0.0f) return "";
-  std::string text = Format("temperature %g", static_cast<double>(sampling.temperature));
-  if (sampling.top_k != 0) text += Format(", top-k %u", sampling.top_k);
-  if (sampling.top_p != 1.0f) text += Format(", top-p %g", static_cast<double>(sampling.top_p));
-  if (sampling.min_p != 0.0f) text += Format(", min-p %g", static_cast<double>(sampling.min_p));
+  const std::string text = DescribeSettings(sampling);
+  if (sampling.temperature == 0.0f) return text;
   return text + Format(", seed %llu", static_cast<unsigned long long>(sampling.seed));
 }
 

@@ -15,11 +15,13 @@ import layout
 import python_abi
 import python_options
 import reference
+import sampling
 
 
 def written():
   """Maps paths in the source tree to their contents."""
   return {
+      sampling.DOCS: sampling.docs(),
       "bindings/python/arenite/_abi.py": python_abi.make(),
       "bindings/python/arenite/_functions.py": python_abi.functions(),
       "bindings/python/arenite/options.py": python_options.make(),
@@ -37,7 +39,11 @@ def main():
   if arguments.layout:
     arguments.layout.write_text(layout.make(), encoding="utf-8")
     return 0
-  made, wrong = written(), []
+  # The other files are made from the headers, this one included.
+  made, wrong = {sampling.HEADER: sampling.header()}, []
+  if not arguments.check:
+    (headers.ROOT / sampling.HEADER).write_text(made[sampling.HEADER], encoding="utf-8")
+  made |= written()
   for path in (headers.ROOT / java_structs.JAVA).glob("*.java"):
     name = path.relative_to(headers.ROOT).as_posix()
     if path.read_text(encoding="utf-8").startswith(java_structs.HEAD) and name not in made:

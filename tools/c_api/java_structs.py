@@ -24,7 +24,7 @@ _KINDS = {
     "bool": ("kBool", "boolean"), "u32": ("kInt", "int"), "i32": ("kSigned", "int"),
     "u64": ("kLong", "long"), "i64": ("kLong", "long"), "float": ("kFloat", "float"),
     "double": ("kDouble", "double"), "text": ("kText", "String"), "chars": ("kChars", "String"),
-    "ids": ("kIds", "int[]"), "cpus": ("kCpus", "int[]"),
+    "ids": ("kIds", "int[]"), "floats": ("kFloats", "float[]"), "cpus": ("kCpus", "int[]"),
 }
 HEAD = "// Written by tools/c_api/generate.py from arenite.h: do not edit it.\n"
 
@@ -54,7 +54,7 @@ def _javadoc(text, indent):
 
 
 def _value(field, constants):
-  if field.kind in ("text", "ids", "chars", "cpus"):
+  if field.kind in ("text", "ids", "floats", "chars", "cpus"):
     return "null"
   if field.kind == "bool":
     return "true" if int(field.initial) else "false"
@@ -108,8 +108,9 @@ def table():
     text += f"inline constexpr Field k{views.STRUCTS[struct][0]}Fields[] = {{\n"
     for field in fields:
       kind = _KINDS[field.kind][0]
-      count = f"offsetof({struct}, n_{field.name})" if kind == "kIds" else "0"
-      text += (f'    {{"{_camel(field.name)}", FieldKind::{kind},\n'
-               f"     offsetof({struct}, {field.name}), {count}}},\n")
+      count = f"offsetof({struct}, n_{field.name})" if kind in ("kIds", "kFloats") else "0"
+      text += f'    {{"{_camel(field.name)}", FieldKind::{kind},\n'
+      line = f"     offsetof({struct}, {field.name}), {count}}},\n"
+      text += line if len(line) <= 101 else line.replace("), ", "),\n     ")
     text += "};\n"
   return text + "// clang-format on\n\n}  // namespace arn::jni\n"

@@ -23,6 +23,7 @@ from . import _abi
 _TYPES = {
     "bool": "bool", "u32": "int", "i32": "int", "u64": "int", "i64": "int", "float": "float",
     "double": "float", "text": "str", "chars": "str", "ids": "tuple[int, ...]",
+    "floats": "tuple[float, ...]",
     "cpus": "frozenset[int]",
 }
 
@@ -31,7 +32,7 @@ def _default(field, kind):
   if field.enum:
     return next(f"{e.name}.{name}" for e in views.enums(headers.declarations())
                 if e.name == field.enum for name in e.values if e.prefix + name == field.initial)
-  if kind == "tuple[int, ...]":
+  if kind.startswith("tuple"):
     return "()"
   if kind.startswith("Optional"):
     return "None"

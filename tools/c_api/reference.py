@@ -96,7 +96,8 @@ def _reference():
   parts = []
   for part in headers.PARTS:
     about, *groups = headers.read(part)
-    what = re.sub(r"^Part of arenite\.h: |\.$", "", " ".join(about.comment.split()))
+    comment = " ".join(about.comment.split()).split(" Written by ")[0]
+    what = re.sub(r"^Part of arenite\.h: |\.$", "", comment)
     parts.append(f"## {part}: {what}")
     for group in groups:
       if group.comment.startswith("----"):

@@ -35,7 +35,7 @@ _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
     "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
-    "is_performance", "is_as_wanted", "has_reasoning", "has_calls",
+    "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
 }
 # Integers of C that hold an enum: its class.
 _ENUM_FIELDS = {
@@ -55,7 +55,8 @@ class Enum:
 @dataclasses.dataclass
 class Field:
   name: str
-  kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids", "cpus"
+  kind: str  # "bool", "u32", "i32", "u64", "i64", "float", "double", "text", "chars", "ids",
+             # "floats", "cpus"
   initial: str  # as in the INIT macro
   comment: str
   enum: str  # its class, or ""
@@ -64,7 +65,7 @@ class Field:
 _KINDS = {
     "uint32_t": "u32", "int32_t": "i32", "uint64_t": "u64", "int64_t": "i64", "size_t": "u64",
     "float": "float", "double": "double", "const char*": "text", "char": "chars",
-    "const uint32_t*": "ids", "const int32_t*": "ids",
+    "const uint32_t*": "ids", "const int32_t*": "ids", "const float*": "floats",
 }
 
 

@@ -28,8 +28,15 @@ std::string Join(const std::vector<std::string>& words, const char* between) {
 std::string Summary(const std::string& text) {
   std::string summary;
   for (const char c : text.substr(0, std::min(text.find(". "), text.find(';')))) {
-    if (c == '\'' || c == '[' || c == ']' || c == ':' || c == '\\' || c == '`') continue;
-    summary += c == '\n' ? ' ' : c;
+    if (c == '\'') {
+      summary += "\u2019";
+    } else if (c == ':') {
+      summary += ',';
+    } else if (c == '\n') {
+      summary += ' ';
+    } else if (c != '[' && c != ']' && c != '\\' && c != '`') {
+      summary += c;
+    }
   }
   return summary;
 }
@@ -83,9 +90,11 @@ std::string BashValues(const CLI::App& app, const std::string& indent) {
     }
   }
   text += indent + "esac\n";
+  std::vector<std::string> commands;
+  for (const CLI::App* command : Subcommands(app)) commands.push_back(command->get_name());
   text += indent + "if [[ $cur == -* ]]; then COMPREPLY=($(compgen -W '" +
-          Join(Words(app, options), " ") +
-          "' -- \"$cur\")); else COMPREPLY=($(compgen -f -- \"$cur\")); fi\n";
+          Join(Words(app, options), " ") + "' -- \"$cur\")); else COMPREPLY=($(compgen -f" +
+          (commands.empty() ? "" : " -W '" + Join(commands, " ") + "'") + " -- \"$cur\")); fi\n";
   return text;
 }
 

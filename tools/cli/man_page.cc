@@ -44,6 +44,7 @@ void AddSections(const CLI::App& app, std::string* out) {
 // The text before the examples is a paragraph, examples keep their lines.
 void AddFooter(const CLI::App& app, std::string* out) {
   bool is_code = false;
+  if (!app.get_footer().empty()) *out += ".PP\n";
   for (const std::string& line : SplitAt(app.get_footer(), '\n')) {
     const bool is_example = line.rfind("  ", 0) == 0;
     if (is_example != is_code) *out += is_example ? ".PP\n.nf\n" : ".fi\n.PP\n";

@@ -77,6 +77,12 @@ ARN_CPUS_AUTO = 0
 ARN_CPUS_PERFORMANCE = 1
 ARN_CPUS_ALL = 2
 ARN_CPUS_MASK = 3
+ARN_OPTION_FLOAT = 0
+ARN_OPTION_UINT32 = 1
+ARN_OPTION_UINT64 = 2
+ARN_OPTION_INT32 = 3
+ARN_OPTION_IDS = 4
+ARN_OPTION_FLOATS = 5
 ARN_VERIFY_DEFAULT = 0
 ARN_VERIFY_ALL = 1
 ARN_VERIFY_TABLES = 2
@@ -257,6 +263,53 @@ class arn_detokenizer(Structure):
   ]
 
 
+class arn_sampling(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("temperature", c_float),
+      ("top_k", c_uint32),
+      ("top_p", c_float),
+      ("min_p", c_float),
+      ("seed", c_uint64),
+      ("repetition_penalty", c_float),
+      ("penalty_window", c_uint32),
+      ("frequency_penalty", c_float),
+      ("presence_penalty", c_float),
+      ("no_repeat_ngram_size", c_uint32),
+      ("min_new_tokens", c_uint32),
+      ("typical_p", c_float),
+      ("xtc_probability", c_float),
+      ("xtc_threshold", c_float),
+      ("dry_multiplier", c_float),
+      ("dry_base", c_float),
+      ("dry_allowed_length", c_uint32),
+      ("dry_window", c_uint32),
+      ("mirostat_tau", c_float),
+      ("mirostat_eta", c_float),
+      ("forced_first", c_int32),
+      ("forced_last", c_int32),
+      ("bias_ids", POINTER(c_int32)),
+      ("n_bias_ids", c_uint32),
+      ("bias_values", POINTER(c_float)),
+      ("n_bias_values", c_uint32),
+      ("bad_words", POINTER(c_int32)),
+      ("n_bad_words", c_uint32),
+      ("suppress_tokens", POINTER(c_int32)),
+      ("n_suppress_tokens", c_uint32),
+      ("begin_suppress_tokens", POINTER(c_int32)),
+      ("n_begin_suppress_tokens", c_uint32),
+      ("dry_breakers", POINTER(c_int32)),
+      ("n_dry_breakers", c_uint32),
+      ("top_n_sigma", c_float),
+  ]
+
+
+arn_sampling._initial_ = (
+    sizeof(arn_sampling), 0.0, 0, 1.0, 0.0, 0, 1.0, 0, 0.0, 0.0, 0, 0, 1.0, 0.0, 0.1, 0.0, 1.75, 2,
+    0, 0.0, 0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0,
+)
+
+
 class arn_session_options(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
@@ -294,12 +347,14 @@ class arn_session_options(Struct):
       ("activation_bits", c_uint32),
       ("constraint_bytes", c_uint64),
       ("max_constraints", c_uint32),
+      ("logits_processors", c_uint32),
+      ("sampling_words", c_uint32),
   ]
 
 
 arn_session_options._initial_ = (
     sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
-    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0, 0, 0,
 )
 
 
@@ -381,19 +436,22 @@ arn_backend_info._initial_ = (
 arn_prefill_callback = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64)
 
 
-class arn_sampling(Struct):
+class arn_sampling_option_info(Struct):
   _fields_ = [
       ("struct_size", c_size_t),
-      ("temperature", c_float),
-      ("top_k", c_uint32),
-      ("top_p", c_float),
-      ("min_p", c_float),
-      ("seed", c_uint64),
+      ("name", c_char_p),
+      ("help", c_char_p),
+      ("type", c_uint32),
+      ("offset", c_uint32),
+      ("count_offset", c_uint32),
+      ("runs_on_device", c_uint32),
+      ("is_processor", c_uint32),
+      ("is_for_draws", c_uint32),
   ]
 
 
-arn_sampling._initial_ = (
-    sizeof(arn_sampling), 0.0, 0, 1.0, 0.0, 0,
+arn_sampling_option_info._initial_ = (
+    sizeof(arn_sampling_option_info), None, None, 0, 0, 0, 0, 0, 0,
 )
 
 
@@ -424,6 +482,13 @@ arn_restore_options._initial_ = (
 )
 
 arn_token_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_size_t)
+
+
+class arn_token_logprob(Structure):
+  _fields_ = [
+      ("id", c_int32),
+      ("logprob", c_float),
+  ]
 
 
 class arn_stop_string(Structure):

@@ -23,7 +23,7 @@ def from_struct(cls: type[_T], struct: Any) -> _T:
   values: dict[str, Any] = {}
   for field in dataclasses.fields(cls):
     value, kind = getattr(struct, field.name), str(field.type)
-    if kind == "tuple[int, ...]":
+    if kind.startswith("tuple"):
       value = tuple(value[:getattr(struct, "n_" + field.name)])
     elif kind == "frozenset[int]":
       value = frozenset(64 * w + b for w, word in enumerate(value) for b in range(64)
@@ -39,12 +39,16 @@ def from_struct(cls: type[_T], struct: Any) -> _T:
 
 
 def to_struct(struct: Any, given: Any) -> Any:
-  """Sets a struct's fields from the dataclass."""
+  """Sets a struct's fields from the dataclass. The struct keeps the elements of lists alive."""
   types = dict(struct._fields_)
   for field in dataclasses.fields(given):
     value = getattr(given, field.name)
     if isinstance(value, tuple):
-      continue  # a pointer and a count: set by the caller, which owns the memory
+      array = (types[field.name]._type_ * len(value))(*value)
+      struct.__dict__.setdefault("lists", []).append(array)
+      setattr(struct, field.name, array)
+      setattr(struct, "n_" + field.name, len(value))
+      continue
     if isinstance(value, str):
       value = value.encode()
     if types[field.name] in _RANGES:

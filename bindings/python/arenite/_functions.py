@@ -11,8 +11,9 @@ from ._abi import (arn_backend_info, arn_beam_options, arn_beam_result, arn_chat
     arn_detokenizer, arn_generate_options, arn_generate_result, arn_kv_group_info,
     arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback,
     arn_reader, arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency,
-    arn_restore_options, arn_sampling, arn_session_cpus_data, arn_session_options,
-    arn_session_stats_data, arn_tensor_info, arn_thermal_zone, arn_tokenize_options)
+    arn_restore_options, arn_sampling, arn_sampling_option_info, arn_session_cpus_data,
+    arn_session_options, arn_session_stats_data, arn_tensor_info, arn_thermal_zone,
+    arn_token_logprob, arn_tokenize_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -61,7 +62,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_prefill_logits": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t,
         POINTER(c_void_p))),
     "arn_session_logits": (c_uint32, (c_void_p, POINTER(c_void_p))),
+    "arn_sampling_option_count": (c_uint32, ()),
+    "arn_sampling_get_option": (c_uint32, (c_uint32, POINTER(arn_sampling_option_info))),
     "arn_model_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
+    "arn_model_sampling_defaults": (c_uint32, (c_void_p, POINTER(arn_sampling))),
     "arn_random_seed": (c_uint64, ()),
     "arn_session_set_sampling": (c_uint32, (c_void_p, POINTER(arn_sampling))),
     "arn_session_decode": (c_uint32, (c_void_p, POINTER(c_int32))),
@@ -91,6 +95,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_restore": (c_uint32, (c_void_p, c_char_p, POINTER(arn_restore_options))),
     "arn_session_cancel": (None, (c_void_p,)),
     "arn_session_clear_cancel": (None, (c_void_p,)),
+    "arn_session_logprobs": (c_uint32, (c_void_p, c_int32, c_uint32, POINTER(arn_token_logprob),
+        POINTER(c_float))),
     "arn_session_generate": (c_uint32, (c_void_p, POINTER(arn_generate_options),
         POINTER(arn_generate_result))),
     "arn_session_beam_search": (c_uint32, (c_void_p, POINTER(arn_beam_options),

@@ -95,6 +95,17 @@ class Cpus(enum.IntEnum):
   MASK = _abi.ARN_CPUS_MASK
 
 
+class Option(enum.IntEnum):
+  """ARN_OPTION_..."""
+
+  FLOAT = _abi.ARN_OPTION_FLOAT
+  UINT32 = _abi.ARN_OPTION_UINT32
+  UINT64 = _abi.ARN_OPTION_UINT64
+  INT32 = _abi.ARN_OPTION_INT32
+  IDS = _abi.ARN_OPTION_IDS
+  FLOATS = _abi.ARN_OPTION_FLOATS
+
+
 class Verify(enum.IntEnum):
   """ARN_VERIFY_..."""
 
@@ -204,6 +215,41 @@ class ResidencyInfo:
 
 
 @dataclasses.dataclass(frozen=True)
+class Sampling:
+  """Sampling parameters. The defaults are greedy. arn_sampling."""
+
+  temperature: float = 0.0
+  top_k: int = 0
+  top_p: float = 1.0
+  min_p: float = 0.0
+  seed: int = 0
+  repetition_penalty: float = 1.0
+  penalty_window: int = 0
+  frequency_penalty: float = 0.0
+  presence_penalty: float = 0.0
+  no_repeat_ngram_size: int = 0
+  min_new_tokens: int = 0
+  typical_p: float = 1.0
+  xtc_probability: float = 0.0
+  xtc_threshold: float = 0.1
+  dry_multiplier: float = 0.0
+  dry_base: float = 1.75
+  dry_allowed_length: int = 2
+  dry_window: int = 0
+  mirostat_tau: float = 0.0
+  mirostat_eta: float = 0.1
+  forced_first: int = -1
+  forced_last: int = -1
+  bias_ids: tuple[int, ...] = ()
+  bias_values: tuple[float, ...] = ()
+  bad_words: tuple[int, ...] = ()
+  suppress_tokens: tuple[int, ...] = ()
+  begin_suppress_tokens: tuple[int, ...] = ()
+  dry_breakers: tuple[int, ...] = ()
+  top_n_sigma: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class SessionOptions:
   """Options of a session. Zeros are defaults. arn_session_options."""
 
@@ -241,6 +287,8 @@ class SessionOptions:
   activation_bits: int = 0
   constraint_bytes: int = 0
   max_constraints: int = 0
+  logits_processors: bool = False
+  sampling_words: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,17 +350,6 @@ class BackendInfo:
   device: str
   reason: str
   kernels: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-  """Sampling parameters. The defaults are greedy. arn_sampling."""
-
-  temperature: float = 0.0
-  top_k: int = 0
-  top_p: float = 1.0
-  min_p: float = 0.0
-  seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -451,7 +488,7 @@ class Beam:
 __all__ = [
     "Backend", "BackendInfo", "Beam", "BeamOptions", "ConstraintKind", "ConstraintStats",
     "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
-    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Overflow",
-    "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
+    "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option",
+    "Overflow", "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
     "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
 ]

@@ -162,6 +162,13 @@ class Session(Closing):
     self._call("arn_session_sample", ctypes.byref(token))
     return token.value
 
+  def logprobs(self, token: int, n_top: int = 0) -> tuple[float, list[tuple[int, float]]]:
+    """Returns the log-probability of a next token in the model's own distribution, before the
+    sampling changes it, and the n_top most likely ones with theirs."""
+    top, chosen = (_abi.arn_token_logprob * n_top)(), ctypes.c_float()
+    self._call("arn_session_logprobs", token, n_top, top, ctypes.byref(chosen))
+    return chosen.value, [(one.id, one.logprob) for one in top]
+
   def logits(self) -> array.array[float]:
     """Returns a copy of the logits after the last token, [vocab]."""
     with self._logits("arn_session_logits") as pointer:

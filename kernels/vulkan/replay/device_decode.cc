@@ -106,7 +106,7 @@ void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* wo
   words->n_stop_ids = static_cast<uint32_t>(args.stop_ids.size());
   const ChoiceRule& rule = args.rule;
   words->top_k = rule.top_k < program.vocab ? rule.top_k : 0;
-  words->inverse_temperature = rule.temperature == 0.0f ? 0.0f : 1.0f / rule.temperature;
+  words->inverse_temperature = rule.IsGreedy() ? 0.0f : 1.0f / rule.temperature;
   if (rule.top_p < 1.0f) {
     words->top_p = Max(static_cast<uint32_t>(static_cast<double>(rule.top_p) * 0x1p32), 1u);
   }
@@ -119,7 +119,7 @@ void WriteChoice(const Program& program, const DecodeArgs& args, ChoiceWords* wo
 }
 
 Status CheckDecode(const Program& program, const DecodeArgs& args, Diag* diag) {
-  const bool has_rng = args.rule.temperature == 0.0f || args.rng.size() == args.n_steps;
+  const bool has_rng = args.rule.IsGreedy() || args.rng.size() == args.n_steps;
   if (!HasChoice(program) || args.n_steps == 0 || args.n_steps > DecodeArgs::kMaxSteps ||
       args.sequence.n_rows != 1 || args.sequence.first_row != 0 || !has_rng ||
       args.rng.size() > DecodeArgs::kMaxSteps || args.stop_ids.size() > DecodeArgs::kMaxStopIds) {

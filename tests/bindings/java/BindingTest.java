@@ -282,6 +282,32 @@ final class BindingTest {
     }
   }
 
+  void testLogitsProcessorsAndLogprobs() {
+    SessionOptions options = exact();
+    options.logitsProcessors = true;
+    options.samplingWords = 8;
+    try (Session session = model.session(options)) {
+      session.prefill(PROMPT);
+      int best = session.sample();
+      TokenLogprob[] logprobs = session.logprobs(best, 3);
+      Tests.equal(4, logprobs.length);
+      Tests.equal(best, logprobs[1].id);
+      Tests.check(logprobs[0].logprob == logprobs[1].logprob, "the best is the one chosen");
+      Tests.check(logprobs[1].logprob >= logprobs[2].logprob, "best first");
+      Sampling sampling = new Sampling();
+      sampling.suppressTokens = new int[] {best};
+      sampling.biasIds = new int[] {5, -1, 9};
+      sampling.biasValues = new float[] {-1, 1000};
+      session.setSampling(sampling);
+      Tests.equal(9, session.sample());
+    }
+    try (Session session = model.session(exact())) {
+      Sampling sampling = new Sampling();
+      sampling.repetitionPenalty = 1.5f;
+      Tests.fails(Status.UNSUPPORTED, "logits_processors", () -> session.setSampling(sampling));
+    }
+  }
+
   void testForksAndRandomSeedsSayDifferentThings() {
     Tests.check(Session.randomSeed() != Session.randomSeed(), "seeds differ");
     SessionOptions options = exact();

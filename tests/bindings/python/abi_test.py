@@ -21,7 +21,9 @@ from arenite import _abi, _functions  # noqa: E402
 # Dataclass: its struct, and the omitted fields: counts and pointers that became tuples.
 DATACLASSES = {
     arenite.SessionOptions: ("arn_session_options", set()),
-    arenite.Sampling: ("arn_sampling", set()),
+    arenite.Sampling: ("arn_sampling", {
+        "n_bias_ids", "n_bias_values", "n_bad_words", "n_suppress_tokens",
+        "n_begin_suppress_tokens", "n_dry_breakers"}),
     arenite.GenerateResult: ("arn_generate_result", set()),
     arenite.BeamOptions: ("arn_beam_options", {"n_extra_eos_ids"}),
     arenite.ModelInfo: (

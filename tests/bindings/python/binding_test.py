@@ -364,8 +364,23 @@ class BindingTest(unittest.TestCase):
       self.assertAlmostEqual(one, other, places=3)
     best = max(range(1024), key=last.__getitem__)
     self.assertEqual(self.expected[0]["greedy_ids"][0], best)
+    chosen, top = session.logprobs(best, 2)
+    self.assertEqual((best, chosen), top[0])
+    self.assertAlmostEqual(last[best] - last[top[1][0]], chosen - top[1][1], places=4)
     self.assertEqual(best, session.sample())
     self.assertEqual(best, session.decode())
+
+  def test_logits_processors(self):
+    with self.assertRaisesRegex(arenite.AreniteError, "logits_processors = 1"):
+      self.session().set_sampling(arenite.Sampling(presence_penalty=1.0))
+    session = self.session(logits_processors=True, sampling_words=8)
+    ids = self.expected[0]["ids_used"]
+    best = self.expected[0]["greedy_ids"][0]
+    session.set_sampling(arenite.Sampling(suppress_tokens=(best,)))
+    session.prefill(ids)
+    self.assertNotEqual(best, session.sample())
+    session.set_sampling(arenite.Sampling(bias_ids=(5, -1, 9), bias_values=(-1.0, 1000.0)))
+    self.assertEqual(9, session.sample())
 
   def test_forks_go_on_alike(self):
     session = self.session(max_sequences=3)

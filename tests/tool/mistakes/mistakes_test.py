@@ -93,7 +93,9 @@ def run(case, programs, folder):
 
 
 def shape(message):
-  """The message without its numbers, which change with formats and machines."""
+  """The message without numbers, hashes and tensors, which change with formats and machines."""
+  message = re.sub(r"\b[0-9a-f]{12,}\b", "#", message)
+  message = re.sub(r"\blayers\.\d+\.[a-z_.]+", "TENSOR", message)
   return re.sub(r"\d+(\.\d+)?( [kMGT]?B\b)?", "#", message)
 
 

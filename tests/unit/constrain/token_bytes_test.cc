@@ -1,5 +1,5 @@
-// Trees of the tokens' bytes against the streaming detokenizer, on every tokenizer of the tests, and
-// damaged trees.
+// Trees of the tokens' bytes against the streaming detokenizer, on every tokenizer of the tests,
+// and damaged trees.
 #include "runtime/constrain/token_bytes.h"
 
 #include <gtest/gtest.h>
@@ -94,8 +94,11 @@ bool IsUtf8(const std::string& text) {
   const char *p = text.data(), *const end = p + text.size();
   while (p != end) {
     const auto lead = static_cast<uint8_t>(*p);
-    const int n = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3
-                                : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+    const int n = lead < 0x80                   ? 1
+                  : lead >= 0xC2 && lead < 0xE0 ? 2
+                  : lead >= 0xE0 && lead < 0xF0 ? 3
+                  : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                : 0;
     if (n == 0 || end - p < n) return false;
     for (int i = 1; i < n; ++i) {
       if ((static_cast<uint8_t>(p[i]) & 0xC0) != 0x80) return false;
@@ -148,8 +151,8 @@ TEST(TokenBytes, TreesHoldWhatTokensAppend) {
   }
 }
 
-// The concatenated bytes of any ids are what the detokenizer streams, at the start and in the middle
-// of a text, wherever they are UTF-8.
+// The concatenated bytes of any ids are what the detokenizer streams, at the start and in the
+// middle of a text, wherever they are UTF-8.
 TEST(TokenBytes, OfRandomIds_AreWhatTheDetokenizerGives) {
   std::mt19937 random(7);
   for (const auto& loaded : All()) {
@@ -199,8 +202,8 @@ template <typename Damage>
 std::string ReadDamaged(const Damage& damage) {
   convert::TokenizerTables tables;
   std::string error;
-  EXPECT_TRUE(convert::ConvertTokenizer(std::string(ARN_TEXT_TEST_DATA) + "/splits", &tables,
-                                        &error))
+  EXPECT_TRUE(
+      convert::ConvertTokenizer(std::string(ARN_TEXT_TEST_DATA) + "/splits", &tables, &error))
       << error;
   tables.byte_tree = convert::BuildByteTree({{"a", 3}, {"ab", 1}, {"b", 2}});
   auto* header = reinterpret_cast<ByteTreeHeader*>(tables.byte_tree.data());
@@ -225,15 +228,11 @@ TEST(TokenBytes, Damaged_IsRefused) {
   expect("not 4 nodes", ReadDamaged([](Segment s, auto*) { s.header->n_nodes = 4; }));
   expect("not 3 nodes", ReadDamaged([](Segment, auto* bytes) { bytes->pop_back(); }));
   expect("node 0", ReadDamaged([](Segment s, auto*) { s.nodes[0].byte_and_size = 'a'; }));
-  expect("node 0",
-         ReadDamaged([](Segment s, auto*) { s.nodes[0].byte_and_size = 'a' | 4u << 8; }));
+  expect("node 0", ReadDamaged([](Segment s, auto*) { s.nodes[0].byte_and_size = 'a' | 4u << 8; }));
   // Skipping "a" would reach a node whose state was never computed.
-  expect("node 0",
-         ReadDamaged([](Segment s, auto*) { s.nodes[0].byte_and_size = 'a' | 1u << 8; }));
+  expect("node 0", ReadDamaged([](Segment s, auto*) { s.nodes[0].byte_and_size = 'a' | 1u << 8; }));
   expect("node 0", ReadDamaged([](Segment s, auto*) { s.nodes[0].depth_and_ids |= 1; }));
-  expect("node 2", ReadDamaged([](Segment s, auto*) {
-           s.nodes[2].depth_and_ids = 0;
-         }));
+  expect("node 2", ReadDamaged([](Segment s, auto*) { s.nodes[2].depth_and_ids = 0; }));
   expect("node 3", ReadDamaged([](Segment s, auto*) {
            s.nodes[3].depth_and_ids = 4u << ByteNode::kDepthBits;
          }));

@@ -23,6 +23,7 @@
 #include <arenite/device.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
+#include <arenite/sampling.h>
 #include <arenite/session.h>
 #include <arenite/status.h>
 

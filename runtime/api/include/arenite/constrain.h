@@ -32,8 +32,11 @@ typedef struct arn_constraint_options {
    * sequence has from there on are read at once: give the position again after a restore. */
   uint32_t first;
 } arn_constraint_options;
-#define ARN_CONSTRAINT_OPTIONS_INIT \
-  { sizeof(arn_constraint_options), ARN_CONSTRAINT_JSON_SCHEMA, NULL, 0, 0, 0, 0, ARN_AT_NEXT_TOKEN }
+#define ARN_CONSTRAINT_OPTIONS_INIT                                               \
+  {                                                                               \
+    sizeof(arn_constraint_options), ARN_CONSTRAINT_JSON_SCHEMA, NULL, 0, 0, 0, 0, \
+        ARN_AT_NEXT_TOKEN                                                         \
+  }
 
 /* Counts and times since the constraint was compiled. Time of a token: all that its constraint took
  * (tests, masks, reading the token), not the model or the sampler. Percentiles are exact to a
@@ -63,7 +66,8 @@ typedef struct arn_constraint_stats_data {
  * text. Tokens that are prefilled after the first chosen token belong to it, and must be allowed:
  * else the next choice is ARN_BAD_STATE. A rewind takes them back; behind the beginning of the text
  * it begins again with the next chosen token. Forks and beams continue with a state of their own.
- * With ARN_OVERFLOW_SHIFT the text goes on, but cannot be rewound once its beginning was dropped. */
+ * With ARN_OVERFLOW_SHIFT the text goes on, but cannot be rewound once its beginning was dropped.
+ */
 
 /* Compiles a constraint for the selected sequence, in memory of the session
  * (arn_session_options.constraint_bytes), and drops its old one, also on failure. `options` NULL:
@@ -81,8 +85,8 @@ ARN_API arn_status arn_session_constraint_stats(const arn_session* session,
 typedef struct arn_constraint arn_constraint;
 
 /* Compiles a constraint over the model's tokens. memory: aligned to 64 bytes, must outlive the
- * constraint; NULL: reserves memory_bytes from the OS, committed on use. The model needs a tokenizer
- * only, and must outlive the constraint. Errors as arn_session_set_constraint. */
+ * constraint; NULL: reserves memory_bytes from the OS, committed on use. The model needs a
+ * tokenizer only, and must outlive the constraint. Errors as arn_session_set_constraint. */
 ARN_API arn_status arn_constraint_create(const arn_model* model,
                                          const arn_constraint_options* options, void* memory,
                                          uint64_t memory_bytes, char* error, size_t error_bytes,

@@ -3,6 +3,7 @@
 #define ARENITE_SESSION_H_
 
 #include <arenite/model.h>
+#include <arenite/sampling.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -143,12 +144,19 @@ typedef struct arn_session_options {
    * MiB. 0: no constraints. */
   uint64_t constraint_bytes;
   uint32_t max_constraints; /* different constraints at a time; 0: one for each sequence */
+  /* 1: reserves a row of logits for the options of arn_sampling that change logits before a token
+   * is sampled: penalties, biases, suppressed tokens (arn_sampling_option_info.is_processor).
+   * Implied if the checkpoint's own defaults have some. */
+  uint32_t logits_processors;
+  /* Elements reserved per sequence for the lists of arn_sampling, all lists together; at least as
+   * many as the checkpoint's own defaults have. */
+  uint32_t sampling_words;
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0                                                                                    \
+        0, 0, 0, 0, 0                                                                              \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -291,25 +299,48 @@ ARN_API arn_status arn_session_prefill_logits(arn_session* session, const int32_
  * after a full context has been chosen. */
 ARN_API arn_status arn_session_logits(const arn_session* session, const float** out_logits);
 
-typedef struct arn_sampling {
+/* Types of the fields of arn_sampling. A list is a pointer `name` and a uint32_t `n_name`. */
+enum {
+  ARN_OPTION_FLOAT = 0,
+  ARN_OPTION_UINT32 = 1,
+  ARN_OPTION_UINT64 = 2,
+  ARN_OPTION_INT32 = 3,
+  ARN_OPTION_IDS = 4,   /* list of int32_t */
+  ARN_OPTION_FLOATS = 5 /* list of float */
+};
+/* Describes a field of arn_sampling, so that programs can offer all of them. */
+typedef struct arn_sampling_option_info {
   size_t struct_size;
-  float temperature; /* 0: greedy */
-  uint32_t top_k;    /* 0: off */
-  float top_p;       /* 1: off */
-  float min_p;       /* 0: off */
-  uint64_t seed;     /* the same seed gives the same tokens for any number of threads */
-} arn_sampling;
-#define ARN_SAMPLING_INIT \
-  { sizeof(arn_sampling), 0.0f, 0, 1.0f, 0.0f, 0 }
+  const char* name;        /* of the field */
+  const char* help;        /* one sentence or two */
+  uint32_t type;           /* ARN_OPTION_... */
+  uint32_t offset;         /* of the field in arn_sampling */
+  uint32_t count_offset;   /* of a list's count; 0: not a list */
+  uint32_t runs_on_device; /* 1: a GPU applies it while it decodes; 0: the CPU chooses the tokens
+                              while it is on */
+  uint32_t is_processor;   /* 1: needs arn_session_options.logits_processors while it is on */
+  uint32_t is_for_draws;   /* 1: greedy decoding ignores it */
+} arn_sampling_option_info;
+#define ARN_SAMPLING_OPTION_INFO_INIT \
+  { sizeof(arn_sampling_option_info), NULL, NULL, 0, 0, 0, 0, 0, 0 }
+ARN_API uint32_t arn_sampling_option_count(void);
+/* ARN_BAD_ARGUMENT unless index < arn_sampling_option_count(). Strings are static. */
+ARN_API arn_status arn_sampling_get_option(uint32_t index, arn_sampling_option_info* out_info);
 
 /* Returns the checkpoint's recommended sampling: its own defaults if it samples (do_sample),
- * otherwise greedy. The seed is 0: the same tokens each time. */
+ * otherwise greedy, with its penalties and suppressed tokens in both cases. The seed is 0: the same
+ * tokens each time. Lists are owned by the model. */
 ARN_API arn_status arn_model_sampling(const arn_model* model, arn_sampling* out_sampling);
+/* As arn_model_sampling, but with the checkpoint's temperature and other settings of the draw even
+ * if it does not sample by default. For programs whose users ask for sampling. */
+ARN_API arn_status arn_model_sampling_defaults(const arn_model* model, arn_sampling* out_sampling);
 /* Returns a fresh seed from the system's random source, below 2^53 so that it is exact in JSON. For
  * programs that want varied texts and a seed to report. Not for secrets. */
 ARN_API uint64_t arn_random_seed(void);
 /* Sets the sampling of arn_session_decode and arn_session_generate, and restarts the random numbers
- * at seed. A new session is greedy. */
+ * at seed. A new session is greedy. The lists are copied. ARN_BAD_ARGUMENT names a value out of its
+ * range. ARN_UNSUPPORTED: an option needs more than logits_processors and sampling_words of
+ * arn_session_options reserved. */
 ARN_API arn_status arn_session_set_sampling(arn_session* session, const arn_sampling* sampling);
 /* Samples the next token, appends it and runs it. At a full context it is the last token, neither
  * appended nor run. ARN_CONTEXT_FULL, once that token has been chosen, and ARN_CANCELLED change
@@ -473,7 +504,7 @@ ARN_API void arn_session_clear_cancel(arn_session* session);
 
 enum {
   ARN_FINISH_NONE = 0,
-  ARN_FINISH_EOS = 1, /* a stop token, or nothing may follow the constrained text */
+  ARN_FINISH_EOS = 1,      /* a stop token, or nothing may follow the constrained text */
   ARN_FINISH_STOP = 2,     /* a stop string */
   ARN_FINISH_LENGTH = 3,   /* max_tokens */
   ARN_FINISH_CONTEXT = 4,  /* the context is full */
@@ -489,6 +520,20 @@ enum {
  * arn_session_cancel and arn_session_clear_cancel. All other calls return ARN_BAD_STATE and change
  * nothing. It must not destroy the session. */
 typedef int32_t (*arn_token_callback)(void* user, int32_t id, const char* text, size_t text_bytes);
+
+typedef struct arn_token_logprob {
+  int32_t id;
+  float logprob; /* natural logarithm of the probability */
+} arn_token_logprob;
+/* Returns log-probabilities of the next token in the model's own distribution: the log-softmax of
+ * arn_session_logits, before temperature, penalties and the other options of arn_sampling, as in
+ * OpenAI's API. Inside arn_token_callback they are those that its token was chosen from; otherwise
+ * call it before the token runs (arn_session_sample, then arn_session_step). *out_logprob: of `id`;
+ * may be NULL. out_top: the n_top most likely tokens, best first, ties by lower id; n_top is 0 to
+ * the vocabulary's size. ARN_BAD_TOKEN unless id is in the vocabulary, or -1 with out_logprob NULL.
+ * Otherwise fails as arn_session_logits. */
+ARN_API arn_status arn_session_logprobs(const arn_session* session, int32_t id, uint32_t n_top,
+                                        arn_token_logprob* out_top, float* out_logprob);
 
 typedef struct arn_stop_string {
   const char* text;

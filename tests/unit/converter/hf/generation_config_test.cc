@@ -1,6 +1,8 @@
 // The defaults of a bundle from generation_config.json and config.json.
 #include "converter/hf/generation_config.h"
 
+#include <cstring>
+
 #include "nlohmann/json.hpp"
 #include "tests/unit/converter/expect_error.h"
 
@@ -119,20 +121,61 @@ TEST_F(GenerationTest, ValuesThatCannotBe_AreErrors) {
 }
 
 TEST_F(GenerationTest, WhatIsNotApplied_IsNamedWithItsValue) {
-  Read({{"repetition_penalty", 1.05}, {"suppress_tokens", {1, 2}}, {"num_beams", 4}});
+  Read({{"encoder_repetition_penalty", 1.05}, {"num_beams", 4}, {"forced_bos_token_id", 3}});
   EXPECT_THAT(warnings_,
-              ElementsAre("generation_config.json: repetition_penalty 1.05 is not applied",
+              ElementsAre("generation_config.json: encoder_repetition_penalty 1.05 is not applied",
                           "generation_config.json: num_beams 4 is not applied",
-                          "generation_config.json: suppress_tokens [1,2] is not applied"));
+                          "generation_config.json: forced_bos_token_id 3 is not applied"));
   Read({{"repetition_penalty", 1.0},
         {"suppress_tokens", json::array()},
         {"num_beams", 1},
         {"typical_p", 1.0},
+        {"sequence_bias", json::array()},
         {"max_new_tokens", 32},
         {"transformers_version", "5.1.0"}});
   EXPECT_THAT(warnings_, IsEmpty());
-  Read(nullptr, {{"repetition_penalty", 1.2}, {"hidden_size", 8}});
-  EXPECT_THAT(warnings_, ElementsAre("config.json: repetition_penalty 1.2 is not applied"));
+  Read(nullptr, {{"guidance_scale", 1.2}, {"hidden_size", 8}});
+  EXPECT_THAT(warnings_, ElementsAre("config.json: guidance_scale 1.2 is not applied"));
+}
+
+uint32_t Bits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// By the ids of runtime/sampling/options.def.
+TEST_F(GenerationTest, OtherOptions_AreTagged) {
+  EXPECT_THAT(Read({{"repetition_penalty", 1.05}}).options,
+              ElementsAre(SamplingEntry{6, {Bits(1.05f)}}));
+  EXPECT_THAT(Read(nullptr, {{"repetition_penalty", 1.2}}).options,
+              ElementsAre(SamplingEntry{6, {Bits(1.2f)}}));
+  EXPECT_THAT(
+      Read({{"no_repeat_ngram_size", 3}, {"typical_p", 0.9}, {"min_new_tokens", 4}}).options,
+      ElementsAre(SamplingEntry{10, {3}}, SamplingEntry{11, {4}}, SamplingEntry{12, {Bits(0.9f)}}));
+  EXPECT_THAT(Read({{"suppress_tokens", {-1, 5, 6, 100}}, {"begin_suppress_tokens", {7}}}).options,
+              ElementsAre(SamplingEntry{26, {5, 6}}, SamplingEntry{27, {7}}));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("suppress_tokens 100 is outside the vocabulary")));
+  EXPECT_THAT(
+      Read({{"bad_words_ids", {{1, 2}, {3}}}, {"sequence_bias", {{{4, 5}, -2.5}, {{6}, 1.0}}}})
+          .options,
+      ElementsAre(SamplingEntry{23, {4, 5, UINT32_MAX, 6}},
+                  SamplingEntry{24, {Bits(-2.5f), Bits(1.0f)}},
+                  SamplingEntry{25, {1, 2, UINT32_MAX, 3}}));
+  const json config = {{"decoder_start_token_id", 2}};
+  EXPECT_THAT(Read({{"forced_bos_token_id", 3}, {"forced_eos_token_id", 4}}, config).options,
+              ElementsAre(SamplingEntry{21, {3}}, SamplingEntry{22, {4}}));
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(GenerationTest, OptionsThatCannotBe_AreErrors) {
+  EXPECT_THAT(ErrorOf({{"repetition_penalty", 0}}),
+              AllOf(HasSubstr("repetition_penalty"), HasSubstr("above 0")));
+  EXPECT_THAT(ErrorOf({{"no_repeat_ngram_size", 2.5}}), HasSubstr("no_repeat_ngram_size"));
+  EXPECT_THAT(ErrorOf({{"bad_words_ids", {{100}}}}), HasSubstr("bad_words_ids"));
+  EXPECT_THAT(ErrorOf({{"bad_words_ids", {1, 2}}}), HasSubstr("a list of lists of token ids"));
+  EXPECT_THAT(ErrorOf({{"sequence_bias", {{{1}, "x"}}}}), HasSubstr("sequence_bias"));
+  EXPECT_THAT(ErrorOf({{"forced_eos_token_id", {1, 2}}}), HasSubstr("one token id"));
 }
 
 TEST_F(GenerationTest, UnknownKeys_AreNamed) {

@@ -14,7 +14,11 @@
 namespace arn {
 namespace {
 
-constexpr RopeKind kRopes[] = {{.rotary_dim = 8}, {.rotary_dim = 16}};
+RopeKind Rope(uint32_t rotary_dim) {
+  RopeKind rope;
+  rope.rotary_dim = rotary_dim;
+  return rope;
+}
 
 // Writes the fields and reads them back.
 Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
@@ -25,7 +29,8 @@ Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
   ARN_LAYER_KIND_FIELDS(ARN_ADD)
 #undef ARN_ADD
   builder.Finish(b.Finish());
-  return ReadKind(*flatbuffers::GetRoot<fbs::LayerKind>(builder.GetBufferPointer()), kRopes, out,
+  const RopeKind ropes[] = {Rope(8), Rope(16)};
+  return ReadKind(*flatbuffers::GetRoot<fbs::LayerKind>(builder.GetBufferPointer()), ropes, out,
                   diag);
 }
 

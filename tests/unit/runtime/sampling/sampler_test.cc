@@ -210,6 +210,37 @@ TEST_P(SamplerTest, NotANumber_NeverWinsAndNeverHangs) {
   }
 }
 
+// Processors forbid tokens by a logit of -inf.
+TEST_P(SamplerTest, ForbiddenTokens_AreNeverDrawn) {
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal(0.0f, 2.0f);
+  std::vector<float> logits(300);
+  for (float& x : logits) x = normal(random);
+  for (size_t i = 0; i < logits.size(); i += 2) {
+    logits[i] = -std::numeric_limits<float>::infinity();
+  }
+  SamplingOptions all;
+  all.temperature = 1.5f;
+  SamplingOptions k = all, p = all, min = all, typical = all, mirostat = all;
+  k.top_k = 200;
+  p.top_p = 0.9999f;
+  min.min_p = 1e-6f;
+  typical.typical_p = 0.999f;
+  mirostat.mirostat_tau = 9.0f;
+  for (const SamplingOptions& options : {SamplingOptions(), all, k, p, min, typical, mirostat}) {
+    Use(300, options);
+    const std::vector<int> counts = Draw(logits, 2000);
+    int drawn = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (i % 2 == 0) {
+        EXPECT_EQ(0, counts[i]) << i;
+      }
+      drawn += counts[i] > 0;
+    }
+    EXPECT_EQ(options.IsGreedy(), drawn == 1);
+  }
+}
+
 // A device that samples uses the same random numbers as the host and returns the unused ones.
 TEST_P(SamplerTest, PeekedDraws_AreThoseOfTheSamplesThatFollow) {
   // Of two equal logits the lower half of the random numbers selects the first.
@@ -223,14 +254,14 @@ TEST_P(SamplerTest, PeekedDraws_AreThoseOfTheSamplesThatFollow) {
     for (const uint32_t draw : draws) {
       const int32_t expected = temperature == 0.0f ? 0 : static_cast<int32_t>(draw >> 31);
       EXPECT_EQ(expected, sampler_.Sample(logits.data()));
-      states.push_back(sampler_.random_state());
+      states.push_back(sampler_.state().random);
     }
     sampler_.Configure(options);
     sampler_.SkipDraws(0);
     sampler_.SkipDraws(7);
-    EXPECT_EQ(states[6], sampler_.random_state());
+    EXPECT_EQ(states[6], sampler_.state().random);
     sampler_.SkipDraws(33);
-    EXPECT_EQ(states[39], sampler_.random_state());
+    EXPECT_EQ(states[39], sampler_.state().random);
   }
 }
 
@@ -282,10 +313,10 @@ TEST(Sampling_Check, BadValues_AreNamed) {
                                  {1.0f, 0, 0.0f, 0.0f, 0},  {1.0f, 0, 1.1f, 0.0f, 0},
                                  {1.0f, 0, 1.0f, 1.0f, 0},  {1.0f, 0, 1.0f, nan, 0}};
   for (const SamplingOptions& options : bad) {
-    EXPECT_EQ(Status::kBadArgument, CheckSampling(options, &diag));
+    EXPECT_EQ(Status::kBadArgument, CheckSampling(options, {}, &diag));
     EXPECT_NE(nullptr, strstr(diag.text(), "expected"));
   }
-  EXPECT_EQ(Status::kOk, CheckSampling(SamplingOptions(), &diag));
+  EXPECT_EQ(Status::kOk, CheckSampling(SamplingOptions(), {}, &diag));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, SamplerTest, testing::Values(BackendId::kCpu, BackendId::kReference));

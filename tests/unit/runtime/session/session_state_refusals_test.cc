@@ -61,7 +61,16 @@ class SessionStateRefusals : public testing::Test {
   uint64_t TableAt(uint32_t s, uint32_t g) const {
     return SequenceAt(header_.n_sequences) + (s * header_.n_groups + g) * sizeof(StateTable);
   }
-  uint64_t EntriesAt() const { return TableAt(header_.n_sequences, 0); }
+  uint64_t FieldsAt() const { return TableAt(header_.n_sequences, 0); }
+  uint64_t EntriesAt() const {
+    uint64_t at = FieldsAt();
+    for (uint32_t s = 0; s < header_.n_sequences; ++s) {
+      StateSequence record;
+      std::memcpy(&record, state_.data() + SequenceAt(s), sizeof record);
+      at += record.n_field_words * sizeof(uint32_t);
+    }
+    return at;
+  }
 
   // Expects a refusal with this status and these words, and that the session continues unchanged.
   void ExpectRefused(const std::vector<uint8_t>& state, arn_status status,
@@ -131,7 +140,7 @@ TEST_F(SessionStateRefusals, TooSmallASession) {
 TEST_F(SessionStateRefusals, NotAState) {
   ExpectRefused({}, ARN_BAD_SAVE, {"0 bytes"});
   ExpectRefused(std::vector<uint8_t>(1000, 7), ARN_BAD_SAVE, {"ARNSTATE"});
-  ExpectEditRefused([](auto* s) { (*s)[8] = 9; }, ARN_BAD_SAVE, {"version 9", "1"});
+  ExpectEditRefused([](auto* s) { (*s)[8] = 9; }, ARN_BAD_SAVE, {"version 9", "1 to 2"});
   ExpectEditRefused([](auto* s) { s->push_back(0); }, ARN_BAD_SAVE,
                     {std::to_string(state_.size()), std::to_string(state_.size() + 1)});
 }
@@ -205,8 +214,33 @@ TEST_F(SessionStateRefusals, RecordsThatLie) {
   sequence([](auto* s) { s->n_tokens -= 1; }, ARN_BAD_SAVE, {"sections"});
   sequence([](auto* s) { s->has_logits = 2; }, ARN_BAD_SAVE, {"has_logits"});
   sequence([](auto* s) { s->has_logits = 0; }, ARN_BAD_SAVE, {"sections"});
-  sequence([](auto* s) { s->temperature = -1; }, ARN_BAD_SAVE, {"temperature"});
-  sequence([](auto* s) { s->top_p = 7; }, ARN_BAD_SAVE, {"top_p"});
+  sequence([](auto* s) { s->n_field_words += 1; }, ARN_BAD_SAVE, {"sampling"});
+  sequence([](auto* s) { s->n_field_words = UINT32_MAX; }, ARN_BAD_SAVE, {"sampling"});
+}
+
+// Sequence 0 has two fields: the random state, of two words, and the number of generated tokens.
+TEST_F(SessionStateRefusals, SamplingFieldsThatLie) {
+  const auto word = [this](uint32_t i, uint32_t value, const std::vector<std::string>& words) {
+    ExpectEditRefused(
+        [&](auto* s) {
+          Edit<uint32_t>(s, FieldsAt() + i * sizeof(uint32_t), [value](auto* w) { *w = value; });
+        },
+        ARN_BAD_SAVE, words);
+  };
+  word(0, 4242, {"sequence 0", "field 4242 is unknown"});
+  word(1, 3, {"sequence 0"});
+  word(1, UINT32_MAX, {"field 65536 has 4294967295 words"});
+  word(6, 1000, {"1000 of 43 tokens were generated"});
+  const auto option = [this](uint32_t id, float value, const std::vector<std::string>& words) {
+    ExpectEditRefused(
+        [&](auto* s) {
+          Edit<uint32_t>(s, FieldsAt() + 4 * sizeof(uint32_t), [id](auto* w) { *w = id; });
+          Edit<float>(s, FieldsAt() + 6 * sizeof(uint32_t), [value](auto* w) { *w = value; });
+        },
+        ARN_BAD_SAVE, words);
+  };
+  option(1, -1.0f, {"sequence 0", "temperature is -1"});
+  option(3, 7.0f, {"sequence 0", "top_p is 7"});
 }
 
 TEST_F(SessionStateRefusals, TablesThatLie) {

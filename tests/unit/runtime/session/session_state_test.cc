@@ -1,12 +1,15 @@
 // A restored session continues like the saved one, for every layer type.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/sampling/random.h"
 #include "tests/support/layer_shapes.h"
 #include "tests/support/session_support.h"
+#include "tests/support/state_bytes.h"
 #include "tests/support/state_support.h"
 
 namespace arn::test {
@@ -352,6 +355,30 @@ TEST_F(SessionStateSizes, SamplingOfAnEmptySequence_IsKept) {
     Prefill(s, SomeIds(10, kVocab));
   }
   EXPECT_EQ(Decode(session.get(), 30), Decode(other.get(), 30));
+}
+
+// A state of version 1, without tagged fields, continues with the same random numbers.
+TEST_F(SessionStateSizes, VersionOne_IsRead) {
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_KV_INT8));
+  const arn_sampling sampling = Sampling(5);
+  ASSERT_EQ(ARN_OK, arn_session_set_sampling(session.get(), &sampling));
+  Prefill(session.get(), SomeIds(10, kVocab));
+  StateSequenceV1 record = {};
+  record.temperature = sampling.temperature;
+  record.top_k = sampling.top_k;
+  record.top_p = sampling.top_p;
+  record.min_p = sampling.min_p;
+  record.seed = sampling.seed;
+  Random random;
+  random.Seed(sampling.seed);
+  record.random_state = random.state();
+  const std::vector<uint8_t> old = AsVersion1(Save(session.get()), {record});
+  const SessionPtr other = NewSession(model_.get(), Options(ARN_KV_INT8));
+  ASSERT_EQ(ARN_OK, Restore(other.get(), old)) << arn_session_last_error(other.get());
+  EXPECT_EQ(Decode(session.get(), 30), Decode(other.get(), 30));
+  record.top_p = 7.0f;
+  EXPECT_EQ(ARN_BAD_SAVE, Restore(other.get(), AsVersion1(Save(session.get()), {record})));
+  EXPECT_NE(nullptr, std::strstr(arn_session_last_error(other.get()), "top_p is 7"));
 }
 
 TEST_F(SessionStateSizes, TooSmallABuffer_SaysWhatIsNeededAndWritesNothing) {

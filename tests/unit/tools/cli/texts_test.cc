@@ -1,6 +1,8 @@
 // Help, completions and manual page of one small program.
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "tools/cli/completion.h"
 #include "tools/cli/help.h"
 #include "tools/cli/man_page.h"
@@ -63,6 +65,18 @@ TEST_F(TextsTest, Completions_NameCommandsOptionsAndChoices) {
       EXPECT_NE(std::string::npos, script.find(word)) << word;
     }
   }
+}
+
+TEST_F(TextsTest, BashCompletion_IsAScript_ThatOffersChoices) {
+  const std::string script = Completion(app_, "bash") +
+                             "COMP_WORDS=(program run --kv i); COMP_CWORD=3; _program; "
+                             "[[ ${COMPREPLY[*]} == int8 ]] || exit 3\n"
+                             "COMP_WORDS=(program r); COMP_CWORD=1; _program; "
+                             "[[ ${COMPREPLY[*]} == run ]] || exit 4\n";
+  std::FILE* bash = popen("bash 2>/dev/null", "w");
+  ASSERT_NE(nullptr, bash);
+  std::fputs(script.c_str(), bash);
+  EXPECT_EQ(0, pclose(bash));
 }
 
 TEST_F(TextsTest, ManPage_HasASectionForEachCommand) {

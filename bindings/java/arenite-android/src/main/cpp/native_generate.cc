@@ -1,4 +1,5 @@
-// org.arenite.Native: streaming generation, beam search, sampling, cancelling.
+// org.arenite.Native: streaming generation, beam search, sampling, constraints,
+// cancelling.
 #include "bindings/java/arenite-android/src/main/cpp/struct_fields.h"
 #include "bindings/java/arenite-android/src/main/cpp/support.h"
 
@@ -58,8 +59,39 @@ struct Stops {
 
 ARN_JNI(void, setSampling)(JNIEnv* env, jclass, jlong session, jobject sampling) {
   arn_sampling given = ARN_SAMPLING_INIT;
-  if (!ReadFields(env, sampling, kSamplingFields, &given)) return;
+  Lists lists;
+  if (!ReadFields(env, sampling, kSamplingFields, &given, nullptr, &lists)) return;
   Check(env, ToSession(session), arn_session_set_sampling(ToSession(session), &given));
+}
+
+// Null `text`: none from now on.
+ARN_JNI(void, setConstraint)
+(JNIEnv* env, jclass, jlong session, jint kind, jbyteArray text, jboolean any_order,
+ jboolean any_whitespace, jboolean choose_forced, jint first) {
+  arn_session* const s = ToSession(session);
+  if (text == nullptr) {
+    Check(env, s, arn_session_set_constraint(s, nullptr));
+    return;
+  }
+  InBytes bytes;
+  if (!bytes.Read(env, text)) return;
+  arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
+  options.kind = static_cast<uint32_t>(kind);
+  options.text = bytes.data();
+  options.text_bytes = bytes.size();
+  options.any_order = any_order == JNI_TRUE ? 1 : 0;
+  options.any_whitespace = any_whitespace == JNI_TRUE ? 1 : 0;
+  options.choose_forced = choose_forced == JNI_TRUE ? 1 : 0;
+  options.first = static_cast<uint32_t>(first);
+  Check(env, s, arn_session_set_constraint(s, &options));
+}
+
+ARN_JNI(void, constraintStats)(JNIEnv* env, jclass, jlong session, jobject out) {
+  arn_constraint_stats_data stats = ARN_CONSTRAINT_STATS_INIT;
+  if (!Check(env, ToSession(session), arn_session_constraint_stats(ToSession(session), &stats))) {
+    return;
+  }
+  WriteFields(env, &stats, kConstraintStatsFields, out);
 }
 
 ARN_JNI(void, cancel)(JNIEnv*, jclass, jlong session) { arn_session_cancel(ToSession(session)); }

@@ -96,6 +96,27 @@ ARN_JNI(jint, sample)(JNIEnv* env, jclass, jlong session) {
   return CallForId(env, session, arn_session_sample);
 }
 
+// Fills `top` with the most likely ids. Returns the log-probability of `id`, then theirs.
+ARN_JNI(jfloatArray, logprobs)(JNIEnv* env, jclass, jlong session, jint id, jintArray top) {
+  if (!IsGiven(env, top, "top")) return nullptr;
+  const auto n = static_cast<size_t>(env->GetArrayLength(top));
+  Buffer<arn_token_logprob> found;
+  Buffer<int32_t> ids;
+  Buffer<float> values;
+  if (!found.Allocate(env, n) || !ids.Allocate(env, n) || !values.Allocate(env, n + 1)) {
+    return nullptr;
+  }
+  const arn_status status = arn_session_logprobs(ToSession(session), id, static_cast<uint32_t>(n),
+                                                 found.data(), values.data());
+  if (!Check(env, ToSession(session), status)) return nullptr;
+  for (size_t i = 0; i < n; ++i) {
+    ids.data()[i] = found.data()[i].id;
+    values.data()[i + 1] = found.data()[i].logprob;
+  }
+  env->SetIntArrayRegion(top, 0, static_cast<jsize>(n), reinterpret_cast<const jint*>(ids.data()));
+  return NewFloats(env, values.data(), n + 1);
+}
+
 ARN_JNI(jfloatArray, logits)(JNIEnv* env, jclass, jlong session, jint vocab) {
   const float* logits = nullptr;
   if (!Check(env, ToSession(session), arn_session_logits(ToSession(session), &logits))) {

@@ -32,6 +32,7 @@ const char* Signature(FieldKind kind) {
     case FieldKind::kChars: return "Ljava/lang/String;";
     case FieldKind::kIds:
     case FieldKind::kCpus: return "[I";
+    case FieldKind::kFloats: return "[F";
   }
   return "";
 }
@@ -85,6 +86,27 @@ bool WriteText(JNIEnv* env, jobject object, jfieldID id, const char* text) {
   return !env->ExceptionCheck();
 }
 
+// Reads an int[] or float[] field into list i of `lists`. null is an empty list.
+bool ReadList(JNIEnv* env, jobject object, jfieldID id, const Field& field, size_t i, Lists* lists,
+              void* out) {
+  const jobject array = env->GetObjectField(object, id);
+  size_t n = 0;
+  const void* data = nullptr;
+  if (field.kind == FieldKind::kIds) {
+    if (!lists->ids[i].Read(env, static_cast<jintArray>(array))) return false;
+    n = lists->ids[i].size();
+    data = lists->ids[i].data();
+  } else {
+    if (!lists->floats[i].Read(env, static_cast<jfloatArray>(array))) return false;
+    n = lists->floats[i].size();
+    data = lists->floats[i].data();
+  }
+  Put(out, field.offset, data);
+  Put(out, field.count_offset, static_cast<uint32_t>(n));
+  env->DeleteLocalRef(array);
+  return true;
+}
+
 bool WriteIds(JNIEnv* env, jobject object, jfieldID id, const void* ids, uint32_t n) {
   const jintArray array = NewInts(env, ids, n);
   if (array == nullptr) return false;
@@ -107,8 +129,9 @@ bool WriteCpus(JNIEnv* env, jobject object, jfieldID id, const void* mask) {
 }  // namespace
 
 bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_fields, void* out,
-                Texts* texts) {
+                Texts* texts, Lists* lists) {
   if (!IsGiven(env, object, "the options")) return false;
+  size_t n_lists = 0;
   const jclass type = env->GetObjectClass(object);
   for (size_t i = 0; i < n_fields; ++i) {
     const Field& field = fields[i];
@@ -131,8 +154,16 @@ bool ReadFields(JNIEnv* env, jobject object, const Field* fields, size_t n_field
         Put(out, field.offset, text);
         break;
       }
-      case FieldKind::kChars:
       case FieldKind::kIds:
+      case FieldKind::kFloats:
+        if (lists == nullptr) break;
+        if (n_lists == Lists::kMost) {
+          Throw(env, ARN_INTERNAL, "an object has too many lists");
+          return false;
+        }
+        if (!ReadList(env, object, id, field, n_lists++, lists, out)) return false;
+        break;
+      case FieldKind::kChars:
       case FieldKind::kCpus: break;
     }
   }
@@ -173,6 +204,14 @@ bool WriteFields(JNIEnv* env, const void* from, const Field* fields, size_t n_fi
         good = WriteIds(env, object, id, At<const void*>(from, field.offset),
                         At<uint32_t>(from, field.count_offset));
         break;
+      case FieldKind::kFloats: {
+        const jfloatArray array = NewFloats(env, At<const float*>(from, field.offset),
+                                            At<uint32_t>(from, field.count_offset));
+        good = array != nullptr;
+        if (good) env->SetObjectField(object, id, array);
+        env->DeleteLocalRef(array);
+        break;
+      }
       case FieldKind::kCpus:
         good = WriteCpus(env, object, id, static_cast<const char*>(from) + field.offset);
         break;

@@ -69,6 +69,13 @@ bool InInts::Read(JNIEnv* env, jintArray array) {
   return !env->ExceptionCheck();
 }
 
+bool InFloats::Read(JNIEnv* env, jfloatArray array) {
+  const jsize n = array == nullptr ? 0 : env->GetArrayLength(array);
+  if (!Allocate(env, static_cast<size_t>(n))) return false;
+  if (n > 0) env->GetFloatArrayRegion(array, 0, n, data());
+  return !env->ExceptionCheck();
+}
+
 namespace {
 
 bool IsArrayLength(JNIEnv* env, size_t n) {

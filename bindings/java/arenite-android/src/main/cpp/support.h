@@ -109,6 +109,17 @@ class InInts : public Buffer<int32_t> {
  public:
   bool Read(JNIEnv* env, jintArray array);
 };
+// Copy of a float[]; empty for null.
+class InFloats : public Buffer<float> {
+ public:
+  bool Read(JNIEnv* env, jfloatArray array);
+};
+// Copies of the int[] and float[] fields of an object.
+struct Lists {
+  static constexpr size_t kMost = 16;
+  InInts ids[kMost];
+  InFloats floats[kMost];
+};
 
 // Return a new Java array; NULL if an exception is pending.
 jbyteArray NewBytes(JNIEnv* env, const void* data, size_t n);

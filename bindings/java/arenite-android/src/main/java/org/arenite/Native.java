@@ -78,6 +78,8 @@ final class Native {
 
   static native float[] logits(long session, int vocab);
 
+  static native float[] logprobs(long session, int id, int[] top);
+
   static native float[] prefillLogits(long session, int[] ids, int vocab);
 
   static native int[] tokens(long session);
@@ -127,6 +129,17 @@ final class Native {
   static native void resetStats(long session);
 
   static native void setSampling(long session, Sampling sampling);
+
+  static native void setConstraint(
+      long session,
+      int kind,
+      byte[] text,
+      boolean anyOrder,
+      boolean anyWhitespace,
+      boolean chooseForced,
+      int first);
+
+  static native void constraintStats(long session, ConstraintStats out);
 
   static native void cancel(long session);
 

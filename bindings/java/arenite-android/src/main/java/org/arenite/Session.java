@@ -124,6 +124,42 @@ public final class Session implements AutoCloseable {
     run(session -> Native.setSampling(session, sampling));
   }
 
+  /**
+   * Compiles a constraint for the text that follows, in the session's constraintBytes: JSON of a
+   * schema without white space and with properties in its order, a match of a regular expression, a
+   * text of a grammar, or one of some choices ({@link ConstraintKind}).
+   */
+  public void setConstraint(int kind, String text) {
+    setConstraint(kind, text, false, false, false, -1);
+  }
+
+  /** Same. first: position of the text's first token if it has begun already, else -1. */
+  public void setConstraint(
+      int kind,
+      String text,
+      boolean anyOrder,
+      boolean anyWhitespace,
+      boolean chooseForced,
+      int first) {
+    byte[] utf8 = Native.utf8(text);
+    run(
+        session ->
+            Native.setConstraint(
+                session, kind, utf8, anyOrder, anyWhitespace, chooseForced, first));
+  }
+
+  /** Removes the sequence's constraint, if it has one. */
+  public void dropConstraint() {
+    run(session -> Native.setConstraint(session, 0, null, false, false, false, -1));
+  }
+
+  /** Returns what the sequence's constraint cost so far. */
+  public ConstraintStats constraintStats() {
+    ConstraintStats stats = new ConstraintStats();
+    run(session -> Native.constraintStats(session, stats));
+    return stats;
+  }
+
   /** Generates text after the prefilled tokens and streams it to the listener. */
   public GenerateResult generate(GenerateOptions options, TextListener listener) {
     return generatePieces(
@@ -191,6 +227,19 @@ public final class Session implements AutoCloseable {
   /** Chooses the next token without running the model. */
   public int sample() {
     return get(Native::sample);
+  }
+
+  /**
+   * Returns log-probabilities of the next token in the model's own distribution, before the
+   * sampling changes it: first that of {@code id}, then the {@code nTop} most likely ones.
+   */
+  public TokenLogprob[] logprobs(int id, int nTop) {
+    int[] ids = new int[nTop];
+    float[] values = get(session -> Native.logprobs(session, id, ids));
+    TokenLogprob[] result = new TokenLogprob[nTop + 1];
+    result[0] = new TokenLogprob(id, values[0]);
+    for (int i = 0; i < nTop; ++i) result[i + 1] = new TokenLogprob(ids[i], values[i + 1]);
+    return result;
   }
 
   /** Returns a copy of the logits after the last token, [vocab]. */

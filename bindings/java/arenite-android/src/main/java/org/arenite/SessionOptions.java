@@ -139,4 +139,15 @@ public final class SessionOptions {
   public long constraintBytes;
   /** different constraints at a time; 0: one for each sequence */
   public int maxConstraints;
+  /**
+   * 1: reserves a row of logits for the options of arn_sampling that change logits before a token
+   * is sampled: penalties, biases, suppressed tokens (arn_sampling_option_info.is_processor).
+   * Implied if the checkpoint's own defaults have some.
+   */
+  public boolean logitsProcessors;
+  /**
+   * Elements reserved per sequence for the lists of arn_sampling, all lists together; at least as
+   * many as the checkpoint's own defaults have.
+   */
+  public int samplingWords;
 }

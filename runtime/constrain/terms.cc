@@ -1,0 +1,378 @@
+#include "runtime/constrain/terms.h"
+
+#include <cstring>
+#include <new>
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+uint32_t Mix(uint32_t hash, uint32_t word) {
+  hash = (hash ^ word) * 0x9E3779B1u;
+  return hash ^ (hash >> 15);
+}
+
+}  // namespace
+
+// Of `block`: 1/64 for the cache of derivatives, 1/64 for the buckets, 1/8 for scratch, and the
+// rest for words and cells. A node takes 32 bytes, so a bucket holds at most two on average.
+Terms* Terms::Create(Span<std::byte> block) {
+  if (block.size() < kMinBytes) return nullptr;
+  const uint64_t bytes = Min<uint64_t>(block.size(), kMaxBytes) & ~uint64_t{63};
+  uint64_t entries = 1;  // the largest power of two with entries * 8 <= bytes / 64
+  while (entries * 2 * sizeof(CacheEntry) <= bytes / 64) entries *= 2;
+
+  Terms* terms = new (block.data()) Terms;
+  std::byte* at = block.data() + AlignUp(sizeof(Terms), 64);
+  terms->block_bytes_ = bytes;
+  terms->cache_ = reinterpret_cast<CacheEntry*>(at);
+  terms->cache_mask_ = static_cast<uint32_t>(entries - 1);
+  at += entries * sizeof(CacheEntry);
+  terms->buckets_ = reinterpret_cast<uint32_t*>(at);
+  terms->bucket_mask_ = static_cast<uint32_t>(entries * 2 - 1);
+  at += entries * 2 * sizeof(uint32_t);
+  terms->scratch_ = reinterpret_cast<uint32_t*>(at);
+  terms->scratch_size_ = static_cast<uint32_t>(bytes / 8 / sizeof(uint32_t));
+  at += terms->scratch_size_ * sizeof(uint32_t);
+  terms->words_ = reinterpret_cast<uint32_t*>(at);
+  terms->cells_end_ = reinterpret_cast<Cell*>(block.data() + bytes);
+  std::memset(terms->cache_, 0, entries * sizeof(CacheEntry));
+  std::memset(terms->buckets_, 0, entries * 2 * sizeof(uint32_t));
+
+  terms->n_cells_ = terms->n_nodes_ = 2;
+  terms->node(kNothing) = Node();
+  terms->node(kNothing).kind = kNothingKind;
+  terms->node(kEmpty) = Node();
+  terms->node(kEmpty).kind = kEmptyKind;
+  terms->node(kEmpty).flags = kNullable | kProductive;
+  terms->no_bytes_ = terms->Intern(kBytes, 0, 0, 0, {ByteSet().words, ByteSet::kWords});
+  terms->any_bytes_ = terms->Repeat(terms->Bytes(ByteSet::All()), 0, kUnbounded);
+  return terms;
+}
+
+uint64_t Terms::used_bytes() const {
+  const uint64_t outside =
+      block_bytes_ - static_cast<uint64_t>(reinterpret_cast<const std::byte*>(cells_end_) -
+                                           reinterpret_cast<const std::byte*>(words_));
+  return outside + uint64_t{n_words_} * sizeof(uint32_t) +
+         uint64_t{n_cells_ - n_free_} * sizeof(Cell);
+}
+
+Status TermFailureStatus(TermFailure failure) {
+  return failure == TermFailure::kBlockFull ? Status::kOutOfMemory : Status::kUnsupported;
+}
+
+const char* TermFailureText(TermFailure failure) {
+  switch (failure) {
+    case TermFailure::kNone: break;
+    case TermFailure::kBlockFull: return "needs more memory than it was given";
+    case TermFailure::kTooDeep: return "is nested too deep";
+    case TermFailure::kUndecided: return "has an intersection or complement that is too large";
+    case TermFailure::kTooMany: return "has too large a count";
+  }
+  return "is fine";
+}
+
+// ---- Cells, words, scratch ----
+
+uint32_t Terms::NewCell() {
+  if (free_cell_ != 0) {
+    const uint32_t cell = free_cell_;
+    free_cell_ = node(cell).chain;
+    --n_free_;
+    return cell;
+  }
+  const auto* words_end = reinterpret_cast<const std::byte*>(words_ + n_words_);
+  const auto* lowest = reinterpret_cast<const std::byte*>(cells_end_ - n_cells_);
+  if (n_cells_ == kMaxCells || lowest - words_end < static_cast<ptrdiff_t>(sizeof(Cell))) {
+    Fail(TermFailure::kBlockFull);
+    return 0;
+  }
+  return n_cells_++;
+}
+
+// Returns the index of the first of `count` words, or 0. The word before them is their owner.
+uint32_t Terms::NewWords(uint32_t count, Term owner) {
+  const auto* words_end = reinterpret_cast<const std::byte*>(words_ + n_words_);
+  const auto* lowest = reinterpret_cast<const std::byte*>(cells_end_ - n_cells_);
+  const uint64_t bytes = (uint64_t{count} + 1) * sizeof(uint32_t);
+  if (static_cast<uint64_t>(lowest - words_end) < bytes) {
+    Fail(TermFailure::kBlockFull);
+    return 0;
+  }
+  words_[n_words_] = owner;
+  const uint32_t first = n_words_ + 1;
+  n_words_ += count + 1;
+  return first;
+}
+
+bool Terms::Push(uint32_t word) {
+  if (scratch_used_ == scratch_size_) {
+    Fail(TermFailure::kBlockFull);
+    return false;
+  }
+  scratch_[scratch_used_++] = word;
+  return true;
+}
+
+uint32_t Terms::PayloadWords(const Node& n) {
+  switch (n.kind) {
+    case kBytes: return ByteSet::kWords;
+    case kEither: return n.b;
+    case kRule: return sizeof(StringView) / sizeof(uint32_t);
+    case kCustom: return (n.b & 0xFFFF) + (n.b >> 16);
+    case kFree:
+    case kEdgeList:
+    case kNothingKind:
+    case kEmptyKind:
+    case kConcat:
+    case kRepeat:
+    case kBoth:
+    case kComplement: return 0;
+  }
+  return 0;
+}
+
+// Whether a term is nullable, productive and regular, from its parts.
+uint8_t Terms::FlagsOf(const Node& n) const {
+  const auto flags = [this](Term t) { return node(t).flags; };
+  const auto either = [](bool nullable, bool productive, uint8_t rules) {
+    return static_cast<uint8_t>((nullable ? kNullable : 0) | (productive ? kProductive : 0) |
+                                (rules & kHasRule));
+  };
+  switch (n.kind) {
+    case kEmptyKind: return kNullable | kProductive;
+    case kBytes: return kProductive;
+    case kConcat: {
+      const uint8_t a = flags(n.a), b = flags(n.b);
+      return either((a & b & kNullable) != 0, (a & b & kProductive) != 0, a | b);
+    }
+    case kEither: {
+      uint8_t any = 0;
+      for (const Term t : args(n)) any |= flags(t);
+      return any & (kNullable | kProductive | kHasRule);
+    }
+    case kRepeat: {
+      const uint8_t a = flags(n.a);
+      return either(n.b == 0 || (a & kNullable) != 0, n.b == 0 || (a & kProductive) != 0, a);
+    }
+    case kBoth: return either((flags(n.a) & flags(n.b) & kNullable) != 0, true, 0);
+    case kComplement: return either((flags(n.a) & kNullable) == 0, true, 0);
+    case kRule:
+      return either((flags(n.a) & kNullable) != 0, (flags(n.a) & kProductive) != 0, kHasRule);
+    case kCustom: {
+      const CustomOps& ops = *ops_[n.c];
+      const CustomArgs a = custom_args(n);
+      return either(ops.is_nullable(*this, a),
+                    ops.is_productive == nullptr || ops.is_productive(*this, a), kHasRule);
+    }
+    case kFree:
+    case kEdgeList:
+    case kNothingKind: break;
+  }
+  return 0;
+}
+
+// Returns the term with these parts, which it makes if there is none yet. `payload` are its words;
+// then `a` is not used.
+Term Terms::Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uint32_t> payload) {
+  if (failed()) return kNothing;
+  uint32_t hash = Mix(Mix(Mix(kind, a), b), c);
+  for (const uint32_t word : payload) hash = Mix(hash, word);
+  uint32_t* bucket = &buckets_[hash & bucket_mask_];
+  for (Term t = *bucket; t != 0; t = node(t).chain) {
+    const Node& n = node(t);
+    if (n.hash != hash || n.kind != kind || n.b != b) continue;
+    const bool links = kind == kBoth || kind == kComplement;  // c is not a part
+    if (n.c != c && !links) continue;
+    if (payload.empty()
+            ? n.a == a
+            : std::memcmp(words_ + n.a, payload.data(), payload.size() * sizeof(uint32_t)) == 0) {
+      return t;
+    }
+  }
+  const Term t = NewCell();
+  if (t == 0) return kNothing;
+  Node& n = node(t);
+  n = Node();
+  n.kind = kFree;  // until it is whole
+  if (!payload.empty()) {
+    a = NewWords(static_cast<uint32_t>(payload.size()), t);
+    if (a == 0) {
+      n.chain = free_cell_;
+      free_cell_ = t;
+      ++n_free_;
+      return kNothing;
+    }
+    std::memcpy(words_ + a, payload.data(), payload.size() * sizeof(uint32_t));
+  }
+  n.kind = kind;
+  n.hash = hash;
+  n.a = a;
+  n.b = b;
+  n.c = c;
+  n.flags = FlagsOf(n);
+  n.chain = *bucket;
+  *bucket = t;
+  ++n_nodes_;
+  return t;
+}
+
+// ---- Building ----
+
+Term Terms::Bytes(const ByteSet& set) {
+  if (set.IsEmpty()) return kNothing;
+  return Intern(kBytes, 0, 0, 0, {set.words, ByteSet::kWords});
+}
+
+Term Terms::Literal(StringView text) {
+  Term term = kEmpty;
+  for (size_t i = text.size; i-- > 0;) {
+    term = ConcatNode(Byte(static_cast<uint8_t>(text.data[i])), term);
+  }
+  return term;
+}
+
+// x{a,b} x{c,d} is x{a+c,b+d}.
+Term Terms::ConcatNode(Term a, Term b) {
+  if (a == kNothing || b == kNothing) return kNothing;
+  if (a == kEmpty) return b;
+  if (b == kEmpty) return a;
+  const Node& first = node(a);
+  if (first.kind == kRepeat) {
+    const bool has_tail = node(b).kind == kConcat;
+    const Node& second = node(has_tail ? node(b).a : b);
+    if (second.kind == kRepeat && second.a == first.a) {
+      const uint64_t min = uint64_t{first.b} + second.b;
+      const bool unbounded = first.c == kUnbounded || second.c == kUnbounded;
+      const uint64_t max = unbounded ? kUnbounded : uint64_t{first.c} + second.c;
+      if (min < kUnbounded && (unbounded || max < kUnbounded)) {
+        const Term both = Repeat(first.a, static_cast<uint32_t>(min), static_cast<uint32_t>(max));
+        return has_tail ? ConcatNode(both, node(b).b) : both;
+      }
+    }
+  }
+  return Intern(kConcat, a, b, 0, {});
+}
+
+// Appends `last` to the elements from scratch_[base] on, which it takes.
+Term Terms::FoldConcat(uint32_t base, Term last) {
+  while (scratch_used_ > base) last = ConcatNode(scratch_[--scratch_used_], last);
+  return failed() ? kNothing : last;
+}
+
+Term Terms::Concat(Term a, Term b) {
+  if (a == kNothing || b == kNothing) return kNothing;
+  const uint32_t base = scratch_used_;
+  for (; node(a).kind == kConcat; a = node(a).b) Push(node(a).a);
+  return FoldConcat(base, ConcatNode(a, b));
+}
+
+// As Concat(), but the sequence `a` stays one element, a frame on the stack that `b` is:
+// derivatives of long sequences must not copy them. A head that is a sequence marks a stack; only
+// its frames are moved.
+Term Terms::PushFrames(Term a, Term b) {
+  const uint32_t base = scratch_used_;
+  for (; node(a).kind == kConcat && node(node(a).a).kind == kConcat; a = node(a).b) {
+    Push(node(a).a);
+  }
+  return FoldConcat(base, ConcatNode(a, b));
+}
+
+Term Terms::Repeat(Term x, uint32_t min, uint32_t max) {
+  if (failed()) return kNothing;
+  if (max == 0 || x == kEmpty) return kEmpty;
+  if (x == kNothing) return min == 0 ? kEmpty : kNothing;
+  if (min == 1 && max == 1) return x;
+  // (empty | y){m,n} is y{0,n}.
+  if (node(x).kind == kEither && args(node(x))[0] == kEmpty) {
+    const uint32_t base = scratch_used_;
+    for (const Term t : args(node(x))) {
+      if (t != kEmpty) Push(t);
+    }
+    x = EitherOfScratch(base);
+    return Repeat(x, 0, max);
+  }
+  if (IsNullable(x)) min = 0;
+  // y{a,b}{m,n} is y{a m,b n} if a <= 1, because then no count in between is missing.
+  if (node(x).kind == kRepeat && node(x).b <= 1) {
+    const Node inner = node(x);
+    const bool unbounded = max == kUnbounded || inner.c == kUnbounded;
+    const uint64_t product = unbounded ? kUnbounded : uint64_t{inner.c} * max;
+    if (unbounded || product < kUnbounded) {
+      return Repeat(inner.a, inner.b * min, static_cast<uint32_t>(product));
+    }
+  }
+  return Intern(kRepeat, x, min, max, {});
+}
+
+Term Terms::NewRule(StringView name) {
+  if (failed()) return kNothing;
+  const Term t = NewCell();
+  if (t == 0) return kNothing;
+  node(t) = Node();
+  const uint32_t words = NewWords(sizeof(StringView) / sizeof(uint32_t), t);
+  if (words == 0) return kNothing;
+  std::memcpy(words_ + words, &name, sizeof name);
+  Node& n = node(t);
+  n.kind = kRule;
+  n.flags = kHasRule;
+  n.b = words;
+  ++n_nodes_;
+  return t;
+}
+
+bool Terms::IsDefined(Term rule) const { return node(rule).c != 0; }
+
+// Rewrites A = A x | y to A = y x*, and drops an alternative A of A, which adds nothing.
+void Terms::Define(Term rule, Term body) {
+  if (failed() || rule == kNothing) return;
+  node(rule).c = 1;
+  const uint32_t others = scratch_used_;
+  PushAlternatives(body);
+  uint32_t n_others = 0;
+  bool recurs = false;
+  for (uint32_t i = others; i < scratch_used_; ++i) {
+    const Node& n = node(scratch_[i]);
+    const bool begins = scratch_[i] == rule || (n.kind == kConcat && n.a == rule);
+    recurs |= begins;
+    if (!begins) scratch_[others + n_others++] = scratch_[i];
+  }
+  scratch_used_ = others + n_others;
+  if (!recurs) {
+    scratch_used_ = others;
+    node(rule).a = body;
+    return;
+  }
+  const Term y = EitherOfScratch(others);
+  const uint32_t tails = scratch_used_;
+  PushAlternatives(body);
+  uint32_t n_tails = 0;
+  for (uint32_t i = tails; i < scratch_used_; ++i) {
+    const Node& n = node(scratch_[i]);
+    if (n.kind == kConcat && n.a == rule) scratch_[tails + n_tails++] = n.b;
+  }
+  scratch_used_ = tails + n_tails;
+  const Term x = EitherOfScratch(tails);
+  node(rule).a = Concat(y, Repeat(x, 0, kUnbounded));
+}
+
+Term Terms::Custom(const CustomOps* ops, Span<const Term> terms, Span<const uint32_t> data) {
+  uint32_t index = 0;
+  while (index < n_ops_ && ops_[index] != ops) ++index;
+  if (index == kMaxOps || terms.size() > 0xFFFF || data.size() > 0xFFFF) {
+    Fail(TermFailure::kTooMany);
+    return kNothing;
+  }
+  if (index == n_ops_) ops_[n_ops_++] = ops;
+  const uint32_t base = scratch_used_;
+  for (const Term t : terms) Push(t);
+  for (const uint32_t word : data) Push(word);
+  scratch_used_ = base;
+  if (failed()) return kNothing;
+  const auto counts = static_cast<uint32_t>(terms.size() | data.size() << 16);
+  return Intern(kCustom, 0, counts, index, {scratch_ + base, terms.size() + data.size()});
+}
+
+}  // namespace arn

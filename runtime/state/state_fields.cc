@@ -1,0 +1,107 @@
+#include "runtime/state/state_fields.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "platform/base/arith.h"
+
+namespace arn {
+namespace {
+
+constexpr uint32_t kHeadWords = 2;
+
+template <typename Function>
+Status ForEachField(const SavedSampling& sampling, const Function& function) {
+  for (const SamplingOption& option : SamplingOptionTable()) {
+    if (option.IsOff(sampling.options)) continue;
+    ARN_TRY(function(option.id, option.WordsOf(sampling.options)));
+  }
+  uint32_t random[2];
+  std::memcpy(random, &sampling.state.random, sizeof random);
+  ARN_TRY(function(kRandomStateField, Span<const uint32_t>(random, 2)));
+  if (sampling.state.mirostat_mu != 0.0f) {
+    uint32_t mu;
+    std::memcpy(&mu, &sampling.state.mirostat_mu, sizeof mu);
+    ARN_TRY(function(kMirostatMuField, Span<const uint32_t>(&mu, 1)));
+  }
+  if (sampling.n_generated == 0) return Status::kOk;
+  return function(kNGeneratedField, Span<const uint32_t>(&sampling.n_generated, 1));
+}
+
+}  // namespace
+
+uint32_t CountFieldWords(const SavedSampling& sampling) {
+  uint32_t n = 0;
+  const auto add = [&n](uint32_t, Span<const uint32_t> words) {
+    n += kHeadWords + static_cast<uint32_t>(words.size());
+    return Status::kOk;
+  };
+  return ForEachField(sampling, add) == Status::kOk ? n : 0;
+}
+
+Status WriteFields(const SavedSampling& sampling, StateWriter* writer) {
+  return ForEachField(sampling, [writer](uint32_t id, Span<const uint32_t> words) {
+    const uint32_t head[kHeadWords] = {id, static_cast<uint32_t>(words.size())};
+    ARN_TRY(writer->Append(head, sizeof head));
+    return writer->Append(words.data(), words.size() * sizeof(uint32_t));
+  });
+}
+
+Status ReadFields(Span<const std::byte> fields, const SamplingLimits& limits, uint32_t* lists,
+                  SavedSampling* out, Diag* diag) {
+  *out = SavedSampling();
+  uint32_t n_listed = 0;
+  for (size_t at = 0; at < fields.size();) {
+    uint32_t head[kHeadWords];
+    if (fields.size() - at < sizeof head) {
+      return diag->Fail(Status::kBadSave, "the sampling fields are cut off at byte %zu", at);
+    }
+    std::memcpy(head, fields.data() + at, sizeof head);
+    at += sizeof head;
+    const auto [id, n] = head;
+    const SamplingOption* option = FindSamplingOption(id);
+    const bool is_known = option != nullptr || id == kRandomStateField || id == kNGeneratedField ||
+                          id == kMirostatMuField;
+    if (!is_known) {
+      return diag->Fail(Status::kBadSave,
+                        "sampling field %u is unknown to this version of the library", id);
+    }
+    const uint32_t wanted = option != nullptr ? option->n_words() : id == kRandomStateField ? 2 : 1;
+    if (n > (fields.size() - at) / sizeof(uint32_t) || (wanted != 0 && n != wanted)) {
+      return diag->Fail(Status::kBadSave, "sampling field %u has %u words, %zu bytes are left", id,
+                        n, fields.size() - at);
+    }
+    const std::byte* words = fields.data() + at;
+    at += n * sizeof(uint32_t);
+    if (id == kRandomStateField) {
+      std::memcpy(&out->state.random, words, sizeof out->state.random);
+    } else if (id == kNGeneratedField) {
+      std::memcpy(&out->n_generated, words, sizeof out->n_generated);
+    } else if (id == kMirostatMuField) {
+      std::memcpy(&out->state.mirostat_mu, words, sizeof out->state.mirostat_mu);
+      if (!std::isfinite(out->state.mirostat_mu)) {
+        return diag->Fail(Status::kBadSave, "mirostat's mu is not a number");
+      }
+    } else if (option->is_list()) {
+      if (n > limits.n_words - n_listed) {
+        return diag->Fail(Status::kUnsupported,
+                          "%s: %u elements were saved, the session was created with "
+                          "sampling_words = %u",
+                          option->name, n, limits.n_words);
+      }
+      std::memcpy(lists + n_listed, words, n * sizeof(uint32_t));
+      option->Set({lists + n_listed, n}, &out->options);
+      n_listed += n;
+    } else {
+      uint32_t scalar[2];
+      std::memcpy(scalar, words, n * sizeof(uint32_t));
+      option->Set({scalar, n}, &out->options);
+    }
+  }
+  Diag inner;
+  const Status status = CheckSampling(out->options, limits, &inner);
+  if (status == Status::kOk) return status;
+  return diag->Fail(status == Status::kBadArgument ? Status::kBadSave : status, "%s", inner.text());
+}
+
+}  // namespace arn

@@ -1,0 +1,35 @@
+// Sampling of a saved sequence: tagged fields. A field is u32 id, u32 n, then n 32-bit words,
+// little endian. Ids below kSamplerFields are those of runtime/sampling/options.def. Options that
+// are off are not written.
+#pragma once
+
+#include <cstdint>
+
+#include "platform/base/diag.h"
+#include "platform/base/span.h"
+#include "runtime/sampling/sampler.h"
+#include "runtime/state/state_writer.h"
+
+namespace arn {
+
+inline constexpr uint32_t kSamplerFields = 1u << 16;
+inline constexpr uint32_t kRandomStateField = kSamplerFields + 0;  // 2 words
+inline constexpr uint32_t kNGeneratedField = kSamplerFields + 1;   // 1 word
+inline constexpr uint32_t kMirostatMuField = kSamplerFields + 2;   // 1 word, f32
+
+struct SavedSampling {
+  SamplingOptions options;
+  SamplerState state;
+  uint32_t n_generated = 0;  // the last tokens of the sequence, chosen since the last prompt
+};
+
+// Returns the words that WriteFields writes.
+uint32_t CountFieldWords(const SavedSampling& sampling);
+Status WriteFields(const SavedSampling& sampling, StateWriter* writer);
+// Reads untrusted fields, at any alignment. Lists go to `lists`, u32 [limits.n_words]. kBadSave: an
+// unknown id, named by its number, a wrong size, or a value out of range. kUnsupported: the session
+// has no room for it.
+Status ReadFields(Span<const std::byte> fields, const SamplingLimits& limits, uint32_t* lists,
+                  SavedSampling* out, Diag* diag);
+
+}  // namespace arn

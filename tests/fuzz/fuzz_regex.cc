@@ -1,0 +1,15 @@
+// libFuzzer: a regular expression and, after a NUL byte, a text.
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/fuzz/exercise_constraint.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::string problem;
+  arn::test::ExerciseConstraint(arn::ConstraintKind::kRegex, data, size, &problem);
+  if (!problem.empty()) {
+    std::fprintf(stderr, "%s\n", problem.c_str());
+    std::abort();
+  }
+  return 0;
+}

@@ -1,0 +1,57 @@
+// How valid values may be written.
+#include <string>
+
+#include "tests/unit/runtime/constrain/json_schema/schema_cases.h"
+
+namespace arn {
+namespace {
+
+TEST(JsonSchemaTest, EverySpellingOfACharacter) {
+  CheckCases({
+      {R"({"const":"a/\"\\\n\u00e4\ud83d\ude00"})",
+       {"\"a/\\\"\\\\\\n\xC3\xA4\xF0\x9F\x98\x80\"",
+        R"("\u0061\/\u0022\u005c\u000a\u00e4\ud83d\ude00")",
+        R"("\u0061\u002F\"\\\u000A\u00E4\uD83D\uDE00")"},
+       {R"("a")", "\"a/\\\"\\\\\n\xC3\xA4\xF0\x9F\x98\x80\"", R"("A/\"\\\nä😀")"}},
+      {R"({"type":"string","minLength":1,"maxLength":1})",
+       {"\" \"", "\"\x7F\"", R"("\b")", R"("\f")", R"("\r")", R"("\t")", R"("\/")", R"("\u0000")",
+        R"("\uFFFF")", R"("\uD800\uDC00")", "\"\xEF\xBF\xBF\"", "\"\xF4\x8F\xBF\xBF\""},
+       {R"("\a")", R"("\u12")", R"("\uD800")", R"("\uDC00")", R"("\uD800x")", R"("\uD800\uD800")",
+        "\"\t\"", "\"\xC3\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"",
+        "\"\xFF\"", R"("\U0041")", R"("\)"}},
+      {R"({"type":"object","properties":{"a b":{"const":1}},"additionalProperties":false})",
+       {R"({"a\u0020b":1})", R"({"\u0061 b":1})"},
+       {R"({"a\u0021b":1})"}},
+  });
+}
+
+TEST(JsonSchemaTest, CompactWithoutWhitespace) {
+  CheckCases({{R"({"type":"object","properties":{"a":{"type":"array"}}})",
+               {R"({"a":[1,[],{}],"b":{"c":null}})"},
+               {R"( {"a":[]})", R"({"a":[]} )", R"({ "a":[]})", R"({"a" :[]})", R"({"a": []})",
+                R"({"a":[ ]})", R"({"a":[1, 2]})", R"({"a":[1 ,2]})", R"({"a":[]} )",
+                R"({"a":1, "b":2})", "{ }"}}});
+}
+
+TEST(JsonSchemaTest, AnyWhitespace) {
+  CheckCases({{R"({"type":"object","properties":{"a":{"type":"array"}}})",
+               {R"({"a":[1,[],{}]})",
+                " { \"a\" : [ 1 , [ ] , { } ] , \"b\" :\t{ \"c\"\r\n:null}\n}  ", "{\n}"},
+               {"{\"a\xC2\xA0\":[]", "{\f}", "{} x", R"({"a":t rue})", R"({"a":[1 2]})"}},
+              {R"({"type":"integer","minimum":10})", {" 10 ", "\n\t11"}, {"1 0", "9"}},
+              {R"({"enum":["a b"]})", {" \"a b\" "}, {"\" a b\"", "\"a  b\""}}},
+             {.any_order = true, .any_whitespace = true});
+}
+
+// Numbers with a bound or a divisor are plain decimals; the others take every form of JSON.
+TEST(JsonSchemaTest, ExponentsOnlyWithoutConditions) {
+  CheckCases({
+      {R"({"type":"number"})", {"1e5", "1.5E-3"}, {}},
+      {R"({"type":"integer"})", {"100000"}, {"1e5"}},
+      {R"({"type":"number","minimum":0})", {"100000"}, {"1e5"}},
+      {R"({"const":100000})", {"100000", "100000.0"}, {"1e5"}},
+  });
+}
+
+}  // namespace
+}  // namespace arn
