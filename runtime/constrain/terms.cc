@@ -15,8 +15,9 @@ uint32_t Mix(uint32_t hash, uint32_t word) {
 
 }  // namespace
 
-// Of `block`: 1/64 for the cache of derivatives, 1/16 for the buckets, 1/8 for scratch, and the
-// rest for words and cells. A node takes 32 bytes, so a bucket holds at most two on average.
+// Of `block`: at most 1/64 for the cache of derivatives, 1/16 for the buckets, 1/8 for scratch, and
+// the rest for words and cells. A node takes 32 bytes, so a bucket holds at most two on average.
+// The cache and the buckets grow with the number of nodes, so that few terms touch little memory.
 Terms* Terms::Create(Span<std::byte> block) {
   if (block.size() < kMinBytes) return nullptr;
   const uint64_t bytes = Min<uint64_t>(block.size(), kMaxBytes) & ~uint64_t{63};
@@ -28,18 +29,19 @@ Terms* Terms::Create(Span<std::byte> block) {
   std::byte* at = block.data() + AlignUp(sizeof(Terms), 64);
   terms->block_bytes_ = bytes;
   terms->cache_ = reinterpret_cast<CacheEntry*>(at);
-  terms->cache_mask_ = static_cast<uint32_t>(entries - 1);
+  terms->cache_mask_ = static_cast<uint32_t>(Min<uint64_t>(entries, kFirstBuckets / 2) - 1);
+  terms->max_cache_mask_ = static_cast<uint32_t>(entries - 1);
   at += entries * sizeof(CacheEntry);
   terms->buckets_ = reinterpret_cast<uint32_t*>(at);
-  terms->bucket_mask_ = static_cast<uint32_t>(n_buckets - 1);
+  terms->bucket_mask_ = static_cast<uint32_t>(Min<uint64_t>(n_buckets, kFirstBuckets) - 1);
+  terms->max_bucket_mask_ = static_cast<uint32_t>(n_buckets - 1);
   at += n_buckets * sizeof(uint32_t);
   terms->scratch_ = reinterpret_cast<uint32_t*>(at);
   terms->scratch_size_ = static_cast<uint32_t>(bytes / 8 / sizeof(uint32_t));
   at += terms->scratch_size_ * sizeof(uint32_t);
   terms->words_ = reinterpret_cast<uint32_t*>(at);
   terms->cells_end_ = reinterpret_cast<Cell*>(block.data() + bytes);
-  std::memset(terms->cache_, 0, entries * sizeof(CacheEntry));
-  std::memset(terms->buckets_, 0, n_buckets * sizeof(uint32_t));
+  terms->ClearTables();
 
   terms->n_cells_ = terms->n_nodes_ = 2;
   terms->node(kNothing) = Node();
@@ -53,11 +55,15 @@ Terms* Terms::Create(Span<std::byte> block) {
 }
 
 uint64_t Terms::used_bytes() const {
-  const uint64_t outside =
-      block_bytes_ - static_cast<uint64_t>(reinterpret_cast<const std::byte*>(cells_end_) -
-                                           reinterpret_cast<const std::byte*>(words_));
-  return outside + uint64_t{n_words_} * sizeof(uint32_t) +
+  return AlignUp(sizeof(Terms), 64) + (uint64_t{cache_mask_} + 1) * sizeof(CacheEntry) +
+         (uint64_t{bucket_mask_} + 1 + scratch_peak_ + n_words_) * sizeof(uint32_t) +
          uint64_t{n_cells_ - n_free_} * sizeof(Cell);
+}
+
+uint64_t Terms::free_bytes() const {
+  const auto* words_end = reinterpret_cast<const std::byte*>(words_ + n_words_);
+  const auto* lowest = reinterpret_cast<const std::byte*>(cells_end_ - n_cells_);
+  return static_cast<uint64_t>(lowest - words_end) + uint64_t{n_free_} * sizeof(Cell);
 }
 
 Status TermFailureStatus(TermFailure failure) {
@@ -108,12 +114,33 @@ uint32_t Terms::NewWords(uint32_t count, Term owner) {
   return first;
 }
 
+void Terms::ClearTables() {
+  std::memset(buckets_, 0, (uint64_t{bucket_mask_} + 1) * sizeof(uint32_t));
+  std::memset(cache_, 0, (uint64_t{cache_mask_} + 1) * sizeof(CacheEntry));
+}
+
+void Terms::AddToBucket(Term t) {
+  uint32_t* bucket = &buckets_[node(t).hash & bucket_mask_];
+  node(t).chain = *bucket;
+  *bucket = t;
+}
+
+void Terms::GrowTables() {
+  bucket_mask_ = Min(bucket_mask_ * 4 + 3, max_bucket_mask_);
+  cache_mask_ = Min(cache_mask_ * 4 + 3, max_cache_mask_);
+  ClearTables();
+  for (Term t = kEmpty + 1; t < n_cells_; ++t) {
+    if (node(t).kind > kEdgeList && node(t).kind != kRule) AddToBucket(t);
+  }
+}
+
 bool Terms::Push(uint32_t word) {
   if (scratch_used_ == scratch_size_) {
     Fail(TermFailure::kBlockFull);
     return false;
   }
   scratch_[scratch_used_++] = word;
+  scratch_peak_ = Max(scratch_peak_, scratch_used_);
   return true;
 }
 
@@ -181,8 +208,7 @@ Term Terms::Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uin
   if (failed()) return kNothing;
   uint32_t hash = Mix(Mix(Mix(kind, a), b), c);
   for (const uint32_t word : payload) hash = Mix(hash, word);
-  uint32_t* bucket = &buckets_[hash & bucket_mask_];
-  for (Term t = *bucket; t != 0; t = node(t).chain) {
+  for (Term t = buckets_[hash & bucket_mask_]; t != 0; t = node(t).chain) {
     const Node& n = node(t);
     if (n.hash != hash || n.kind != kind || n.b != b) continue;
     const bool links = kind == kBoth || kind == kComplement;  // c is not a part
@@ -214,9 +240,8 @@ Term Terms::Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uin
   n.b = b;
   n.c = c;
   n.flags = FlagsOf(n);
-  n.chain = *bucket;
-  *bucket = t;
-  ++n_nodes_;
+  AddToBucket(t);
+  if (++n_nodes_ > 2 * bucket_mask_ && bucket_mask_ != max_bucket_mask_) GrowTables();
   return t;
 }
 

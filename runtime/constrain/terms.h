@@ -169,8 +169,10 @@ class Terms {
   // failure.
   void Collect(Span<const Term> roots);
 
-  // What a Collect() would release is counted as used.
+  // Memory touched, without what was released. What a Collect() would release is counted as used.
   uint64_t used_bytes() const;
+  // For more terms.
+  uint64_t free_bytes() const;
   uint64_t block_bytes() const { return block_bytes_; }
   uint32_t n_terms() const { return n_nodes_; }
   uint32_t n_collections() const { return n_collections_; }
@@ -241,6 +243,7 @@ class Terms {
     uint32_t base, n, at, n_out, n_regular;
   };
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
+  static constexpr uint32_t kFirstBuckets = 2048;
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
 
   Terms() = default;
@@ -258,6 +261,9 @@ class Terms {
   }
   static uint32_t PayloadWords(const Node& n);
   uint32_t NewCell();
+  void ClearTables();
+  void AddToBucket(Term t);
+  void GrowTables();
   uint32_t NewWords(uint32_t count, Term owner);
   Term Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uint32_t> payload);
   uint8_t FlagsOf(const Node& n) const;
@@ -310,12 +316,13 @@ class Terms {
 
   uint64_t block_bytes_ = 0;
   uint32_t* buckets_ = nullptr;
-  uint32_t bucket_mask_ = 0;
+  uint32_t bucket_mask_ = 0, max_bucket_mask_ = 0;
   CacheEntry* cache_ = nullptr;
-  uint32_t cache_mask_ = 0;
+  uint32_t cache_mask_ = 0, max_cache_mask_ = 0;
   uint32_t* scratch_ = nullptr;
   uint32_t scratch_size_ = 0;
   uint32_t scratch_used_ = 0;
+  uint32_t scratch_peak_ = 0;
   // Words grow up, cells grow down; the block is full when they meet.
   uint32_t* words_ = nullptr;
   uint32_t n_words_ = 0;
