@@ -12,23 +12,8 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
-DType ActiveType(KvType type) {
-  switch (type) {
-    case KvType::kF32: return DType::kF32;
-    case KvType::kF16: return DType::kF16;
-    case KvType::kInt8:
-    case KvType::kInt4:
-    case KvType::kInt2: break;
-  }
-  return DType::kInt8;
-}
-
-uint32_t QuantisedBits(KvType type) {
-  return type == KvType::kInt4 ? 4 : type == KvType::kInt2 ? 2 : 0;
-}
-
 bool QuantisesPages(const SessionOptions& options) {
-  return QuantisedBits(options.k_type) != 0 || QuantisedBits(options.v_type) != 0;
+  return IsQuantised(options.k_type) || IsQuantised(options.v_type);
 }
 
 Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
@@ -176,10 +161,10 @@ bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
 
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   KvOptions kv;
-  kv.k_type = ActiveType(options.k_type);
-  kv.v_type = ActiveType(options.v_type);
-  kv.k_bits = QuantisedBits(options.k_type);
-  kv.v_bits = QuantisedBits(options.v_type);
+  kv.k_type = TraitsOf(options.k_type).active;
+  kv.v_type = TraitsOf(options.v_type).active;
+  kv.k_bits = TraitsOf(options.k_type).quantised_bits;
+  kv.v_bits = TraitsOf(options.v_type).quantised_bits;
   kv.group_size = options.kv_group_size;
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
@@ -324,11 +309,6 @@ Status PlanConstraints(const Model& model, uint64_t use_bytes, SessionPlan* plan
 }
 
 }  // namespace
-
-const char* KvTypeName(KvType type) {
-  static constexpr const char* kNames[kKvTypeCount] = {"f32", "f16", "int8", "int4", "int2"};
-  return kNames[static_cast<uint32_t>(type)];
-}
 
 void SessionPlan::Bind() {
   program.values = {values, program.values.size()};

@@ -81,6 +81,13 @@ class PackageTest(unittest.TestCase):
     self.assertNotIn("libarenite",
                      run(options.readelf, "-d", os.path.join(build, "story_static")))
 
+  def test_manual_pages_and_completions_are_installed(self):
+    for name in ("arenite", "arenite-convert"):
+      for path in (f"man/man1/{name}.1", f"bash-completion/completions/{name}",
+                   f"zsh/site-functions/_{name}", f"fish/vendor_completions.d/{name}.fish"):
+        with open(os.path.join(self.prefix, "share", path), encoding="utf-8") as file:
+          self.assertIn(name, file.readline().lower())
+
   def test_licences_are_installed(self):
     folder = os.path.join(self.prefix, "share/doc/arenite")
     self.assertEqual(set(os.listdir(folder)),

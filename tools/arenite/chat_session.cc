@@ -201,7 +201,7 @@ void Chat::Set(const std::string& name, const std::string& value) {
   const arn_sampling chosen = ChooseSampling(sampling, model_.get());
   session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;
-  arguments_.sampling = sampling;
+  arguments_.sampling = std::move(sampling);  // its lists stay where `chosen` refers to them
   answer_options_ = options;
 }
 
