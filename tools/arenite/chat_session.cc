@@ -198,10 +198,15 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
-  const arn_sampling chosen = ChooseSampling(sampling, model_.get());
-  session_.Check(arn_session_set_sampling(session_.get(), &chosen));
+  // The arguments own the lists of the sampling made from them.
+  std::swap(arguments_.sampling, sampling);
+  const arn_sampling chosen = ChooseSampling(arguments_.sampling, model_.get());
+  const arn_status status = arn_session_set_sampling(session_.get(), &chosen);
+  if (status != ARN_OK) {
+    std::swap(arguments_.sampling, sampling);
+    session_.Check(status);
+  }
   sampling_ = chosen;
-  arguments_.sampling = sampling;
   answer_options_ = options;
 }
 
