@@ -325,12 +325,11 @@ int Run(Arguments arguments) {
   }
   if (arguments.completions > 1) options.max_sequences = arguments.completions;
   if (arguments.beams.beams > 0) {
-    return RunBeams(
-        model,
-        {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens, arguments.ignore_eos,
-         arguments.json, arguments.quiet, &encoder_input, constraint ? &*constraint : nullptr,
-         outcome.sampling},
-        outcome.load_ms);
+    return RunBeams(model,
+                    {arguments.beams, options, outcome.prompt_ids, arguments.max_tokens,
+                     arguments.ignore_eos, arguments.json, arguments.quiet, &encoder_input,
+                     constraint ? &*constraint : nullptr, outcome.sampling},
+                    outcome.load_ms);
   }
   outcome.plan = model.Plan(options);
   CheckRoom(outcome, arguments.session);

@@ -29,7 +29,7 @@ struct BeamRun {
   bool ignore_eos = false, json = false, quiet = false;
   const EncoderInput* encoder_input = nullptr;
   const ConstraintText* constraint = nullptr;  // null: none
-  arn_sampling sampling = ARN_SAMPLING_INIT;  // nothing is drawn
+  arn_sampling sampling = ARN_SAMPLING_INIT;   // nothing is drawn
 };
 // Searches and prints. Returns the exit code; throws Error.
 int RunBeams(const Model& model, const BeamRun& run, double load_ms);
