@@ -58,8 +58,7 @@ void AddPlanOptions(CLI::App* app, Arguments* arguments) {
       ->check(CLI::Range(1u, 2147483647u))
       ->needs(plan);
   group->add_option("--kv", arguments->kv, "Element type of the KV cache")
-      ->transform(CLI::IsMember(std::vector<std::string>{"f32", "f16", "int8", "int4", "int2"},
-                                CLI::ignore_case))
+      ->transform(CLI::IsMember(PrefixKvNames(), CLI::ignore_case))
       ->capture_default_str()
       ->needs(plan);
   group->add_option("--sequences", arguments->sequences, "Number of sequences of this context")

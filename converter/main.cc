@@ -131,7 +131,7 @@ void Print(const std::string& report) {
 
 void RunPlan(const Arguments& arguments) {
   const ConfigPlan plan = PlanConfig(
-      *arguments.plan, {arguments.context, FindKvElement(arguments.kv), arguments.sequences});
+      *arguments.plan, {arguments.context, FindKvType(arguments.kv), arguments.sequences});
   if (!arguments.svg.empty()) DrawPlan(plan, arguments.svg);
   Print(arguments.json ? PlanJson(plan) : PlanTable(plan));
 }

@@ -39,7 +39,7 @@ void DrawPlan(const ConfigPlan& of, const std::filesystem::path& path) {
   const KvPlan& plan = of.plan;
   cli::ArenaPicture picture;
   picture.title = of.geometry.model + ": the KV cache of a session, keys and values in " +
-                  plan.options.element->name;
+                  plan.options.type->name;
   picture.plan.kv_bytes = picture.plan.total_bytes = plan.reserved_bytes;
   picture.plan.context_tokens = plan.options.context;
   picture.plan.max_sequences = plan.options.sequences;

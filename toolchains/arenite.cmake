@@ -5,8 +5,8 @@
 #
 #   arn_export_headers(<target> <folder> [PRIVATE] [HEADERS <header>...])
 #   arn_flatbuffers_generate(<target> <schema.fbs>)
-#   arn_precompiled_headers(<name> LIBRARY|PROGRAM LINK <target>... HEADERS <header>...)
-#   arn_build_quickly(<target> HEADERS <name> [FAST <source>...])
+#   arn_optimise_lightly(<target> [EXCEPT <source>...])
+#   arn_precompile_headers(<target> <header>...)
 #   arn_add_test(<name> SOURCES ... [LINK ...] [LABELS ...] [ARGS ...] [TIMEOUT <s>] [SHARDS <n>])
 #   arn_add_script_test(<name> COMMAND ... [LABELS ...] [TIMEOUT <s>])
 include_guard(GLOBAL)
@@ -110,45 +110,29 @@ function(arn_flatbuffers_generate target schema)
   target_link_libraries(${target} INTERFACE arn_dep_flatbuffers)
 endfunction()
 
-# arn_precompiled_headers(<name> LIBRARY|PROGRAM LINK <target>... HEADERS <header>...)
+# arn_optimise_lightly(<target> [EXCEPT <source>...])
 #
-# Precompiles third-party headers for the targets that call arn_build_quickly(). A precompiled
-# header must be built with the flags of its users: LIBRARY for -fPIC, PROGRAM for -fPIE.
-function(arn_precompiled_headers name type)
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK;HEADERS")
-  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cc")
-  file(CONFIGURE OUTPUT "${source}" CONTENT "")
-  if(type STREQUAL "PROGRAM")
-    add_executable(${name} "${source}")
-  else()
-    add_library(${name} STATIC "${source}")
-  endif()
-  set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-  target_link_libraries(${name} PRIVATE arn_host_flags ${arg_LINK})
-  arn_light_optimisation(${name})
-  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
-endfunction()
-
-# Most of the time of -O2 would go into templates of JSON values and command-line options, which run
-# once. (With -O2, g++-12 also warns of array bounds inside a precompiled standard library; with
-# -O1, falsely, of uninitialised values of a std::optional.)
-function(arn_light_optimisation target)
+# For code that runs once per program: most of the time of -O2 would go into templates of JSON
+# values and command-line options. EXCEPT: sources with loops over weights or whole files.
+function(arn_optimise_lightly target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With -O1, g++-12 warns falsely that the value of a std::optional is uninitialised.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
+  set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
 endfunction()
 
-# arn_build_quickly(<target> HEADERS <name> [FAST <source>...])
+# arn_precompile_headers(<target> <header>...)
 #
-# For code that runs once per program: uses the headers of arn_precompiled_headers(<name>), and -O1.
-# FAST sources keep the configuration's optimisation, and so do without the precompiled headers.
-function(arn_build_quickly target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADERS" "FAST")
-  arn_light_optimisation(${target})
-  target_precompile_headers(${target} REUSE_FROM ${arg_HEADERS})
-  set_source_files_properties(${arg_FAST} PROPERTIES
-    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>" SKIP_PRECOMPILE_HEADERS ON)
+# Precompiles third-party headers for a program. They are then no system headers to g++-12, which
+# warns falsely of array bounds and overlapping copies inside std::string.
+function(arn_precompile_headers target)
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict)
+  endif()
 endfunction()
 
 # Compile options of the sources of all test programs.

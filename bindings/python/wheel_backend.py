@@ -38,7 +38,7 @@ class UnsupportedOperation(Exception):
 
 
 def _version() -> str:
-  text = (HERE / "arenite/_abi.py").read_text(encoding="utf-8")
+  text = (HERE / "arenite/_constants.py").read_text(encoding="utf-8")
   found = dict(re.findall(r"^ARN_VERSION_(\w+) = (\d+)$", text, re.MULTILINE))
   return ".".join(found[part] for part in ("MAJOR", "MINOR", "PATCH"))
 

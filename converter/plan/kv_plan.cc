@@ -64,7 +64,7 @@ uint64_t QuantisedPages(const KvGeometryGroup& geometry, uint32_t context, uint6
 
 KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   const KvPlanOptions& options = plan.options;
-  const KvElement& element = *options.element;
+  const KvTypeTraits& type = *options.type;
   const uint64_t rows = std::max(plan.prefill_chunk, options.sequences);
   KvPlanGroup group;
   group.geometry = geometry;
@@ -74,15 +74,15 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
       std::min(CeilDiv(options.context, uint64_t{kPageTokens}), PagesOf(behind + rows));
   group.sequence_pages = most;
   const uint64_t quantised =
-      element.bits == 0 ? 0 : QuantisedPages(geometry, options.context, most);
+      type.quantised_bits == 0 ? 0 : QuantisedPages(geometry, options.context, most);
   const uint64_t active = quantised == 0 ? most : std::min(most, PagesOf(kResidual + rows));
   group.pages = Product({active, options.sequences});
   // A page that is old in one sequence may be recent in another that shares it.
   if (quantised != 0) group.pages += options.sequences - 1;
-  group.page_bytes = PageBytes(geometry, element.active, 0);
+  group.page_bytes = PageBytes(geometry, type.active, 0);
   group.quantised_pages = Product({quantised, options.sequences});
   if (quantised != 0) {
-    group.quantised_page_bytes = PageBytes(geometry, element.active, element.bits);
+    group.quantised_page_bytes = PageBytes(geometry, type.active, type.quantised_bits);
   }
   group.reserved_bytes = Product({group.pages, group.page_bytes}) +
                          Product({group.quantised_pages, group.quantised_page_bytes});
@@ -91,9 +91,9 @@ KvPlanGroup PlanGroup(const KvGeometryGroup& geometry, const KvPlan& plan) {
   const uint64_t new_tokens = group.tokens - old_tokens;
   const uint64_t heads = Product({2, geometry.n_layers, geometry.n_kv_heads, options.sequences});
   group.keys_values_bytes =
-      Product({heads, new_tokens, geometry.head_dim, ElementBytes(element.active)}) +
-      Product({heads, old_tokens, KvRowBytes(geometry.head_dim, element.bits)});
-  if (element.active == DType::kInt8) {
+      Product({heads, new_tokens, geometry.head_dim, ElementBytes(type.active)}) +
+      Product({heads, old_tokens, KvRowBytes(geometry.head_dim, type.quantised_bits)});
+  if (HasRowScales(type.active)) {
     group.scale_bytes = Product({heads, new_tokens, sizeof(float)});
   }
   // Least and scale of each range, in f16.
@@ -123,14 +123,9 @@ void Reserve(uint64_t n, uint64_t bytes, Layout* layout) {
 
 }  // namespace
 
-const KvElement* FindKvElement(const std::string& name) {
-  static constexpr KvElement kElements[] = {{"f32", DType::kF32, 0},
-                                            {"f16", DType::kF16, 0},
-                                            {"int8", DType::kInt8, 0},
-                                            {"int4", DType::kInt8, 4},
-                                            {"int2", DType::kInt8, 2}};
-  for (const KvElement& element : kElements) {
-    if (name == element.name) return &element;
+const KvTypeTraits* FindKvType(const std::string& name) {
+  for (const KvTypeTraits& type : kKvTypes) {
+    if (name == type.name) return &type;
   }
   return nullptr;
 }
@@ -140,7 +135,7 @@ KvPlan PlanKv(const KvGeometry& geometry, const KvPlanOptions& options) {
   plan.options = options;
   plan.page_tokens = kPageTokens;
   plan.prefill_chunk = std::min(kPrefillChunk, options.context);
-  plan.residual = options.element->bits == 0 ? 0 : kResidual;
+  plan.residual = options.type->quantised_bits == 0 ? 0 : kResidual;
   Layout layout;
   for (const KvGeometryGroup& group : geometry.groups) {
     plan.groups.push_back(PlanGroup(group, plan));

@@ -7,22 +7,16 @@
 #include <vector>
 
 #include "converter/plan/kv_geometry.h"
-#include "platform/base/dtype.h"
+#include "kernels/contract/kv_type.h"
 
 namespace arn::convert {
 
-// Element type of the cache, as a session's kv_type.
-struct KvElement {
-  const char* name;
-  DType active;   // of pages that are written to
-  uint32_t bits;  // of pages that are older than the residual: 4 or 2; 0: as in active pages
-};
-// Returns null for an unknown name.
-const KvElement* FindKvElement(const std::string& name);
+// Returns the KV type of that name; null if there is none.
+const KvTypeTraits* FindKvType(const std::string& name);
 
 struct KvPlanOptions {
   uint32_t context = 0;  // tokens of each sequence, > 0
-  const KvElement* element = nullptr;
+  const KvTypeTraits* type = nullptr;
   uint32_t sequences = 1;
 };
 

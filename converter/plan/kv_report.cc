@@ -41,7 +41,7 @@ std::string GroupTable(const KvPlan& plan) {
                    group.scale_bytes, group.pages, group.page_bytes, group.reserved_bytes);
     if (group.quantised_pages != 0) {
       text += Format("%-79s %7" PRIu64 " %11" PRIu64 "   of them in %s\n", "",
-                     group.quantised_pages, group.quantised_page_bytes, plan.options.element->name);
+                     group.quantised_pages, group.quantised_page_bytes, plan.options.type->name);
     }
   }
   return text;
@@ -66,7 +66,7 @@ std::string PlanTable(const ConfigPlan& of) {
   const KvPlanOptions& options = plan.options;
   std::string text = Format("%s: %s\n%s of %u tokens, keys and values in %s\n\n", of.config.c_str(),
                             of.geometry.model.c_str(), SequencesOf(options).c_str(),
-                            options.context, options.element->name);
+                            options.context, options.type->name);
   if (!plan.groups.empty()) text += GroupTable(plan);
   if (!plan.states.empty()) text += StateTable(plan);
   const auto row = [&](const char* name, uint64_t bytes, const std::string& note) {
@@ -78,7 +78,7 @@ std::string PlanTable(const ConfigPlan& of) {
     row("keys and values", plan.keys_values_bytes, "the elements alone");
     if (plan.scale_bytes != 0) {
       row("scales", plan.scale_bytes,
-          options.element->bits == 0
+          options.type->quantised_bits == 0
               ? "f32, one per token and head"
               : "f32 per token and head; two f16 per range of quantised elements");
     }
@@ -100,7 +100,7 @@ std::string PlanJson(const ConfigPlan& of) {
   json["model"] = of.geometry.model;
   json["context"] = plan.options.context;
   json["sequences"] = plan.options.sequences;
-  json["kv"] = plan.options.element->name;
+  json["kv"] = plan.options.type->name;
   json["kv_page_tokens"] = plan.page_tokens;
   json["prefill_chunk"] = plan.prefill_chunk;
   json["groups"] = nlohmann::ordered_json::array();

@@ -16,9 +16,13 @@ constexpr uint32_t kLeastContext = 4096;
 
 // Indexed by ARN_KV_...
 const std::vector<std::string>& PrefixKvNames() {
-  static_assert(ARN_KV_F32 == 0 && ARN_KV_F16 == 1 && ARN_KV_INT8 == 2 && ARN_KV_INT4 == 3 &&
-                ARN_KV_INT2 == 4);
-  static const std::vector<std::string> names = {"f32", "f16", "int8", "int4", "int2"};
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    while (const char* name = arn_kv_type_name(static_cast<uint32_t>(all.size()))) {
+      all.emplace_back(name);
+    }
+    return all;
+  }();
   return names;
 }
 

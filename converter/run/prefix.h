@@ -17,7 +17,7 @@ struct PrefixOptions {
   uint32_t n_threads = 0;   // 0: the library's default
 };
 
-// Returns "f32", "f16", "int8", "int4", "int2".
+// Returns "f32", "f16", ..., indexed by ARN_KV_...
 const std::vector<std::string>& PrefixKvNames();
 
 // Prefills the text in a session of `bundle` and saves the session to the file `state`. Returns its

@@ -118,7 +118,7 @@ struct RunArgs {
 
 // steps: those that are left.
 inline void NotifyAttentionObserver(const RunArgs& args, Span<const Step> steps) {
-  if (kHasKvFiles && args.attention_observer != nullptr && steps[0].op == Op::kAttention) {
+  if (kHasKvFiles && args.attention_observer != nullptr && steps[0].op() == Op::kAttention) {
     args.attention_observer->before(args.attention_observer->user, args, steps);
   }
 }

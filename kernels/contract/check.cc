@@ -1,10 +1,10 @@
 #include "kernels/contract/check.h"
 
-#include <cmath>
-
 #include "kernels/contract/check_encoder.h"
 #include "kernels/contract/check_state.h"
 #include "kernels/contract/kv_page.h"
+#include "kernels/contract/kv_type.h"
+#include "kernels/contract/ops/op_contract.h"
 #include "platform/base/arith.h"
 
 namespace arn {
@@ -26,31 +26,17 @@ class Checker {
                          program_.n_encoder_steps, program_.steps.size());
     }
     for (uint32_t i = 0; i < program_.kinds.size(); ++i) ARN_TRY(CheckKind(i));
-    for (uint32_t i = 0; i < program_.steps.size(); ++i) {
-      index_ = i;
-      ARN_TRY(CheckStep(program_.steps[i]));
-      ARN_TRY(CheckEncoderValues(program_, program_.steps[i], i, diag_));
-    }
+    for (uint32_t i = 0; i < program_.steps.size(); ++i) ARN_TRY(CheckStep(i));
     return Status::kOk;
   }
 
  private:
-  Status ValueError(const Step& step, const char* what, uint32_t found, uint32_t expected) {
-    return diag_->Fail(Status::kBadArgument,
-                       "program step %u (%s, layer %u): %s is %u, expected %u", index_,
-                       OpName(step.op), step.layer, what, found, expected);
-  }
-
-  static bool IsPageType(DType type) {
-    return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
-  }
-
   static bool HasValidQuantisedPages(const KvGroup& group) {
     if (group.quantised.n_pages == 0) return group.active.n_pages < kQuantisedPage;
-    auto known = [](uint32_t bits) { return bits == 0 || bits == 2 || bits == 4; };
-    return known(group.quantised_k_bits) && known(group.quantised_v_bits) &&
-           group.group_size != 0 && group.page_tokens % group.group_size == 0 &&
-           group.active.n_pages < kQuantisedPage && group.quantised.n_pages < kQuantisedPage;
+    return IsQuantisedPageBits(group.quantised_k_bits) &&
+           IsQuantisedPageBits(group.quantised_v_bits) && group.group_size != 0 &&
+           group.page_tokens % group.group_size == 0 && group.active.n_pages < kQuantisedPage &&
+           group.quantised.n_pages < kQuantisedPage;
   }
 
   // True if pages of this many tokens can hold the positions the kind attends to.
@@ -77,9 +63,9 @@ class Checker {
     }
     if (kind.group == kNoGroup) return Status::kOk;
     const KvGroup& group = program_.kv_groups[kind.group];
-    if (!IsPageType(group.k_type) || !IsPageType(group.v_type) || !HasValidQuantisedPages(group) ||
-        group.n_kv_heads != kind.n_kv_heads || group.head_dim != kind.head_dim ||
-        !PagesFit(kind, group)) {
+    if (!IsActivePageType(group.k_type) || !IsActivePageType(group.v_type) ||
+        !HasValidQuantisedPages(group) || group.n_kv_heads != kind.n_kv_heads ||
+        group.head_dim != kind.head_dim || !PagesFit(kind, group)) {
       return diag_->Fail(
           Status::kUnsupported,
           "KV group %u: types %s and %s, %u kv heads, head_dim %u, %u tokens a page do not fit "
@@ -90,209 +76,72 @@ class Checker {
     return Status::kOk;
   }
 
-  Status CheckValue(const Step& step, ValueId id, const char* role, uint32_t width) {
-    if (id >= program_.values.size()) return ValueError(step, role, id, 0);
+  Status CheckStep(uint32_t index) {
+    const Step& step = program_.steps[index];
+    if (static_cast<uint32_t>(step.op()) >= kOpCount) {
+      return diag_->Fail(Status::kUnsupported, "program step %u: unknown op %u", index,
+                         static_cast<uint32_t>(step.op()));
+    }
+    const StepCheck check(program_, step, index, diag_);
+    const OpContract& op = ContractOf(step.op());
+    ARN_TRY(CheckPlace(op, check, index));
+    ARN_TRY(CheckValues(op, check));
+    return op.check(check);
+  }
+
+  Status CheckPlace(const OpContract& op, const StepCheck& check, uint32_t index) {
+    if (check.is_encoder() && (op.traits & kInEncoder) == 0) {
+      return check.UnsupportedError("step", "is not possible in an encoder");
+    }
+    if (!check.is_encoder() && (op.traits & kInDecoder) == 0) {
+      return check.ValueError("place in the program", index, program_.n_encoder_steps);
+    }
+    return Status::kOk;
+  }
+
+  // Checks that in and out are there if the op has them, that encoder steps and decoder steps share
+  // no values, and that row counts match.
+  Status CheckValues(const OpContract& op, const StepCheck& check) {
+    const Step& step = check.step();
+    const struct {
+      const char* role;
+      ValueId id;
+      bool has;
+    } ends[] = {{"input", step.in, (op.traits & kHasIn) != 0},
+                {"output", step.out, (op.traits & kHasOut) != 0}};
+    uint32_t factor = 0;
+    for (const auto& end : ends) {
+      if (end.has) ARN_TRY(check.Exists(end.role, end.id));
+      if (!end.has && end.id != kNoValue) return check.ValueError(end.role, end.id, kNoValue);
+      if (end.has) ARN_TRY(CheckRows(op, check, end.id, &factor));
+    }
+    const StepOperands operands = OperandsOf(step);
+    for (uint32_t i = 0; i < operands.n_values; ++i) {
+      ARN_TRY(check.Exists("value", operands.values[i]));
+      ARN_TRY(CheckRows(op, check, operands.values[i], &factor));
+    }
+    return Status::kOk;
+  }
+
+  // factor: row_factor of the step's values so far; 0: none yet.
+  Status CheckRows(const OpContract& op, const StepCheck& check, ValueId id, uint32_t* factor) {
     const Value& value = program_.values[id];
-    if (value.width != width) return ValueError(step, role, value.width, width);
+    if (value.is_encoder != check.is_encoder()) {
+      return check.ValueError("value's part", id, check.is_encoder() ? 1 : 0);
+    }
+    const bool may_be_more = check.is_encoder() && (op.traits & kTakesFactors) != 0;
+    if (value.row_factor == 0 || (!may_be_more && value.row_factor != 1)) {
+      return check.ValueError("rows' factor", value.row_factor, 1);
+    }
+    if (*factor != 0 && value.row_factor != *factor && (op.traits & kChangesFactor) == 0) {
+      return check.ValueError("rows' factor", value.row_factor, *factor);
+    }
+    *factor = value.row_factor;
     return Status::kOk;
-  }
-
-  Status CheckMatrix(const Step& step, WeightId id, uint32_t rows, uint32_t cols) {
-    if (id >= program_.weights.size()) return ValueError(step, "weight", id, 0);
-    const Weight& weight = program_.weights[id];
-    if (weight.is_vector) return ValueError(step, "weight is a vector", 1, 0);
-    if (weight.rows != rows) return ValueError(step, "weight rows", weight.rows, rows);
-    if (weight.cols != cols) return ValueError(step, "weight columns", weight.cols, cols);
-    return Status::kOk;
-  }
-
-  Status CheckVector(const Step& step, WeightId id, uint32_t size) {
-    if (id >= program_.weights.size()) return ValueError(step, "norm weight", id, 0);
-    const Weight& weight = program_.weights[id];
-    if (weight.dtype != DType::kF32 || weight.layout.order != WeightOrder::kRows ||
-        weight.rows != 1) {
-      return diag_->Fail(Status::kUnsupported,
-                         "program step %u (%s, layer %u): norm weight %u is not an f32 vector",
-                         index_, OpName(step.op), step.layer, id);
-    }
-    if (weight.cols != size) return ValueError(step, "norm weight's size", weight.cols, size);
-    return Status::kOk;
-  }
-
-  uint32_t Width(ValueId id) const {
-    return id < program_.values.size() ? program_.values[id].width : 0;
-  }
-
-  Status CheckAttentionStep(const Step& step) {
-    if (step.kind >= program_.kinds.size()) return ValueError(step, "kind", step.kind, 0);
-    const AttentionKind& kind = program_.kinds[step.kind];
-    if (kind.n_heads == 0) return ValueError(step, "heads", 0, 1);
-    if (kind.group == kNoGroup) return ValueError(step, "group", kind.group, 0);
-    if (kind.is_cross_attention && !step.shares_kv) return ValueError(step, "shared keys", 0, 1);
-    const KvGroup& group = program_.kv_groups[kind.group];
-    if (step.group_layer >= group.n_layers) {
-      return ValueError(step, "group_layer", step.group_layer, group.n_layers);
-    }
-    const uint32_t kv_heads = step.shares_kv ? 0 : 2 * kind.n_kv_heads;
-    const uint32_t qkv_width = (kind.n_heads + kv_heads) * kind.head_dim;
-    ARN_TRY(CheckValue(step, step.in, "input width", qkv_width));
-    if (step.op == Op::kAttention) {
-      if (step.sinks != kNoWeight) ARN_TRY(CheckVector(step, step.sinks, kind.n_heads));
-      ARN_TRY(CheckRelativePositionBias(step, kind));
-      return CheckValue(step, step.out, "output width", kind.n_heads * kind.head_dim);
-    }
-    if (kind.rope != kNoRope) {
-      if (kind.rope >= program_.ropes.size()) return ValueError(step, "rope", kind.rope, 0);
-      const RopeKind& rope = program_.ropes[kind.rope];
-      if (rope.rotary_dim > kind.head_dim) {
-        return ValueError(step, "rotary_dim", rope.rotary_dim, kind.head_dim);
-      }
-      ARN_TRY(CheckValue(step, step.angles, "angles width", rope.rotary_dim));
-    }
-    for (WeightId id : {step.q_norm, step.k_norm}) {
-      if (id != kNoWeight && id >= program_.weights.size()) {
-        return ValueError(step, "norm weight", id, 0);
-      }
-    }
-    const bool spans_heads = NormsSpanHeads(program_, step);
-    const auto check = [&](WeightId id, uint32_t n_heads) {
-      if (id == kNoWeight) return Status::kOk;
-      return CheckVector(step, id, spans_heads ? n_heads * kind.head_dim : kind.head_dim);
-    };
-    ARN_TRY(check(step.q_norm, kind.n_heads));
-    return check(step.k_norm, kind.n_kv_heads);
-  }
-
-  Status CheckRelativePositionBias(const Step& step, const AttentionKind& kind) {
-    if (step.relative_position_bias == kNoWeight) return Status::kOk;
-    if (step.relative_position_bias >= program_.weights.size()) {
-      return ValueError(step, "relative_position_bias", step.relative_position_bias, 0);
-    }
-    const Weight& bias = program_.weights[step.relative_position_bias];
-    if (bias.is_vector || bias.dtype != DType::kF32 || bias.layout.order != WeightOrder::kRows ||
-        bias.rows == 0) {
-      return ValueError(step, "relative_position_bias' rows", bias.rows, 1);
-    }
-    const bool both_ways = step.op == Op::kSelfAttention;
-    if (both_ways && bias.rows % 2 == 0) {
-      return ValueError(step, "distances", bias.rows, bias.rows + 1);
-    }
-    return bias.cols == kind.n_heads
-               ? Status::kOk
-               : ValueError(step, "relative_position_bias' heads", bias.cols, kind.n_heads);
-  }
-
-  Status CheckNorm(const Step& step, WeightId weight, uint32_t width) {
-    ARN_TRY(CheckVector(step, weight, width));
-    return step.norm_kind == NormKind::kLayer ? CheckVector(step, step.bias, width) : Status::kOk;
-  }
-
-  Status CheckActivation(const Step& step) {
-    const auto activation = static_cast<uint32_t>(step.activation);
-    const bool needs_gate = step.activation == Activation::kClampedSwiglu;
-    const bool has_limit = std::isfinite(step.activation_limit) && step.activation_limit > 0.0f;
-    if (activation >= kActivationCount || (needs_gate && (step.op == Op::kAct || !has_limit))) {
-      return ValueError(step, "activation", activation, 0);
-    }
-    return Status::kOk;
-  }
-
-  Status CheckEmbed(const Step& step) {
-    ARN_TRY(CheckMatrix(step, step.weight, program_.vocab, Width(step.out)));
-    if (step.positions == kNoWeight) return Status::kOk;
-    if (step.positions >= program_.weights.size()) {
-      return ValueError(step, "positions", step.positions, 0);
-    }
-    const Weight& positions = program_.weights[step.positions];
-    if (positions.rows < program_.max_context) {
-      return ValueError(step, "positions", positions.rows, program_.max_context);
-    }
-    if (positions.dtype != DType::kF32 || positions.layout.order != WeightOrder::kRows) {
-      return ValueError(step, "positions' dtype", static_cast<uint32_t>(positions.dtype),
-                        static_cast<uint32_t>(DType::kF32));
-    }
-    return CheckMatrix(step, step.positions, positions.rows, Width(step.out));
-  }
-
-  Status CheckRoute(const Step& step) {
-    if (step.n_chosen == 0 || step.n_chosen > step.n_experts) {
-      return ValueError(step, "experts of a token", step.n_chosen, step.n_experts);
-    }
-    ARN_TRY(CheckValue(step, step.in, "input width", step.n_experts));
-    return CheckValue(step, step.out, "output width", 2u * step.n_chosen);
-  }
-
-  Status CheckExperts(const Step& step) {
-    ARN_TRY(CheckValue(step, step.topk, "top-k width", 2u * step.n_chosen));
-    ARN_TRY(CheckActivation(step));
-    if (!step.accumulate) return ValueError(step, "accumulate", 0, 1);
-    const uint32_t width = Width(step.in), ffn = Width(static_cast<ValueId>(step.scratch + 2));
-    ARN_TRY(CheckValue(step, step.scratch, "gathered width", width));
-    ARN_TRY(CheckValue(step, static_cast<ValueId>(step.scratch + 1), "gate_up width", 2 * ffn));
-    ARN_TRY(
-        CheckValue(step, static_cast<ValueId>(step.scratch + 3), "result width", Width(step.out)));
-    for (uint32_t e = 0; e < step.n_experts; ++e) {
-      ARN_TRY(CheckMatrix(step, step.weight + 2 * e, 2 * ffn, width));
-      ARN_TRY(CheckMatrix(step, step.weight + 2 * e + 1, Width(step.out), ffn));
-    }
-    return Status::kOk;
-  }
-
-  Status CheckStep(const Step& step) {
-    switch (step.op) {
-      case Op::kEmbed: return CheckEmbed(step);
-      case Op::kRopeAngles: {
-        if (step.rope >= program_.ropes.size()) return ValueError(step, "rope", step.rope, 0);
-        const RopeKind& rope = program_.ropes[step.rope];
-        if (rope.rotary_dim % 2 != 0 || rope.inv_freq.size() != rope.rotary_dim / 2) {
-          return ValueError(step, "rope frequencies", static_cast<uint32_t>(rope.inv_freq.size()),
-                            rope.rotary_dim / 2);
-        }
-        return CheckValue(step, step.out, "output width", rope.rotary_dim);
-      }
-      case Op::kNorm:
-        ARN_TRY(CheckNorm(step, step.weight, Width(step.in)));
-        return CheckValue(step, step.out, "output width", Width(step.in));
-      case Op::kLinear:
-        if (step.in == step.out) return ValueError(step, "output", step.out, kNoValue);
-        return CheckMatrix(step, step.weight, Width(step.out), Width(step.in));
-      case Op::kQkvRope:
-      case Op::kAttention: return CheckAttentionStep(step);
-      case Op::kGatedAct:
-        ARN_TRY(CheckActivation(step));
-        return CheckValue(step, step.in, "input width", 2 * Width(step.out));
-      case Op::kAct:
-        ARN_TRY(CheckActivation(step));
-        return CheckValue(step, step.in, "input width", Width(step.in));
-      case Op::kRoute: return CheckRoute(step);
-      case Op::kExperts: return CheckExperts(step);
-      case Op::kConv:
-      case Op::kScan: return CheckStateStep(program_, step, index_, diag_);
-      case Op::kSelfAttention:
-        ARN_TRY(CheckEncoderStep(program_, step, index_, diag_));
-        return CheckRelativePositionBias(step, program_.kinds[step.kind]);
-      case Op::kFeatures:
-      case Op::kIm2col:
-      case Op::kAddPositions:
-      case Op::kStoreKv: return CheckEncoderStep(program_, step, index_, diag_);
-      case Op::kLogits: {
-        const uint64_t need = uint64_t{program_.max_logit_rows} * program_.vocab * sizeof(float);
-        if (program_.logits.bytes < need) {
-          return diag_->Fail(Status::kBadArgument, "program: logits have %llu bytes, expected %llu",
-                             static_cast<unsigned long long>(program_.logits.bytes),
-                             static_cast<unsigned long long>(need));
-        }
-        ARN_TRY(CheckNorm(step, step.norm, Width(step.in)));
-        return CheckMatrix(step, step.weight, program_.vocab, Width(step.in));
-      }
-    }
-    return diag_->Fail(Status::kUnsupported, "program step %u: unknown op %u", index_,
-                       static_cast<uint32_t>(step.op));
   }
 
   const Program& program_;
   Diag* diag_;
-  uint32_t index_ = 0;
 };
 
 // Checks the pages of `group` that rows [first_position, end) of a sequence read or write.

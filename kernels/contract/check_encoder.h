@@ -1,4 +1,4 @@
-// The encoder and cross-attention checks of check.h.
+// The checks of CheckRun for the encoder and cross-attention.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,6 @@
 #include "kernels/contract/program.h"
 
 namespace arn {
-
-// Checks a step of one of the ops kFeatures to kStoreKv.
-Status CheckEncoderStep(const Program& program, const Step& step, uint32_t index, Diag* diag);
-
-// Checks that encoder steps and decoder steps share no values, and that row counts match.
-Status CheckEncoderValues(const Program& program, const Step& step, uint32_t index, Diag* diag);
 
 // Checks the encoder page of one sequence of a run.
 Status CheckEncoderTable(const Program& program, uint32_t group, const SequenceRows& sequence,

@@ -1,4 +1,4 @@
-// The checks of CheckProgram and CheckRun for layers with a fixed-size state.
+// The checks of CheckRun for layers with a fixed-size state.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,6 @@
 #include "platform/base/diag.h"
 
 namespace arn {
-
-// Checks a kConv or kScan step: its values, its weights and its offset in the group's slots.
-// `index`: the step's index in the program, for the error message.
-Status CheckStateStep(const Program& program, const Step& step, uint32_t index, Diag* diag);
 
 // Checks a sequence's table in a group of states (PageTable in kernels/contract/kv_view.h).
 Status CheckStateTable(const Program& program, uint32_t group, const SequenceRows& rows,

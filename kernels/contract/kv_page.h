@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/contract/kv_type.h"
 #include "kernels/contract/program.h"
 #include "platform/base/arith.h"
 
@@ -43,7 +44,7 @@ inline uint64_t KvValueBytes(const KvGroup& group, DType type, uint32_t bits) {
   return row * group.page_tokens;
 }
 inline uint64_t KvScaleBytes(const KvGroup& group, bool keys, DType type, uint32_t bits) {
-  if (bits == 0) return type == DType::kInt8 ? group.page_tokens * sizeof(float) : 0;
+  if (bits == 0) return HasRowScales(type) ? group.page_tokens * sizeof(float) : 0;
   const uint64_t pairs =
       keys ? uint64_t{KvGroupsOf(group.page_tokens, group.group_size)} * group.head_dim
            : uint64_t{group.page_tokens} * KvGroupsOf(group.head_dim, group.group_size);

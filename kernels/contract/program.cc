@@ -4,30 +4,6 @@
 
 namespace arn {
 
-const char* OpName(Op op) {
-  switch (op) {
-    case Op::kEmbed: return "embed";
-    case Op::kRopeAngles: return "rope_angles";
-    case Op::kNorm: return "norm";
-    case Op::kLinear: return "linear";
-    case Op::kQkvRope: return "qkv_rope";
-    case Op::kAttention: return "attention";
-    case Op::kGatedAct: return "gated_act";
-    case Op::kAct: return "act";
-    case Op::kRoute: return "route";
-    case Op::kExperts: return "experts";
-    case Op::kLogits: return "logits";
-    case Op::kConv: return "conv";
-    case Op::kScan: return "scan";
-    case Op::kFeatures: return "features";
-    case Op::kIm2col: return "unfold";
-    case Op::kAddPositions: return "add_positions";
-    case Op::kSelfAttention: return "self_attention";
-    case Op::kStoreKv: return "store_kv";
-  }
-  return "unknown op";
-}
-
 const char* ActivationName(Activation activation) {
 #define ARN_CASE(enumerator, value, name) \
   case Activation::enumerator: return #name;
@@ -58,9 +34,14 @@ uint64_t MaxRowsOf(const Program& program, const Value& value) {
          (value.is_encoder ? program.max_encoder_rows : program.max_rows);
 }
 
-bool NormsSpanHeads(const Program& program, const Step& step) {
-  const WeightId id = step.q_norm != kNoWeight ? step.q_norm : step.k_norm;
-  return id != kNoWeight && program.weights[id].cols > program.kinds[step.kind].head_dim;
+uint32_t RowFactorOf(const Program& program, const Step& step) {
+  const ValueId shape = step.out != kNoValue ? step.out : step.in;
+  return shape == kNoValue ? 1 : program.values[shape].row_factor;
+}
+
+bool NormsSpanHeads(const Program& program, const QkvRopeParams& params) {
+  const WeightId id = params.q_norm != kNoWeight ? params.q_norm : params.k_norm;
+  return id != kNoWeight && program.weights[id].cols > program.kinds[params.kind].head_dim;
 }
 
 }  // namespace arn

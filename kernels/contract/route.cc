@@ -4,18 +4,14 @@
 
 namespace arn {
 
-RouteArgs RouteOf(const Step& step) {
-  return {step.n_experts, step.n_chosen, step.norm_topk_prob, step.route_score};
-}
-
-void Route(const RouteArgs& args, float* logits, float* topk) {
-  const uint32_t n_experts = args.n_experts, n_chosen = args.n_chosen;
+void Route(const RouteParams& params, float* logits, float* topk) {
+  const uint32_t n_experts = params.n_experts, n_chosen = params.n_chosen;
   float largest = logits[0];
   for (uint32_t e = 1; e < n_experts; ++e) largest = logits[e] > largest ? logits[e] : largest;
   double total = 0.0;
   for (uint32_t e = 0; e < n_experts; ++e) {
-    logits[e] = args.score == RouteScore::kSigmoid ? 1.0f / (1.0f + std::exp(-logits[e]))
-                                                   : std::exp(logits[e] - largest);
+    logits[e] = params.route_score == RouteScore::kSigmoid ? 1.0f / (1.0f + std::exp(-logits[e]))
+                                                           : std::exp(logits[e] - largest);
     total += static_cast<double>(logits[e]);
   }
   constexpr float kTaken = -1.0f;
@@ -31,8 +27,8 @@ void Route(const RouteArgs& args, float* logits, float* topk) {
     chosen_total += static_cast<double>(logits[best]);
     logits[best] = kTaken;
   }
-  if (args.score == RouteScore::kSigmoid && !args.norm_topk_prob) return;
-  const double divisor = args.norm_topk_prob ? chosen_total : total;
+  if (params.route_score == RouteScore::kSigmoid && !params.norm_topk_prob) return;
+  const double divisor = params.norm_topk_prob ? chosen_total : total;
   for (uint32_t i = 0; i < n_chosen; ++i) {
     topk[n_chosen + i] = static_cast<float>(static_cast<double>(topk[n_chosen + i]) / divisor);
   }

@@ -15,13 +15,15 @@ struct StateSlot {
   float* to = nullptr;          // after its last row; never the same slot as `from`
 };
 
-inline StateSlot StateSlotOf(const Program& program, const Memory& memory, const Step& step,
-                             const SequenceRows& sequence) {
-  const KvGroup& group = program.kv_groups[step.group];
-  const PageTable& table = sequence.tables[step.group];
+// Params: ConvParams or ScanParams.
+template <typename Params>
+StateSlot StateSlotOf(const Program& program, const Memory& memory, const Params& params,
+                      const SequenceRows& sequence) {
+  const KvGroup& group = program.kv_groups[params.group];
+  const PageTable& table = sequence.tables[params.group];
   const auto at = [&](uint32_t page) {
-    std::byte* slot = memory.At(group.active.pool) + group.active.At(page, step.group_layer);
-    return reinterpret_cast<float*>(slot) + step.state_offset;
+    std::byte* slot = memory.At(group.active.pool) + group.active.At(page, params.group_layer);
+    return reinterpret_cast<float*>(slot) + params.state_offset;
   };
   StateSlot out;
   if (sequence.first_position != 0) out.from = at(table.pages[0]);

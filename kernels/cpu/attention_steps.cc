@@ -16,18 +16,17 @@ const float* VectorOf(const State& state, WeightId id) {
 }
 
 // Returns the fields common to all tiles of a step.
-AttentionTile BaseTile(const State& state, const Step& step) {
+AttentionTile BaseTile(const State& state, const Step& step, const AttentionKind& kind,
+                       WeightId relative_position_bias) {
   const Program& program = *state.program;
-  const AttentionKind& kind = program.kinds[step.kind];
   AttentionTile base = {};
   base.kind = &kind;
   base.n_heads = kind.n_heads / kind.n_kv_heads;
   base.q_stride = program.values[step.in].width;
   base.out_stride = program.values[step.out].width;
-  base.sinks = VectorOf(state, step.sinks);
-  base.relative_position_bias = VectorOf(state, step.relative_position_bias);
+  base.relative_position_bias = VectorOf(state, relative_position_bias);
   if (base.relative_position_bias != nullptr) {
-    base.n_relative_positions = program.weights[step.relative_position_bias].rows;
+    base.n_relative_positions = program.weights[relative_position_bias].rows;
   }
   return base;
 }
@@ -43,18 +42,20 @@ uint32_t SegmentsOf(const AttentionTile& tile) {
 
 class AttentionRunner {
  public:
-  AttentionRunner(const State& state, const Step& step, const RunArgs& args)
+  AttentionRunner(const State& state, const Step& step, const AttentionParams& p,
+                  const RunArgs& args)
       : state_(state),
         args_(args),
-        kind_(state.program->kinds[step.kind]),
+        kind_(state.program->kinds[p.kind]),
         tile_rows_(TileRows(kind_)),
         q_(state.memory.As<float>(state.program->values[step.in].slice)),
         out_(state.memory.As<float>(state.program->values[step.out].slice)),
-        base_(BaseTile(state, step)) {
+        base_(BaseTile(state, step, kind_, p.relative_position_bias)) {
+    base_.sinks = VectorOf(state, p.sinks);
     const KvGroup& group = state.program->kv_groups[kind_.group];
     base_.group = &group;
     base_.pools = KvPoolsOf(group, state.memory);
-    base_.group_layer = step.group_layer;
+    base_.group_layer = p.group_layer;
     if (group.k_type == DType::kInt8 && group.v_type == DType::kInt8) {
       base_.dot = state.simd.int8_dot;
     }
@@ -161,13 +162,14 @@ uint64_t PartialFloats(const Program& program, uint32_t n_threads) {
 }
 
 void RunAttention(const State& state, const Step& step, const RunArgs& args) {
-  AttentionRunner(state, step, args).Run();
+  AttentionRunner(state, step, step.Get<AttentionParams>(), args).Run();
 }
 
 void RunSelfAttention(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
-  const AttentionKind& kind = program.kinds[step.kind];
-  const AttentionTile base = BaseTile(state, step);
+  const auto& p = step.Get<SelfAttentionParams>();
+  const AttentionKind& kind = program.kinds[p.kind];
+  const AttentionTile base = BaseTile(state, step, kind, p.relative_position_bias);
   const uint32_t tile_rows = TileRows(kind), rows = RunRows(args);
   const auto* qkv = state.memory.As<float>(program.values[step.in].slice);
   auto* out = state.memory.As<float>(program.values[step.out].slice);

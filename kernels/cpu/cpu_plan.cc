@@ -51,9 +51,10 @@ uint64_t RepackedBytes(const Weight& weight, const GemmKernels& kernels) {
 
 bool UsedInMatmul(const Program& program, WeightId id) {
   for (const Step& step : program.steps) {
-    if (step.weight == id && (step.op == Op::kLinear || step.op == Op::kLogits)) return true;
-    if (step.op == Op::kExperts && id >= step.weight && id - step.weight < 2u * step.n_experts) {
-      return true;
+    if (const auto* linear = step.If<LinearParams>()) {
+      if (linear->weight == id) return true;
+    } else if (step.op() == Op::kLogits || step.op() == Op::kExperts) {
+      if (OperandsOf(step).Multiplies(id)) return true;
     }
   }
   return false;
@@ -62,7 +63,8 @@ bool UsedInMatmul(const Program& program, WeightId id) {
 uint32_t MatmulRows(const Program& program, WeightId id) {
   uint64_t rows = program.max_rows;
   for (const Step& step : program.steps) {
-    if (step.weight != id || step.op != Op::kLinear) continue;
+    const auto* linear = step.If<LinearParams>();
+    if (linear == nullptr || linear->weight != id) continue;
     rows = Max(rows, MaxRowsOf(program, program.values[step.out]));
   }
   return static_cast<uint32_t>(rows);
@@ -107,7 +109,7 @@ Status PlanCpu(const Program& program, const BackendOptions& all_options, Layout
     quantized_bytes = Max(quantized_bytes, RepackScratchBytes(w, kernels.For(w.dtype)->layout));
   }
   for (const Step& step : program.steps) {
-    if (step.op != Op::kLogits) continue;
+    if (step.op() != Op::kLogits) continue;
     normed_bytes = Max(normed_bytes, uint64_t{program.max_logit_rows} *
                                          program.values[step.in].width * sizeof(float));
   }

@@ -33,11 +33,12 @@ void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t in_rows = RunRows(args) * RowFactorOf(state, step.in);
   const uint32_t out_rows = RunRows(args) * RowFactorOf(state, step.out);
   const uint32_t stride = RowFactorOf(state, step.in) / RowFactorOf(state, step.out);
+  const uint32_t n_taps = step.Get<Im2colParams>().n_taps;
   const float* in = DataOf(state, step.in);
   float* out = DataOf(state, step.out);
   ForRows(state, out_rows, out_width, [&](uint32_t row) {
-    for (uint32_t t = 0; t < step.n_taps; ++t) {
-      const int64_t from = int64_t{row} * stride + t - step.n_taps / 2;
+    for (uint32_t t = 0; t < n_taps; ++t) {
+      const int64_t from = int64_t{row} * stride + t - n_taps / 2;
       float* to = out + uint64_t{row} * out_width + uint64_t{t} * width;
       if (from < 0 || from >= int64_t{in_rows}) {
         std::memset(to, 0, width * sizeof(float));
@@ -50,8 +51,8 @@ void RunIm2col(const State& state, const Step& step, const RunArgs& args) {
 
 void RunAddPositions(const State& state, const Step& step, const RunArgs& args) {
   const uint32_t width = WidthOf(state, step.in);
-  const auto* positions =
-      reinterpret_cast<const float*>(state.program->weights[step.positions].data);
+  const Weight& weight = state.program->weights[step.Get<AddPositionsParams>().positions];
+  const auto* positions = reinterpret_cast<const float*>(weight.data);
   float* x = DataOf(state, step.in);
   ForRows(state, RunRows(args), width, [&](uint32_t row) {
     for (uint64_t i = uint64_t{row} * width; i < (uint64_t{row} + 1) * width; ++i) {
@@ -63,12 +64,12 @@ void RunAddPositions(const State& state, const Step& step, const RunArgs& args) 
 }  // namespace
 
 void RunEncoderStep(const State& state, const Step& step, const RunArgs& args) {
-  if (step.op == Op::kFeatures) {
+  if (step.op() == Op::kFeatures) {
     std::memcpy(DataOf(state, step.out), args.features.data(),
                 args.features.size() * sizeof(float));
-  } else if (step.op == Op::kIm2col) {
+  } else if (step.op() == Op::kIm2col) {
     RunIm2col(state, step, args);
-  } else if (step.op == Op::kAddPositions) {
+  } else if (step.op() == Op::kAddPositions) {
     RunAddPositions(state, step, args);
   } else {
     RunSelfAttention(state, step, args);

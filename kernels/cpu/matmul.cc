@@ -375,12 +375,13 @@ uint64_t Rank(float value, uint32_t column) {
 
 void RequestPrefetch(const State& state, Span<const Step> steps) {
   for (const Step& step : steps) {
-    if (step.op != Op::kLinear && step.op != Op::kLogits) continue;
-    const Weight& weight = state.program->weights[step.weight];
+    if (step.op() != Op::kLinear && step.op() != Op::kLogits) continue;
+    const WeightId id = OperandsOf(step).first_matrix;
+    const Weight& weight = state.program->weights[id];
     uint64_t panel_bytes = 0;
     const GemmKernel& kernel = *state.gemm.For(weight.dtype);
     (void)PackedBytes(weight.dtype, kernel.layout, kernel.layout.nr, weight.cols, &panel_bytes);
-    return state.threads.SetPrefetch(state.matrices[step.weight],
+    return state.threads.SetPrefetch(state.matrices[id],
                                      CeilDiv(weight.rows, kernel.layout.nr) * panel_bytes);
   }
   state.threads.SetPrefetch(nullptr, 0);

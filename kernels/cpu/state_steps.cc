@@ -41,10 +41,11 @@ void ForChannels(const State& state, const RunArgs& args, uint32_t width, uint32
 
 void RunConv(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
-  const Weight& weight = program.weights[step.weight];
+  const auto& p = step.Get<ConvParams>();
+  const Weight& weight = program.weights[p.weight];
   ConvTile base = {};
-  base.weight = FloatsOf(program, step.weight);
-  base.bias = FloatsOf(program, step.bias);
+  base.weight = FloatsOf(program, p.weight);
+  base.bias = FloatsOf(program, p.bias);
   base.taps = weight.rows;
   base.width = weight.cols;
   base.in_stride = program.values[step.in].width;
@@ -53,11 +54,11 @@ void RunConv(const State& state, const Step& step, const RunArgs& args) {
                 ConvTile tile = base;
                 const float* in = RowOf(state, step.in, s.first_row);
                 tile.x = in + base.in_stride - base.width;
-                if (step.is_gated) {
+                if (p.is_gated) {
                   tile.b = in;
                   tile.c = in + base.width;
                 }
-                tile.state = StateSlotOf(program, state.memory, step, s);
+                tile.state = StateSlotOf(program, state.memory, p, s);
                 tile.first = first;
                 tile.last = last;
                 tile.n_rows = s.n_rows;
@@ -68,10 +69,11 @@ void RunConv(const State& state, const Step& step, const RunArgs& args) {
 
 void RunScan(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
-  const Weight& rates = program.weights[step.weight];
+  const auto& p = step.Get<ScanParams>();
+  const Weight& rates = program.weights[p.rates];
   ScanTile base = {};
-  base.rates = FloatsOf(program, step.weight);
-  base.skip = FloatsOf(program, step.skip);
+  base.rates = FloatsOf(program, p.rates);
+  base.skip = FloatsOf(program, p.skip);
   base.n_states = rates.rows;
   base.width = rates.cols;
   base.out_stride = program.values[step.out].width;
@@ -79,9 +81,9 @@ void RunScan(const State& state, const Step& step, const RunArgs& args) {
   ForChannels(state, args, rates.cols, 8 * rates.rows,
               [&](const SequenceRows& s, uint32_t first, uint32_t last) {
                 ScanTile tile = base;
-                tile.time_steps = RowOf(state, step.time_steps, s.first_row);
-                tile.mix = RowOf(state, step.mix, s.first_row);
-                tile.state = StateSlotOf(program, state.memory, step, s);
+                tile.time_steps = RowOf(state, p.time_steps, s.first_row);
+                tile.mix = RowOf(state, p.mix, s.first_row);
+                tile.state = StateSlotOf(program, state.memory, p, s);
                 tile.first = first;
                 tile.last = last;
                 tile.n_rows = s.n_rows;

@@ -18,15 +18,15 @@ class Runner {
   Runner(const State& state, const RunArgs& args)
       : state_(state), program_(*state.program), args_(args), rows_(RunRows(args)) {}
 
-  void Embed(const Step& step) const {
-    const Weight& weight = program_.weights[step.weight];
-    const float* positions = Vector(step.positions);
+  void Run(const Step& step, const EmbedParams& p) const {
+    const Weight& weight = program_.weights[p.weight];
+    const float* positions = Vector(p.positions);
     for (const SequenceRows& sequence : args_.sequences) {
       ForRange(sequence.n_rows, weight.cols, [&](uint32_t i) {
         const uint32_t row = sequence.first_row + i;
         float* out = Row(step.out, row);
         UnpackRowF32(weight, static_cast<uint32_t>(args_.tokens[row]), out);
-        if (step.factor != 1.0f) state_.simd.softcap(out, weight.cols, step.factor, 0.0f);
+        if (p.factor != 1.0f) state_.simd.softcap(out, weight.cols, p.factor, 0.0f);
         if (positions == nullptr) return;
         const float* at = positions + uint64_t{sequence.first_position + i} * weight.cols;
         state_.simd.add_row(at, weight.cols, out);
@@ -35,8 +35,8 @@ class Runner {
   }
 
   // As kernels/reference/rope_angles.cc.
-  void RopeAngles(const Step& step) const {
-    const RopeKind& rope = program_.ropes[step.rope];
+  void Run(const Step& step, const RopeAnglesParams& p) const {
+    const RopeKind& rope = program_.ropes[p.rope];
     const uint32_t half = rope.rotary_dim / 2;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
       float* out = Row(step.out, row);
@@ -48,133 +48,142 @@ class Runner {
     });
   }
 
-  void Norm(const Step& step) const {
+  void Run(const Step& step, const NormParams& p) const {
     const uint32_t width = Width(step.in);
-    const NormArgs norm = NormOf(step, step.weight);
+    const NormArgs norm = {p.kind, Vector(p.weight), Vector(p.bias), p.epsilon, p.accumulate};
     ForRows(width, [&](uint32_t row) {
       state_.simd.norm(norm, Row(step.in, row), width, Row(step.out, row));
     });
   }
 
-  void QkvRope(const Step& step, const AttentionKind& kind) const {
-    const KvGroup& group = program_.kv_groups[kind.group];
+  void Run(const Step& step, const QkvRopeParams& p) const {
+    const AttentionKind& kind = program_.kinds[p.kind];
     QkvRopeArgs base = {};
-    base.kind = &kind;
-    base.group = &group;
-    base.pools = KvPoolsOf(group, state_.memory);
-    base.group_layer = step.group_layer;
-    base.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
-    base.q_norm = Vector(step.q_norm);
-    base.k_norm = Vector(step.k_norm);
-    base.norms_span_heads = NormsSpanHeads(program_, step);
-    base.epsilon = step.epsilon;
-    base.shares_kv = step.shares_kv;
-    for (const SequenceRows& sequence : args_.sequences) {
-      ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
-        QkvRopeArgs a = base;
-        a.table = &sequence.tables[kind.group];
-        a.position = sequence.first_position + i;
-        if (kind.rope != kNoRope) a.angles = Row(step.angles, sequence.first_row + i);
-        state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
-      });
-    }
+    base.group_layer = p.group_layer;
+    base.q_norm = Vector(p.q_norm);
+    base.k_norm = Vector(p.k_norm);
+    base.norms_span_heads = NormsSpanHeads(program_, p);
+    base.epsilon = p.epsilon;
+    base.shares_kv = p.shares_kv;
+    RunQkvRope(step, kind, p.angles, base);
   }
 
-  void GatedAct(const Step& step) const {
+  void Run(const Step& step, const StoreKvParams& p) const {
+    QkvRopeArgs base = {};
+    base.group_layer = p.group_layer;
+    RunQkvRope(step, WithoutQueries(program_.kinds[p.kind]), kNoValue, base);
+  }
+
+  void Run(const Step& step, const GatedActParams& p) const {
     const uint32_t width = Width(step.out);
     ForRows(width, [&](uint32_t row) {
-      state_.simd.gated_act(Row(step.in, row), width, step.activation, step.activation_limit,
+      state_.simd.gated_act(Row(step.in, row), width, p.activation, p.activation_limit,
                             Row(step.out, row));
     });
   }
 
-  void Act(const Step& step) const {
+  void Run(const Step& step, const ActParams& p) const {
     const uint32_t width = Width(step.in);
     ForRange(rows_ * program_.values[step.in].row_factor, width,
-             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, step.activation); });
+             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, p.activation); });
   }
 
-  void Route(const Step& step) const {
-    ForRows(step.n_experts * step.n_chosen, [&](uint32_t row) {
-      arn::Route(RouteOf(step), Row(step.in, row), Row(step.out, row));
-    });
+  void Run(const Step& step, const RouteParams& p) const {
+    ForRows(p.n_experts * p.n_chosen,
+            [&](uint32_t row) { Route(p, Row(step.in, row), Row(step.out, row)); });
   }
 
   // Loops over experts, so that each expert's weights are read once for all its rows, and not at
   // all if it has none.
-  void Experts(const Step& step) const {
-    const auto gate_up = static_cast<ValueId>(step.scratch + 1);
-    const auto product = static_cast<ValueId>(step.scratch + 2);
-    const auto result = static_cast<ValueId>(step.scratch + 3);
-    const uint32_t width = Width(step.in), ffn = Width(product), out_width = Width(step.out);
-    for (uint32_t e = 0; e < step.n_experts; ++e) {
+  void Run(const Step& step, const ExpertsParams& p) const {
+    const uint32_t width = Width(step.in), ffn = Width(p.activated), out_width = Width(step.out);
+    for (uint32_t e = 0; e < p.n_experts; ++e) {
       uint32_t n = 0;
-      ForEachRowOf(step, e, [&](uint32_t row, float weight) {
-        const float factor = step.weighs_input ? weight : 1.0f;
+      ForEachRowOf(p, e, [&](uint32_t row, float weight) {
+        const float factor = p.weighs_input ? weight : 1.0f;
         const float* from = Row(step.in, row);
-        float* to = Row(step.scratch, n++);
+        float* to = Row(p.gathered, n++);
         for (uint32_t c = 0; c < width; ++c) to[c] = from[c] * factor;
       });
       if (n == 0) continue;
-      Observe(args_, step.weight + 2 * e, Data(step.scratch), n);
-      Matmul(state_, step.weight + 2 * e, Data(step.scratch), n, false, Data(gate_up));
+      Observe(args_, p.gate_up_of(e), Data(p.gathered), n);
+      Matmul(state_, p.gate_up_of(e), Data(p.gathered), n, false, Data(p.gate_up));
       ForRange(n, ffn, [&](uint32_t i) {
-        state_.simd.gated_act(Row(gate_up, i), ffn, step.activation, step.activation_limit,
-                              Row(product, i));
+        state_.simd.gated_act(Row(p.gate_up, i), ffn, p.activation, p.activation_limit,
+                              Row(p.activated, i));
       });
-      Observe(args_, step.weight + 2 * e + 1, Data(product), n);
-      Matmul(state_, step.weight + 2 * e + 1, Data(product), n, false, Data(result));
+      Observe(args_, p.down_of(e), Data(p.activated), n);
+      Matmul(state_, p.down_of(e), Data(p.activated), n, false, Data(p.expert_out));
       n = 0;
-      ForEachRowOf(step, e, [&](uint32_t row, float weight) {
-        const float factor = step.weighs_input ? 1.0f : weight;
-        const float* from = Row(result, n++);
+      ForEachRowOf(p, e, [&](uint32_t row, float weight) {
+        const float factor = p.weighs_input ? 1.0f : weight;
+        const float* from = Row(p.expert_out, n++);
         float* to = Row(step.out, row);
         for (uint32_t c = 0; c < out_width; ++c) to[c] += factor * from[c];
       });
     }
   }
 
-  void Linear(const Step& step) const {
+  void Run(const Step& step, const LinearParams& p) const {
     const uint32_t rows = rows_ * program_.values[step.out].row_factor;
-    Observe(args_, step.weight, Data(step.in), rows, step.accumulate ? Data(step.out) : nullptr);
-    Matmul(state_, step.weight, Data(step.in), rows, step.accumulate, Data(step.out));
+    Observe(args_, p.weight, Data(step.in), rows, p.accumulate ? Data(step.out) : nullptr);
+    Matmul(state_, p.weight, Data(step.in), rows, p.accumulate, Data(step.out));
   }
 
-  void Logits(const Step& step) const {
+  void Run(const Step& step, const LogitsParams& p) const {
     const uint32_t width = Width(step.in);
-    const NormArgs norm = NormOf(step, step.norm);
+    const NormArgs norm = {p.norm_kind, Vector(p.norm), Vector(p.bias), p.epsilon, false};
     uint32_t n = 0;
     ForEachLogitRow(args_, [&](uint32_t row) {
       state_.simd.norm(norm, Row(step.in, row), width, state_.normed + uint64_t{n} * width);
       ++n;
     });
-    Observe(args_, step.weight, state_.normed, n);
+    Observe(args_, p.weight, state_.normed, n);
     if (args_.best_id != nullptr) {
-      *args_.best_id = static_cast<int32_t>(
-          BestColumn(state_, step.weight, state_.normed, step.factor, step.softcap));
+      *args_.best_id =
+          static_cast<int32_t>(BestColumn(state_, p.weight, state_.normed, p.factor, p.softcap));
     } else {
-      Head(step, n, state_.memory.As<float>(program_.logits));
+      Head(p, n, state_.memory.As<float>(program_.logits));
     }
   }
 
   // Applies the head to n normalised rows.
-  void Head(const Step& step, uint32_t n, float* logits) const {
-    Matmul(state_, step.weight, state_.normed, n, /*accumulate=*/false, logits);
-    if (step.factor == 1.0f && step.softcap == 0.0f) return;
+  void Head(const LogitsParams& p, uint32_t n, float* logits) const {
+    Matmul(state_, p.weight, state_.normed, n, /*accumulate=*/false, logits);
+    if (p.factor == 1.0f && p.softcap == 0.0f) return;
     ForRange(n, program_.vocab, [&](uint32_t i) {
-      state_.simd.softcap(logits + uint64_t{i} * program_.vocab, program_.vocab, step.factor,
-                          step.softcap);
+      state_.simd.softcap(logits + uint64_t{i} * program_.vocab, program_.vocab, p.factor,
+                          p.softcap);
     });
   }
 
  private:
+  void RunQkvRope(const Step& step, const AttentionKind& kind, ValueId angles,
+                  QkvRopeArgs base) const {
+    const KvGroup& group = program_.kv_groups[kind.group];
+    const bool rotates = angles != kNoValue && kind.rope != kNoRope;
+    base.kind = &kind;
+    base.group = &group;
+    base.pools = KvPoolsOf(group, state_.memory);
+    base.rotary_dim = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
+    for (const SequenceRows& sequence : args_.sequences) {
+      ForRange(sequence.n_rows, Width(step.in), [&](uint32_t i) {
+        QkvRopeArgs a = base;
+        a.table = &sequence.tables[kind.group];
+        a.position = sequence.first_position + i;
+        if (rotates) a.angles = Row(angles, sequence.first_row + i);
+        state_.simd.qkv_rope(a, Row(step.in, sequence.first_row + i));
+      });
+    }
+  }
+
   // Calls visit(row, weight) for each row routed to the expert.
   template <typename Visit>
-  void ForEachRowOf(const Step& step, uint32_t expert, const Visit& visit) const {
+  void ForEachRowOf(const ExpertsParams& p, uint32_t expert, const Visit& visit) const {
     for (uint32_t row = 0; row < rows_; ++row) {
-      const float* topk = Row(step.topk, row);
-      for (uint32_t i = 0; i < step.n_chosen; ++i) {
-        if (topk[i] == static_cast<float>(expert)) visit(row, topk[step.n_chosen + i]);
+      const float* topk = Row(p.topk, row);
+      for (uint32_t i = 0; i < p.n_chosen; ++i) {
+        if (topk[i] == static_cast<float>(expert)) visit(row, topk[p.n_chosen + i]);
       }
     }
   }
@@ -190,10 +199,6 @@ class Runner {
   template <typename Body>
   void ForRows(uint32_t width, const Body& body) const {
     ForRange(rows_, width, body);
-  }
-
-  NormArgs NormOf(const Step& step, WeightId weight) const {
-    return {step.norm_kind, Vector(weight), Vector(step.bias), step.epsilon, step.accumulate};
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
@@ -215,25 +220,25 @@ class Runner {
 void ReadLogits(const State& state, float* logits) {
   const Runner runner(state, RunArgs());
   for (const Step& step : state.program->steps) {
-    if (step.op == Op::kLogits) runner.Head(step, 1, logits);
+    if (const auto* params = step.If<LogitsParams>()) runner.Head(*params, 1, logits);
   }
 }
 
 void RunStep(const State& state, const Step& step, const RunArgs& args) {
   const Runner runner(state, args);
-  switch (step.op) {
-    case Op::kEmbed: return runner.Embed(step);
-    case Op::kRopeAngles: return runner.RopeAngles(step);
-    case Op::kNorm: return runner.Norm(step);
-    case Op::kLinear: return runner.Linear(step);
-    case Op::kQkvRope: return runner.QkvRope(step, state.program->kinds[step.kind]);
-    case Op::kStoreKv: return runner.QkvRope(step, WithoutQueries(state.program->kinds[step.kind]));
+  switch (step.op()) {
+    case Op::kEmbed: return runner.Run(step, step.Get<EmbedParams>());
+    case Op::kRopeAngles: return runner.Run(step, step.Get<RopeAnglesParams>());
+    case Op::kNorm: return runner.Run(step, step.Get<NormParams>());
+    case Op::kLinear: return runner.Run(step, step.Get<LinearParams>());
+    case Op::kQkvRope: return runner.Run(step, step.Get<QkvRopeParams>());
+    case Op::kStoreKv: return runner.Run(step, step.Get<StoreKvParams>());
     case Op::kAttention: return RunAttention(state, step, args);
-    case Op::kGatedAct: return runner.GatedAct(step);
-    case Op::kAct: return runner.Act(step);
-    case Op::kRoute: return runner.Route(step);
-    case Op::kExperts: return runner.Experts(step);
-    case Op::kLogits: return runner.Logits(step);
+    case Op::kGatedAct: return runner.Run(step, step.Get<GatedActParams>());
+    case Op::kAct: return runner.Run(step, step.Get<ActParams>());
+    case Op::kRoute: return runner.Run(step, step.Get<RouteParams>());
+    case Op::kExperts: return runner.Run(step, step.Get<ExpertsParams>());
+    case Op::kLogits: return runner.Run(step, step.Get<LogitsParams>());
     case Op::kFeatures:
     case Op::kIm2col:
     case Op::kAddPositions:

@@ -151,13 +151,14 @@ void ApplyEdit(const Program& program, const Memory& memory, const KvEdit& edit)
   const KvPools pools = KvPoolsOf(group, memory);
   Rotation rotation;
   for (const Step& step : program.steps) {
-    if (step.op != Op::kQkvRope || step.shares_kv) continue;
-    const AttentionKind& kind = program.kinds[step.kind];
+    const auto* params = step.If<QkvRopeParams>();
+    if (params == nullptr || params->shares_kv) continue;
+    const AttentionKind& kind = program.kinds[params->kind];
     if (kind.group != edit.group) continue;
     if (kind.rope != kNoRope) rotation.Set(edit.unrotated_by, program.ropes[kind.rope]);
     for (uint32_t h = 0; h < group.n_kv_heads; ++h) {
-      const KvHeadPage from = KvPageAt(group, pools, edit.from, step.group_layer, h);
-      const KvHeadPage to = KvPageAt(group, pools, edit.to, step.group_layer, h);
+      const KvHeadPage from = KvPageAt(group, pools, edit.from, params->group_layer, h);
+      const KvHeadPage to = KvPageAt(group, pools, edit.to, params->group_layer, h);
       HeadCopy(group, true, from.k, to.k, rotation, edit.n_tokens).Run();
       HeadCopy(group, false, from.v, to.v, rotation, edit.n_tokens).Run();
     }

@@ -9,10 +9,16 @@
 namespace arn::reference {
 namespace {
 
+struct Query {
+  const float* q;  // of one head
+  uint32_t position;
+  bool both_ways;  // bidirectional
+};
+
 // One head's attention over positions [first, end): softmax of the scores, then the weighted sum of
 // the values. load(position, keys, row) reads a key (keys) or a value into row.
 template <typename Load>
-void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint32_t first,
+void AttendHead(const AttentionArgs& args, const Query& query, uint32_t h, uint32_t first,
                 uint32_t end, const Load& load, float* scratch, float* out) {
   const AttentionKind& kind = *args.kind;
   const uint32_t dim = kind.head_dim;
@@ -23,13 +29,13 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
     load(p, true, row);
     double dot = 0.0;
     for (uint32_t i = 0; i < dim; ++i) {
-      dot += static_cast<double>(query[i]) * static_cast<double>(row[i]);
+      dot += static_cast<double>(query.q[i]) * static_cast<double>(row[i]);
     }
     auto score = static_cast<float>(dot * static_cast<double>(kind.attention_scale));
     if (args.relative_position_bias != nullptr) {
       const RelativePositionBias bias = {args.relative_position_bias, args.n_relative_positions,
-                                         kind.n_heads, args.both_ways};
-      score += bias.Of(args.position, p, h);
+                                         kind.n_heads, query.both_ways};
+      score += bias.Of(query.position, p, h);
     }
     scratch[p - first] = Softcap(score, kind.softcap);
     largest = Max(largest, scratch[p - first]);
@@ -47,39 +53,40 @@ void AttendHead(const AttentionArgs& args, uint32_t h, const float* query, uint3
 
 }  // namespace
 
-void Attention(const AttentionArgs& args, const float* q, float* out, float* scratch) {
+void Attention(const AttentionArgs& args, uint32_t position, const float* q, float* out,
+               float* scratch) {
   const AttentionKind& kind = *args.kind;
   const KvGroup& group = *args.group;
   const uint32_t first =
-      kind.is_cross_attention ? 0 : FirstSeen(args.position, kind, group, *args.table);
-  const uint32_t end = kind.is_cross_attention ? args.encoder_rows : args.position + 1;
+      kind.is_cross_attention ? 0 : FirstSeen(position, kind, group, *args.table);
+  const uint32_t end = kind.is_cross_attention ? args.encoder_rows : position + 1;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
     const uint64_t at = uint64_t{h} * kind.head_dim;
-    const auto load = [&](uint32_t position, bool keys, float* row) {
-      const KvHeadPage page = KvPageAt(group, args.pools, KvPageOf(group, *args.table, position),
-                                       args.group_layer, kv_head);
-      LoadKvRow(group, keys, keys ? page.k : page.v, position % group.page_tokens, row);
+    const auto load = [&](uint32_t p, bool keys, float* row) {
+      const KvHeadPage page =
+          KvPageAt(group, args.pools, KvPageOf(group, *args.table, p), args.group_layer, kv_head);
+      LoadKvRow(group, keys, keys ? page.k : page.v, p % group.page_tokens, row);
     };
-    AttendHead(args, h, q + at, first, end, load, scratch, out + at);
+    AttendHead(args, {q + at, position, false}, h, first, end, load, scratch, out + at);
   }
 }
 
-void SelfAttention(const AttentionArgs& args, const float* qkv, uint32_t rows, float* out,
+void SelfAttention(const AttentionArgs& args, uint32_t row, const float* qkv, float* out,
                    float* scratch) {
   const AttentionKind& kind = *args.kind;
   const uint32_t dim = kind.head_dim;
   const uint64_t width = uint64_t{kind.n_heads + 2 * kind.n_kv_heads} * dim;
-  const float* q = qkv + args.position * width;
+  const float* q = qkv + row * width;
   for (uint32_t h = 0; h < kind.n_heads; ++h) {
     const uint32_t kv_head = h / (kind.n_heads / kind.n_kv_heads);
-    const auto load = [&](uint32_t row, bool keys, float* to) {
+    const auto load = [&](uint32_t p, bool keys, float* to) {
       const uint32_t head = kind.n_heads + (keys ? 0 : kind.n_kv_heads) + kv_head;
-      const float* from = qkv + row * width + uint64_t{head} * dim;
+      const float* from = qkv + p * width + uint64_t{head} * dim;
       for (uint32_t i = 0; i < dim; ++i) to[i] = from[i];
     };
     const uint64_t at = uint64_t{h} * dim;
-    AttendHead(args, h, q + at, 0, rows, load, scratch, out + at);
+    AttendHead(args, {q + at, row, true}, h, 0, args.encoder_rows, load, scratch, out + at);
   }
 }
 

@@ -27,17 +27,15 @@ Status Plan(const Program& program, const BackendOptions& options, Layout* layou
   uint64_t scratch_bytes = 0;
   uint32_t normed_width = 0;
   for (const Step& step : program.steps) {
-    if (step.op == Op::kLinear || step.op == Op::kLogits) {
-      const auto rows = static_cast<uint32_t>(
-          step.op == Op::kLinear ? MaxRowsOf(program, program.values[step.out]) : 1);
-      scratch_bytes =
-          Max(scratch_bytes, reference::LinearScratchBytes(program.weights[step.weight], rows));
+    const bool is_logits = step.op() == Op::kLogits;
+    const auto rows = static_cast<uint32_t>(
+        is_logits || step.out == kNoValue ? 1 : MaxRowsOf(program, program.values[step.out]));
+    const StepOperands operands = OperandsOf(step);
+    for (uint32_t i = 0; i < operands.n_matrices; ++i) {
+      const Weight& matrix = program.weights[operands.first_matrix + i];
+      scratch_bytes = Max(scratch_bytes, reference::LinearScratchBytes(matrix, rows));
     }
-    for (uint32_t i = 0; step.op == Op::kExperts && i < 2u * step.n_experts; ++i) {
-      scratch_bytes = Max(scratch_bytes, reference::LinearScratchBytes(
-                                             program.weights[step.weight + i], program.max_rows));
-    }
-    if (step.op == Op::kLogits) normed_width = Max(normed_width, program.values[step.in].width);
+    if (is_logits) normed_width = Max(normed_width, program.values[step.in].width);
   }
   ARN_ASSIGN(plan->slices[kStateSlice], layout->Add(Region::kConstants, sizeof(State)));
   ARN_ASSIGN(plan->slices[kScratchSlice], layout->Add(Region::kActivations, scratch_bytes));
@@ -70,200 +68,225 @@ class Runner {
       : state_(state), program_(*state.program), args_(args) {}
 
   void RunStep(const Step& step) {
-    const ValueId shape = step.out != kNoValue ? step.out : step.in;
-    const uint32_t rows = RunRows(args_) * (shape == kNoValue ? 1 : RowFactor(shape));
-    switch (step.op) {
-      case Op::kEmbed: {
-        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-          reference::Embed(args_.tokens[row], position, program_.weights[step.weight], step.factor,
-                           state_.Vector(step.positions), Row(step.out, row));
-        });
-        return;
-      }
-      case Op::kRopeAngles: {
-        const RopeKind& rope = program_.ropes[step.rope];
-        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-          reference::RopeAngles(position, rope, Row(step.out, row));
-        });
-        return;
-      }
-      case Op::kNorm: {
-        const reference::NormArgs norm = {step.norm_kind, state_.Vector(step.weight),
-                                          state_.Vector(step.bias), step.epsilon, step.accumulate};
-        for (uint32_t row = 0; row < rows; ++row) {
-          reference::Norm(norm, Row(step.in, row), Width(step.in), Row(step.out, row));
-        }
-        return;
-      }
-      case Op::kLinear:
-        Observe(args_, step.weight, Data(step.in), rows,
-                step.accumulate ? Data(step.out) : nullptr);
-        reference::Linear(Data(step.in), rows, program_.weights[step.weight], program_.splits_rows,
-                          step.accumulate, Data(step.out), state_.scratch);
-        return;
-      case Op::kQkvRope: RunQkvRope(step, program_.kinds[step.kind]); return;
-      case Op::kAttention: RunAttention(step); return;
-      case Op::kGatedAct:
-        for (uint32_t row = 0; row < rows; ++row) {
-          reference::GatedAct(Row(step.in, row), Width(step.out), step.activation,
-                              step.activation_limit, Row(step.out, row));
-        }
-        return;
-      case Op::kAct:
-        for (uint32_t row = 0; row < rows; ++row) {
-          reference::Act(Row(step.in, row), Width(step.in), step.activation);
-        }
-        return;
-      case Op::kRoute:
-        for (uint32_t row = 0; row < rows; ++row) {
-          Route(RouteOf(step), Row(step.in, row), Row(step.out, row));
-        }
-        return;
-      case Op::kExperts: RunExperts(step, rows); return;
-      case Op::kLogits: reference::Logits(state_, step, args_); return;
-      case Op::kConv: RunConv(step); return;
-      case Op::kScan: RunScan(step); return;
-      case Op::kFeatures:
-        std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
-        return;
-      case Op::kIm2col: {
-        const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
-        for (uint32_t row = 0; row < rows; ++row) {
-          reference::Im2col(Data(step.in), rows * stride, Width(step.in), step.n_taps, row * stride,
-                            Row(step.out, row));
-        }
-        return;
-      }
-      case Op::kAddPositions:
-        ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
-          const float* from = state_.Vector(step.positions) + uint64_t{position} * Width(step.in);
-          for (uint32_t i = 0; i < Width(step.in); ++i) Row(step.in, row)[i] += from[i];
-        });
-        return;
-      case Op::kSelfAttention: RunSelfAttention(step, rows); return;
-      case Op::kStoreKv: RunQkvRope(step, WithoutQueries(program_.kinds[step.kind])); return;
+    rows_ = RunRows(args_) * RowFactorOf(program_, step);
+    switch (step.op()) {
+      case Op::kEmbed: return Run(step, step.Get<EmbedParams>());
+      case Op::kRopeAngles: return Run(step, step.Get<RopeAnglesParams>());
+      case Op::kNorm: return Run(step, step.Get<NormParams>());
+      case Op::kLinear: return Run(step, step.Get<LinearParams>());
+      case Op::kQkvRope: return Run(step, step.Get<QkvRopeParams>());
+      case Op::kAttention: return Run(step, step.Get<AttentionParams>());
+      case Op::kGatedAct: return Run(step, step.Get<GatedActParams>());
+      case Op::kAct: return Run(step, step.Get<ActParams>());
+      case Op::kRoute: return Run(step, step.Get<RouteParams>());
+      case Op::kExperts: return Run(step, step.Get<ExpertsParams>());
+      case Op::kLogits: return reference::Logits(state_, step, args_);
+      case Op::kConv: return Run(step, step.Get<ConvParams>());
+      case Op::kScan: return Run(step, step.Get<ScanParams>());
+      case Op::kFeatures: return CopyFeatures(step);
+      case Op::kIm2col: return Run(step, step.Get<Im2colParams>());
+      case Op::kAddPositions: return Run(step, step.Get<AddPositionsParams>());
+      case Op::kSelfAttention: return Run(step, step.Get<SelfAttentionParams>());
+      case Op::kStoreKv: return Run(step, step.Get<StoreKvParams>());
     }
   }
 
  private:
-  void RunQkvRope(const Step& step, const AttentionKind& kind) {
+  void Run(const Step& step, const EmbedParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+      reference::Embed(args_.tokens[row], position, program_.weights[p.weight], p.factor,
+                       state_.Vector(p.positions), Row(step.out, row));
+    });
+  }
+
+  void Run(const Step& step, const RopeAnglesParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+      reference::RopeAngles(position, program_.ropes[p.rope], Row(step.out, row));
+    });
+  }
+
+  void Run(const Step& step, const NormParams& p) {
+    const NormArgs norm = {p.kind, state_.Vector(p.weight), state_.Vector(p.bias), p.epsilon,
+                           p.accumulate};
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::Norm(norm, Row(step.in, row), Width(step.in), Row(step.out, row));
+    }
+  }
+
+  void Run(const Step& step, const LinearParams& p) {
+    Observe(args_, p.weight, Data(step.in), rows_, p.accumulate ? Data(step.out) : nullptr);
+    reference::Linear(Data(step.in), rows_, program_.weights[p.weight], program_.splits_rows,
+                      p.accumulate, Data(step.out), state_.scratch);
+  }
+
+  void Run(const Step& step, const GatedActParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::GatedAct(Row(step.in, row), Width(step.out), p.activation, p.activation_limit,
+                          Row(step.out, row));
+    }
+  }
+
+  void Run(const Step& step, const ActParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::Act(Row(step.in, row), Width(step.in), p.activation);
+    }
+  }
+
+  void Run(const Step& step, const RouteParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) Route(p, Row(step.in, row), Row(step.out, row));
+  }
+
+  void CopyFeatures(const Step& step) {
+    std::memcpy(Data(step.out), args_.features.data(), args_.features.size() * sizeof(float));
+  }
+
+  void Run(const Step& step, const Im2colParams& p) {
+    const uint32_t stride = RowFactor(step.in) / RowFactor(step.out);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::Im2col(Data(step.in), rows_ * stride, Width(step.in), p.n_taps, row * stride,
+                        Row(step.out, row));
+    }
+  }
+
+  void Run(const Step& step, const AddPositionsParams& p) {
+    ForEachRow(args_, [&](uint32_t row, const SequenceRows&, uint32_t position) {
+      const float* from = state_.Vector(p.positions) + uint64_t{position} * Width(step.in);
+      for (uint32_t i = 0; i < Width(step.in); ++i) Row(step.in, row)[i] += from[i];
+    });
+  }
+
+  void Run(const Step& step, const QkvRopeParams& p) {
+    const AttentionKind& kind = program_.kinds[p.kind];
+    QkvRopeArgs a = {};
+    a.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
+    a.q_norm = state_.Vector(p.q_norm);
+    a.k_norm = state_.Vector(p.k_norm);
+    a.norms_span_heads = NormsSpanHeads(program_, p);
+    a.epsilon = p.epsilon;
+    a.shares_kv = p.shares_kv;
+    RunQkvRope(step, kind, p.group_layer, kind.rope == kNoRope ? kNoValue : p.angles, a);
+  }
+
+  void Run(const Step& step, const StoreKvParams& p) {
+    RunQkvRope(step, WithoutQueries(program_.kinds[p.kind]), p.group_layer, kNoValue, {});
+  }
+
+  void RunQkvRope(const Step& step, const AttentionKind& kind, uint32_t group_layer, ValueId angles,
+                  QkvRopeArgs a) {
     const KvGroup& group = program_.kv_groups[kind.group];
-    reference::QkvRopeArgs a = {};
     a.kind = &kind;
     a.group = &group;
     a.pools = KvPoolsOf(group, state_.memory);
-    a.group_layer = step.group_layer;
-    a.rotary_dim = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
-    a.q_norm = state_.Vector(step.q_norm);
-    a.k_norm = state_.Vector(step.k_norm);
-    a.norms_span_heads = NormsSpanHeads(program_, step);
-    a.epsilon = step.epsilon;
-    a.shares_kv = step.shares_kv;
+    a.group_layer = group_layer;
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.position = position;
-      a.angles = kind.rope == kNoRope ? nullptr : Row(step.angles, row);
+      a.angles = angles == kNoValue ? nullptr : Row(angles, row);
       reference::QkvRope(a, Row(step.in, row));
     });
   }
 
-  void RunAttention(const Step& step) {
-    const AttentionKind& kind = program_.kinds[step.kind];
+  void Run(const Step& step, const AttentionParams& p) {
+    const AttentionKind& kind = program_.kinds[p.kind];
     const KvGroup& group = program_.kv_groups[kind.group];
-    reference::AttentionArgs a = {};
+    AttentionArgs a = {};
     a.kind = &kind;
     a.group = &group;
     a.pools = KvPoolsOf(group, state_.memory);
-    a.group_layer = step.group_layer;
-    a.sinks = state_.Vector(step.sinks);
-    PutRelativePositionBias(step, &a);
+    a.group_layer = p.group_layer;
+    a.sinks = state_.Vector(p.sinks);
+    SetRelativePositionBias(p.relative_position_bias, &a);
     ForEachRow(args_, [&](uint32_t row, const SequenceRows& sequence, uint32_t position) {
       a.table = &sequence.tables[kind.group];
       a.encoder_rows = sequence.encoder_rows;
-      a.position = position;
-      reference::Attention(a, Row(step.in, row), Row(step.out, row), state_.scores);
+      reference::Attention(a, position, Row(step.in, row), Row(step.out, row), state_.scores);
     });
   }
 
-  void PutRelativePositionBias(const Step& step, reference::AttentionArgs* args) {
-    args->relative_position_bias = state_.Vector(step.relative_position_bias);
-    if (args->relative_position_bias != nullptr) {
-      args->n_relative_positions = program_.weights[step.relative_position_bias].rows;
+  void Run(const Step& step, const SelfAttentionParams& p) {
+    AttentionArgs a = {};
+    a.kind = &program_.kinds[p.kind];
+    a.encoder_rows = rows_;
+    SetRelativePositionBias(p.relative_position_bias, &a);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::SelfAttention(a, row, Data(step.in), Row(step.out, row), state_.scores);
     }
   }
 
-  void RunSelfAttention(const Step& step, uint32_t rows) {
-    reference::AttentionArgs a = {};
-    a.kind = &program_.kinds[step.kind];
-    a.both_ways = true;
-    PutRelativePositionBias(step, &a);
-    for (a.position = 0; a.position < rows; ++a.position) {
-      reference::SelfAttention(a, Data(step.in), rows, Row(step.out, a.position), state_.scores);
-    }
+  void SetRelativePositionBias(WeightId id, AttentionArgs* args) {
+    args->relative_position_bias = state_.Vector(id);
+    if (id != kNoWeight) args->n_relative_positions = program_.weights[id].rows;
   }
 
-  void RunConv(const Step& step) {
-    const Weight& weight = program_.weights[step.weight];
-    reference::ConvArgs a = {};
-    a.weight = state_.Vector(step.weight);
-    a.bias = state_.Vector(step.bias);
+  void Run(const Step& step, const ConvParams& p) {
+    const Weight& weight = program_.weights[p.weight];
+    ConvArgs a = {};
+    a.weight = state_.Vector(p.weight);
+    a.bias = state_.Vector(p.bias);
     a.taps = weight.rows;
     a.width = weight.cols;
-    a.is_gated = step.is_gated;
     a.in_stride = Width(step.in);
     for (const SequenceRows& s : args_.sequences) {
-      a.state = StateSlotOf(program_, state_.memory, step, s);
-      reference::Conv(a, Row(step.in, s.first_row), s.n_rows, Row(step.out, s.first_row));
+      const float* in = Row(step.in, s.first_row);
+      a.state = StateSlotOf(program_, state_.memory, p, s);
+      a.x = in + a.in_stride - a.width;
+      if (p.is_gated) {
+        a.b = in;
+        a.c = in + a.width;
+      }
+      a.n_rows = s.n_rows;
+      a.out = Row(step.out, s.first_row);
+      reference::Conv(a);
     }
   }
 
-  void RunScan(const Step& step) {
-    const Weight& rates = program_.weights[step.weight];
-    reference::ScanArgs a = {};
-    a.rates = state_.Vector(step.weight);
-    a.skip = state_.Vector(step.skip);
+  void Run(const Step& step, const ScanParams& p) {
+    const Weight& rates = program_.weights[p.rates];
+    ScanArgs a = {};
+    a.rates = state_.Vector(p.rates);
+    a.skip = state_.Vector(p.skip);
     a.n_states = rates.rows;
     a.width = rates.cols;
     a.out_stride = Width(step.out);
     for (const SequenceRows& s : args_.sequences) {
-      a.state = StateSlotOf(program_, state_.memory, step, s);
-      a.time_steps = Row(step.time_steps, s.first_row);
-      a.mix = Row(step.mix, s.first_row);
-      float* out = Row(step.out, s.first_row) + Width(step.out) - rates.cols;
-      reference::Scan(a, Row(step.in, s.first_row), s.n_rows, out);
+      a.state = StateSlotOf(program_, state_.memory, p, s);
+      a.time_steps = Row(p.time_steps, s.first_row);
+      a.mix = Row(p.mix, s.first_row);
+      a.n_rows = s.n_rows;
+      a.x = Row(step.in, s.first_row);
+      a.out = Row(step.out, s.first_row) + Width(step.out) - rates.cols;
+      reference::Scan(a);
     }
   }
 
   // Applies the experts row by row, in routing order. An input weight scales a copy of the row.
-  void RunExperts(const Step& step, uint32_t rows) {
-    const auto gate_up = static_cast<ValueId>(step.scratch + 1);
-    const auto product = static_cast<ValueId>(step.scratch + 2);
-    const auto result = static_cast<ValueId>(step.scratch + 3);
-    for (uint32_t row = 0; row < rows; ++row) {
-      const float* topk = Row(step.topk, row);
-      for (uint32_t i = 0; i < step.n_chosen; ++i) {
-        const Weight* expert = &program_.weights[step.weight + 2 * static_cast<uint32_t>(topk[i])];
-        const float weight = topk[step.n_chosen + i];
-        const float in_factor = step.weighs_input ? weight : 1.0f;
-        const float out_factor = step.weighs_input ? 1.0f : weight;
+  void Run(const Step& step, const ExpertsParams& p) {
+    for (uint32_t row = 0; row < rows_; ++row) {
+      const float* topk = Row(p.topk, row);
+      for (uint32_t i = 0; i < p.n_chosen; ++i) {
+        const auto expert = static_cast<uint32_t>(topk[i]);
+        const float weight = topk[p.n_chosen + i];
+        const float in_factor = p.weighs_input ? weight : 1.0f;
+        const float out_factor = p.weighs_input ? 1.0f : weight;
         for (uint32_t c = 0; c < Width(step.in); ++c) {
-          Data(step.scratch)[c] = Row(step.in, row)[c] * in_factor;
+          Data(p.gathered)[c] = Row(step.in, row)[c] * in_factor;
         }
-        const auto id = static_cast<WeightId>(expert - program_.weights.data());
-        Observe(args_, id, Data(step.scratch), 1);
-        reference::Linear(Data(step.scratch), 1, expert[0], program_.splits_rows, false,
-                          Data(gate_up), state_.scratch);
-        reference::GatedAct(Data(gate_up), Width(product), step.activation, step.activation_limit,
-                            Data(product));
-        Observe(args_, id + 1, Data(product), 1);
-        reference::Linear(Data(product), 1, expert[1], program_.splits_rows, false, Data(result),
-                          state_.scratch);
+        MultiplyOneRow(p.gate_up_of(expert), p.gathered, p.gate_up);
+        reference::GatedAct(Data(p.gate_up), Width(p.activated), p.activation, p.activation_limit,
+                            Data(p.activated));
+        MultiplyOneRow(p.down_of(expert), p.activated, p.expert_out);
         float* out = Row(step.out, row);
         for (uint32_t c = 0; c < Width(step.out); ++c) {
-          out[c] += out_factor * Data(result)[c];
+          out[c] += out_factor * Data(p.expert_out)[c];
         }
       }
     }
+  }
+
+  void MultiplyOneRow(WeightId matrix, ValueId in, ValueId out) {
+    Observe(args_, matrix, Data(in), 1);
+    reference::Linear(Data(in), 1, program_.weights[matrix], program_.splits_rows, false, Data(out),
+                      state_.scratch);
   }
 
   uint32_t Width(ValueId id) const { return program_.values[id].width; }
@@ -274,6 +297,7 @@ class Runner {
   const State& state_;
   const Program& program_;
   const RunArgs& args_;
+  uint32_t rows_ = 0;  // of the step's output
 };
 
 Status Run(void* state, const RunArgs& args, Diag* diag) {

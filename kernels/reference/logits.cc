@@ -6,18 +6,18 @@ namespace arn::reference {
 // Applies the final norm and the head to the selected rows.
 void Logits(const State& state, const Step& step, const RunArgs& args) {
   const Program& program = *state.program;
-  const NormArgs norm = {step.norm_kind, state.Vector(step.norm), state.Vector(step.bias),
-                         step.epsilon, false};
-  const Weight& head = program.weights[step.weight];
+  const auto& p = step.Get<LogitsParams>();
+  const NormArgs norm = {p.norm_kind, state.Vector(p.norm), state.Vector(p.bias), p.epsilon, false};
+  const Weight& head = program.weights[p.weight];
   const uint32_t width = program.values[step.in].width;
   const auto* x = state.memory.As<float>(program.values[step.in].slice);
   auto* logits = state.memory.As<float>(program.logits);
   ForEachLogitRow(args, [&](uint32_t row) {
     Norm(norm, x + uint64_t{row} * width, width, state.normed);
-    Observe(args, step.weight, state.normed, 1);
+    Observe(args, p.weight, state.normed, 1);
     Linear(state.normed, 1, head, program.splits_rows, /*accumulate=*/false, logits, state.scratch);
     for (uint32_t i = 0; i < program.vocab; ++i) {
-      logits[i] = Softcap(logits[i] * step.factor, step.softcap);
+      logits[i] = Softcap(logits[i] * p.factor, p.softcap);
     }
     logits += program.vocab;
   });

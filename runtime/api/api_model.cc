@@ -1,4 +1,5 @@
 // Implements arn_model_*, arn_status_name, arn_version and arn_program_dump.
+#include "kernels/contract/program_dump.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
 #include "platform/os/huge_pages.h"
@@ -6,7 +7,6 @@
 #include "platform/os/pages.h"
 #include "runtime/api/handles.h"
 #include "runtime/api/options.h"
-#include "runtime/model/program_dump.h"
 
 namespace arn::api {
 namespace {

@@ -7,7 +7,10 @@
 namespace arn::api {
 namespace {
 
-// ARN_KV_... and KvType have the same values.
+static_assert(ARN_KV_F32 == static_cast<uint32_t>(KvType::kF32) &&
+              ARN_KV_INT2 == static_cast<uint32_t>(KvType::kInt2) &&
+              ARN_KV_INT2 + 1 == kKvTypeCount);
+
 Status ReadKvType(const char* field, uint32_t value, KvType* out, Diag* diag) {
   if (value >= kKvTypeCount) {
     return diag->Fail(Status::kUnsupported, "%s %u is not known", field, value);
@@ -178,6 +181,10 @@ using namespace arn;       // NOLINT(google-build-using-namespace): the entry po
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
+
+const char* arn_kv_type_name(uint32_t kv_type) {
+  return kv_type < kKvTypeCount ? kKvTypes[kv_type].name : nullptr;
+}
 
 arn_status arn_session_plan(const arn_model* model, const arn_session_options* options, char* error,
                             size_t error_bytes, arn_memory_plan* out_plan) {

@@ -7,11 +7,7 @@ using namespace arn;       // NOLINT(google-build-using-namespace): the entry po
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
 namespace arn::api {
-namespace {
-
-bool Multiplies(Op op) { return op == Op::kLinear || op == Op::kLogits || op == Op::kExperts; }
-
-}  // namespace
+namespace {}  // namespace
 }  // namespace arn::api
 
 extern "C" {
@@ -58,10 +54,11 @@ arn_status arn_session_profile_step(const arn_session* session, uint32_t index,
   const Step& step = program.steps[index];
   const StepProfile::Total& total = s.executor().profile().at(index);
   arn_step_profile out = ARN_STEP_PROFILE_INIT;
-  out.op = OpName(step.op);
+  out.op = OpName(step.op());
   out.dtype = "";
-  if (Multiplies(step.op)) {
-    const Weight& weight = program.weights[step.weight];
+  const StepOperands operands = OperandsOf(step);
+  if (operands.n_matrices != 0) {
+    const Weight& weight = program.weights[operands.first_matrix];
     out.dtype = DTypeName(weight.dtype);
     out.rows = weight.rows;
     out.cols = weight.cols;

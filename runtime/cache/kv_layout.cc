@@ -1,14 +1,11 @@
 #include "runtime/cache/kv_layout.h"
 
 #include "kernels/contract/kv_page.h"
+#include "kernels/contract/kv_type.h"
 #include "platform/base/arith.h"
 
 namespace arn {
 namespace {
-
-bool IsPageType(DType type) {
-  return type == DType::kF32 || type == DType::kF16 || type == DType::kInt8;
-}
 
 // Places pages of known size. Pools are whole OS pages, so that a file can be mapped over them, and
 // by_layer so is each layer's part. Page sizes are below 2^50 and counts below 2^32, so the product
@@ -60,7 +57,7 @@ Status PlanPages(const KvGroup& group, uint32_t k_bits, uint32_t v_bits, uint32_
 Status PlanKvGroup(uint32_t n_layers, uint32_t n_kv_heads, uint32_t head_dim,
                    const KvOptions& options, Layout* layout, KvGroup* out, Diag* diag) {
   *out = KvGroup();
-  if (!IsPageType(options.k_type) || !IsPageType(options.v_type)) {
+  if (!IsActivePageType(options.k_type) || !IsActivePageType(options.v_type)) {
     return diag->Fail(Status::kUnsupported, "KV types %s and %s: f32, f16 and int8 are supported",
                       DTypeName(options.k_type), DTypeName(options.v_type));
   }

@@ -93,12 +93,15 @@ void Constraint::CopyState(uint32_t from, uint32_t to) {
   live_[kFirstState + to] = live_[kFirstState + from];
 }
 
-// Returns false, and notes why, if a repetition of the call would fail again.
+// Returns false, and notes why, if it is no use to repeat the call: it would fail again, or so
+// little room was made that every few bytes would need a flush.
 bool Constraint::MakeRoom(uint32_t n_live) {
+  constexpr uint64_t kLeastRoom = 32;  // a part of the block
   const TermFailure failure = terms_->failure();
   terms_->Collect({live_, n_live});
   ++n_flushes_;
-  if (failure == TermFailure::kBlockFull) return true;
+  const uint64_t room = terms_->block_bytes() - terms_->used_bytes();
+  if (failure == TermFailure::kBlockFull && room >= terms_->block_bytes() / kLeastRoom) return true;
   failure_ = failure;
   return false;
 }
@@ -188,24 +191,28 @@ void Constraint::ResetCursors() {
   for (uint32_t depth = 0; depth < kMaxByteDepth; ++depth) cursors_[depth] = Terms::Cursor();
 }
 
+// Ids lie in the order of the nodes, so those of nodes without a refused one in between are a
+// range.
 void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> bits) {
   std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
   const uint64_t n_bits = uint64_t{bits.size()} * 32;
-  const auto set = [&](Span<const uint32_t> ids) {
-    for (const uint32_t id : ids) {
+  const auto set = [&](uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; ++i) {
+      const uint32_t id = tree.ids[i];
       if (id < n_bits) bits[id / 32] |= 1u << (id % 32);
     }
   };
-  set(tree.EmptyIds());
   // The state before each byte of the path to a node, and where its last derivative led: siblings,
   // and the same state at the same depth of the next branch, often go the same way.
   const uint32_t path = kFirstState + n_states_;
   Term* at = live_ + path;
   at[0] = live_[kFirstState + state];
   ResetCursors();
+  const ByteNode* const nodes = tree.nodes.data();  // one more follows them
   const auto n_nodes = static_cast<uint32_t>(tree.nodes.size());
+  uint32_t first_id = 0;  // of the allowed ids that are not set yet
   for (uint32_t i = 0; i < n_nodes && !failed();) {
-    const ByteNode node = tree.nodes[i];
+    const ByteNode node = nodes[i];
     const uint32_t depth = node.depth();
     const Term from = at[depth];
     Terms::Cursor* cursor = &cursors_[depth];
@@ -215,14 +222,16 @@ void Constraint::FillMask(uint32_t state, const ByteTree& tree, Span<uint32_t> b
       to = Step(from, node.byte(), path + depth + 1);
       ResetCursors();
     }
-    if (to == kNothing) {
-      i += node.size();
+    if (to != kNothing) {
+      at[depth + 1] = to;
+      ++i;
       continue;
     }
-    at[depth + 1] = to;
-    set(tree.Ids(i));
-    ++i;
+    set(first_id, node.first_id());
+    i += node.size();
+    first_id = nodes[i].first_id();
   }
+  set(first_id, static_cast<uint32_t>(tree.ids.size()));
   if (failed()) std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));
 }
 

@@ -14,6 +14,14 @@
 #include "runtime/constrain/terms.h"
 
 namespace arn {
+namespace {
+
+// Of heads without rules, so many levels are shared; a long sequence behind them would be copied
+// for each of its beginnings. Derivatives come to the others. Heads with rules are a parser's
+// stacks, and always shared.
+constexpr uint32_t kMaxRegularLevels = 8;
+
+}  // namespace
 
 Term Terms::Either(Span<const Term> alternatives) {
   const uint32_t base = scratch_used_;
@@ -43,7 +51,7 @@ Term Terms::EitherOfScratch(uint32_t base) {
     scratch_used_ = base;
     return only;
   }
-  Level level = SplitAlternatives(base);
+  Level level = SplitAlternatives(base, 0);
   for (uint32_t n_outer = 0; !failed();) {
     if (EnterSharedHead(&level)) {
       ++n_outer;
@@ -63,8 +71,8 @@ Term Terms::EitherOfScratch(uint32_t base) {
 }
 
 // Makes each term from scratch_[base] on a head and a tail, in place, and sorts them.
-Terms::Level Terms::SplitAlternatives(uint32_t base) {
-  Level level = {base, scratch_used_ - base, 0, 0};
+Terms::Level Terms::SplitAlternatives(uint32_t base, uint32_t n_regular) {
+  Level level = {base, scratch_used_ - base, 0, 0, n_regular};
   for (uint32_t i = 0; i < level.n; ++i) {
     if (!Push(0)) return level;
   }
@@ -96,17 +104,22 @@ bool Terms::EnterSharedHead(Level* level) {
     for (++level->at; level->at < level->n && spines[level->at].head == spine.head; ++level->at) {
       differ |= spines[level->at].tail != spine.tail;
     }
-    if (!differ) {
-      spines[level->n_out++] = spine;
+    const bool waits = level->n_regular == kMaxRegularLevels && IsRegular(spine.head);
+    if (!differ || waits) {
+      for (uint32_t i = first; i < level->at; ++i) {
+        const bool repeats = i > first && spines[i].tail == spines[i - 1].tail;
+        if (!repeats) spines[level->n_out++] = spines[i];
+      }
       continue;
     }
     const uint32_t end = level->at;
+    const uint32_t n_regular = level->n_regular + (IsRegular(spine.head) ? 1 : 0);
     for (uint32_t i = 0; i < kLevelWords; ++i) Push(0);
     if (failed()) return false;
     std::memcpy(scratch_ + scratch_used_ - kLevelWords, level, sizeof *level);
     const uint32_t inner = scratch_used_;
     for (uint32_t i = first; i < end; ++i) PushAlternatives(spines[i].tail);
-    if (!failed()) *level = SplitAlternatives(inner);
+    if (!failed()) *level = SplitAlternatives(inner, n_regular);
     return !failed();
   }
   return false;

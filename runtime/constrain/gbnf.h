@@ -1,4 +1,4 @@
-// Grammars in llama.cpp's GBNF as terms.
+// Grammars in GBNF, the BNF of ggml, as terms.
 #pragma once
 
 #include "platform/base/diag.h"

@@ -15,13 +15,14 @@ uint32_t Mix(uint32_t hash, uint32_t word) {
 
 }  // namespace
 
-// Of `block`: 1/64 for the cache of derivatives, 1/64 for the buckets, 1/8 for scratch, and the
+// Of `block`: 1/64 for the cache of derivatives, 1/16 for the buckets, 1/8 for scratch, and the
 // rest for words and cells. A node takes 32 bytes, so a bucket holds at most two on average.
 Terms* Terms::Create(Span<std::byte> block) {
   if (block.size() < kMinBytes) return nullptr;
   const uint64_t bytes = Min<uint64_t>(block.size(), kMaxBytes) & ~uint64_t{63};
   uint64_t entries = 1;  // the largest power of two with entries * 8 <= bytes / 64
   while (entries * 2 * sizeof(CacheEntry) <= bytes / 64) entries *= 2;
+  const uint64_t n_buckets = entries * 8;
 
   Terms* terms = new (block.data()) Terms;
   std::byte* at = block.data() + AlignUp(sizeof(Terms), 64);
@@ -30,15 +31,15 @@ Terms* Terms::Create(Span<std::byte> block) {
   terms->cache_mask_ = static_cast<uint32_t>(entries - 1);
   at += entries * sizeof(CacheEntry);
   terms->buckets_ = reinterpret_cast<uint32_t*>(at);
-  terms->bucket_mask_ = static_cast<uint32_t>(entries * 2 - 1);
-  at += entries * 2 * sizeof(uint32_t);
+  terms->bucket_mask_ = static_cast<uint32_t>(n_buckets - 1);
+  at += n_buckets * sizeof(uint32_t);
   terms->scratch_ = reinterpret_cast<uint32_t*>(at);
   terms->scratch_size_ = static_cast<uint32_t>(bytes / 8 / sizeof(uint32_t));
   at += terms->scratch_size_ * sizeof(uint32_t);
   terms->words_ = reinterpret_cast<uint32_t*>(at);
   terms->cells_end_ = reinterpret_cast<Cell*>(block.data() + bytes);
   std::memset(terms->cache_, 0, entries * sizeof(CacheEntry));
-  std::memset(terms->buckets_, 0, entries * 2 * sizeof(uint32_t));
+  std::memset(terms->buckets_, 0, n_buckets * sizeof(uint32_t));
 
   terms->n_cells_ = terms->n_nodes_ = 2;
   terms->node(kNothing) = Node();

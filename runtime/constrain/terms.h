@@ -169,7 +169,7 @@ class Terms {
   // failure.
   void Collect(Span<const Term> roots);
 
-  // Bytes that Collect() could not have released earlier are counted too.
+  // What a Collect() would release is counted as used.
   uint64_t used_bytes() const;
   uint64_t block_bytes() const { return block_bytes_; }
   uint32_t n_terms() const { return n_nodes_; }
@@ -235,9 +235,10 @@ class Terms {
     Term head, tail;
   };
   // Spines in scratch while they become a term: n from `base` on, in groups of one head. Groups
-  // before `at` have become the first n_out spines.
+  // before `at` have become the first n_out spines. n_regular of the heads around them have no
+  // rules.
   struct Level {
-    uint32_t base, n, at, n_out;
+    uint32_t base, n, at, n_out, n_regular;
   };
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
@@ -267,7 +268,7 @@ class Terms {
 
   // either.cc. Takes the alternatives from scratch_[base] on.
   Term EitherOfScratch(uint32_t base);
-  Level SplitAlternatives(uint32_t base);
+  Level SplitAlternatives(uint32_t base, uint32_t n_regular);
   bool EnterSharedHead(Level* level);
   Term JoinSpines(const Level& level);
   uint32_t MergeBytes(Spine* spines, uint32_t n);

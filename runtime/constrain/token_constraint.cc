@@ -47,7 +47,7 @@ Status TokenConstraint::Compile(const TokenConstraintOptions& options, const Tok
 
 Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_states,
                              uint64_t block_bytes, Arena* arena, Diag* diag) {
-  chooses_forced_ = options.chooses_forced;
+  chooses_forced_ = options.chooses_forced || tokens_.encode_scratch.empty();
   n_words_ = static_cast<uint32_t>(CeilDiv(tokens_.vocab, 32));
   const Tokenizer& tokenizer = *tokens_.tokenizer;
   ARN_TRY(Take(arena, n_states, &states_));
@@ -58,9 +58,6 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   if (!chooses_forced_) {
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_bytes_));
     ARN_TRY(Take(arena, kMaxForcedBytes, &forced_ids_));
-    const size_t scratch = tokenizer.EncodeScratchBytes(kMaxForcedBytes);
-    ARN_ASSIGN(void* memory, arena->Allocate(scratch, 16));
-    encode_scratch_ = {static_cast<std::byte*>(memory), scratch};
   }
   std::memset(has_text_.data(), 0, has_text_.size() * sizeof(uint32_t));
   for (const uint32_t id : tokens_.bytes.tree().ids) {
@@ -170,7 +167,7 @@ void TokenConstraint::FindForced(uint32_t state) {
   Tokenizer::EncodeOptions plain;
   plain.is_plain = true;
   Diag ignored;
-  if (tokens_.tokenizer->Encode({forced_bytes_.data(), n_certain}, plain, encode_scratch_,
+  if (tokens_.tokenizer->Encode({forced_bytes_.data(), n_certain}, plain, tokens_.encode_scratch,
                                 forced_ids_, &n_ids, &ignored) != Status::kOk) {
     return;
   }

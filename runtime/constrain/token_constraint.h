@@ -20,12 +20,17 @@
 
 namespace arn {
 
+// Text that is tokenised at a time because it must follow.
+inline constexpr size_t kMaxForcedBytes = 192;
+
 // A model's tokens as constraints see them. All must outlive the constraints.
 struct TokenSet {
   const Tokenizer* tokenizer = nullptr;
   TokenBytes bytes;
   Span<const uint32_t> end_ids;
   uint32_t vocab = 0;  // ids from here on are never allowed
+  // Scratch of the tokenizer for kMaxForcedBytes, for forced tokens; empty: there are none.
+  Span<std::byte> encode_scratch;
 };
 
 struct TokenConstraintOptions {
@@ -93,9 +98,8 @@ class TokenConstraint {
   void ResetCounts();
 
  private:
-  static constexpr uint32_t kMasks = 4;
+  static constexpr uint32_t kMasks = 8;
   static constexpr uint32_t kMaxForcedTokens = 32;
-  static constexpr size_t kMaxForcedBytes = 192;
 
   struct State {
     uint32_t n_tokens;
@@ -139,7 +143,6 @@ class TokenConstraint {
   Span<char> piece_;
   Span<char> forced_bytes_;   // [kMaxForcedBytes]
   Span<int32_t> forced_ids_;  // [kMaxForcedBytes]
-  Span<std::byte> encode_scratch_;
   bool chooses_forced_ = false;
   Span<const int32_t> extra_ends_;
   bool ends_allowed_ = true;

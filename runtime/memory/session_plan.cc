@@ -1,6 +1,7 @@
 #include "runtime/memory/session_plan.h"
 
 #include "platform/base/arith.h"
+#include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
 
@@ -11,23 +12,8 @@ namespace {
 constexpr Region kBlockOrder[] = {Region::kConstants, Region::kIo, Region::kActivations,
                                   Region::kKv};
 
-DType ActiveType(KvType type) {
-  switch (type) {
-    case KvType::kF32: return DType::kF32;
-    case KvType::kF16: return DType::kF16;
-    case KvType::kInt8:
-    case KvType::kInt4:
-    case KvType::kInt2: break;
-  }
-  return DType::kInt8;
-}
-
-uint32_t QuantisedBits(KvType type) {
-  return type == KvType::kInt4 ? 4 : type == KvType::kInt2 ? 2 : 0;
-}
-
 bool QuantisesPages(const SessionOptions& options) {
-  return QuantisedBits(options.k_type) != 0 || QuantisedBits(options.v_type) != 0;
+  return IsQuantised(options.k_type) || IsQuantised(options.v_type);
 }
 
 Status ApplyQuantisingDefaults(SessionOptions* options, Diag* diag) {
@@ -175,10 +161,10 @@ bool IsInFile(const SessionOptions& options, const CacheGroup& group) {
 
 KvOptions PageOptions(const SessionOptions& options, const CacheGroup& group) {
   KvOptions kv;
-  kv.k_type = ActiveType(options.k_type);
-  kv.v_type = ActiveType(options.v_type);
-  kv.k_bits = QuantisedBits(options.k_type);
-  kv.v_bits = QuantisedBits(options.v_type);
+  kv.k_type = TraitsOf(options.k_type).active;
+  kv.v_type = TraitsOf(options.v_type).active;
+  kv.k_bits = TraitsOf(options.k_type).quantised_bits;
+  kv.v_bits = TraitsOf(options.v_type).quantised_bits;
   kv.group_size = options.kv_group_size;
   kv.page_tokens = options.kv_page_tokens;
   kv.n_pages = group.n_pages;
@@ -317,15 +303,12 @@ Status PlanConstraints(const Model& model, uint64_t use_bytes, SessionPlan* plan
              layout->AddArray(Region::kIo, uint64_t{2} * options.max_sequences, use_bytes));
   ARN_ASSIGN(out.masked, layout->AddArray(Region::kIo, plan->program.vocab, sizeof(float)));
   ARN_ASSIGN(out.found, layout->AddArray(Region::kIo, kConstraintBlock, sizeof(uint32_t)));
+  ARN_ASSIGN(out.encode,
+             layout->Add(Region::kIo, model.tokenizer->EncodeScratchBytes(kMaxForcedBytes)));
   return Status::kOk;
 }
 
 }  // namespace
-
-const char* KvTypeName(KvType type) {
-  static constexpr const char* kNames[kKvTypeCount] = {"f32", "f16", "int8", "int4", "int2"};
-  return kNames[static_cast<uint32_t>(type)];
-}
 
 void SessionPlan::Bind() {
   program.values = {values, program.values.size()};

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/contract/backend.h"
+#include "kernels/contract/kv_type.h"
 #include "platform/base/diag.h"
 #include "platform/base/dtype.h"
 #include "platform/base/layout.h"
@@ -25,11 +26,6 @@ enum class Overflow : uint32_t {
   kError = 1,  // every call returns kContextFull
   kShift = 2,  // drops the oldest unpinned tokens
 };
-
-// Storage type of keys or values. The last two: int8 first, quantised further when old.
-enum class KvType : uint32_t { kF32 = 0, kF16 = 1, kInt8 = 2, kInt4 = 3, kInt2 = 4 };
-inline constexpr uint32_t kKvTypeCount = 5;
-const char* KvTypeName(KvType type);
 
 // CPUs that the threads stay on.
 enum class CpuChoice : uint32_t {
@@ -123,7 +119,10 @@ struct ConstraintsPlan {
   Slice uses;               // ConstraintUse [2, max_sequences]
   Slice masked;             // f32 [vocab]
   Slice found;              // u32 [kConstraintBlock]
-  uint64_t TotalBytes() const { return blocks.bytes + uses.bytes + masked.bytes + found.bytes; }
+  Slice encode;             // scratch of the tokenizer for forced text
+  uint64_t TotalBytes() const {
+    return blocks.bytes + uses.bytes + masked.bytes + found.bytes + encode.bytes;
+  }
 };
 
 struct SessionPlan {

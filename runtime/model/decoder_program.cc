@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kStepsPerLayer = 22;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone; scratch is 4
+constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -62,21 +62,17 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   out->n_encoder_steps = builder.n_steps();
   const LayerValues v = NewLayerValues(spec, &builder);
 
-  Step embed;
-  embed.op = Op::kEmbed;
-  embed.out = v.x;
+  EmbedParams embed;
   embed.weight = spec.embedding;
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
-  builder.Add(embed);
+  builder.Add(Step(embed, kNoValue, v.x));
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
-    Step step;
-    step.op = Op::kRopeAngles;
-    step.out = angles[i];
-    step.rope = static_cast<uint16_t>(i);
-    builder.Add(step);
+    RopeAnglesParams params;
+    params.rope = static_cast<uint16_t>(i);
+    builder.Add(Step(params, kNoValue, angles[i]));
   }
   bool is_uniform = true;
   for (const LayerSpec& layer : spec.layers) {
@@ -87,7 +83,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     const auto n_kinds = static_cast<uint32_t>(spec.kinds.size());
     const LayerPlace place = {i, layer.kind, n_kinds + layer.kind, false};
     const LayerKindSpec& kind = spec.kinds[layer.kind];
-    AddLayer(layer, kind, place, ValuesOf(layer, kind, spec.hidden, v, &builder), angles, &builder);
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
         const bool crosses_layers = id == v.x || std::find(angles, angles + spec.ropes.size(),
@@ -96,10 +92,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
       }
     }
   }
-  Step logits;
-  logits.op = Op::kLogits;
-  logits.layer = static_cast<uint16_t>(n_layers);
-  logits.in = v.x;
+  LogitsParams logits;
   logits.norm_kind = spec.final_norm_kind;
   logits.norm = spec.final_norm;
   logits.bias = spec.final_norm_bias;
@@ -107,7 +100,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   logits.softcap = spec.logits_softcap;
   logits.epsilon = spec.final_norm_epsilon;
   logits.weight = spec.head;
-  builder.Add(logits);
+  builder.Add(Step(logits, v.x, kNoValue, static_cast<uint32_t>(n_layers)));
   // The first layer need not use every RoPE type; keep all tables alive to the end.
   for (uint32_t i = 0; i < spec.ropes.size(); ++i)
     values[angles[i]].last_step = builder.n_steps() - 1;

@@ -16,26 +16,23 @@ ValueId NewEncoderValue(const char* name, uint32_t width, uint16_t row_factor, S
   return id;
 }
 
-Step StepOf(Op op, ValueId in, ValueId out, WeightId weight) {
-  Step step;
-  step.op = op;
-  step.in = in;
-  step.out = out;
-  step.weight = weight;
-  return step;
+void AddLinear(ValueId in, ValueId out, WeightId weight, uint32_t layer, StepList* steps) {
+  LinearParams linear;
+  linear.weight = weight;
+  steps->Add(Step(linear, in, out, layer));
 }
 
 // Adds a convolution of kernel size 3 and its activation: in -> out. The row count is that of
 // `out`.
 void AddConvolution(ValueId in, ValueId columns, ValueId out, WeightId weight,
                     Activation activation, StepList* steps) {
-  Step im2col = StepOf(Op::kIm2col, in, columns, kNoWeight);
+  Im2colParams im2col;
   im2col.n_taps = kTaps;
-  steps->Add(im2col);
-  steps->Add(StepOf(Op::kLinear, columns, out, weight));
-  Step act = StepOf(Op::kAct, out, kNoValue, kNoWeight);
+  steps->Add(Step(im2col, in, columns));
+  AddLinear(columns, out, weight, 0, steps);
+  ActParams act;
   act.activation = activation;
-  steps->Add(act);
+  steps->Add(Step(act, out));
 }
 
 // Adds the feature front end: two frames become one row of x.
@@ -45,7 +42,7 @@ void AddFeatures(const EncoderSpec& encoder, uint32_t hidden, ValueId x, StepLis
   const ValueId first = NewEncoderValue("unfolded", kTaps * width, 2, steps);
   const ValueId convolved = NewEncoderValue("convolved", hidden, 2, steps);
   const ValueId second = NewEncoderValue("unfolded", kTaps * hidden, 1, steps);
-  steps->Add(StepOf(Op::kFeatures, kNoValue, frames, kNoWeight));
+  steps->Add(Step(FeaturesParams(), kNoValue, frames));
   AddConvolution(frames, first, convolved, encoder.conv1, encoder.conv_activation, steps);
   AddConvolution(convolved, second, x, encoder.conv2, encoder.conv_activation, steps);
 }
@@ -70,14 +67,11 @@ void AddCross(const ModelSpec& spec, ValueId encoder, StepList* steps) {
   for (uint32_t i = 0; i < spec.layers.size(); ++i) {
     const LayerSpec& layer = spec.layers[i];
     if (layer.cross_q == kNoWeight) continue;
-    Step linear = StepOf(Op::kLinear, encoder, kv, layer.cross_kv);
-    linear.layer = static_cast<uint16_t>(i);
-    steps->Add(linear);
-    Step store = StepOf(Op::kStoreKv, kv, kNoValue, kNoWeight);
-    store.layer = static_cast<uint16_t>(i);
+    AddLinear(encoder, kv, layer.cross_kv, i, steps);
+    StoreKvParams store;
     store.kind = static_cast<uint16_t>(spec.kinds.size() + layer.kind);
     store.group_layer = static_cast<uint16_t>(layer.cross_layer);
-    steps->Add(store);
+    steps->Add(Step(store, kv, kNoValue, i));
   }
 }
 
@@ -126,27 +120,29 @@ void AddEncoder(const ModelSpec& spec, StepList* steps) {
   if (encoder.feature_width != 0) {
     AddFeatures(encoder, spec.hidden, v.x, steps);
   } else {
-    Step embed = StepOf(Op::kEmbed, kNoValue, v.x, spec.embedding);
+    EmbedParams embed;
+    embed.weight = spec.embedding;
     embed.factor = spec.embedding_factor;
-    steps->Add(embed);
+    steps->Add(Step(embed, kNoValue, v.x));
   }
   if (encoder.positions != kNoWeight) {
-    Step add = StepOf(Op::kAddPositions, v.x, kNoValue, kNoWeight);
+    AddPositionsParams add;
     add.positions = encoder.positions;
-    steps->Add(add);
+    steps->Add(Step(add, v.x));
   }
   const auto first_kind = static_cast<uint32_t>(2 * spec.kinds.size());
   for (uint32_t i = 0; i < encoder.layers.size(); ++i) {
     const LayerSpec& layer = encoder.layers[i];
     const LayerPlace place = {i, first_kind + layer.kind, 0, true};
     const LayerKindSpec& kind = encoder.kinds[layer.kind];
-    AddLayer(layer, kind, place, ValuesOf(layer, kind, spec.hidden, v, steps), nullptr, steps);
+    AddLayer(layer, kind, place, ValuesOf(layer, kind, v, steps), nullptr, steps);
   }
-  Step norm = StepOf(Op::kNorm, v.x, v.normed, encoder.final_norm);
-  norm.norm_kind = encoder.final_norm_kind;
+  NormParams norm;
+  norm.weight = encoder.final_norm;
   norm.bias = encoder.final_norm_bias;
   norm.epsilon = encoder.final_norm_epsilon;
-  steps->Add(norm);
+  norm.kind = encoder.final_norm_kind;
+  steps->Add(Step(norm, v.x, v.normed));
   AddCross(spec, v.normed, steps);
 }
 

@@ -3,112 +3,174 @@
 #include "runtime/model/mixer_program.h"
 
 namespace arn {
+namespace {
+
+// The steps of one layer.
+class LayerSteps {
+ public:
+  LayerSteps(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
+             const LayerValues& values, StepList* steps)
+      : layer_(layer), kind_(kind), place_(place), v(values), steps_(steps) {}
+
+  // Adds a norm of x into `out`; returns x itself if there is no norm.
+  ValueId PreNorm(ValueId out, WeightId weight, WeightId bias) {
+    if (weight == kNoWeight) return v.x;
+    NormParams norm;
+    norm.kind = kind_.norm;
+    norm.weight = weight;
+    norm.bias = bias;
+    norm.epsilon = kind_.norm_epsilon;
+    Add(norm, v.x, out);
+    return out;
+  }
+
+  // Adds x += matrix(in), through `branch` and a norm if there is one.
+  void AddBlock(ValueId in, WeightId matrix, ValueId branch, WeightId norm_weight) {
+    if (norm_weight == kNoWeight) return AddLinear(matrix, in, v.x);
+    AddLinear(matrix, in, branch);
+    NormParams norm;
+    norm.weight = norm_weight;
+    norm.epsilon = kind_.norm_epsilon;
+    norm.accumulate = true;
+    Add(norm, branch, v.x);
+  }
+
+  void AddLinear(WeightId weight, ValueId in, ValueId out) {
+    LinearParams linear;
+    linear.weight = weight;
+    linear.accumulate = out == v.x;
+    Add(linear, in, out);
+  }
+
+  void AddGatedAct(ValueId in, ValueId out) {
+    GatedActParams act;
+    act.activation = kind_.activation;
+    act.activation_limit = kind_.activation_limit;
+    Add(act, in, out);
+  }
+
+  // Attention of the decoder to its own tokens.
+  void AddAttention(const ValueId* angles) {
+    QkvRopeParams qkv;
+    qkv.kind = static_cast<uint16_t>(place_.kind);
+    qkv.group_layer = static_cast<uint16_t>(layer_.group_layer);
+    if (kind_.rope != kNoRope) qkv.angles = angles[kind_.rope];
+    qkv.shares_kv = layer_.shares_kv;
+    qkv.epsilon = kind_.norm_epsilon;
+    qkv.q_norm = layer_.q_norm;
+    qkv.k_norm = layer_.k_norm;
+    Add(qkv, v.qkv);
+    AttentionParams attention;
+    attention.kind = qkv.kind;
+    attention.group_layer = qkv.group_layer;
+    attention.shares_kv = layer_.shares_kv;
+    attention.relative_position_bias = layer_.relative_position_bias;
+    attention.sinks = layer_.sinks;
+    Add(attention, v.qkv, v.attention);
+  }
+
+  // Attention of the encoder's rows to each other.
+  void AddSelfAttention() {
+    SelfAttentionParams attention;
+    attention.kind = static_cast<uint16_t>(place_.kind);
+    attention.relative_position_bias = layer_.relative_position_bias;
+    Add(attention, v.qkv, v.attention);
+  }
+
+  void AddCrossAttention() {
+    const ValueId in = PreNorm(v.normed, layer_.cross_norm, layer_.cross_norm_bias);
+    AddLinear(layer_.cross_q, in, v.cross_q);
+    AttentionParams attention;
+    attention.kind = static_cast<uint16_t>(place_.cross_kind);
+    attention.group_layer = static_cast<uint16_t>(layer_.cross_layer);
+    attention.shares_kv = true;
+    Add(attention, v.cross_q, v.attention);
+    AddLinear(layer_.cross_out, v.attention, v.x);
+  }
+
+  void AddFeedForward(ValueId in) {
+    AddLinear(layer_.gate_up, in, v.gate_up);
+    ValueId activated = v.activated;
+    if (kind_.is_gated) {
+      AddGatedAct(v.gate_up, activated);
+    } else {
+      activated = v.gate_up;
+      ActParams act;
+      act.activation = kind_.activation;
+      Add(act, v.gate_up);
+    }
+    AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
+  }
+
+  void AddExperts(ValueId in) {
+    AddLinear(layer_.router, in, v.route_logits);
+    RouteParams route;
+    route.n_experts = static_cast<uint16_t>(kind_.n_experts);
+    route.n_chosen = static_cast<uint16_t>(kind_.n_experts_used);
+    route.route_score = kind_.route_score;
+    route.norm_topk_prob = kind_.norm_topk_prob;
+    Add(route, v.route_logits, v.topk);
+    ExpertsParams experts;
+    experts.weight = layer_.experts;
+    experts.n_experts = route.n_experts;
+    experts.n_chosen = route.n_chosen;
+    experts.topk = v.topk;
+    experts.gathered = v.gathered;
+    experts.gate_up = v.expert_gate_up;
+    experts.activated = v.expert_activated;
+    experts.expert_out = v.expert_out;
+    experts.activation = kind_.activation;
+    experts.activation_limit = kind_.activation_limit;
+    experts.weighs_input = kind_.weighs_input;
+    Add(experts, in, v.x);
+    if (kind_.shared_ffn_dim == 0) return;
+    AddLinear(layer_.shared_gate_up, in, v.shared_gate_up);
+    AddGatedAct(v.shared_gate_up, v.shared_activated);
+    AddLinear(layer_.shared_down, v.shared_activated, v.x);
+  }
+
+ private:
+  template <typename Params>
+  void Add(const Params& params, ValueId in, ValueId out = kNoValue) {
+    steps_->Add(Step(params, in, out, place_.index));
+  }
+
+  const LayerSpec& layer_;
+  const LayerKindSpec& kind_;
+  const LayerPlace& place_;
+  const LayerValues& v;
+  StepList* steps_;
+};
+
+}  // namespace
 
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
-              const LayerValues& v, const ValueId* angles, StepList* builder) {
-  Step base;
-  base.layer = static_cast<uint16_t>(place.index);
-  base.kind = static_cast<uint16_t>(place.kind);
-  base.group_layer = static_cast<uint16_t>(layer.group_layer);
-  base.epsilon = kind.norm_epsilon;
-
-  auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
-    Step step = base;
-    step.op = op;
-    step.in = in;
-    step.out = out;
-    step.weight = weight;
-    step.activation = kind.activation;
-    step.activation_limit = kind.activation_limit;
-    step.accumulate = out == v.x;
-    step.shares_kv = layer.shares_kv && (op == Op::kQkvRope || op == Op::kAttention);
-    if (op == Op::kRoute || op == Op::kExperts) {
-      step.n_experts = static_cast<uint16_t>(kind.n_experts);
-      step.n_chosen = static_cast<uint16_t>(kind.n_experts_used);
-      step.norm_topk_prob = kind.norm_topk_prob;
-      step.route_score = kind.route_score;
-      step.weighs_input = kind.weighs_input;
-    }
-    if (op == Op::kExperts) {
-      step.topk = v.topk;
-      step.scratch = v.expert_scratch;
-    }
-    if (op == Op::kAttention) step.sinks = layer.sinks;
-    if (op == Op::kAttention || op == Op::kSelfAttention) {
-      step.relative_position_bias = layer.relative_position_bias;
-    }
-    if (op == Op::kQkvRope) {
-      if (kind.rope != kNoRope) step.angles = angles[kind.rope];
-      step.q_norm = layer.q_norm;
-      step.k_norm = layer.k_norm;
-    }
-    builder->Add(step);
-  };
-  // Adds a norm of x into `out`; returns x itself if there is no norm.
-  auto pre_norm = [&](ValueId out, WeightId weight, WeightId bias) {
-    if (weight == kNoWeight) return v.x;
-    Step step = base;
-    step.op = Op::kNorm;
-    step.norm_kind = kind.norm;
-    step.in = v.x;
-    step.out = out;
-    step.weight = weight;
-    step.bias = bias;
-    builder->Add(step);
-    return out;
-  };
-  // Adds x += matrix(in), through `branch` and a norm if there is one.
-  auto add_block = [&](ValueId in, WeightId matrix, ValueId branch, WeightId norm) {
-    if (norm == kNoWeight) return add(Op::kLinear, in, v.x, matrix);
-    add(Op::kLinear, in, branch, matrix);
-    add(Op::kNorm, branch, v.x, norm);
-  };
-  const ValueId attention_in = pre_norm(v.normed, layer.attention_norm, layer.attention_norm_bias);
+              const LayerValues& v, const ValueId* angles, StepList* steps) {
+  LayerSteps add(layer, kind, place, v, steps);
+  const ValueId attention_in =
+      add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias);
   ValueId ffn_in = kNoValue;
-  if (kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
   if (kind.has_state()) {
-    AddMixer(layer, kind, base, attention_in, v.mixer, builder);
+    AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
   } else {
-    add(Op::kLinear, attention_in, v.qkv, layer.qkv);
-    if (!place.is_encoder) add(Op::kQkvRope, v.qkv, kNoValue, kNoWeight);
-    add(place.is_encoder ? Op::kSelfAttention : Op::kAttention, v.qkv, v.attention, kNoWeight);
+    add.AddLinear(layer.qkv, attention_in, v.qkv);
+    if (place.is_encoder) {
+      add.AddSelfAttention();
+    } else {
+      add.AddAttention(angles);
+    }
   }
-  add_block(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
-            layer.attention_post_norm);
-  if (layer.cross_q != kNoWeight) {
-    const ValueId in = pre_norm(v.normed, layer.cross_norm, layer.cross_norm_bias);
-    add(Op::kLinear, in, v.cross_q, layer.cross_q);
-    Step step = base;
-    step.op = Op::kAttention;
-    step.kind = static_cast<uint16_t>(place.cross_kind);
-    step.group_layer = static_cast<uint16_t>(layer.cross_layer);
-    step.shares_kv = true;
-    step.in = v.cross_q;
-    step.out = v.attention;
-    builder->Add(step);
-    add(Op::kLinear, v.attention, v.x, layer.cross_out);
-  }
+  add.AddBlock(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
+               layer.attention_post_norm);
+  if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim == 0) return;
-  if (!kind.is_parallel) ffn_in = pre_norm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (!kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
   if (kind.n_experts != 0) {
-    add(Op::kLinear, ffn_in, v.route_logits, layer.router);
-    add(Op::kRoute, v.route_logits, v.topk, kNoWeight);
-    add(Op::kExperts, ffn_in, v.x, layer.experts);
-    if (kind.shared_ffn_dim == 0) return;
-    add(Op::kLinear, ffn_in, v.shared_gate_up, layer.shared_gate_up);
-    add(Op::kGatedAct, v.shared_gate_up, v.shared_activated, kNoWeight);
-    add(Op::kLinear, v.shared_activated, v.x, layer.shared_down);
-    return;
-  }
-  add(Op::kLinear, ffn_in, v.gate_up, layer.gate_up);
-  ValueId activated = v.activated;
-  if (kind.is_gated) {
-    add(Op::kGatedAct, v.gate_up, activated, kNoWeight);
+    add.AddExperts(ffn_in);
   } else {
-    activated = v.gate_up;
-    add(Op::kAct, v.gate_up, kNoValue, kNoWeight);
+    add.AddFeedForward(ffn_in);
   }
-  add_block(activated, layer.down, v.ffn_normed, layer.ffn_post_norm);
 }
 
 }  // namespace arn

@@ -90,17 +90,17 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
   if (w.n_experts == 0) return v;
   v.route_logits = add("route_logits", w.n_experts);
   v.topk = add("routes", w.topk);
-  v.expert_scratch = add("gathered", spec.hidden);  // and the three that follow
-  add("expert_gate_up", w.expert_gate_up);
-  add("expert_activated", w.expert_activated);
-  add("expert_out", spec.hidden);
+  v.gathered = add("gathered", spec.hidden);
+  v.expert_gate_up = add("expert_gate_up", w.expert_gate_up);
+  v.expert_activated = add("expert_activated", w.expert_activated);
+  v.expert_out = add("expert_out", spec.hidden);
   v.shared_gate_up = add("shared_gate_up", w.shared_gate_up);
   v.shared_activated = add("shared_activated", w.shared_activated);
   return v;
 }
 
-LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t hidden,
-                     const LayerValues& widest, StepList* steps) {
+LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, const LayerValues& widest,
+                     StepList* steps) {
   const LayerWidths w = WidthsOf(kind);
   LayerValues v = widest;
   const auto narrow = [&](ValueId* value, uint32_t width) {
@@ -119,8 +119,8 @@ LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t
   if (w.n_experts == 0) return v;
   narrow(&v.route_logits, w.n_experts);
   narrow(&v.topk, w.topk);
-  const uint32_t scratch[] = {hidden, w.expert_gate_up, w.expert_activated, hidden};
-  v.expert_scratch = steps->Narrowed(v.expert_scratch, scratch);
+  narrow(&v.expert_gate_up, w.expert_gate_up);
+  narrow(&v.expert_activated, w.expert_activated);
   narrow(&v.shared_gate_up, w.shared_gate_up);
   narrow(&v.shared_activated, w.shared_activated);
   return v;

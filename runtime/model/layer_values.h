@@ -18,7 +18,8 @@ struct MixerValues {
 struct LayerValues {
   ValueId x = kNoValue, normed = kNoValue, qkv = kNoValue, attention = kNoValue;
   ValueId ffn_normed = kNoValue, gate_up = kNoValue, activated = kNoValue;
-  ValueId route_logits = kNoValue, topk = kNoValue, expert_scratch = kNoValue;
+  ValueId route_logits = kNoValue, topk = kNoValue, gathered = kNoValue;
+  ValueId expert_gate_up = kNoValue, expert_activated = kNoValue, expert_out = kNoValue;
   ValueId shared_gate_up = kNoValue, shared_activated = kNoValue;
   MixerValues mixer;
   ValueId cross_q = kNoValue;  // layers with cross-attention
@@ -42,7 +43,7 @@ LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> laye
 LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps);
 
 // Returns the values in the widths of one layer: views where it is narrower than the widest.
-LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t hidden,
-                     const LayerValues& widest, StepList* steps);
+LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, const LayerValues& widest,
+                     StepList* steps);
 
 }  // namespace arn

@@ -2,39 +2,45 @@
 
 namespace arn {
 
-void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& base, ValueId in,
+void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index, ValueId in,
               const MixerValues& v, StepList* steps) {
-  const auto add = [&](Op op, ValueId from, ValueId to, WeightId weight) {
-    Step step = base;
-    step.op = op;
-    step.in = from;
-    step.out = to;
-    step.weight = weight;
-    step.activation = kind.activation;
-    step.activation_limit = kind.activation_limit;
-    step.group = static_cast<uint16_t>(kind.group);
-    if (op == Op::kConv) {
-      step.bias = layer.conv_bias;
-      step.is_gated = kind.mixer == Mixer::kConv;
-    }
-    if (op == Op::kScan) {
-      step.state_offset = kind.conv_floats();
-      step.time_steps = v.time_steps;
-      step.mix = v.mix;
-      step.skip = layer.scan_skip;
-    }
-    steps->Add(step);
+  const auto add = [&](const auto& params, ValueId from, ValueId to) {
+    steps->Add(Step(params, from, to, layer_index));
   };
-  add(Op::kLinear, in, v.mixed, layer.mixer_in);
-  add(Op::kConv, v.mixed, v.convolved, layer.conv);
+  const auto add_linear = [&](ValueId from, ValueId to, WeightId weight) {
+    LinearParams linear;
+    linear.weight = weight;
+    add(linear, from, to);
+  };
+  add_linear(in, v.mixed, layer.mixer_in);
+  ConvParams conv;
+  conv.weight = layer.conv;
+  conv.bias = layer.conv_bias;
+  conv.group = static_cast<uint16_t>(kind.group);
+  conv.group_layer = static_cast<uint16_t>(layer.group_layer);
+  conv.is_gated = kind.mixer == Mixer::kConv;
+  add(conv, v.mixed, v.convolved);
   if (kind.mixer == Mixer::kConv) return;
-  add(Op::kAct, v.convolved, kNoValue, kNoWeight);
-  add(Op::kLinear, v.convolved, v.low, layer.scan_low);
-  add(Op::kLinear, v.low, v.time_steps, layer.scan_steps);
-  add(Op::kLinear, v.convolved, v.mix, layer.scan_mix);
+  ActParams act;
+  act.activation = kind.activation;
+  add(act, v.convolved, kNoValue);
+  add_linear(v.convolved, v.low, layer.scan_low);
+  add_linear(v.low, v.time_steps, layer.scan_steps);
+  add_linear(v.convolved, v.mix, layer.scan_mix);
+  ScanParams scan;
+  scan.rates = layer.scan_rates;
+  scan.skip = layer.scan_skip;
+  scan.time_steps = v.time_steps;
+  scan.mix = v.mix;
+  scan.group = conv.group;
+  scan.group_layer = conv.group_layer;
+  scan.state_offset = kind.conv_floats();
   // The scan's result replaces x, next to its gate.
-  add(Op::kScan, v.convolved, v.mixed, layer.scan_rates);
-  add(Op::kGatedAct, v.mixed, v.convolved, kNoWeight);
+  add(scan, v.convolved, v.mixed);
+  GatedActParams gate;
+  gate.activation = kind.activation;
+  gate.activation_limit = kind.activation_limit;
+  add(gate, v.mixed, v.convolved);
 }
 
 }  // namespace arn

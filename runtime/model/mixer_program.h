@@ -8,9 +8,8 @@
 namespace arn {
 
 // Adds a convolution of [b | c | x], or a scan over the convolved x of [z | x], gated by z. Reads
-// `in`, writes v.convolved, the input of the layer's output projection. `base` holds the fields
-// common to all steps of the layer.
-void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, const Step& base, ValueId in,
+// `in`, writes v.convolved, the input of the layer's output projection.
+void AddMixer(const LayerSpec& layer, const LayerKindSpec& kind, uint32_t layer_index, ValueId in,
               const MixerValues& v, StepList* steps);
 
 }  // namespace arn

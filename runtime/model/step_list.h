@@ -30,24 +30,16 @@ class StepList {
   // Returns the value of this width in the bytes of `whole`: `whole` itself or a view of it.
   // REQUIRES: `whole` is no view and at least as wide.
   ValueId Narrowed(ValueId whole, uint32_t width) {
-    const uint32_t widths[] = {width};
-    return Narrowed(whole, widths);
-  }
-
-  // The same for consecutive values; returns the first of as many.
-  ValueId Narrowed(ValueId first_whole, Span<const uint32_t> widths) {
-    ValueId at = first_whole;
-    while (at < n_values_ && !AreViews(at, first_whole, widths)) ++at;
-    if (at < n_values_) return at;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const auto whole = static_cast<ValueId>(first_whole + i);
-      const ValueId id = NewValue(values_[whole].name, widths[i]);
-      if (is_full_) return 0;
-      values_[id].view_of = whole;
-      values_[id].is_encoder = values_[whole].is_encoder;
-      values_[id].row_factor = values_[whole].row_factor;
+    for (ValueId at = whole; at < n_values_; ++at) {
+      const bool has_its_bytes = at == whole || values_[at].view_of == whole;
+      if (has_its_bytes && values_[at].width == width) return at;
     }
-    return at;
+    const ValueId id = NewValue(values_[whole].name, width);
+    if (is_full_) return 0;
+    values_[id].view_of = whole;
+    values_[id].is_encoder = values_[whole].is_encoder;
+    values_[id].row_factor = values_[whole].row_factor;
+    return id;
   }
 
   // Marks an encoder value with row_factor rows per row of a run.
@@ -59,13 +51,8 @@ class StepList {
   void Add(const Step& step) {
     Touch(step.in);
     Touch(step.out);
-    Touch(step.angles);
-    Touch(step.topk);
-    Touch(step.time_steps);
-    Touch(step.mix);
-    for (uint32_t i = 0; i < 4 && step.scratch != kNoValue; ++i) {
-      Touch(static_cast<ValueId>(step.scratch + i));
-    }
+    const StepOperands operands = OperandsOf(step);
+    for (uint32_t i = 0; i < operands.n_values; ++i) Touch(operands.values[i]);
     steps_[n_steps_++] = step;
   }
 
@@ -88,16 +75,6 @@ class StepList {
   bool is_full() const { return is_full_; }
 
  private:
-  // True if the values from `at` on have these widths and the bytes of those from `whole` on.
-  bool AreViews(ValueId at, ValueId whole, Span<const uint32_t> widths) const {
-    if (at + widths.size() > n_values_) return false;
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const bool has_its_bytes = at == whole || values_[at + i].view_of == whole + i;
-      if (!has_its_bytes || values_[at + i].width != widths[i]) return false;
-    }
-    return true;
-  }
-
   void Touch(ValueId id) {
     if (id == kNoValue) return;
     if (values_[id].view_of != kNoValue) id = values_[id].view_of;

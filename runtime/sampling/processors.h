@@ -17,7 +17,7 @@ struct ProcessorsPlan {
 };
 Status PlanProcessors(uint32_t vocab, Layout* layout, ProcessorsPlan* out);
 
-// What processors see besides the options and the logits.
+// Input of the processors besides the options and the logits.
 struct ProcessorInput {
   Span<const int32_t> ids;            // the sequence's tokens, prompt included
   uint32_t n_generated = 0;           // of them, chosen since the last prompt

@@ -20,7 +20,7 @@ struct SamplerPlan {
 };
 Status PlanSampler(uint32_t vocab, Layout* layout, SamplerPlan* out);
 
-// What changes from token to token.
+// State of a sampler that changes from token to token.
 struct SamplerState {
   uint64_t random = 0;
   float mirostat_mu = 0.0f;  // largest surprise allowed next, in bits

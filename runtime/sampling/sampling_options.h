@@ -55,7 +55,7 @@ Span<const SamplingOption> SamplingOptionTable();
 // Returns the row with the id; null: none.
 const SamplingOption* FindSamplingOption(uint32_t id);
 
-// What the options may ask of the session they are for.
+// Limits of the session that the options are for.
 struct SamplingLimits {
   uint32_t vocab = UINT32_MAX;
   bool has_processors = true;     // memory for logits processors is planned

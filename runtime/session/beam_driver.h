@@ -49,7 +49,7 @@ class BeamDriver {
 
  private:
   Status CollectStopIds(const BeamRequest& request, BeamOptions* options);
-  // What the processors of a search see that stays the same.
+  // Input of the processors that stays the same during a search.
   struct Processing {
     bool is_on = false;
     const SamplingOptions* options = nullptr;

@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "platform/base/status.h"
-#include "runtime/session/constrainer.h"
 #include "runtime/sampling/processors.h"
+#include "runtime/session/constrainer.h"
 #include "runtime/session/core.h"
 #include "runtime/session/executor.h"
 #include "runtime/session/recompute.h"

@@ -33,6 +33,8 @@ Status Constrainer::Init(const LogitsOps* ops, Diag* diag) {
   tokens_.tokenizer = core_.model.tokenizer;
   tokens_.end_ids = core_.model.eos_ids;
   tokens_.vocab = core_.plan.program.vocab;
+  tokens_.encode_scratch = {core_.memory.As<std::byte>(plan.encode),
+                            static_cast<size_t>(plan.encode.bytes)};
   ARN_TRY(ReadTokenBytes(core_.model, &tokens_.bytes, diag));
   const uint32_t n = sequences_.size();
   auto* uses = core_.memory.As<ConstraintUse>(plan.uses);

@@ -5,9 +5,9 @@
 
 namespace arn {
 
-// Excludes the cases that need the host between tokens: constraints are on the host; several
-// sequences keep their logits in host memory; an option that the device does not apply; no_cache
-// re-runs the whole sequence; profile and observer cover one run each; pacing sleeps between tokens.
+// Excludes the cases that need the host between tokens: an option that the device does not apply;
+// constraints are on the host; several sequences keep their logits in host memory; no_cache re-runs
+// the whole sequence; profile and observer cover one run each; pacing sleeps between tokens.
 bool Decoder::CanChooseOnDevice() const {
   return executor_.backend().tokens != nullptr && sequences_.logits().IsOnBackend() &&
          sequences_.size() == 1 && sequences_.At(0).sampler.runs_on_device() &&
@@ -133,6 +133,7 @@ Status Decoder::RunOne(uint32_t sequence, int32_t id) {
 Status Decoder::RunForced(uint32_t sequence, Span<const int32_t> ids) {
   const SessionPart part{sequence, ids};
   ARN_TRY(runner_.Run(Span<const SessionPart>(&part, 1), LogitRows::kLastOfEach));
+  sequences_.At(sequence).n_generated += static_cast<uint32_t>(ids.size());
   core_.stats.decode_tokens += ids.size();
   return Status::kOk;
 }

@@ -85,12 +85,14 @@ void KvPager::Init(const SessionPlan& plan, const Memory& memory, int fd) {
 }
 
 bool KvPager::IsInFile(const Step& step) const {
-  return step.op == Op::kAttention && plan_->IsInFile(plan_->program.kinds[step.kind].group);
+  const auto* params = step.If<AttentionParams>();
+  return params != nullptr && plan_->IsInFile(plan_->program.kinds[params->kind].group);
 }
 
 bool KvPager::IsSameLayer(const Step& a, const Step& b) const {
-  return a.group_layer == b.group_layer &&
-         plan_->program.kinds[a.kind].group == plan_->program.kinds[b.kind].group;
+  const auto &of_a = a.Get<AttentionParams>(), &of_b = b.Get<AttentionParams>();
+  return of_a.group_layer == of_b.group_layer &&
+         plan_->program.kinds[of_a.kind].group == plan_->program.kinds[of_b.kind].group;
 }
 
 const Step* KvPager::FindNext(Span<const Step> steps, const Step* now) const {
@@ -101,14 +103,15 @@ const Step* KvPager::FindNext(Span<const Step> steps, const Step* now) const {
 }
 
 KvPager::Part KvPager::PartOf(const Layer& layer, uint32_t kind) const {
-  const KvGroup& group = plan_->program.kv_groups[plan_->program.kinds[layer.step->kind].group];
+  const auto& params = layer.step->Get<AttentionParams>();
+  const KvGroup& group = plan_->program.kv_groups[plan_->program.kinds[params.kind].group];
   Part part;
   part.chunks = layer.chunks;
   for (uint32_t k = 0; k <= kind; ++k) {
     const KvPages& pages = group.pages(k);
     part.chunks += part.n_chunks;
     part.n_chunks = pages.n_pages == 0 ? 0 : CeilDiv(pages.layer_stride, kKvChunkPages * os_page_);
-    part.slice = {Region::kKv, pages.pool.offset + pages.At(0, layer.step->group_layer),
+    part.slice = {Region::kKv, pages.pool.offset + pages.At(0, params.group_layer),
                   pages.n_pages == 0 ? 0 : pages.layer_stride};
   }
   return part;
@@ -139,7 +142,7 @@ void KvPager::BeforeAttention(const RunArgs& args, Span<const Step> steps) {
 
 void KvPager::Ask(const RunArgs& args, const Step& step, Layer* layer) {
   layer->step = &step;
-  const uint32_t g = plan_->program.kinds[step.kind].group;
+  const uint32_t g = plan_->program.kinds[step.Get<AttentionParams>().kind].group;
   const KvGroup& group = plan_->program.kv_groups[g];
   for (const SequenceRows& sequence : args.sequences) {
     const PageTable& table = sequence.tables[g];

@@ -82,11 +82,12 @@ Status KvReader::FindLayer(uint32_t layer, KvLayer* out) const {
   const Program& program = core_.plan.program;
   const auto find = [&](auto&& is_it) -> const Step* {
     for (const Step& step : program.steps) {
-      if (step.op == Op::kQkvRope && is_it(step)) return &step;
+      const auto* params = step.If<QkvRopeParams>();
+      if (params != nullptr && is_it(step, *params)) return &step;
     }
     return nullptr;
   };
-  const Step* step = find([&](const Step& s) { return s.layer == layer; });
+  const Step* step = find([&](const Step& s, const QkvRopeParams&) { return s.layer == layer; });
   if (step == nullptr && layer < core_.model.spec.layers.size()) {
     return core_.diag.Fail(Status::kUnsupported,
                            "layer %u has a recurrent state, not keys and values", layer);
@@ -95,11 +96,12 @@ Status KvReader::FindLayer(uint32_t layer, KvLayer* out) const {
     return core_.diag.Fail(Status::kBadArgument, "layer %u, the model has %zu", layer,
                            core_.model.spec.layers.size());
   }
-  out->group = program.kinds[step->kind].group;
-  out->group_layer = step->group_layer;
-  const Step* owner = find([&](const Step& s) {
-    return !s.shares_kv && s.group_layer == out->group_layer &&
-           program.kinds[s.kind].group == out->group;
+  const auto& params = step->Get<QkvRopeParams>();
+  out->group = program.kinds[params.kind].group;
+  out->group_layer = params.group_layer;
+  const Step* owner = find([&](const Step&, const QkvRopeParams& p) {
+    return !p.shares_kv && p.group_layer == out->group_layer &&
+           program.kinds[p.kind].group == out->group;
   });
   if (owner == nullptr) return Status::kInternal;
   out->kv_layer = owner->layer;

@@ -19,7 +19,7 @@ struct Sequence {
   uint32_t n_pinned = 0;
   // Sampler's state before the last choice, to undo a choice whose token did not run.
   SamplerState state_before;
-  // Of the last tokens, those that were chosen rather than prefilled.
+  // Number of tokens at the end that were chosen rather than prefilled.
   uint32_t n_generated = 0;
   // Used while all sequences are recomputed: the sequence's token count, and the prefix it shares
   // with an earlier sequence.
@@ -100,7 +100,7 @@ class Sequences {
   // Drops the selected sequence's tokens from `position` on, and with them its logits. kBadState
   // if the pages that `position` sees are gone.
   Status Rewind(uint32_t position);
-  // What the sampling options of a sequence may use.
+  // Returns the limits of the sequences' sampling options.
   SamplingLimits sampling_limits() const { return core_.plan.sampling_limits(); }
   // Returns memory for the lists of one sequence's options: sequence size() is scratch.
   uint32_t* SamplingLists(uint32_t sequence) const;

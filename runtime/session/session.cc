@@ -22,7 +22,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.sensors = false;
   options.constraint_bytes = 0;
   options.max_constraints = 0;
-  if (options.k_type < KvType::kInt4 && options.v_type < KvType::kInt4) {
+  if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
   return options;

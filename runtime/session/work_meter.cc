@@ -15,7 +15,7 @@ void WorkMeter::Count(const Program& program, const RunArgs& args, uint64_t* wei
   if (!is_like_last) counted_ = {};
   for (const Step& step : StepsOf(program, args.is_encoder)) {
     const bool reads_cache =
-        step.op == Op::kAttention || step.op == Op::kConv || step.op == Op::kScan;
+        step.op() == Op::kAttention || step.op() == Op::kConv || step.op() == Op::kScan;
     if (is_like_last && !reads_cache) continue;
     const StepWork work = WorkOf(program, step, args);
     *kv_bytes += work.kv_bytes;
@@ -34,14 +34,15 @@ void WorkMeter::Count(const Program& program, const RunArgs& args, uint64_t* wei
 uint64_t WeightBytesPerToken(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : StepsOf(program, false)) {
-    if (step.op == Op::kEmbed) continue;
-    if (step.op == Op::kExperts) {
-      bytes += step.n_chosen *
-               (program.weights[step.weight].bytes + program.weights[step.weight + 1].bytes);
-      continue;
+    const StepOperands operands = OperandsOf(step);
+    for (uint32_t i = 0; i < operands.n_weights; ++i) {
+      bytes += program.weights[operands.weights[i]].bytes;
     }
-    for (WeightId id : {step.weight, step.norm, step.bias, step.q_norm, step.k_norm, step.skip}) {
-      if (id != kNoWeight) bytes += program.weights[id].bytes;
+    const auto* experts = step.If<ExpertsParams>();
+    const uint64_t n_used = experts == nullptr ? 1 : experts->n_chosen;
+    const uint32_t n_matrices = experts == nullptr ? operands.n_matrices : 2;
+    for (uint32_t i = 0; i < n_matrices; ++i) {
+      bytes += n_used * program.weights[operands.first_matrix + i].bytes;
     }
   }
   return bytes;
@@ -51,8 +52,9 @@ uint64_t KvBytesReadPerToken(const Program& program, const KvCache& cache, uint3
   const uint32_t length = cache.length(sequence);
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
-    if (step.op != Op::kAttention) continue;
-    const AttentionKind& kind = program.kinds[step.kind];
+    const auto* params = step.If<AttentionParams>();
+    if (params == nullptr) continue;
+    const AttentionKind& kind = program.kinds[params->kind];
     const KvGroup& group = program.kv_groups[kind.group];
     if (kind.is_cross_attention) {
       bytes +=

@@ -67,9 +67,9 @@ Status MismatchError(const char* what, uint64_t saved, uint64_t here, Diag* diag
 
 Status CheckSameType(const char* what, uint32_t saved, KvType here, Diag* diag) {
   if (saved == static_cast<uint32_t>(here)) return Status::kOk;
-  const char* name = saved < kKvTypeCount ? KvTypeName(static_cast<KvType>(saved)) : "unknown";
+  const char* name = saved < kKvTypeCount ? kKvTypes[saved].name : "unknown";
   return diag->Fail(Status::kSaveMismatch, "%s of KV type %s (%u) were saved, this session has %s",
-                    what, name, saved, KvTypeName(here));
+                    what, name, saved, TraitsOf(here).name);
 }
 
 Status CheckSameModel(const StateHeader& header, const StateTarget& target, Diag* diag) {

@@ -20,7 +20,8 @@ import unittest
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 OLD_HEADER = os.path.join(FOLDER, "v0_1/arenite/arenite.h")
-PARTS = ("status.h", "model.h", "sampling.h", "session.h", "device.h", "chat.h")  # the others are not covered
+PARTS = (  # the others are not covered
+    "status.h", "model.h", "sampling.h", "session.h", "device.h", "chat.h")
 options = None
 
 

@@ -134,14 +134,14 @@ int Main(int argc, char** argv) {
         std::max<uint64_t>(1, wanted), std::max<uint64_t>(1, (uint64_t{300} << 20) / bytes)));
     std::mt19937 rng(1);
     ProgramBuilder builder(2, rows, rows);
-    Step step;
-    step.op = Op::kLinear;
+    Step step{LinearParams()};
+    auto& params = step.Get<LinearParams>();
     step.in = builder.AddValue(k);
     step.out = builder.AddValue(n);
-    step.accumulate = number("--accumulate") != 0;
+    params.accumulate = number("--accumulate") != 0;
     const Matrix matrix = FastMatrix(dtype, n, k, &rng);
     for (uint32_t i = 0; i < n_steps; ++i) {
-      step.weight = builder.AddMatrix(matrix, layout);
+      params.weight = builder.AddMatrix(matrix, layout);
       builder.AddStep(step);
     }
     Session session(CpuBackend(), &builder, n_threads);

@@ -4,8 +4,8 @@
 //   build/release/bin/bench/micro_bench --benchmark_filter=matmul/int8 [--threads 2]
 //       [--bundle F.arn --text F.txt]   (for the tokenizer)
 //
-// Except for quantisation, sampling and tokenizers, each benchmark times a step of a Program on the
-// CPU backend as a model runs it, including the dispatch to the thread pool.
+// Except for quantisation, sampling, tokenizers and constraints, each benchmark times a step of a
+// Program on the CPU backend as a model runs it, including the dispatch to the thread pool.
 #include "micro.h"
 
 #include <cstdlib>
@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
   RegisterQuantize();
   RegisterSampling();
   RegisterTokenizer();
+  RegisterConstrain();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

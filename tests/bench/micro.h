@@ -51,5 +51,6 @@ void RegisterActivations();
 void RegisterQuantize();
 void RegisterSampling();
 void RegisterTokenizer();
+void RegisterConstrain();
 
 }  // namespace arn::bench

@@ -23,9 +23,8 @@ constexpr Function kFunctions[] = {{"silu", Activation::kSilu},
 void Act(benchmark::State& state, Activation activation, bool is_gated, uint32_t width,
          uint32_t n_rows) {
   conformance::ProgramBuilder builder(/*vocab=*/2, n_rows, /*max_context=*/1024);
-  Step step;
-  step.op = is_gated ? Op::kGatedAct : Op::kAct;
-  step.activation = activation;
+  Step step = is_gated ? Step(GatedActParams{.activation = activation})
+                       : Step(ActParams{.activation = activation});
   step.in = builder.AddValue(is_gated ? 2 * width : width);
   if (is_gated) step.out = builder.AddValue(width);
   builder.AddStep(step);

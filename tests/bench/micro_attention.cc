@@ -28,27 +28,27 @@ void Attention(benchmark::State& state, Heads heads, DType kv, uint32_t quantise
   // depth.
   const uint32_t layers = n_rows == 1 ? 30 : 1;
   const uint32_t pages = context / kPageTokens + 1;
-  Step step;
-  step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, layers, kPageTokens, pages));
+  const auto kind_id =
+      static_cast<uint16_t>(builder.AddAttention(kind, kv, layers, kPageTokens, pages));
   if (quantised_bits != 0) {
-    builder.AddQuantisedPages(step.kind, quantised_bits, quantised_bits, kPageTokens, pages);
+    builder.AddQuantisedPages(kind_id, quantised_bits, quantised_bits, kPageTokens, pages);
   }
-  step.op = rope ? Op::kQkvRope : Op::kAttention;
-  step.in = builder.AddValue((heads.n + 2 * heads.kv) * heads.dim);
+  const ValueId in = builder.AddValue((heads.n + 2 * heads.kv) * heads.dim);
   const ValueId out = builder.AddValue(heads.n * heads.dim);
-  step.angles = builder.AddValue(heads.dim);
-  Step angles = step;
-  angles.op = Op::kRopeAngles;
-  angles.in = kNoValue;
-  angles.out = step.angles;
-  builder.AddStep(angles);
-  if (!rope) step.out = out;
+  const ValueId angles = builder.AddValue(heads.dim);
+  builder.AddStep(RopeAnglesParams(), kNoValue, angles);
   for (uint32_t layer = 0; layer < layers; ++layer) {
-    step.layer = step.group_layer = static_cast<uint16_t>(layer);
-    builder.AddStep(step);
+    const auto group_layer = static_cast<uint16_t>(layer);
+    if (rope) {
+      const QkvRopeParams params = {.kind = kind_id, .group_layer = group_layer, .angles = angles};
+      builder.AddStep(params, in, kNoValue, layer);
+    } else {
+      const AttentionParams params = {.kind = kind_id, .group_layer = group_layer};
+      builder.AddStep(params, in, out, layer);
+    }
   }
   StepBench bench(&builder, depth, n_rows);
-  FillValue(&bench.session(), step.in, n_rows);
+  FillValue(&bench.session(), in, n_rows);
   // Unwritten pages hold a pattern that is NaN as f32.
   const KvGroup& group = bench.session().program().kv_groups[0];
   std::fill_n(reinterpret_cast<char*>(bench.session().Pools(0).active),

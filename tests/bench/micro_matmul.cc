@@ -20,14 +20,13 @@ void Matmul(benchmark::State& state, DType dtype, Shape shape, uint32_t n_rows) 
   std::mt19937 rng(1);
   ProgramBuilder builder(/*vocab=*/2, n_rows, /*max_context=*/1024);
   const conformance::Matrix matrix = FastMatrix(dtype, shape.rows, shape.cols, &rng);
-  Step step;
-  step.op = Op::kLinear;
+  Step step{LinearParams()};
   step.in = builder.AddValue(shape.cols);
   step.out = builder.AddValue(shape.rows);
   const uint64_t bytes = matrix.values.size() / (dtype == DType::kInt4 ? 2 : 1);
   const uint64_t copies = n_rows == 1 ? kColdBytes / bytes + 1 : 1;
   for (uint64_t i = 0; i < copies; ++i) {
-    step.weight = builder.AddMatrix(matrix, NativeLayout(dtype));
+    step.Get<LinearParams>().weight = builder.AddMatrix(matrix, NativeLayout(dtype));
     builder.AddStep(step);
   }
   StepBench bench(&builder, 0, n_rows);

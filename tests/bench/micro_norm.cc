@@ -7,15 +7,15 @@ namespace {
 void Norm(benchmark::State& state, NormKind kind, uint32_t width, uint32_t n_rows) {
   std::mt19937 rng(1);
   conformance::ProgramBuilder builder(/*vocab=*/2, n_rows, /*max_context=*/1024);
-  Step step;
-  step.op = Op::kNorm;
-  step.norm_kind = kind;
-  step.epsilon = 1e-5f;
+  Step step{NormParams()};
+  auto& params = step.Get<NormParams>();
+  params.kind = kind;
+  params.epsilon = 1e-5f;
   step.in = builder.AddValue(width);
   step.out = builder.AddValue(width);
-  step.weight = builder.AddVector(conformance::RandomFloats(width, 1.0f, &rng));
+  params.weight = builder.AddVector(conformance::RandomFloats(width, 1.0f, &rng));
   if (kind == NormKind::kLayer) {
-    step.bias = builder.AddVector(conformance::RandomFloats(width, 1.0f, &rng));
+    params.bias = builder.AddVector(conformance::RandomFloats(width, 1.0f, &rng));
   }
   builder.AddStep(step);
   StepBench bench(&builder, 0, n_rows);

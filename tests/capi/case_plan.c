@@ -20,6 +20,10 @@ int capi_plan(capi_env* env) {
   CHECK_STATUS(ARN_OK, arn_session_plan(model, &options, NULL, 0, &plan));
   CHECK(plan.total_bytes == defaults.total_bytes);
 
+  CHECK(strcmp(arn_kv_type_name(ARN_KV_F32), "f32") == 0);
+  CHECK(strcmp(arn_kv_type_name(ARN_KV_INT2), "int2") == 0);
+  CHECK(arn_kv_type_name(ARN_KV_INT2 + 1) == NULL && arn_kv_type_name(ARN_KV_AS_KEYS) == NULL);
+
   options.kv_type = ARN_KV_F32;
   options.context_tokens = 64;
   options.prefill_chunk = 16;

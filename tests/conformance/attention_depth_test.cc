@@ -49,23 +49,24 @@ class Deep {
     kind.softcap = shape.softcap;
     kind.attention_scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
     kind.rope = kNoRope;
-    Step store, attention;
+    Step store{QkvRopeParams()};
+    auto& store_params = store.Get<QkvRopeParams>();
+    Step attention{AttentionParams()};
+    auto& attention_params = attention.Get<AttentionParams>();
     width_ = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
-    store.op = Op::kQkvRope;
     store.in = in_ = builder_.AddValue(width_);
-    store.kind = static_cast<uint16_t>(builder_.AddAttention(
+    store_params.kind = static_cast<uint16_t>(builder_.AddAttention(
         kind, kv_type, 2, shape.page_tokens, 2 * ((kDepth + kAfter) / shape.page_tokens + 1)));
-    store.group_layer = kLayer;
+    store_params.group_layer = kLayer;
     attention = store;
-    attention.op = Op::kAttention;
     attention.out = out_ = builder_.AddValue(shape.n_heads * shape.head_dim);
     if (shape.has_sinks) {
       sinks_ = RandomFloats(shape.n_heads, 3.0f, &rng_);
-      attention.sinks = builder_.AddVector(sinks_);
+      attention_params.sinks = builder_.AddVector(sinks_);
     }
     if (shape.n_relative_positions != 0) {
       bias_ = RandomMatrix(DType::kF32, shape.n_relative_positions, shape.n_heads, false, &rng_);
-      attention.relative_position_bias = builder_.AddMatrix(bias_, WeightLayout());
+      attention_params.relative_position_bias = builder_.AddMatrix(bias_, WeightLayout());
     }
     builder_.AddStep(store);
     builder_.AddStep(attention);

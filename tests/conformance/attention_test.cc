@@ -166,35 +166,35 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
         return shape.qk_norm ? RandomFloats(size, 1.0f, &rng) : std::vector<float>();
       };
       const std::vector<float> q_norm = norm(shape.n_heads), k_norm = norm(shape.n_kv_heads);
-      Step angles, rope, attention;
-      angles.op = Op::kRopeAngles;
+      Step angles{RopeAnglesParams()};
+      Step rope{QkvRopeParams()};
+      auto& rope_params = rope.Get<QkvRopeParams>();
+      Step attention{AttentionParams()};
       if (shape.rotary_dim != 0) {
         kind.rope = builder.AddRope(shape.rotary_dim, 10000.0f);
-        angles.rope = static_cast<uint16_t>(kind.rope);
+        angles.Get<RopeAnglesParams>().rope = static_cast<uint16_t>(kind.rope);
         angles.out = builder.AddValue(shape.rotary_dim);
         builder.AddStep(angles);
       }
-      rope.op = Op::kQkvRope;
       const uint32_t width = (shape.n_heads + 2 * shape.n_kv_heads) * shape.head_dim;
       rope.in = builder.AddValue(width);
-      rope.angles = angles.out;
-      rope.epsilon = 1e-6f;
+      rope_params.angles = angles.out;
+      rope_params.epsilon = 1e-6f;
       if (shape.qk_norm) {
-        rope.q_norm = builder.AddVector(q_norm);
-        rope.k_norm = builder.AddVector(k_norm);
+        rope_params.q_norm = builder.AddVector(q_norm);
+        rope_params.k_norm = builder.AddVector(k_norm);
       }
       // Room for three sequences of 64 tokens.
       const uint32_t pages = 3 * static_cast<uint32_t>(CeilDiv(64, shape.page_tokens));
-      rope.kind =
+      rope_params.kind =
           static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 3, shape.page_tokens, pages));
-      rope.group_layer = 1;
+      rope_params.group_layer = 1;
       attention = rope;
-      attention.op = Op::kAttention;
       attention.out = builder.AddValue(shape.n_heads * shape.head_dim);
       std::vector<float> sinks;
       if (shape.has_sinks) {
         sinks = RandomFloats(shape.n_heads, 3.0f, &rng);
-        attention.sinks = builder.AddVector(sinks);
+        attention.Get<AttentionParams>().sinks = builder.AddVector(sinks);
       }
       builder.AddStep(rope);
       builder.AddStep(attention);
@@ -209,7 +209,8 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
         const Span<const float> frequencies = kind.rope == kNoRope
                                                   ? Span<const float>()
                                                   : session.program().ropes[kind.rope].inv_freq;
-        const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope.epsilon, sinks);
+        const Oracle oracle(shape, kv_dtype, q_norm, k_norm, frequencies, rope_params.epsilon,
+                            sinks);
         std::vector<History> histories(run.size());
         // Runs the earlier tokens first, one sequence at a time, then the batch under test.
         std::vector<Batch::Part> empty;
@@ -276,14 +277,14 @@ TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
     kind.n_kv_heads = kKv;
     kind.head_dim = kDim;
     kind.rope = builder.AddRope(kDim, 10000.0f);
-    Step angles, rope;
-    angles.op = Op::kRopeAngles;
+    Step angles{RopeAnglesParams()};
+    Step rope{QkvRopeParams()};
+    auto& rope_params = rope.Get<QkvRopeParams>();
     angles.out = builder.AddValue(kDim);
-    rope.op = Op::kQkvRope;
     rope.in = builder.AddValue(kWidth);
-    rope.angles = angles.out;
-    rope.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 2, kPage, 8));
-    rope.group_layer = 1;
+    rope_params.angles = angles.out;
+    rope_params.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 2, kPage, 8));
+    rope_params.group_layer = 1;
     builder.AddStep(angles);
     builder.AddStep(rope);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -295,8 +296,8 @@ TEST_P(AttentionTest, QkvRope_Pages_HoldKAndVOfEveryToken) {
     const KvGroup& group = session.program().kv_groups[0];
     for (uint32_t t = 0; t < kTokens; ++t) {
       for (uint32_t h = 0; h < kKv; ++h) {
-        const KvHeadPage page =
-            KvPageAt(group, session.Pools(0), batch.pages[0][t / kPage], rope.group_layer, h);
+        const KvHeadPage page = KvPageAt(group, session.Pools(0), batch.pages[0][t / kPage],
+                                         rope_params.group_layer, h);
         const float* row = session.ValueData(rope.in) + t * kWidth;  // after RoPE
         for (bool v : {false, true}) {
           const float* expected = row + (2 + (v ? kKv : 0) + h) * kDim;

@@ -55,8 +55,7 @@ const char* NoDevice(const Backend* backend) {
   if (backend->host_kv != nullptr) return nullptr;
   static const std::string* const problem = [&] {
     ProgramBuilder builder(2, 1, 8);
-    Step step;
-    step.op = Op::kAct;
+    Step step{ActParams()};
     step.in = builder.AddValue(1);
     builder.AddStep(step);
     auto* message = new std::string;

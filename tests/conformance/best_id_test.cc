@@ -18,14 +18,14 @@ struct Head {
   Head(const Matrix& w, const WeightLayout& layout, const std::vector<float>& norm, float factor,
        float softcap)
       : builder(w.rows, /*max_rows=*/2, /*max_context=*/64) {
-    Step step;
-    step.op = Op::kLogits;
+    Step step{LogitsParams()};
+    auto& params = step.Get<LogitsParams>();
     in = step.in = builder.AddValue(w.cols);
-    step.weight = builder.AddMatrix(w, layout);
-    step.norm = builder.AddVector(norm);
-    step.epsilon = 1e-5f;
-    step.factor = factor;
-    step.softcap = softcap;
+    params.weight = builder.AddMatrix(w, layout);
+    params.norm = builder.AddVector(norm);
+    params.epsilon = 1e-5f;
+    params.factor = factor;
+    params.softcap = softcap;
     builder.AddStep(step);
   }
   ProgramBuilder builder;

@@ -40,17 +40,10 @@ const Rule kRules[] = {
 struct Head {
   Head(uint32_t vocab, std::mt19937* rng) : builder(vocab, 1, 128) {
     const WeightId words = builder.AddMatrix(RandomMatrix(DType::kF32, vocab, 4, false, rng), {});
-    Step step;
-    step.op = Op::kEmbed;
-    step.out = builder.AddValue(4);
-    step.weight = words;
-    builder.AddStep(step);
-    Step logits;
-    logits.op = Op::kLogits;
-    logits.in = step.out;
-    logits.weight = words;
-    logits.norm = builder.AddVector({1.0f, 1.0f, 1.0f, 1.0f});
-    builder.AddStep(logits);
+    const ValueId x = builder.AddValue(4);
+    builder.AddStep(EmbedParams{.weight = words}, kNoValue, x);
+    const WeightId norm = builder.AddVector({1.0f, 1.0f, 1.0f, 1.0f});
+    builder.AddStep(LogitsParams{.norm = norm, .weight = words}, x, kNoValue);
   }
   ProgramBuilder builder;
 };

@@ -52,8 +52,7 @@ ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
     return b.AddMatrix(RandomMatrix(s.weights, rows, cols, true, rng), layout);
   };
   auto norm = [&](uint32_t n) { return b.AddVector(RandomFloats(n, 0.5f, rng)); };
-  Step base;
-  base.epsilon = 1e-5f;
+  constexpr float kEpsilon = 1e-5f;
   const ValueId x = b.AddValue(s.hidden), normed = b.AddValue(s.hidden);
   struct LayerParts {
     uint16_t kind = 0;
@@ -88,49 +87,47 @@ ProgramBuilder BuildDecoder(const DecoderShape& s, std::mt19937* rng) {
     p.angles = b.AddValue(p.rotary_dim);
   }
   const WeightId embedding = matrix(kVocab, s.hidden);
-  LayerParts p;
-  LayerShape shape = {};
-  auto add = [&](Op op, ValueId in, ValueId out, WeightId weight, bool accumulate = false) {
-    Step step = base;
-    step.op = op;
-    step.in = in;
-    step.out = out;
-    step.weight = weight;
-    step.accumulate = accumulate;
-    step.angles = p.angles;
-    if (op == Op::kQkvRope && s.qk_norm) {
-      step.q_norm = norm(shape.head_dim);
-      step.k_norm = norm(shape.head_dim);
-    }
-    if (op == Op::kLogits) step.norm = norm(s.hidden);
-    b.AddStep(step);
-  };
-  add(Op::kEmbed, kNoValue, x, embedding);
+  b.AddStep(EmbedParams{.weight = embedding}, kNoValue, x);
   for (uint32_t layer = 0; layer < (is_uniform ? 1 : kLayers); ++layer) {
-    Step angles;
-    angles.op = Op::kRopeAngles;
-    angles.out = parts[layer].angles;
-    angles.rope = static_cast<uint16_t>(layer);
-    b.AddStep(angles);
+    const RopeAnglesParams angles = {.rope = static_cast<uint16_t>(layer)};
+    b.AddStep(angles, kNoValue, parts[layer].angles);
   }
   for (uint32_t layer = 0; layer < kLayers; ++layer) {
-    p = parts[layer];
-    shape = s.layer(layer);
+    const LayerParts& p = parts[layer];
+    const LayerShape& shape = s.layer(layer);
     const uint32_t q_width = shape.n_heads * shape.head_dim;
-    base.kind = p.kind;
-    base.layer = static_cast<uint16_t>(layer);
-    base.group_layer = is_uniform ? base.layer : uint16_t{0};
-    add(Op::kNorm, x, normed, norm(s.hidden));
-    add(Op::kLinear, normed, p.qkv, matrix(p.qkv_width, s.hidden));
-    add(Op::kQkvRope, p.qkv, kNoValue, kNoWeight);
-    add(Op::kAttention, p.qkv, p.attended, kNoWeight);
-    add(Op::kLinear, p.attended, x, matrix(s.hidden, q_width), true);
-    add(Op::kNorm, x, normed, norm(s.hidden));
-    add(Op::kLinear, normed, p.gate_up, matrix(2 * shape.ffn, s.hidden));
-    add(Op::kGatedAct, p.gate_up, p.activated, kNoWeight);
-    add(Op::kLinear, p.activated, x, matrix(s.hidden, shape.ffn), true);
+    const auto add_norm = [&] {
+      const WeightId weight = norm(s.hidden);
+      b.AddStep(NormParams{.weight = weight, .epsilon = kEpsilon}, x, normed, layer);
+    };
+    const auto add_linear = [&](ValueId in, ValueId out, WeightId weight) {
+      b.AddStep(LinearParams{.weight = weight, .accumulate = out == x}, in, out, layer);
+    };
+    QkvRopeParams qkv;
+    qkv.kind = p.kind;
+    qkv.group_layer = static_cast<uint16_t>(is_uniform ? layer : 0);
+    qkv.angles = p.angles;
+    qkv.epsilon = kEpsilon;
+    AttentionParams attention;
+    attention.kind = qkv.kind;
+    attention.group_layer = qkv.group_layer;
+    add_norm();
+    add_linear(normed, p.qkv, matrix(p.qkv_width, s.hidden));
+    if (s.qk_norm) {
+      qkv.q_norm = norm(shape.head_dim);
+      qkv.k_norm = norm(shape.head_dim);
+    }
+    b.AddStep(qkv, p.qkv, kNoValue, layer);
+    b.AddStep(attention, p.qkv, p.attended, layer);
+    add_linear(p.attended, x, matrix(s.hidden, q_width));
+    add_norm();
+    add_linear(normed, p.gate_up, matrix(2 * shape.ffn, s.hidden));
+    b.AddStep(GatedActParams(), p.gate_up, p.activated, layer);
+    add_linear(p.activated, x, matrix(s.hidden, shape.ffn));
   }
-  add(Op::kLogits, x, kNoValue, embedding);
+  const WeightId final_norm = norm(s.hidden);
+  b.AddStep(LogitsParams{.norm = final_norm, .weight = embedding, .epsilon = kEpsilon}, x,
+            kNoValue);
   return b;
 }
 
@@ -264,6 +261,11 @@ INSTANTIATE_TEST_SUITE_P(Restrictions, VulkanDecoderTest,
                          [](const auto& p) { return NameOf(p.param); });
 #endif
 
+// Parameters of an op that does not exist.
+struct UnknownParams {
+  static constexpr auto kOp = static_cast<Op>(99);
+};
+
 TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {
   for (const Backend* backend : {ReferenceBackend(), CpuBackend()}) {
     auto expect_refused = [&](const char* what, auto change) {
@@ -288,13 +290,20 @@ TEST(DecoderTest, Plan_BadPrograms_AreRefusedWithAMessage) {
     using Weights = std::vector<Weight>*;
     using Groups = std::vector<KvGroup>*;
     expect_refused("op",
-                   [](Program*, Steps s, Weights, Groups) { (*s)[0].op = static_cast<Op>(99); });
-    expect_refused("weight id", [](Program*, Steps s, Weights, Groups) { (*s)[3].weight = 1000; });
+                   [](Program*, Steps s, Weights, Groups) { (*s)[0] = Step(UnknownParams()); });
+    expect_refused("weight id", [](Program*, Steps s, Weights, Groups) {
+      (*s)[3].Get<LinearParams>().weight = 1000;
+    });
+    expect_refused("an output of an op in place",
+                   [](Program*, Steps s, Weights, Groups) { (*s)[4].out = 0; });
+    expect_refused("no input", [](Program*, Steps s, Weights, Groups) { (*s)[2].in = kNoValue; });
     expect_refused("value id", [](Program*, Steps s, Weights, Groups) { (*s)[3].in = 1000; });
     expect_refused("shape", [](Program*, Steps, Weights w, Groups) { (*w)[0].cols = 171; });
-    expect_refused("kind", [](Program*, Steps s, Weights, Groups) { (*s)[4].kind = 7; });
-    expect_refused("layer",
-                   [](Program*, Steps s, Weights, Groups) { (*s)[4].group_layer = kLayers; });
+    expect_refused(
+        "kind", [](Program*, Steps s, Weights, Groups) { (*s)[4].Get<QkvRopeParams>().kind = 7; });
+    expect_refused("layer", [](Program*, Steps s, Weights, Groups) {
+      (*s)[4].Get<QkvRopeParams>().group_layer = kLayers;
+    });
     expect_refused("kv type",
                    [](Program*, Steps, Weights, Groups g) { (*g)[0].v_type = DType::kBf16; });
     expect_refused("page", [](Program*, Steps, Weights, Groups g) { (*g)[0].page_tokens = 24; });
@@ -309,12 +318,11 @@ TEST(DecoderTest, Plan_NativeLayout_RepacksNothing) {
   for (DType dtype : kWeightTypes) {
     for (bool native : {true, false}) {
       ProgramBuilder builder(2, 1, 8);
-      Step step;
-      step.op = Op::kLinear;
+      Step step{LinearParams()};
       step.in = builder.AddValue(64);
       step.out = builder.AddValue(100);
-      step.weight = builder.AddMatrix(RandomMatrix(dtype, 100, 64, true, &rng),
-                                      native ? NativeLayout(dtype) : WeightLayout{});
+      step.Get<LinearParams>().weight = builder.AddMatrix(
+          RandomMatrix(dtype, 100, 64, true, &rng), native ? NativeLayout(dtype) : WeightLayout{});
       builder.AddStep(step);
       Session session(CpuBackend(), &builder, 1);
       const bool in_place = native || NativeLayout(dtype).order == WeightOrder::kRows;

@@ -25,12 +25,12 @@ TEST_P(ElementwiseTest, RmsNorm_OddWidths_EqualTheFormula) {
   for (uint32_t width : {1u, 8u, 17u, 172u, 576u, 1021u}) {
     ProgramBuilder builder(2, 33, 64);
     const auto weight = RandomFloats(width, 1.0f, &rng);
-    Step step;
-    step.op = Op::kNorm;
+    Step step{NormParams()};
+    auto& params = step.Get<NormParams>();
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(width);
-    step.weight = builder.AddVector(weight);
-    step.epsilon = 1e-6f;
+    params.weight = builder.AddVector(weight);
+    params.epsilon = 1e-6f;
     builder.AddStep(step);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
     for (float scale : {1e-6f, 1.0f, 1e4f}) {
@@ -64,15 +64,15 @@ TEST_P(ElementwiseTest, Norm_BothKindsInPlaceAndAdded_EqualTheFormula) {
         SCOPED_TRACE(testing::Message() << width << (accumulate ? " added" : ""));
         ProgramBuilder builder(2, 5, 64);
         const auto weight = RandomFloats(width, 1.0f, &rng), bias = RandomFloats(width, 1.0f, &rng);
-        Step step;
-        step.op = Op::kNorm;
-        step.norm_kind = kind;
-        step.accumulate = accumulate;
+        Step step{NormParams()};
+        auto& params = step.Get<NormParams>();
+        params.kind = kind;
+        params.accumulate = accumulate;
         step.in = builder.AddValue(width);
         step.out = builder.AddValue(width);
-        step.weight = builder.AddVector(weight);
-        if (kind == NormKind::kLayer) step.bias = builder.AddVector(bias);
-        step.epsilon = 1e-5f;
+        params.weight = builder.AddVector(weight);
+        if (kind == NormKind::kLayer) params.bias = builder.AddVector(bias);
+        params.epsilon = 1e-5f;
         builder.AddStep(step);
         Session session(GetParam().backend, &builder, GetParam().n_threads);
         auto x = RandomFloats(5 * width, 1.0f, &rng);
@@ -91,7 +91,7 @@ TEST_P(ElementwiseTest, Norm_BothKindsInPlaceAndAdded_EqualTheFormula) {
           }
           for (double e : row) square += (e - mean) * (e - mean) / width;
           for (uint32_t c = 0; c < width; ++c) {
-            double y = (row[c] - mean) / std::sqrt(square + static_cast<double>(step.epsilon)) *
+            double y = (row[c] - mean) / std::sqrt(square + static_cast<double>(params.epsilon)) *
                        static_cast<double>(weight[c]);
             if (kind == NormKind::kLayer) y += static_cast<double>(bias[c]);
             if (accumulate) y += static_cast<double>(before[r * width + c]);
@@ -110,9 +110,9 @@ TEST_P(ElementwiseTest, RopeAngles_Positions_EqualTheFormula) {
   for (uint32_t dim : {2u, 4u, 64u, 80u}) {
     ProgramBuilder builder(2, 16, 100000);
     const float amplitude = 1.2079f;
-    Step step;
-    step.op = Op::kRopeAngles;
-    step.rope = static_cast<uint16_t>(builder.AddRope(dim, 10000.0f, amplitude));
+    Step step{RopeAnglesParams()};
+    auto& params = step.Get<RopeAnglesParams>();
+    params.rope = static_cast<uint16_t>(builder.AddRope(dim, 10000.0f, amplitude));
     step.out = builder.AddValue(dim);
     builder.AddStep(step);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -121,7 +121,7 @@ TEST_P(ElementwiseTest, RopeAngles_Positions_EqualTheFormula) {
     const uint32_t positions[] = {99990, 99991, 99992, 99993, 0, 1, 2};
     std::vector<double> expected;
     for (uint32_t p : positions) {
-      const auto& freq = session.program().ropes[step.rope].inv_freq;
+      const auto& freq = session.program().ropes[params.rope].inv_freq;
       for (auto f :
            {static_cast<double (*)(double)>(std::cos), static_cast<double (*)(double)>(std::sin)}) {
         for (float w : freq) {
@@ -139,8 +139,7 @@ TEST_P(ElementwiseTest, GatedAct_Silu_WithinTheDocumentedError) {
   std::mt19937 rng(13);
   for (uint32_t width : {1u, 15u, 172u, 1536u}) {
     ProgramBuilder builder(2, 16, 64);
-    Step step;
-    step.op = Op::kGatedAct;
+    Step step{GatedActParams()};
     step.in = builder.AddValue(2 * width);
     step.out = builder.AddValue(width);
     builder.AddStep(step);
@@ -196,10 +195,9 @@ TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
     for (uint32_t width : {1u, 15u, 172u}) {
       SCOPED_TRACE(testing::Message() << static_cast<int>(activation) << " width " << width);
       ProgramBuilder builder(2, 16, 64);
-      Step gated, plain;
-      gated.op = Op::kGatedAct;
-      plain.op = Op::kAct;
-      gated.activation = plain.activation = activation;
+      Step gated{GatedActParams()};
+      Step plain{ActParams()};
+      gated.Get<GatedActParams>().activation = plain.Get<ActParams>().activation = activation;
       gated.in = builder.AddValue(2 * width);
       gated.out = builder.AddValue(width);
       plain.in = builder.AddValue(width);
@@ -238,10 +236,10 @@ TEST_P(ElementwiseTest, GatedAct_ClampedSwiglu_EqualsTheFormula) {
   for (uint32_t width : {1u, 15u, 172u}) {
     for (float limit : {7.0f, 0.5f}) {
       ProgramBuilder builder(2, 9, 64);
-      Step step;
-      step.op = Op::kGatedAct;
-      step.activation = Activation::kClampedSwiglu;
-      step.activation_limit = limit;
+      Step step{GatedActParams()};
+      auto& params = step.Get<GatedActParams>();
+      params.activation = Activation::kClampedSwiglu;
+      params.activation_limit = limit;
       step.in = builder.AddValue(2 * width);
       step.out = builder.AddValue(width);
       builder.AddStep(step);
@@ -275,12 +273,12 @@ TEST_P(ElementwiseTest, Embed_FactorAndPositions_EqualTheFormula) {
       ProgramBuilder builder(kVocab, 9, kContext);
       const Matrix table = RandomMatrix(dtype, kVocab, kWidth, false, &rng);
       const Matrix positions = RandomMatrix(DType::kF32, kContext, kWidth, false, &rng);
-      Step step;
-      step.op = Op::kEmbed;
+      Step step{EmbedParams()};
+      auto& params = step.Get<EmbedParams>();
       step.out = builder.AddValue(kWidth);
-      step.weight = builder.AddMatrix(table, WeightLayout());
-      step.factor = 12.25f;
-      if (has_positions) step.positions = builder.AddMatrix(positions, WeightLayout());
+      params.weight = builder.AddMatrix(table, WeightLayout());
+      params.factor = 12.25f;
+      if (has_positions) params.positions = builder.AddMatrix(positions, WeightLayout());
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       Batch batch(session.program(), {{31, 6}, {0, 3}}, &rng);
@@ -310,15 +308,15 @@ TEST_P(ElementwiseTest, Logits_NormKindFactorAndSoftcap_EqualTheFormula) {
       ProgramBuilder builder(kVocab, kMostRows, 64);
       const Matrix head = RandomMatrix(DType::kF32, kVocab, kWidth, false, &rng);
       const auto weight = RandomFloats(kWidth, 2.0f, &rng), bias = RandomFloats(kWidth, 1.0f, &rng);
-      Step step;
-      step.op = Op::kLogits;
+      Step step{LogitsParams()};
+      auto& params = step.Get<LogitsParams>();
       step.in = builder.AddValue(kWidth);
-      step.norm_kind = kind;
-      step.norm = builder.AddVector(weight);
-      if (kind == NormKind::kLayer) step.bias = builder.AddVector(bias);
-      step.weight = builder.AddMatrix(head, WeightLayout());
-      step.factor = factor;
-      step.softcap = softcap;
+      params.norm_kind = kind;
+      params.norm = builder.AddVector(weight);
+      if (kind == NormKind::kLayer) params.bias = builder.AddVector(bias);
+      params.weight = builder.AddMatrix(head, WeightLayout());
+      params.factor = factor;
+      params.softcap = softcap;
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       for (uint32_t n_rows : {1u, 3u, kMostRows}) {

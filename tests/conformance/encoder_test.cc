@@ -74,13 +74,11 @@ TEST_P(EncoderTest, FeaturesAndIm2col_EveryStride_AreTheNeighbours) {
                      << width << " wide, stride " << stride << ", rows " << rows);
         ProgramBuilder builder(2, 1, 8);
         builder.SetEncoderRows(31);
-        Step features, im2col, positions;
-        features.op = Op::kFeatures;
+        Step features{FeaturesParams()};
         features.out = builder.AddEncoderValue(width, 2);
-        im2col.op = Op::kIm2col;
+        Step im2col{Im2colParams{.n_taps = 3}};
         im2col.in = features.out;
         im2col.out = builder.AddEncoderValue(3 * width, static_cast<uint16_t>(2 / stride));
-        im2col.n_taps = 3;
         builder.AddEncoderStep(features);
         builder.AddEncoderStep(im2col);
         Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -118,17 +116,17 @@ TEST_P(EncoderTest, AddPositionsAndSelfAttention_EveryShape_EqualTheFormula) {
     const uint32_t width = (s.n_heads + 2 * s.n_kv_heads) * s.head_dim;
     const Matrix table = RandomMatrix(DType::kF32, kMaxRows, width, false, &rng);
     Matrix bias;
-    Step features, positions, attention;
-    features.op = Op::kFeatures;
+    Step features{FeaturesParams()};
+    Step positions{AddPositionsParams()};
+    Step attention{SelfAttentionParams()};
+    auto& attention_params = attention.Get<SelfAttentionParams>();
     features.out = positions.in = attention.in = builder.AddEncoderValue(width, 1);
-    positions.op = Op::kAddPositions;
-    positions.positions = builder.AddMatrix(table, WeightLayout());
-    attention.op = Op::kSelfAttention;
+    positions.Get<AddPositionsParams>().positions = builder.AddMatrix(table, WeightLayout());
     attention.out = builder.AddEncoderValue(s.n_heads * s.head_dim, 1);
-    attention.kind = static_cast<uint16_t>(builder.AddSelfAttention(kind));
+    attention_params.kind = static_cast<uint16_t>(builder.AddSelfAttention(kind));
     if (s.n_relative_positions != 0) {
       bias = BiasRows(2 * s.n_relative_positions - 1, s.n_heads, &rng);
-      attention.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
+      attention_params.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
     }
     builder.AddEncoderStep(features);
     builder.AddEncoderStep(positions);
@@ -179,15 +177,15 @@ TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutp
       kind.head_dim = s.head_dim;
       kind.attention_scale = 0.3f;
       const uint32_t kv_width = 2 * s.n_kv_heads * s.head_dim, q_width = s.n_heads * s.head_dim;
-      Step features, store, attention;
-      features.op = Op::kFeatures;
+      Step features{FeaturesParams()};
+      Step store{StoreKvParams()};
+      auto& store_params = store.Get<StoreKvParams>();
+      Step attention{AttentionParams()};
       features.out = store.in = builder.AddEncoderValue(kv_width, 1);
-      store.op = Op::kStoreKv;
-      store.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, kv_dtype, 3, 2));
-      store.group_layer = 1;
+      store_params.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, kv_dtype, 3, 2));
+      store_params.group_layer = 1;
       attention = store;
-      attention.op = Op::kAttention;
-      attention.shares_kv = true;
+      attention.Get<AttentionParams>().shares_kv = true;
       attention.in = builder.AddValue(q_width);
       attention.out = builder.AddValue(q_width);
       builder.AddEncoderStep(features);
@@ -253,14 +251,15 @@ TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
     kind.rope = kNoRope;
     const uint32_t width = (kHeads + 2 * kKvHeads) * kDim;
     const Matrix bias = BiasRows(n_relative_positions, kHeads, &rng);
-    Step append, attention;
-    append.op = Op::kQkvRope;
+    Step append{QkvRopeParams()};
+    Step attention{AttentionParams()};
     append.in = builder.AddValue(width);
-    append.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kF32, 1, 8, 8));
+    append.Get<QkvRopeParams>().kind =
+        static_cast<uint16_t>(builder.AddAttention(kind, DType::kF32, 1, 8, 8));
     attention = append;
-    attention.op = Op::kAttention;
     attention.out = builder.AddValue(kHeads * kDim);
-    attention.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
+    attention.Get<AttentionParams>().relative_position_bias =
+        builder.AddMatrix(bias, WeightLayout());
     builder.AddStep(append);
     builder.AddStep(attention);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -296,14 +295,14 @@ TEST_P(EncoderTest, Runs_WithoutAnEncoderOutputOrOfWrongSize_AreRefused) {
   AttentionKind kind;
   kind.n_heads = kind.n_kv_heads = 2;
   kind.head_dim = 8;
-  Step features, store, attention;
-  features.op = Op::kFeatures;
+  Step features{FeaturesParams()};
+  Step store{StoreKvParams()};
+  Step attention{AttentionParams()};
   features.out = store.in = builder.AddEncoderValue(32, 1);
-  store.op = Op::kStoreKv;
-  store.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, DType::kF32, 1, 1));
+  store.Get<StoreKvParams>().kind =
+      static_cast<uint16_t>(builder.AddCrossAttention(kind, DType::kF32, 1, 1));
   attention = store;
-  attention.op = Op::kAttention;
-  attention.shares_kv = true;
+  attention.Get<AttentionParams>().shares_kv = true;
   attention.in = builder.AddValue(16);
   attention.out = builder.AddValue(16);
   builder.AddEncoderStep(features);

@@ -25,14 +25,14 @@ TEST_P(ExpertsTest, Route_ManyRows_TheLargestScores) {
                                                 {true, RouteScore::kSigmoid}}) {
       SCOPED_TRACE(testing::Message() << n_chosen << " of " << n_experts);
       ProgramBuilder builder(2, 17, 64);
-      Step step;
-      step.op = Op::kRoute;
+      Step step{RouteParams()};
+      auto& params = step.Get<RouteParams>();
       step.in = builder.AddValue(n_experts);
       step.out = builder.AddValue(2 * n_chosen);
-      step.n_experts = static_cast<uint16_t>(n_experts);
-      step.n_chosen = static_cast<uint16_t>(n_chosen);
-      step.norm_topk_prob = norm_topk_prob;
-      step.route_score = score;
+      params.n_experts = static_cast<uint16_t>(n_experts);
+      params.n_chosen = static_cast<uint16_t>(n_chosen);
+      params.norm_topk_prob = norm_topk_prob;
+      params.route_score = score;
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       const auto logits = RandomFloats(17 * n_experts, 3.0f, &rng);
@@ -76,13 +76,13 @@ TEST_P(ExpertsTest, Route_DamagedLogits_GiveDifferentValidIds) {
   std::mt19937 rng(43);
   for (const RouteScore score : {RouteScore::kSoftmax, RouteScore::kSigmoid}) {
     ProgramBuilder builder(2, 5, 64);
-    Step step;
-    step.op = Op::kRoute;
+    Step step{RouteParams()};
+    auto& params = step.Get<RouteParams>();
     step.in = builder.AddValue(kExperts);
     step.out = builder.AddValue(2 * kChosen);
-    step.n_experts = kExperts;
-    step.n_chosen = kChosen;
-    step.route_score = score;
+    params.n_experts = kExperts;
+    params.n_chosen = kChosen;
+    params.route_score = score;
     builder.AddStep(step);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
     float* to = session.ValueData(step.in);
@@ -112,18 +112,17 @@ struct ExpertsCase {
   ExpertsCase(const std::vector<DType>& types, const Widths& widths, uint32_t rows,
               bool weighs_input, std::mt19937* rng)
       : width(widths.in), ffn(widths.ffn), out_width(widths.out), builder(2, rows, 64) {
-    step.op = Op::kExperts;
-    step.accumulate = true;
-    step.n_experts = static_cast<uint16_t>(types.size());
-    step.n_chosen = kChosen;
-    step.weighs_input = weighs_input;
+    auto& params = step.Get<ExpertsParams>();
+    params.n_experts = static_cast<uint16_t>(types.size());
+    params.n_chosen = kChosen;
+    params.weighs_input = weighs_input;
     step.in = builder.AddValue(width);
     step.out = builder.AddValue(out_width);
-    step.topk = builder.AddValue(2 * kChosen);
-    step.scratch = builder.AddValue(width);
-    builder.AddValue(2 * ffn);
-    builder.AddValue(ffn);
-    builder.AddValue(out_width);
+    params.topk = builder.AddValue(2 * kChosen);
+    params.gathered = builder.AddValue(width);
+    params.gate_up = builder.AddValue(2 * ffn);
+    params.activated = builder.AddValue(ffn);
+    params.expert_out = builder.AddValue(out_width);
     for (const DType dtype : types) {
       const bool has_bias = matrices.size() == 2;
       matrices.push_back(RandomMatrix(dtype, 2 * ffn, width, has_bias, rng));
@@ -132,10 +131,12 @@ struct ExpertsCase {
     for (size_t i = 0; i < matrices.size(); ++i) {
       const WeightLayout layout = TargetLayout(PackTargets()[0], matrices[i].dtype);
       const WeightId id = builder.AddMatrix(matrices[i], layout);
-      if (i == 0) step.weight = id;
+      if (i == 0) params.weight = id;
     }
     builder.AddStep(step);
   }
+
+  const ExpertsParams& params() const { return step.Get<ExpertsParams>(); }
 
   // Adds the weighted expert outputs of each row of x to `sums`.
   void Add(const std::vector<float>& x, const std::vector<float>& topk,
@@ -144,7 +145,7 @@ struct ExpertsCase {
       for (size_t i = 0; i < kChosen; ++i) {
         const auto e = static_cast<size_t>(topk[row * 2 * kChosen + i]);
         const auto weight = static_cast<double>(topk[(row * 2 + 1) * kChosen + i]);
-        const double in_weight = step.weighs_input ? weight : 1.0;
+        const double in_weight = params().weighs_input ? weight : 1.0;
         std::vector<double> in;
         for (size_t c = 0; c < width; ++c) {
           in.push_back(in_weight * static_cast<double>(x[row * width + c]));
@@ -156,7 +157,7 @@ struct ExpertsCase {
         }
         const std::vector<double> out = ExactMatmul(matrices[2 * e + 1], activated);
         for (size_t c = 0; c < out_width; ++c) {
-          (*sums)[row * out_width + c] += (step.weighs_input ? 1.0 : weight) * out[c];
+          (*sums)[row * out_width + c] += (params().weighs_input ? 1.0 : weight) * out[c];
         }
       }
     }
@@ -173,7 +174,7 @@ struct ExpertsCase {
 
   const uint32_t width, ffn, out_width;
   ProgramBuilder builder;
-  Step step;
+  Step step{ExpertsParams()};
   std::vector<Matrix> matrices;
 };
 
@@ -188,7 +189,7 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
     std::memcpy(session.ValueData(c->step.in), x.data(), x.size() * sizeof(float));
     std::memcpy(session.ValueData(c->step.out), before.data(), before.size() * sizeof(float));
     // The second-to-last expert gets no row; the first gets all rows but one at most.
-    const auto n = static_cast<float>(c->step.n_experts);
+    const auto n = static_cast<float>(c->params().n_experts);
     std::vector<float> topk;
     for (uint32_t row = 0; row < rows; ++row) {
       const float other = row % 3 == 0 ? 1 : row % 3 == 1 ? Min(2.0f, n - 1) : n - 1;
@@ -196,7 +197,7 @@ void ExpectFormula(const BackendCase& backend, ExpertsCase* c, const std::vector
       topk.insert(topk.end(), {is_first ? 0.0f : 1.0f, is_first ? other : 2.0f,
                                0.1f + 0.02f * static_cast<float>(row), 0.3f});
     }
-    std::memcpy(session.ValueData(c->step.topk), topk.data(), topk.size() * sizeof(float));
+    std::memcpy(session.ValueData(c->params().topk), topk.data(), topk.size() * sizeof(float));
     Batch batch(session.program(), {{0, rows}}, rng);
     ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
     std::vector<double> expected(before.begin(), before.end());

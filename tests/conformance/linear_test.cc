@@ -64,12 +64,12 @@ std::vector<double> ExactMatmul(const Matrix& w, const std::vector<float>& x, ui
 struct Linear {
   Linear(const Matrix& w, const WeightLayout& layout, uint32_t max_rows, bool accumulate = false)
       : builder(/*vocab=*/2, max_rows, /*max_context=*/64) {
-    Step step;
-    step.op = Op::kLinear;
+    Step step{LinearParams()};
+    auto& params = step.Get<LinearParams>();
     step.in = in = builder.AddValue(w.cols);
     step.out = out = builder.AddValue(w.rows);
-    step.weight = builder.AddMatrix(w, layout);
-    step.accumulate = accumulate;
+    params.weight = builder.AddMatrix(w, layout);
+    params.accumulate = accumulate;
     builder.AddStep(step);
   }
   ProgramBuilder builder;
@@ -302,10 +302,9 @@ TEST_P(LinearTest, Embed_EveryTypeAndLayout_GivesTheRows) {
     for (const WeightLayout& layout : TargetLayouts(dtype)) {
       const Matrix w = RandomMatrix(dtype, 101, 172, false, &rng);
       ProgramBuilder builder(101, 20, 64);
-      Step step;
-      step.op = Op::kEmbed;
+      Step step{EmbedParams()};
       step.out = builder.AddValue(172);
-      step.weight = builder.AddMatrix(w, layout);
+      step.Get<EmbedParams>().weight = builder.AddMatrix(w, layout);
       builder.AddStep(step);
       Session session(GetParam().backend, &builder, GetParam().n_threads);
       Batch batch(session.program(), {{0, 20}}, &rng);
@@ -327,12 +326,12 @@ TEST_P(LinearTest, Logits_LastAndAll_AreNormAndHead) {
     const Matrix w = RandomMatrix(dtype, kVocab, kHidden, false, &rng);
     ProgramBuilder builder(kVocab, 12, 64);
     const auto norm = RandomFloats(kHidden, 1.0f, &rng);
-    Step step;
-    step.op = Op::kLogits;
+    Step step{LogitsParams()};
+    auto& params = step.Get<LogitsParams>();
     step.in = builder.AddValue(kHidden);
-    step.weight = builder.AddMatrix(w, {});
-    step.norm = builder.AddVector(norm);
-    step.epsilon = 1e-5f;
+    params.weight = builder.AddMatrix(w, {});
+    params.norm = builder.AddVector(norm);
+    params.epsilon = 1e-5f;
     builder.AddStep(step);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
     for (LogitRows rows : {LogitRows::kLastOfEach, LogitRows::kAll, LogitRows::kNone}) {

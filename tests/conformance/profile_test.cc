@@ -26,33 +26,27 @@ struct Decoder {
     kind.window = window;
     kind.attention_scale = 0.25f;
     kind.rope = builder.AddRope(16, 10000.0f);
-    Step step;
-    step.epsilon = 1e-5f;
-    step.kind = static_cast<uint16_t>(builder.AddAttention(kind, kv, 1, kPageTokens, 16));
-    if (quantised) builder.AddQuantisedPages(step.kind, 4, 4, kPageTokens, 8);
+    const auto kind_id = static_cast<uint16_t>(builder.AddAttention(kind, kv, 1, kPageTokens, 16));
+    if (quantised) builder.AddQuantisedPages(kind_id, 4, 4, kPageTokens, 8);
     const ValueId x = builder.AddValue(kHidden), qkv = builder.AddValue(128);
     const ValueId attended = builder.AddValue(64), angles = builder.AddValue(16);
-    step.angles = angles;
-    const auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
-      step.op = op;
-      step.in = in;
-      step.out = out;
-      step.weight = weight;
-      step.norm = op == Op::kLogits ? builder.AddVector(RandomFloats(kHidden, 1, &rng)) : kNoWeight;
-      builder.AddStep(step);
-    };
-    add(Op::kEmbed, kNoValue, x, matrix(DType::kF32, kVocab, kHidden));
-    add(Op::kRopeAngles, kNoValue, angles, kNoWeight);
-    add(Op::kLinear, x, qkv, matrix(weights, 128, kHidden));
-    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(Op::kAttention, qkv, attended, kNoWeight);
-    add(Op::kLogits, x, kNoValue, matrix(weights, kVocab, kHidden));
+    const WeightId embedding = matrix(DType::kF32, kVocab, kHidden);
+    builder.AddStep(EmbedParams{.weight = embedding}, kNoValue, x);
+    builder.AddStep(RopeAnglesParams(), kNoValue, angles);
+    builder.AddStep(LinearParams{.weight = matrix(weights, 128, kHidden)}, x, qkv);
+    builder.AddStep(QkvRopeParams{.kind = kind_id, .angles = angles}, qkv, kNoValue);
+    builder.AddStep(AttentionParams{.kind = kind_id}, qkv, attended);
+    LogitsParams logits;
+    logits.weight = matrix(weights, kVocab, kHidden);
+    logits.norm = builder.AddVector(RandomFloats(kHidden, 1, &rng));
+    logits.epsilon = 1e-5f;
+    builder.AddStep(logits, x, kNoValue);
     program = builder.Build(&layout);
   }
   StepWork Work(Op op, const RunArgs& args) const {
     StepWork sum;
     for (const Step& step : program.steps) {
-      if (step.op == op) sum += WorkOf(program, step, args);
+      if (step.op() == op) sum += WorkOf(program, step, args);
     }
     return sum;
   }
@@ -147,18 +141,18 @@ TEST(StepWorkTest, Attention_QuantisedPages_AreCountedAsTheyAreKept) {
 
 // Returns the work of a program with one step and a weight [rows, cols] of f32, on rows that follow
 // n_before tokens each.
-StepWork WorkOfLone(Step step, uint32_t rows, uint32_t cols, uint16_t more_weights,
-                    const std::vector<Batch::Part>& parts) {
+template <typename Params>
+StepWork WorkOfLone(Params params, WeightId Params::*weight, uint32_t rows, uint32_t cols,
+                    uint16_t more_weights, const std::vector<Batch::Part>& parts) {
   std::mt19937 rng(5);
   ProgramBuilder builder(kVocab, kMaxRows, kContext);
-  step.in = builder.AddValue(cols);
-  step.out = builder.AddValue(cols);
-  step.weight = builder.AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, &rng), {});
+  const ValueId in = builder.AddValue(cols), out = builder.AddValue(cols);
+  params.*weight = builder.AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, &rng), {});
   for (uint16_t i = 0; i < more_weights; ++i) {
     builder.AddMatrix(RandomMatrix(DType::kF32, cols, rows / 2, false, &rng), {});
     builder.AddMatrix(RandomMatrix(DType::kF32, rows, cols, false, &rng), {});
   }
-  builder.AddStep(step);
+  builder.AddStep(params, in, out);
   Layout layout;
   const Program program = builder.Build(&layout);
   Batch batch(program, parts, &rng);
@@ -166,33 +160,28 @@ StepWork WorkOfLone(Step step, uint32_t rows, uint32_t cols, uint16_t more_weigh
 }
 
 TEST(StepWorkTest, Conv_AndItsState_AreCounted) {
-  Step step;
-  step.op = Op::kConv;
   // Four taps over 32 channels. The sequence that begins has no state yet.
-  const StepWork work = WorkOfLone(step, 4, 32, 0, {{0, 3}, {7, 2}});
+  const StepWork work = WorkOfLone(ConvParams(), &ConvParams::weight, 4, 32, 0, {{0, 3}, {7, 2}});
   EXPECT_EQ(work.float_ops, 2u * 5 * 4 * 32);
   EXPECT_EQ(work.kv_bytes, 3u * 32 * 4);
 }
 
 TEST(StepWorkTest, Scan_AndItsState_AreCounted) {
-  Step step;
-  step.op = Op::kScan;
-  const StepWork work = WorkOfLone(step, 8, 32, 0, {{6, 1}, {7, 2}});
+  const StepWork work = WorkOfLone(ScanParams(), &ScanParams::rates, 8, 32, 0, {{6, 1}, {7, 2}});
   EXPECT_EQ(work.float_ops, 2u * 3 * 3 * 8 * 32);
   EXPECT_EQ(work.kv_bytes, 2u * 8 * 32 * 4);
 }
 
 TEST(StepWorkTest, Experts_ReadTheChosenOnesAndNoMoreThanThereAre) {
-  Step step;
-  step.op = Op::kExperts;
-  step.n_experts = 4;
-  step.n_chosen = 2;
+  ExpertsParams params;
+  params.n_experts = 4;
+  params.n_chosen = 2;
   // Each expert is [16, 32] and [32, 8]. The bytes include biases and padding to 64 bytes.
   const uint64_t expert = (16u * 32 * 4 + 16 * 4) + (32u * 8 * 4 + 32 * 4);
-  const StepWork one = WorkOfLone(step, 16, 32, 4, {{0, 1}});
+  const StepWork one = WorkOfLone(params, &ExpertsParams::weight, 16, 32, 4, {{0, 1}});
   EXPECT_EQ(one.weight_bytes, 2 * expert);
   EXPECT_EQ(one.float_ops, 2u * 2 * (16 * 32 + 32 * 8));
-  const StepWork three = WorkOfLone(step, 16, 32, 4, {{0, 3}});
+  const StepWork three = WorkOfLone(params, &ExpertsParams::weight, 16, 32, 4, {{0, 3}});
   EXPECT_EQ(three.weight_bytes, 4 * expert);
   EXPECT_EQ(three.float_ops, 3 * one.float_ops);
 }

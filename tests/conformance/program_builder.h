@@ -64,6 +64,10 @@ class ProgramBuilder {
   // Adds a group of n_layers with state_floats of recurrent state each. Returns its index.
   uint32_t AddStates(uint32_t state_floats, uint32_t n_layers, uint32_t n_slots);
   void AddStep(const Step& step) { steps_.push_back(step); }
+  template <typename Params>
+  void AddStep(const Params& params, ValueId in, ValueId out, uint32_t layer = 0) {
+    AddStep(Step(params, in, out, layer));
+  }
   void SplitRows() { splits_rows_ = true; }  // Program::splits_rows
 
   // Encoder of at most max_encoder_rows rows: its values, and its steps, which precede all others.

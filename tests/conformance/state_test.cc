@@ -26,12 +26,28 @@ class StateCase {
 
   StateCase(Op op, uint32_t in_width, uint32_t out_width, uint32_t state, uint32_t n_slots)
       : builder(2, kMaxRows, kContext), state_floats(state) {
-    step.op = op;
+    step = op == Op::kConv ? Step(ConvParams()) : Step(ScanParams());
     step.in = builder.AddValue(in_width);
     step.out = builder.AddValue(out_width);
-    step.group = static_cast<uint16_t>(builder.AddStates(kOffset + state, kLayers, n_slots));
-    step.group_layer = 1;
-    step.state_offset = kOffset;
+    const auto group = static_cast<uint16_t>(builder.AddStates(kOffset + state, kLayers, n_slots));
+    ForParams([&](auto* params) {
+      params->group = group;
+      params->group_layer = 1;
+      params->state_offset = kOffset;
+    });
+  }
+  ConvParams& conv() { return step.Get<ConvParams>(); }
+  ScanParams& scan() { return step.Get<ScanParams>(); }
+  // Calls visit(params) with the parameters of the op.
+  template <typename Visit>
+  void ForParams(const Visit& visit) {
+    if (auto* conv_params = step.If<ConvParams>()) visit(conv_params);
+    if (auto* scan_params = step.If<ScanParams>()) visit(scan_params);
+  }
+  // Sets the rows that the op multiplies its input or its states with.
+  void SetRows(WeightId id) {
+    if (step.op() == Op::kConv) conv().weight = id;
+    if (step.op() == Op::kScan) scan().rates = id;
   }
   // Adds f32 rows.
   WeightId AddRows(const std::vector<float>& values, uint32_t rows, uint32_t cols) {
@@ -178,9 +194,9 @@ TEST_P(StateTest, Conv_OddSizesAndSequences_EqualsTheFormula) {
       ConvWeights w;
       w.taps = RandomFloats(size_t{shape.taps} * shape.width, 0.5f, &rng);
       if (shape.has_bias) w.bias = RandomFloats(shape.width, 0.5f, &rng);
-      c.step.weight = c.AddRows(w.taps, shape.taps, shape.width);
-      if (shape.has_bias) c.step.bias = c.builder.AddVector(w.bias);
-      c.step.is_gated = shape.is_gated;
+      c.conv().weight = c.AddRows(w.taps, shape.taps, shape.width);
+      if (shape.has_bias) c.conv().bias = c.builder.AddVector(w.bias);
+      c.conv().is_gated = shape.is_gated;
       c.Load(GetParam());
       Batch batch(c.session->program(), PartsOf(run), &rng);
       auto states = FillSlots(&c, batch, &rng);
@@ -208,18 +224,18 @@ TEST_P(StateTest, Scan_OddSizesAndSequences_EqualsTheFormula) {
       const uint32_t rows = RowsOf(run), out_width = shape.width + 5;
       StateCase c(Op::kScan, shape.width, out_width, shape.n_states * shape.width,
                   2 * static_cast<uint32_t>(run.size()));
-      c.step.time_steps = c.builder.AddValue(shape.width);
-      c.step.mix = c.builder.AddValue(2 * shape.n_states);
+      c.scan().time_steps = c.builder.AddValue(shape.width);
+      c.scan().mix = c.builder.AddValue(2 * shape.n_states);
       const ScanWeights w = RandomScanWeights(shape, &rng);
-      c.step.weight = c.AddRows(w.rates, shape.n_states, shape.width);
-      c.step.skip = c.builder.AddVector(w.skip);
+      c.scan().rates = c.AddRows(w.rates, shape.n_states, shape.width);
+      c.scan().skip = c.builder.AddVector(w.skip);
       c.Load(GetParam());
       Batch batch(c.session->program(), PartsOf(run), &rng);
       auto states = FillSlots(&c, batch, &rng);
       const ScanInputs in = RandomInputs(shape, rows, &rng);
       c.Put(c.step.in, in.x);
-      c.Put(c.step.time_steps, in.time_steps);
-      c.Put(c.step.mix, in.mix);
+      c.Put(c.scan().time_steps, in.time_steps);
+      c.Put(c.scan().mix, in.mix);
       // The columns before the scan's output must keep their values.
       c.Put(c.step.out, std::vector<float>(size_t{rows} * out_width, 7.0f));
       ASSERT_EQ(c.session->Run(batch.Args()), Status::kOk) << c.session->message();
@@ -247,16 +263,16 @@ TEST_P(StateTest, Scan_TimeSteps_AreSoftplus) {
   for (float x : {0.0f, -1e-30f, 1e-30f, 1e4f, -1e4f}) steps.push_back(x);
   const auto width = static_cast<uint32_t>(steps.size());
   StateCase c(Op::kScan, width, width, width, 1);
-  c.step.time_steps = c.builder.AddValue(width);
-  c.step.mix = c.builder.AddValue(2);
-  c.step.weight = c.AddRows(std::vector<float>(width, -1.0f), 1, width);
-  c.step.skip = c.builder.AddVector(std::vector<float>(width, 0.0f));
+  c.scan().time_steps = c.builder.AddValue(width);
+  c.scan().mix = c.builder.AddValue(2);
+  c.scan().rates = c.AddRows(std::vector<float>(width, -1.0f), 1, width);
+  c.scan().skip = c.builder.AddVector(std::vector<float>(width, 0.0f));
   c.Load(GetParam());
   std::mt19937 rng(53);
   Batch batch(c.session->program(), {{0, 1}}, &rng);
   c.Put(c.step.in, std::vector<float>(width, 1.0f));
-  c.Put(c.step.time_steps, steps);
-  c.Put(c.step.mix, {1.0f, 1.0f});
+  c.Put(c.scan().time_steps, steps);
+  c.Put(c.scan().mix, {1.0f, 1.0f});
   ASSERT_EQ(c.session->Run(batch.Args()), Status::kOk) << c.session->message();
   for (uint32_t i = 0; i < width; ++i) {
     const auto x = static_cast<double>(steps[i]);
@@ -285,13 +301,13 @@ TEST_P(StateTest, Chunks_GiveTheBitsOfOneRun) {
     StateCase c(is_scan ? Op::kScan : Op::kConv, is_scan ? 37 : 3 * 37, 37,
                 is_scan ? 5 * 37 : 3 * 37, 2);
     if (is_scan) {
-      c.step.time_steps = c.builder.AddValue(37);
-      c.step.mix = c.builder.AddValue(10);
-      c.step.weight = c.AddRows(sw.rates, 5, 37);
-      c.step.skip = c.builder.AddVector(sw.skip);
+      c.scan().time_steps = c.builder.AddValue(37);
+      c.scan().mix = c.builder.AddValue(10);
+      c.scan().rates = c.AddRows(sw.rates, 5, 37);
+      c.scan().skip = c.builder.AddVector(sw.skip);
     } else {
-      c.step.weight = c.AddRows(cw.taps, conv.taps, conv.width);
-      c.step.is_gated = true;
+      c.conv().weight = c.AddRows(cw.taps, conv.taps, conv.width);
+      c.conv().is_gated = true;
     }
     c.Load(GetParam());
     std::vector<float> all;
@@ -305,8 +321,8 @@ TEST_P(StateTest, Chunks_GiveTheBitsOfOneRun) {
       };
       c.Put(c.step.in, rows(is_scan ? scan_in.x : conv_in));
       if (is_scan) {
-        c.Put(c.step.time_steps, rows(scan_in.time_steps));
-        c.Put(c.step.mix, rows(scan_in.mix));
+        c.Put(c.scan().time_steps, rows(scan_in.time_steps));
+        c.Put(c.scan().mix, rows(scan_in.mix));
       }
       EXPECT_EQ(c.session->Run(batch.Args()), Status::kOk) << c.session->message();
       const float* out = c.session->ValueData(c.step.out);
@@ -336,12 +352,12 @@ INSTANTIATE_TEST_SUITE_P(Backends, StateTest, testing::ValuesIn(AllBackends()),
 template <typename Damage>
 Status CheckDamaged(Op op, const Damage& damage) {
   StateCase c(op, 12, 12, 24, 2);
-  c.step.weight = c.AddRows(std::vector<float>(36, -1.0f), 3, 12);
+  c.SetRows(c.AddRows(std::vector<float>(36, -1.0f), 3, 12));
   if (op == Op::kScan) {
-    c.step.time_steps = c.builder.AddValue(12);
-    c.step.mix = c.builder.AddValue(6);
-    c.step.skip = c.builder.AddVector(std::vector<float>(12, 1.0f));
-    c.step.group = static_cast<uint16_t>(c.builder.AddStates(StateCase::kOffset + 36, 2, 2));
+    c.scan().time_steps = c.builder.AddValue(12);
+    c.scan().mix = c.builder.AddValue(6);
+    c.scan().skip = c.builder.AddVector(std::vector<float>(12, 1.0f));
+    c.scan().group = static_cast<uint16_t>(c.builder.AddStates(StateCase::kOffset + 36, 2, 2));
   }
   damage(&c);
   c.builder.AddStep(c.step);
@@ -357,37 +373,42 @@ TEST(StateProgramTest, WrongShapes_AreRefused) {
   for (const Op op : {Op::kConv, Op::kScan}) {
     SCOPED_TRACE(OpName(op));
     EXPECT_EQ(Status::kOk, CheckDamaged(op, [](StateCase*) {}));
-    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->step.weight = kNoWeight; }));
-    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->step.group = 9; }));
-    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->step.group_layer = 2; }));
-    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->step.state_offset += 1; }));
+    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->SetRows(kNoWeight); }));
+    EXPECT_NE(Status::kOk,
+              CheckDamaged(op, [](StateCase* c) { c->ForParams([](auto* p) { p->group = 9; }); }));
+    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) {
+                c->ForParams([](auto* p) { p->group_layer = 2; });
+              }));
+    EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) {
+                c->ForParams([](auto* p) { p->state_offset += 1; });
+              }));
     EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) { c->step.out = kNoValue; }));
     EXPECT_NE(Status::kOk,
               CheckDamaged(op, [](StateCase* c) { c->step.in = c->builder.AddValue(11); }));
     EXPECT_NE(Status::kOk, CheckDamaged(op, [](StateCase* c) {
-                c->step.weight = c->builder.AddVector(std::vector<float>(13, 1.0f));
+                c->SetRows(c->builder.AddVector(std::vector<float>(13, 1.0f)));
               }));
   }
   const auto odd_vector = [](StateCase* c) {
     return c->builder.AddVector(std::vector<float>(11, 1.0f));
   };
   EXPECT_NE(Status::kOk, CheckDamaged(Op::kConv, [](StateCase* c) { c->step.out = c->step.in; }));
-  EXPECT_NE(Status::kOk, CheckDamaged(Op::kConv, [](StateCase* c) { c->step.is_gated = true; }));
+  EXPECT_NE(Status::kOk, CheckDamaged(Op::kConv, [](StateCase* c) { c->conv().is_gated = true; }));
   EXPECT_NE(Status::kOk,
-            CheckDamaged(Op::kConv, [&](StateCase* c) { c->step.bias = odd_vector(c); }));
+            CheckDamaged(Op::kConv, [&](StateCase* c) { c->conv().bias = odd_vector(c); }));
   EXPECT_NE(Status::kOk,
-            CheckDamaged(Op::kScan, [&](StateCase* c) { c->step.skip = odd_vector(c); }));
-  EXPECT_NE(Status::kOk, CheckDamaged(Op::kScan, [](StateCase* c) { c->step.skip = kNoWeight; }));
-  EXPECT_NE(Status::kOk, CheckDamaged(Op::kScan, [](StateCase* c) { c->step.mix = c->step.in; }));
+            CheckDamaged(Op::kScan, [&](StateCase* c) { c->scan().skip = odd_vector(c); }));
+  EXPECT_NE(Status::kOk, CheckDamaged(Op::kScan, [](StateCase* c) { c->scan().skip = kNoWeight; }));
+  EXPECT_NE(Status::kOk, CheckDamaged(Op::kScan, [](StateCase* c) { c->scan().mix = c->step.in; }));
   EXPECT_NE(Status::kOk,
-            CheckDamaged(Op::kScan, [](StateCase* c) { c->step.time_steps = c->step.mix; }));
+            CheckDamaged(Op::kScan, [](StateCase* c) { c->scan().time_steps = c->scan().mix; }));
 }
 
 // A run must read one slot and write another.
 TEST(StateProgramTest, WrongSlots_AreRefused) {
   std::mt19937 rng(55);
   StateCase c(Op::kConv, 12, 12, 24, 2);
-  c.step.weight = c.AddRows(std::vector<float>(36, -1.0f), 3, 12);
+  c.SetRows(c.AddRows(std::vector<float>(36, -1.0f), 3, 12));
   c.Load(AllBackends()[0]);
   const auto run = [&](uint32_t first_position, std::vector<uint32_t> slots) {
     Batch batch(c.session->program(), {{first_position, 1}}, &rng);

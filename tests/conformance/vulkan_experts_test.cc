@@ -43,15 +43,16 @@ struct BigExperts {
         weights.push_back(weight);
       }
     }
-    step.op = Op::kExperts;
-    step.accumulate = true;
-    step.n_experts = static_cast<uint16_t>(n_experts);
-    step.n_chosen = 2;
-    step.in = 0;
-    step.out = 1;
-    step.topk = 2;
-    step.scratch = 3;
-    step.weight = 0;
+    ExpertsParams params;
+    params.weight = 0;
+    params.n_experts = static_cast<uint16_t>(n_experts);
+    params.n_chosen = 2;
+    params.topk = 2;
+    params.gathered = 3;
+    params.gate_up = 4;
+    params.activated = 5;
+    params.expert_out = 6;
+    step = Step(params, 0, 1);
     program.steps = {&step, 1};
     program.values = {values.data(), values.size()};
     program.weights = {weights.data(), weights.size()};

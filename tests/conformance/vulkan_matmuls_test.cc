@@ -36,13 +36,13 @@ struct Matmuls {
     std::vector<DType> types = {DType::kInt8, DType::kInt4};
     if (variant <= kLastOfFloats) types.insert(types.begin(), DType::kF32);
     for (const DType dtype : types) {
-      Step step;
-      step.op = Op::kLinear;
+      Step step{LinearParams()};
+      auto& params = step.Get<LinearParams>();
       step.in = builder.AddValue(kCols);
       step.out = builder.AddValue(kRows);
       const Matrix m = RandomMatrix(dtype, kRows, kCols, true, &rng);
-      step.weight = builder.AddMatrix(m, TargetLayouts(dtype)[0]);
-      step.accumulate = dtype == DType::kInt8;
+      params.weight = builder.AddMatrix(m, TargetLayouts(dtype)[0]);
+      params.accumulate = dtype == DType::kInt8;
       builder.AddStep(step);
       cases.push_back({step, dtype == DType::kInt4 ? 2 * kTolerance : kTolerance});
     }
@@ -50,22 +50,23 @@ struct Matmuls {
   }
 
   void AddExperts(DType dtype, std::mt19937* rng) {
-    Step step;
-    step.op = Op::kExperts;
-    step.accumulate = true;
-    step.n_experts = kExperts;
-    step.n_chosen = kChosen;
+    Step step{ExpertsParams()};
+    auto& params = step.Get<ExpertsParams>();
+    params.n_experts = kExperts;
+    params.n_chosen = kChosen;
     step.in = builder.AddValue(kWidth);
     step.out = builder.AddValue(kWidth);
-    step.topk = builder.AddValue(2 * kChosen);
-    step.scratch = builder.AddValue(kWidth);
-    for (const uint32_t width : {2 * kFfn, kFfn, kWidth}) builder.AddValue(width);
+    params.topk = builder.AddValue(2 * kChosen);
+    params.gathered = builder.AddValue(kWidth);
+    params.gate_up = builder.AddValue(2 * kFfn);
+    params.activated = builder.AddValue(kFfn);
+    params.expert_out = builder.AddValue(kWidth);
     for (uint32_t e = 0; e < kExperts; ++e) {
       const WeightLayout layout = TargetLayouts(dtype)[0];
       const WeightId up =
           builder.AddMatrix(RandomMatrix(dtype, 2 * kFfn, kWidth, true, rng), layout);
       builder.AddMatrix(RandomMatrix(dtype, kWidth, kFfn, false, rng), layout);
-      if (e == 0) step.weight = up;
+      if (e == 0) params.weight = up;
     }
     builder.AddStep(step);
     cases.push_back({step, dtype == DType::kF32 ? 2 * kTolerance : kExpertTolerance});
@@ -86,8 +87,9 @@ std::vector<std::vector<float>> Outputs(const Matmuls& matmuls, Session* session
   for (const Matmuls::Case& c : matmuls.cases) {
     fill(c.step.in);
     fill(c.step.out);
-    if (c.step.op != Op::kExperts) continue;
-    float* topk = session->ValueData(c.step.topk);
+    const auto* experts = c.step.If<ExpertsParams>();
+    if (experts == nullptr) continue;
+    float* topk = session->ValueData(experts->topk);
     for (uint32_t row = 0; row < rows; ++row, topk += 2 * Matmuls::kChosen) {
       topk[0] = row % 5 == 0 ? 1.0f : 0.0f;  // expert 0 gets more than a tile of the 70 rows
       topk[1] = 2.0f;

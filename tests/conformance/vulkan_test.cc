@@ -35,26 +35,19 @@ struct OneLayer {
     kind.head_dim = 16;
     kind.attention_scale = 0.25f;
     kind.rope = builder.AddRope(16, 10000.0f);
-    Step step;
-    step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 8, 64));
+    const auto kind_id = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 8, 64));
     const ValueId x = builder.AddValue(64), qkv = builder.AddValue(128);
-    step.angles = builder.AddValue(16);
+    const ValueId angles = builder.AddValue(16);
     const WeightId head = builder.AddMatrix(RandomMatrix(DType::kInt8, kVocab, 64, false, rng), {});
-    const auto add = [&](Op op, ValueId in, ValueId out, WeightId weight) {
-      Step s = step;
-      s.op = op;
-      s.in = in;
-      s.out = out;
-      s.weight = weight;
-      if (op == Op::kLogits) s.norm = builder.AddVector(RandomFloats(64, 1.0f, rng));
-      builder.AddStep(s);
-    };
-    add(Op::kEmbed, kNoValue, x, head);
-    add(Op::kRopeAngles, kNoValue, step.angles, kNoWeight);
-    add(Op::kLinear, x, qkv, builder.AddMatrix(RandomMatrix(DType::kInt4, 128, 64, true, rng), {}));
-    add(Op::kQkvRope, qkv, kNoValue, kNoWeight);
-    add(Op::kAttention, qkv, x, kNoWeight);
-    add(Op::kLogits, x, kNoValue, head);
+    const WeightId to_qkv =
+        builder.AddMatrix(RandomMatrix(DType::kInt4, 128, 64, true, rng), WeightLayout());
+    builder.AddStep(EmbedParams{.weight = head}, kNoValue, x);
+    builder.AddStep(RopeAnglesParams(), kNoValue, angles);
+    builder.AddStep(LinearParams{.weight = to_qkv}, x, qkv);
+    builder.AddStep(QkvRopeParams{.kind = kind_id, .angles = angles}, qkv, kNoValue);
+    builder.AddStep(AttentionParams{.kind = kind_id}, qkv, x);
+    const WeightId norm = builder.AddVector(RandomFloats(64, 1.0f, rng));
+    builder.AddStep(LogitsParams{.norm = norm, .weight = head}, x, kNoValue);
   }
   static constexpr uint32_t kVocab = 101, kRows = 40;
   ProgramBuilder builder;
@@ -122,8 +115,7 @@ TEST_F(VulkanTest, CreateAndDestroy_200Times_Works) {
   std::mt19937 rng(62);
   OneLayer layer(&rng);
   ProgramBuilder small(2, 1, 8);
-  Step step;
-  step.op = Op::kAct;
+  Step step{ActParams()};
   step.in = small.AddValue(1);
   small.AddStep(step);
   for (uint32_t i = 0; i < 200; ++i) {
@@ -179,17 +171,15 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
   };
   {
     ProgramBuilder builder(2, 4, 1u << 20);
-    Step step;
-    step.op = Op::kRopeAngles;
-    step.rope = static_cast<uint16_t>(builder.AddRope(4, 1e-3f));
+    Step step{RopeAnglesParams()};
+    step.Get<RopeAnglesParams>().rope = static_cast<uint16_t>(builder.AddRope(4, 1e-3f));
     step.out = builder.AddValue(4);
     builder.AddStep(step);
     expect_refused(&builder, "a rope angle of 2^24 or more");
   }
   {
     ProgramBuilder builder(2, 1u << 14, 1u << 14);
-    Step step;
-    step.op = Op::kAct;
+    Step step{ActParams()};
     step.in = builder.AddValue(2048);
     builder.AddStep(step);
     expect_refused(&builder, "does not fit a binding of 128 MiB");
@@ -197,19 +187,20 @@ TEST(VulkanPlanTest, WhatItDoesNotRun_IsRefusedWithAReason) {
   {
     std::mt19937 rng(64);
     ProgramBuilder builder(2, 1u << 14, 1u << 14);
-    Step step;
-    step.op = Op::kExperts;
-    step.accumulate = true;
-    step.n_experts = step.n_chosen = 4;
+    Step step{ExpertsParams()};
+    auto& params = step.Get<ExpertsParams>();
+    params.n_experts = params.n_chosen = 4;
     step.in = builder.AddValue(2);
     step.out = builder.AddValue(2);
-    step.topk = builder.AddValue(8);
-    step.scratch = builder.AddValue(2);
-    for (const uint32_t width : {4u, 2u, 2u}) builder.AddValue(width);
+    params.topk = builder.AddValue(8);
+    params.gathered = builder.AddValue(2);
+    params.gate_up = builder.AddValue(4);
+    params.activated = builder.AddValue(2);
+    params.expert_out = builder.AddValue(2);
     for (uint32_t e = 0; e < 4; ++e) {
       const WeightId id = builder.AddMatrix(RandomMatrix(DType::kF32, 4, 2, false, &rng), {});
       builder.AddMatrix(RandomMatrix(DType::kF32, 2, 2, false, &rng), {});
-      if (e == 0) step.weight = id;
+      if (e == 0) params.weight = id;
     }
     builder.AddStep(step);
     expect_refused(&builder, "more than 65535 rows");
@@ -246,8 +237,8 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
   kind.n_heads = 2;
   kind.n_kv_heads = 1;
   kind.head_dim = 16;
-  Step step;
-  step.op = Op::kAttention;
+  Step step{AttentionParams()};
+  auto& params = step.Get<AttentionParams>();
   const auto add = [&](uint32_t window, uint32_t chunk) {
     kind.window = window;
     kind.chunk = chunk;
@@ -268,7 +259,7 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
       {chunk, {{1, 300}}, 1},  {chunk, {{1, 599}}, 2},       {short_one, {{1, 1024}}, 1},
   };
   for (const auto& c : cases) {
-    step.kind = c.kind;
+    params.kind = c.kind;
     const vulkan::Segments segments = vulkan::SegmentsOf(program, step, 256);
     std::vector<SequenceRows> sequences;
     uint32_t n_rows = 0;
@@ -287,12 +278,12 @@ TEST(VulkanSegmentsTest, CountSegments_WhatRowsSee_IsTheMostOfThem) {
   }
   // Consecutive single-row steps: the row at 768 sees the most segments, neither the first nor the
   // last row.
-  step.kind = window;
+  params.kind = window;
   SequenceRows steps;
   steps.n_rows = 64;
   steps.first_position = 710;
   EXPECT_EQ(3u, vulkan::CountSegments(vulkan::SegmentsOf(program, step, 256), {&steps, 1}, 1));
-  step.kind = short_one;
+  params.kind = short_one;
   EXPECT_FALSE(vulkan::SegmentsOf(program, step, 256).may_share());
   EXPECT_EQ(0u, vulkan::PartialBytes(program, step, 256));
 }
@@ -304,9 +295,9 @@ TEST(VulkanSegmentsTest, SegmentsOf_AVeryLongContext_FewerRowsAreSharedOut) {
   kind.n_heads = 24;
   kind.n_kv_heads = 8;
   kind.head_dim = 128;
-  Step step;
-  step.op = Op::kAttention;
-  step.kind = static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 32, 1));
+  Step step{AttentionParams()};
+  step.Get<AttentionParams>().kind =
+      static_cast<uint16_t>(builder.AddAttention(kind, DType::kInt8, 1, 32, 1));
   Layout layout;
   const Program program = builder.Build(&layout);
   const vulkan::Segments segments = vulkan::SegmentsOf(program, step, 256);

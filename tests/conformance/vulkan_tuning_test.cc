@@ -48,11 +48,11 @@ struct TwoShapes {
   explicit TwoShapes(DType dtype, uint32_t max_rows = 300) : builder(2, max_rows, 512) {
     std::mt19937 rng(93);
     for (const auto& [rows, cols] : {std::pair{100u, 64u}, {64u, 96u}, {64u, 96u}}) {
-      Step step;
-      step.op = Op::kLinear;
+      Step step{LinearParams()};
       step.in = builder.AddValue(cols);
       step.out = builder.AddValue(rows);
-      step.weight = builder.AddMatrix(RandomMatrix(dtype, rows, cols, false, &rng), {});
+      step.Get<LinearParams>().weight =
+          builder.AddMatrix(RandomMatrix(dtype, rows, cols, false, &rng), {});
       builder.AddStep(step);
     }
     program = builder.Build(&layout);

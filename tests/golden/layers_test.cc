@@ -47,7 +47,7 @@ std::vector<Step> StepsUpTo(const StepValues& model, int layer, ValueId* value) 
   *value = steps[0].out;
   size_t last = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const bool is_written = steps[i].out == *value && steps[i].op != Op::kEmbed;
+    const bool is_written = steps[i].out == *value && steps[i].op() != Op::kEmbed;
     if (is_written && static_cast<int>(steps[i].layer) <= layer) last = i;
   }
   steps.resize(last + 1);
@@ -59,15 +59,13 @@ std::vector<Step> StepsUpToFinalNorm(const StepValues& model, ValueId* value) {
   std::vector<Step> steps = model.steps();
   Step& last = steps.back();
   *value = last.in;
-  Step norm;
-  norm.op = Op::kNorm;
-  norm.layer = last.layer;
-  norm.in = norm.out = last.in;
-  norm.norm_kind = last.norm_kind;
-  norm.weight = last.norm;
-  norm.bias = last.bias;
-  norm.epsilon = last.epsilon;
-  last = norm;
+  const LogitsParams logits = last.Get<LogitsParams>();
+  NormParams norm;
+  norm.kind = logits.norm_kind;
+  norm.weight = logits.norm;
+  norm.bias = logits.bias;
+  norm.epsilon = logits.epsilon;
+  last = Step(norm, last.in, last.in, last.layer);
   return steps;
 }
 
@@ -144,9 +142,11 @@ TEST_P(SortTest, EveryStep_GivesThePublishedValues) {
       change(steps.back());
       return model.Run(steps, ids, steps.back().out);
     };
-    expect("tok_emb", input,
-           changed(Op::kEmbed, 0, [](Step& step) { step.positions = kNoWeight; }));
-    expect("pos_emb", input, changed(Op::kEmbed, 0, [](Step& step) { step.factor = 0.0f; }));
+    expect("tok_emb", input, changed(Op::kEmbed, 0, [](Step& step) {
+             step.Get<EmbedParams>().positions = kNoWeight;
+           }));
+    expect("pos_emb", input,
+           changed(Op::kEmbed, 0, [](Step& step) { step.Get<EmbedParams>().factor = 0.0f; }));
     expect("x", input, after(Op::kEmbed, 0));
     expect("ln1", input, after(Op::kNorm, 0));
     const std::vector<float> qkv = after(Op::kLinear, 0);
@@ -159,7 +159,7 @@ TEST_P(SortTest, EveryStep_GivesThePublishedValues) {
     // Writes to a free value instead of adding to the residual stream.
     const ValueId aside = model.steps()[at(Op::kNorm, 0)].out;
     const auto put_aside = [aside](Step& step) {
-      step.accumulate = false;
+      step.Get<LinearParams>().accumulate = false;
       step.out = aside;
     };
     expect("yProj", input, changed(Op::kLinear, 1, put_aside));

@@ -51,7 +51,7 @@ std::vector<Step> StepValues::steps() const {
 size_t StepValues::Find(Op op, uint32_t layer, uint32_t nth) const {
   for (size_t i = 0; i < plan_.program.steps.size(); ++i) {
     const Step& step = plan_.program.steps[i];
-    if (step.op == op && step.layer == layer && nth-- == 0) return i;
+    if (step.op() == op && step.layer == layer && nth-- == 0) return i;
   }
   ADD_FAILURE() << "layer " << layer << " has no such " << OpName(op);
   return 0;
@@ -60,7 +60,7 @@ size_t StepValues::Find(Op op, uint32_t layer, uint32_t nth) const {
 std::vector<float> StepValues::After(size_t at, const std::vector<int32_t>& ids) const {
   std::vector<Step> cut = steps();
   cut.resize(at + 1);
-  return Run(cut, ids, IsInPlace(cut[at].op) ? cut[at].in : cut[at].out);
+  return Run(cut, ids, IsInPlace(cut[at].op()) ? cut[at].in : cut[at].out);
 }
 
 std::vector<float> StepValues::Run(const std::vector<Step>& steps, const std::vector<int32_t>& ids,

@@ -1,5 +1,6 @@
-"""Checks that includes only point down. The tables below are the rules. The targets enforce most of
-them a second time: a layer's headers are only on the include path of the layers above it.
+"""Checks that includes only point down, and that one file names backends. The tables below are the
+rules. The targets enforce most of them a second time: a layer's headers are only on the include
+path of the layers above it.
 """
 
 import re
@@ -33,6 +34,7 @@ MAY_INCLUDE = {
     "kernels/pack": ("platform/", *CONTRACT),
     "kernels/reference": ("platform/", *CONTRACT, "kernels/pack/"),
     "kernels/cpu": ("platform/", *CONTRACT, "kernels/pack/"),
+    "kernels/split": ("platform/", *CONTRACT),
     "kernels/vulkan": ("platform/", *CONTRACT, "kernels/pack/"),
     "kernels/vulkan/shaders": ("platform/", *CONTRACT),
     "kernels/vulkan/device": (
@@ -104,8 +106,9 @@ MAY_INCLUDE = {
     "tools/cli": ("arenite/",),
     "bindings": ("arenite/",),
 }
-# The only file that names concrete backends.
+# The only file that includes concrete backends; with its header, the only one that names them.
 EXCEPTIONS = {"runtime/backends.cc": ("kernels/",)}
+NAMES_BACKENDS = ("runtime/backends.cc", "runtime/backends.h")
 
 # Header -> who may include it, where its layer is too wide a rule. The parts of a session do not
 # know the session.
@@ -163,6 +166,11 @@ def check(root):
         problems.append(where + f"{folder} may include {', '.join(permitted)} only.")
       elif header in ONLY_FOR and not path.startswith(ONLY_FOR[header]):
         problems.append(where + f"only {', '.join(ONLY_FOR[header])} may.")
+    if path not in NAMES_BACKENDS:
+      for line, text in enumerate(source_tree.read(root, path).splitlines(), 1):
+        if found := re.search(r"BackendId::k\w+", text):
+          problems.append(f"{path}:{line}: names {found[0]}: only {', '.join(NAMES_BACKENDS)} may; "
+                          "add what you ask to BackendTraits.")
   return problems
 
 

@@ -87,6 +87,11 @@ class Layering(LintTest):
       with self.subTest(path=path, header=header):
         self.assert_finds(layering, path, f"#include {header}\n", header[1:-1])
 
+  def test_finds_names_of_backends(self):
+    named = "return FindBackend(BackendId::kVulkan);\n"
+    self.assert_finds(layering, "runtime/session/a.cc", named, "BackendId::kVulkan")
+    self.assert_clean(layering, "runtime/backends.cc", named)
+
   def test_leaves_alone_includes_that_point_down(self):
     for path, header in (
         ("platform/os/pages.h", '"platform/base/result.h"'),

@@ -16,14 +16,8 @@ namespace test {
 
 // `type` is one of ARN_KV_...
 inline const char* KvTypeName(uint32_t type) {
-  switch (type) {
-    case ARN_KV_F32: return "f32";
-    case ARN_KV_F16: return "f16";
-    case ARN_KV_INT8: return "int8";
-    case ARN_KV_INT4: return "int4";
-    case ARN_KV_INT2: return "int2";
-    default: return "as_keys";
-  }
+  const char* name = arn_kv_type_name(type);
+  return name != nullptr ? name : "as_keys";
 }
 
 }  // namespace test

@@ -198,15 +198,10 @@ void Chat::Set(const std::string& name, const std::string& value) {
   } catch (const CLI::ParseError& error) {
     throw Error(cli::Explain(app, error));
   }
-  // The arguments own the lists of the sampling made from them.
-  std::swap(arguments_.sampling, sampling);
-  const arn_sampling chosen = ChooseSampling(arguments_.sampling, model_.get());
-  const arn_status status = arn_session_set_sampling(session_.get(), &chosen);
-  if (status != ARN_OK) {
-    std::swap(arguments_.sampling, sampling);
-    session_.Check(status);
-  }
+  const arn_sampling chosen = ChooseSampling(sampling, model_.get());
+  session_.Check(arn_session_set_sampling(session_.get(), &chosen));
   sampling_ = chosen;
+  arguments_.sampling = std::move(sampling);  // its lists stay where `chosen` refers to them
   answer_options_ = options;
 }
 

@@ -60,7 +60,7 @@ CLI::Option* AddStopOption(CLI::App* app, std::vector<std::string>* stops);
 void AddNoCacheOption(CLI::App* app, SessionArguments* arguments);
 // Throws Error if options exclude each other.
 arn_session_options ToSessionOptions(const SessionArguments& arguments);
-// Returns "f32", "f16", "int8", "int4", "int2", indexed by ARN_KV_...
+// Returns "f32", "f16", ..., indexed by ARN_KV_...
 const std::vector<std::string>& KvTypeNames();
 uint32_t KvType(const std::string& name);
 // Returns "int8", or "int4/int8" if keys and values differ.

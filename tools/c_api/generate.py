@@ -22,6 +22,7 @@ def written():
   """Maps paths in the source tree to their contents."""
   return {
       sampling.DOCS: sampling.docs(),
+      "bindings/python/arenite/_constants.py": python_abi.constants_file(),
       "bindings/python/arenite/_abi.py": python_abi.make(),
       "bindings/python/arenite/_functions.py": python_abi.functions(),
       "bindings/python/arenite/options.py": python_options.make(),

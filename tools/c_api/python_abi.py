@@ -1,5 +1,5 @@
-"""Generates _abi.py and _functions.py of bindings/python/arenite: the C API as ctypes structures
-and signatures."""
+"""Generates _constants.py, _abi.py and _functions.py of bindings/python/arenite: the C API as
+constants, ctypes structures and signatures."""
 
 import re
 
@@ -18,6 +18,8 @@ from ctypes import (
     c_size_t, c_uint8, c_uint32, c_uint64, c_void_p, sizeof)
 from typing import Any
 
+from ._constants import *  # noqa: F403
+
 
 class Struct(Structure):
   """A struct of the C API with the values of its ARN_..._INIT macro, struct_size included."""
@@ -26,6 +28,12 @@ class Struct(Structure):
 
   def __init__(self) -> None:
     super().__init__(*self._initial_)
+'''
+
+CONSTANTS_HEAD = '''\
+"""Enums and numbers of the C API. Written by tools/c_api/generate.py from arenite.h: do not edit
+it."""
+
 '''
 
 FUNCTIONS_HEAD = '''\
@@ -104,8 +112,6 @@ def make():
   types, constants = Types(found), headers.constants(found)
   initial = {d.name: d for d in found if d.kind == "init"}
   text = HEAD
-  text += "\n\n# Names of enums, and what is defined as a number.\n"
-  text += "".join(f"{name} = {value}\n" for name, value in constants.items())
   for d in found:
     callbacks = [d] if d.kind == "callback" else [v.callback for v in d.variables if v.callback]
     for callback in callbacks:
@@ -125,6 +131,11 @@ def make():
             initial[d.name], d, constants, types.callbacks)
         text += _wrapped("    ", values, ",") + ")\n"
   return text
+
+
+def constants_file():
+  found = headers.constants(headers.declarations())
+  return CONSTANTS_HEAD + "".join(f"{name} = {value}\n" for name, value in found.items())
 
 
 def functions():

@@ -46,6 +46,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         POINTER(c_size_t))),
     "arn_detokenizer_piece_bytes": (c_size_t, (c_void_p,)),
     "arn_token_text": (c_uint32, (c_void_p, c_int32, POINTER(c_void_p), POINTER(c_size_t))),
+    "arn_kv_type_name": (c_char_p, (c_uint32,)),
     "arn_session_plan": (c_uint32, (c_void_p, POINTER(arn_session_options), c_char_p, c_size_t,
         POINTER(arn_memory_plan))),
     "arn_session_plan_group": (c_uint32, (c_void_p, POINTER(arn_session_options), c_uint32,

@@ -5,23 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/contract/kv_page.h"
 #include "kernels/contract/logits_ops.h"
-#include "kernels/contract/program.h"
-#include "kernels/contract/state_slot.h"
+#include "kernels/contract/ops.h"
 #include "kernels/cpu/int8_dot/int8_dot.h"
 #include "kernels/cpu/xnn/gemm.h"
 
 namespace arn::cpu {
 
-// Normalises one row of n into out, or adds the result to out. bias: null for NormKind::kRms.
-struct NormArgs {
-  NormKind kind;
-  const float* weight;
-  const float* bias;
-  float epsilon;
-  bool accumulate;
-};
+// Normalises one row of n into out, or adds the result to out.
 using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float* out);
 
 // out[n] = activation(gate) * up with in = [gate | up]. limit: kClampedSwiglu only.
@@ -44,32 +35,11 @@ using QuantizeRowFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padd
 using QuantizeGroupsFn = QuantizedRow (*)(const float* x, uint32_t n, uint32_t padded,
                                           uint32_t group, uint32_t stride, uint8_t* groups);
 
-// One token: q/k norm and RoPE (in place), then append to the pages.
-struct QkvRopeArgs {
-  const AttentionKind* kind;
-  const KvGroup* group;
-  KvPools pools;
-  const PageTable* table;
-  uint32_t group_layer;
-  uint32_t position;
-  uint32_t rotary_dim;
-  bool shares_kv;       // qkv is q only; K and V are not written
-  const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
-  const float* q_norm;  // [head_dim], or [n_heads * head_dim] if norms_span_heads, or null
-  const float* k_norm;
-  bool norms_span_heads;
-  float epsilon;
-};
 using QkvRopeFn = void (*)(const QkvRopeArgs& args, float* qkv);
 
 // Attention of the queries of consecutive tokens of one sequence to one kv head: query heads
 // [first_head, first_head + n_heads) of each of n_rows rows, all of which use kv_head.
-struct AttentionTile {
-  const AttentionKind* kind;
-  const KvGroup* group;
-  KvPools pools;
-  const PageTable* table;
-  uint32_t group_layer;
+struct AttentionTile : AttentionArgs {
   uint32_t kv_head;
   uint32_t first_head, n_heads;
   uint32_t first_position, n_rows;
@@ -77,11 +47,6 @@ struct AttentionTile {
   size_t q_stride;
   float* out;
   size_t out_stride;
-  const float* sinks;                   // [all heads], or null
-  const float* relative_position_bias;  // as in Step, or null
-  uint32_t n_relative_positions;
-  // With is_cross_attention and with k_rows: the number of rows every query sees.
-  uint32_t encoder_rows;
   // If not null: keys and values of kv_head as rows of floats instead of pages. Row r starts at
   // k_rows + r * q_stride.
   const float* k_rows;
@@ -109,33 +74,14 @@ uint32_t AttentionTileQueries(const AttentionKind& kind);
 uint64_t AttentionScratchBytes(const AttentionKind& kind);
 uint64_t AttentionPartialFloats(const AttentionKind& kind);
 
-// Channels [first, last) of consecutive tokens of one sequence; see reference/ops.h. Pointers are
-// to channel 0.
-struct ConvTile {
-  const float* weight;  // [taps, width]
-  const float* bias;    // [width], or null
-  uint32_t taps, width;
-  const float* x;  // rows of in_stride
-  const float* b;  // multiplies x; rows of in_stride, or null together with c
-  const float* c;  // multiplies the result
-  size_t in_stride;
-  StateSlot state;  // [taps - 1, width]
-  uint32_t first, last, n_rows;
-  float* out;  // [n_rows, width]
+// Channels [first, last) of the arguments.
+struct ConvTile : ConvArgs {
+  uint32_t first, last;
 };
 using ConvFn = void (*)(const ConvTile& tile);
 
-struct ScanTile {
-  const float* rates;       // [n_states, width]
-  const float* skip;        // [width]
-  const float* time_steps;  // [n_rows, width]
-  const float* mix;         // [n_rows, 2, n_states]
-  uint32_t n_states, width;
-  StateSlot state;  // [n_states, width]
-  uint32_t first, last, n_rows;
-  const float* x;  // [n_rows, width]
-  float* out;      // rows of out_stride
-  size_t out_stride;
+struct ScanTile : ScanArgs {
+  uint32_t first, last;
 };
 using ScanFn = void (*)(const ScanTile& tile);
 

@@ -33,8 +33,7 @@ Dispatch Lowering::Begin(Shader shader, const Step& step) const {
   Dispatch d;
   d.shader = shader;
   d.constants[kWidthId] = kWidth;
-  const ValueId shape = step.out != kNoValue ? step.out : step.in;
-  d.row_factor = shape == kNoValue ? 1 : program_.values[shape].row_factor;
+  d.row_factor = RowFactorOf(program_, step);
   d.head.row_factor = d.row_factor;
   return d;
 }
@@ -63,7 +62,7 @@ void Lowering::BindVector(Dispatch* dispatch, uint32_t binding, WeightId id) con
 
 Status Lowering::UnsupportedError(const Step& step, const char* what) {
   return diag_->Fail(Status::kUnsupported, "Vulkan: layer %u, step %s: %s", step.layer,
-                     OpName(step.op), what);
+                     OpName(step.op()), what);
 }
 
 Status Lowering::Run(DispatchSink* sink, Diag* diag) {
@@ -86,54 +85,54 @@ Status Lowering::Run(DispatchSink* sink, Diag* diag) {
 }
 
 Status Lowering::LowerStep(const Step& step) {
-  switch (step.op) {
-    case Op::kEmbed: return LowerEmbed(step);
-    case Op::kRopeAngles: return LowerRopeAngles(step);
-    case Op::kNorm: return LowerNorm(step);
-    case Op::kLinear: return LowerLinear(step);
-    case Op::kQkvRope:
-    case Op::kStoreKv: return LowerQkvRope(step);
-    case Op::kAttention:
-    case Op::kSelfAttention: return LowerAttention(step);
-    case Op::kGatedAct:
-    case Op::kAct: return LowerAct(step);
-    case Op::kLogits: return LowerLogits(step);
-    case Op::kRoute: return LowerRoute(step);
-    case Op::kExperts: return LowerExperts(step);
-    case Op::kConv: return LowerConv(step);
-    case Op::kScan: return LowerScan(step);
+  switch (step.op()) {
+    case Op::kEmbed: return Lower(step, step.Get<EmbedParams>());
+    case Op::kRopeAngles: return Lower(step, step.Get<RopeAnglesParams>());
+    case Op::kNorm: return Lower(step, step.Get<NormParams>());
+    case Op::kLinear: return Lower(step, step.Get<LinearParams>());
+    case Op::kQkvRope: return Lower(step, step.Get<QkvRopeParams>());
+    case Op::kAttention: return Lower(step, step.Get<AttentionParams>());
+    case Op::kGatedAct: return Lower(step, step.Get<GatedActParams>());
+    case Op::kAct: return Lower(step, step.Get<ActParams>());
+    case Op::kRoute: return Lower(step, step.Get<RouteParams>());
+    case Op::kExperts: return Lower(step, step.Get<ExpertsParams>());
+    case Op::kLogits: return Lower(step, step.Get<LogitsParams>());
+    case Op::kConv: return Lower(step, step.Get<ConvParams>());
+    case Op::kScan: return Lower(step, step.Get<ScanParams>());
     case Op::kFeatures: return Status::kOk;  // written by the host
-    case Op::kIm2col: return LowerIm2col(step);
-    case Op::kAddPositions: return LowerAddPositions(step);
+    case Op::kIm2col: return Lower(step, step.Get<Im2colParams>());
+    case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
+    case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
+    case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
   }
   return UnsupportedError(step, "is not known");
 }
 
-Status Lowering::LowerEmbed(const Step& step) {
-  const Weight& weight = program_.weights[step.weight];
-  const DeviceWeight at = WeightAt(step.weight);
+Status Lowering::Lower(const Step& step, const EmbedParams& p) {
+  const Weight& weight = program_.weights[p.weight];
+  const DeviceWeight at = WeightAt(p.weight);
   const uint32_t slice_rows = SliceRows(at.row_bytes);
   for (uint32_t first = 0; first < weight.rows; first += slice_rows) {
     const uint32_t n = Min(slice_rows, weight.rows - first);
     Dispatch d = Begin(Shader::kEmbed, step);
     d.joins_previous = first != 0;
     d.constants[kEmbedTypeId] = static_cast<uint32_t>(weight.dtype);
-    d.constants[kEmbedHasPositionsId] = step.positions == kNoWeight ? 0 : 1;
+    d.constants[kEmbedHasPositionsId] = p.positions == kNoWeight ? 0 : 1;
     BindValue(&d, 2, step.out);
     Bind(&d, 3,
          {Home::kWeights, at.block, at.values + uint64_t{first} * at.row_bytes,
           uint64_t{n} * at.row_bytes});
     Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes});
     EmbedPush push = {};
-    if (step.positions != kNoWeight) {
-      BindVector(&d, 5, step.positions);
-      push.position_words = WeightAt(step.positions).row_bytes / sizeof(float);
+    if (p.positions != kNoWeight) {
+      BindVector(&d, 5, p.positions);
+      push.position_words = WeightAt(p.positions).row_bytes / sizeof(float);
     }
     push.cols = weight.cols;
     push.row_words = at.row_bytes / static_cast<uint32_t>(sizeof(uint32_t));
     push.blocks_at = at.blocks_words;
     push.block_words = at.block_words;
-    push.factor = step.factor;
+    push.factor = p.factor;
     push.first_token = first;
     push.n_tokens = n;
     d.SetPush(push);
@@ -143,8 +142,8 @@ Status Lowering::LowerEmbed(const Step& step) {
   return Status::kOk;
 }
 
-Status Lowering::LowerRopeAngles(const Step& step) {
-  const RopeKind& rope = program_.ropes[step.rope];
+Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
+  const RopeKind& rope = program_.ropes[p.rope];
   for (const float f : rope.inv_freq) {
     // The shader reduces angles below 2^24 (shaders/rope_angles.comp).
     if (!(f > -1e30f && f < 1e30f) ||
@@ -155,7 +154,7 @@ Status Lowering::LowerRopeAngles(const Step& step) {
   if (rope.inv_freq.empty()) return Status::kOk;
   Dispatch d = Begin(Shader::kRopeAngles, step);
   BindValue(&d, 2, step.out);
-  BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + step.rope));
+  BindVector(&d, 3, static_cast<WeightId>(program_.weights.size() + p.rope));
   RopeAnglesPush push = {};
   push.pairs = static_cast<uint32_t>(rope.inv_freq.size());
   push.amplitude = rope.amplitude;
@@ -164,43 +163,47 @@ Status Lowering::LowerRopeAngles(const Step& step) {
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerNorm(const Step& step) {
+Status Lowering::Lower(const Step& step, const NormParams& p) {
   Dispatch d = Begin(Shader::kNorm, step);
   const uint32_t n = Width(step.in);
-  d.constants[kNormIsLayerId] = step.norm_kind == NormKind::kLayer ? 1 : 0;
-  d.constants[kNormAccumulateId] = step.accumulate ? 1 : 0;
+  d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
+  d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
-  BindVector(&d, 3, step.weight);
-  if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
+  BindVector(&d, 3, p.weight);
+  if (p.kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
   NormPush push = {};
   push.n = push.in_stride = push.out_stride = n;
-  push.epsilon = step.epsilon;
+  push.epsilon = p.epsilon;
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::AddActivation(const Step& step, Place in, Place out, uint32_t n,
-                               uint32_t row_factor) {
+Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
+                               uint32_t n, uint32_t row_factor) {
   Dispatch d = Begin(Shader::kGatedAct, step);
   d.row_factor = row_factor;
-  d.constants[kActivationId] = static_cast<uint32_t>(step.activation);
+  d.constants[kActivationId] = static_cast<uint32_t>(p.activation);
   d.constants[kActIsGatedId] = in.home == Home::kNone ? 0 : 1;
   if (in.home != Home::kNone) Bind(&d, 1, in);
   Bind(&d, 2, out);
   GatedActPush push = {};
   push.n = n;
-  push.limit = step.activation_limit;
+  push.limit = p.activation_limit;
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerAct(const Step& step) {
-  const bool is_gated = step.op == Op::kGatedAct;
-  const Value& out = program_.values[is_gated ? step.out : step.in];
-  const Place in = is_gated ? PlaceOf(program_.values[step.in].slice) : Place();
-  return AddActivation(step, in, PlaceOf(out.slice), out.width, out.row_factor);
+Status Lowering::Lower(const Step& step, const GatedActParams& p) {
+  const Value& out = program_.values[step.out];
+  return AddActivation(step, p, PlaceOf(program_.values[step.in].slice), PlaceOf(out.slice),
+                       out.width, out.row_factor);
+}
+
+Status Lowering::Lower(const Step& step, const ActParams& p) {
+  const Value& x = program_.values[step.in];
+  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor);
 }
 
 }  // namespace arn::vulkan

@@ -53,20 +53,23 @@ class Lowering {
 
  private:
   Status LowerStep(const Step& step);
-  Status LowerEmbed(const Step& step);
-  Status LowerNorm(const Step& step);
-  Status LowerLinear(const Step& step);
-  Status LowerLogits(const Step& step);
-  Status LowerQkvRope(const Step& step);
-  Status LowerAttention(const Step& step);
-  Status LowerAct(const Step& step);
-  Status LowerRopeAngles(const Step& step);
-  Status LowerRoute(const Step& step);
-  Status LowerExperts(const Step& step);
-  Status LowerConv(const Step& step);
-  Status LowerScan(const Step& step);
-  Status LowerIm2col(const Step& step);
-  Status LowerAddPositions(const Step& step);
+  Status Lower(const Step& step, const EmbedParams& p);
+  Status Lower(const Step& step, const RopeAnglesParams& p);
+  Status Lower(const Step& step, const NormParams& p);
+  Status Lower(const Step& step, const LinearParams& p);
+  Status Lower(const Step& step, const QkvRopeParams& p);
+  Status Lower(const Step& step, const AttentionParams& p);
+  Status Lower(const Step& step, const GatedActParams& p);
+  Status Lower(const Step& step, const ActParams& p);
+  Status Lower(const Step& step, const RouteParams& p);
+  Status Lower(const Step& step, const ExpertsParams& p);
+  Status Lower(const Step& step, const LogitsParams& p);
+  Status Lower(const Step& step, const ConvParams& p);
+  Status Lower(const Step& step, const ScanParams& p);
+  Status Lower(const Step& step, const Im2colParams& p);
+  Status Lower(const Step& step, const AddPositionsParams& p);
+  Status Lower(const Step& step, const SelfAttentionParams& p);
+  Status Lower(const Step& step, const StoreKvParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.
@@ -82,10 +85,13 @@ class Lowering {
   void SetOutputs(Mode kernel, DType dtype, uint32_t n_outs, Dispatch* d) const;
   void SetTile(DType dtype, uint32_t n_outs, Dispatch* d) const;
   Status AddMatmul(const Matmul& matmul, Mode kernel, uint32_t first_out, uint32_t n_outs);
-  Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n);
+  // The norm over n elements of `in` from `first` on, in place.
+  Status AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n, float epsilon);
+  Status AddAttention(const Step& step, const AttentionParams& p, bool is_self);
   // [gate | up] -> n values activation(gate) * up. Without `in`, in place. row_factor: rows per row
   // of a run.
-  Status AddActivation(const Step& step, Place in, Place out, uint32_t n, uint32_t row_factor);
+  Status AddActivation(const Step& step, const GatedActParams& p, Place in, Place out, uint32_t n,
+                       uint32_t row_factor);
 
   // Experts in one binding, and the stride in bytes between their matrices.
   struct BoundExperts {
@@ -93,11 +99,12 @@ class Lowering {
     uint64_t stride = 0;
   };
   Place ExpertPart(uint64_t offset, uint64_t bytes) const;
-  BoundExperts ExpertsFrom(const Step& step, uint32_t first, bool is_down);
-  Status AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
-                         uint32_t first_out, uint32_t n_outs);
-  Status AddExpertMatmuls(Matmul matmul, bool is_down);
-  Status AddExpertPart(const Step& step, uint32_t part, Place in, Place out);
+  BoundExperts ExpertsFrom(const ExpertsParams& p, uint32_t first, bool is_down);
+  Status AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p, const BoundExperts& bound,
+                         Mode kernel, uint32_t first_out, uint32_t n_outs);
+  Status AddExpertMatmuls(Matmul matmul, const ExpertsParams& p, bool is_down);
+  Status AddExpertPart(const Step& step, const ExpertsParams& p, uint32_t part, Place in,
+                       Place out);
 
   Dispatch Begin(Shader shader, const Step& step) const;
   // Binds `place` and adds its start to the push constants. binding: 1 to 5.

@@ -35,7 +35,8 @@ void Lowering::BindKv(Dispatch* d, const KvGroup& group) const {
 }
 
 // Adds the norm over all q, or all k, heads together.
-Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n) {
+Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, uint32_t n,
+                             float epsilon) {
   if (weight == kNoWeight) return Status::kOk;
   Dispatch d = Begin(Shader::kNorm, step);
   const Slice slice = program_.values[step.in].slice;
@@ -47,52 +48,80 @@ Status Lowering::AddHeadNorm(const Step& step, WeightId weight, uint32_t first, 
   NormPush push = {};
   push.n = n;
   push.in_stride = push.out_stride = Width(step.in);
-  push.epsilon = step.epsilon;
+  push.epsilon = epsilon;
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerQkvRope(const Step& step) {
-  const bool is_store = step.op == Op::kStoreKv;
-  const AttentionKind kind =
-      is_store ? WithoutQueries(program_.kinds[step.kind]) : program_.kinds[step.kind];
+Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
+  const AttentionKind& kind = program_.kinds[p.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
   ARN_TRY(CheckEncoderPages(step, group));
-  const bool spans_heads = NormsSpanHeads(program_, step);
+  const bool spans_heads = NormsSpanHeads(program_, p);
   if (spans_heads) {
-    ARN_TRY(AddHeadNorm(step, step.q_norm, 0, kind.n_heads * kind.head_dim));
-    if (!step.shares_kv) {
-      ARN_TRY(AddHeadNorm(step, step.k_norm, kind.n_heads * kind.head_dim,
-                          kind.n_kv_heads * kind.head_dim));
+    const uint32_t q_width = kind.n_heads * kind.head_dim;
+    ARN_TRY(AddHeadNorm(step, p.q_norm, 0, q_width, p.epsilon));
+    if (!p.shares_kv) {
+      ARN_TRY(AddHeadNorm(step, p.k_norm, q_width, kind.n_kv_heads * kind.head_dim, p.epsilon));
     }
   }
   Dispatch d = Begin(Shader::kQkvRope, step);
+  const bool rotates = kind.rope != kNoRope && program_.ropes[kind.rope].rotary_dim != 0;
   d.constants[kQkvHeadsId] = kind.n_heads;
   d.constants[kQkvKvHeadsId] = kind.n_kv_heads;
-  d.constants[kQkvRotaryDimId] = kind.rope == kNoRope ? 0 : program_.ropes[kind.rope].rotary_dim;
-  d.constants[kQkvHasQNormId] = step.q_norm != kNoWeight && !spans_heads ? 1 : 0;
-  d.constants[kQkvHasKNormId] = step.k_norm != kNoWeight && !spans_heads ? 1 : 0;
-  d.constants[kQkvSharesKvId] = step.shares_kv ? 1 : 0;
+  d.constants[kQkvRotaryDimId] = rotates ? program_.ropes[kind.rope].rotary_dim : 0;
+  d.constants[kQkvHasQNormId] = p.q_norm != kNoWeight && !spans_heads ? 1 : 0;
+  d.constants[kQkvHasKNormId] = p.k_norm != kNoWeight && !spans_heads ? 1 : 0;
+  d.constants[kQkvSharesKvId] = p.shares_kv ? 1 : 0;
   BindKv(&d, group);
   BindValue(&d, 2, step.in);
-  BindVector(&d, 3, step.q_norm);
-  BindVector(&d, 4, step.k_norm);
-  if (d.constants[kQkvRotaryDimId] != 0) BindValue(&d, 5, step.angles);
+  BindVector(&d, 3, p.q_norm);
+  BindVector(&d, 4, p.k_norm);
+  if (rotates) BindValue(&d, 5, p.angles);
   QkvRopePush push = {};
-  push.layer = step.group_layer;
+  push.layer = p.group_layer;
   push.group = kind.group;
   push.stride = Width(step.in);
-  push.epsilon = step.epsilon;
+  push.epsilon = p.epsilon;
   push.temperature = kind.query_temperature;
   push.temperature_step = Max(kind.query_temperature_step, 1u);
   d.SetPush(push);
-  d.groups_x = kind.n_heads + (step.shares_kv ? 0 : 2 * kind.n_kv_heads);
+  d.groups_x = kind.n_heads + (p.shares_kv ? 0 : 2 * kind.n_kv_heads);
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerAttention(const Step& step) {
-  const bool is_self = step.op == Op::kSelfAttention;
-  const AttentionKind& kind = program_.kinds[step.kind];
+// kQkvRope on rows without queries, norms and rotation.
+Status Lowering::Lower(const Step& step, const StoreKvParams& p) {
+  const AttentionKind& kind = program_.kinds[p.kind];
+  const KvGroup& group = program_.kv_groups[kind.group];
+  ARN_TRY(CheckEncoderPages(step, group));
+  Dispatch d = Begin(Shader::kQkvRope, step);
+  d.constants[kQkvKvHeadsId] = kind.n_kv_heads;
+  BindKv(&d, group);
+  BindValue(&d, 2, step.in);
+  QkvRopePush push = {};
+  push.layer = p.group_layer;
+  push.group = kind.group;
+  push.stride = Width(step.in);
+  push.temperature_step = 1;
+  d.SetPush(push);
+  d.groups_x = 2 * kind.n_kv_heads;
+  return sink_->Add(d, diag_);
+}
+
+Status Lowering::Lower(const Step& step, const AttentionParams& p) {
+  return AddAttention(step, p, /*is_self=*/false);
+}
+
+Status Lowering::Lower(const Step& step, const SelfAttentionParams& p) {
+  AttentionParams params;
+  params.kind = p.kind;
+  params.relative_position_bias = p.relative_position_bias;
+  return AddAttention(step, params, /*is_self=*/true);
+}
+
+Status Lowering::AddAttention(const Step& step, const AttentionParams& p, bool is_self) {
+  const AttentionKind& kind = program_.kinds[p.kind];
   const AttentionLanes lanes = LanesOf(kind);
   Dispatch d = Begin(Shader::kAttention, step);
   if (is_self) {
@@ -106,28 +135,28 @@ Status Lowering::LowerAttention(const Step& step) {
   d.constants[kAttentionKvHeadsId] = kind.n_kv_heads;
   d.constants[kAttentionIsCrossId] = kind.is_cross_attention ? 1 : 0;
   d.constants[kAttentionIsSelfId] = is_self ? 1 : 0;
-  d.constants[kAttentionHasSinksId] = step.sinks != kNoWeight ? 1 : 0;
-  d.constants[kAttentionHasBiasId] = step.relative_position_bias != kNoWeight ? 1 : 0;
+  d.constants[kAttentionHasSinksId] = p.sinks != kNoWeight ? 1 : 0;
+  d.constants[kAttentionHasBiasId] = p.relative_position_bias != kNoWeight ? 1 : 0;
   d.constants[kAttentionPartsId] = lanes.n_parts;
   d.constants[kAttentionPerLaneId] = lanes.per_lane;
   d.constants[kAttentionSegmentId] = traits_.segment_positions;
   d.segments = SegmentsOf(program_, step, traits_.segment_positions);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
-  BindVector(&d, 3, step.sinks);
-  BindVector(&d, 4, step.relative_position_bias);
+  BindVector(&d, 3, p.sinks);
+  BindVector(&d, 4, p.relative_position_bias);
   if (d.segments.may_share()) Bind(&d, 5, PlaceOf(workspace_.partials));
   AttentionPush push = {};
-  push.layer = step.group_layer;
+  push.layer = p.group_layer;
   push.group = is_self ? 0 : kind.group;
   push.in_stride = Width(step.in);
   push.window = kind.window;
   push.chunk = kind.chunk;
   push.scale = kind.attention_scale;
   push.softcap = kind.softcap;
-  if (step.relative_position_bias != kNoWeight) {
-    push.n_distances = program_.weights[step.relative_position_bias].rows;
-    push.bias_stride = Words(WeightAt(step.relative_position_bias).row_bytes);
+  if (p.relative_position_bias != kNoWeight) {
+    push.n_distances = program_.weights[p.relative_position_bias].rows;
+    push.bias_stride = Words(WeightAt(p.relative_position_bias).row_bytes);
   }
   push.most_segments = d.segments.most;
   d.SetPush(push);

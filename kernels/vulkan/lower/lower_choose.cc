@@ -10,7 +10,7 @@ namespace arn::vulkan {
 bool HasChoice(const Program& program) {
   if (program.max_logit_rows == 0) return false;
   for (const Step& step : program.steps) {
-    if (step.op == Op::kLogits) return true;
+    if (step.op() == Op::kLogits) return true;
   }
   return false;
 }

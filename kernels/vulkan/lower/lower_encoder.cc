@@ -10,13 +10,13 @@ constexpr uint32_t kWidth = 64;
 
 }  // namespace
 
-Status Lowering::LowerIm2col(const Step& step) {
+Status Lowering::Lower(const Step& step, const Im2colParams& p) {
   Dispatch d = Begin(Shader::kIm2col, step);
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   Im2colPush push = {};
   push.width = Width(step.in);
-  push.taps = step.n_taps;
+  push.taps = p.n_taps;
   push.stride = uint32_t{program_.values[step.in].row_factor} /
                 uint32_t{program_.values[step.out].row_factor};
   d.SetPush(push);
@@ -24,14 +24,14 @@ Status Lowering::LowerIm2col(const Step& step) {
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerAddPositions(const Step& step) {
-  const DeviceWeight at = WeightAt(step.positions);
+Status Lowering::Lower(const Step& step, const AddPositionsParams& p) {
+  const DeviceWeight at = WeightAt(p.positions);
   if (at.values_bytes + Device::kBindingAlign > Device::kMaxBindingBytes) {
     return UnsupportedError(step, "positions that do not fit a binding of 128 MiB");
   }
   Dispatch d = Begin(Shader::kAddPositions, step);
   BindValue(&d, 2, step.in);
-  BindVector(&d, 3, step.positions);
+  BindVector(&d, 3, p.positions);
   AddPositionsPush push = {};
   push.width = Width(step.in);
   push.position_words = static_cast<uint32_t>(at.row_bytes / sizeof(float));

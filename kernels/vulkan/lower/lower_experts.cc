@@ -17,30 +17,30 @@ constexpr uint32_t kOneRow = 1u << 30;  // one tile for all rows of a run
 ExpertSpace ExpertSpaceOf(const Program& program) {
   ExpertSpace space;
   for (const Step& step : program.steps) {
-    if (step.op != Op::kExperts) continue;
-    const auto width = [&](uint32_t value) { return program.values[value].width; };
-    const uint64_t row_bytes = uint64_t{program.max_rows} * step.n_chosen * sizeof(float);
-    const uint32_t wide = Max(width(step.scratch + 1u), width(step.scratch + 3u));
-    const uint32_t input = step.weighs_input ? width(step.scratch) : 0;
+    const auto* p = step.If<ExpertsParams>();
+    if (p == nullptr) continue;
+    const auto width = [&](ValueId value) { return program.values[value].width; };
+    const uint64_t row_bytes = uint64_t{program.max_rows} * p->n_chosen * sizeof(float);
+    const uint32_t wide = Max(width(p->gate_up), width(p->expert_out));
+    const uint32_t input = p->weighs_input ? width(p->gathered) : 0;
     const uint64_t words =
-        ExpertLengthWords(step.n_experts) + uint64_t{step.n_experts} * program.max_rows;
+        ExpertLengthWords(p->n_experts) + uint64_t{p->n_experts} * program.max_rows;
     space.wide_bytes = Max(space.wide_bytes, row_bytes * wide);
-    space.product_bytes =
-        Max(space.product_bytes, row_bytes * Max(width(step.scratch + 2u), input));
+    space.product_bytes = Max(space.product_bytes, row_bytes * Max(width(p->activated), input));
     space.list_bytes = Max<uint64_t>(space.list_bytes, words * sizeof(uint32_t));
   }
   return space;
 }
 
-Status Lowering::LowerRoute(const Step& step) {
+Status Lowering::Lower(const Step& step, const RouteParams& p) {
   Dispatch d = Begin(Shader::kRoute, step);
-  d.constants[kRouteIsSigmoidId] = step.route_score == RouteScore::kSigmoid ? 1 : 0;
-  d.constants[kRouteNormTopkProbId] = step.norm_topk_prob ? 1 : 0;
+  d.constants[kRouteIsSigmoidId] = p.route_score == RouteScore::kSigmoid ? 1 : 0;
+  d.constants[kRouteNormTopkProbId] = p.norm_topk_prob ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
   RoutePush push = {};
-  push.n_experts = step.n_experts;
-  push.n_chosen = step.n_chosen;
+  push.n_experts = p.n_experts;
+  push.n_chosen = p.n_chosen;
   d.SetPush(push);
   return sink_->Add(d, diag_);
 }
@@ -57,14 +57,14 @@ DeviceWeight Lowering::PlacedAt(WeightId id) {
 }
 
 // Returns the experts, starting at `first`, whose matrices are equally spaced in one binding.
-Lowering::BoundExperts Lowering::ExpertsFrom(const Step& step, uint32_t first, bool is_down) {
-  const auto weight = [&](uint32_t e) { return step.weight + 2 * e + (is_down ? 1 : 0); };
+Lowering::BoundExperts Lowering::ExpertsFrom(const ExpertsParams& p, uint32_t first, bool is_down) {
+  const auto weight = [&](uint32_t e) { return is_down ? p.down_of(e) : p.gate_up_of(e); };
   const DeviceWeight head = PlacedAt(weight(first));
   const uint64_t room = Device::kMaxBindingBytes - Device::kBindingAlign;
   BoundExperts bound;
   bound.first = first;
   DeviceWeight last = head;
-  for (bound.n = 1; first + bound.n < step.n_experts; ++bound.n) {
+  for (bound.n = 1; first + bound.n < p.n_experts; ++bound.n) {
     const WeightId id = weight(first + bound.n);
     const DeviceWeight next = PlacedAt(id);
     const uint64_t stride = next.values - last.values;
@@ -86,9 +86,9 @@ Place Lowering::ExpertPart(uint64_t offset, uint64_t bytes) const {
   return {Home::kActivations, 0, first + offset, bytes};
 }
 
-Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound, Mode kernel,
-                                 uint32_t first_out, uint32_t n_outs) {
-  const Step& step = *matmul.step;
+Status Lowering::AddExpertMatmul(const Matmul& matmul, const ExpertsParams& p,
+                                 const BoundExperts& bound, Mode kernel, uint32_t first_out,
+                                 uint32_t n_outs) {
   const DeviceWeight at = WeightAt(matmul.weight);
   const bool is_integer = IsInteger(program_.weights[matmul.weight]);
   const bool is_tiled = kernel == Mode::kMany;
@@ -101,77 +101,77 @@ Status Lowering::AddExpertMatmul(const Matmul& matmul, const BoundExperts& bound
   } else {
     d.modes = BitOf(Mode::kOne) | BitOf(Mode::kFew);
   }
-  d.constants[kMatmulChosenId] = step.n_chosen;
+  d.constants[kMatmulChosenId] = p.n_chosen;
   const uint64_t others = (bound.n - 1) * bound.stride;
   Bind(&d, 3,
        {Home::kWeights, at.block, at.values + uint64_t{first_out} * at.row_bytes,
         uint64_t{n_outs} * at.row_bytes + others});
   Bind(&d, 4, {Home::kWeights, at.block, at.heads, at.heads_bytes + others});
   const Place lists = ExpertPart(space.lists_at(), space.list_bytes);
-  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[step.topk].slice));
+  Bind(&d, is_integer ? 1 : 5, is_tiled ? lists : PlaceOf(program_.values[p.topk].slice));
   auto push = d.Push<MatmulPush>();
   push.first_expert = bound.first;
   push.n_experts = bound.n;
   push.expert_words = static_cast<uint32_t>(bound.stride / sizeof(uint32_t));
-  push.lists_at = ExpertLengthWords(step.n_experts);
+  push.lists_at = ExpertLengthWords(p.n_experts);
   push.list_words = program_.max_rows;
   d.SetPush(push);
   // Assumes that rows are spread evenly over the experts.
-  d.work = Max<uint64_t>(d.work * step.n_chosen * bound.n / step.n_experts, 1);
+  d.work = Max<uint64_t>(d.work * p.n_chosen * bound.n / p.n_experts, 1);
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::AddExpertMatmuls(Matmul matmul, bool is_down) {
-  const Step& step = *matmul.step;
-  for (uint32_t e = 0; e < step.n_experts; ++e) {
-    matmul.weight = step.weight + 2 * e + (is_down ? 1 : 0);
+Status Lowering::AddExpertMatmuls(Matmul matmul, const ExpertsParams& p, bool is_down) {
+  for (uint32_t e = 0; e < p.n_experts; ++e) {
+    matmul.weight = is_down ? p.down_of(e) : p.gate_up_of(e);
     if (!IsInteger(program_.weights[matmul.weight])) continue;
     Matmul rows = matmul;
     if (rows.rows_an_input > 1) rows.row_factor = 1;
     ARN_TRY(AddQuantize(rows));
     break;
   }
-  for (uint32_t first = 0; first < step.n_experts;) {
-    const BoundExperts bound = ExpertsFrom(step, first, is_down);
-    matmul.weight = step.weight + 2 * first + (is_down ? 1 : 0);
+  for (uint32_t first = 0; first < p.n_experts;) {
+    const BoundExperts bound = ExpertsFrom(p, first, is_down);
+    matmul.weight = is_down ? p.down_of(first) : p.gate_up_of(first);
     const Weight& weight = program_.weights[matmul.weight];
     const uint32_t slice = SliceRows(WeightAt(matmul.weight).row_bytes);
     for (uint32_t out = 0; out < weight.rows; out += slice) {
       const uint32_t n_outs = Min(slice, weight.rows - out);
-      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kOne, out, n_outs));
-      ARN_TRY(AddExpertMatmul(matmul, bound, Mode::kMany, out, n_outs));
+      ARN_TRY(AddExpertMatmul(matmul, p, bound, Mode::kOne, out, n_outs));
+      ARN_TRY(AddExpertMatmul(matmul, p, bound, Mode::kMany, out, n_outs));
     }
     first += bound.n;
   }
   return Status::kOk;
 }
 
-Status Lowering::AddExpertPart(const Step& step, uint32_t part, Place in, Place out) {
+Status Lowering::AddExpertPart(const Step& step, const ExpertsParams& p, uint32_t part, Place in,
+                               Place out) {
   Dispatch d = Begin(Shader::kExperts, step);
   const uint32_t n = part == kExpertsSum ? Width(step.out) : Width(step.in);
   d.constants[kExpertsPartId] = part;
-  d.constants[kExpertsIsWeighedId] = step.weighs_input ? 1 : 0;
+  d.constants[kExpertsIsWeighedId] = p.weighs_input ? 1 : 0;
   if (part != kExpertsList) Bind(&d, 1, in);
   Bind(&d, 2, out);
-  Bind(&d, 3, PlaceOf(program_.values[step.topk].slice));
+  Bind(&d, 3, PlaceOf(program_.values[p.topk].slice));
   ExpertsPush push = {};
   push.n = n;
-  push.n_chosen = step.n_chosen;
-  push.lists_at = ExpertLengthWords(step.n_experts);
+  push.n_chosen = p.n_chosen;
+  push.lists_at = ExpertLengthWords(p.n_experts);
   push.list_words = program_.max_rows;
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(n, kWidth));
-  if (part == kExpertsWeigh) d.row_factor = step.n_chosen;
+  if (part == kExpertsWeigh) d.row_factor = p.n_chosen;
   if (part == kExpertsList) {
     d.modes = BitOf(Mode::kMany);
     d.row_tile = kOneRow;
-    d.groups_x = step.n_experts;
+    d.groups_x = p.n_experts;
   }
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerExperts(const Step& step) {
-  const uint64_t pairs = uint64_t{program_.max_rows} * step.n_chosen;
+Status Lowering::Lower(const Step& step, const ExpertsParams& p) {
+  const uint64_t pairs = uint64_t{program_.max_rows} * p.n_chosen;
   if (pairs > kMaxGroups) {
     return UnsupportedError(
         step, "more than 65535 rows, counted once per chosen expert: use a smaller prefill_chunk");
@@ -180,22 +180,22 @@ Status Lowering::LowerExperts(const Step& step) {
   const Place wide = ExpertPart(0, space.wide_bytes);
   const Place product = ExpertPart(space.product_at(), space.product_bytes);
   const Place in = PlaceOf(program_.values[step.in].slice);
-  ARN_TRY(AddExpertPart(step, kExpertsList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
-  if (step.weighs_input) ARN_TRY(AddExpertPart(step, kExpertsWeigh, in, product));
-  Matmul p;
-  p.step = &step;
-  p.in = step.weighs_input ? product : in;
-  p.out = wide;
-  p.max_rows = pairs;
-  p.row_factor = step.n_chosen;
-  p.rows_an_input = step.weighs_input ? 1 : step.n_chosen;
-  ARN_TRY(AddExpertMatmuls(p, false));
-  const uint32_t ffn = Width(static_cast<ValueId>(step.scratch + 2));
-  ARN_TRY(AddActivation(step, wide, product, ffn, step.n_chosen));
-  p.in = product;
-  p.rows_an_input = 1;
-  ARN_TRY(AddExpertMatmuls(p, true));
-  return AddExpertPart(step, kExpertsSum, wide, PlaceOf(program_.values[step.out].slice));
+  ARN_TRY(AddExpertPart(step, p, kExpertsList, {}, ExpertPart(space.lists_at(), space.list_bytes)));
+  if (p.weighs_input) ARN_TRY(AddExpertPart(step, p, kExpertsWeigh, in, product));
+  Matmul matmul;
+  matmul.step = &step;
+  matmul.in = p.weighs_input ? product : in;
+  matmul.out = wide;
+  matmul.max_rows = pairs;
+  matmul.row_factor = p.n_chosen;
+  matmul.rows_an_input = p.weighs_input ? 1 : p.n_chosen;
+  ARN_TRY(AddExpertMatmuls(matmul, p, false));
+  const uint32_t ffn = Width(p.activated);
+  ARN_TRY(AddActivation(step, {p.activation, p.activation_limit}, wide, product, ffn, p.n_chosen));
+  matmul.in = product;
+  matmul.rows_an_input = 1;
+  ARN_TRY(AddExpertMatmuls(matmul, p, true));
+  return AddExpertPart(step, p, kExpertsSum, wide, PlaceOf(program_.values[step.out].slice));
 }
 
 }  // namespace arn::vulkan

@@ -138,8 +138,8 @@ Dispatch Lowering::MatmulOf(const Matmul& matmul, Mode kernel, uint32_t first_ou
   push.x_words = QuantizedWords(weight.cols);
   push.blocks_at = at.blocks_words;
   push.block_words = at.block_words;
-  push.factor = step.factor;
-  push.softcap = step.softcap;
+  push.factor = matmul.factor;
+  push.softcap = matmul.softcap;
   d.SetPush(push);
   d.work = uint64_t{n_outs} * weight.cols;
   return d;
@@ -173,20 +173,20 @@ Status Lowering::AddMatmuls(const Matmul& matmul) {
   return Status::kOk;
 }
 
-Status Lowering::LowerLinear(const Step& step) {
+Status Lowering::Lower(const Step& step, const LinearParams& p) {
   Matmul matmul;
   matmul.step = &step;
-  matmul.weight = step.weight;
+  matmul.weight = p.weight;
   matmul.in = PlaceOf(program_.values[step.in].slice);
   matmul.out = PlaceOf(program_.values[step.out].slice);
   matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
   matmul.row_factor = program_.values[step.out].row_factor;
-  matmul.accumulate = step.accumulate;
+  matmul.accumulate = p.accumulate;
   return AddMatmuls(matmul);
 }
 
 // The logits of all rows may exceed a binding: processes as many rows at a time as fit.
-Status Lowering::LowerLogits(const Step& step) {
+Status Lowering::Lower(const Step& step, const LogitsParams& p) {
   const uint32_t width = Width(step.in);
   const uint64_t row_bytes = uint64_t{program_.vocab} * sizeof(float);
   const auto most =
@@ -199,25 +199,27 @@ Status Lowering::LowerLogits(const Step& step) {
     d.row_factor = 1;
     d.first_row = first;
     d.most_rows = n;
-    d.constants[kNormIsLayerId] = step.norm_kind == NormKind::kLayer ? 1 : 0;
+    d.constants[kNormIsLayerId] = p.norm_kind == NormKind::kLayer ? 1 : 0;
     d.constants[kNormGatherId] = 1;
     BindValue(&d, 1, step.in);
     Bind(&d, 2, PlaceOf(workspace_.normed));
-    BindVector(&d, 3, step.norm);
-    if (step.norm_kind == NormKind::kLayer) BindVector(&d, 4, step.bias);
+    BindVector(&d, 3, p.norm);
+    if (p.norm_kind == NormKind::kLayer) BindVector(&d, 4, p.bias);
     d.head.of_logits = 1 + first;
     NormPush push = {};
     push.n = push.in_stride = push.out_stride = width;
-    push.epsilon = step.epsilon;
+    push.epsilon = p.epsilon;
     d.SetPush(push);
     ARN_TRY(sink_->Add(d, diag_));
     Matmul matmul;
     matmul.step = &step;
-    matmul.weight = step.weight;
+    matmul.weight = p.weight;
     matmul.in = PlaceOf(workspace_.normed);
     matmul.out = {Home::kLogits, 0, first * row_bytes, n * row_bytes};
     matmul.max_rows = MaxRowsOf(program_, program_.values[step.in]);
     matmul.is_logits = true;
+    matmul.factor = p.factor;
+    matmul.softcap = p.softcap;
     matmul.first_row = first;
     matmul.most_rows = n;
     ARN_TRY(AddMatmuls(matmul));

@@ -8,52 +8,52 @@ namespace {
 constexpr uint32_t kWidth = 64;
 
 // Sets what shaders/state.glsl reads.
-template <typename Push>
-void SetState(const Step& step, Push* push) {
-  push->layer = step.group_layer;
-  push->group = step.group;
-  push->state_at = step.state_offset;
+template <typename Params, typename Push>
+void SetState(const Params& p, Push* push) {
+  push->layer = p.group_layer;
+  push->group = p.group;
+  push->state_at = p.state_offset;
 }
 
 }  // namespace
 
-Status Lowering::LowerConv(const Step& step) {
-  const Weight& weight = program_.weights[step.weight];
+Status Lowering::Lower(const Step& step, const ConvParams& p) {
+  const Weight& weight = program_.weights[p.weight];
   Dispatch d = Begin(Shader::kConv, step);
-  d.constants[kConvIsGatedId] = step.is_gated ? 1 : 0;
-  d.constants[kConvHasBiasId] = step.bias != kNoWeight ? 1 : 0;
+  d.constants[kConvIsGatedId] = p.is_gated ? 1 : 0;
+  d.constants[kConvHasBiasId] = p.bias != kNoWeight ? 1 : 0;
   BindValue(&d, 1, step.in);
   BindValue(&d, 2, step.out);
-  BindVector(&d, 3, step.weight);
-  BindVector(&d, 4, step.bias);
-  BindKv(&d, program_.kv_groups[step.group]);
+  BindVector(&d, 3, p.weight);
+  BindVector(&d, 4, p.bias);
+  BindKv(&d, program_.kv_groups[p.group]);
   ConvPush push = {};
-  SetState(step, &push);
+  SetState(p, &push);
   push.width = weight.cols;
   push.in_stride = Width(step.in);
   push.taps = weight.rows;
-  push.weight_stride = static_cast<uint32_t>(WeightAt(step.weight).row_bytes / sizeof(float));
+  push.weight_stride = static_cast<uint32_t>(WeightAt(p.weight).row_bytes / sizeof(float));
   d.SetPush(push);
   d.groups_x = static_cast<uint32_t>(CeilDiv(weight.cols, kWidth));
   d.work = uint64_t{weight.rows} * weight.cols;
   return sink_->Add(d, diag_);
 }
 
-Status Lowering::LowerScan(const Step& step) {
-  const Weight& rates = program_.weights[step.weight];
+Status Lowering::Lower(const Step& step, const ScanParams& p) {
+  const Weight& rates = program_.weights[p.rates];
   for (const bool passes_by : {true, false}) {
     Dispatch d = Begin(Shader::kScan, step);
-    const WeightId weight = passes_by ? step.skip : step.weight;
+    const WeightId weight = passes_by ? p.skip : p.rates;
     d.constants[kScanPassesById] = passes_by ? 1 : 0;
     d.constants[kScanStatesId] = rates.rows;
     BindValue(&d, 1, step.in);
     BindValue(&d, 2, step.out);
     BindVector(&d, 3, weight);
-    BindValue(&d, 4, step.time_steps);
-    BindValue(&d, 5, step.mix);
-    BindKv(&d, program_.kv_groups[step.group]);
+    BindValue(&d, 4, p.time_steps);
+    BindValue(&d, 5, p.mix);
+    BindKv(&d, program_.kv_groups[p.group]);
     ScanPush push = {};
-    SetState(step, &push);
+    SetState(p, &push);
     push.width = rates.cols;
     push.out_stride = Width(step.out);
     push.weight_stride = static_cast<uint32_t>(WeightAt(weight).row_bytes / sizeof(float));

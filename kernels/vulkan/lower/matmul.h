@@ -14,6 +14,7 @@ struct Lowering::Matmul {
   uint32_t rows_an_input = 1;  // output rows per input row
   bool accumulate = false;
   bool is_logits = false;
+  float factor = 1.0f, softcap = 0.0f;             // of logits
   uint32_t first_row = 0, most_rows = UINT32_MAX;  // for logits
 };
 

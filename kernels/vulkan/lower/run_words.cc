@@ -66,11 +66,12 @@ void RunWords::WriteHeading(const Program& program, uint32_t* words) const {
   words[kRunLayers] = layers;
   words[kRunAngles] = angles;
   for (const Step& step : program.steps) {
-    if (step.op != Op::kQkvRope || step.shares_kv) continue;
-    const AttentionKind& kind = program.kinds[step.kind];
+    const auto* params = step.If<QkvRopeParams>();
+    if (params == nullptr || params->shares_kv) continue;
+    const AttentionKind& kind = program.kinds[params->kind];
     if (kind.rope == kNoRope) continue;
     uint32_t* layer =
-        words + layers + (FirstLayerOf(program, kind.group) + step.group_layer) * kLayerWords;
+        words + layers + (FirstLayerOf(program, kind.group) + params->group_layer) * kLayerWords;
     layer[kLayerAngles] = angles;
     for (uint32_t r = 0; r < kind.rope; ++r) layer[kLayerAngles] += program.ropes[r].rotary_dim;
     layer[kLayerPairs] = program.ropes[kind.rope].rotary_dim / 2;

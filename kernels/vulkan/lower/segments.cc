@@ -44,8 +44,9 @@ AttentionLanes LanesOf(const AttentionKind& kind) {
 Segments SegmentsOf(const Program& program, const Step& step, uint32_t positions) {
   Segments s;
   s.positions = positions;
-  if (step.op != Op::kAttention) return s;
-  const AttentionKind& kind = program.kinds[step.kind];
+  const auto* params = step.If<AttentionParams>();
+  if (params == nullptr) return s;
+  const AttentionKind& kind = program.kinds[params->kind];
   s.most = MostSegments(program, kind, positions);
   s.max_rows = static_cast<uint32_t>(
       Min<uint64_t>(kMaxBytes / RowBytes(kind, s.most), Min(kFewRows, program.max_rows)));
@@ -57,7 +58,9 @@ Segments SegmentsOf(const Program& program, const Step& step, uint32_t positions
 
 uint64_t PartialBytes(const Program& program, const Step& step, uint32_t positions) {
   const Segments s = SegmentsOf(program, step, positions);
-  return s.may_share() ? s.max_rows * RowBytes(program.kinds[step.kind], s.most) : 0;
+  if (!s.may_share()) return 0;
+  const AttentionKind& kind = program.kinds[step.Get<AttentionParams>().kind];
+  return s.max_rows * RowBytes(kind, s.most);
 }
 
 uint32_t CountSegments(const Segments& segments, Span<const SequenceRows> sequences,

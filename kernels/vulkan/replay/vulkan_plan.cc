@@ -48,13 +48,13 @@ uint64_t QuantizedRowBytes(const Weight& weight, uint64_t rows) {
 uint64_t QuantizedBytes(const Program& program) {
   uint64_t bytes = 0;
   for (const Step& step : program.steps) {
-    if (step.op == Op::kLinear || step.op == Op::kLogits) {
-      const uint64_t rows = MaxRowsOf(program, program.values[step.in]);
-      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight], rows));
-    }
-    for (uint32_t i = 0; step.op == Op::kExperts && i < 2u * step.n_experts; ++i) {
-      const uint64_t pairs = uint64_t{program.max_rows} * step.n_chosen;
-      bytes = Max(bytes, QuantizedRowBytes(program.weights[step.weight + i], pairs));
+    const StepOperands operands = OperandsOf(step);
+    if (operands.n_matrices == 0) continue;
+    const auto* experts = step.If<ExpertsParams>();
+    const uint64_t rows = experts == nullptr ? MaxRowsOf(program, program.values[step.in])
+                                             : uint64_t{program.max_rows} * experts->n_chosen;
+    for (uint32_t i = 0; i < operands.n_matrices; ++i) {
+      bytes = Max(bytes, QuantizedRowBytes(program.weights[operands.first_matrix + i], rows));
     }
   }
   return bytes;
@@ -63,7 +63,7 @@ uint64_t QuantizedBytes(const Program& program) {
 uint64_t NormedBytes(const Program& program) {
   uint32_t width = 0;
   for (const Step& step : program.steps) {
-    if (step.op == Op::kLogits) width = Max(width, program.values[step.in].width);
+    if (step.op() == Op::kLogits) width = Max(width, program.values[step.in].width);
   }
   return uint64_t{width} * program.max_logit_rows * sizeof(float);
 }

@@ -24,29 +24,32 @@ uint32_t RowsOf(const Program& program, Mode mode) {
   return 0;
 }
 
-bool IsCounted(const Program& program, uint32_t step, DType dtype) {
-  return step >= program.n_encoder_steps && program.steps[step].op == Op::kLinear &&
-         program.weights[program.steps[step].weight].dtype == dtype;
+// Returns the matrix of a kLinear step of the decoder with weights of this type; null: it is not
+// one.
+const Weight* Counted(const Program& program, uint32_t step, DType dtype) {
+  const auto* linear = program.steps[step].If<LinearParams>();
+  if (step < program.n_encoder_steps || linear == nullptr) return nullptr;
+  const Weight& weight = program.weights[linear->weight];
+  return weight.dtype == dtype ? &weight : nullptr;
 }
 
 // Finds the shape with the most multiplications. Returns false if no matmul has such weights.
 bool FindHeaviest(const Program& program, DType dtype, TunedMatmul* out) {
   uint64_t most = 0;
   for (uint32_t i = program.n_encoder_steps; i < program.steps.size(); ++i) {
-    if (!IsCounted(program, i, dtype)) continue;
-    const Weight& shape = program.weights[program.steps[i].weight];
+    const Weight* shape = Counted(program, i, dtype);
+    if (shape == nullptr) continue;
     uint64_t work = 0;
     for (uint32_t j = i; j < program.steps.size(); ++j) {
-      if (!IsCounted(program, j, dtype)) continue;
-      const Weight& other = program.weights[program.steps[j].weight];
-      if (other.rows == shape.rows && other.cols == shape.cols) {
-        work += uint64_t{shape.rows} * shape.cols;
+      const Weight* other = Counted(program, j, dtype);
+      if (other != nullptr && other->rows == shape->rows && other->cols == shape->cols) {
+        work += uint64_t{shape->rows} * shape->cols;
       }
     }
     if (work <= most) continue;
     most = work;
-    out->rows = shape.rows;
-    out->cols = shape.cols;
+    out->rows = shape->rows;
+    out->cols = shape->cols;
   }
   return most != 0;
 }
@@ -58,8 +61,8 @@ class ShapeCollector final : public DispatchSink {
       : program_(program), matmul_(matmul), rows_(rows) {}
 
   Status BeginStep(uint32_t step) override {
-    is_counted_ = IsCounted(program_, step, static_cast<DType>(matmul_.dtype)) &&
-                  HasShape(program_.weights[program_.steps[step].weight]);
+    const Weight* weight = Counted(program_, step, static_cast<DType>(matmul_.dtype));
+    is_counted_ = weight != nullptr && HasShape(*weight);
     return Status::kOk;
   }
   Status BeginEdits(uint32_t) override { return StopCounting(); }

@@ -109,11 +109,8 @@ class ArrayBuilder {
     for (const Atom atom : atoms) {
       if (constants.empty()) ARN_TRY(AddConstants(atom, &constants));
     }
-    if (constants.empty() || has_more) {
-      return context_.Refuse(unique.where,
-                             "unique items are enforced where `items` lists them by enum, or "
-                             "where there is at most one");
-    }
+    if (constants.empty() && !has_more) return BuildUniqueTexts(unique, atoms);
+    if (has_more) return RefuseUnique(unique);
     if (constants.size() > kMaxChoices) {
       return context_.Refuse(unique.where, "more than 4096 different items");
     }
@@ -125,6 +122,34 @@ class ArrayBuilder {
       ARN_TRY(item.Append(context_.arena, constants[i]));
       ARN_TRY(context_.FindNode(&item, &shape_.choices[i]));
     }
+    return Add();
+  }
+
+  Status RefuseUnique(const Fact& unique) {
+    return context_.Refuse(unique.where,
+                           "unique items are enforced where all items are strings or `items` lists "
+                           "them by enum, without other schemas for items, or where there is at "
+                           "most one");
+  }
+
+  Status BuildUniqueTexts(const Fact& unique, const List<Atom>& atoms) {
+    List<StringView> constants;
+    uint32_t types = 0;
+    ARN_TRY(NameTerm(&context_, atoms.span(), &constants, &types, &shape_.unique_content));
+    if ((types & ~uint32_t{kStringBit}) != 0) return RefuseUnique(unique);
+    shape_.unique_content =
+        context_.terms->Both(shape_.unique_content, context_.strings.Capturable());
+    if (shape_.unique_content == kNothing) shape_.max = 0;
+    const bool are_enough = CountTexts(context_.terms, shape_.unique_content, shape_.min);
+    if (context_.terms->failed()) return Status::kOutOfMemory;
+    if (!are_enough && shape_.unique_content != kNothing) {
+      return context_.Refuse(
+          unique.where, "there are too few different items for minItems, or too many to count");
+    }
+    if (shape_.min > shape_.max) return Status::kOk;
+    if (shape_.max == 0) shape_.unique_content = kNothing;
+    if (shape_.unique_content != kNothing) return Add();
+    ARN_ASSIGN(shape_.items, context_.arena->AllocateArray<ItemNodes>(1));
     return Add();
   }
 

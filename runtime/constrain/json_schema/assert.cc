@@ -1,4 +1,4 @@
-// What an atom says of every value: facts without alternatives, and the choices left for later.
+// Turns an atom into facts about every value, and choices left for later.
 #include "runtime/constrain/json_schema/expand.h"
 
 namespace arn::json_schema {
@@ -138,7 +138,7 @@ Status Expander::AssertKeyword(uint32_t schema, uint32_t member, Keyword keyword
 }
 
 Status Expander::AddAll(uint32_t array, bool is_denied, Branch* branch) {
-  // What is added last is looked at first.
+  // Adds the last one first: it is looked at last.
   order_.Clear();
   for (uint32_t m = json(array).first; m != kNone; m = json(m).next) {
     ARN_TRY(order_.Append(context_.arena, m));

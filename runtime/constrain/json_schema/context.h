@@ -1,4 +1,4 @@
-// What all parts of the compiler of JSON schemas share.
+// Context: shared by all parts of the compiler of JSON schemas.
 #pragma once
 
 #include "runtime/constrain/json_schema/nodes.h"

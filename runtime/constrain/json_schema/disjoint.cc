@@ -171,7 +171,7 @@ class Comparer {
     return false;
   }
 
-  // Whether x requires a property that y forbids or that has no value in common.
+  // Returns whether x requires a property that y forbids, or one without a value in common.
   bool RequiresOther(const Parts& x, const Parts& y, uint32_t level) {
     for (uint32_t i = 0; i < x.n; ++i) {
       const uint32_t required = Find(x.schemas[i], "required", JsonKind::kArray);

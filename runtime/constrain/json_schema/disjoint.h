@@ -1,5 +1,5 @@
-// Whether two schemas surely have no value in common: their types differ, or their constants, or a
-// property that one of them requires. Decides most of what oneOf denies without expanding it.
+// Tells whether two schemas surely have no value in common: their types differ, or their constants,
+// or a property that one of them requires. Decides most of what oneOf denies without expanding it.
 #pragma once
 
 #include "runtime/constrain/json_schema/context.h"

@@ -72,7 +72,7 @@ class Classes {
     return Role::kData;
   }
 
-  // Whether a member of a schema takes no part in the comparison.
+  // Returns whether a member of a schema takes no part in the comparison.
   bool IsPassedOver(uint32_t member) const {
     const uint32_t parent = document_[member].parent;
     if (roles_[parent] != Role::kSchema || document_[parent].kind != JsonKind::kObject) {

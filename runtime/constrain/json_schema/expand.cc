@@ -7,8 +7,8 @@
 namespace arn::json_schema {
 
 Status Expander::AddAtom(Atom atom, Branch* branch) {
-  ARN_TRY(atoms_.Append(context_.arena, {atom, branch->todo}));
-  branch->todo = atoms_.size() - 1;
+  ARN_TRY(atoms_.Append(context_.arena, {atom, branch->open}));
+  branch->open = atoms_.size() - 1;
   return Status::kOk;
 }
 
@@ -48,9 +48,9 @@ void Expander::MarkFrom(uint32_t first) {
 
 // Looks at every atom of a branch; ends early with no types left if two contradict each other.
 Status Expander::Drain(Branch* branch) {
-  while (branch->todo != kNone && branch->types != 0) {
-    const AtomCell cell = atoms_[branch->todo];
-    branch->todo = cell.next;
+  while (branch->open != kNone && branch->types != 0) {
+    const AtomCell cell = atoms_[branch->open];
+    branch->open = cell.next;
     uint32_t n = 1;
     bool is_known = false;
     for (uint32_t c = branch->done; c != kNone && !is_known; c = atoms_[c].next) {

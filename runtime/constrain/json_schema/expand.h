@@ -19,19 +19,19 @@ enum TypeBit : uint32_t {
 };
 
 enum class FactKind : uint8_t {
-  // Of numbers.
+  // Numbers:
   kCompare,   // text: the number; condition
   kInteger,   // or denied
   kNumberIs,  // text: the number; or denied
   kNumberIn,  // where: an array, of which the numbers count; or denied
-  // Of strings.
+  // Strings:
   kMinLength,  // n
   kMaxLength,  // n
   kPattern,    // text; or denied
   kFormat,     // text; or denied
   kTextIs,     // text; or denied
   kTextIn,     // where: an array, of which the strings count; or denied
-  // Of arrays.
+  // Arrays:
   kMinItems,  // n
   kMaxItems,  // n
   kItem,      // the item at n, if there is one, satisfies atom
@@ -39,7 +39,7 @@ enum class FactKind : uint8_t {
   kSomeItem,  // one from n on does
   kContains,  // n to m items satisfy atom
   kUnique,    // or denied
-  // Of objects.
+  // Objects:
   kMinProperties,        // n
   kMaxProperties,        // n
   kProperty,             // the property `text`, if there is one, satisfies atom
@@ -68,7 +68,7 @@ struct Fact {
 // between branches, newest first.
 struct Branch {
   uint32_t types = kAllTypes;
-  uint32_t todo = kNone;  // atoms
+  uint32_t open = kNone;  // atoms
   uint32_t done = kNone;  // atoms
   uint32_t choices = kNone;
   uint32_t facts = kNone;
@@ -146,7 +146,7 @@ class Expander {
   Status DenyDependency(uint32_t member, const Branch& branch);
   Status PushFact(const Fact& fact, uint32_t types, const Branch& branch);
   Status PushFacts(const Fact& a, const Fact& b, uint32_t types, const Branch& branch);
-  // Whether a member of a denied schema is broken by every value of the branch.
+  // Returns whether every value of the branch breaks the schema.
   bool IsBroken(uint32_t schema, const Branch& branch);
 
   // choose.cc: the alternatives of a choice.

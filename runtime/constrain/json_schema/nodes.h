@@ -1,4 +1,4 @@
-// What is known of the values of a schema while it is compiled.
+// Describes the values of a schema while it is compiled.
 //
 // An atom is a schema or a constant, affirmed or denied. A node is a set of atoms: the values that
 // satisfy all of them. Expanding a node (expand.h) makes it a union of shapes: scalars, whose
@@ -48,9 +48,11 @@ struct ObjectShape {
   uint64_t min = 0;
   uint64_t max = UINT64_MAX;
   uint32_t min_where = 0;  // its keyword, for messages
-  // Of the properties from a place of in_order on, how many are required and allowed; one more.
+  // Number of required and of allowed properties from each place of in_order on; 0 at the end.
   Span<uint32_t> required_from, allowed_from;
   bool has_other = false;  // a class is allowed
+  // Names of classes come at most once, so that each counts. Needed where `min` asks for several.
+  bool has_unique_names = false;
 };
 
 // Items at a position: those that count for `contains`, and all or the others.
@@ -71,9 +73,11 @@ struct ArrayShape {
   // uniqueItems: if not empty, every item is one of these constants, each at most once.
   Span<NodeId> choices;
   Span<bool> can_choose;
+  // uniqueItems: if not kNothing, every item is a string of these contents, at least `min` of them.
+  Term unique_content = kNothing;
 };
 
-// Whether an array that has n items, of which `counted` count, can be completed.
+// Returns whether an array that has n items, of which `counted` count, can be completed.
 bool CanFinish(const ArrayShape& shape, uint64_t n, uint64_t counted);
 
 struct Node {

@@ -38,7 +38,7 @@ inline constexpr uint32_t kMaxNumberStates = 20'000;
 Status BuildNumberAutomaton(Span<const NumberCondition> conditions, Arena* arena,
                             Span<NumberState>* out);
 
-// Whether the automaton accepts a plain spelling.
+// Returns whether the automaton accepts a plain spelling.
 bool Matches(Span<const NumberState> states, StringView text);
 
 }  // namespace arn::json_schema

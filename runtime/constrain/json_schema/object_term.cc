@@ -6,6 +6,7 @@
 // expanded.
 #include <algorithm>
 
+#include "runtime/constrain/json_schema/captured_text.h"
 #include "runtime/constrain/json_schema/text_list.h"
 #include "runtime/constrain/json_schema/value_terms.h"
 
@@ -25,12 +26,16 @@ enum Word : uint32_t {
   kNext = 2,   // place in the schema's order
   kNamed,      // named properties that came, as far as that matters
   kTotal,      // all properties that came, as far as that matters
-  kHasOther,   // 1: one of them was not named
+  kOthers,     // those that were not named, as far as that matters
   kFirstName,  // of the tree of names: the range; 0 in other terms
   kEndName,
   kPosition,
   kWords,
 };
+// Terms of a custom term: what to keep and, with unique names, the names of each class that may
+// still come and, while a name is read, its rest.
+constexpr uint32_t kFirstClass = 1;
+constexpr uint32_t kMaxClasses = 64;
 constexpr uint32_t kMaxSetWords = 2048;
 constexpr uint32_t kMaxAlternatives = 64;
 
@@ -44,6 +49,11 @@ Term ExpandRest(Terms* terms, const CustomArgs& args);
 Term ExpandNames(Terms* terms, const CustomArgs& args);
 constexpr CustomOps kRest = {IsNotEmpty, ExpandRest, nullptr, nullptr, nullptr};
 constexpr CustomOps kNames = {IsNotEmpty, ExpandNames, nullptr, nullptr, nullptr};
+// A name of a class that is being read, with unique names. Data: those of the rest of the object
+// before it, the class, and the text.
+ByteSet FirstOfName(Terms* terms, const CustomArgs& args);
+Term DeriveName(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* same);
+constexpr CustomOps kName = {IsNotEmpty, nullptr, FirstOfName, DeriveName, nullptr};
 
 // Alternatives of any number.
 class Union {
@@ -87,10 +97,10 @@ class State {
     }
   }
 
-  // What may follow in a state after the opening brace or a value.
+  // Returns what may follow after the opening brace or a value.
   Term Rest() {
     const bool is_end =
-        required_ == 0 && Distinct(args_.data[kNamed], args_.data[kHasOther]) >= shape_.min;
+        required_ == 0 && uint64_t{args_.data[kNamed]} + args_.data[kOthers] >= shape_.min;
     const TextRange all = {0, static_cast<uint32_t>(shape_.properties.size()), 0};
     Union names(terms_);
     AddNames(all, &names);
@@ -105,7 +115,15 @@ class State {
     return is_end ? terms_->Either(terms_->Byte('}'), next) : next;
   }
 
-  // The rest of the names of a range.
+  // Returns what follows a name of a class, after its quote.
+  Term AfterOther(uint32_t i) {
+    uint32_t data[kWords + kMaxSetWords];
+    CopyTo(data);
+    PassOther(data);
+    return Value(shape_.classes[i].value, data);
+  }
+
+  // Returns the rest of the names of a range.
   Term Names() {
     Union names(terms_);
     AddNames({args_.data[kFirstName], args_.data[kEndName], args_.data[kPosition]}, &names);
@@ -116,13 +134,12 @@ class State {
   bool HasCome(uint32_t property) const {
     return (args_.data[kWords + property / 32] >> (property % 32) & 1) != 0;
   }
-  uint64_t Distinct(uint64_t named, uint64_t has_other) const { return named + has_other; }
-
-  bool CanFinish(uint64_t named, uint64_t total, bool has_other, uint64_t required,
+  bool CanFinish(uint64_t named, uint64_t total, uint64_t others, uint64_t required,
                  uint64_t allowed) const {
-    const uint64_t distinct = named + (has_other ? 1 : 0);
-    const uint64_t missing = shape_.min > distinct ? shape_.min - distinct : 0;
-    const uint64_t available = allowed + (shape_.has_other && !has_other ? 1 : 0);
+    const uint64_t missing = shape_.min > named + others ? shape_.min - named - others : 0;
+    // Unless names are unique, only the first that is not named counts.
+    const uint64_t more = shape_.has_unique_names ? shape_.min : others == 0 ? 1 : 0;
+    const uint64_t available = allowed + (shape_.has_other ? more : 0);
     const uint64_t need = std::max(required, missing);
     return total <= shape_.max && need <= shape_.max - total && missing <= available;
   }
@@ -142,7 +159,7 @@ class State {
       allowed_left = shape_.allowed_from[property.order + 1];
     }
     return CanFinish(uint64_t{args_.data[kNamed]} + 1, uint64_t{args_.data[kTotal]} + 1,
-                     args_.data[kHasOther] != 0, required_left, allowed_left);
+                     args_.data[kOthers], required_left, allowed_left);
   }
 
   Term Custom(const CustomOps* ops, const uint32_t* data) {
@@ -157,18 +174,22 @@ class State {
     if (is_named) {
       data[kNamed] = static_cast<uint32_t>(std::min<uint64_t>(data[kNamed] + 1, shape_.min));
     } else {
-      data[kHasOther] = shape_.min > 0 ? 1 : 0;
+      const uint64_t most =
+          shape_.has_unique_names ? shape_.min : std::min<uint64_t>(shape_.min, 1);
+      data[kOthers] = static_cast<uint32_t>(std::min<uint64_t>(data[kOthers] + 1, most));
     }
     data[kTotal] = shape_.max == UINT64_MAX ? 1 : data[kTotal] + 1;
   }
 
-  // The end of a name, its value, and the rest in the next state.
+  // Returns the end of a name, its value, and the rest in the next state.
   Term Pair(NodeId value, const uint32_t* data) {
+    return terms_->Concat(terms_->Byte('"'), Value(value, data));
+  }
+  Term Value(NodeId value, const uint32_t* data) {
     const Term rule = (*part_.table->nodes)[value].rule;
     Term term = terms_->Concat(style_.space, Custom(&kRest, data));
     term = terms_->Concat(style_.space, terms_->Concat(rule, term));
-    return terms_->Concat(terms_->Byte('"'),
-                          terms_->Concat(style_.space, terms_->Concat(terms_->Byte(':'), term)));
+    return terms_->Concat(style_.space, terms_->Concat(terms_->Byte(':'), term));
   }
 
   void AddNames(TextRange range, Union* out) {
@@ -198,22 +219,40 @@ class State {
     }
   }
 
+  // Moves the data behind one of a class. After it, in the schema's order, no named one comes.
+  void PassOther(uint32_t* data) const {
+    if (!style_.any_order) data[kNext] = static_cast<uint32_t>(shape_.properties.size());
+    Count(false, data);
+  }
+
   void AddClasses(Union* out) {
     if (!shape_.has_other || (!style_.any_order && required_ != 0)) return;
     uint32_t data[kWords + kMaxSetWords];
     CopyTo(data);
-    // After one that is not named, in the schema's order, no named one comes.
-    const uint32_t n = static_cast<uint32_t>(shape_.properties.size());
-    if (!style_.any_order) data[kNext] = n;
-    const uint64_t allowed = style_.any_order ? allowed_ : 0;
-    if (!CanFinish(args_.data[kNamed], uint64_t{args_.data[kTotal]} + 1, true, required_,
-                   allowed)) {
+    PassOther(data);
+    if (!CanFinish(args_.data[kNamed], uint64_t{args_.data[kTotal]} + 1, data[kOthers], required_,
+                   style_.any_order ? allowed_ : 0)) {
       return;
     }
-    Count(false, data);
-    for (const PropertyClass& other : shape_.classes) {
-      if (other.is_allowed) out->Add(terms_->Concat(other.names, Pair(other.value, data)));
+    for (uint32_t i = 0; i < shape_.classes.size(); ++i) {
+      const PropertyClass& other = shape_.classes[i];
+      if (!other.is_allowed) continue;
+      out->Add(shape_.has_unique_names ? UniqueName(i)
+                                       : terms_->Concat(other.names, Pair(other.value, data)));
     }
+  }
+
+  Term UniqueName(uint32_t i) {
+    const Term names = args_.terms[kFirstClass + i];
+    if (names == kNothing) return kNothing;
+    Term own[kFirstClass + kMaxClasses + 1];
+    std::copy(args_.terms.begin(), args_.terms.end(), own);
+    own[args_.terms.size()] = names;
+    uint32_t data[kWords + kMaxSetWords + 1 + CapturedText::kStateWords] = {};
+    CopyTo(data);
+    data[args_.data.size()] = i;
+    return terms_->Custom(&kName, {own, args_.terms.size() + 1},
+                          {data, args_.data.size() + 1 + CapturedText::kStateWords});
   }
 
   Terms* const terms_;
@@ -226,6 +265,35 @@ class State {
 
 Term ExpandRest(Terms* terms, const CustomArgs& args) { return State(terms, args).Rest(); }
 Term ExpandNames(Terms* terms, const CustomArgs& args) { return State(terms, args).Names(); }
+
+ByteSet FirstOfName(Terms* terms, const CustomArgs& args) {
+  const Term rest = args.terms[args.terms.size() - 1];
+  ByteSet first = terms->FirstBytes(rest);
+  if (terms->IsNullable(rest)) first.Add('"');
+  return first;
+}
+
+Term DeriveName(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* same) {
+  *same &= ByteSet::Of(byte);
+  const ObjectPart& part = *FromWords<ObjectPart>(args.data.data());
+  const size_t n_data =
+      kWords + (part.table->style.any_order ? (part.names.size() + 31) / 32 : size_t{0});
+  uint32_t data[kWords + kMaxSetWords + 1 + CapturedText::kMaxWords];
+  std::copy(args.data.begin(), args.data.end(), data);
+  Term own[kFirstClass + kMaxClasses + 1];
+  std::copy(args.terms.begin(), args.terms.end(), own);
+  const size_t n_own = args.terms.size() - 1;
+  const uint32_t i = data[n_data];
+  CapturedText text(data + n_data + 1);
+  if (byte == '"' && text.IsBetween()) {
+    if (!terms->IsNullable(own[n_own])) return kNothing;
+    own[kFirstClass + i] = terms->Without(own[kFirstClass + i], part.strings.Text(text.text()));
+    return State(terms, {{own, n_own}, {data, n_data}}).AfterOther(i);
+  }
+  own[n_own] = terms->Derive(own[n_own], byte);
+  if (own[n_own] == kNothing || !text.Add(byte)) return kNothing;
+  return terms->Custom(&kName, {own, n_own + 1}, {data, n_data + 1 + text.n_words()});
+}
 
 }  // namespace
 
@@ -244,9 +312,13 @@ Term ObjectTerm(Terms* terms, Arena* arena, const StringTerms& strings, const Ob
   for (const PropertyClass& other : shape->classes) {
     if (kept.Append(arena, other.names) != Status::kOk) return kNothing;
   }
-  const Term keep = KeepTerm(terms, kept.span());
+  Term own[kFirstClass + kMaxClasses] = {KeepTerm(terms, kept.span())};
+  size_t n_own = 1;
+  for (const PropertyClass& other : shape->classes) {
+    if (shape->has_unique_names) own[n_own++] = other.names;
+  }
   const size_t n_set = table->style.any_order ? (n + 31) / 32 : 0;
-  return terms->Custom(&kRest, {&keep, 1}, {data, kWords + n_set});
+  return terms->Custom(&kRest, {own, n_own}, {data, kWords + n_set});
 }
 
 }  // namespace arn::json_schema

@@ -25,9 +25,7 @@ class ObjectBuilder {
     ARN_TRY(BuildNameLanguage());
     ARN_TRY(BuildProperties());
     ARN_TRY(BuildClasses());
-    if (has_none_) return Status::kOk;
-    ARN_TRY(Choose(0));
-    return Status::kOk;
+    return has_none_ ? Status::kOk : Choose(0);
   }
 
  private:
@@ -72,7 +70,7 @@ class ObjectBuilder {
     Split split;
     split.names = fact.atom;
     List<StringView> names;
-    ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, &split.term));
+    ARN_TRY(NameTerm(&context_, {&split.names, 1}, &names, nullptr, &split.term));
     for (const StringView name : names) ARN_TRY(Mentions(name, nullptr, kNone));
     return AddSplit(split, fact.where);
   }
@@ -127,7 +125,7 @@ class ObjectBuilder {
     language_ = context_.strings.any_content();
     if (names_.empty()) return Status::kOk;
     List<StringView> finite;
-    ARN_TRY(NameTerm(&context_, names_.span(), &finite, &language_));
+    ARN_TRY(NameTerm(&context_, names_.span(), &finite, nullptr, &language_));
     for (const StringView name : finite) ARN_TRY(Mentions(name, nullptr, kNone));
     return Status::kOk;
   }
@@ -142,8 +140,8 @@ class ObjectBuilder {
     }
     return Status::kOk;
   }
-  // Whether a fact about many names is about those of a set of splits that the schemas in `naming`
-  // name.
+  // Sets *out to whether a fact about many names is about those of a set of splits that the schemas
+  // in `naming` name.
   Status Applies(const Fact& fact, uint32_t splits, const List<uint32_t>& naming, bool* out) {
     *out = false;
     uint32_t split = 0;
@@ -247,7 +245,11 @@ class ObjectBuilder {
       }
     }
     // The names that the schema mentions belong to no class.
-    const bool is_plain = n == 1 && names_.empty() && n_splits_ == 0;
+    uint64_t n_required = 0;
+    for (const Property& property : properties_) n_required += property.is_required ? 1 : 0;
+    shape_.has_unique_names = shape_.min > n_required + 1;
+    // A term that is not regular takes less, but no name can be taken out of it.
+    const bool is_plain = n == 1 && names_.empty() && n_splits_ == 0 && !shape_.has_unique_names;
     for (uint32_t c = 0; c < n; ++c) {
       PropertyClass property_class;
       List<Atom> atoms;
@@ -255,6 +257,9 @@ class ObjectBuilder {
       ARN_TRY(context_.FindNode(&atoms, &property_class.value));
       if (IsFalse(atoms)) continue;
       property_class.names = classes[c].term;
+      if (shape_.has_unique_names) {
+        property_class.names = terms_->Both(property_class.names, context_.strings.Capturable());
+      }
       if (is_plain) {
         ARN_TRY(ExcludeAll(&property_class.names));
       } else {

@@ -63,9 +63,9 @@ Status References::Init(const Document* document, Arena* arena, Diag* diag) {
   ARN_ASSIGN(resource_of_, arena->AllocateArray<uint32_t>(document->size()));
   resource_of_[Document::kRoot] = 1;
   ARN_ASSIGN(colours_, arena->AllocateArray<uint8_t>(document->size()));
-  List<uint32_t> todo;
-  ARN_TRY(todo.Append(arena, Document::kRoot));
-  while (!todo.empty()) ARN_TRY(Index(todo.Pop(), &todo));
+  List<uint32_t> open;
+  ARN_TRY(open.Append(arena, Document::kRoot));
+  while (!open.empty()) ARN_TRY(Index(open.Pop(), &open));
   return Status::kOk;
 }
 
@@ -93,7 +93,7 @@ Status References::PushInside(uint32_t member, const KeywordRow& row, List<uint3
   return Status::kOk;
 }
 
-Status References::Index(uint32_t schema, List<uint32_t>* todo) {
+Status References::Index(uint32_t schema, List<uint32_t>* open) {
   const Document& document = *document_;
   if (document[schema].kind != JsonKind::kObject) return Status::kOk;
   const bool is_void = ref_is_alone() && document.Find(schema, "$ref") != kNone;
@@ -126,7 +126,7 @@ Status References::Index(uint32_t schema, List<uint32_t>* todo) {
         (member.key == StringView("$anchor") || member.key == StringView("$dynamicAnchor"))) {
       ARN_TRY(anchors_.Append(arena_, {ResourceOf(schema).schema, schema, member.text}));
     }
-    ARN_TRY(PushInside(m, FindKeyword(member.key), todo));
+    ARN_TRY(PushInside(m, FindKeyword(member.key), open));
   }
   return Status::kOk;
 }

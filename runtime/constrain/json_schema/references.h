@@ -40,7 +40,7 @@ class References {
     StringView name;
   };
 
-  Status Index(uint32_t schema, List<uint32_t>* todo);
+  Status Index(uint32_t schema, List<uint32_t>* open);
   Status Refuse(uint32_t value, const char* why, Diag* diag) const;
   Status PushInside(uint32_t member, const KeywordRow& row, List<uint32_t>* out);
   Status PushLoops(uint32_t schema, List<uint32_t>* out, Diag* diag);

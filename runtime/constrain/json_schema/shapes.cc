@@ -45,20 +45,24 @@ namespace {
 struct NameSink {
   Context* context;
   Scalars strings;
+  uint32_t types;
 };
 
 Status AddNames(void* self, uint32_t types, Span<const Fact> facts) {
   NameSink* const sink = static_cast<NameSink*>(self);
+  sink->types |= types;
   if ((types & kStringBit) == 0) return Status::kOk;
   return AddStrings(sink->context, facts, true, &sink->strings);
 }
 
 }  // namespace
 
-Status NameTerm(Context* context, Span<const Atom> atoms, List<StringView>* names, Term* out) {
-  NameSink sink = {context, {}};
+Status NameTerm(Context* context, Span<const Atom> atoms, List<StringView>* names, uint32_t* types,
+                Term* out) {
+  NameSink sink = {context, {}, 0};
   ARN_TRY(Expander(context).Run(atoms, AddNames, &sink));
   *out = sink.strings.others;
+  if (types != nullptr) *types = sink.types;
   SortTexts(&sink.strings.texts);
   for (const StringView text : sink.strings.texts) {
     ARN_TRY(names->Append(context->arena, text));

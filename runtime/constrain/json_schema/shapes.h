@@ -30,7 +30,9 @@ Status AddArrays(Context* context, Span<const Fact> facts, NodeId node);
 Status AddObjects(Context* context, Span<const Fact> facts, NodeId node);
 
 // *out: the contents of the strings that satisfy the atoms, a regular term. Adds them to `names`
-// where they are finitely many.
-Status NameTerm(Context* context, Span<const Atom> atoms, List<StringView>* names, Term* out);
+// where they are constants. *types, unless null: the types of the values that satisfy the atoms,
+// and maybe more.
+Status NameTerm(Context* context, Span<const Atom> atoms, List<StringView>* names, uint32_t* types,
+                Term* out);
 
 }  // namespace arn::json_schema

@@ -14,6 +14,7 @@ struct Reach {
 }  // namespace
 
 bool CanFinish(const ArrayShape& shape, uint64_t n, uint64_t counted) {
+  if (shape.unique_content != kNothing) return true;
   if (!shape.choices.empty()) {
     uint64_t n_choices = 0;
     for (const bool can_choose : shape.can_choose) n_choices += can_choose ? 1 : 0;
@@ -117,7 +118,7 @@ class Solver {
     return n_required <= shape.max && shape.min <= n_allowed;
   }
 
-  // Final: everything that has no value is dropped from the shapes.
+  // Drops everything that has no value from the shapes.
   Status Settle(NodeId id) {
     Node& node = nodes_[id];
     for (ArrayShape* const shape : node.arrays) UpdateItems(shape);
@@ -141,14 +142,14 @@ class Solver {
       other.is_allowed = nodes_[other.value].has_value;
       shape->has_other = shape->has_other || other.is_allowed;
     }
-    // Names of a class may come twice, and the second does not count for minProperties. One of them
-    // is known to count; if there may have to be more, it is not known.
-    if (shape->has_other && shape->min > uint64_t{shape->required_from[0]} + 1) {
-      return context_.Refuse(shape->min_where,
-                             "minProperties can be at most one more than the required properties "
-                             "of an object whose properties are not all listed");
+    if (!shape->has_unique_names || !shape->has_other) return Status::kOk;
+    for (const PropertyClass& other : shape->classes) {
+      if (!other.is_allowed) continue;
+      if (CountTexts(context_.terms, other.names, shape->min)) return Status::kOk;
+      if (context_.terms->failed()) return Status::kOutOfMemory;
     }
-    return Status::kOk;
+    return context_.Refuse(shape->min_where,
+                           "there are too few different names of properties, or too many to count");
   }
 
   // Follows parts that a value must have and that have none.

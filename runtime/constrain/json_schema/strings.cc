@@ -39,4 +39,34 @@ bool HasText(Terms* terms, Term content, StringView text) {
   return content != kNothing && terms->IsNullable(content);
 }
 
+bool CountTexts(Terms* terms, Term content, uint64_t count) {
+  constexpr uint32_t kMaxSteps = 20'000, kMaxBytes = 256;
+  if (count == 0) return true;
+  if (content == kNothing) return false;
+  // Depth first: the term at each depth, and the byte to try next.
+  Term path[kMaxBytes];
+  uint32_t next[kMaxBytes];
+  uint32_t depth = 0;
+  uint64_t n = terms->IsNullable(content) ? 1 : 0;
+  path[0] = content;
+  next[0] = 0x20;
+  for (uint32_t step = 0; step < kMaxSteps && n < count; ++step) {
+    uint32_t byte = next[depth];
+    if (byte == '"' || byte == '\\') ++byte;
+    if (byte > 0xF4) {
+      if (depth == 0) break;
+      --depth;
+      continue;
+    }
+    next[depth] = byte + 1;
+    const Term derived = terms->Derive(path[depth], static_cast<uint8_t>(byte));
+    if (derived == kNothing) continue;
+    if (terms->IsNullable(derived)) ++n;
+    if (depth + 1 == kMaxBytes) continue;
+    path[++depth] = derived;
+    next[depth] = 0x20;
+  }
+  return n >= count;
+}
+
 }  // namespace arn::json_schema

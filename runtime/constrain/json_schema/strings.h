@@ -18,7 +18,9 @@ class StringTerms {
   // Every spelling of the text. REQUIRES: valid UTF-8.
   Term Text(StringView text) const;
 
-  Terms* terms() const { return terms_; }
+  // Every text short enough to be captured (captured_text.h).
+  Term Capturable() const { return terms_->Repeat(any_character_, 0, kMaxCapturable); }
+  static constexpr uint32_t kMaxCapturable = 1024;
 
  private:
   Terms* terms_ = nullptr;
@@ -26,8 +28,12 @@ class StringTerms {
   Term any_content_ = kNothing;
 };
 
-// Whether the language of `content` has the text, which is looked up by one of its spellings.
+// Returns whether the language of `content` has the text, looked up by one of its spellings.
 // REQUIRES: IsRegular(content).
 bool HasText(Terms* terms, Term content, StringView text);
+
+// Returns whether the language of `content` has at least `count` texts, as far as a search of
+// bounded length among texts without escapes can tell. REQUIRES: IsRegular(content).
+bool CountTexts(Terms* terms, Term content, uint64_t count);
 
 }  // namespace arn::json_schema

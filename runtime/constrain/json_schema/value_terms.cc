@@ -62,7 +62,10 @@ Status BuildValueTerms(Context* context, const Style& style, Term* out) {
     ARN_TRY(alternatives.Append(context->arena, node.scalars));
     for (const ArrayShape* const shape : node.arrays) {
       if (!CanFinish(*shape, 0, 0)) continue;
-      const Term rest = ArrayTerm(terms, context->arena, shape, table.data());
+      const Term rest =
+          shape->unique_content == kNothing
+              ? ArrayTerm(terms, context->arena, shape, table.data())
+              : UniqueTextsTerm(terms, context->arena, context->strings, shape, table.data());
       if (rest == kNothing) return Status::kOutOfMemory;
       ARN_TRY(alternatives.Append(
           context->arena, terms->Concat(terms->Byte('['), terms->Concat(style.space, rest))));

@@ -15,7 +15,7 @@ struct Style {
 // Defines a rule for each node with a value. *out: the rule of node 0.
 Status BuildValueTerms(Context* context, const Style& style, Term* out);
 
-// What the terms of arrays and objects need besides their shape.
+// Context of the terms of arrays and objects.
 struct TermTable {
   Style style;
   const NodeTable* nodes;  // with Node::rule
@@ -25,6 +25,8 @@ struct TermTable {
 // The rest of an array after its bracket and space, of an object after its brace and space.
 // `shape`, `table` and `arena` must outlive the terms. kNothing: out of memory.
 Term ArrayTerm(Terms* terms, Arena* arena, const ArrayShape* shape, const TermTable* table);
+Term UniqueTextsTerm(Terms* terms, Arena* arena, const StringTerms& strings,
+                     const ArrayShape* shape, const TermTable* table);
 Term ObjectTerm(Terms* terms, Arena* arena, const StringTerms& strings, const ObjectShape* shape,
                 const TermTable* table);
 

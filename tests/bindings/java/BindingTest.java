@@ -34,6 +34,7 @@ import org.arenite.Sampling;
 import org.arenite.Session;
 import org.arenite.SessionOptions;
 import org.arenite.Status;
+import org.arenite.TokenLogprob;
 import org.arenite.Verify;
 
 /**
@@ -282,7 +283,7 @@ final class BindingTest {
     }
   }
 
-  void testLogitsProcessorsAndLogprobs() {
+  void testLogitsProcessorsAndLogprobs() throws Exception {
     SessionOptions options = exact();
     options.logitsProcessors = true;
     options.samplingWords = 8;

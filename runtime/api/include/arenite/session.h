@@ -22,6 +22,9 @@ enum {
   ARN_KV_INT2 = 4,
   ARN_KV_AS_KEYS = 255
 };
+/* Returns the name of ARN_KV_..., such as "int8"; NULL if the number is not a storage type. The
+ * types are numbered from 0 without gaps. */
+ARN_API const char* arn_kv_type_name(uint32_t kv_type);
 /* Policy when a sequence reaches context_tokens. */
 enum {
   /* generate ends with ARN_FINISH_CONTEXT and other calls with ARN_CONTEXT_FULL once the token

@@ -10,6 +10,13 @@
 
 namespace arn::test {
 
+// What sanitizers cost.
+#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD)
+inline constexpr double kSlowdown = 10;
+#else
+inline constexpr double kSlowdown = 1;
+#endif
+
 class Block {
  public:
   explicit Block(size_t bytes)

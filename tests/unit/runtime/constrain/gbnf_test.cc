@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <set>
 #include <string>
@@ -249,13 +249,13 @@ TEST_F(Gbnf, HostileGrammars_EndInTime) {
   };
   constexpr int kBytes = 500;
   for (const std::string& grammar : grammars) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();  // CPU time: the machine may be busy
     const Status status = Parse(grammar);
     const int n = status == Status::kOk ? test::RandomWalk(terms_, root_, kBytes) : 0;
-    const double ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms = 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     const double kilobytes = 1 + static_cast<double>(grammar.size() + kBytes) / 1024;
-    EXPECT_LT(ms, 100 * kilobytes) << grammar.substr(0, 60) << ": " << diag_.text();
+    EXPECT_LT(ms, 100 * kilobytes * test::kSlowdown)
+        << grammar.substr(0, 60) << ": " << diag_.text();
     if (std::getenv("ARN_VERBOSE") != nullptr) {
       std::printf("%8.2f ms %5d bytes  %.40s %s %s\n", ms, n, grammar.c_str(), diag_.text(),
                   terms_->FailureText());

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <random>
 #include <string>
 #include <vector>
@@ -320,6 +320,7 @@ TEST_F(RegexParse, HostilePatterns_EndInTime) {
       repeat("(", 190) + "a" + repeat("|b)*", 190),
       repeat("[", 100000),
       repeat("a?", 10000) + repeat("a", 10000),
+      repeat("(a|bc)?", 3000) + repeat("(a|bc)", 3000),
       repeat("(a|b|ab)*", 500),
       repeat("\\p{L}\\P{L}", 50),
       repeat("a|", 100000),
@@ -330,14 +331,13 @@ TEST_F(RegexParse, HostilePatterns_EndInTime) {
   constexpr int kBytes = 2000;
   for (const std::string& pattern : patterns) {
     for (const bool search : {false, true}) {
-      const auto start = std::chrono::steady_clock::now();
+      const std::clock_t start = std::clock();  // CPU time: the machine may be busy
       const Term term = Parse(pattern, {search, TextForm::kUtf8});
       const int n = status_ == Status::kOk ? test::RandomWalk(terms_, term, kBytes) : 0;
-      const double ms =
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
-              .count();
+      const double ms = 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
       const double kilobytes = 1 + static_cast<double>(pattern.size() + kBytes) / 1024;
-      EXPECT_LT(ms, 100 * kilobytes) << pattern.substr(0, 60) << ": " << diag_.text();
+      EXPECT_LT(ms, 100 * kilobytes * test::kSlowdown)
+          << pattern.substr(0, 60) << ": " << diag_.text();
       if (std::getenv("ARN_VERBOSE") != nullptr) {
         std::printf("%8.2f ms %5d bytes  %s %s %s\n", ms, n, pattern.substr(0, 40).c_str(),
                     diag_.text(), terms_->FailureText());

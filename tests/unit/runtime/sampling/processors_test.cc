@@ -37,7 +37,8 @@ class ProcessorsTest : public testing::Test {
     lists_.assign(1000, 0);
     Memory memory;
     memory.region[static_cast<uint32_t>(Region::kIo)] = {bytes_.data(), bytes_.size()};
-    sampler_.Init(FindLogitsOps(BackendId::kReference), plan, memory, vocab, lists_.data());
+    sampler_.Init(FindLogitsOps(*FindBackend(BackendId::kReference)), plan, memory, vocab,
+                  lists_.data());
     Diag diag;
     ASSERT_EQ(Status::kOk, CheckSampling(options, {vocab, true, 1000}, &diag)) << diag.text();
     sampler_.Configure(options);

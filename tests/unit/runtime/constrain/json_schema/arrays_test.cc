@@ -93,6 +93,15 @@ TEST(JsonSchemaTest, UniqueItems) {
        {"[2,30]", "[30]"},
        {"[1]", "[2,2]"}},
       {R"({"type":"array","uniqueItems":true,"maxItems":1})", {"[]", "[1]"}, {"[1,2]"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})",
+       {"[]", "[\"a\"]", "[\"a\",\"b\",\"ab\",\"\"]", R"(["\n","\t","\u0041","a"])",
+        R"(["\ud83d\ude00","\ud83d\ude01"])"},
+       {"[\"a\",\"a\"]", "[\"\",\"\"]", R"(["a","b","\u0061"])", R"(["\n","\u000A"])",
+        "[\"\xF0\x9F\x98\x80\",\"\\uD83D\\uDE00\"]", R"(["\/","/"])", "[1]"}},
+      {R"({"type":"array","uniqueItems":true,"items":{"type":"string","pattern":"^(ab|ac)$"},)"
+       R"("minItems":2})",
+       {R"(["ab","ac"])", R"(["ac","\u0061b"])"},
+       {R"(["ab"])", R"(["ab","ab"])", R"(["ab","ac","ab"])", R"(["ab","ac",)"}},
       {R"({"type":"array","uniqueItems":false})", {"[1,1]"}, {}},
       {R"({"uniqueItems":true,"type":["string","null"]})", {"\"a\"", "null"}, {"[]"}},
   });

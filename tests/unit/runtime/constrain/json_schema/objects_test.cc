@@ -42,6 +42,12 @@ TEST(JsonSchemaTest, Properties) {
 TEST(JsonSchemaTest, CountsOfProperties) {
   CheckCases({
       {R"({"type":"object","minProperties":1})", {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}"}},
+      {R"({"type":"object","minProperties":2})",
+       {R"({"a":1,"b":1})", R"({"b":1,"a":1,"c":1})"},
+       {"{}", R"({"a":1})", R"({"a":1,"a":2})", R"({"a":1,"\u0061":2})"}},
+      {R"({"type":"object","propertyNames":{"pattern":"^[ab]$"},"minProperties":2})",
+       {R"({"a":1,"b":1})"},
+       {R"({"a":1})", R"({"a":1,"b":1,"a":1})", R"({"c":1})"}},
       {R"({"type":"object","maxProperties":1})", {"{}", R"({"a":1})"}, {R"({"a":1,"b":1})"}},
       {R"({"type":"object","maxProperties":0})", {"{}"}, {R"({"a":1})"}},
       {R"({"type":"object","properties":{"a":true,"b":true,"c":true},)"

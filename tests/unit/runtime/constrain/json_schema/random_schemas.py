@@ -74,9 +74,8 @@ class Maker:
 
   def keyword(self, depth):
     """Returns keywords that belong together."""
-    leaf = self.random.randrange(14)
     if depth <= 0 or self.random.randrange(5) < 2:
-      return [
+      return self.pick([
           lambda: {"type": self.pick(["null", "boolean", "number", "integer", "string", "array",
                                       "object"])},
           lambda: {"type": self.random.sample(["null", "integer", "string", "array", "object"],
@@ -93,8 +92,8 @@ class Maker:
           lambda: {self.pick(["minProperties", "maxProperties"]): self.count()},
           lambda: {"required": self.names()},
           lambda: {"dependentRequired": {self.pick(NAMES): self.names()}},
-      ][leaf]()
-    return [
+      ])()
+    return self.pick([
         lambda: {"type": "object", "properties": self.named_schemas(depth, self.names())},
         lambda: {"properties": self.named_schemas(depth, self.names()),
                  "additionalProperties": self.pick([False, False, self.schema(depth - 1)])},
@@ -107,6 +106,9 @@ class Maker:
                  **({"minContains": self.count()} if self.random.random() < 0.5 else {}),
                  **({"maxContains": self.count()} if self.random.random() < 0.5 else {})},
         lambda: {"uniqueItems": True, "items": {"enum": [self.value(0) for _ in range(3)]}},
+        lambda: {"uniqueItems": True, "items": {**self.pick([{}, {"maxLength": 1},
+                                                            {"pattern": self.pick(PATTERNS)}]),
+                                                "type": "string"}},
         lambda: {self.pick(["allOf", "anyOf", "oneOf"]): self.schemas(depth)},
         lambda: {self.pick(["anyOf", "oneOf"]): self.schemas(depth)},
         lambda: {"not": self.schema(depth - 1)},
@@ -114,7 +116,7 @@ class Maker:
                  "else": self.schema(depth - 1)},
         lambda: {"dependentSchemas": self.named_schemas(depth, [self.pick(NAMES)])},
         lambda: {"properties": {self.pick(NAMES): {"$ref": self.pick(["#", "#/$defs/x"])}}},
-    ][leaf]()
+    ])()
 
   def schema(self, depth):
     if self.random.random() < 0.05:

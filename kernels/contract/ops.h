@@ -1,0 +1,88 @@
+// Arguments of the kernels, the same for every backend on the host. Arrays are row-major, dense f32
+// unless stated otherwise.
+// REQUIRES: CheckProgram and CheckRun have passed; kernels check nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/contract/kv_page.h"
+#include "kernels/contract/program.h"
+#include "kernels/contract/state_slot.h"
+
+namespace arn {
+
+// out (+)=
+//   x / sqrt(mean(x^2) + epsilon) * weight                                  for NormKind::kRms,
+//   (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias   for kLayer.
+// x and out [n] may be the same array.
+struct NormArgs {
+  NormKind kind;
+  const float* weight;  // [n]
+  const float* bias;    // [n]; null for kRms
+  float epsilon;
+  bool accumulate;
+};
+
+// One token: applies q/k norm and RoPE in place on qkv [(n_heads + 2 n_kv_heads) * head_dim], then
+// writes K and V to their slot.
+struct QkvRopeArgs {
+  const AttentionKind* kind;
+  const KvGroup* group;
+  KvPools pools;
+  const PageTable* table;
+  uint32_t group_layer;
+  uint32_t position;
+  uint32_t rotary_dim;
+  bool shares_kv;       // qkv is q only; K and V are not written
+  const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
+  const float* q_norm;  // [head_dim], or [n_heads * head_dim] if norms_span_heads, or null
+  const float* k_norm;
+  bool norms_span_heads;  // one norm over all q (or k) heads together; else per head
+  float epsilon;
+};
+
+// Attention of queries to the pages of a layer.
+// `sinks` adds one logit per head to the softmax denominator (Xiao et al., "Efficient Streaming
+// Language Models with Attention Sinks", 2023; learned: OpenAI, arXiv:2508.10925).
+struct AttentionArgs {
+  const AttentionKind* kind;
+  const KvGroup* group;
+  KvPools pools;
+  const PageTable* table;
+  uint32_t group_layer;
+  const float* sinks;                   // [n_heads], or null
+  const float* relative_position_bias;  // [n_relative_positions, n_heads], or null
+  uint32_t n_relative_positions;
+  uint32_t encoder_rows;  // rows every query sees: is_cross_attention and kSelfAttention
+};
+
+// Consecutive tokens of one sequence: out [n_rows, width] = (c *) conv((b *) x).
+struct ConvArgs {
+  const float* weight;  // [taps, width], tap of the oldest input first
+  const float* bias;    // [width], or null
+  uint32_t taps, width;
+  const float* x;  // rows of in_stride
+  const float* b;  // rows of in_stride, or null together with c
+  const float* c;
+  size_t in_stride;
+  StateSlot state;  // the last [taps - 1, width] inputs, oldest first
+  uint32_t n_rows;
+  float* out;  // [n_rows, width]
+};
+
+// Consecutive tokens of one sequence: x [n_rows, width] -> out, rows of out_stride.
+struct ScanArgs {
+  const float* rates;       // [n_states, width]
+  const float* skip;        // [width]
+  const float* time_steps;  // [n_rows, width]
+  const float* mix;         // [n_rows, 2, n_states]: B, then C
+  uint32_t n_states, width;
+  StateSlot state;  // [n_states, width]
+  uint32_t n_rows;
+  const float* x;  // [n_rows, width]
+  float* out;      // rows of out_stride
+  size_t out_stride;
+};
+
+}  // namespace arn

@@ -1,0 +1,31 @@
+#include "kernels/contract/ops/op_contract.h"
+
+namespace arn {
+namespace {
+
+struct NormContract : OpDefaults<NormParams> {
+  static void Operands(const NormParams& p, StepOperands* out) {
+    out->AddWeight(p.weight);
+    out->AddWeight(p.bias);
+    out->accumulates = p.accumulate;
+  }
+
+  static Status Check(const NormParams& p, const StepCheck& check) {
+    const uint32_t width = check.Width(check.step().in);
+    ARN_TRY(check.Norm(p.kind, p.weight, p.bias, width));
+    return check.HasWidth("output width", check.step().out, width);
+  }
+
+  static void Dump(const NormParams& p, const Step&, StepText* text) {
+    text->PrintWeight("weight", p.weight);
+    text->PrintWeight("bias", p.bias);
+    text->Print(" %s", p.kind == NormKind::kRms ? "rms" : "layer");
+  }
+};
+
+}  // namespace
+
+constinit const OpContract kNormOp =
+    MakeOp<NormContract>("norm", kHasIn | kHasOut | kInEncoder | kInDecoder);
+
+}  // namespace arn

@@ -1,0 +1,26 @@
+#include "kernels/contract/ops/op_contract.h"
+
+namespace arn {
+namespace {
+
+// In the order of Op.
+constexpr const OpContract* kOps[] = {
+    &kEmbedOp,    &kRopeAnglesOp, &kNormOp,   &kLinearOp,       &kQkvRopeOp,       &kAttentionOp,
+    &kGatedActOp, &kActOp,        &kRouteOp,  &kExpertsOp,      &kLogitsOp,        &kConvOp,
+    &kScanOp,     &kFeaturesOp,   &kIm2colOp, &kAddPositionsOp, &kSelfAttentionOp, &kStoreKvOp,
+};
+static_assert(sizeof kOps / sizeof kOps[0] == kOpCount);
+
+}  // namespace
+
+const OpContract& ContractOf(Op op) { return *kOps[static_cast<uint32_t>(op)]; }
+
+const char* OpName(Op op) { return ContractOf(op).name; }
+
+StepOperands OperandsOf(const Step& step) {
+  StepOperands out;
+  ContractOf(step.op()).operands(step, &out);
+  return out;
+}
+
+}  // namespace arn

@@ -1,0 +1,303 @@
+// Step: an op with that op's parameters. The rest of an op's contract (name, checks, work, dump) is
+// in kernels/contract/ops/, and the arguments of its kernels in kernels/contract/ops.h.
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include "kernels/contract/activation_list.h"
+
+namespace arn {
+
+// Each op works on Step::in and Step::out; one that works in place has no `out`.
+enum class Op : uint8_t {
+  kEmbed,       // token ids -> out: the token's row times a factor, plus the position's row
+  kRopeAngles,  // positions -> out: cos and sin of one RoPE type, shared by the layers that use it
+  kNorm,        // in -> out, or out += if accumulate
+  kLinear,      // in -> out, or out += if accumulate
+  kQkvRope,     // in place on in: q/k norm, RoPE; then appends K and V to the pages (unless the
+                // layer shares another layer's)
+  kAttention,   // in (q part) and the pages -> out
+  kGatedAct,    // in [gate | up] -> out
+  kAct,         // in place on in
+  kRoute,       // router logits in -> out [n_chosen ids, n_chosen weights]: the experts of each row
+  kExperts,     // in and topk -> out +=: weighted sum of the chosen experts' outputs
+  kLogits,      // in -> logits (final norm + head) of the selected rows
+  kConv,        // in -> out: per-channel (depthwise) causal convolution over the tokens of a
+                // sequence
+  kScan,        // in, time steps and mix -> out: selective scan (SSM state per sequence)
+  // Ops of the encoder and of cross-attention:
+  kFeatures,       // features of the run -> out
+  kIm2col,         // in -> out: im2col of a 1D convolution
+  kAddPositions,   // in place on in: adds the position's row
+  kSelfAttention,  // in [q | k | v] of the whole encoder input -> out; bidirectional
+  kStoreKv,        // in [k | v] -> the pages of a group
+};
+inline constexpr uint32_t kOpCount = 18;
+const char* OpName(Op op);  // "embed", "rope_angles", ...
+
+#define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
+enum class Activation : uint8_t { ARN_ACTIVATIONS(ARN_ENUMERATOR) };
+#undef ARN_ENUMERATOR
+#define ARN_COUNT(enumerator, value, name) +1
+inline constexpr uint32_t kActivationCount = 0 ARN_ACTIVATIONS(ARN_COUNT);
+#undef ARN_COUNT
+const char* ActivationName(Activation activation);  // "silu", "gelu_tanh", ...
+
+// Scoring function of the router.
+enum class RouteScore : uint8_t {
+  kSoftmax = 0,  // over the logits of all experts
+  kSigmoid = 1,  // of the expert's own logit
+};
+
+enum class NormKind : uint8_t {
+  kRms = 0,    // x / sqrt(mean(x^2) + epsilon) * weight
+  kLayer = 1,  // (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias
+};
+
+using ValueId = uint16_t;   // index into Program::values
+using WeightId = uint32_t;  // index into Program::weights
+inline constexpr WeightId kNoWeight = UINT32_MAX;
+inline constexpr ValueId kNoValue = UINT16_MAX;
+
+// ---- parameters, one struct per op -------------------------------------------------------------
+
+struct EmbedParams {
+  static constexpr Op kOp = Op::kEmbed;
+  WeightId weight = kNoWeight;     // [vocab, width of out]
+  WeightId positions = kNoWeight;  // f32 rows, one per position, or none
+  float factor = 1.0f;             // multiplies the token's row
+};
+
+struct RopeAnglesParams {
+  static constexpr Op kOp = Op::kRopeAngles;
+  uint16_t rope = 0;  // index into Program::ropes
+};
+
+struct NormParams {
+  static constexpr Op kOp = Op::kNorm;
+  WeightId weight = kNoWeight;
+  WeightId bias = kNoWeight;  // NormKind::kLayer
+  float epsilon = 0.0f;
+  NormKind kind = NormKind::kRms;
+  bool accumulate = false;
+};
+
+struct LinearParams {
+  static constexpr Op kOp = Op::kLinear;
+  WeightId weight = kNoWeight;  // [width of out, width of in]
+  bool accumulate = false;
+};
+
+struct QkvRopeParams {
+  static constexpr Op kOp = Op::kQkvRope;
+  uint16_t kind = 0;          // index into Program::kinds
+  uint16_t group_layer = 0;   // index inside the KV group
+  ValueId angles = kNoValue;  // [rows, rotary_dim]: cos[half] then sin[half]
+  bool shares_kv = false;     // `in` is q only; K and V are those of the earlier layer with this
+                              // group_layer
+  float epsilon = 0.0f;
+  // RMSNorm per head if the weight has head_dim elements; over all q (k) heads together if it has
+  // as many elements as they have; or none.
+  WeightId q_norm = kNoWeight;
+  WeightId k_norm = kNoWeight;
+};
+
+struct AttentionParams {
+  static constexpr Op kOp = Op::kAttention;
+  uint16_t kind = 0;         // index into Program::kinds
+  uint16_t group_layer = 0;  // index inside the KV group
+  bool shares_kv = false;    // as in QkvRopeParams
+  // Relative position bias [distances, n_heads], added to the scores, or none. Row d is for keys d
+  // positions before the query; the last row also covers all distances beyond.
+  WeightId relative_position_bias = kNoWeight;
+  // Attention sinks [n_heads], a logit per head that only adds to the softmax denominator; or none.
+  WeightId sinks = kNoWeight;
+};
+
+struct GatedActParams {
+  static constexpr Op kOp = Op::kGatedAct;
+  Activation activation = Activation::kSilu;
+  float activation_limit = 0.0f;  // Activation::kClampedSwiglu
+};
+
+struct ActParams {
+  static constexpr Op kOp = Op::kAct;
+  Activation activation = Activation::kSilu;
+};
+
+struct RouteParams {
+  static constexpr Op kOp = Op::kRoute;
+  uint16_t n_experts = 0;
+  uint16_t n_chosen = 0;  // experts per row
+  RouteScore route_score = RouteScore::kSoftmax;
+  bool norm_topk_prob = false;  // normalises the chosen weights to sum 1 (norm_topk_prob)
+};
+
+struct ExpertsParams {
+  static constexpr Op kOp = Op::kExperts;
+  WeightId weight = kNoWeight;  // gate_up of the first expert, then its down, then gate_up of the
+                                // next expert, ...
+  uint16_t n_experts = 0;
+  uint16_t n_chosen = 0;          // experts per row
+  ValueId topk = kNoValue;        // output of kRoute
+  ValueId gathered = kNoValue;    // rows of one expert [width of in]
+  ValueId gate_up = kNoValue;     // [2 n]
+  ValueId activated = kNoValue;   // activation(gate) * up [n]
+  ValueId expert_out = kNoValue;  // [width of out]
+  Activation activation = Activation::kSilu;
+  bool weighs_input = false;      // multiplies an expert's input by its weight, not its output
+  float activation_limit = 0.0f;  // Activation::kClampedSwiglu
+
+  WeightId gate_up_of(uint32_t expert) const { return weight + 2 * expert; }
+  WeightId down_of(uint32_t expert) const { return weight + 2 * expert + 1; }
+};
+
+struct LogitsParams {
+  static constexpr Op kOp = Op::kLogits;
+  WeightId norm = kNoWeight;    // the final norm
+  WeightId bias = kNoWeight;    // of the norm; NormKind::kLayer
+  WeightId weight = kNoWeight;  // the head [vocab, width of in]
+  float epsilon = 0.0f;
+  float factor = 1.0f;   // multiplies the logits
+  float softcap = 0.0f;  // then as in AttentionKind
+  NormKind norm_kind = NormKind::kRms;
+};
+
+// The last [taps, columns of weight] inputs of a sequence, oldest first. The input is the last
+// columns of `in`. With is_gated, `in` is [b | c | x], the input is b * x and the result is
+// multiplied by c.
+struct ConvParams {
+  static constexpr Op kOp = Op::kConv;
+  WeightId weight = kNoWeight;  // [taps, channels]
+  WeightId bias = kNoWeight;    // or none
+  uint16_t group = 0;           // index into kv_groups; a group of states
+  uint16_t group_layer = 0;     // index inside the group
+  uint32_t state_offset = 0;    // f32 elements from the start of the layer's state
+  bool is_gated = false;
+};
+
+// The result goes to the last columns of `out`.
+struct ScanParams {
+  static constexpr Op kOp = Op::kScan;
+  WeightId rates = kNoWeight;     // A [states, width of in], negative
+  WeightId skip = kNoWeight;      // D [width of in], the skip connection from the input
+  ValueId time_steps = kNoValue;  // dt [width of in], before the softplus
+  ValueId mix = kNoValue;         // [2 states]: B (input to state), then C (state to output)
+  uint16_t group = 0;             // as in ConvParams
+  uint16_t group_layer = 0;
+  uint32_t state_offset = 0;
+};
+
+struct FeaturesParams {
+  static constexpr Op kOp = Op::kFeatures;
+};
+
+struct Im2colParams {
+  static constexpr Op kOp = Op::kIm2col;
+  // Kernel width, odd and centred on the row. The stride in rows of `in` is the quotient of the
+  // row_factors.
+  uint16_t n_taps = 0;
+};
+
+struct AddPositionsParams {
+  static constexpr Op kOp = Op::kAddPositions;
+  WeightId positions = kNoWeight;  // f32 rows, one per position
+};
+
+struct SelfAttentionParams {
+  static constexpr Op kOp = Op::kSelfAttention;
+  uint16_t kind = 0;  // index into Program::kinds
+  // As in AttentionParams, but the middle row is for distance 0.
+  WeightId relative_position_bias = kNoWeight;
+};
+
+struct StoreKvParams {
+  static constexpr Op kOp = Op::kStoreKv;
+  uint16_t kind = 0;         // index into Program::kinds
+  uint16_t group_layer = 0;  // index inside the KV group
+};
+
+// The largest of the structs above; a larger one does not compile.
+inline constexpr size_t kMaxParamsBytes = sizeof(LogitsParams);
+
+// ---- Step --------------------------------------------------------------------------------------
+
+// Plain data of 36 bytes. Constructed from the parameters, so that op and parameters always belong
+// together.
+class Step {
+ public:
+  uint16_t layer = 0;  // for messages and dumps
+  ValueId in = kNoValue;
+  ValueId out = kNoValue;
+
+  Step() : Step(EmbedParams()) {}
+  // in and out: kNoValue where the op has none.
+  template <typename Params>
+  explicit Step(const Params& params, ValueId in_id = kNoValue, ValueId out_id = kNoValue,
+                uint32_t layer_index = 0)
+      : layer(static_cast<uint16_t>(layer_index)), in(in_id), out(out_id), op_(Params::kOp) {
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kMaxParamsBytes &&
+                  alignof(Params) <= alignof(uint32_t));
+    new (params_) Params(params);
+  }
+
+  Op op() const { return op_; }
+
+  // Returns the parameters, or null if the step is of another op.
+  template <typename Params>
+  const Params* If() const {
+    return op_ == Params::kOp ? std::launder(reinterpret_cast<const Params*>(params_)) : nullptr;
+  }
+  template <typename Params>
+  Params* If() {
+    return op_ == Params::kOp ? std::launder(reinterpret_cast<Params*>(params_)) : nullptr;
+  }
+  // REQUIRES: the step is of this op.
+  template <typename Params>
+  const Params& Get() const {
+    assert(op_ == Params::kOp);
+    return *std::launder(reinterpret_cast<const Params*>(params_));
+  }
+  template <typename Params>
+  Params& Get() {
+    assert(op_ == Params::kOp);
+    return *std::launder(reinterpret_cast<Params*>(params_));
+  }
+
+ private:
+  Op op_;
+  alignas(uint32_t) std::byte params_[kMaxParamsBytes] = {};
+};
+static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) == 36);
+
+// Values, weights and matrices that a step names, besides in and out. kNoValue and kNoWeight are
+// left out.
+struct StepOperands {
+  static constexpr uint32_t kMaxValues = 5, kMaxWeights = 3;
+  ValueId values[kMaxValues] = {};
+  uint32_t n_values = 0;
+  WeightId weights[kMaxWeights] = {};  // read whole in every run: vectors, and small f32 matrices
+  uint32_t n_weights = 0;
+  WeightId first_matrix = kNoWeight;  // matrices of matmuls, one after the other
+  uint32_t n_matrices = 0;
+  bool accumulates = false;  // adds to out
+
+  // True if the step multiplies by matrix `id`.
+  bool Multiplies(WeightId id) const {
+    return id >= first_matrix && id - first_matrix < n_matrices;
+  }
+
+  void AddValue(ValueId id) {
+    if (id != kNoValue) values[n_values++] = id;
+  }
+  void AddWeight(WeightId id) {
+    if (id != kNoWeight) weights[n_weights++] = id;
+  }
+};
+StepOperands OperandsOf(const Step& step);
+
+}  // namespace arn
