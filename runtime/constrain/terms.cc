@@ -15,9 +15,10 @@ uint32_t Mix(uint32_t hash, uint32_t word) {
 
 }  // namespace
 
-// Of `block`: at most 1/64 for the cache of derivatives, 1/16 for the buckets, 1/8 for scratch, and
-// the rest for words and cells. A node takes 32 bytes, so a bucket holds at most two on average.
-// The cache and the buckets grow with the number of nodes, so that few terms touch little memory.
+// Shares of `block`: at most 1/64 for the cache of derivatives, 1/16 for the buckets, 1/8 for
+// scratch, and the rest for words and cells. A node takes 32 bytes, so a bucket holds at most two
+// on average. The cache and the buckets grow with the number of nodes, so that few terms touch
+// little memory.
 Terms* Terms::Create(Span<std::byte> block) {
   if (block.size() < kMinBytes) return nullptr;
   const uint64_t bytes = Min<uint64_t>(block.size(), kMaxBytes) & ~uint64_t{63};
@@ -162,7 +163,7 @@ uint32_t Terms::PayloadWords(const Node& n) {
   return 0;
 }
 
-// Whether a term is nullable, productive and regular, from its parts.
+// Computes from its parts if a term is nullable, productive and regular.
 uint8_t Terms::FlagsOf(const Node& n) const {
   const auto flags = [this](Term t) { return node(t).flags; };
   const auto either = [](bool nullable, bool productive, uint8_t rules) {

@@ -36,7 +36,7 @@ inline constexpr uint32_t kUnbounded = 0xFFFFFFFFu;  // of Repeat(): no maximum
 
 class Terms;
 
-// What a custom term consists of. Valid until the next Collect().
+// Payload of a custom term. Valid until the next Collect().
 struct CustomArgs {
   Span<const Term> terms;
   Span<const uint32_t> data;
@@ -53,7 +53,8 @@ struct CustomOps {
   ByteSet (*first_bytes)(Terms* terms, const CustomArgs& args);
   // The derivative by `byte`. Removes from *same (at least) the bytes with another derivative.
   Term (*derive)(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* same);
-  // Whether there is a string at all, given Terms::IsProductive() of its terms; null: always.
+  // Returns true if there is a string at all, given Terms::IsProductive() of its terms; null:
+  // always.
   bool (*is_productive)(const Terms& terms, const CustomArgs& args);
 };
 
@@ -121,14 +122,15 @@ class Terms {
 
   // Returns false if rules or custom terms are part of the term.
   bool IsRegular(Term term) const { return (node(term).flags & kHasRule) == 0; }
-  // Whether the empty string belongs to the term.
+  // Returns true if the empty string belongs to the term.
   bool IsNullable(Term term) const { return (node(term).flags & kNullable) != 0; }
-  // Whether there is a string; for CustomOps::is_productive, during Resolve().
+  // Returns true if there is a string; for CustomOps::is_productive, during Resolve().
   bool IsProductive(Term term) const { return (node(term).flags & kProductive) != 0; }
   // The bytes with which strings begin. Where Both(), Complement() or custom terms are part of the
   // term, bytes with which none begins may be among them. Valid until the next Collect().
   const ByteSet& FirstBytes(Term term);
-  // What may follow `byte`; kNothing if it may not come. If failed(), the result means nothing.
+  // Returns the term of what may follow `byte`; kNothing if the byte may not come. If failed(), the
+  // result means nothing.
   Term Derive(Term term, uint8_t byte) {
     const uint32_t key = term << 8 | byte;
     const CacheEntry& entry = cache_[CacheSlot(key)];
