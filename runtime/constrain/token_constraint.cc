@@ -52,7 +52,10 @@ Status TokenConstraint::Init(const TokenConstraintOptions& options, uint32_t n_s
   const Tokenizer& tokenizer = *tokens_.tokenizer;
   ARN_TRY(Take(arena, n_states, &states_));
   ARN_TRY(Take(arena, n_words_, &has_text_));
-  ARN_TRY(Take(arena, uint64_t{kMasks} * n_words_, &mask_bits_));
+  const uint64_t mask_bytes = Max<uint64_t>(1, n_words_) * sizeof(uint32_t);
+  n_masks_ = static_cast<uint32_t>(
+      Max<uint64_t>(kMinMasks, Min<uint64_t>(kMaxMasks, block_bytes / 4 / mask_bytes)));
+  ARN_TRY(Take(arena, uint64_t{n_masks_} * n_words_, &mask_bits_));
   ARN_TRY(Take(arena, n_words_, &result_bits_));
   ARN_TRY(Take(arena, tokenizer.max_piece_bytes(), &piece_));
   if (!chooses_forced_) {
@@ -193,8 +196,9 @@ void TokenConstraint::FindForced(uint32_t state) {
 const TokenConstraint::CachedMask* TokenConstraint::FindMask(uint32_t state) const {
   const uint64_t key = constraint_->StateKey(state);
   const bool is_start = states_[state].n_tokens == 0;
-  for (const CachedMask& mask : masks_) {
-    if (mask.used_at != 0 && mask.key == key && mask.is_start == is_start) return &mask;
+  for (uint32_t i = 0; i < n_masks_; ++i) {
+    const CachedMask& mask = masks_[i];
+    if (mask.cost_ns != 0 && mask.key == key && mask.is_start == is_start) return &mask;
   }
   return nullptr;
 }
@@ -207,16 +211,19 @@ Span<const uint32_t> TokenConstraint::Mask(uint32_t state) {
   auto* mask = const_cast<CachedMask*>(FindMask(state));
   if (mask == nullptr) {
     mask = masks_;
-    for (CachedMask& other : masks_) {
-      if (other.used_at < mask->used_at) mask = &other;
+    for (uint32_t i = 1; i < n_masks_; ++i) {
+      if (masks_[i].priority < mask->priority) mask = masks_ + i;
     }
+    mask_age_ = mask->priority;
+    const uint64_t start = MonotonicNs();
     constraint_->FillMask(state, TreeOf(state), MaskBits(mask));
     ++counts_.masks_filled;
-    // The walk may have changed the key, but not the language.
-    *mask = {constraint_->StateKey(state), 0, states_[state].n_tokens == 0};
+    // The walk may have changed the key, but not the language. A mask that failed is not found
+    // again.
+    const uint64_t cost = constraint_->failed() ? 0 : 1 + MonotonicNs() - start;
+    *mask = {constraint_->StateKey(state), cost, 0, states_[state].n_tokens == 0};
   }
-  // A mask that failed is not found again.
-  mask->used_at = constraint_->failed() ? 0 : ++mask_clock_;
+  mask->priority = mask_age_ + mask->cost_ns;
   const Span<uint32_t> bits = result_bits_;
   if (states_[state].has_ended) {
     std::memset(bits.data(), 0, bits.size() * sizeof(uint32_t));

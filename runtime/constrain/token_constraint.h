@@ -98,7 +98,7 @@ class TokenConstraint {
   void ResetCounts();
 
  private:
-  static constexpr uint32_t kMasks = 8;
+  static constexpr uint32_t kMinMasks = 2, kMaxMasks = 32;
   static constexpr uint32_t kMaxForcedTokens = 32;
 
   struct State {
@@ -110,7 +110,8 @@ class TokenConstraint {
   };
   struct CachedMask {
     uint64_t key;
-    uint64_t used_at;  // 0: never
+    uint64_t cost_ns;   // of filling it; 0: never filled
+    uint64_t priority;  // the least is replaced
     bool is_start;
   };
 
@@ -136,10 +137,12 @@ class TokenConstraint {
   Span<State> states_;
   uint32_t n_words_ = 0;        // of a mask
   Span<uint32_t> has_text_;     // bits: in the byte trees
-  Span<uint32_t> mask_bits_;    // [kMasks, n_words_]
+  Span<uint32_t> mask_bits_;    // [n_masks_, n_words_]
   Span<uint32_t> result_bits_;  // [n_words_]
-  CachedMask masks_[kMasks] = {};
-  uint64_t mask_clock_ = 0;
+  CachedMask masks_[kMaxMasks] = {};
+  uint32_t n_masks_ = 0;  // as many as take a quarter of the block
+  // GreedyDual (Young 1994): a mask's priority is its cost plus that of the last one replaced.
+  uint64_t mask_age_ = 0;
   Span<char> piece_;
   Span<char> forced_bytes_;   // [kMaxForcedBytes]
   Span<int32_t> forced_ids_;  // [kMaxForcedBytes]

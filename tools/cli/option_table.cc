@@ -24,7 +24,10 @@ void ReadType(const std::string& type, OptionText* out) {
     out->range =
         check.substr(range + 5, dash - range - 5) + " to " + check.substr(dash + 3, end - dash - 3);
   }
-  out->value = base == "UINT" || base == "INT" ? "N" : base == "FLOAT" ? "X" : base;
+  out->value = base == "UINT" || base == "INT" ? "N"
+               : base == "FLOAT"               ? "X"
+               : base == "FLOAT,FLOAT,..."     ? "X,X,..."
+                                               : base;
   std::string joined;
   for (const std::string& choice : out->choices) joined += (joined.empty() ? "" : "|") + choice;
   if (!out->choices.empty() && joined.size() <= kLongestChoice) out->value = joined;
