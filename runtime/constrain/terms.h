@@ -250,7 +250,7 @@ class Terms {
 
   Terms() = default;
 
-  // terms.cc: cells, words, scratch.
+  // terms_store.cc: cells, words, scratch.
   Node& node(Term t) { return cells_end_[-1 - static_cast<ptrdiff_t>(t)].node; }
   const Node& node(Term t) const { return cells_end_[-1 - static_cast<ptrdiff_t>(t)].node; }
   EdgeList& edge_list(uint32_t cell) { return cells_end_[-1 - static_cast<ptrdiff_t>(cell)].edges; }
@@ -269,12 +269,14 @@ class Terms {
   uint32_t NewWords(uint32_t count, Term owner);
   Term Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uint32_t> payload);
   uint8_t FlagsOf(const Node& n) const;
-  void PushAlternatives(Term t);
+
+  // terms.cc
   Term ConcatNode(Term a, Term b);
   Term FoldConcat(uint32_t base, Term last);
   Term PushFrames(Term a, Term b);
 
-  // either.cc. Takes the alternatives from scratch_[base] on.
+  // either.cc. EitherOfScratch() takes the alternatives from scratch_[base] on.
+  void PushAlternatives(Term t);
   Term EitherOfScratch(uint32_t base);
   Level SplitAlternatives(uint32_t base, uint32_t n_regular);
   bool EnterSharedHead(Level* level);
