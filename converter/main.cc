@@ -214,7 +214,10 @@ void Run(Arguments arguments) {
       }
     };
   }
-  options.find_reply_format = ProbeReplyFormat;
+  options.find_reply_format = [&](const fs::path& bundle) {
+    ReadBack(bundle, arguments.output);  // reports a refused bundle as such
+    return ProbeReplyFormat(bundle);
+  };
   options.check = [&](const fs::path& bundle) { ReadBack(bundle, arguments.output); };
   const ConvertResult result = Convert(options, Events(&progress, true));
   progress.Clear();

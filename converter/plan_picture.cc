@@ -17,8 +17,8 @@ arn_kv_group_info GroupInfo(const KvPlanGroup& group, const KvPlan& plan) {
   info.n_pages = static_cast<uint32_t>(group.pages);
   info.sequence_pages = static_cast<uint32_t>(group.sequence_pages);
   info.page_bytes = group.page_bytes;
-  info.n_sealed_pages = static_cast<uint32_t>(group.quantised_pages);
-  info.sealed_page_bytes = group.quantised_page_bytes;
+  info.n_quantised_pages = static_cast<uint32_t>(group.quantised_pages);
+  info.quantised_page_bytes = group.quantised_page_bytes;
   info.residual = plan.residual;
   return info;
 }

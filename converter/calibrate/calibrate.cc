@@ -149,7 +149,7 @@ class Calibrator {
       if (runner != &reference_ && !is_exchanged_) continue;
       rows->values.reserve(size_t{kChunk} * hidden);
       Start(runner, options_.text, Threads());
-      runner->Check(arn_session_observe_products(runner->session(), HeadRows::Observe, rows));
+      runner->Check(arn_session_observe_matmuls(runner->session(), HeadRows::Observe, rows));
     }
     ForEachChunk(options_.text, [&](const int32_t* ids, uint32_t n, bool starts_window) {
       RunChunk(reference_, ids, n, starts_window);
@@ -196,7 +196,7 @@ CalibrationText ReadCalibrationText(const NamedText& named, const std::filesyste
   if (runner.info().has_tokenizer == 0) {
     Fail("%s: the text cannot be tokenized, the checkpoint has no tokenizer", named.file.c_str());
   }
-  if (runner.info().source_rows != 0) {
+  if (runner.info().encoder_rows != 0) {
     Fail("%s: a model with an encoder cannot be calibrated on a text", named.file.c_str());
   }
   CalibrationText text;
@@ -215,7 +215,7 @@ CalibrationText WriteOwnText(const std::filesystem::path& bundle, uint32_t n_tok
   constexpr uint32_t kOwnWindow = 128;
   Runner runner(bundle, kPurpose);
   const arn_model_info& info = runner.info();
-  if (info.source_rows != 0) {
+  if (info.encoder_rows != 0) {
     Fail("%s: a model with an encoder cannot write a text to calibrate on", bundle.c_str());
   }
   CalibrationText text;

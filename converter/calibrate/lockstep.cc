@@ -49,8 +49,7 @@ class Lockstep {
         workers_[b].push_back(std::make_unique<Worker>(this, *bundles[b]));
         Worker& worker = *workers_[b].back();
         worker.runner.Start(LockstepSession(text));
-        worker.runner.Check(
-            arn_session_observe_products(worker.runner.session(), Observe, &worker));
+        worker.runner.Check(arn_session_observe_matmuls(worker.runner.session(), Observe, &worker));
       }
     }
   }

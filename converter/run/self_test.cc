@@ -35,7 +35,7 @@ bool AddLogits(const float* logits, uint32_t vocab, SelfTestData* out) {
 SelfTestData MakeSelfTest(const std::filesystem::path& bundle, uint32_t n_threads) {
   Runner runner(bundle, "compute the self-test");
   const arn_model_info& info = runner.info();
-  if (info.source_rows != 0 || info.max_context < kTokens) return {};
+  if (info.encoder_rows != 0 || info.max_context < kTokens) return {};
   SelfTestData test;
   for (uint32_t i = 0; i < kTokens; ++i) {
     test.ids.push_back(static_cast<int32_t>(i * 2654435761u % info.vocab));

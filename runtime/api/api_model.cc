@@ -231,8 +231,8 @@ arn_status arn_model_get_info(const arn_model* model, arn_model_info* out_info) 
     info.min_p = generation->min_p();
   }
   info.prefix_tokens = static_cast<uint32_t>(m.prefix.ids.size());
-  info.source_rows = m.spec.encoder.max_rows;
-  info.source_feature_width = m.spec.encoder.feature_width;
+  info.encoder_rows = m.spec.encoder.max_rows;
+  info.encoder_feature_width = m.spec.encoder.feature_width;
   info.n_start_ids = static_cast<uint32_t>(m.start_ids.size());
   info.start_ids = m.start_ids.data();
   info.self_test_tokens = static_cast<uint32_t>(m.self_test.ids.size());

@@ -4,8 +4,8 @@
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry point below is C
 using namespace arn::api;  // NOLINT(google-build-using-namespace)
 
-arn_status arn_session_observe_products(arn_session* session, arn_product_observer observer,
-                                        void* user) {
+arn_status arn_session_observe_matmuls(arn_session* session, arn_matmul_observer observer,
+                                       void* user) {
   if (session == nullptr) return ARN_BAD_ARGUMENT;
   return OnSession(session, [&](Session& s) {
     s.executor().ObserveMatmuls(observer, user);

@@ -41,9 +41,9 @@ Status ReadDeviceOptions(const arn_session_options& read, SessionOptions* out, D
   out->cpus = static_cast<CpuChoice>(read.cpus);
   out->cpu_mask = read.cpu_mask;
   out->sensors = read.sensors == 1;
-  out->pace = {read.max_tokens_per_s, read.heat_limit_mc, read.heat_headroom,
-               read.heat_duty_percent};
-  out->thermal_zone = read.heat_zone;
+  out->pace = {read.max_tokens_per_s, read.thermal_limit_mc, read.thermal_headroom,
+               read.thermal_duty_percent};
+  out->thermal_zone = read.thermal_zone;
   out->system_root = read.system_root;
   return Status::kOk;
 }
@@ -115,7 +115,7 @@ Status PlanFromC(const Model& model, const arn_session_options* options, Session
   session.n_threads = read.n_threads;
   session.n_prefill_threads = read.n_prefill_threads;
   session.kv_page_tokens = read.kv_page_tokens;
-  session.encoder_rows = read.source_rows;
+  session.encoder_rows = read.encoder_rows;
   session.all_logits = read.all_logits == 1;
   session.constraint_bytes = read.constraint_bytes;
   session.max_constraints = read.max_constraints;
@@ -163,15 +163,15 @@ void FillGroup(const SessionPlan& plan, uint32_t index, arn_kv_group_info* out) 
   out->chunk = pages.chunk;
   out->page_tokens = group.state_floats != 0 ? 0 : group.page_tokens;
   out->n_pages = group.active.n_pages;
-  out->n_sealed_pages = group.quantised.n_pages;
-  out->sealed_page_bytes = group.quantised.page_bytes;
-  out->sealed_offset = group.quantised.pool.offset;
+  out->n_quantised_pages = group.quantised.n_pages;
+  out->quantised_page_bytes = group.quantised.page_bytes;
+  out->quantised_offset = group.quantised.pool.offset;
   out->residual = group.quantised.n_pages == 0 ? 0 : pages.residual;
   out->sequence_pages = pages.table_pages;
   out->page_bytes = group.active.page_bytes;
   out->offset = group.active.pool.offset;
   if (group.state_floats != 0) out->state_bytes = group.active.layer_bytes;
-  out->is_source = group.is_encoder ? 1 : 0;
+  out->is_encoder = group.is_encoder ? 1 : 0;
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ arn_status arn_session_profile_step(const arn_session* session, uint32_t index,
     out.cols = weight.cols;
   }
   out.layer = step.layer;
-  out.is_source = index < program.n_encoder_steps ? 1 : 0;
+  out.is_encoder = index < program.n_encoder_steps ? 1 : 0;
   out.runs = total.runs;
   out.ns = total.ns;
   out.weight_bytes = total.work.weight_bytes;

@@ -74,8 +74,7 @@ void Terms::SlideWords() {
 }
 
 void Terms::Sweep() {
-  std::memset(buckets_, 0, (uint64_t{bucket_mask_} + 1) * sizeof(uint32_t));
-  std::memset(cache_, 0, (uint64_t{cache_mask_} + 1) * sizeof(CacheEntry));
+  ClearTables();
   const auto is_marked = [this](uint32_t cell) {
     return node(cell).kind > kEdgeList && (node(cell).flags & kMarked) != 0;
   };
@@ -96,10 +95,7 @@ void Terms::Sweep() {
     n.edges = 0;
     n.first = 0;
     ++n_nodes_;
-    if (n.kind == kRule) continue;
-    uint32_t* bucket = &buckets_[n.hash & bucket_mask_];
-    n.chain = *bucket;
-    *bucket = cell;
+    if (n.kind != kRule) AddToBucket(cell);
   }
 }
 

@@ -100,8 +100,8 @@ bool Constraint::MakeRoom(uint32_t n_live) {
   const TermFailure failure = terms_->failure();
   terms_->Collect({live_, n_live});
   ++n_flushes_;
-  const uint64_t room = terms_->block_bytes() - terms_->used_bytes();
-  if (failure == TermFailure::kBlockFull && room >= terms_->block_bytes() / kLeastRoom) return true;
+  const bool has_room = terms_->free_bytes() >= terms_->block_bytes() / kLeastRoom;
+  if (failure == TermFailure::kBlockFull && has_room) return true;
   failure_ = failure;
   return false;
 }

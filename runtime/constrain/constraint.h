@@ -44,12 +44,12 @@ class Constraint {
   void Reset(uint32_t state);
   void CopyState(uint32_t from, uint32_t to);
 
-  // Whether all bytes are allowed, one after the other. Does not move the state. Sets *n_ok to the
-  // number of those allowed unless null.
+  // Returns true if all bytes are allowed, one after the other. Does not move the state. Sets *n_ok
+  // to the number of those allowed unless null.
   bool Accepts(uint32_t state, Span<const uint8_t> bytes, size_t* n_ok = nullptr);
   // Moves the state if all bytes are allowed, else returns false.
   bool Advance(uint32_t state, Span<const uint8_t> bytes);
-  // Whether the text may end here; whether it must.
+  // Return true if the text may end here, and if it must.
   bool CanEnd(uint32_t state) const;
   bool MustEnd(uint32_t state);
   // Writes the bytes that are the only continuation, as many as `out` takes; returns their number.
@@ -63,8 +63,8 @@ class Constraint {
     return uint64_t{n_flushes_} << 32 | live_[kFirstState + state];
   }
 
-  // Whether a call since Compile() or the last ClearFailure() ran out of memory or nested too deep;
-  // its result then was that nothing is allowed. FailureText() says which.
+  // Returns true if a call since Compile() or the last ClearFailure() ran out of memory or nested
+  // too deep; its result then was that nothing is allowed. FailureText() says which.
   bool failed() const { return failure_ != TermFailure::kNone; }
   const char* FailureText() const { return TermFailureText(failure_); }
   void ClearFailure() { failure_ = TermFailure::kNone; }

@@ -16,7 +16,7 @@
 namespace arn {
 namespace {
 
-// Of heads without rules, so many levels are shared; a long sequence behind them would be copied
+// Levels of heads without rules that are shared; a long sequence behind them would be copied
 // for each of its beginnings. Derivatives come to the others. Heads with rules are a parser's
 // stacks, and always shared.
 constexpr uint32_t kMaxRegularLevels = 8;

@@ -9,9 +9,9 @@ namespace {
 
 constexpr uint32_t kMaxNesting = 200;  // of groups: bounds the parser's recursion
 
-// What an expression matches depends, through ^ and $, on whether it stands at the beginning and at
-// the end of the text: one term each for neither, beginning, end, both. A variant at an edge
-// includes the one that is not.
+// Holds an expression's terms. Through ^ and $, its matches depend on whether it stands at the
+// beginning and at the end of the text: one term each for neither, beginning, end, both. A variant
+// at an edge includes the one that is not.
 enum Edge : uint32_t { kInside = 0, kAtBegin = 1, kAtEnd = 2, kAtBoth = 3 };
 struct Piece {
   Term terms[4];

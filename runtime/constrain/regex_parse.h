@@ -12,7 +12,7 @@
 namespace arn {
 
 struct RegexOptions {
-  // Whether a match somewhere in the text is enough; else the whole text must match.
+  // True: a match somewhere in the text is enough. False: the whole text must match.
   bool search = false;
   TextForm form = TextForm::kUtf8;
 };

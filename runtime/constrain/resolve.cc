@@ -1,4 +1,4 @@
-// What depends on rules, which are known when all are defined.
+// Computes the flags that depend on rules, once all rules are defined.
 #include <cstring>
 
 #include "platform/base/arith.h"

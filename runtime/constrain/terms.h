@@ -36,7 +36,7 @@ inline constexpr uint32_t kUnbounded = 0xFFFFFFFFu;  // of Repeat(): no maximum
 
 class Terms;
 
-// What a custom term consists of. Valid until the next Collect().
+// Payload of a custom term. Valid until the next Collect().
 struct CustomArgs {
   Span<const Term> terms;
   Span<const uint32_t> data;
@@ -53,7 +53,8 @@ struct CustomOps {
   ByteSet (*first_bytes)(Terms* terms, const CustomArgs& args);
   // The derivative by `byte`. Removes from *same (at least) the bytes with another derivative.
   Term (*derive)(Terms* terms, const CustomArgs& args, uint8_t byte, ByteSet* same);
-  // Whether there is a string at all, given Terms::IsProductive() of its terms; null: always.
+  // Returns true if there is a string at all, given Terms::IsProductive() of its terms; null:
+  // always.
   bool (*is_productive)(const Terms& terms, const CustomArgs& args);
 };
 
@@ -121,14 +122,15 @@ class Terms {
 
   // Returns false if rules or custom terms are part of the term.
   bool IsRegular(Term term) const { return (node(term).flags & kHasRule) == 0; }
-  // Whether the empty string belongs to the term.
+  // Returns true if the empty string belongs to the term.
   bool IsNullable(Term term) const { return (node(term).flags & kNullable) != 0; }
-  // Whether there is a string; for CustomOps::is_productive, during Resolve().
+  // Returns true if there is a string; for CustomOps::is_productive, during Resolve().
   bool IsProductive(Term term) const { return (node(term).flags & kProductive) != 0; }
   // The bytes with which strings begin. Where Both(), Complement() or custom terms are part of the
   // term, bytes with which none begins may be among them. Valid until the next Collect().
   const ByteSet& FirstBytes(Term term);
-  // What may follow `byte`; kNothing if it may not come. If failed(), the result means nothing.
+  // Returns the term of what may follow `byte`; kNothing if the byte may not come. If failed(), the
+  // result means nothing.
   Term Derive(Term term, uint8_t byte) {
     const uint32_t key = term << 8 | byte;
     const CacheEntry& entry = cache_[CacheSlot(key)];
@@ -169,8 +171,10 @@ class Terms {
   // failure.
   void Collect(Span<const Term> roots);
 
-  // What a Collect() would release is counted as used.
+  // Memory touched, without what was released. What a Collect() would release is counted as used.
   uint64_t used_bytes() const;
+  // For more terms.
+  uint64_t free_bytes() const;
   uint64_t block_bytes() const { return block_bytes_; }
   uint32_t n_terms() const { return n_nodes_; }
   uint32_t n_collections() const { return n_collections_; }
@@ -241,11 +245,12 @@ class Terms {
     uint32_t base, n, at, n_out, n_regular;
   };
   static constexpr uint32_t kLevelWords = sizeof(Level) / sizeof(uint32_t);
+  static constexpr uint32_t kFirstBuckets = 2048;
   static constexpr uint32_t kMaxCells = 1u << 24;  // a term and a byte fit a CacheEntry's key
 
   Terms() = default;
 
-  // terms.cc: cells, words, scratch.
+  // terms_store.cc: cells, words, scratch.
   Node& node(Term t) { return cells_end_[-1 - static_cast<ptrdiff_t>(t)].node; }
   const Node& node(Term t) const { return cells_end_[-1 - static_cast<ptrdiff_t>(t)].node; }
   EdgeList& edge_list(uint32_t cell) { return cells_end_[-1 - static_cast<ptrdiff_t>(cell)].edges; }
@@ -258,15 +263,20 @@ class Terms {
   }
   static uint32_t PayloadWords(const Node& n);
   uint32_t NewCell();
+  void ClearTables();
+  void AddToBucket(Term t);
+  void GrowTables();
   uint32_t NewWords(uint32_t count, Term owner);
   Term Intern(Kind kind, uint32_t a, uint32_t b, uint32_t c, Span<const uint32_t> payload);
   uint8_t FlagsOf(const Node& n) const;
-  void PushAlternatives(Term t);
+
+  // terms.cc
   Term ConcatNode(Term a, Term b);
   Term FoldConcat(uint32_t base, Term last);
   Term PushFrames(Term a, Term b);
 
-  // either.cc. Takes the alternatives from scratch_[base] on.
+  // either.cc. EitherOfScratch() takes the alternatives from scratch_[base] on.
+  void PushAlternatives(Term t);
   Term EitherOfScratch(uint32_t base);
   Level SplitAlternatives(uint32_t base, uint32_t n_regular);
   bool EnterSharedHead(Level* level);
@@ -310,12 +320,13 @@ class Terms {
 
   uint64_t block_bytes_ = 0;
   uint32_t* buckets_ = nullptr;
-  uint32_t bucket_mask_ = 0;
+  uint32_t bucket_mask_ = 0, max_bucket_mask_ = 0;
   CacheEntry* cache_ = nullptr;
-  uint32_t cache_mask_ = 0;
+  uint32_t cache_mask_ = 0, max_cache_mask_ = 0;
   uint32_t* scratch_ = nullptr;
   uint32_t scratch_size_ = 0;
   uint32_t scratch_used_ = 0;
+  uint32_t scratch_peak_ = 0;
   // Words grow up, cells grow down; the block is full when they meet.
   uint32_t* words_ = nullptr;
   uint32_t n_words_ = 0;

@@ -58,23 +58,24 @@ Status CheckPace(PaceOptions* pace, Diag* diag) {
                       static_cast<double>(kMaxPace));
   }
   if (!(pace->thermal_headroom >= 0 && pace->thermal_headroom <= kMaxHeadroom)) {
-    return diag->Fail(Status::kBadArgument, "heat_headroom is %g, expected 0 to %g",
+    return diag->Fail(Status::kBadArgument, "thermal_headroom is %g, expected 0 to %g",
                       static_cast<double>(pace->thermal_headroom),
                       static_cast<double>(kMaxHeadroom));
   }
   if (pace->thermal_limit_mc != 0 &&
       (pace->thermal_limit_mc < kMinThermalLimit || pace->thermal_limit_mc > kMaxThermalLimit)) {
     return diag->Fail(Status::kBadArgument,
-                      "heat_limit_mc is %d, expected 0, or %d to %d thousandths of a degree",
+                      "thermal_limit_mc is %d, expected 0, or %d to %d thousandths of a degree",
                       pace->thermal_limit_mc, kMinThermalLimit, kMaxThermalLimit);
   }
   if (pace->thermal_duty_percent > 99) {
-    return diag->Fail(Status::kBadArgument, "heat_duty_percent is %u, expected 0, or 1 to 99",
+    return diag->Fail(Status::kBadArgument, "thermal_duty_percent is %u, expected 0, or 1 to 99",
                       pace->thermal_duty_percent);
   }
   const bool has_limit = pace->thermal_limit_mc != 0 || pace->thermal_headroom > 0;
   if (pace->thermal_duty_percent != 0 && !has_limit) {
-    return diag->Fail(Status::kBadArgument, "heat_duty_percent is %u, but no heat limit is set",
+    return diag->Fail(Status::kBadArgument,
+                      "thermal_duty_percent is %u, but no thermal limit is set",
                       pace->thermal_duty_percent);
   }
   if (pace->thermal_duty_percent == 0) pace->thermal_duty_percent = kDefaultThermalDuty;

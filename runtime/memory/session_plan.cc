@@ -81,7 +81,7 @@ Status CheckShift(const KvCachePlan& cache, const SessionOptions& options, Diag*
 Status ApplyEncoderDefaults(const EncoderSpec& encoder, SessionOptions* options, Diag* diag) {
   if (options->encoder_rows > encoder.max_rows) {
     return diag->Fail(Status::kBadArgument,
-                      "source_rows is %u, the model's encoder takes at most %u",
+                      "encoder_rows is %u, the model's encoder takes at most %u",
                       options->encoder_rows, encoder.max_rows);
   }
   if (options->encoder_rows == 0) {

@@ -20,13 +20,13 @@ Status DeviceWatch::Open(const char* root, const char* zone, const PaceOptions& 
   Status status = Status::kOk;
   if (pace.thermal_limit_mc != 0 && Hottest(1).millicelsius == kNoTemperature) {
     status = diag->Fail(Status::kUnsupported,
-                        "heat_limit_mc: of the %u thermal zones %s%s%snone can be read",
+                        "thermal_limit_mc: of the %u thermal zones %s%s%snone can be read",
                         zones_.count(), zone == nullptr ? "" : "with '",
                         zone == nullptr ? "" : zone, zone == nullptr ? "" : "' ");
   } else if (pace.thermal_headroom > 0 && !headroom_.is_open()) {
     status =
         diag->Fail(Status::kUnsupported,
-                   "heat_headroom: not available on this system (Android has it since API 31)");
+                   "thermal_headroom: not available on this system (Android has it since API 31)");
   }
   hottest_ns_ = 0;
   if (status != Status::kOk) Close();

@@ -15,7 +15,7 @@ Status Encoder::EncodeIds(Span<const int32_t> ids) {
   }
   if (ids.empty() || ids.size() > core_.plan.options.encoder_rows) {
     return core_.diag.Fail(Status::kBadArgument,
-                           "encoder input of %zu tokens, expected 1 to source_rows %u", ids.size(),
+                           "encoder input of %zu tokens, expected 1 to encoder_rows %u", ids.size(),
                            core_.plan.options.encoder_rows);
   }
   ARN_TRY(sequences_.CheckIds(ids));

@@ -36,7 +36,7 @@ static int sum_of(capi_env* env, const fixture* f, const char* op, arn_step_prof
   for (uint32_t i = 0; i < arn_session_step_count(f->session); ++i) {
     arn_step_profile step = ARN_STEP_PROFILE_INIT;
     CHECK_STATUS(ARN_OK, arn_session_profile_step(f->session, i, &step));
-    CHECK(step.struct_size == sizeof step && step.is_source == 0);
+    CHECK(step.struct_size == sizeof step && step.is_encoder == 0);
     if (strcmp(step.op, op) != 0) continue;
     sum->dtype = step.dtype;
     sum->runs += step.runs;

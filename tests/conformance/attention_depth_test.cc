@@ -58,7 +58,9 @@ class Deep {
     store_params.kind = static_cast<uint16_t>(builder_.AddAttention(
         kind, kv_type, 2, shape.page_tokens, 2 * ((kDepth + kAfter) / shape.page_tokens + 1)));
     store_params.group_layer = kLayer;
-    attention = store;
+    attention.in = store.in;
+    attention_params.kind = store_params.kind;
+    attention_params.group_layer = kLayer;
     attention.out = out_ = builder_.AddValue(shape.n_heads * shape.head_dim);
     if (shape.has_sinks) {
       sinks_ = RandomFloats(shape.n_heads, 3.0f, &rng_);

@@ -189,12 +189,15 @@ TEST_P(AttentionTest, QkvRopeAndAttention_EveryShapeTypeAndRun_EqualTheFormula) 
       rope_params.kind =
           static_cast<uint16_t>(builder.AddAttention(kind, kv_dtype, 3, shape.page_tokens, pages));
       rope_params.group_layer = 1;
-      attention = rope;
+      attention.in = rope.in;
+      auto& params = attention.Get<AttentionParams>();
+      params.kind = rope_params.kind;
+      params.group_layer = 1;
       attention.out = builder.AddValue(shape.n_heads * shape.head_dim);
       std::vector<float> sinks;
       if (shape.has_sinks) {
         sinks = RandomFloats(shape.n_heads, 3.0f, &rng);
-        attention.Get<AttentionParams>().sinks = builder.AddVector(sinks);
+        params.sinks = builder.AddVector(sinks);
       }
       builder.AddStep(rope);
       builder.AddStep(attention);

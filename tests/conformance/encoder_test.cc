@@ -184,8 +184,10 @@ TEST_P(EncoderTest, StoreKvAndAttention_EveryShapeAndType_SeeTheWholeEncoderOutp
       features.out = store.in = builder.AddEncoderValue(kv_width, 1);
       store_params.kind = static_cast<uint16_t>(builder.AddCrossAttention(kind, kv_dtype, 3, 2));
       store_params.group_layer = 1;
-      attention = store;
-      attention.Get<AttentionParams>().shares_kv = true;
+      auto& params = attention.Get<AttentionParams>();
+      params.kind = store_params.kind;
+      params.group_layer = 1;
+      params.shares_kv = true;
       attention.in = builder.AddValue(q_width);
       attention.out = builder.AddValue(q_width);
       builder.AddEncoderStep(features);
@@ -254,12 +256,12 @@ TEST_P(EncoderTest, Attention_BiasByDistanceBehindTheQuery_EqualsTheFormula) {
     Step append{QkvRopeParams()};
     Step attention{AttentionParams()};
     append.in = builder.AddValue(width);
-    append.Get<QkvRopeParams>().kind =
+    auto& params = attention.Get<AttentionParams>();
+    params.kind = append.Get<QkvRopeParams>().kind =
         static_cast<uint16_t>(builder.AddAttention(kind, DType::kF32, 1, 8, 8));
-    attention = append;
+    attention.in = append.in;
     attention.out = builder.AddValue(kHeads * kDim);
-    attention.Get<AttentionParams>().relative_position_bias =
-        builder.AddMatrix(bias, WeightLayout());
+    params.relative_position_bias = builder.AddMatrix(bias, WeightLayout());
     builder.AddStep(append);
     builder.AddStep(attention);
     Session session(GetParam().backend, &builder, GetParam().n_threads);
@@ -299,10 +301,10 @@ TEST_P(EncoderTest, Runs_WithoutAnEncoderOutputOrOfWrongSize_AreRefused) {
   Step store{StoreKvParams()};
   Step attention{AttentionParams()};
   features.out = store.in = builder.AddEncoderValue(32, 1);
-  store.Get<StoreKvParams>().kind =
+  auto& params = attention.Get<AttentionParams>();
+  params.kind = store.Get<StoreKvParams>().kind =
       static_cast<uint16_t>(builder.AddCrossAttention(kind, DType::kF32, 1, 1));
-  attention = store;
-  attention.Get<AttentionParams>().shares_kv = true;
+  params.shares_kv = true;
   attention.in = builder.AddValue(16);
   attention.out = builder.AddValue(16);
   builder.AddEncoderStep(features);

@@ -71,7 +71,6 @@ class QuantisedSession {
     Step angles{RopeAnglesParams()};
     Step rope{QkvRopeParams()};
     auto& rope_params = rope.Get<QkvRopeParams>();
-    Step attention{AttentionParams()};
     angles.Get<RopeAnglesParams>().rope = static_cast<uint16_t>(kind.rope);
     angles.out = builder_.AddValue(rotary_dim);
     rope.in = in_ = builder_.AddValue(width_);
@@ -81,7 +80,7 @@ class QuantisedSession {
     builder_.AddQuantisedPages(k, bits.k, bits.v, shape.group_size, pages);
     rope_params.kind = static_cast<uint16_t>(k);
     rope_params.group_layer = kLayer;
-    attention = rope;
+    Step attention{AttentionParams{.kind = rope_params.kind, .group_layer = kLayer}, rope.in};
     attention.out = out_ = builder_.AddValue(shape.n_heads * shape.head_dim);
     builder_.AddStep(angles);
     builder_.AddStep(rope);

@@ -146,21 +146,21 @@ TEST_P(EncoderGoldenTest, F16WeightsAndInt8Pages_BothBackendsAgree) {
 TEST_P(EncoderGoldenTest, Misuse_IsRefusedWithItsReason) {
   arn_model_info info = ARN_MODEL_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_model_get_info(model_.get(), &info));
-  EXPECT_EQ(golden_.feature_width, info.source_feature_width);
+  EXPECT_EQ(golden_.feature_width, info.encoder_feature_width);
   ASSERT_EQ(1u, info.n_start_ids);
   EXPECT_EQ(golden_.prompt[0], static_cast<int32_t>(info.start_ids[0]));
   arn_session_options options = Options(ARN_BACKEND_CPU, 0);
-  options.source_rows = info.source_rows + 1;
+  options.encoder_rows = info.encoder_rows + 1;
   char error[256];
   arn_session* none = nullptr;
   EXPECT_EQ(ARN_BAD_ARGUMENT,
             arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &none));
-  EXPECT_NE(nullptr, std::strstr(error, "source_rows")) << error;
+  EXPECT_NE(nullptr, std::strstr(error, "encoder_rows")) << error;
 
-  options.source_rows = 8;
+  options.encoder_rows = 8;
   arn_kv_group_info group = ARN_KV_GROUP_INFO_INIT;
   ASSERT_EQ(ARN_OK, arn_session_plan_group(model_.get(), &options, 1, error, sizeof error, &group));
-  EXPECT_EQ(1u, group.is_source);
+  EXPECT_EQ(1u, group.is_encoder);
   EXPECT_EQ(8u, group.page_tokens);
   const SessionPtr session = NewSession(model_.get(), options);
   ASSERT_NE(nullptr, session);

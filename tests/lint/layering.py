@@ -71,8 +71,8 @@ MAY_INCLUDE = {
     ),
     "runtime/session": (
         "platform/", *CONTRACT, "runtime/bundle/", "runtime/model/", "runtime/cache/",
-        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/", "runtime/state/",
-        "runtime/backends.h",
+        "runtime/text/", "runtime/sampling/", "runtime/constrain/", "runtime/memory/",
+        "runtime/state/", "runtime/backends.h",
     ),
     "runtime/api": ("platform/", *CONTRACT, "kernels/pack/", "runtime/", "arenite/"),
     "runtime": ("platform/", *CONTRACT),

@@ -25,7 +25,7 @@ TEST(NoAllocation_Device, StatsZonesCpusAndPacing_AllocateNothing) {
   options.cpus = ARN_CPUS_PERFORMANCE;
   options.system_root = fake.root();
   options.sensors = 1;
-  options.heat_limit_mc = 60000;
+  options.thermal_limit_mc = 60000;
   options.max_tokens_per_s = 50;
   const SessionPtr session = NewSession(model.get(), options);
   const int32_t prompt[3] = {5, 6, 7};

@@ -158,9 +158,9 @@ uint64_t PoolBytes(const arn_model* model, const arn_session_options& options, u
     EXPECT_EQ(ARN_OK, arn_session_plan_group(model, &options, g, nullptr, 0, &group));
     EXPECT_EQ(padded(end), group.offset);
     end = group.offset + group.n_pages * group.page_bytes;
-    if (group.n_sealed_pages == 0) continue;
-    EXPECT_EQ(padded(end), group.sealed_offset);
-    end = group.sealed_offset + group.n_sealed_pages * group.sealed_page_bytes;
+    if (group.n_quantised_pages == 0) continue;
+    EXPECT_EQ(padded(end), group.quantised_offset);
+    end = group.quantised_offset + group.n_quantised_pages * group.quantised_page_bytes;
   }
   return padded(end + 128);
 }

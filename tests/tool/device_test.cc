@@ -95,8 +95,8 @@ TEST_F(ToolDeviceTest, Bench_Stats_AreThoseOfTheRuns) {
 
 TEST_F(ToolDeviceTest, Heat_OverTheLimit_IsSleptOff) {
   const nlohmann::json json = RunJson({"run", bundle_, "--prompt-ids", "3,1,4", "--max-tokens", "8",
-                                       "--ignore-eos", "--heat-limit", "45", "--heat-zone", "cpu",
-                                       "--heat-duty", "20", "--stats", "--json"});
+                                       "--ignore-eos", "--thermal-limit", "45", "--thermal-zone",
+                                       "cpu", "--thermal-duty", "20", "--stats", "--json"});
   EXPECT_GT(json["device"]["cooled_s"], 0);
   EXPECT_EQ(1u, json["device"]["zones"].size());
 }
@@ -114,9 +114,10 @@ TEST_F(ToolDeviceTest, Options_ThatCannotBe_AreRefused) {
   }
   refused({"--cpus", "63"}, "cpu_mask");
   refused({"--cpus", "performance", "--backend", "reference"}, "reference");
-  refused({"--heat-limit", "45", "--heat-zone", "gpu"}, "'gpu'");
-  refused({"--heat-limit", "5000"}, "--heat-limit");
-  refused({"--heat-limit", "1"}, "heat_limit_mc");
+  refused({"--thermal-limit", "45", "--thermal-zone", "gpu"}, "'gpu'");
+  refused({"--thermal-limit", "5000"}, "--thermal-limit");
+  refused({"--thermal-limit", "1"}, "thermal_limit_mc");
+  refused({"--heat-limit=5000"}, "--thermal-limit");  // the name in version 0.1
   refused({"--max-tokens-per-s", "-1"}, "max_tokens_per_s");
 }
 

@@ -57,18 +57,18 @@ void AddDeviceOptions(CLI::App* app, DeviceArguments* arguments) {
   app->add_option("--max-tokens-per-s", arguments->max_tokens_per_s,
                   "Maximum decode speed; the session sleeps in between (0: no limit)")
       ->capture_default_str();
-  app->add_option("--heat-limit", arguments->heat_limit,
+  app->add_option("--thermal-limit", arguments->thermal_limit,
                   "Temperature of a thermal zone in degrees Celsius from which the session is "
                   "throttled (0: none)")
       ->capture_default_str();
-  app->add_option("--heat-headroom", arguments->heat_headroom,
+  app->add_option("--thermal-headroom", arguments->thermal_headroom,
                   "Value of Android's thermal headroom from which the session is throttled; 1 is "
                   "severe throttling (0: none)")
       ->capture_default_str();
-  app->add_option("--heat-duty", arguments->heat_duty,
+  app->add_option("--thermal-duty", arguments->thermal_duty,
                   "Percent of the time that a throttled session runs (0: 50)")
       ->capture_default_str();
-  app->add_option("--heat-zone", arguments->heat_zone,
+  app->add_option("--thermal-zone", arguments->thermal_zone,
                   "Reads only thermal zones whose type contains this [all]");
   app->add_option("--system-root", arguments->system_root, "Folder that contains sys [/]");
   app->add_flag("--stats", arguments->stats,
@@ -86,14 +86,14 @@ void ApplyDeviceOptions(const DeviceArguments& arguments, arn_session_options* o
   }
   options->sensors = arguments.stats ? 1 : 0;
   options->max_tokens_per_s = arguments.max_tokens_per_s;
-  if (!(std::abs(arguments.heat_limit) <= 1000)) {
-    throw Error(
-        Format("--heat-limit: %g is not a temperature in degrees Celsius", arguments.heat_limit));
+  if (!(std::abs(arguments.thermal_limit) <= 1000)) {
+    throw Error(Format("--thermal-limit: %g is not a temperature in degrees Celsius",
+                       arguments.thermal_limit));
   }
-  options->heat_limit_mc = static_cast<int32_t>(std::lround(arguments.heat_limit * 1000));
-  options->heat_headroom = arguments.heat_headroom;
-  options->heat_duty_percent = arguments.heat_duty;
-  if (!arguments.heat_zone.empty()) options->heat_zone = arguments.heat_zone.c_str();
+  options->thermal_limit_mc = static_cast<int32_t>(std::lround(arguments.thermal_limit * 1000));
+  options->thermal_headroom = arguments.thermal_headroom;
+  options->thermal_duty_percent = arguments.thermal_duty;
+  if (!arguments.thermal_zone.empty()) options->thermal_zone = arguments.thermal_zone.c_str();
   if (!arguments.system_root.empty()) options->system_root = arguments.system_root.c_str();
 }
 

@@ -19,11 +19,11 @@ namespace arn::tool {
 struct DeviceArguments {
   std::string cpus = "auto";
   float max_tokens_per_s = 0;
-  double heat_limit = 0;  // degrees
-  float heat_headroom = 0;
-  uint32_t heat_duty = 0;
-  std::string heat_zone;    // must outlive the options made from it
-  std::string system_root;  // must outlive the options made from it
+  double thermal_limit = 0;  // degrees
+  float thermal_headroom = 0;
+  uint32_t thermal_duty = 0;
+  std::string thermal_zone;  // must outlive the options made from it
+  std::string system_root;   // must outlive the options made from it
   bool stats = false;
 };
 void AddDeviceOptions(CLI::App* app, DeviceArguments* arguments);

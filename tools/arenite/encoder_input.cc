@@ -33,7 +33,7 @@ void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
   CLI::Option_group* group = app->add_option_group(
       "source", "Encoder input, which models with an encoder need (T5, Whisper)");
   group->add_option("--source", arguments->text, "Text");
-  group->add_option("--source-ids", arguments->ids, "Token ids: 1,2,3");
+  group->add_option("--encoder-ids", arguments->ids, "Token ids: 1,2,3");
   CLI::Option* features = group->add_option(
       "--features", arguments->features,
       "File of raw float32 features [MELS, FRAMES], in this machine's byte order");
@@ -47,28 +47,28 @@ void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments) {
 EncoderInput::EncoderInput(const Model& model, const EncoderArguments& arguments) {
   const arn_model_info& info = model.info();
   const bool is_given = arguments.text || arguments.ids || arguments.features;
-  if (info.source_rows == 0) {
+  if (info.encoder_rows == 0) {
     if (is_given)
       throw Error(model.path() + ": the model has no encoder: give its text as --prompt");
     return;
   }
-  const bool takes_features = info.source_feature_width != 0;
+  const bool takes_features = info.encoder_feature_width != 0;
   if (!is_given || takes_features != arguments.features.has_value()) {
     throw Error(model.path() + ": the model's encoder takes " +
                 (takes_features ? "features: --features and --features-shape are needed"
-                                : "tokens: --source or --source-ids is needed"));
+                                : "tokens: --source or --encoder-ids is needed"));
   }
   if (!takes_features) {
-    ids_ = arguments.ids ? ParseIds(*arguments.ids, "--source-ids")
+    ids_ = arguments.ids ? ParseIds(*arguments.ids, "--encoder-ids")
                          : model.Tokenize(*arguments.text, ARN_TOKENIZE_DEFAULT);
     if (ids_.empty()) throw Error("--source: the text has no tokens");
     return;
   }
   const std::vector<uint32_t> shape = ParseCounts(arguments.shape, "--features-shape");
-  if (shape.size() != 2 || shape[0] != info.source_feature_width || shape[1] == 0 ||
-      shape[1] % 2 != 0 || shape[1] / 2 > info.source_rows) {
+  if (shape.size() != 2 || shape[0] != info.encoder_feature_width || shape[1] == 0 ||
+      shape[1] % 2 != 0 || shape[1] / 2 > info.encoder_rows) {
     throw Error(Format("--features-shape %s: expected %u,FRAMES with an even number of at most %u",
-                       arguments.shape.c_str(), info.source_feature_width, 2 * info.source_rows));
+                       arguments.shape.c_str(), info.encoder_feature_width, 2 * info.encoder_rows));
   }
   width_ = shape[0];
   n_frames_ = shape[1];
@@ -79,22 +79,22 @@ EncoderInput EncoderInput::ForMeasuring(const Model& model) {
   constexpr uint32_t kTokens = 128;
   const arn_model_info& info = model.info();
   EncoderInput encoder_input;
-  if (info.source_rows == 0) return encoder_input;
-  if (info.source_feature_width == 0) {
-    for (uint32_t i = 0; i < std::min(kTokens, info.source_rows); ++i) {
+  if (info.encoder_rows == 0) return encoder_input;
+  if (info.encoder_feature_width == 0) {
+    for (uint32_t i = 0; i < std::min(kTokens, info.encoder_rows); ++i) {
       encoder_input.ids_.push_back(static_cast<int32_t>(i % info.vocab));
     }
     return encoder_input;
   }
-  encoder_input.width_ = info.source_feature_width;
-  encoder_input.n_frames_ = 2 * info.source_rows;
+  encoder_input.width_ = info.encoder_feature_width;
+  encoder_input.n_frames_ = 2 * info.encoder_rows;
   encoder_input.features_.resize(size_t{encoder_input.width_} * encoder_input.n_frames_);
   return encoder_input;
 }
 
 void EncoderInput::SizeSession(arn_session_options* options) const {
-  if (!ids_.empty()) options->source_rows = static_cast<uint32_t>(ids_.size());
-  if (n_frames_ != 0) options->source_rows = n_frames_ / 2;
+  if (!ids_.empty()) options->encoder_rows = static_cast<uint32_t>(ids_.size());
+  if (n_frames_ != 0) options->encoder_rows = n_frames_ / 2;
 }
 
 void EncoderInput::Encode(const Session& session) const {

@@ -21,7 +21,7 @@ struct EncoderArguments {
   std::optional<std::string> features;  // a file
   std::string shape;                    // "MELS,FRAMES" of the features
 };
-// Adds --source, --source-ids, --features and --features-shape; at most one input.
+// Adds --source, --encoder-ids, --features and --features-shape; at most one input.
 void AddEncoderOptions(CLI::App* app, EncoderArguments* arguments);
 
 class EncoderInput {

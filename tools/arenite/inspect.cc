@@ -62,11 +62,11 @@ void PrintInfo(const Model& model) {
                info.source_name, info.architecture, static_cast<double>(info.n_parameters) / 1e6,
                info.n_layers, info.hidden, info.vocab);
     text += Format("context     %u tokens\n", info.max_context);
-    if (info.source_feature_width != 0) {
-      text += Format("encoder     features of %u, at most %u frames\n", info.source_feature_width,
-                     2 * info.source_rows);
-    } else if (info.source_rows != 0) {
-      text += Format("encoder     at most %u tokens\n", info.source_rows);
+    if (info.encoder_feature_width != 0) {
+      text += Format("encoder     features of %u, at most %u frames\n", info.encoder_feature_width,
+                     2 * info.encoder_rows);
+    } else if (info.encoder_rows != 0) {
+      text += Format("encoder     at most %u tokens\n", info.encoder_rows);
     }
     text += Format("weights     %s, packed for %s\n", HumanBytes(info.weight_bytes).c_str(),
                    info.target);
@@ -125,8 +125,8 @@ void PrintJson(const Model& model) {
   json.Key("hidden").Uint(info.hidden);
   json.Key("vocab").Uint(info.vocab);
   json.Key("max_context").Uint(info.max_context);
-  json.Key("source_rows").Uint(info.source_rows);
-  json.Key("source_feature_width").Uint(info.source_feature_width);
+  json.Key("encoder_rows").Uint(info.encoder_rows);
+  json.Key("encoder_feature_width").Uint(info.encoder_feature_width);
   json.Key("n_parameters").Uint(info.n_parameters);
   json.Key("file_bytes").Uint(info.file_bytes);
   json.Key("weight_bytes").Uint(info.weight_bytes);

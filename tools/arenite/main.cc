@@ -91,8 +91,8 @@ int Main(int argc, char** argv) {
     const std::string advice = FileWithoutCommand(argv[1]);
     if (!advice.empty()) return Fail(advice, cli::kExitUsage);
   }
-  if (const auto code = cli::ParseOrAnswer(&app, argc, argv, Version())) return *code;
   try {
+    if (const auto code = cli::ParseOrAnswer(&app, argc, argv, Version())) return *code;
     for (const Command& command : commands) {
       if (command.app->parsed()) return command.run();
     }

@@ -64,7 +64,7 @@ std::string PlanTable(const arn_memory_plan& plan) {
 uint64_t PoolBytes(const arn_kv_group_info& group) { return group.n_pages * group.page_bytes; }
 
 uint64_t QuantisedPoolBytes(const arn_kv_group_info& group) {
-  return group.n_sealed_pages * group.sealed_page_bytes;
+  return group.n_quantised_pages * group.quantised_page_bytes;
 }
 
 std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
@@ -83,11 +83,12 @@ std::string GroupTable(const std::vector<arn_kv_group_info>& groups) {
                    group.n_layers, group.n_kv_heads, group.head_dim, cli::Sees(group).c_str(),
                    group.page_tokens, group.n_pages, group.page_bytes, PoolBytes(group),
                    uint64_t{group.n_pages} * group.page_tokens);
-    if (group.n_sealed_pages == 0) continue;
-    text += Format("%-45s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n",
-                   Format("      quantised once %u tokens old", group.residual).c_str(),
-                   group.page_tokens, group.n_sealed_pages, group.sealed_page_bytes,
-                   QuantisedPoolBytes(group), uint64_t{group.n_sealed_pages} * group.page_tokens);
+    if (group.n_quantised_pages == 0) continue;
+    text +=
+        Format("%-45s %6u %7u %11" PRIu64 " %15" PRIu64 " %9" PRIu64 "\n",
+               Format("      quantised once %u tokens old", group.residual).c_str(),
+               group.page_tokens, group.n_quantised_pages, group.quantised_page_bytes,
+               QuantisedPoolBytes(group), uint64_t{group.n_quantised_pages} * group.page_tokens);
   }
   return text;
 }
@@ -141,13 +142,13 @@ void WriteGroups(const std::vector<arn_kv_group_info>& groups, JsonWriter* json)
     json->Key("tokens").Uint(uint64_t{group.n_pages} * group.page_tokens);
     json->Key("offset").Uint(group.offset);
     if (group.state_bytes != 0) json->Key("state_bytes").Uint(group.state_bytes);
-    if (group.n_sealed_pages != 0) {
+    if (group.n_quantised_pages != 0) {
       json->Key("quantised").BeginObject();
       json->Key("residual").Uint(group.residual);
-      json->Key("pages").Uint(group.n_sealed_pages);
-      json->Key("page_bytes").Uint(group.sealed_page_bytes);
+      json->Key("pages").Uint(group.n_quantised_pages);
+      json->Key("page_bytes").Uint(group.quantised_page_bytes);
       json->Key("pool_bytes").Uint(QuantisedPoolBytes(group));
-      json->Key("offset").Uint(group.sealed_offset);
+      json->Key("offset").Uint(group.quantised_offset);
       json->EndObject();
     }
     json->EndObject();

@@ -8,7 +8,7 @@ constexpr const char* kBundle = "Advanced: bundle";
 constexpr const char* kKv = "Advanced: KV cache";
 constexpr const char* kBackend = "Advanced: backend";
 constexpr const char* kThreads = "Advanced: threads and chunks";
-constexpr const char* kDevice = "Advanced: CPUs, heat and energy";
+constexpr const char* kDevice = "Advanced: CPUs, thermal throttling and energy";
 
 }  // namespace
 
@@ -16,7 +16,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
   static const std::vector<cli::OptionWords> rows = {
       {"--prompt-ids", "IDS", ""},
       {"--prompt-file", "FILE", ""},
-      {"--source-ids", "IDS", ""},
+      {"--encoder-ids", "IDS", ""},
       {"--features", "FILE", ""},
       {"--features-shape", "MELS,FRAMES", "Advanced: encoder input"},
       {"--file", "FILE", ""},
@@ -70,10 +70,10 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
 
       {"--cpus", "LIST", kDevice},
       {"--max-tokens-per-s", "", kDevice},
-      {"--heat-limit", "DEGREES", kDevice},
-      {"--heat-headroom", "", kDevice},
-      {"--heat-duty", "PERCENT", kDevice},
-      {"--heat-zone", "TEXT", kDevice},
+      {"--thermal-limit", "DEGREES", kDevice},
+      {"--thermal-headroom", "", kDevice},
+      {"--thermal-duty", "PERCENT", kDevice},
+      {"--thermal-zone", "TEXT", kDevice},
       {"--system-root", "DIR", kDevice},
       {"--stats", "", kDevice},
   };

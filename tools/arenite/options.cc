@@ -291,7 +291,7 @@ bool UsePipe(PromptArguments* arguments) {
 
 std::vector<int32_t> PromptIds(const Model& model, const PromptArguments& arguments) {
   if (arguments.ids) return ParseIds(*arguments.ids, "--prompt-ids");
-  const bool has_encoder = model.info().source_rows != 0;
+  const bool has_encoder = model.info().encoder_rows != 0;
   if (!arguments.file && !arguments.text) {
     const std::vector<int32_t> ids = StartIds(model);
     if (!has_encoder) throw Error("--prompt, --prompt-ids or --prompt-file is needed");

@@ -34,7 +34,7 @@ _FLAGS = ("ARN_TOKENIZE_", "ARN_DETOKENIZE_")  # booleans in other languages
 # Integers of C that are booleans.
 _YES_OR_NO = {
     "all_logits", "no_cache", "ignore_eos", "has_weights", "has_tokenizer", "do_sample",
-    "is_source", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
+    "is_encoder", "keeps_to_performance_cpus", "sensors", "is_hot", "trust_device", "needs_gpu",
     "is_performance", "is_as_wanted", "has_reasoning", "has_calls", "logits_processors",
 }
 # Integers of C that hold an enum: its class.

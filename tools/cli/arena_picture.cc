@@ -195,10 +195,10 @@ struct Pool {
 std::vector<Pool> PoolsOf(const arn_kv_group_info& group, uint32_t used_tokens) {
   const PagesInUse used = UsedPages(group, used_tokens);
   std::vector<Pool> pools = {{"", kUsed, group.n_pages, group.page_bytes, used.active}};
-  if (group.n_sealed_pages != 0) {
+  if (group.n_quantised_pages != 0) {
     pools[0].kind = "active ";
-    pools.push_back(
-        {"quantised ", kQuantised, group.n_sealed_pages, group.sealed_page_bytes, used.quantised});
+    pools.push_back({"quantised ", kQuantised, group.n_quantised_pages, group.quantised_page_bytes,
+                     used.quantised});
   }
   return pools;
 }
@@ -294,7 +294,7 @@ void DrawLegend(const ArenaPicture& picture, double top, Drawing* drawing) {
 
 std::string Sees(const arn_kv_group_info& group) {
   if (group.state_bytes != 0) return "state";
-  if (group.is_source != 0) return "encoder";
+  if (group.is_encoder != 0) return "encoder";
   if (group.window == 0 && group.chunk == 0) return "all";
   std::string text;
   if (group.window != 0) text += Format("window %u", group.window);
@@ -311,10 +311,10 @@ PagesInUse UsedPages(const arn_kv_group_info& group, uint32_t used_tokens) {
   const uint32_t end = used_tokens / group.page_tokens + (used_tokens % group.page_tokens != 0);
   const uint32_t held = std::min(end, group.sequence_pages);
   PagesInUse used;
-  if (group.n_sealed_pages != 0 && used_tokens > group.residual) {
+  if (group.n_quantised_pages != 0 && used_tokens > group.residual) {
     const uint32_t old_end = (used_tokens - group.residual) / group.page_tokens;
     const uint32_t first = end - held;
-    used.quantised = std::min(old_end - std::min(old_end, first), group.n_sealed_pages);
+    used.quantised = std::min(old_end - std::min(old_end, first), group.n_quantised_pages);
   }
   used.active = std::min(held - used.quantised, group.n_pages);
   return used;

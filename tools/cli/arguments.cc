@@ -192,6 +192,9 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   if (std::regex_match(what, part, std::regex(R"(Could not convert: (\S+) = ([^]*))"))) {
     return Expected(app, part[1], part[2]);
   }
+  if (std::regex_match(what, part, std::regex(R"re((\S+): "([^]*)" is not a number[^]*)re"))) {
+    return Expected(app, part[1], part[2]);
+  }
   if (std::regex_match(what, part, std::regex(R"((\S+): ([^]*) not in \{[^]*)")) ||
       std::regex_match(what, part, std::regex(R"((\S+): Value (\S*) not in range [^]*)"))) {
     return Expected(app, part[1], part[2]);

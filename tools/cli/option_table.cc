@@ -24,7 +24,10 @@ void ReadType(const std::string& type, OptionText* out) {
     out->range =
         check.substr(range + 5, dash - range - 5) + " to " + check.substr(dash + 3, end - dash - 3);
   }
-  out->value = base == "UINT" || base == "INT" ? "N" : base == "FLOAT" ? "X" : base;
+  out->value = base == "UINT" || base == "INT" ? "N"
+               : base == "FLOAT"               ? "X"
+               : base == "FLOAT,FLOAT,..."     ? "X,X,..."
+                                               : base;
   std::string joined;
   for (const std::string& choice : out->choices) joined += (joined.empty() ? "" : "|") + choice;
   if (!out->choices.empty() && joined.size() <= kLongestChoice) out->value = joined;
@@ -94,13 +97,16 @@ std::string OptionText::Text() const {
 std::vector<Section> Describe(const CLI::App& app) {
   std::vector<Section> all;
   SectionOf("", &all);
-  for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!IsGroup(*group)) continue;
-    const std::string title = Capital(group->get_group());
-    SectionOf(title, &all).note = group->get_description();
-    AddOptions(*group, title, &all);
+  // Groups of which one must or may be chosen, such as the prompt's, come before all other options.
+  for (const bool is_choice : {true, false}) {
+    for (const CLI::App* group : app.get_subcommands([](const CLI::App*) { return true; })) {
+      if (!IsGroup(*group) || (group->get_require_option_max() != 0) != is_choice) continue;
+      const std::string title = Capital(group->get_group());
+      SectionOf(title, &all).note = group->get_description();
+      AddOptions(*group, title, &all);
+    }
+    if (is_choice) AddOptions(app, "Options", &all);
   }
-  AddOptions(app, "Options", &all);
   std::stable_sort(all.begin(), all.end(), [](const Section& a, const Section& b) {
     return !a.is_advanced && b.is_advanced;
   });

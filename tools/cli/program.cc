@@ -12,6 +12,7 @@
 #include "tools/cli/help.h"
 #include "tools/cli/man_page.h"
 #include "tools/cli/option_table.h"
+#include "tools/cli/renamed.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/words.h"
 
@@ -92,7 +93,8 @@ void AddCommonOptions(CLI::App* app, const std::string& version) {
 
 std::optional<int> ParseOrAnswer(CLI::App* app, int argc, const char* const* argv,
                                  const std::string& version, const std::function<void()>& check) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::vector<std::string> words =
+      WithCurrentNames(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   if (!words.empty() && words[0] == kHelpCommand && !Subcommands(*app).empty()) {
     return AnswerHelp(*app, words);
   }
@@ -100,7 +102,7 @@ std::optional<int> ParseOrAnswer(CLI::App* app, int argc, const char* const* arg
     return Refuse(*app, words, *unknown);
   }
   try {
-    app->parse(argc, argv);
+    app->parse(std::vector<std::string>(words.rbegin(), words.rend()));  // last one first
     if (app->count("--completion") > 0) {
       return Write(Completion(*app, app->get_option("--completion")->as<std::string>()));
     }

@@ -23,6 +23,7 @@ from .session import Session
 __all__ = [
     "AreniteError", "BadArgument", "BadBundle", "BadSave", "BadState", "Cancelled", "Chat",
     "ContextFull", "Detokenizer", "Event", "Generation", "Model", "NotFound", "OutOfMemory",
-    "Piece", "Reply", "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed", "version",
+    "Piece", "Reply", "Session", "TemplateError", "Unsupported", "cpu_clusters", "random_seed",
+    "version",
 ]
 __all__ += options.__all__

@@ -196,8 +196,8 @@ class ModelInfo:
   min_p: float
   prefix_tokens: int
   bos_ids: tuple[int, ...]
-  source_rows: int
-  source_feature_width: int
+  encoder_rows: int
+  encoder_feature_width: int
   start_ids: tuple[int, ...]
   self_test_tokens: int
 
@@ -269,17 +269,17 @@ class SessionOptions:
   kv_value_type: KvType = KvType.AS_KEYS
   kv_residual: int = 0
   kv_group_size: int = 0
-  source_rows: int = 0
+  encoder_rows: int = 0
   n_prefill_threads: int = 0
   device: Optional[str] = None
   cpus: Cpus = Cpus.AUTO
   sensors: bool = False
   cpu_mask: int = 0
   max_tokens_per_s: float = 0
-  heat_limit_mc: int = 0
-  heat_headroom: float = 0
-  heat_duty_percent: int = 0
-  heat_zone: Optional[str] = None
+  thermal_limit_mc: int = 0
+  thermal_headroom: float = 0
+  thermal_duty_percent: int = 0
+  thermal_zone: Optional[str] = None
   system_root: Optional[str] = None
   trust_device: bool = False
   device_folder: Optional[str] = None
@@ -333,12 +333,12 @@ class KvGroup:
   sequence_pages: int
   page_bytes: int
   offset: int
-  n_sealed_pages: int
-  sealed_page_bytes: int
-  sealed_offset: int
+  n_quantised_pages: int
+  quantised_page_bytes: int
+  quantised_offset: int
   residual: int
   state_bytes: int
-  is_source: bool
+  is_encoder: bool
 
 
 @dataclasses.dataclass(frozen=True)

@@ -54,7 +54,8 @@ void AddAttention(const AttentionKind& kind, DType type, uint64_t pairs, StepWor
 // Returns the number of sequences that continue from a state.
 uint64_t SequencesUnderWay(const RunArgs& args);
 
-// What an op's file defines: a struct derived from this one, with the functions that the op needs.
+// Defaults of an op's contract. An op's file defines a struct derived from this one, with the
+// functions that the op needs.
 template <typename OpParams>
 struct OpDefaults {
   using Params = OpParams;

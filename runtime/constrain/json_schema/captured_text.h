@@ -19,7 +19,7 @@ class CapturedText {
 
   // Reads a byte of a valid string content; false if the text becomes too long.
   bool Add(uint8_t byte);
-  // Whether the next byte begins a character or an escape.
+  // Returns whether the next byte begins a character or an escape.
   bool IsBetween() const { return words_[kEscape] == 0; }
   uint32_t n_words() const { return kStateWords + (words_[kBytes] + 3) / 4; }
   // The bytes so far, in a view of the words.

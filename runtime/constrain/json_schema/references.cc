@@ -7,12 +7,14 @@ struct DraftRow {
   StringView uri;
   Draft draft;
 };
+// Without "http:" or "https:".
 constexpr DraftRow kDrafts[] = {
-    {"http://json-schema.org/draft-04/schema", Draft::k4},
-    {"http://json-schema.org/draft-06/schema", Draft::k6},
-    {"http://json-schema.org/draft-07/schema", Draft::k7},
-    {"https://json-schema.org/draft/2019-09/schema", Draft::k2019},
-    {"https://json-schema.org/draft/2020-12/schema", Draft::k2020},
+    {"//json-schema.org/draft-04/schema", Draft::k4},
+    {"//json-schema.org/draft-06/schema", Draft::k6},
+    {"//json-schema.org/draft-07/schema", Draft::k7},
+    {"//json-schema.org/draft/2019-09/schema", Draft::k2019},
+    {"//json-schema.org/draft/2020-12/schema", Draft::k2020},
+    {"//json-schema.org/schema", Draft::k2020},  // the newest
 };
 
 StringView Cut(StringView text, size_t begin, size_t end) {
@@ -49,6 +51,8 @@ Status References::Init(const Document* document, Arena* arena, Diag* diag) {
     if (schema != kNone && (*document)[schema].kind == JsonKind::kString) {
       StringView text = (*document)[schema].text;
       text.size = FindByte(text, '#');
+      const size_t scheme = FindByte(text, ':') + 1;
+      if (scheme <= text.size) text = Cut(text, scheme, text.size);
       bool is_known = false;
       for (const DraftRow& row : kDrafts) {
         if (row.uri == text) draft_ = row.draft;

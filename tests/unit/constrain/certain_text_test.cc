@@ -67,8 +67,7 @@ TEST(CertainBytes, RandomTokens_AgreeWithAllTokensTried) {
       const bool is_crossed = std::any_of(tokens.begin(), tokens.end(), [&](const auto& token) {
         for (size_t begin = 0; begin < border; ++begin) {
           const size_t shared = std::min(token.size(), text.size() - begin);
-          if (begin + token.size() > border &&
-              text.compare(begin, shared, token, 0, shared) == 0) {
+          if (begin + token.size() > border && text.compare(begin, shared, token, 0, shared) == 0) {
             return true;
           }
         }

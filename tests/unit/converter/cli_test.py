@@ -236,7 +236,7 @@ class CommandLine(WithFolder):
   def test_help_has_an_example(self):
     run = convert("--help")
     self.assertEqual(run.returncode, 0)
-    self.assertIn("Example: arenite-convert", run.stdout)
+    self.assertIn("\n  arenite-convert ", run.stdout)
 
   def figures(self, *arguments):
     run = convert(CHECKPOINT, "-o", self.out, "--quiet", "--verify", *arguments)

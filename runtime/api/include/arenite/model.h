@@ -123,10 +123,10 @@ typedef struct arn_model_info {
   uint32_t n_bos_ids;
   const uint32_t* bos_ids;
   /* Models with an encoder (arn_session_encode_ids, .._features): */
-  uint32_t source_rows;          /* maximum encoder rows; 0: no encoder */
-  uint32_t source_feature_width; /* width of each input frame, two of which make a row; 0: the
+  uint32_t encoder_rows;          /* maximum encoder rows; 0: no encoder */
+  uint32_t encoder_feature_width; /* width of each input frame, two of which make a row; 0: the
                                     encoder takes token ids */
-  uint32_t n_start_ids;          /* tokens that every decoder sequence begins with */
+  uint32_t n_start_ids;           /* tokens that every decoder sequence begins with */
   const uint32_t* start_ids;
   uint32_t self_test_tokens; /* Tokens of the device self-test whose logits the bundle contains;
                                 0: none, a CPU computes them (arn_session_options.trust_device). */

@@ -18,13 +18,13 @@ extern "C" {
  * The matrix may be replaced in place during the call if the model was opened from memory, no
  * weights are repacked (repacked_bytes of the plan is 0), and every other session of the model is
  * blocked in its observer: the matmul then uses the new values. */
-typedef void (*arn_product_observer)(void* user, const char* tensor, const float* rows,
-                                     size_t n_rows, size_t width, const float* sums,
-                                     size_t out_width);
+typedef void (*arn_matmul_observer)(void* user, const char* tensor, const float* rows,
+                                    size_t n_rows, size_t width, const float* sums,
+                                    size_t out_width);
 
 /* Sets the observer; NULL removes it. A session without one pays one comparison per matmul. */
-ARN_API arn_status arn_session_observe_products(arn_session* session, arn_product_observer observer,
-                                                void* user);
+ARN_API arn_status arn_session_observe_matmuls(arn_session* session, arn_matmul_observer observer,
+                                               void* user);
 
 #ifdef __cplusplus
 }

@@ -15,12 +15,12 @@ extern "C" {
  * run can have used. */
 typedef struct arn_step_profile {
   size_t struct_size;
-  const char* op;     /* "linear", "attention" ...: as in arn_program_dump */
-  const char* dtype;  /* dtype of its weight matrix: "int8" ...; "" if it has none */
-  uint32_t rows;      /* outputs of that matrix */
-  uint32_t cols;      /* inputs */
-  uint32_t layer;     /* 0 for steps outside layers */
-  uint32_t is_source; /* 1: an encoder step */
+  const char* op;      /* "linear", "attention" ...: as in arn_program_dump */
+  const char* dtype;   /* dtype of its weight matrix: "int8" ...; "" if it has none */
+  uint32_t rows;       /* outputs of that matrix */
+  uint32_t cols;       /* inputs */
+  uint32_t layer;      /* 0 for steps outside layers */
+  uint32_t is_encoder; /* 1: an encoder step */
   uint64_t runs;
   uint64_t ns; /* Wall time on the calling thread until the step was done. A step fused into the
                   previous one is counted there. */

@@ -97,8 +97,8 @@ typedef struct arn_session_options {
   uint32_t kv_residual;       /* INT4, INT2: most recent tokens that stay int8; 0: 128 */
   uint32_t kv_group_size;     /* INT4, INT2: quantisation group size in tokens (keys) and channels
                                  (values), a divisor of kv_page_tokens; 0: 32 or a page */
-  uint32_t source_rows;       /* Models with an encoder: encoder rows reserved per sequence; 0: the
-                                 model's maximum, for token ids at most 512. */
+  uint32_t encoder_rows;      /* Models with an encoder: encoder rows reserved per sequence; 0: the
+                                model's maximum, for token ids at most 512. */
   uint32_t n_prefill_threads; /* for runs with more than one token of a sequence; 0: n_threads */
   /* VULKAN, AUTO, VULKAN_CPU: device number or part of its name; NULL: the best one. Ignored by
    * other backends. Must stay valid until arn_session_create returns. */
@@ -114,14 +114,14 @@ typedef struct arn_session_options {
   /* Thermal limit in millidegrees Celsius; 0: none. Once a thermal zone reaches it, and until all
    * zones are 3 degrees cooler, the session sleeps after each run (a token or a prompt chunk).
    * ARN_UNSUPPORTED if no zone can be read. */
-  int32_t heat_limit_mc;
-  float heat_headroom; /* As heat_limit_mc for Android's thermal headroom, which is 1 at severe
-                          throttling; 0: none. ARN_UNSUPPORTED if the system has none. */
-  uint32_t heat_duty_percent; /* share of time spent running while hot, 1 to 99; 0: 50 */
-  const char* heat_zone;   /* Uses only zones with this string in their type; NULL: all. Must stay
-                              valid until arn_session_create returns. */
-  const char* system_root; /* Directory that contains /sys, for containers; NULL: "". Must stay
-                              valid until arn_session_create returns. */
+  int32_t thermal_limit_mc;
+  float thermal_headroom; /* As thermal_limit_mc for Android's thermal headroom, which is 1 at
+                          severe throttling; 0: none. ARN_UNSUPPORTED if the system has none. */
+  uint32_t thermal_duty_percent; /* share of time spent running while hot, 1 to 99; 0: 50 */
+  const char* thermal_zone; /* Uses only zones with this string in their type; NULL: all. Must stay
+                            valid until arn_session_create returns. */
+  const char* system_root;  /* Directory that contains /sys, for containers; NULL: "". Must stay
+                               valid until arn_session_create returns. */
   /* 0: arn_session_create tests a GPU: it runs a few tokens several times and compares their logits
    * with those in the bundle or, if the bundle has none, with the CPU's. If they differ:
    * ARN_DEVICE, or the CPU if it is the fallback. Takes memory for the test and releases it. 1: no
@@ -217,15 +217,15 @@ typedef struct arn_kv_group_info {
   uint32_t n_pages;        /* pages in the pool */
   uint32_t sequence_pages; /* maximum pages of one sequence */
   uint64_t page_bytes;
-  uint64_t offset;         /* offset of the pool in the KV region */
-  uint32_t n_sealed_pages; /* pages in the pool of quantised pages; 0: none */
-  uint64_t sealed_page_bytes;
-  uint64_t sealed_offset;
+  uint64_t offset;            /* offset of the pool in the KV region */
+  uint32_t n_quantised_pages; /* pages in the pool of quantised pages; 0: none */
+  uint64_t quantised_page_bytes;
+  uint64_t quantised_offset;
   uint32_t residual; /* most recent tokens, never quantised; 0 without quantised pages */
   /* Bytes per layer; 0: keys and values. Otherwise each page is a slot with the states of one
    * sequence, independent of its length: heads, dimension, window, chunk and page_tokens are 0. */
   uint64_t state_bytes;
-  uint32_t is_source; /* 1: cross-attention: a page holds the encoder output of one sequence, up
+  uint32_t is_encoder; /* 1: cross-attention: a page holds the encoder output of one sequence, up
                          to page_tokens rows */
 } arn_kv_group_info;
 #define ARN_KV_GROUP_INFO_INIT \
@@ -269,11 +269,11 @@ ARN_API arn_status arn_session_backend(const arn_session* session, arn_backend_i
 /* Runs the encoder on token ids for the selected sequence. Computed once; the sequence's tokens
  * attend to the output by cross-attention. May be called again at any time, which clears the
  * sequence's tokens; arn_session_reset clears both. Forks share the output. Required before tokens
- * can run (else ARN_BAD_STATE). n_ids: 1 to source_rows. ARN_UNSUPPORTED if the model has no
+ * can run (else ARN_BAD_STATE). n_ids: 1 to encoder_rows. ARN_UNSUPPORTED if the model has no
  * encoder, or one that takes features. */
 ARN_API arn_status arn_session_encode_ids(arn_session* session, const int32_t* ids, size_t n_ids);
-/* Runs the encoder on features: f32 [n_frames, width]. n_frames is even, at most 2 * source_rows;
- * width is the model's source_feature_width. Features are read only during the call. */
+/* Runs the encoder on features: f32 [n_frames, width]. n_frames is even, at most 2 * encoder_rows;
+ * width is the model's encoder_feature_width. Features are read only during the call. */
 ARN_API arn_status arn_session_encode_features(arn_session* session, const float* features,
                                                uint32_t n_frames, uint32_t width);
 

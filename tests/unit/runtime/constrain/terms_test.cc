@@ -195,6 +195,52 @@ TEST(Terms, Custom_DerivesOrExpands) {
   }
 }
 
+TEST(Terms, Cursor_GivesTheDerivatives) {
+  Block block(1 << 20);
+  std::mt19937 rng(4);
+  for (int i = 0; i < 200; ++i) {
+    Terms& terms = *Terms::Create(block.span());
+    Term state = RandomExpression(&rng, 4, Extra::kBoth).Build(&terms);
+    for (int step = 0; step < 6 && state != kNothing; ++step) {
+      Terms::Cursor cursor;
+      terms.Begin(state, &cursor);
+      for (int k = 0; k < 40; ++k) {
+        const auto byte = static_cast<uint8_t>('a' + rng() % 5);
+        const Term to = terms.Derive(&cursor, byte);
+        ASSERT_EQ(terms.Derive(state, byte), to);
+      }
+      state = terms.Derive(state, static_cast<uint8_t>('a' + rng() % 3));
+    }
+  }
+}
+
+// A custom term that needs one of its parts, which never ends.
+bool NeverNullable(const Terms&, const CustomArgs&) { return false; }
+Term ItsTerm(Terms*, const CustomArgs& args) { return args.terms[0]; }
+bool HasItsTerm(const Terms& terms, const CustomArgs& args) {
+  return terms.IsProductive(args.terms[0]);
+}
+constexpr CustomOps kWrapper = {NeverNullable, ItsTerm, nullptr, nullptr, HasItsTerm};
+
+TEST(Terms, Resolve_AsksCustomTermsWhetherTheyEnd) {
+  Block block(Terms::kMinBytes);
+  Diag diag;
+  for (const bool ends : {false, true}) {
+    Terms& terms = *Terms::Create(block.span());
+    const Term list = terms.NewRule("list");
+    Term parts[] = {terms.Concat(terms.Byte('a'), list)};
+    const Term more = terms.Custom(&kWrapper, parts, {});
+    terms.Define(list, ends ? terms.Either(more, terms.Byte('.')) : more);
+    EXPECT_EQ(ends ? Status::kOk : Status::kBadArgument, terms.Resolve(list, &diag));
+    if (ends) {
+      EXPECT_TRUE(TermMatches(&terms, list, "aaa."));
+      EXPECT_FALSE(TermMatches(&terms, list, "aaa"));
+    } else {
+      EXPECT_STREQ("rule 'list' matches no text: it never ends", diag.text());
+    }
+  }
+}
+
 TEST(Terms, RandomExpressions_MatchWhatAPlainMatcherMatches) {
   const std::vector<std::string> texts = AllStrings("abc", 4);
   Block block(4 << 20);

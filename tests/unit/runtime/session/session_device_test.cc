@@ -214,9 +214,9 @@ TEST_F(SessionDevice, Pace_CancelEndsTheSleepAndLosesNothing) {
 TEST_F(SessionDevice, Heat_OverTheLimitRestsAfterEachRun) {
   fake_.Zone(0, "cpu", "60000");
   fake_.Zone(1, "modem", "90000");
-  options_.heat_limit_mc = 65000;
-  options_.heat_duty_percent = 10;
-  options_.heat_zone = "cpu";
+  options_.thermal_limit_mc = 65000;
+  options_.thermal_duty_percent = 10;
+  options_.thermal_zone = "cpu";
   ASSERT_EQ(ARN_OK, Create()) << error_;
   Prefill();
   Decode(3);
@@ -233,19 +233,19 @@ TEST_F(SessionDevice, Heat_OverTheLimitRestsAfterEachRun) {
 }
 
 TEST_F(SessionDevice, Limits_OnWhatCannotBeRead_AreRefused) {
-  options_.heat_limit_mc = 60000;
+  options_.thermal_limit_mc = 60000;
   EXPECT_EQ(ARN_UNSUPPORTED, Create());
   EXPECT_NE(nullptr, strstr(error_, "thermal zones")) << error_;
   fake_.Zone(0, "cpu", "40000");
   EXPECT_EQ(ARN_OK, Create()) << error_;
-  options_.heat_zone = "gpu";
+  options_.thermal_zone = "gpu";
   EXPECT_EQ(ARN_UNSUPPORTED, Create());
   EXPECT_NE(nullptr, strstr(error_, "'gpu'")) << error_;
   options_ = ARN_SESSION_OPTIONS_INIT;
 #if !defined(__ANDROID__)
-  options_.heat_headroom = 0.9f;
+  options_.thermal_headroom = 0.9f;
   EXPECT_EQ(ARN_UNSUPPORTED, Create());
-  EXPECT_NE(nullptr, strstr(error_, "heat_headroom")) << error_;
+  EXPECT_NE(nullptr, strstr(error_, "thermal_headroom")) << error_;
 #endif
 }
 
@@ -265,10 +265,12 @@ TEST_F(SessionDevice, Options_OutOfRange_AreRefusedByName) {
   refused(ARN_BAD_ARGUMENT, "max_tokens_per_s", [](Options* o) { o->max_tokens_per_s = -1; });
   refused(ARN_BAD_ARGUMENT, "max_tokens_per_s", [](Options* o) { o->max_tokens_per_s = NAN; });
   refused(ARN_BAD_ARGUMENT, "max_tokens_per_s", [](Options* o) { o->max_tokens_per_s = 1e-4f; });
-  refused(ARN_BAD_ARGUMENT, "heat_limit_mc", [](Options* o) { o->heat_limit_mc = 60; });
-  refused(ARN_BAD_ARGUMENT, "heat_headroom", [](Options* o) { o->heat_headroom = INFINITY; });
-  refused(ARN_BAD_ARGUMENT, "heat_duty_percent", [](Options* o) { o->heat_duty_percent = 100; });
-  refused(ARN_BAD_ARGUMENT, "heat_duty_percent", [](Options* o) { o->heat_duty_percent = 50; });
+  refused(ARN_BAD_ARGUMENT, "thermal_limit_mc", [](Options* o) { o->thermal_limit_mc = 60; });
+  refused(ARN_BAD_ARGUMENT, "thermal_headroom", [](Options* o) { o->thermal_headroom = INFINITY; });
+  refused(ARN_BAD_ARGUMENT, "thermal_duty_percent",
+          [](Options* o) { o->thermal_duty_percent = 100; });
+  refused(ARN_BAD_ARGUMENT, "thermal_duty_percent",
+          [](Options* o) { o->thermal_duty_percent = 50; });
 }
 
 TEST_F(SessionDevice, Cpus_AskedFor_AreAppliedAndReadBack) {

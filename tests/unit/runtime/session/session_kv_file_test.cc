@@ -160,10 +160,10 @@ class SessionKvFileSpill : public SessionKvFile, public testing::WithParamInterf
       // Each layer's part of a pool is whole OS pages.
       in_file += group.n_layers *
                  (padded(group.n_pages * group.page_bytes / group.n_layers) +
-                  padded(group.n_sealed_pages * group.sealed_page_bytes / group.n_layers));
-      used += group.n_sealed_pages == 0 ? kPromptTokens / group.page_tokens * group.page_bytes
-                                        : (kPromptTokens - group.residual - plan.prefill_chunk) /
-                                              group.page_tokens * group.sealed_page_bytes;
+                  padded(group.n_quantised_pages * group.quantised_page_bytes / group.n_layers));
+      used += group.n_quantised_pages == 0 ? kPromptTokens / group.page_tokens * group.page_bytes
+                                           : (kPromptTokens - group.residual - plan.prefill_chunk) /
+                                                 group.page_tokens * group.quantised_page_bytes;
     }
     EXPECT_EQ(in_file, file_.bytes);  // without the windowed and chunked layers
     limit_ = used / 3;

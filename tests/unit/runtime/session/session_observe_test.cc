@@ -1,4 +1,4 @@
-// arn_session_observe_products: the callbacks during a run.
+// arn_session_observe_matmuls: the callbacks during a run.
 #include <arenite/observe.h>
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::vector<Matmul> Matmuls(const arn_model* model, uint32_t backend) {
   options.n_threads = 2;
   const SessionPtr session = NewSession(model, options);
   std::vector<Matmul> seen;
-  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), Observe, &seen));
+  EXPECT_EQ(ARN_OK, arn_session_observe_matmuls(session.get(), Observe, &seen));
   const std::vector<int32_t> ids = SomeIds(5, 61);
   const float* logits = nullptr;
   EXPECT_EQ(ARN_OK, arn_session_prefill_logits(session.get(), ids.data(), ids.size(), &logits));
@@ -47,7 +47,7 @@ std::vector<Matmul> Matmuls(const arn_model* model, uint32_t backend) {
     merged.back().rows.insert(merged.back().rows.end(), matmul.rows.begin(), matmul.rows.end());
   }
   seen.clear();
-  EXPECT_EQ(ARN_OK, arn_session_observe_products(session.get(), nullptr, nullptr));
+  EXPECT_EQ(ARN_OK, arn_session_observe_matmuls(session.get(), nullptr, nullptr));
   EXPECT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), ids.size()));
   EXPECT_TRUE(seen.empty());
   return merged;
@@ -82,7 +82,7 @@ TEST(SessionObserve, EveryBackend_TheSameMatmulsInOrder) {
 }
 
 TEST(SessionObserve, NoSession_IsRefused) {
-  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_products(nullptr, Observe, nullptr));
+  EXPECT_EQ(ARN_BAD_ARGUMENT, arn_session_observe_matmuls(nullptr, Observe, nullptr));
 }
 
 }  // namespace

@@ -176,14 +176,14 @@ TEST_P(ResumeTest, CancelledPrefill_GeneratesAfterWhatWasFinished) {
   const SessionPtr session = New(Options()), truth = New(Options());
   const std::vector<int32_t> ids = SomeIds(40, kVocab);
   Canceller counter{session.get(), 0, 0, {}};
-  ASSERT_EQ(ARN_OK, arn_session_observe_products(session.get(), Canceller::OnMatmul, &counter));
+  ASSERT_EQ(ARN_OK, arn_session_observe_matmuls(session.get(), Canceller::OnMatmul, &counter));
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), ids.data(), 16));
   counter.at = counter.n_calls + counter.n_calls / 2;
   ASSERT_EQ(ARN_OK, arn_session_reset(session.get()));
   counter.n_calls = 0;
   ASSERT_EQ(ARN_CANCELLED, arn_session_prefill(session.get(), ids.data(), ids.size()));
   ASSERT_EQ(16u, arn_session_length(session.get()));
-  ASSERT_EQ(ARN_OK, arn_session_observe_products(session.get(), nullptr, nullptr));
+  ASSERT_EQ(ARN_OK, arn_session_observe_matmuls(session.get(), nullptr, nullptr));
   ASSERT_NO_FATAL_FAILURE(
       Prefill(truth.get(), std::vector<int32_t>(ids.begin(), ids.begin() + 16)));
   EXPECT_LT(LogitDifference(session.get(), truth.get(), kVocab), kRounding);

@@ -82,7 +82,7 @@ TEST_P(SlotsTest, Plan_SaysSlots) {
       EXPECT_EQ(6u, group.n_pages);
       EXPECT_EQ(2u, group.sequence_pages);
       EXPECT_EQ(0u, group.page_tokens + group.n_kv_heads + group.head_dim + group.window +
-                        group.chunk + group.n_sealed_pages);
+                        group.chunk + group.n_quantised_pages);
     }
   }
 }

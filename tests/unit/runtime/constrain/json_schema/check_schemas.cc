@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
+#include "schema_matcher.h"
 
 namespace arn {
 namespace {

@@ -1,5 +1,5 @@
 // allOf, anyOf, oneOf, not, if, references and recursion.
-#include "tests/unit/runtime/constrain/json_schema/schema_cases.h"
+#include "schema_cases.h"
 
 namespace arn {
 namespace {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
-#include "gtest/gtest.h"
-#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
+#include <gtest/gtest.h>
+#include "schema_matcher.h"
 
 namespace arn {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/unit/runtime/constrain/json_schema/schema_cases.h"
+#include "schema_cases.h"
 
 namespace arn {
 namespace {

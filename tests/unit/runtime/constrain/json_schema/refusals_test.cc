@@ -1,8 +1,8 @@
 // What is refused, with the pointer of the keyword.
 #include <string>
 
-#include "gtest/gtest.h"
-#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
+#include <gtest/gtest.h>
+#include "schema_matcher.h"
 
 namespace arn {
 namespace {

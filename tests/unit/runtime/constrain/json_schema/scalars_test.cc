@@ -1,5 +1,5 @@
 // Types, constants, numbers and strings.
-#include "tests/unit/runtime/constrain/json_schema/schema_cases.h"
+#include "schema_cases.h"
 
 namespace arn {
 namespace {

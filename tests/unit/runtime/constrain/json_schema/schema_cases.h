@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/runtime/constrain/json_schema/schema_matcher.h"
+#include "schema_matcher.h"
 
 namespace arn {
 

@@ -1,7 +1,7 @@
 // How valid values may be written.
 #include <string>
 
-#include "tests/unit/runtime/constrain/json_schema/schema_cases.h"
+#include "schema_cases.h"
 
 namespace arn {
 namespace {

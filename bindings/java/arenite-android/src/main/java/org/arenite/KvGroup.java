@@ -23,9 +23,9 @@ public final class KvGroup {
   /** offset of the pool in the KV region */
   public long offset;
   /** pages in the pool of quantised pages; 0: none */
-  public int nSealedPages;
-  public long sealedPageBytes;
-  public long sealedOffset;
+  public int nQuantisedPages;
+  public long quantisedPageBytes;
+  public long quantisedOffset;
   /** most recent tokens, never quantised; 0 without quantised pages */
   public int residual;
   /**
@@ -36,5 +36,5 @@ public final class KvGroup {
   /**
    * 1: cross-attention: a page holds the encoder output of one sequence, up to page_tokens rows
    */
-  public boolean isSource;
+  public boolean isEncoder;
 }

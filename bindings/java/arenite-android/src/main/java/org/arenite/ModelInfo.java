@@ -46,9 +46,9 @@ public final class ModelInfo {
    * Models with an encoder (arn_session_encode_ids, .._features): maximum encoder rows; 0: no
    * encoder
    */
-  public int sourceRows;
+  public int encoderRows;
   /** width of each input frame, two of which make a row; 0: the encoder takes token ids */
-  public int sourceFeatureWidth;
+  public int encoderFeatureWidth;
   public int[] startIds;
   /**
    * Tokens of the device self-test whose logits the bundle contains; 0: none, a CPU computes them

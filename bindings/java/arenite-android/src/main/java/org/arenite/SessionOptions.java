@@ -55,7 +55,7 @@ public final class SessionOptions {
    * Models with an encoder: encoder rows reserved per sequence; 0: the model's maximum, for token
    * ids at most 512.
    */
-  public int sourceRows;
+  public int encoderRows;
   /** for runs with more than one token of a sequence; 0: n_threads */
   public int nPrefillThreads;
   /**
@@ -85,19 +85,19 @@ public final class SessionOptions {
    * zones are 3 degrees cooler, the session sleeps after each run (a token or a prompt chunk).
    * Status.UNSUPPORTED if no zone can be read.
    */
-  public int heatLimitMc;
+  public int thermalLimitMc;
   /**
-   * As heat_limit_mc for Android's thermal headroom, which is 1 at severe throttling; 0: none.
+   * As thermal_limit_mc for Android's thermal headroom, which is 1 at severe throttling; 0: none.
    * Status.UNSUPPORTED if the system has none.
    */
-  public float heatHeadroom;
+  public float thermalHeadroom;
   /** share of time spent running while hot, 1 to 99; 0: 50 */
-  public int heatDutyPercent;
+  public int thermalDutyPercent;
   /**
    * Uses only zones with this string in their type; null: all. Must stay valid until
    * arn_session_create returns.
    */
-  public String heatZone;
+  public String thermalZone;
   /**
    * Directory that contains /sys, for containers; null: "". Must stay valid until
    * arn_session_create returns.
