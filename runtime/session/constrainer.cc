@@ -16,8 +16,8 @@ namespace {
 constexpr uint32_t kCandidates = 32;
 // Draws from all tokens before the draw from the allowed ones.
 constexpr int kDraws = 4;
-// Logit of a token that is not allowed: no weight at any temperature, and still a number.
-constexpr float kNotAllowed = -1e30f;
+// Logit of a token that is not allowed.
+constexpr float kNotAllowed = -std::numeric_limits<float>::infinity();
 
 constexpr uint64_t kHashSeed = 0xCBF29CE484222325u;
 uint64_t AddToHash(uint64_t hash, int32_t id) {

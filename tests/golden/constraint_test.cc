@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,11 +34,12 @@ struct DestroyConstraint {
 };
 using ConstraintPtr = std::unique_ptr<arn_constraint, DestroyConstraint>;
 
-arn_constraint_options Options(uint32_t kind, const std::string& text) {
+// `text` must outlive the options.
+arn_constraint_options Options(uint32_t kind, const char* text) {
   arn_constraint_options options = ARN_CONSTRAINT_OPTIONS_INIT;
   options.kind = kind;
-  options.text = text.data();
-  options.text_bytes = text.size();
+  options.text = text;
+  options.text_bytes = std::strlen(text);
   return options;
 }
 
@@ -142,7 +144,7 @@ TEST_F(ConstraintTest, Greedy_IsTheMaskedArgmax) {
                                  "\"[^\"\\\\]{0,20}\""};
   for (const std::string& regex : regexes) {
     SCOPED_TRACE(regex);
-    arn_constraint_options options = Options(ARN_CONSTRAINT_REGEX, regex);
+    arn_constraint_options options = Options(ARN_CONSTRAINT_REGEX, regex.c_str());
     options.choose_forced = 1;
     const SessionPtr session = NewConstrained();
     Start(session.get(), options);
@@ -172,7 +174,7 @@ TEST_F(ConstraintTest, Greedy_IsTheMaskedArgmax) {
 // The mask, bit by bit, is what one test after the other says.
 TEST_F(ConstraintTest, Mask_IsTheTestOfEveryToken) {
   const std::string schema = kSchema;
-  const ConstraintPtr constraint = StandAlone(Options(ARN_CONSTRAINT_JSON_SCHEMA, schema));
+  const ConstraintPtr constraint = StandAlone(Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str()));
   uint32_t random = 1;
   for (int step = 0; step < 60; ++step) {
     const std::vector<bool> mask = MaskOf(constraint.get());
@@ -296,7 +298,7 @@ TEST_F(ConstraintTest, Sampling_IsMaskedSoftmax) {
 // What generate shows is the constrained text, and the same as decode's tokens give.
 TEST_F(ConstraintTest, Generate_EqualsDecode_AndEnds) {
   const std::string schema = kSchema;
-  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema);
+  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
   for (const uint32_t threads : {1u, 2u}) {
     const SessionPtr one = NewConstrained(1, threads), other = NewConstrained(1, threads);
     Start(one.get(), options);
@@ -334,7 +336,7 @@ TEST_F(ConstraintTest, Generate_EqualsDecode_AndEnds) {
 TEST_F(ConstraintTest, ARewind_GivesTheSameAgain) {
   const std::string schema = kSchema;
   const SessionPtr session = NewConstrained();
-  Start(session.get(), Options(ARN_CONSTRAINT_JSON_SCHEMA, schema));
+  Start(session.get(), Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str()));
   const uint32_t start = arn_session_length(session.get());
   const std::vector<int32_t> whole = DecodeAll(session.get());
   ASSERT_GT(whole.size(), 8u);
@@ -345,7 +347,9 @@ TEST_F(ConstraintTest, ARewind_GivesTheSameAgain) {
   }
   // Other tokens in the place of those dropped.
   ASSERT_EQ(ARN_OK, arn_session_rewind(session.get(), start + 8));
-  const int32_t wrong = whole[2];
+  arn_model_info info = ARN_MODEL_INFO_INIT;
+  ASSERT_EQ(ARN_OK, arn_model_get_info(model_, &info));
+  const auto wrong = static_cast<int32_t>(info.eos_ids[0]);  // the text cannot end here
   ASSERT_EQ(ARN_OK, arn_session_prefill(session.get(), &wrong, 1));
   int32_t id = 0;
   EXPECT_EQ(ARN_BAD_STATE, arn_session_decode(session.get(), &id));
@@ -356,11 +360,13 @@ TEST_F(ConstraintTest, ARewind_GivesTheSameAgain) {
 
 TEST_F(ConstraintTest, ForksAndBatches_GiveWhatOneSequenceGives) {
   const std::string schema = kSchema;
-  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema);
+  const arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
   const SessionPtr alone = NewConstrained();
   Start(alone.get(), options);
   const std::vector<int32_t> whole = DecodeAll(alone.get());
-  const arn_constraint_options choices = Options(ARN_CONSTRAINT_CHOICES, "a cat,a dog");
+  arn_constraint_options choices = Options(ARN_CONSTRAINT_CHOICES, "a cat");
+  choices.text = "a cat\0a dog";
+  choices.text_bytes = 11;
   const SessionPtr second = NewConstrained();
   Start(second.get(), choices);
   const std::vector<int32_t> chosen = DecodeAll(second.get());
@@ -394,7 +400,7 @@ TEST_F(ConstraintTest, ForksAndBatches_GiveWhatOneSequenceGives) {
 
 TEST_F(ConstraintTest, ARestore_GoesOnFromThePosition) {
   const std::string schema = kSchema;
-  arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema);
+  arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
   const SessionPtr session = NewConstrained();
   Start(session.get(), options);
   const uint32_t first = arn_session_length(session.get());
@@ -457,7 +463,7 @@ TEST_F(ConstraintTest, Beams_AreAllAllowed_AndOneIsGreedy) {
 TEST_F(ConstraintTest, WhatIsRefused_IsNamed) {
   const SessionPtr session = NewConstrained();
   const std::string schema = R"({"properties": {"a": {"type": "strin"}}})";
-  arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema);
+  arn_constraint_options options = Options(ARN_CONSTRAINT_JSON_SCHEMA, schema.c_str());
   EXPECT_NE(ARN_OK, arn_session_set_constraint(session.get(), &options));
   EXPECT_NE(std::string(arn_session_last_error(session.get())).find("/properties/a"),
             std::string::npos)
@@ -483,7 +489,9 @@ TEST_F(ConstraintTest, MemoryPlan_HasALine) {
   options.constraint_bytes = 1 << 20;
   ASSERT_EQ(ARN_OK, arn_session_plan(model_, &options, nullptr, 0, &with));
   EXPECT_GE(with.constraints_bytes, 1u << 20);
-  EXPECT_EQ(without.io_bytes + with.constraints_bytes, with.io_bytes);
+  // But for the alignment of its parts.
+  EXPECT_GE(with.io_bytes, without.io_bytes + with.constraints_bytes);
+  EXPECT_LE(with.io_bytes, without.io_bytes + with.constraints_bytes + 8192);
 }
 
 }  // namespace

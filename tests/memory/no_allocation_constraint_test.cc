@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSchema =
     R"({"type":"object","properties":{"name":{"type":"string","maxLength":20},)"
-    R"("list":{"type":"array","items":{"type":"integer","minimum":0,"maximum":999},"maxItems":5}},)"
+    R"("list":{"type":"array","items":{"enum":["red","green",null]},"maxItems":5}},)"
     R"("required":["name","list"],"additionalProperties":false})";
 constexpr size_t kCanary = 4096;
 

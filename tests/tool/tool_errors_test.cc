@@ -129,9 +129,8 @@ TEST_F(ToolErrorsTest, Help_HasAnExampleForEachCommand) {
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);) {
       const bool is_example = line.rfind("  arenite ", 0) == 0 || line.rfind("  echo ", 0) == 0;
-      if (!is_example) {
-        EXPECT_GE(100u, line.size()) << line;
-      }
+      if (is_example) continue;
+      EXPECT_GE(100u, line.size()) << line;
     }
   }
   EXPECT_EQ(0, RunArenite({"--help"}).exit_code);

@@ -4,6 +4,23 @@
 #include "tools/arenite/options.h"
 
 namespace arn::tool {
+namespace {
+
+// Returns choices with NUL bytes for the commas between them. A backslash stands for the character
+// after it.
+std::string WithNulBytes(const std::string& choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (choices[i] == '\\' && i + 1 < choices.size()) {
+      text += choices[++i];
+    } else {
+      text += choices[i] == ',' ? '\0' : choices[i];
+    }
+  }
+  return text;
+}
+
+}  // namespace
 
 CLI::Option_group* AddConstraintOptions(CLI::App* app, ConstraintArguments* arguments,
                                         size_t least) {
@@ -50,7 +67,7 @@ ConstraintText::ConstraintText(const ConstraintArguments& arguments)
     text_ = ReadFile(*arguments.grammar);
   } else if (arguments.choices) {
     kind_ = ARN_CONSTRAINT_CHOICES;
-    text_ = *arguments.choices;
+    text_ = WithNulBytes(*arguments.choices);
   }
   if (kind_ == ARN_CONSTRAINT_JSON_SCHEMA) return;
   if (any_order_) throw Error("--any-order needs --json-schema");

@@ -228,7 +228,8 @@ class Session(Closing):
                      any_whitespace: bool = False, choose_forced: bool = False,
                      first: Optional[int] = None) -> None:
     """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
-    the position of the text's first token, if it has begun already (after a restore)."""
+    the position of the text's first token, if it has begun already (after a restore). Choices are
+    separated by "\\0"."""
     data = text.encode()
     options = _abi.arn_constraint_options()
     options.struct_size = ctypes.sizeof(options)

@@ -13,7 +13,7 @@ enum {
   ARN_CONSTRAINT_JSON_SCHEMA = 0, /* a JSON text that fits the schema */
   ARN_CONSTRAINT_REGEX = 1,       /* a text that the expression matches as a whole */
   ARN_CONSTRAINT_GRAMMAR = 2,     /* a text of the rule `root` of a grammar in GBNF */
-  ARN_CONSTRAINT_CHOICES = 3 /* one of the texts between commas; \, and \\ are a comma and a \ */
+  ARN_CONSTRAINT_CHOICES = 3      /* one of several texts, which NUL bytes separate */
 };
 /* The constrained text begins with the next token that is chosen. */
 #define ARN_AT_NEXT_TOKEN UINT32_MAX
