@@ -1,6 +1,7 @@
 #include "runtime/memory/session_plan.h"
 
 #include "platform/base/arith.h"
+#include "runtime/constrain/availability.h"
 #include "runtime/constrain/token_constraint.h"
 #include "runtime/memory/activation_plan.h"
 #include "runtime/memory/placement.h"
@@ -279,6 +280,7 @@ Status PlanConstraints(const Model& model, uint64_t use_bytes, SessionPlan* plan
     return diag->Fail(Status::kBadArgument, "max_constraints is %u, but constraint_bytes is 0",
                       options.max_constraints);
   }
+  if (!kHasConstraints) return diag->Fail(Status::kUnsupported, "%s", kNoConstraints);
   if (model.tokenizer == nullptr) {
     return diag->Fail(Status::kUnsupported, "constraints need a tokenizer, the bundle has none");
   }
