@@ -116,7 +116,7 @@ TEST_F(PlanTest, Int4_HasQuantisedPages) {
   EXPECT_FALSE(plan["groups"][1].contains("quantised"));
   EXPECT_NE(std::string::npos, Out("plan", options).find("quantised once 64 tokens old"));
   ExpectError("plan", {"--kv", "int8", "--kv-residual", "64"}, 1, "kv_residual 64");
-  ExpectError("plan", {"--kv", "int4", "--kv-group", "24"}, 1, "kv_group_size is 24");
+  ExpectError("plan", {"--kv", "int4", "--kv-group", "24"}, 1, "--kv-group is 24");
   ExpectError("plan", {"--kv-values", "int5"}, 2, "int5");
 }
 
@@ -131,7 +131,7 @@ TEST_F(PlanTest, Fit_IsTheLargestContextThatFits) {
     SCOPED_TRACE(size);
     const Json fits = Plan({"--fit", size, "--threads", "1"});
     const uint64_t bytes = fits["fit"];
-    ASSERT_EQ(4u, fits["fits"].size());
+    ASSERT_EQ(5u, fits["fits"].size());
     for (const Json& fit : fits["fits"]) {
       const std::string kv = fit["kv"];
       const auto total = [&](uint32_t context) -> uint64_t {
@@ -188,7 +188,7 @@ TEST_F(PlanTest, BadValues_AreNamed) {
   ExpectError("plan", {"--sequences", "0"}, 2, "--sequences");
   ExpectError("plan", {"--sequences", "1025"}, 2, "--sequences");
   ExpectError("plan", {"--kv-tokens", "-3"}, 2, "--kv-tokens");
-  ExpectError("plan", {"--kv-tokens", "3"}, 1, "kv_tokens is 3");
+  ExpectError("plan", {"--kv-tokens", "3"}, 1, "--kv-tokens is 3");
   ExpectError("plan", {"--overflow", "grow"}, 2, "--overflow");
   ExpectError("plan", {"--pinned", "7"}, 1, "--pinned 7");
   ExpectError("run", {"--prompt-ids", "1", "--pinned", "7"}, 1, "--pinned 7");

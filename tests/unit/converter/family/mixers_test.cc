@@ -152,12 +152,16 @@ TEST(Mixers, KvGeometry_CountsWhatKeepsKeys) {
   const KvGeometry conv = ReadKvGeometry(ConvConfig(), "config.json");
   ASSERT_EQ(1u, conv.groups.size());
   EXPECT_EQ(1u, conv.groups[0].n_layers);
-  EXPECT_THAT(conv.notes,
-              ElementsAre(HasSubstr("3 layers keep a recurrent state instead: 49152 bytes")));
+  ASSERT_EQ(1u, conv.states.size());
+  EXPECT_EQ(3u, conv.states[0].n_layers);
+  EXPECT_EQ(49152u, 3 * conv.states[0].state_floats * sizeof(float));
+  EXPECT_THAT(conv.notes, ElementsAre(HasSubstr("3 layers keep a recurrent state instead")));
   const KvGeometry scan = ReadKvGeometry(ScanConfig(), "config.json");
   EXPECT_TRUE(scan.groups.empty());
-  EXPECT_THAT(scan.notes,
-              ElementsAre(HasSubstr("2 layers keep a recurrent state instead: 233472 bytes")));
+  ASSERT_EQ(1u, scan.states.size());
+  EXPECT_EQ(2u, scan.states[0].n_layers);
+  EXPECT_EQ(233472u, 2 * scan.states[0].state_floats * sizeof(float));
+  EXPECT_THAT(scan.notes, ElementsAre(HasSubstr("2 layers keep a recurrent state instead")));
 }
 
 }  // namespace

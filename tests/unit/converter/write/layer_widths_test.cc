@@ -75,7 +75,8 @@ test::BundleBytes Write(const DecoderSpec& spec, const std::filesystem::path& fo
   BundleWriter writer(folder / "model.arn");
   std::vector<fbs::Segment> segments;
   for (const PlannedTensor& tensor : plan.tensors) {
-    segments.push_back(WriteTensor(tensor, nullptr, 1, {}, &writer));
+    segments.push_back(WriteTensor(
+        tensor, nullptr, 1, [](const PlannedTensor&, uint64_t) {}, &writer));
   }
   flatbuffers::FlatBufferBuilder builder;
   const auto model = BuildModel({&spec, &plan, &segments, "tiny"}, &builder);

@@ -184,6 +184,15 @@ TEST_P(AheadTest, Generated_AreWhatTheHostChooses) {
       ASSERT_EQ(ARN_OK, arn_session_prefill(host.get(), &id, 1));
     }
     EXPECT_EQ(ids, left.ids);
+    // Of one session the tokens count as generated, of the other as prefilled: all are a prompt
+    // now.
+    for (const SessionPtr* session : {&single, &host}) {
+      const int32_t* tokens = nullptr;
+      uint32_t n = 0;
+      ASSERT_EQ(ARN_OK, arn_session_tokens(session->get(), &tokens, &n));
+      const std::vector<int32_t> all(tokens, tokens + n);
+      ASSERT_EQ(ARN_OK, arn_session_follow(session->get(), all.data(), all.size(), nullptr));
+    }
     // A saved state includes the logits and the random state. Slots of recurrent states may differ
     // in bytes but must give the same tokens.
     EXPECT_TRUE(GetParam() == kStates || Save(single.get()) == Save(host.get()));
