@@ -1,7 +1,9 @@
 #include "runtime/backends.h"
 
 #include "kernels/cpu/backend_cpu.h"
+#ifndef ARENITE_NO_REFERENCE
 #include "kernels/reference/backend_reference.h"
+#endif
 #ifdef ARENITE_VULKAN
 #include "kernels/split/split_backend.h"
 #include "kernels/vulkan/backend_vulkan.h"
@@ -22,6 +24,13 @@ const Backend* Vulkan() { return nullptr; }
 const Backend* Split() { return nullptr; }
 #endif
 const Backend* None() { return nullptr; }
+#ifdef ARENITE_NO_REFERENCE
+constexpr auto kReference = None;
+constexpr auto kReferenceLogitsOps = CpuLogitsOps;  // of no session
+#else
+constexpr auto kReference = ReferenceBackend;
+constexpr auto kReferenceLogitsOps = ReferenceLogitsOps;
+#endif
 
 // One row a number of the C API.
 struct Row {
@@ -35,7 +44,7 @@ struct Row {
 constexpr const char* kNoVulkan = "Vulkan: this library was built without it";
 constexpr Row kRows[] = {
     {BackendId::kCpu, CpuBackend, None, "", false, CpuLogitsOps},
-    {BackendId::kReference, ReferenceBackend, None, "", false, ReferenceLogitsOps},
+    {BackendId::kReference, kReference, None, "", false, kReferenceLogitsOps},
     {BackendId::kVulkan, Vulkan, None, "", false, CpuLogitsOps},
     {BackendId::kAuto, Vulkan, CpuBackend, kNoVulkan, true, CpuLogitsOps},
     {BackendId::kVulkanCpu, Split, CpuBackend, kNoVulkan, false, CpuLogitsOps},

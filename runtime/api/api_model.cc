@@ -1,4 +1,5 @@
 // Implements arn_model_*, arn_status_name, arn_version and arn_program_dump.
+#include "kernels/contract/descriptions.h"
 #include "kernels/contract/program_dump.h"
 #include "kernels/pack/pack.h"
 #include "platform/base/arith.h"
@@ -293,6 +294,7 @@ arn_status arn_program_dump(const arn_model* model, const arn_session_options* o
   if (model == nullptr || out_bytes == nullptr) return ARN_BAD_ARGUMENT;
   *out_bytes = 0;
   if (out_text == nullptr && capacity > 0) return ARN_BAD_ARGUMENT;
+  if (!kHasDescriptions) return ARN_UNSUPPORTED;
   const Model& m = *ToModel(model);
   Diag diag;
   SessionPlan plan;

@@ -15,6 +15,13 @@
 
 namespace arn {
 
+// True if the library checks signatures (ARENITE_SIGNATURES).
+#ifdef ARENITE_NO_SIGNATURES
+inline constexpr bool kHasSignatures = false;
+#else
+inline constexpr bool kHasSignatures = true;
+#endif
+
 inline constexpr size_t kPublicKeyBytes = 32;
 inline constexpr size_t kSignatureBytes = 64;
 inline constexpr size_t kDigestBytes = 64;

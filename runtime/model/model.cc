@@ -127,6 +127,10 @@ Status Build(const Bundle& bundle, Arena* arena, Model* model, Diag* diag) {
 Status CheckAtOpening(const Bundle& bundle, const ModelOptions& options,
                       SignedDigests* signed_digests, Diag* diag) {
   const bool is_signed = !options.public_key.empty();
+  if (is_signed && !kHasSignatures) {
+    return diag->Fail(Status::kUnsupported,
+                      "public_key: this library is built without signatures (ARENITE_SIGNATURES)");
+  }
   if (is_signed) ARN_TRY(CheckSignature(bundle, options.public_key, signed_digests, diag));
   if (options.hashes == HashCheck::kNone && !is_signed) return Status::kOk;
   const BundleParts parts =

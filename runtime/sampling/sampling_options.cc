@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/contract/descriptions.h"
 #include "platform/base/arith.h"
 #include "platform/base/result.h"
 
@@ -24,13 +25,15 @@ constexpr uint32_t kProcessor = SamplingOption::kProcessor;
 constexpr uint32_t kDraw = SamplingOption::kDraw;
 constexpr uint32_t kSequences = SamplingOption::kSequences;
 
+constexpr const char* HelpOf(const char* text) { return kHasDescriptions ? text : ""; }
+
 constexpr SamplingOption kTable[] = {
 #define ARN_SCALAR(id, type, name, off, range, flags, help) \
-  {id, #name, TypeOf<type>(), flags, range, offsetof(SamplingOptions, name), help},
-#define ARN_LIST(id, type, name, flags, help)                                          \
-  {id,    #name, std::is_same_v<type, float> ? OptionType::kFloats : OptionType::kIds, \
-   flags, Any(), offsetof(SamplingOptions, name),                                      \
-   help},
+  {id, #name, TypeOf<type>(), flags, range, offsetof(SamplingOptions, name), HelpOf(help)},
+#define ARN_LIST(id, type, name, flags, help)                                                \
+  {id,          #name, std::is_same_v<type, float> ? OptionType::kFloats : OptionType::kIds, \
+   flags,       Any(), offsetof(SamplingOptions, name),                                      \
+   HelpOf(help)},
 #include "runtime/sampling/options.def"
 };
 

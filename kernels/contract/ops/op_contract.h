@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/contract/backend.h"
+#include "kernels/contract/descriptions.h"
 #include "kernels/contract/ops/step_check.h"
 #include "kernels/contract/ops/step_text.h"
 #include "kernels/contract/program.h"
@@ -65,6 +66,18 @@ struct OpDefaults {
   static void Dump(const Params&, const Step&, StepText*) {}
 };
 
+// Returns null in libraries without descriptions.
+template <typename Contract>
+constexpr auto DumpOf() -> void (*)(const Step&, StepText*) {
+  if constexpr (kHasDescriptions) {
+    return [](const Step& step, StepText* text) {
+      Contract::Dump(step.Get<typename Contract::Params>(), step, text);
+    };
+  } else {
+    return nullptr;
+  }
+}
+
 // Makes the row of an op from its struct.
 template <typename Contract>
 constexpr OpContract MakeOp(const char* name, uint32_t traits) {
@@ -77,7 +90,7 @@ constexpr OpContract MakeOp(const char* name, uint32_t traits) {
           [](const StepInRun& run, StepWork* work) {
             Contract::Work(run.step.Get<Params>(), run, work);
           },
-          [](const Step& step, StepText* text) { Contract::Dump(step.Get<Params>(), step, text); }};
+          DumpOf<Contract>()};
 }
 
 // One per op, defined in the file of its name.
