@@ -123,6 +123,17 @@ class Layout:
       self.fields[name] = {field: (next(found), next(found)) for field in fields}
 
 
+# Fields of 0.1 under their names of 0.2. They keep their places: an old program still runs, and is
+# compiled again after a change of the name.
+RENAMED = {
+    "heat_limit_mc": "thermal_limit_mc", "heat_headroom": "thermal_headroom",
+    "heat_duty_percent": "thermal_duty_percent", "heat_zone": "thermal_zone",
+    "source_rows": "encoder_rows", "source_feature_width": "encoder_feature_width",
+    "is_source": "is_encoder", "n_sealed_pages": "n_quantised_pages",
+    "sealed_page_bytes": "quantised_page_bytes", "sealed_offset": "quantised_offset",
+}
+
+
 def breaks(old, old_layout, new, new_layout):
   """Returns the incompatible changes for an old program, as sentences."""
   wrong = []
@@ -131,15 +142,18 @@ def breaks(old, old_layout, new, new_layout):
       wrong.append(f"{name} is gone")
       continue
     for field in fields:
-      was, now = old_layout.fields[name][field], new_layout.fields[name].get(field)
+      was = old_layout.fields[name][field]
+      found = new_layout.fields[name]
+      now = found.get(field, found.get(RENAMED.get(field)))
       if now is None:
         wrong.append(f"{name}.{field} is gone")
       elif now != was:
         wrong.append(f"{name}.{field}: offset and size were {was}, are {now}")
     size = old_layout.sizes[name]
+    known = {*fields, *(RENAMED.get(field) for field in fields)}
     for field in new.structs[name]:
       offset = new_layout.fields[name][field][0]
-      if field not in fields and offset < size:
+      if field not in known and offset < size:
         wrong.append(f"{name}.{field} lies at {offset}, inside the {size} bytes of old programs: "
                      "put a reserved field before it")
     if new.structs[name][0] != "struct_size" and new_layout.sizes[name] != size:

@@ -10,8 +10,8 @@
 
 namespace arn::test {
 
-// What sanitizers cost.
-#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD)
+// Factor of time under sanitizers and emulators.
+#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD) || defined(ARN_EMULATED)
 inline constexpr double kSlowdown = 10;
 #else
 inline constexpr double kSlowdown = 1;
