@@ -120,7 +120,8 @@ class Session(Closing):
         self._prefill_error = error
         return 1
 
-    function = _abi.arn_prefill_callback(on_chunk if callback is not None else 0)
+    function = (_abi.arn_prefill_callback(0) if callback is None
+                else _abi.arn_prefill_callback(on_chunk))
     self._call("arn_session_set_prefill_callback", function, None)
     self._prefill_callback = function
 
