@@ -120,8 +120,8 @@ void CheckRoom(const ConvertOptions& options, const Arguments& arguments) {
     bundle += Bytes(matrix, matrix.dtype);
     exact += Bytes(matrix, DType::kF32);
   }
-  // Calibration keeps the model beside itself, in f32 and quantised; --verify keeps it in f32.
-  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : arguments.verify ? exact : 0);
+  // Calibration keeps the model beside itself, in f32 and quantised.
+  const uint64_t needed = bundle + (is_calibrated ? exact + bundle : 0);
   std::error_code error;
   const fs::space_info space = fs::space(parent.empty() ? "." : parent, error);
   if (error || space.available >= needed) return;

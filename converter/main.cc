@@ -24,7 +24,6 @@
 #include "converter/run/reply_format.h"
 #include "converter/run/self_test.h"
 #include "converter/run/verify.h"
-#include "converter/write/temporary_file.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
 
@@ -80,28 +79,11 @@ ConvertEvents Events(cli::Progress* progress, bool with_warnings) {
 void RunVerify(const Arguments& arguments, const ConvertOptions& converted, const std::string& text,
                cli::Progress* progress) {
   VerifyOptions options;
-  options.bundle = converted.output;
+  options.convert = converted;
   options.text = text;
-  const TemporaryFile temporary(TemporaryName(converted.output, "verify"));
-  options.reference = temporary.path();
-
-  ConvertOptions exact = converted;
-  exact.output = temporary.path();
-  exact.make_prefix = nullptr;
-  exact.make_self_test = nullptr;
-  exact.find_reply_format = nullptr;
-  exact.check = nullptr;
-  exact.quantized = nullptr;
-  exact.signing_key = nullptr;
-  exact.formats = {DType::kF32, DType::kF32, DType::kF32, FindPackTarget("portable")};
-  if (!arguments.quiet) std::fprintf(stderr, "verify: writing the unquantised weights\n");
+  if (!arguments.quiet) std::fprintf(stderr, "verify: running the unquantised weights\n");
   progress->Reset();
-  Convert(exact, Events(progress, false));
-  progress->Reset();
-  const VerifyResult result = Verify(options, [&](uint64_t done, uint64_t total) {
-    if (interrupted.load(std::memory_order_relaxed)) Fail("interrupted");
-    progress->Update("verify", done, total);
-  });
+  const VerifyResult result = Verify(options, Events(progress, false).on_progress);
   progress->Clear();
   std::printf("verify: %u tokens against f32 weights\n", result.n_tokens);
   std::printf("  max abs logit error  %.6g\n", result.max_logit_error);

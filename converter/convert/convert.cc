@@ -244,6 +244,10 @@ class Conversion {
     };
     std::vector<fbs::Segment> segments;
     for (const PlannedTensor& tensor : plan.tensors) {
+      if (options_.no_matrices && !tensor.is_vector) {
+        segments.push_back(writer->SkipSegment(SegmentBytes(tensor)));
+        continue;
+      }
       segments.push_back(
           WriteTensor(tensor, FinishedOf(tensor), options_.n_threads, on_progress, writer));
     }
@@ -348,6 +352,10 @@ std::vector<std::byte> MatrixPacker::Pack(const std::string& name, const InputMo
          inputs.cols(), tensor.cols);
   }
   return PackMatrix(tensor, inputs, n_threads);
+}
+
+void MatrixPacker::PackTo(const std::string& name, uint32_t n_threads, std::byte* to) const {
+  PackMatrixTo(*plan_->matrices.at(name), n_threads, to);
 }
 
 }  // namespace arn::convert

@@ -52,6 +52,8 @@ struct ConvertOptions {
   bool tokenizer_only = false;
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only
   bool no_chat_template = false;  // writes no chat template
+  // Leaves holes that read as zeros in place of matrices, for MatrixPacker to fill.
+  bool no_matrices = false;
   uint32_t n_threads = 2;
   // Matrices that are quantised already, in the types that the formats require. All others are
   // quantised row by row. Null: none.
@@ -115,6 +117,9 @@ class MatrixPacker {
   // ConvertError, also if `inputs` has a different number of columns.
   std::vector<std::byte> Pack(const std::string& name, const InputModel& inputs,
                               uint32_t n_threads) const;
+  // Writes the file bytes of a matrix of any type, each row rounded independently, to `to`, which
+  // has StoredMatrix::weight.bytes bytes: zeros, or those of an earlier call. Throws ConvertError.
+  void PackTo(const std::string& name, uint32_t n_threads, std::byte* to) const;
 
  private:
   struct Plan;

@@ -7,6 +7,7 @@
 #include "converter/base/error.h"
 #include "converter/run/divergence.h"
 #include "converter/run/runner.h"
+#include "converter/write/temporary_file.h"
 
 namespace arn::convert {
 namespace {
@@ -32,23 +33,7 @@ constexpr const char* kDefaultText =
     "a whale had "
     "swum into the harbour and stayed for nine days.\n";
 
-constexpr uint32_t kChunk = 64;
-void Start(Runner* runner, uint32_t n_tokens, uint32_t n_threads) {
-  arn_session_options options = ARN_SESSION_OPTIONS_INIT;
-  options.kv_type = ARN_KV_F32;
-  options.context_tokens = n_tokens;
-  options.prefill_chunk = kChunk;
-  options.n_threads = n_threads;
-  options.all_logits = 1;
-  runner->Start(options);
-}
-
-// Returns the logits of all n tokens, n at most kChunk: [n, vocab].
-const float* Logits(const Runner& runner, const int32_t* ids, uint32_t n) {
-  const float* logits = nullptr;
-  runner.Check(arn_session_prefill_logits(runner.session(), ids, n, &logits));
-  return logits;
-}
+constexpr const char* kPurpose = "verify";
 
 std::vector<int32_t> PseudoRandomIds(uint32_t vocab, uint32_t count) {
   std::vector<int32_t> ids(count);
@@ -86,10 +71,12 @@ void AddPosition(const float* logits, const float* reference, uint32_t vocab, in
 
 }  // namespace
 
-VerifyResult Verify(const VerifyOptions& options,
-                    const std::function<void(uint64_t, uint64_t)>& on_progress) {
-  Runner bundle(options.bundle, "verify");
-  Runner reference(options.reference, "verify");
+VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgress& on_progress) {
+  Runner bundle(options.convert.output, kPurpose);
+  if (bundle.info().encoder_rows != 0) {
+    Fail("%s: written, but a model with an encoder cannot be verified on a text",
+         options.convert.output.c_str());
+  }
   const uint32_t vocab = bundle.info().vocab;
   const uint32_t limit = std::min(options.max_tokens, bundle.info().max_context);
   std::vector<int32_t> ids =
@@ -99,19 +86,17 @@ VerifyResult Verify(const VerifyOptions& options,
   if (ids.size() > limit) ids.resize(limit);
   if (ids.size() < 2) Fail("the text of --verify has %zu tokens, expected at least 2", ids.size());
 
+  // The bundle's session is created after the reference has dropped its last matrix.
   const uint32_t n = static_cast<uint32_t>(ids.size());
-  Start(&bundle, n, options.n_threads);
-  Start(&reference, n, options.n_threads);
+  StreamedModel model(options.convert, TemporaryName(options.convert.output, "verify"), kPurpose);
+  const float* expected = model.Run(ids, options.n_threads, on_progress);
+  bundle.Start(AllLogitsSession(n, options.n_threads));
+  const float* logits = nullptr;
+  bundle.Check(arn_session_prefill_logits(bundle.session(), ids.data(), n, &logits));
   Sums sums;
-  for (uint32_t begin = 0; begin < n; begin += kChunk) {
-    const uint32_t count = std::min(kChunk, n - begin);
-    const float* logits = Logits(bundle, ids.data() + begin, count);
-    const float* expected = Logits(reference, ids.data() + begin, count);
-    for (uint32_t i = 0; i < count; ++i) {
-      const int32_t next = begin + i + 1 < n ? ids[begin + i + 1] : -1;
-      AddPosition(logits + size_t{i} * vocab, expected + size_t{i} * vocab, vocab, next, &sums);
-    }
-    on_progress(begin + count, n);
+  for (uint32_t i = 0; i < n; ++i) {
+    AddPosition(logits + size_t{i} * vocab, expected + size_t{i} * vocab, vocab,
+                i + 1 < n ? ids[i + 1] : -1, &sums);
   }
 
   VerifyResult result;

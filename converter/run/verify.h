@@ -2,15 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <functional>
 #include <string>
+
+#include "converter/convert/convert.h"
+#include "converter/run/streamed_model.h"
 
 namespace arn::convert {
 
 struct VerifyOptions {
-  std::filesystem::path bundle;     // the bundle to verify
-  std::filesystem::path reference;  // the same checkpoint in f32
+  ConvertOptions convert;  // the conversion that wrote convert.output, the bundle to verify
   // Text to run, tokenised by the bundle; empty: a built-in English text. Without a tokenizer, runs
   // pseudo-random ids instead, the same every time.
   std::string text;
@@ -28,8 +28,8 @@ struct VerifyResult {
   double reference_perplexity = 0;
 };
 
-// Throws ConvertError with the library's own sentence if a bundle cannot run.
-VerifyResult Verify(const VerifyOptions& options,
-                    const std::function<void(uint64_t done, uint64_t total)>& on_progress);
+// Keeps one unquantised matrix in memory at a time (StreamedModel). Throws ConvertError with the
+// library's own sentence if the bundle cannot run.
+VerifyResult Verify(const VerifyOptions& options, const StreamedModel::OnProgress& on_progress);
 
 }  // namespace arn::convert

@@ -57,6 +57,12 @@ fbs::Segment BundleWriter::EndSegment() {
   return fbs::Segment(segment_begin_ - kSegmentsOffset, segment_bytes_, hash_.Digest());
 }
 
+fbs::Segment BundleWriter::SkipSegment(uint64_t bytes) {
+  BeginSegment(bytes);
+  file_.SkipTo(segment_begin_ + bytes);
+  return EndSegment();
+}
+
 fbs::Segment BundleWriter::WriteSegment(const void* data, size_t bytes) {
   if (bytes == 0) return fbs::Segment(0, 0, 0);
   BeginSegment(bytes);

@@ -33,6 +33,8 @@ class BundleWriter {
   // Appends zeros up to `bytes` from the start of the segment.
   void PadSegmentTo(uint64_t bytes);
   fbs::Segment EndSegment();
+  // Leaves a hole of `bytes` zeros in place of a segment. Its hash is that of no bytes.
+  fbs::Segment SkipSegment(uint64_t bytes);
 
   // Writes a whole segment. bytes 0 gives a segment of size 0 without a position.
   fbs::Segment WriteSegment(const void* data, size_t bytes);

@@ -69,6 +69,11 @@ void OutFile::PadTo(uint64_t position) {
   }
 }
 
+void OutFile::SkipTo(uint64_t position) {
+  Flush();
+  position_ = position;
+}
+
 void OutFile::Truncate(uint64_t position) {
   Flush();
   while (ftruncate(file_.fd, static_cast<off_t>(position)) != 0) {

@@ -32,6 +32,9 @@ class OutFile {
   void Append(const void* data, size_t bytes);
   // Appends zeros up to `position`. REQUIRES: `position` is not before the end.
   void PadTo(uint64_t position);
+  // Leaves a hole, which reads as zeros, up to `position`. REQUIRES: `position` is not before the
+  // end.
+  void SkipTo(uint64_t position);
   // Drops everything after `position`.
   void Truncate(uint64_t position);
   // Overwrites bytes appended earlier.

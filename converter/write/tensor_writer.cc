@@ -1,6 +1,7 @@
 #include "converter/write/tensor_writer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <future>
 #include <vector>
@@ -163,7 +164,18 @@ struct MemorySegment {
   void PadSegmentTo(uint64_t n) { bytes.resize(static_cast<size_t>(n)); }
 };
 
-// Writes the segment's bytes, in order. Out: BundleWriter or MemorySegment.
+// Builds a segment in memory whose padding is zero already.
+struct PlacedSegment {
+  std::byte* to;
+  uint64_t at = 0;
+  void Append(const void* data, size_t n) {
+    std::memcpy(to + at, data, n);
+    at += n;
+  }
+  void PadSegmentTo(uint64_t n) { at = std::max(at, n); }
+};
+
+// Writes the segment's bytes, in order. Out: BundleWriter, MemorySegment or PlacedSegment.
 template <typename Out>
 void PutMatrix(const PlannedTensor& tensor, const Method& method, uint32_t n_threads,
                const OnProgress& on_progress, Out* out) {
@@ -235,6 +247,12 @@ std::vector<std::byte> PackMatrix(const PlannedTensor& tensor, const InputModel&
   PutMatrix(
       tensor, method, n_threads, [](const PlannedTensor&, uint64_t) {}, &segment);
   return std::move(segment.bytes);
+}
+
+void PackMatrixTo(const PlannedTensor& tensor, uint32_t n_threads, std::byte* to) {
+  PlacedSegment segment{to};
+  PutMatrix(
+      tensor, Method(), n_threads, [](const PlannedTensor&, uint64_t) {}, &segment);
 }
 
 }  // namespace arn::convert

@@ -34,4 +34,8 @@ fbs::Segment WriteTensor(const PlannedTensor& tensor, const Weight* finished, ui
 std::vector<std::byte> PackMatrix(const PlannedTensor& tensor, const InputModel& inputs,
                                   uint32_t n_threads);
 
+// Writes a matrix's segment to `to`, each row rounded independently. REQUIRES: `to` has
+// SegmentBytes(tensor) bytes: zeros, or those of an earlier call.
+void PackMatrixTo(const PlannedTensor& tensor, uint32_t n_threads, std::byte* to);
+
 }  // namespace arn::convert

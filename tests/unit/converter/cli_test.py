@@ -5,6 +5,7 @@ usage: cli_test.py CONVERTER CHECKPOINT_FOLDER
 """
 
 import json
+import math
 import os
 import re
 import resource
@@ -27,29 +28,26 @@ def convert(*arguments, **options):
                         **options)
 
 
-def write_large_checkpoint(folder):
-  """Writes a decoder with one small layer; its embedding is a sparse file of LARGE_BYTES."""
-  hidden, ffn, heads, head_dim = 1024, 32, 1, 32
-  vocab = LARGE_BYTES // (4 * hidden)
-  layer = "model.layers.0."
-  shapes = {
-      "model.embed_tokens.weight": [vocab, hidden],
-      "model.norm.weight": [hidden],
-      layer + "input_layernorm.weight": [hidden],
-      layer + "post_attention_layernorm.weight": [hidden],
-      layer + "self_attn.q_proj.weight": [heads * head_dim, hidden],
-      layer + "self_attn.k_proj.weight": [heads * head_dim, hidden],
-      layer + "self_attn.v_proj.weight": [heads * head_dim, hidden],
-      layer + "self_attn.o_proj.weight": [hidden, heads * head_dim],
-      layer + "mlp.gate_proj.weight": [ffn, hidden],
-      layer + "mlp.up_proj.weight": [ffn, hidden],
-      layer + "mlp.down_proj.weight": [hidden, ffn],
-  }
+def write_checkpoint(folder, hidden, ffn, n_layers, vocab):
+  """Writes a decoder of zeros in f32 as a sparse file. Returns the shapes of its tensors."""
+  head_dim = 32
+  shapes = {"model.embed_tokens.weight": [vocab, hidden], "model.norm.weight": [hidden]}
+  for i in range(n_layers):
+    layer = f"model.layers.{i}."
+    shapes |= {
+        layer + "input_layernorm.weight": [hidden],
+        layer + "post_attention_layernorm.weight": [hidden],
+        layer + "self_attn.q_proj.weight": [head_dim, hidden],
+        layer + "self_attn.k_proj.weight": [head_dim, hidden],
+        layer + "self_attn.v_proj.weight": [head_dim, hidden],
+        layer + "self_attn.o_proj.weight": [hidden, head_dim],
+        layer + "mlp.gate_proj.weight": [ffn, hidden],
+        layer + "mlp.up_proj.weight": [ffn, hidden],
+        layer + "mlp.down_proj.weight": [hidden, ffn],
+    }
   header, offset = {}, 0
   for name, shape in shapes.items():
-    size = 4
-    for d in shape:
-      size *= d
+    size = 4 * math.prod(shape)
     header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size]}
     offset += size
   text = json.dumps(header).encode()
@@ -58,10 +56,22 @@ def write_large_checkpoint(folder):
     file.write(struct.pack("<Q", len(text)) + text)
     file.truncate(8 + len(text) + offset)
   config = {"architectures": ["LlamaForCausalLM"], "hidden_size": hidden, "intermediate_size": ffn,
-            "num_hidden_layers": 1, "num_attention_heads": heads, "head_dim": head_dim,
+            "num_hidden_layers": n_layers, "num_attention_heads": 1, "head_dim": head_dim,
             "vocab_size": vocab, "tie_word_embeddings": True}
   with open(os.path.join(folder, "config.json"), "w") as file:
     json.dump(config, file)
+  return shapes
+
+
+def peak_bytes(*arguments):
+  """Runs the converter. Returns its exit status and the most memory it had."""
+  # A sanitizer delays the release of freed memory.
+  options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
+  run = subprocess.Popen([CONVERTER, *arguments], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": options})
+  _, status, usage = os.wait4(run.pid, 0)
+  run.returncode = status
+  return status, usage.ru_maxrss * 1024
 
 
 class WithFolder(unittest.TestCase):
@@ -281,19 +291,16 @@ class LargeCheckpoint(WithFolder):
     super().setUp()
     self.source = tempfile.TemporaryDirectory()
     self.addCleanup(self.source.cleanup)
-    write_large_checkpoint(self.source.name)
+    # One small layer and a large embedding.
+    write_checkpoint(self.source.name, hidden=1024, ffn=32, n_layers=1,
+                     vocab=LARGE_BYTES // (4 * 1024))
 
   def test_memory_stays_far_below_the_largest_tensor(self):
-    # A sanitizer delays the release of freed memory.
-    options = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-    run = subprocess.Popen([CONVERTER, self.source.name, "-o", self.out, "--quiet"],
-                           stderr=subprocess.DEVNULL, env={**os.environ, "ASAN_OPTIONS": options})
-    _, status, usage = os.wait4(run.pid, 0)
-    run.returncode = status
+    status, peak = peak_bytes(self.source.name, "-o", self.out, "--quiet")
     self.assertEqual(status, 0)
     self.assertGreater(os.path.getsize(self.out), LARGE_BYTES // 4)
     # About 20 MB, plus the bundle, which the self-test maps.
-    self.assertLess(usage.ru_maxrss * 1024, LARGE_BYTES * 2 // 3)
+    self.assertLess(peak, LARGE_BYTES * 2 // 3)
 
   def test_interrupt_leaves_nothing(self):
     run = subprocess.Popen([CONVERTER, self.source.name, "-o", self.out, "--weights", "int4",
@@ -330,6 +337,21 @@ class LargeCheckpoint(WithFolder):
       os.truncate(self.out + ".tmp", 0)
     self.assertEqual(convert(CHECKPOINT, "-o", self.out).returncode, 0)
     self.assertEqual(self.left(), ["out.arn"])
+
+
+class ManyLayers(WithFolder):
+
+  def test_verify_holds_one_matrix_at_a_time(self):
+    shapes = write_checkpoint(self.folder.name, hidden=512, ffn=8192, n_layers=6, vocab=256)
+    checkpoint = 4 * sum(math.prod(shape) for shape in shapes.values())
+    largest = 4 * 2 * 8192 * 512  # gate and up are one matrix
+    arguments = [self.folder.name, "-o", self.out, "--quiet", "--weights", "int4"]
+    status, without = peak_bytes(*arguments)
+    self.assertEqual(status, 0)
+    status, peak = peak_bytes(*arguments, "--verify")
+    self.assertEqual(status, 0)
+    self.assertGreater(checkpoint, 8 * largest)
+    self.assertLess(peak, without + 2 * largest)
 
 
 if __name__ == "__main__":
