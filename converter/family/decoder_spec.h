@@ -108,7 +108,7 @@ struct RelativePositionBuckets {
   bool operator==(const RelativePositionBuckets&) const = default;
 };
 
-// Fields of fbs::Source.
+// Fields of fbs::Encoder.
 struct EncoderSpec {
   uint32_t max_rows = 0;  // 0: no encoder
   uint32_t feature_width = 0;

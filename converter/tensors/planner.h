@@ -32,7 +32,7 @@ class Planner {
     bool is_encoder = false;
 
     std::string Own(const char* name) const {
-      return (is_encoder ? "source." : "") + OwnName(layer, name);
+      return (is_encoder ? "encoder." : "") + OwnName(layer, name);
     }
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };

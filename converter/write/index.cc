@@ -51,7 +51,7 @@ Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
   return b.Finish();
 }
 
-Offset<fbs::Source> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
+Offset<fbs::Encoder> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan,
                                  flatbuffers::FlatBufferBuilder* builder) {
   const EncoderSpec& encoder = spec.encoder;
   std::vector<Offset<fbs::LayerKind>> kinds;
@@ -62,7 +62,7 @@ Offset<fbs::Source> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan
   }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
-  fbs::SourceBuilder b(*builder);
+  fbs::EncoderBuilder b(*builder);
   b.add_max_rows(encoder.max_rows);
   b.add_feature_width(encoder.feature_width);
   b.add_conv1(plan.conv1);
@@ -101,8 +101,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   for (size_t i = 0; i < plan.layers.size(); ++i) {
     layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
   }
-  Offset<fbs::Source> source;
-  if (spec.encoder.max_rows != 0) source = BuildEncoder(spec, plan, builder);
+  Offset<fbs::Encoder> encoder;
+  if (spec.encoder.max_rows != 0) encoder = BuildEncoder(spec, plan, builder);
   const auto architecture = builder->CreateString(spec.architecture);
   const auto source_name = builder->CreateString(model.source_name);
   const auto kinds_vector = builder->CreateVector(kinds);
@@ -130,7 +130,7 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_bias(plan.final_norm_bias);
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
-  if (spec.encoder.max_rows != 0) b.add_source(source);
+  if (spec.encoder.max_rows != 0) b.add_encoder(encoder);
   return b.Finish();
 }
 

@@ -41,9 +41,9 @@ uint64_t DecoderProgramBytes(const fbs::Model& model) {
   const uint64_t n_layers = model.layers() == nullptr ? 0 : model.layers()->size();
   const uint64_t n_kinds = model.kinds() == nullptr ? 0 : model.kinds()->size();
   return (n_layers * kStepsPerLayer + kStepsOutsideLayers + kMaxRopeKinds) * sizeof(Step) +
-         (EncoderSteps(model.source()) + 2 * n_layers) * sizeof(Step) +
-         MaxValues(n_kinds + EncoderKinds(model.source())) * sizeof(Value) +
-         (2 * n_kinds + EncoderKinds(model.source())) * sizeof(AttentionKind) + 3 * kSliceAlign;
+         (EncoderSteps(model.encoder()) + 2 * n_layers) * sizeof(Step) +
+         MaxValues(n_kinds + EncoderKinds(model.encoder())) * sizeof(Value) +
+         (2 * n_kinds + EncoderKinds(model.encoder())) * sizeof(AttentionKind) + 3 * kSliceAlign;
 }
 
 Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Diag* diag) {

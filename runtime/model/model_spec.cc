@@ -51,7 +51,7 @@ uint64_t ModelSpecBytes(const fbs::Model& model) {
   return CountOf(model.tensors()) * sizeof(Weight) +
          CountOf(model.ropes()) * (sizeof(RopeKind) + sizeof(LongRope)) +
          CountOf(model.kinds()) * sizeof(LayerKindSpec) +
-         CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.source()) +
+         CountOf(model.layers()) * sizeof(LayerSpec) + EncoderSpecBytes(model.encoder()) +
          5 * kSliceAlign;
 }
 
@@ -98,7 +98,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     ARN_TRY(PlaceInGroup(&kinds[i], out, diag));
   }
   out->kinds = kinds;
-  if (model.source() != nullptr) ARN_TRY(ReadEncoder(*model.source(), arena, out, diag));
+  if (model.encoder() != nullptr) ARN_TRY(ReadEncoder(*model.encoder(), arena, out, diag));
 
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
   out->layers = layers;

@@ -423,7 +423,7 @@ Command AddRun(CLI::App* app) {
       "  echo \"Once upon a time\" | arenite run story.arn\n"
       "  arenite run story.arn --prompt-file long.txt --context 512 --overflow shift --pinned 32\n"
       "  arenite run model.arn --prompt \"Paris is \" --choices \"in France,in Spain\"\n"
-      "  arenite run t5.arn --source \"translate English to German: Good day.\"");
+      "  arenite run t5.arn --encoder-text \"translate English to German: Good day.\"");
   return {sub, [arguments] { return Run(*arguments); }};
 }
 
