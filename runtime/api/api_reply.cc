@@ -107,16 +107,6 @@ Status CreateReply(const Model& model, const arn_reply_options* options, void* m
   return Status::kOk;
 }
 
-// True if the prompt ends with the beginning of the reasoning.
-bool OpensReasoning(const chat::ReplyFormat& format, std::string_view prompt) {
-  if (!format.has_reasoning()) return false;
-  std::string_view mark = format.reasoning_begin;
-  prompt.remove_suffix(chat::TrailingSpaces(prompt));
-  mark.remove_suffix(chat::TrailingSpaces(mark));
-  mark.remove_prefix(chat::LeadingSpaces(mark));
-  return prompt.size() >= mark.size() && prompt.substr(prompt.size() - mark.size()) == mark;
-}
-
 struct Receiver {
   arn_reply_callback callback;
   void* user;
@@ -174,7 +164,7 @@ arn_status arn_reply_get_info(const arn_reply* reply, arn_reply_info* out_info) 
 arn_status arn_reply_start(arn_reply* reply, const char* prompt, size_t prompt_bytes) {
   if (reply == nullptr || (prompt == nullptr && prompt_bytes > 0)) return ARN_BAD_ARGUMENT;
   Reply& r = *ToReply(reply);
-  r.parser.Start(&r.format, &r.tools, OpensReasoning(r.format, {prompt, prompt_bytes}));
+  r.parser.Start(&r.format, &r.tools, chat::OpensReasoning(r.format, {prompt, prompt_bytes}));
   r.decoder = Tokenizer::DecodeState();
   r.goes_on = true;
   return ARN_OK;

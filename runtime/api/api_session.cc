@@ -63,7 +63,7 @@ Status CreateSession(const Model& model, const arn_session_options* options, voi
   return status;
 }
 
-constexpr size_t kMaxStops = 16;
+}  // namespace
 
 Status ReadGenerateOptions(const arn_generate_options* options, StringView* stops,
                            GenerateOptions* out, Diag* diag) {
@@ -92,7 +92,6 @@ Status ReadGenerateOptions(const arn_generate_options* options, StringView* stop
   return Status::kOk;
 }
 
-}  // namespace
 }  // namespace arn::api
 
 using namespace arn;       // NOLINT(google-build-using-namespace): the entry points below are C

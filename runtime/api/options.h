@@ -1,4 +1,4 @@
-// Converts the C API's session options to a plan.
+// Converts option structs of the C API.
 #pragma once
 
 #include "runtime/api/handles.h"
@@ -8,5 +8,10 @@ namespace arn::api {
 // `options` may be null: defaults.
 Status PlanFromC(const Model& model, const arn_session_options* options, SessionPlan* out,
                  Diag* diag);
+
+constexpr size_t kMaxStops = 16;
+// `stops`: [kMaxStops], must outlive *out, which points into it. `options` may be null.
+Status ReadGenerateOptions(const arn_generate_options* options, StringView* stops,
+                           GenerateOptions* out, Diag* diag);
 
 }  // namespace arn::api

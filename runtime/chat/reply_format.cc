@@ -2,6 +2,7 @@
 
 #include "platform/base/result.h"
 #include "runtime/bundle/bundle_generated.h"
+#include "runtime/chat/reply_mark.h"
 #include "runtime/text/utf8.h"
 
 namespace arn::chat {
@@ -91,6 +92,15 @@ Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* di
   };
   for (const auto& mark : marks) ARN_TRY(ReadMark(mark.name, mark.text, mark.out, diag));
   return Check(*out, diag);
+}
+
+bool OpensReasoning(const ReplyFormat& format, std::string_view prompt) {
+  if (!format.has_reasoning()) return false;
+  std::string_view mark = format.reasoning_begin;
+  prompt.remove_suffix(TrailingSpaces(prompt));
+  mark.remove_suffix(TrailingSpaces(mark));
+  mark.remove_prefix(LeadingSpaces(mark));
+  return prompt.size() >= mark.size() && prompt.substr(prompt.size() - mark.size()) == mark;
 }
 
 }  // namespace arn::chat

@@ -55,6 +55,8 @@ struct ReplyFormat {
 
 // Reads a bundle's table, which is untrusted. Null gives a format without reasoning and calls.
 Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* diag);
+// True if the prompt ends with the beginning of the reasoning.
+bool OpensReasoning(const ReplyFormat& format, std::string_view prompt);
 
 }  // namespace chat
 }  // namespace arn

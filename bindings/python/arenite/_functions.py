@@ -7,13 +7,14 @@ from ctypes import (POINTER, c_char_p, c_float, c_int, c_int32, c_size_t, c_uint
 from typing import Any
 
 from ._abi import (arn_backend_info, arn_beam_options, arn_beam_result, arn_chat_input,
-    arn_chat_options, arn_constraint_options, arn_constraint_stats_data, arn_cpu_cluster,
-    arn_detokenizer, arn_generate_options, arn_generate_result, arn_kv_group_info,
-    arn_kv_layer_info, arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback,
-    arn_reader, arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency,
-    arn_restore_options, arn_sampling, arn_sampling_option_info, arn_session_cpus_data,
-    arn_session_options, arn_session_stats_data, arn_tensor_info, arn_thermal_zone,
-    arn_token_logprob, arn_tokenize_options)
+    arn_chat_options, arn_constraint_options, arn_constraint_stats_data, arn_conversation_info,
+    arn_conversation_options, arn_conversation_result, arn_cpu_cluster, arn_detokenizer,
+    arn_generate_options, arn_generate_result, arn_kv_group_info, arn_kv_layer_info,
+    arn_memory_plan, arn_model_info, arn_model_options, arn_prefill_callback, arn_reader,
+    arn_reply_callback, arn_reply_info, arn_reply_options, arn_residency, arn_restore_options,
+    arn_sampling, arn_sampling_option_info, arn_session_cpus_data, arn_session_options,
+    arn_session_stats_data, arn_tensor_info, arn_thermal_zone, arn_token_logprob,
+    arn_tokenize_options)
 
 # name: (result, arguments)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
@@ -127,6 +128,22 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_constraint_can_end": (c_uint32, (c_void_p, POINTER(c_uint32))),
     "arn_constraint_mask": (c_uint32, (c_void_p, POINTER(c_uint32), c_size_t)),
     "arn_constraint_stats": (c_uint32, (c_void_p, POINTER(arn_constraint_stats_data))),
+    "arn_conversation_plan": (c_uint32, (c_void_p, POINTER(arn_session_options),
+        POINTER(arn_conversation_options), c_char_p, c_size_t, POINTER(c_uint64))),
+    "arn_conversation_create": (c_uint32, (c_void_p, POINTER(arn_conversation_options), c_void_p,
+        c_uint64, c_char_p, c_size_t, POINTER(c_void_p))),
+    "arn_conversation_destroy": (None, (c_void_p,)),
+    "arn_conversation_last_error": (c_char_p, (c_void_p,)),
+    "arn_conversation_add": (c_uint32, (c_void_p, c_char_p, c_char_p, c_size_t)),
+    "arn_conversation_add_json": (c_uint32, (c_void_p, c_char_p, c_size_t)),
+    "arn_conversation_add_tool_result": (c_uint32, (c_void_p, c_uint32, c_char_p, c_size_t)),
+    "arn_conversation_reply": (c_uint32, (c_void_p, POINTER(arn_generate_options),
+        arn_reply_callback, c_void_p, POINTER(arn_conversation_result))),
+    "arn_conversation_undo_reply": (c_uint32, (c_void_p,)),
+    "arn_conversation_undo": (c_uint32, (c_void_p,)),
+    "arn_conversation_truncate": (c_uint32, (c_void_p, c_uint32)),
+    "arn_conversation_get_info": (c_uint32, (c_void_p, POINTER(arn_conversation_info))),
+    "arn_conversation_messages": (c_uint32, (c_void_p, POINTER(c_void_p), POINTER(c_size_t))),
     "arn_cpu_cluster_at": (c_uint32, (c_char_p, c_uint32, POINTER(arn_cpu_cluster))),
     "arn_session_cpus": (c_uint32, (c_void_p, POINTER(arn_session_cpus_data))),
     "arn_session_thermal_zone": (c_uint32, (c_void_p, c_uint32, POINTER(arn_thermal_zone))),

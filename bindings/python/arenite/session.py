@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 from . import _abi
-from ._convert import from_struct, to_struct
+from ._convert import from_struct, replaced, to_struct
 from ._handle import Closing, Handle
+from ._stream import Stream
 from .errors import ErrorText, Status, failure
-from .generation import Generation
+from .generation import GenerateOptions, Generation
 from .model import Model, Path, id_array, session_struct
 from .options import (
-    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, Sampling, SessionCpus,
-    SessionOptions, Stats, ThermalZone, Verify)
+    BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, KvType, Sampling,
+    SessionCpus, SessionOptions, Stats, ThermalZone, Verify)
 
 _T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
@@ -31,15 +32,17 @@ class Session(Closing):
   be called from any thread at any time.
   """
 
-  def __init__(self, model: Model, options: Optional[SessionOptions] = None) -> None:
+  def __init__(self, model: Model, options: Optional[SessionOptions] = None, *,
+               kv: Union[KvType, str, None] = None, **fields: Any) -> None:
+    """kv: the KV type, such as "int8". fields: those of SessionOptions by name."""
     self.model = model
     self._library = model._library
     self._model = model._handle
     self._vocab = model.info.vocab
-    self._generation: Optional[weakref.ref[Generation]] = None
+    self._generation: Optional[weakref.ref[Stream[Any, Any]]] = None
     self._prefill_callback: Any = None  # the C function, which must stay alive
     self._prefill_error: Optional[BaseException] = None
-    struct, pointer, error = session_struct(options), ctypes.c_void_p(), ErrorText()
+    struct, pointer, error = session_struct(options, kv, fields), ctypes.c_void_p(), ErrorText()
     parent = self._model.acquire()
     try:
       error.check(self._library.arn_session_create(
@@ -255,12 +258,17 @@ class Session(Closing):
 
   def generate(self, prompt: Optional[Tokens] = None, *, max_tokens: int = 0,
                stops: Sequence[str] = (), ignore_eos: bool = False,
-               extra_eos_ids: Sequence[int] = ()) -> Generation:
-    """Prefills `prompt`, if given, and streams the generated text."""
+               extra_eos_ids: Sequence[int] = (), sampling: Optional[Sampling] = None,
+               **sampling_options: Any) -> Generation:
+    """Prefills `prompt`, if given, and streams the generated text. max_tokens 0: until a stop token
+    or a full context. sampling, and fields of Sampling by name (temperature=0.7), are set as by
+    set_sampling() first, and stay set; without them the session's sampling goes on."""
+    options = GenerateOptions(max_tokens, stops, ignore_eos, extra_eos_ids)
+    if sampling is not None or sampling_options:
+      self.set_sampling(replaced(sampling or Sampling(), sampling_options, "Sampling"))
     if prompt is not None:
       self.prefill(prompt)
-    generation = Generation(self._library, self._handle, max_tokens=max_tokens, stops=stops,
-                            ignore_eos=ignore_eos, extra_eos_ids=extra_eos_ids)
+    generation = Generation(self._library, self._handle, options)
     self._generation = weakref.ref(generation)
     return generation
 

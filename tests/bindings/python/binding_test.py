@@ -446,15 +446,6 @@ class BindingTest(unittest.TestCase):
       session.encode_features([0.0] * 5, 2, 3)
 
 
-TOOL_TEMPLATE = """{%- for m in messages %}{{- '<|im_start|>' + m.role + '\\n' }}
-{%- if m.reasoning_content %}
-{{- '<think>\\n' + m.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
-{{- m.content }}{%- for call in m.tool_calls %}
-{{- '\\n<call>' + call.function.name + '(' }}
-{%- for key, value in call.function.arguments | items %}
-{%- if not loop.first %}{{- ', ' }}{%- endif %}{{- key + '=' + (value | tojson) }}{%- endfor %}
-{{- ')</call>' }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
 TOOLS = [{"type": "function", "function": {"name": "find", "parameters": {
     "type": "object", "properties": {"what": {"type": "string"}, "times": {"type": "integer"}}}}}]
 
@@ -464,7 +455,7 @@ class ReplyTest(unittest.TestCase):
 
   @classmethod
   def setUpClass(cls):
-    cls.bundle = support.convert_with_template(support.temporary_folder(), TOOL_TEMPLATE)
+    cls.bundle = support.convert_with_template(support.temporary_folder(), support.TOOL_TEMPLATE)
 
   def test_parsed_calls_render_to_the_same_text(self):
     calls = [{"type": "function", "id": "1", "function": {"name": "find", "arguments": arguments}}

@@ -20,6 +20,7 @@
 
 #include <arenite/chat.h>
 #include <arenite/constrain.h>
+#include <arenite/conversation.h>
 #include <arenite/device.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>

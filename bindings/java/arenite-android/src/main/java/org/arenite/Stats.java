@@ -47,7 +47,7 @@ public final class Stats {
   /** microwatts at the last reading; 0: unknown */
   public long powerUw;
   /** Energy */
-  public int energySource;
+  public Energy energySource = Energy.NONE;
   /** found at creation, see arn_session_thermal_zone */
   public int nThermalZones;
   /** hottest readable zone in millidegrees Celsius, or Stats.NO_TEMPERATURE */
