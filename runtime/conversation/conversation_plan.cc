@@ -83,16 +83,17 @@ Status PlanConversation(const Model& model, uint32_t context_tokens,
       {&out->scratch, model.tokenizer->EncodeScratchBytes(text_bytes)},
       {&out->arena, out->options.arena_bytes},
   };
+  bool fits = true;
   for (const auto& part : parts) {
     Result<Slice> slice = layout.Add(Region::kIo, part.bytes);
-    if (!slice.ok() || part.bytes > SIZE_MAX / 2) {
-      return diag->Fail(Status::kOutOfMemory, "text_bytes is %zu: too large for this machine",
-                        text_bytes);
-    }
-    *part.slice = slice.value();
+    fits = fits && slice.ok();
+    if (slice.ok()) *part.slice = slice.value();
   }
   out->total_bytes = layout.RegionBytes(Region::kIo);
-  return Status::kOk;
+  if (fits && out->total_bytes <= SIZE_MAX) return Status::kOk;
+  return diag->Fail(Status::kOutOfMemory,
+                    "text_bytes %zu and arena_bytes %llu are too large for this machine",
+                    text_bytes, static_cast<unsigned long long>(out->options.arena_bytes));
 }
 
 }  // namespace arn

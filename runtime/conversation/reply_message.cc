@@ -4,6 +4,7 @@
 
 #include "platform/base/arith.h"
 #include "runtime/chat/json.h"
+#include "runtime/chat/reply_mark.h"
 
 namespace arn {
 namespace {
@@ -17,12 +18,14 @@ class Reading {
   Reading(const WrittenReply& reply, Span<std::byte> arena, JsonWriter* writer)
       : reply_(reply), arena_(arena), writer_(writer) {}
 
-  // Writes the text of all events of a kind, as the inside of a string.
+  // Writes the text of all events of a kind, as the inside of a string. A reply that begins with
+  // text keeps the white space before it, which no event has: else its ids would be others when it
+  // is rendered again.
   void WriteTexts(chat::ReplyEvent kind) {
     kind_ = kind;
+    is_first_ = true;
     Run([](void* user, chat::ReplyEvent event, std::string_view text) {
-      const Reading& reading = *static_cast<Reading*>(user);
-      if (event == reading.kind_) reading.writer_->Escaped(text);
+      static_cast<Reading*>(user)->OnTextEvent(event, text);
       return true;
     });
   }
@@ -42,6 +45,16 @@ class Reading {
     parser.Start(reply_.format, reply_.tools, reply_.begins_in_reasoning);
     parser.Feed(reply_.text, {on_event, this});
     parser.Finish({on_event, this});
+  }
+
+  void OnTextEvent(chat::ReplyEvent event, std::string_view text) {
+    if (event == kind_) {
+      if (is_first_ && kind_ == chat::ReplyEvent::kText && !reply_.begins_in_reasoning) {
+        writer_->Escaped(reply_.text.substr(0, chat::LeadingSpaces(reply_.text)));
+      }
+      writer_->Escaped(text);
+    }
+    is_first_ = false;
   }
 
   void OnCallEvent(chat::ReplyEvent event, std::string_view text) {
@@ -92,6 +105,7 @@ class Reading {
   Span<std::byte> arena_;
   JsonWriter* writer_;
   chat::ReplyEvent kind_ = chat::ReplyEvent::kText;
+  bool is_first_ = true;  // no event came yet
   uint32_t n_calls_ = 0;
   size_t begin_ = 0;      // of the open call
   size_t arguments_ = 0;  // of its arguments

@@ -127,6 +127,13 @@ TEST_F(ReplyMessageTest, Text_IsTheContent) {
   EXPECT_EQ("{\"role\":\"assistant\",\"content\":\"Say \\\"hi\\\"\"}", Message("Say \"hi\"", 0));
 }
 
+TEST_F(ReplyMessageTest, WhiteSpaceAroundText_IsKept) {
+  EXPECT_EQ("{\"role\":\"assistant\",\"content\":\" \\nHi \\n\"}", Message(" \nHi \n", 0));
+  // Templates write their own behind reasoning and before calls.
+  EXPECT_EQ("{\"role\":\"assistant\",\"content\":\"B\",\"reasoning_content\":\"A\"}",
+            Message(" <think>A</think>\n\nB", 0));
+}
+
 TEST_F(ReplyMessageTest, ReasoningTextAndCalls_HaveKeysOfTheirOwn) {
   EXPECT_EQ(
       "{\"role\":\"assistant\",\"content\":\"Wait.\",\"reasoning_content\":\"Hm\",\"tool_calls\":["
