@@ -47,8 +47,8 @@ class NoticesTest(unittest.TestCase):
   def copy_of_the_sources(self):
     source = self.root / "source"
     (source / "toolchains").mkdir(parents=True)
-    for path in ("CMakeLists.txt", "LICENSE", "toolchains/notices.cmake", "toolchains/deps.lock",
-                 "toolchains/licences.txt"):
+    for path in ("CMakeLists.txt", "LICENSE", "toolchains/notices.cmake", "toolchains/unpack.cmake",
+                 "toolchains/deps.lock", "toolchains/licences.txt"):
       shutil.copy(options.source / path, source / path)
     return source
 
