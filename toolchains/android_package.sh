@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Builds the AAR and publishes it to a Maven repository in bindings/java/build/maven, where an Android
-# SDK is.
+# Where an Android SDK is: builds the AAR and publishes it to a Maven repository,
+# bindings/java/build/maven.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: ANDROID_HOME=DIR toolchains/android_package.sh [GRADLE_OPTION...]
 
-ANDROID_HOME is the folder of an Android SDK with NDK 28 and CMake 3.22 or later. The first run needs
-Gradle 8.9 or later on the PATH, to write the wrapper bindings/java/gradlew; later runs use the
-wrapper, which fetches Gradle 8.9 and checks its checksum. An app then has
+ANDROID_HOME is the folder of an Android SDK with NDK 28 and CMake 3.22 or later. The first run
+needs Gradle 8.9 or later on the PATH, to write the wrapper bindings/java/gradlew; later runs use
+the wrapper, which fetches Gradle 8.9 and checks its checksum. An app then has
 
   repositories { maven { url = uri("ARENITE/bindings/java/build/maven") } }
   dependencies { implementation("org.arenite:arenite-android:0.1.0") }

@@ -58,9 +58,9 @@ class _Elf:
     self.wide = data[4] == 2  # 64 bits
     self.needed: list[str] = []
     self.versions: set[str] = set()
-    headers, entry, n = (struct.unpack_from("<Q", data, 0x28) + struct.unpack_from("<2H", data, 0x3A)
-                         if self.wide else
-                         struct.unpack_from("<I", data, 0x20) + struct.unpack_from("<2H", data, 0x2E))
+    (headers,) = struct.unpack_from("<Q", data, 0x28) if self.wide else struct.unpack_from(
+        "<I", data, 0x20)
+    entry, n = struct.unpack_from("<2H", data, 0x3A if self.wide else 0x2E)
     sections = [self._section(headers + entry * i) for i in range(n)]
     for kind, offset, size, link in sections:
       if kind == 6:  # SHT_DYNAMIC

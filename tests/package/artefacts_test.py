@@ -1,5 +1,5 @@
-"""Makes the packages from what is built, and uses each in a root of its own: nothing is compiled but
-the example program.
+"""Makes the packages from what is built, and uses each in a root of its own. Compiles only the
+example program.
 """
 
 import argparse
@@ -74,7 +74,8 @@ class ArtefactsTest(unittest.TestCase):
       needs[name] = depends
       self.assertEqual(architecture == "all", name == "python3-arenite")
       self.assertRegex(deb.name, f"^{name}_{version}_{architecture}.deb$")
-    self.assertLessEqual({"arenite", "libarenite0", "libarenite-dev", "python3-arenite"}, set(needs))
+    self.assertLessEqual({"arenite", "libarenite0", "libarenite-dev", "python3-arenite"},
+                         set(needs))
     self.assertRegex(needs["libarenite0"], r"libc6 \(>= 2\.\d+\)")
     self.assertRegex(needs["libarenite-dev"], r"^libarenite0 \(= [\d.]+\)$")
     self.assertRegex(needs["python3-arenite"], r"python3 .*libarenite0 \(>= [\d.]+\)")

@@ -1,4 +1,4 @@
-# What cpack makes in a build tree, from what is built there:
+# Packages that cpack makes in a build tree, from what is built there:
 #
 #   arenite-VERSION-SYSTEM-MACHINE.tar.gz   all that `cmake --install` installs, to unpack anywhere
 #   libarenite0_*.deb                       the shared library
