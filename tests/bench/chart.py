@@ -51,8 +51,8 @@ def draw(rows, measured):
   disturbed = any(not row["undisturbed"] for row in rows)
   out = [f'<svg xmlns="http://www.w3.org/2000/svg" version="1.1" width="{WIDTH}" height="{height}" '
          f'viewBox="0 0 {WIDTH} {height}">', _style(),
-         '<text class="text" x="10" y="22" font-weight="bold">Tokens per second: Arenite, llama.cpp, '
-         'and their ratio</text>',
+         '<text class="text" x="10" y="22" font-weight="bold">Tokens per second: Arenite, '
+         'llama.cpp, and their ratio</text>',
          f'<text class="faint" x="10" y="42">{escape(measured)}'
          f'{" * the machine was not idle." if disturbed else ""}</text>']
   y = TOP

@@ -99,7 +99,7 @@ def _table(text):
 
 
 def rows_of(text):
-  """Reads the rows back that update_docs() wrote into a document, as far as the chart needs them."""
+  """Reads back the rows that update_docs() wrote, as far as the chart needs them."""
   lines = [line for line in _table(text) if line.startswith("|")]
   names = [cell.strip() for cell in lines[0].split("|")]
   rows = []

@@ -102,8 +102,8 @@ class DemoTest(unittest.TestCase):
 
   def test_story(self):
     quoted = re.search(r"\n(Once upon a time, (?:.+\n)+)\nprompt ", self.readme).group(1)
-    arguments = re.search(r'build/release/bin/arenite run "\$bundle" --prompt "\$prompt" \\\n(.*)\n',
-                          read("demo.sh")).group(1).split()
+    command = r'build/release/bin/arenite run "\$bundle" --prompt "\$prompt" \\\n(.*)\n'
+    arguments = re.search(command, read("demo.sh")).group(1).split()
     told = run(options.tool, "run", self.bundle, "--prompt", "Once upon a time", *arguments)
     story = " ".join(("Once upon a time" + told).split())
     at = 0
@@ -122,7 +122,7 @@ class SizeTest(unittest.TestCase):
       run(options.strip, "--strip-all", library)
       megabytes = library.stat().st_size / 1e6
     for name, sentence in (("README.md", r"one shared library of ([\d.]+) MB"),
-                           ("docs/faq.md", r"shared library is about ([\d.]+) MB stripped on x86-64"),
+                           ("docs/faq.md", r"library is about ([\d.]+) MB stripped on x86-64"),
                            ("docs/integrate-linux.md", r"shared library \(([\d.]+) MB stripped")):
       with self.subTest(name):
         quoted = re.search(sentence, re.sub(r"\s+", " ", read(name))).group(1)
