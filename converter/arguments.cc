@@ -1,5 +1,7 @@
 #include "converter/arguments.h"
 
+#include <cstdlib>
+
 #include "CLI/CLI.hpp"
 #include "converter/run/prefix.h"
 #include "kernels/pack/pack.h"
@@ -11,6 +13,24 @@ namespace {
 
 constexpr const char* kAdvanced = "Advanced: the checkpoint";
 constexpr const char* kParts = "Advanced: parts of the bundle";
+
+// Reads "linear:2" or "yarn:4".
+RopeScaling ParseRope(const std::string& text) {
+  const size_t colon = text.find(':');
+  RopeScaling scaling;
+  scaling.type = text.substr(0, colon);
+  char* end = nullptr;
+  if (colon != std::string::npos) scaling.factor = std::strtod(text.c_str() + colon + 1, &end);
+  const bool is_type = scaling.type == "linear" || scaling.type == "yarn";
+  if (!is_type || end == nullptr || *end != '\0' ||
+      !(scaling.factor > 1 && scaling.factor <= 1024)) {
+    throw CLI::ValidationError(
+        "--rope: " + text +
+        ": expected linear:FACTOR or yarn:FACTOR, with a factor above 1, such "
+        "as yarn:4");
+  }
+  return scaling;
+}
 
 const std::vector<cli::OptionWords>& OptionWordRows() {
   static const std::vector<cli::OptionWords> rows = {
@@ -33,6 +53,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
 
       {"--config", "FILE", kAdvanced},
       {"--window", "", kAdvanced},
+      {"--rope", "TYPE:FACTOR", kAdvanced},
       {"--name", "NAME", kAdvanced},
       {"--ignore-config-keys", "KEYS", kAdvanced},
 
@@ -98,6 +119,10 @@ void AddOptions(CLI::App* app, Arguments* arguments) {
   app->add_option("--window", arguments->window,
                   "Sliding window in tokens of every layer, for a GGUF file that lacks it; 0: none")
       ->check(CLI::Range(0u, 2147483647u));
+  app->add_option_function<std::string>(
+      "--rope", [arguments](const std::string& text) { arguments->rope = ParseRope(text); },
+      "Scales RoPE, which multiplies the context: linear:2, yarn:4. For models without scaling of "
+      "their own; quality beyond the trained context depends on the model");
   app->add_option("--name", arguments->name, "Model name stored in the bundle [the folder's]");
   app->add_option("--ignore-config-keys", arguments->ignored_config_keys,
                   "Ignores these unknown keys of config.json, A,B,...: only right if they do not "

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/family/rope.h"
 #include "platform/base/dtype.h"
 
 namespace arn::convert {
@@ -25,6 +26,7 @@ struct Arguments {
        verify = false, quiet = false, list_families = false;
   std::optional<std::string> plan;
   std::optional<uint32_t> window;
+  std::optional<RopeScaling> rope;
   std::string kv = "int8";  // with --plan, as those below
   uint32_t context = 0;
   uint32_t sequences = 1;

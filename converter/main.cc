@@ -127,6 +127,7 @@ void Run(Arguments arguments) {
   options.config = arguments.config;
   options.source_name = arguments.name;
   options.window = arguments.window;
+  options.rope = arguments.rope;
   options.ignored_config_keys = arguments.ignored_config_keys;
   options.formats.target = FindPackTarget("portable");
   const std::string chosen = ChooseDefaults(options, &arguments);

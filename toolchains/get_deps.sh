@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches the pinned third-party sources of deps.lock into .deps/ and builds the host's flatc there.
-# Skips everything that is already present with the right checksum.
+# Fetches the pinned third-party sources of deps.lock into .deps/. Skips everything that is already
+# present with the right checksum.
 set -euo pipefail
 
 usage() {
@@ -39,6 +39,7 @@ readonly downloads="$deps/downloads"
 
 archives_dir="${ARENITE_ARCHIVES:-}"
 packages=()
+needs_compiler=0
 for_android=0
 
 say() { printf '[deps] %s\n' "$*"; }
@@ -47,7 +48,8 @@ die() { printf '[deps] error: %s\n' "$*" >&2; exit 1; }
 while (($#)); do
   case "$1" in
     --install)
-      packages+=(g++-12 gcc-12 cmake ninja-build python3 git xz-utils ca-certificates) ;;
+      needs_compiler=1
+      packages+=(cmake ninja-build python3 git xz-utils ca-certificates) ;;
     --install-cross)
       packages+=(qemu-user-static)
       for triple in aarch64-linux-gnu arm-linux-gnueabihf riscv64-linux-gnu; do
@@ -73,24 +75,51 @@ done
 
 # ---- Debian packages -----------------------------------------------------------------------------
 
-install_packages() {
-  local missing=() p sudo=()
-  for p in "${packages[@]}"; do
-    [[ $(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null || true) == installed ]] ||
-      missing+=("$p")
-  done
-  if ((${#missing[@]} == 0)); then say "Debian packages: all installed"; return; fi
-  if ((EUID != 0)); then
-    command -v sudo >/dev/null ||
-      die "these packages are missing, and installing them needs root or sudo: ${missing[*]}."
-    sudo=(sudo)
-  fi
-  say "Debian packages: installing ${missing[*]}"
-  local log="$deps/install.log"
+is_installed() {
+  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true) == installed ]]
+}
+
+as_root() { if ((EUID == 0)); then "$@"; else sudo "$@"; fi; }
+
+readonly log="$deps/install.log"
+lists=old
+
+update_lists() {
+  [[ $lists == old ]] || return 0
+  lists=new
   mkdir -p "$deps"
   # An unreadable third-party apt source must not stop us.
-  "${sudo[@]}" apt-get update -qq >"$log" 2>&1 </dev/null || true
-  if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+  as_root apt-get update -qq >"$log" 2>&1 </dev/null || true
+}
+
+# Fails with the command for an administrator if the caller may not install.
+check_root() {
+  ((EUID == 0)) || command -v sudo >/dev/null || die "these packages are missing, and installing" \
+    "them needs root. Ask an administrator to run: apt-get install --no-install-recommends $*"
+}
+
+# GCC 12 where the system has it (Ubuntu 22.04's default is GCC 11), else the default, which is
+# newer.
+choose_compiler() {
+  if is_installed g++-12; then packages+=(g++-12 gcc-12); return; fi
+  if is_installed g++ && (($(g++ -dumpversion | cut -d. -f1) >= 12)); then return; fi
+  check_root g++-12 gcc-12 "${packages[@]}"
+  update_lists
+  if apt-cache show g++-12 >/dev/null 2>&1; then packages+=(g++-12 gcc-12)
+  else packages+=(g++ gcc); fi
+}
+
+install_packages() {
+  local missing=() p
+  ((!needs_compiler)) || choose_compiler
+  for p in "${packages[@]}"; do
+    is_installed "$p" || missing+=("$p")
+  done
+  if ((${#missing[@]} == 0)); then say "Debian packages: all installed"; return; fi
+  check_root "${missing[@]}"
+  say "Debian packages: installing ${missing[*]}"
+  update_lists
+  if ! as_root env DEBIAN_FRONTEND=noninteractive \
       apt-get install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2
     die "apt-get could not install ${missing[*]} (log: $log)."
@@ -240,42 +269,10 @@ get() {
   say "$name $version: from $from"
 }
 
-# The schema compiler runs on the host in native and cross builds alike, so it is built once here,
-# not once per build tree. Unoptimised: a schema takes milliseconds either way.
-build_flatc() {
-  local stamp="$deps/host/flatc.stamp" want log="$deps/host/flatc.log" compiler
-  want=$(<"$deps/flatbuffers/.arenite-stamp")
-  if [[ -x $deps/host/flatc && -f $stamp && $(<"$stamp") == "$want" ]]; then
-    say "host flatc: present"
-    return
-  fi
-  compiler=$(command -v g++-12 || command -v g++ || command -v clang++) ||
-    die "no C++ compiler was found: run toolchains/get_deps.sh --install."
-  command -v cmake >/dev/null || die "cmake is missing: run toolchains/get_deps.sh --install."
-  command -v ninja >/dev/null || die "ninja is missing: run toolchains/get_deps.sh --install."
-  say "host flatc: building (about half a minute)"
-  mkdir -p "$deps/host"
-  if ! { cmake -S "$deps/flatbuffers" -B "$deps/host/build" -G Ninja -DCMAKE_BUILD_TYPE=None \
-      -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS=-O0 -DFLATBUFFERS_BUILD_TESTS=OFF \
-      -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
-      -DFLATBUFFERS_INSTALL=OFF &&
-      cmake --build "$deps/host/build" --target flatc; } >"$log" 2>&1; then
-    tail -n 20 "$log" >&2
-    die "flatc did not build (log: $log)."
-  fi
-  mv "$deps/host/build/flatc" "$deps/host/flatc"
-  rm -rf "$deps/host/build"
-  printf '%s\n' "$want" >"$stamp"
-}
-
 # ---- programs and headers from Debian packages, not installed ------------------------------------
 
 readonly vulkan_packages=(glslc spirv-tools libvulkan1 mesa-vulkan-drivers
   vulkan-validationlayers)
-
-is_installed() {
-  [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true) == installed ]]
-}
 
 # unpack_debs FOLDER PACKAGE...: unpacks the packages and their missing dependencies without
 # installing anything. apt verifies them against the mirror's signature.
@@ -351,4 +348,3 @@ if ((for_android)); then
     die "install libc++-14-dev and android-liblog-dev."
 fi
 rm -rf "$apt_dir"  # index of all Debian sources: large, and soon outdated
-build_flatc

@@ -9,7 +9,8 @@
 #                     fails if a line of deps.lock has no licence, or its text is missing
 #
 # Without a build: cmake -DOUT=<folder> -P toolchains/notices.cmake
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
+include("${CMAKE_CURRENT_LIST_DIR}/unpack.cmake")
 set(arn_notices_here "${CMAKE_CURRENT_LIST_DIR}")
 
 # arn_read_table(<file> <separator> <out>): reads all lines that are neither empty nor comments.
@@ -164,5 +165,6 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   if(NOT ARENITE_DEPS_DIR)
     set(ARENITE_DEPS_DIR "${arn_notices_here}/../.deps")
   endif()
+  arn_unpack_dependencies()
   arn_write_notices("${OUT}")
 endif()

@@ -216,7 +216,8 @@ class Conversion {
 
   WeightsJob PlanWeights() {
     if (is_gguf_) {
-      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window);
+      GgufWeights read = ReadGgufWeights(options_.folder, &warnings_, options_.window,
+                                         options_.rope ? &*options_.rope : nullptr);
       TensorPlan plan = MakeTensorPlan(read.spec, read.checkpoint, options_.formats, &warnings_);
       return {std::move(read.spec), std::move(read.generation), std::move(read.checkpoint),
               std::move(plan)};
@@ -225,7 +226,8 @@ class Conversion {
         options_.config.empty() ? options_.folder / "config.json" : options_.config;
     const TextTower tower = FindTextTower(LoadJson(path), path.string());
     DecoderSpec spec =
-        ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys);
+        ReadDecoderSpec(tower.config, tower.label, &warnings_, options_.ignored_config_keys,
+                        options_.rope ? &*options_.rope : nullptr);
     GenerationSpec generation =
         ReadGeneration(options_.folder, tower.config, tower.label, spec.vocab, &warnings_);
     Checkpoint checkpoint(options_.folder);

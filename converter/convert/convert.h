@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "converter/base/reply_format_text.h"
+#include "converter/family/rope.h"
 #include "converter/quantize/compensate.h"
 #include "converter/tensors/tensor_plan.h"
 #include "converter/write/index.h"
@@ -47,7 +48,8 @@ struct ConvertOptions {
                                                  // refused
   // Sliding window of all layers, for GGUF files that do not store one; 0: none.
   std::optional<uint32_t> window;
-  std::string source_name;  // recorded in the bundle; empty: the folder's name
+  std::optional<RopeScaling> rope;  // extends the context
+  std::string source_name;          // recorded in the bundle; empty: the folder's name
   Formats formats;
   bool tokenizer_only = false;
   bool no_tokenizer = false;      // writes no tokenizer; the bundle takes token ids only

@@ -356,7 +356,8 @@ void RefuseOddAttention(ConfigReader* config) {
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
 std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
                                 const std::vector<uint32_t>& windows, uint32_t head_dim,
-                                DecoderSpec* spec, std::vector<std::string>* warnings) {
+                                const RopeScaling* scaling, DecoderSpec* spec,
+                                std::vector<std::string>* warnings) {
   const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<uint32_t> ropes(n_layers, kNoRope);
   const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
@@ -372,6 +373,7 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
   query.default_yarn = family.default_yarn;
   query.has_longrope_only = family.has_longrope_only;
   query.default_original = family.default_original_context;
+  query.scaling = scaling;
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
@@ -380,6 +382,14 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
     if (at == spec->ropes.end()) spec->ropes.push_back(rope);
   }
+  if (scaling == nullptr) return ropes;
+  if (spec->ropes.empty()) Fail("%s: --rope: the model has no RoPE", config->label().c_str());
+  const double context = std::floor(spec->max_context * scaling->factor);
+  if (context > kAnyContext) {
+    Fail("%s: --rope: a context of %.0f tokens, at most %u are supported", config->label().c_str(),
+         context, kAnyContext);
+  }
+  spec->max_context = static_cast<uint32_t>(context);
   return ropes;
 }
 
@@ -387,7 +397,8 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
 
 DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label,
                             std::vector<std::string>* warnings,
-                            const std::vector<std::string>& ignored_keys) {
+                            const std::vector<std::string>& ignored_keys,
+                            const RopeScaling* scaling) {
   ConfigReader config(json, label);
   const Family& family = FindFamily(&config, json);
 
@@ -417,7 +428,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
   const std::vector<uint32_t> chunks = LayerChunks(family, &config, json, n_layers);
   const std::vector<uint32_t> ropes =
-      ReadRopes(family, &config, windows, kind.head_dim, &spec, warnings);
+      ReadRopes(family, &config, windows, kind.head_dim, scaling, &spec, warnings);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;

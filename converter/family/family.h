@@ -11,6 +11,10 @@
 
 namespace arn::convert {
 
+// For families without position embeddings: the context is limited only by session memory. The
+// longest that the runtime accepts.
+inline constexpr uint32_t kAnyContext = 1u << 24;
+
 enum class Bias : uint8_t {
   kNever,
   kAlways,

@@ -176,10 +176,6 @@ constexpr TensorNames WithShortConvolutions() {
 }
 inline constexpr TensorNames kShortConvolutionNames = WithShortConvolutions();
 
-// For families without position embeddings: the context is limited only by session memory. The
-// longest that the runtime accepts.
-constexpr uint32_t kAnyContext = 1u << 24;
-
 inline constexpr TensorNames kT5DecoderNames = {
     .prefix = "",
     .embedding = "shared",

@@ -281,12 +281,33 @@ nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std:
   return *object;
 }
 
+// Adds query.scaling to the config's parameters, as rope_parameters would have it.
+void AddScaling(const RopeQuery& query, const std::string& label, nlohmann::json* object) {
+  const RopeScaling& scaling = *query.scaling;
+  const auto own =
+      object->find("rope_type") != object->end() ? object->find("rope_type") : object->find("type");
+  if (own != object->end() && own->is_string() && own->get<std::string>() != "default") {
+    Fail(
+        "%s: has the scaling \"%s\": --rope cannot replace it, edit a copy of config.json and name"
+        " it with --config",
+        label.c_str(), own->get<std::string>().c_str());
+  }
+  if (query.is_by_window || query.has_longrope_only) {
+    Fail("%s: --rope is not for models with %s", label.c_str(),
+         query.is_by_window ? "frequencies by layer type" : "longrope");
+  }
+  (*object)["rope_type"] = scaling.type;
+  (*object)["factor"] = scaling.factor;
+  if (scaling.type == "yarn") (*object)["original_max_position_embeddings"] = query.max_context;
+}
+
 }  // namespace
 
 RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
                   std::vector<std::string>* warnings) {
   std::string key;
-  const nlohmann::json object = FindParameters(config, query, &key);
+  nlohmann::json object = FindParameters(config, query, &key);
+  if (query.scaling != nullptr) AddScaling(query, config->label() + ": " + key, &object);
   ConfigReader reader(object, config->label() + ": " + key);
 
   if (query.head_dim % 2 != 0) {

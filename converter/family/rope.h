@@ -18,6 +18,12 @@ struct YarnDefaults {
   uint32_t original_context = 0;  // tokens
 };
 
+// --rope: scaling that the config does not have, for contexts beyond the one it was trained for.
+struct RopeScaling {
+  std::string type;  // "linear" or "yarn"
+  double factor = 1.0;
+};
+
 struct RopeQuery {
   uint32_t head_dim = 0;
   uint32_t max_context = 0;
@@ -33,6 +39,8 @@ struct RopeQuery {
   const YarnDefaults* default_yarn = nullptr;  // if the config has no parameter object
   bool has_longrope_only = false;              // "yarn" too means longrope; refuses other types
   uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
+  // Refused if the config has a scaling of its own, or frequencies by layer type. Null: none.
+  const RopeScaling* scaling = nullptr;
 };
 
 // Reads rope_parameters (transformers 5) or rope_theta and rope_scaling (4), with the precedence of

@@ -151,7 +151,7 @@ void RefuseParts(ConfigReader* metadata) {
 bool IsGguf(const fs::path& path) { return fs::is_regular_file(path); }
 
 GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warnings,
-                            std::optional<uint32_t> window) {
+                            std::optional<uint32_t> window, const RopeScaling* scaling) {
   auto file = std::make_unique<GgufFile>(path);
   ConfigReader metadata(file->metadata(), path.string());
   RefuseParts(&metadata);
@@ -178,7 +178,10 @@ GgufWeights ReadGgufWeights(const fs::path& path, std::vector<std::string>* warn
   const std::string unsaid = UnsaidOf(row, facts, &metadata);
   if (!unsaid.empty()) warnings->push_back(unsaid);
   const json config = MakeConfig(row, facts, &metadata);
-  DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings);
+  if (scaling != nullptr && facts.has_rope_factors) {
+    Fail("%s: --rope: the model has RoPE factors of its own", path.c_str());
+  }
+  DecoderSpec spec = ReadDecoderSpec(config, path.string(), warnings, {}, scaling);
   // Undoes the tensor changes of llama.cpp's converter.
   spec.names = row.names;
   spec.encoder.names = row.encoder_names;

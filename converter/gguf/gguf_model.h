@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/family/decoder_spec.h"
+#include "converter/family/rope.h"
 #include "converter/hf/chat_template.h"
 #include "converter/hf/checkpoint.h"
 #include "converter/hf/generation_config.h"
@@ -26,9 +27,11 @@ struct GgufWeights {
 
 // Each function opens and checks the file. Throws ConvertError.
 // `window`: sliding window of all layers (0: none) for files that do not store it; without it,
-// assumes the architecture's usual value, with a warning if some models differ.
+// assumes the architecture's usual value, with a warning if some models differ. `scaling`: as for
+// ReadDecoderSpec.
 GgufWeights ReadGgufWeights(const std::filesystem::path& path, std::vector<std::string>* warnings,
-                            std::optional<uint32_t> window = std::nullopt);
+                            std::optional<uint32_t> window = std::nullopt,
+                            const RopeScaling* scaling = nullptr);
 // Returns nullopt if the file has no tokenizer.
 std::optional<TokenizerTables> ReadGgufTokenizer(const std::filesystem::path& path,
                                                  std::vector<std::string>* warnings);

@@ -136,5 +136,48 @@ class ToolchainFileTest(unittest.TestCase):
     self.assertIn("ANDROID_NDK_HOME", done.stderr)
 
 
+class PackageTest(unittest.TestCase):
+  """toolchains/android_package.sh with a fake SDK and a fake Gradle."""
+
+  def setUp(self):
+    temporary = tempfile.TemporaryDirectory()
+    self.addCleanup(temporary.cleanup)
+    self.root = temporary.name
+    for folder in ("toolchains", "bindings/java", "sdk/platforms", "bin"):
+      os.makedirs(os.path.join(self.root, folder))
+    with open(os.path.join(ROOT, "toolchains/android_package.sh")) as file:
+      self.write("toolchains/android_package.sh", file.read())
+
+  def write(self, path, text):
+    path = os.path.join(self.root, path)
+    with open(path, "w") as file:
+      file.write(text)
+    os.chmod(path, 0o755)
+
+  def run_script(self, *arguments, **environment):
+    path = f"{self.root}/bin:/usr/bin:/bin"
+    return subprocess.run([f"{self.root}/toolchains/android_package.sh", *arguments],
+                          capture_output=True, text=True, env={"PATH": path, **environment})
+
+  def test_says_what_is_missing(self):
+    self.assertIn("ANDROID_HOME is not set", self.run_script().stderr)
+    run = self.run_script(ANDROID_HOME=f"{self.root}/bin")
+    self.assertEqual(run.returncode, 1)
+    self.assertIn("it has no folder platforms", run.stderr)
+
+  def test_writes_the_wrapper_once_and_publishes_by_it(self):
+    wrapper = ("#!/bin/sh\necho gradlew \"$@\"; mkdir -p build/maven/org\n"
+               "touch build/maven/org/arenite.aar\n")
+    self.write("bin/gradle", f"#!/bin/sh\necho gradle \"$@\"\n"
+               f"cat > gradlew <<'END'\n{wrapper}END\nchmod +x gradlew\n")
+    sdk = f"{self.root}/sdk"
+    publish = "gradlew --console=plain -Pa=b :arenite-android:publish\n"
+    first = self.run_script("-Pa=b", ANDROID_HOME=sdk)
+    self.assertEqual(first.stdout, "gradle --console=plain wrapper\n" + publish +
+                     "build/maven/org/arenite.aar\n", first.stderr)
+    self.assertEqual(self.run_script("-Pa=b", ANDROID_SDK_ROOT=sdk).stdout,
+                     publish + "build/maven/org/arenite.aar\n")
+
+
 if __name__ == "__main__":
   unittest.main()

@@ -90,6 +90,37 @@ def markdown(report):
   return "\n".join([notes(report), "", HEADER] + rows)
 
 
+def _table(text):
+  """Returns the lines of the document between its marks."""
+  found = re.search(f"{BEGIN}\n(.*?)\n{END}", text, flags=re.DOTALL)
+  if not found:
+    raise SystemExit(f"the document has no {BEGIN} and {END} with a table between")
+  return found.group(1).split("\n")
+
+
+def rows_of(text):
+  """Reads back the rows that update_docs() wrote, as far as the chart needs them."""
+  lines = [line for line in _table(text) if line.startswith("|")]
+  names = [cell.strip() for cell in lines[0].split("|")]
+  rows = []
+  for line_text in lines[2:]:
+    cells = dict(zip(names, (cell.strip() for cell in line_text.split("|"))))
+    ratio, _, mark = cells["ratio"].partition(" ")
+    depth = re.search(r"@ (\d+)", cells["test"])
+    rows.append({"geometry": cells["geometry"], "weights": cells["weights"], "test": cells["test"],
+                 "depth": int(depth.group(1)) if depth else 0, "ratio": float(ratio),
+                 "ours": float(cells["Arenite tokens/s"]),
+                 "theirs": float(cells["llama.cpp tokens/s"]), "undisturbed": not mark})
+  return rows
+
+
+def picture_of(text):
+  """Returns the chart of a document's table."""
+  measured = _table(text)[0].partition(";")[0]  # date, CPU, threads
+  peer = re.search(r"llama\.cpp: (.*?)\.?$", _table(text)[0]).group(1)
+  return chart.draw(rows_of(text), f"{measured}; llama.cpp {peer}.")
+
+
 def update_docs(report, document, picture):
   """Puts the table between the document's two markers, and draws the chart next to it."""
   with open(document) as f:
@@ -101,4 +132,4 @@ def update_docs(report, document, picture):
   with open(document, "w") as f:
     f.write(text)
   with open(picture, "w") as f:
-    f.write(chart.draw(report["rows"]))
+    f.write(picture_of(text))

@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 import chart
 import compare
 import peers
+import programs
 import report
 
 LIMITS = {"read_gb_per_s": 20.0, "integer_gop_per_s": 400.0, "float_gop_per_s": 100.0,
@@ -40,6 +41,16 @@ class PeersTest(unittest.TestCase):
     self.assertEqual(found, [
         "| int4/Q4_0 | decode 128 | Arenite | 3 | 30.0 | 40.0 | 50.0 | 1.00 |",
         "| int4/Q4_0 | decode 128 | peer | 2 | 20.0 | 20.5 | 21.0 | 1.95 |"])
+
+
+  def test_speed_of_a_batch_is_read_from_json_and_from_a_table(self):
+    self.assertEqual(programs.batch_speed('noise\n{"speed_pp": 1.0, "speed_tg": 2.5}\n'), 2.5)
+    table = ("|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |\n"
+             "|-------|--------|------|--------|----------|----------|----------|----------|\n"
+             "|    16 |      8 |    4 |     96 |    0.068 |   936.21 |    0.051 |   632.42 |\n")
+    self.assertEqual(programs.batch_speed(table), 632.42)
+    with self.assertRaises(SystemExit):
+      programs.batch_speed("no row")
 
 
 class ReportTest(unittest.TestCase):
@@ -112,9 +123,9 @@ class ReportTest(unittest.TestCase):
 
 class ChartTest(unittest.TestCase):
   def test_everything_is_inside_and_bars_have_the_lengths_of_ratios(self):
-    rows = [row(ratio=8.0), row("decode 128", ratio=2.0),
+    rows = [row(ratio=8.0), row("decode 128", ratio=2.0, undisturbed=False),
             row("decode 128 @ 8192", 8192, ratio=0.5, target=None)]
-    root = xml.etree.ElementTree.fromstring(chart.draw(rows))
+    root = xml.etree.ElementTree.fromstring(chart.draw(rows, "2026-01-02, a CPU, 2 threads"))
     width, height = float(root.get("width")), float(root.get("height"))
     bars = [e for e in root if e.tag.endswith("rect")]
     self.assertEqual([bar.get("class") for bar in bars], ["prefill", "decode", "deep"])
@@ -124,13 +135,22 @@ class ChartTest(unittest.TestCase):
     for bar, length in zip(bars, lengths):
       self.assertLessEqual(float(bar.get("x")) + length, width)
       self.assertLessEqual(float(bar.get("y")) + float(bar.get("height")), height)
-    targets = [e for e in root if e.get("class") == "target"]
-    self.assertEqual(len(targets), 2)
-    # A target of 4 is in the middle of a bar of 8.
-    middle = float(bars[0].get("x")) + lengths[0] / 2
-    self.assertAlmostEqual(float(targets[0].get("x1")), middle, delta=0.2)
-    for text in (e for e in root if e.tag.endswith("text")):
-      self.assertLess(float(text.get("x")), width)
+    texts = [e for e in root if e.tag.endswith("text")]
+    for text in texts:
+      # A letter is about 7 wide.
+      end = 0 if text.get("text-anchor") else 7 * len(text.text)
+      self.assertLess(float(text.get("x")) + end, width, text.text)
+    words = [text.text for text in texts]
+    self.assertIn("2026-01-02, a CPU, 2 threads * the machine was not idle.", words)
+    self.assertIn("100,000 : 50,000 = 2.00 *", words)
+    self.assertFalse([word for word in words if "target" in word])
+
+  def test_rows_are_read_back_from_a_document(self):
+    rows = [row(ratio=4.0), row("decode 128 @ 8192", 8192, ratio=0.5, undisturbed=False)]
+    text = f"{report.BEGIN}\n{report.markdown(whole(rows))}\n{report.END}"
+    for read, wrote in zip(report.rows_of(text), rows, strict=True):
+      self.assertEqual(read, {name: wrote[name] for name in read})
+    self.assertIn("2026-01-02, a CPU, 2 threads; llama.cpp version: 1.", report.picture_of(text))
 
 
 class OptionsTest(unittest.TestCase):

@@ -47,8 +47,8 @@ class NoticesTest(unittest.TestCase):
   def copy_of_the_sources(self):
     source = self.root / "source"
     (source / "toolchains").mkdir(parents=True)
-    for path in ("CMakeLists.txt", "LICENSE", "toolchains/notices.cmake", "toolchains/deps.lock",
-                 "toolchains/licences.txt"):
+    for path in ("CMakeLists.txt", "LICENSE", "toolchains/notices.cmake", "toolchains/unpack.cmake",
+                 "toolchains/deps.lock", "toolchains/licences.txt"):
       shutil.copy(options.source / path, source / path)
     return source
 
@@ -140,7 +140,7 @@ class NoticesTest(unittest.TestCase):
     gradle = (options.source / "bindings/java/arenite-android/build.gradle.kts").read_text()
     self.assertIn('"-DOUT=${notices.get().asFile}/META-INF/arenite", "-P"', gradle)
     self.assertIn("resources.srcDir(notices)", gradle)
-    toolchains = re.search(r'rootProject\.file\("(.*?)"\)', gradle).group(1)
+    toolchains = re.search(r'val toolchains = rootProject\.file\("(.*?)"\)', gradle).group(1)
     self.assertTrue((options.source / "bindings/java" / toolchains / "notices.cmake").is_file())
 
 

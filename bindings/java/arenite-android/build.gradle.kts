@@ -1,7 +1,13 @@
 // The AAR: the classes of org.arenite and libarenite_jni.so, which contains the runtime.
 plugins {
   id("com.android.library")
+  `maven-publish`
 }
+
+// One version, that of the library.
+group = "org.arenite"
+version = Regex("project\\(arenite VERSION ([0-9.]+)")
+  .find(rootProject.file("../../CMakeLists.txt").readText())!!.groupValues[1]
 
 // META-INF/arenite of the AAR, as in the jar: licences and the bill of materials.
 val notices = layout.buildDirectory.dir("notices")
@@ -41,12 +47,43 @@ android {
   externalNativeBuild {
     cmake {
       path = file("src/main/cpp/CMakeLists.txt")
-      version = "3.25.0+"  // from the SDK manager or the PATH
+      version = "3.22.1+"  // from the SDK manager or the PATH
     }
   }
 
   compileOptions {
     sourceCompatibility = JavaVersion.VERSION_1_8
     targetCompatibility = JavaVersion.VERSION_1_8
+  }
+
+  publishing {
+    singleVariant("release") { withSourcesJar() }
+  }
+}
+
+// :arenite-android:publish writes the AAR, its sources and its POM to build/maven, a Maven
+// repository; -PmavenRepository=URL publishes elsewhere.
+publishing {
+  publications {
+    register<MavenPublication>("release") {
+      artifactId = "arenite-android"
+      afterEvaluate { from(components["release"]) }
+      pom {
+        name = "Arenite"
+        description = "Language models on the device, in memory whose size is known beforehand"
+        licenses {
+          license {
+            name = "Apache-2.0"
+            url = "https://www.apache.org/licenses/LICENSE-2.0.txt"
+          }
+        }
+      }
+    }
+  }
+  repositories {
+    maven {
+      url = uri(providers.gradleProperty("mavenRepository").orNull
+                ?: rootProject.layout.buildDirectory.dir("maven"))
+    }
   }
 }

@@ -278,6 +278,40 @@ class CommandLine(WithFolder):
     self.assertLess(int8[2], 0.02)
     self.assertGreater(int8[3], 90)
 
+  def rope_config(self, **changes):
+    with open(os.path.join(CHECKPOINT, "config.json")) as file:
+      config = json.load(file)
+    config["rope_parameters"] |= changes.pop("rope")
+    path = os.path.join(self.folder.name, "config.json")
+    with open(path, "w") as file:
+      json.dump(config | changes, file)
+    return path
+
+  def test_rope_is_as_if_the_config_had_it(self):
+    for rope, parameters in (
+        ("linear:2", {"rope_type": "linear", "factor": 2}),
+        ("yarn:2.5", {"rope_type": "yarn", "factor": 2.5,
+                      "original_max_position_embeddings": 512})):
+      with self.subTest(rope):
+        context = int(512 * parameters["factor"])
+        config = self.rope_config(rope=parameters, max_position_embeddings=context)
+        bundles = []
+        for arguments in (["--rope", rope], ["--config", config], []):
+          run = convert(CHECKPOINT, "-o", self.out, "-q", *arguments)
+          self.assertEqual(run.returncode, 0, run.stderr)
+          with open(self.out, "rb") as file:
+            bundles.append(file.read())
+        self.assertEqual(bundles[0], bundles[1])
+        self.assertNotEqual(bundles[0], bundles[2])
+
+  def test_rope_that_cannot_be_is_refused(self):
+    for text in ("linear", "linear:", "linear:0.5", "linear:2x", "ntk:2", "yarn:nan"):
+      self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--rope", text), 2,
+                            f"--rope: {text}: expected linear:FACTOR or yarn:FACTOR")
+    config = self.rope_config(rope={"rope_type": "linear", "factor": 2})
+    self.assert_one_error(convert(CHECKPOINT, "-o", self.out, "--config", config, "--rope",
+                                  "yarn:4"), 1, 'has the scaling "linear": --rope cannot replace')
+
   def test_full_disk_is_reported(self):
     def limit():
       resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
