@@ -133,7 +133,10 @@ class KvCache {
   // [n_pages], unaligned, each below the group's n_pages of its type. REQUIRES: everything fits and
   // every page is in a table.
   void BeginRestore(const uint32_t n_pages[][kPageKinds]);
-  void RestoreLength(uint32_t sequence, uint32_t length) { lengths_[sequence] = length; }
+  void RestoreLength(uint32_t sequence, uint32_t length, uint32_t encoder_rows = 0) {
+    lengths_[sequence] = length;
+    encoder_rows_[sequence] = encoder_rows;
+  }
   void RestoreTable(uint32_t sequence, uint32_t g, uint32_t first_page, uint32_t n_pages,
                     const void* entries);
 

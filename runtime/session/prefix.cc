@@ -37,6 +37,10 @@ Status CheckPrefix(const SnapshotView& view, StateView* out) {
     return view.core.diag.Fail(Status::kUnsupported,
                                "a session without a cache cannot use the prefix");
   }
+  if (view.core.model.spec.encoder.exists()) {
+    return view.core.diag.Fail(Status::kUnsupported,
+                               "a model with an encoder cannot use the bundle's prefix");
+  }
   uint32_t* scratch[kMaxKvGroups] = {};
   for (uint32_t g = 0; g < view.cache().n_groups(); ++g) scratch[g] = view.cache().numbers(g);
   const StateTarget target = TargetOf(view, scratch);

@@ -38,7 +38,7 @@ void RestoreSequences(const SnapshotView& view, const StateView& state) {
       sequence.sampler.set_state(sampling.state);
       sequence.n_generated = sampling.n_generated;
     }
-    view.cache().RestoreLength(s, record.n_tokens);
+    view.cache().RestoreLength(s, record.n_tokens, record.encoder_rows);
     for (uint32_t g = 0; g < view.cache().n_groups(); ++g) {
       const StateTable table = state.Table(s, g);
       view.cache().RestoreTable(s, g, table.first_page, table.n_pages, entries);

@@ -28,10 +28,12 @@ bool IsNew(const Sampler& sampler) {
 // Number of sequences that a saved state holds: up to the last one that differs from a new
 // session's.
 uint32_t SequencesToSave(const SnapshotView& view) {
+  const KvCache& cache = view.cache();
   uint32_t n = view.sequences.size();
-  while (n > view.sequences.selected() + 1 && view.cache().length(n - 1) == 0 &&
-         IsNew(view.sequences.At(n - 1).sampler))
+  while (n > view.sequences.selected() + 1 && cache.length(n - 1) == 0 &&
+         cache.encoder_rows(n - 1) == 0 && IsNew(view.sequences.At(n - 1).sampler)) {
     --n;
+  }
   return n;
 }
 
@@ -61,7 +63,8 @@ Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
     const StateSequence record = {view.cache().length(s), view.logits().Has(s) ? 1u : 0u,
-                                  CountFieldWords(SamplingOf(view.sequences.At(s))), 0};
+                                  CountFieldWords(SamplingOf(view.sequences.At(s))),
+                                  view.cache().encoder_rows(s)};
     ARN_TRY(writer->Append(&record, sizeof record));
   }
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
@@ -192,10 +195,6 @@ Status CheckHasState(const SnapshotView& view, const char* done) {
   if (view.core.plan.options.no_cache) {
     return view.core.diag.Fail(Status::kUnsupported, "a session without a cache cannot be %s",
                                done);
-  }
-  if (view.core.model.spec.encoder.exists()) {
-    return view.core.diag.Fail(Status::kUnsupported,
-                               "a session of a model with an encoder cannot be %s", done);
   }
   return Status::kOk;
 }

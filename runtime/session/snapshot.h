@@ -41,8 +41,7 @@ struct StateSource {
   bool verify_pages = false;
 };
 
-// Returns the size of what Save() would write now. kUnsupported without a cache, or with an
-// encoder.
+// Returns the size of what Save() would write now. kUnsupported without a cache.
 Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes);
 // Writes a state of SaveBytes() bytes to the sink. kUnsupported as above. kDeviceLost if the device
 // fails midway; saving again works if the fallback backend took over.

@@ -290,6 +290,9 @@ int Run(Arguments arguments) {
         "no prompt: give --prompt TEXT, --prompt-file FILE, --prompt-ids IDS or --restore FILE, or "
         "a text on standard input");
   }
+  if (!arguments.restore.empty() && has_encoder_input) {
+    throw CLI::ValidationError("--restore has the encoder's output: leave its input out");
+  }
   using Clock = std::chrono::steady_clock;
   using Milliseconds = std::chrono::duration<double, std::milli>;
   Outcome outcome;
@@ -297,13 +300,16 @@ int Run(Arguments arguments) {
   const Model model = OpenModel(arguments.model);
   outcome.load_ms = Milliseconds(Clock::now() - open_start).count();
 
-  const EncoderInput encoder_input(model, arguments.encoder_input);
+  // A restored session has the encoder's output.
+  const EncoderInput encoder_input =
+      arguments.restore.empty() ? EncoderInput(model, arguments.encoder_input) : EncoderInput();
   outcome.prompt_ids = IdsToPrefill(model, arguments);
   const bool is_open_ended = arguments.max_tokens == 0 || !arguments.restore.empty();
   const uint64_t most_tokens = is_open_ended ? model.info().max_context : arguments.max_tokens;
   arn_session_options options = ToSessionOptions(arguments.session);
   ApplyDeviceOptions(arguments.device, &options);
-  encoder_input.SizeSession(&options);
+  // A saved state fits sessions with as many encoder rows: those of the model.
+  if (arguments.save.empty() && arguments.restore.empty()) encoder_input.SizeSession(&options);
   options.context_tokens =
       ChooseContext(arguments.session, model, outcome.prompt_ids.size() + most_tokens);
   if (!arguments.kv_file.empty()) options.kv_file = arguments.kv_file.c_str();

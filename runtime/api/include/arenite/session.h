@@ -448,11 +448,11 @@ ARN_API arn_status arn_session_read_kv(arn_session* session, uint32_t layer, uin
 /* ---- saving
  *
  * A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,
- * and the KV pages that the next tokens attend to, pages shared by forks once. Format:
+ * encoder output, and the KV pages that the next tokens attend to, shared ones once. Format:
  * docs/state-format.md. Restore it into a session of the same model (with or without the bundle's
- * prefix), kv_type and kv_page_tokens; context_tokens, max_sequences, kv_tokens, prefill_chunk,
- * threads and backend may differ as long as the saved sequences fit. A session with no_cache = 1
- * cannot save or restore (ARN_UNSUPPORTED). */
+ * prefix), kv_type, kv_page_tokens and encoder_rows; context_tokens, max_sequences, kv_tokens,
+ * prefill_chunk, threads and backend may differ as long as the saved sequences fit. A session with
+ * no_cache = 1 cannot save or restore (ARN_UNSUPPORTED). */
 
 /* Returns the bytes that saving takes now. */
 ARN_API arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes);
