@@ -46,7 +46,8 @@ Session::Session(const Model& model, const SessionPlan& plan, Span<std::byte> bl
                &chooser_),
       generator_(&core_, &sequences_, &constrainer_, &runner_, &chooser_, &decoder_),
       beams_(&core_, &sequences_, &constrainer_, &chooser_, &decoder_),
-      kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_) {}
+      kv_reader_(&core_, &executor_, &sequences_, &recompute_, &runner_),
+      kv_writer_(&core_, &executor_, &sequences_, &runner_, &kv_reader_) {}
 
 Status Session::Create(const Model& model, const SessionPlan& plan, Span<std::byte> block,
                        const Owned& owned, Session** out, Diag* diag) {

@@ -18,6 +18,7 @@
 #include "runtime/session/executor.h"
 #include "runtime/session/generator.h"
 #include "runtime/session/kv_reader.h"
+#include "runtime/session/kv_writer.h"
 #include "runtime/session/prefiller.h"
 #include "runtime/session/recompute.h"
 #include "runtime/session/runner.h"
@@ -111,6 +112,9 @@ class Session {
   Status ReadKv(uint32_t layer, uint32_t first, uint32_t n, float* keys, float* values) {
     return kv_reader_.Read(layer, first, n, keys, values);
   }
+  Status WriteKv(Span<const int32_t> ids, const float* const* keys, const float* const* values) {
+    return kv_writer_.Append(ids, keys, values);
+  }
 
   // Ends the call in progress, or the next one; callable from any thread.
   void Cancel() { core_.cancel.store(1, std::memory_order_relaxed); }
@@ -155,6 +159,7 @@ class Session {
   Generator generator_;
   BeamDriver beams_;
   KvReader kv_reader_;
+  KvWriter kv_writer_;
 };
 
 }  // namespace arn

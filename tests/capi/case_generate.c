@@ -73,6 +73,7 @@ static int call_session(arn_session* s) {
       arn_session_encode_features(s, floats, 1, 1),
       arn_session_trim(s, NULL),
       arn_session_read_kv(s, 0, 0, 1, floats, NULL),
+      arn_session_write_kv(s, &one, 1, &logits, &logits),
       arn_session_save_memory(s, room, sizeof room, &bytes),
       arn_session_save(s, "of_a_callback.state"),
       arn_session_restore(s, "of_a_callback.state", NULL),

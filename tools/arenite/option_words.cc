@@ -24,6 +24,7 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--ids", "IDS", ""},
       {"--save", "FILE", ""},
       {"--restore", "FILE", ""},
+      {"--output", "FILE", ""},
       {"--compare", "BUNDLE", ""},
       {"--against-kv", "TYPE", ""},
       {"--tools", "FILE", ""},

@@ -130,6 +130,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_cpu_cluster_at": (c_uint32, (c_char_p, c_uint32, POINTER(arn_cpu_cluster))),
     "arn_session_cpus": (c_uint32, (c_void_p, POINTER(arn_session_cpus_data))),
     "arn_session_thermal_zone": (c_uint32, (c_void_p, c_uint32, POINTER(arn_thermal_zone))),
+    "arn_session_write_kv": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(c_void_p),
+        POINTER(c_void_p))),
     "arn_reply_create": (c_uint32, (c_void_p, POINTER(arn_reply_options), c_void_p, c_uint64,
         c_char_p, c_size_t, POINTER(c_void_p))),
     "arn_reply_destroy": (None, (c_void_p,)),

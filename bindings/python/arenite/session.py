@@ -349,6 +349,29 @@ class Session(Closing):
     keys, values = (array.array("f", bytes(floats)) for floats in read)
     return keys, values
 
+  def write_kv(self, tokens: Iterable[int], layers: Sequence[Optional[tuple[Any, Any]]]) -> None:
+    """Appends tokens without running them. `layers` has the keys and values of each layer as
+    read_kv() returns them (any buffers of floats), or None for a layer that uses those of another.
+    Prefill at least one more token before generating."""
+    if len(layers) != self.model.info.n_layers:
+      raise ValueError(f"{len(layers)} layers, the model has {self.model.info.n_layers}")
+    ids = id_array(list(tokens))
+    kept, columns = [], []
+    for which in (0, 1):
+      column = (ctypes.c_void_p * len(layers))()
+      for i, layer in enumerate(layers):
+        if layer is None:
+          continue
+        floats = array.array("f", memoryview(layer[which]).cast("B").tobytes())
+        info = self.kv_layer(i)
+        if len(floats) != info.n_kv_heads * len(ids) * info.head_dim:
+          raise ValueError(f"layer {i} has {len(floats)} {'keys' if which == 0 else 'values'}, "
+                           f"expected {info.n_kv_heads} x {len(ids)} x {info.head_dim}")
+        kept.append(floats)  # alive during the call
+        column[i] = floats.buffer_info()[0]
+      columns.append(column)
+    self._call("arn_session_write_kv", ids, len(ids), *columns)
+
   # ---- backend and counters
 
   def _read(self, cls: type[_T], name: str, struct: Any, *arguments: Any) -> _T:

@@ -21,6 +21,7 @@
 #include <arenite/chat.h>
 #include <arenite/constrain.h>
 #include <arenite/device.h>
+#include <arenite/kv.h>
 #include <arenite/model.h>
 #include <arenite/reply.h>
 #include <arenite/sampling.h>
