@@ -113,15 +113,23 @@ endfunction()
 # arn_optimise_lightly(<target> [EXCEPT <source>...])
 #
 # For code that runs once per program: most of the time of -O2 would go into templates of JSON
-# values and command-line options. EXCEPT: sources with loops over weights or whole files.
+# values and command-line options, and half of a sanitizer's -O1. EXCEPT: sources with loops over
+# weights or whole files.
 function(arn_optimise_lightly target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCEPT")
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(ARENITE_SANITIZE)
+    set(light -O0)
+    set(loops -O1)
+  else()
+    set(light $<$<CONFIG:Release>:-O1>)
+    set(loops $<$<CONFIG:Release>:-O2>)
+  endif()
+  target_compile_options(${target} PRIVATE ${light})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # With -O1, g++-12 warns falsely that the value of a std::optional is uninitialised.
     target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
   endif()
-  set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+  set_source_files_properties(${arg_EXCEPT} PROPERTIES COMPILE_OPTIONS "${loops}")
 endfunction()
 
 # arn_precompile_headers(<target> <header>...)

@@ -2,12 +2,18 @@
 //
 //   cmake --build --preset release --target micro_bench
 //   build/release/bin/bench/micro_bench --benchmark_filter=matmul/int8 [--threads 2]
+//       [--simd AVX2]                   (as on a CPU without newer instruction sets)
 //       [--bundle F.arn --text F.txt]   (for the tokenizer)
 //
+// --simd does not limit the matmuls, whose kernels XNNPACK chooses.
 // Except for quantisation, sampling, tokenizers and constraints, each benchmark times a step of a
 // Program on the CPU backend as a model runs it, including the dispatch to the thread pool.
 #include "micro.h"
 
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,18 +26,36 @@ namespace {
 
 Settings settings;
 
+// Limits the kernels to one of Highway's targets, named as hwy::TargetName() does, and older ones.
+void LimitTo(const std::string& name) {
+  const int64_t supported = hwy::SupportedTargets();
+  for (int64_t rest = supported; rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & -rest;
+    // The bits of newer targets are lower.
+    if (name == hwy::TargetName(target)) return hwy::SetSupportedTargetsForTest(rest);
+  }
+  std::fprintf(stderr, "error: --simd %s: this CPU has", name.c_str());
+  for (int64_t rest = supported; rest != 0; rest &= rest - 1) {
+    std::fprintf(stderr, " %s", hwy::TargetName(rest & -rest));
+  }
+  std::fprintf(stderr, "\n");
+  std::exit(1);
+}
+
 // Removes the options of this program from the command line.
 void ReadSettings(int* argc, char** argv) {
   int kept = 1;
   for (int i = 1; i < *argc; ++i) {
     const std::string name = argv[i];
-    const bool is_ours = name == "--threads" || name == "--bundle" || name == "--text";
+    const bool is_ours =
+        name == "--threads" || name == "--simd" || name == "--bundle" || name == "--text";
     if (!is_ours || i + 1 == *argc) {
       argv[kept++] = argv[i];
       continue;
     }
     const char* value = argv[++i];
     if (name == "--threads") settings.n_threads = static_cast<uint32_t>(std::atoi(value));
+    if (name == "--simd") LimitTo(value);
     if (name == "--bundle") settings.bundle = value;
     if (name == "--text") settings.text = value;
   }

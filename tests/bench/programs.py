@@ -111,12 +111,12 @@ class Arenite:
 
 class Peer:
   """llama.cpp's programs. `prefix` precedes each command; `folder` is the files' folder as the peer
-  sees it."""
+  sees it; `options` are further ones of llama-bench."""
 
   name = "llama.cpp"
 
-  def __init__(self, prefix, folder):
-    self.prefix, self.folder = shlex.split(prefix), folder
+  def __init__(self, prefix, folder, options=()):
+    self.prefix, self.folder, self.options = shlex.split(prefix), folder, list(options)
 
   def path(self, model):
     return os.path.join(self.folder, os.path.basename(model)) if self.folder else model
@@ -135,10 +135,12 @@ class Peer:
       return next(json.loads(line)["speed_tg"] for line in lines.splitlines()
                   if line.startswith("{"))
     options = ["-ctk", kv, "-ctv", kv, "-fa", "1"] if depth > 0 else []
+    # Not all peers have -d.
+    at_depth = ["-d", str(depth)] if depth > 0 else []
     rows = json.loads(run(self.command(
         "llama-bench", "-m", self.path(model), "-p", str(tokens if kind == "prefill" else 0), "-n",
-        str(tokens if kind == "decode" else 0), "-d", str(depth), "-t", str(threads), "-r", "1",
-        "-o", "json", *options)))
+        str(tokens if kind == "decode" else 0), *at_depth, "-t", str(threads), "-r", "1", "-o",
+        "json", *options, *self.options)))
     return rows[0]["avg_ts"]
 
   def first_token(self, model, threads):

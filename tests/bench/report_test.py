@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 
 import chart
 import compare
+import peers
 import report
 
 LIMITS = {"read_gb_per_s": 20.0, "integer_gop_per_s": 400.0, "float_gop_per_s": 100.0,
@@ -30,6 +31,15 @@ def whole(rows):
   return {"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "rounds": 3, "limits": LIMITS,
           "residency": "mapped", "peer": "version: 1", "peer_factors": ["decode x1.1"],
           "rows": rows}
+
+
+class PeersTest(unittest.TestCase):
+  def test_lines_give_runs_spread_and_the_ratio_of_medians(self):
+    found = peers.lines("int4/Q4_0", "decode 128",
+                        {"Arenite": [40.0, 50.0, 30.0], "peer": [20.0, 21.0], "other": []})
+    self.assertEqual(found, [
+        "| int4/Q4_0 | decode 128 | Arenite | 3 | 30.0 | 40.0 | 50.0 | 1.00 |",
+        "| int4/Q4_0 | decode 128 | peer | 2 | 20.0 | 20.5 | 21.0 | 1.95 |"])
 
 
 class ReportTest(unittest.TestCase):

@@ -3,7 +3,10 @@
 #include "kernels/cpu/int8_dot/int8_dot.h"
 
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ostream>
 #include <random>
@@ -17,13 +20,28 @@ struct Way {
   const char* name;
   const Int8Dot* (*choose)();
 };
+#if defined(__x86_64__)
+// Words of one instruction set.
+template <int64_t kTarget>
+const Int8Dot* WordsOf() {
+  if ((hwy::SupportedTargets() & kTarget) == 0) return nullptr;
+  hwy::SetSupportedTargetsForTest(kTarget);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  const Int8Dot* dot = Int8DotWords();
+  hwy::SetSupportedTargetsForTest(0);
+  return dot;
+}
+#endif
 constexpr Way kWays[] = {
 #if defined(__aarch64__)
     {"dotprod", Int8DotDotprod},
     {"i8mm", Int8DotI8mm},
     {"sve", Int8DotSve},
-#else
+#elif defined(__x86_64__)
     {"vnni", Int8DotVnni},
+    {"sse4", WordsOf<HWY_SSE4>},
+    {"avx2", WordsOf<HWY_AVX2>},
+    {"avx3", WordsOf<HWY_AVX3>},
 #endif
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
@@ -211,9 +229,18 @@ TEST_P(Int8DotTest, ScorePackedRows_EveryShape_AreTheSumsOfProducts) {
           const Tile keys(n, row_bytes, &rng_);
           const Numbers numbers(n_queries, dim, DotValueWidth(dim), true, 32639, &rng_);
           const std::vector<int32_t> no_sums(n_queries);
-          const DotQueries queries = {
+          std::vector<int16_t> words(n_queries * numbers.stride);
+          for (uint32_t q = 0; q < n_queries; ++q) {
+            std::copy(numbers.values[q].begin(), numbers.values[q].end(),
+                      words.begin() + static_cast<ptrdiff_t>(q * numbers.stride));
+          }
+          DotQueries queries = {
               numbers.high.data(), numbers.low.data(), no_sums.data(), no_sums.data(),
               numbers.stride / 4,  n_queries,          nullptr};
+          if (dot_->packed_takes_words) {
+            queries.high = queries.low = nullptr;
+            queries.words = words.data();
+          }
           std::vector<float> scores(n_queries * kDotTokens);
           dot_->score_packed_rows(queries, keys.strips(),
                                   static_cast<uint32_t>(CeilDiv(n, kDotBlock)), row_bytes, bits,

@@ -164,9 +164,12 @@ ARN_DOTPROD void AddValues(const DotWeights& weights, const uint8_t* values, uin
 
 #if defined(ARN_SMALL_CODE)
 constexpr auto kScoreRows = nullptr, kAddValueRows = nullptr;
+constexpr auto kScorePackedRows = nullptr, kAddPackedValueRows = nullptr;
 #else
 constexpr auto kScoreRows = ScoreRows;
 constexpr auto kAddValueRows = AddValueRows;
+constexpr auto kScorePackedRows = ScorePackedRows;
+constexpr auto kAddPackedValueRows = AddPackedValueRows;
 #endif
 constexpr Int8Dot kDotprod = {.pack_keys = PackKeys,
                               .pack_values = PackValues,
@@ -174,6 +177,8 @@ constexpr Int8Dot kDotprod = {.pack_keys = PackKeys,
                               .add_values = AddValues,
                               .score_rows = kScoreRows,
                               .add_value_rows = kAddValueRows,
+                              .score_packed_rows = kScorePackedRows,
+                              .add_packed_value_rows = kAddPackedValueRows,
                               .weight_max = kNeonWeightMax,
                               .weights_signed = true,
                               .unit = 4};

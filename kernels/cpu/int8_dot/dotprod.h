@@ -21,6 +21,11 @@ void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t 
                uint32_t dim, float* out);
 void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                   uint32_t dim, size_t stride, float* sums);
+void ScorePackedRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+                     uint32_t row_bytes, uint32_t bits, float* out);
+void AddPackedValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                        uint32_t row_bytes, uint32_t bits, uint32_t channel, uint32_t n_channels,
+                        size_t stride, float* sums);
 
 }  // namespace arn::cpu::dotprod
 #endif

@@ -3,7 +3,7 @@
 namespace arn::cpu {
 
 const Int8Dot* ChooseInt8Dot() {
-  for (const auto choose : {Int8DotVnni, Int8DotSve, Int8DotI8mm, Int8DotDotprod}) {
+  for (const auto choose : {Int8DotVnni, Int8DotSve, Int8DotI8mm, Int8DotDotprod, Int8DotWords}) {
     const Int8Dot* dot = choose();
     if (dot != nullptr) return dot;
   }

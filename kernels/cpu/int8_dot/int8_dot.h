@@ -1,8 +1,8 @@
 // Dot products of int8 keys and values with 16-bit queries and weights, for CPUs with 4-way or
 // 8-way byte dot products (AVX512-VNNI, NEON dotprod and i8mm, SVE with i8mm). A 16-bit number is
-// two bytes, x = 256 * high + low, so each dot product is two byte dot products. Queries and
-// weights keep 15 or 16 bits: scores and outputs differ from f32 arithmetic over the same cache
-// only by this rounding.
+// two bytes, x = 256 * high + low, so each dot product is two byte dot products. Other CPUs join
+// the bytes and multiply words. Queries and weights keep 15 or 16 bits: scores and outputs differ
+// from f32 arithmetic over the same cache only by this rounding.
 //
 // The instructions take four (eight) contiguous bytes. A tile of tokens is therefore packed first,
 // and all queries of a task then use the packed copy. Layouts for four bytes:
@@ -65,6 +65,8 @@ struct DotQueries {
   size_t stride;
   uint32_t n;
   int8_t* spread;  // [n, DotSpreadBytes]; score_rows only
+  // [n, 4 * stride]: 256 * high + low, instead of them; if Int8Dot::packed_takes_words
+  const int16_t* words = nullptr;
 };
 
 // Weights of n queries for the tokens of a tile: one byte per token and plane, stride kDotTokens
@@ -117,6 +119,8 @@ struct Int8Dot {
   // Maximum weight, and whether its bytes are signed like those of queries.
   int32_t weight_max = 0;
   bool weights_signed = false;
+  // score_packed_rows reads DotQueries::words.
+  bool packed_takes_words = false;
   // Bytes of a row per dot product; rows of packed keys are padded to a multiple of it. Packed
   // values keep this many tokens of a channel together.
   uint32_t unit = 0;
@@ -137,6 +141,7 @@ const Int8Dot* ChooseInt8Dot();
 const Int8Dot* Int8DotVnni();
 const Int8Dot* Int8DotDotprod();
 const Int8Dot* Int8DotI8mm();
-const Int8Dot* Int8DotSve();  // vectors of 256 bits
+const Int8Dot* Int8DotSve();    // vectors of 256 bits
+const Int8Dot* Int8DotWords();  // SSE4, AVX2, AVX-512
 
 }  // namespace arn::cpu

@@ -46,6 +46,11 @@ void ScoreRows(const DotQueries& queries, const int8_t* const* strips, uint32_t 
                uint32_t dim, float* out);
 void AddValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
                   uint32_t dim, size_t stride, float* sums);
+void ScorePackedRows(const DotQueries& queries, const int8_t* const* strips, uint32_t n_blocks,
+                     uint32_t row_bytes, uint32_t bits, float* out);
+void AddPackedValueRows(const DotWeights& weights, const int8_t* const* strips, uint32_t n_quads,
+                        uint32_t row_bytes, uint32_t bits, uint32_t channel, uint32_t n_channels,
+                        size_t stride, float* sums);
 
 // Interleaves the two planes of a query (or of its weights) in groups of eight bytes: high, low.
 inline void PairPlanes(const void* high, const void* low, uint32_t eights, int8_t* out) {
@@ -67,6 +72,19 @@ ARN_NEON_INLINE int8x16_t SecondHalves(int8x16_t a, int8x16_t b) {
   return vreinterpretq_s8_s64(vzip2q_s64(vreinterpretq_s64_s8(a), vreinterpretq_s64_s8(b)));
 }
 
+// Turns pairs of tokens of eight channels into pairs of channels of eight tokens.
+ARN_NEON_INLINE void PairTokens(const int16x8_t (&two)[4], int8x16_t (&pairs)[4]) {
+  int32x4_t four[2][2];  // four tokens of four channels each
+  for (uint32_t i = 0; i < 2; ++i) {
+    four[i][0] = vreinterpretq_s32_s16(vzip1q_s16(two[2 * i], two[2 * i + 1]));
+    four[i][1] = vreinterpretq_s32_s16(vzip2q_s16(two[2 * i], two[2 * i + 1]));
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    pairs[2 * i] = vreinterpretq_s8_s32(vzip1q_s32(four[0][i], four[1][i]));
+    pairs[2 * i + 1] = vreinterpretq_s8_s32(vzip2q_s32(four[0][i], four[1][i]));
+  }
+}
+
 // Loads channels [first, first + 8) of the eight tokens of a strip as pairs of channels.
 template <bool kWhole>
 ARN_NEON_INLINE void PairChannels(const int8_t* strip, uint32_t first, uint32_t dim,
@@ -78,15 +96,7 @@ ARN_NEON_INLINE void PairChannels(const int8_t* strip, uint32_t first, uint32_t 
     const int8x16_t odd = LoadRow<kWhole, kEight>(row + dim, first, dim);
     two[i] = vreinterpretq_s16_s8(vzip1q_s8(even, odd));
   }
-  int32x4_t four[2][2];  // four tokens of four channels each
-  for (uint32_t i = 0; i < 2; ++i) {
-    four[i][0] = vreinterpretq_s32_s16(vzip1q_s16(two[2 * i], two[2 * i + 1]));
-    four[i][1] = vreinterpretq_s32_s16(vzip2q_s16(two[2 * i], two[2 * i + 1]));
-  }
-  for (uint32_t i = 0; i < 2; ++i) {
-    pairs[2 * i] = vreinterpretq_s8_s32(vzip1q_s32(four[0][i], four[1][i]));
-    pairs[2 * i + 1] = vreinterpretq_s8_s32(vzip2q_s32(four[0][i], four[1][i]));
-  }
+  PairTokens(two, pairs);
 }
 
 // Each accumulator holds two rows' sums, alternating high and low plane. Highs and Lows collect one
@@ -163,6 +173,8 @@ constexpr Int8Dot Table() {
           .spread_queries = SpreadQueries,
           .score_rows = ScoreRows,
           .add_value_rows = AddValueRows,
+          .score_packed_rows = ScorePackedRows,
+          .add_packed_value_rows = AddPackedValueRows,
           .weight_max = kNeonWeightMax,
           .weights_signed = true,
           .unit = kEight};

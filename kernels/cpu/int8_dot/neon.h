@@ -36,5 +36,14 @@ ARN_NEON_INLINE int8x16_t LoadRow(const int8_t* row, uint32_t first, uint32_t di
   return vld1q_s8(padded);
 }
 
+// Returns value kField of each byte of packed kBits values.
+template <uint32_t kBits, uint32_t kField>
+ARN_NEON_INLINE int8x16_t ValueOf(uint8x16_t bytes) {
+  uint8x16_t x = bytes;
+  if constexpr (kField != 0) x = vshrq_n_u8(x, kField * kBits);
+  if constexpr ((kField + 1) * kBits < 8) x = vandq_u8(x, vdupq_n_u8((1 << kBits) - 1));
+  return vreinterpretq_s8_u8(x);
+}
+
 }  // namespace arn::cpu
 #endif

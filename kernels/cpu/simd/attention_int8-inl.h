@@ -129,11 +129,12 @@ class Int8Pages {
     uint64_t page_stride = 0;  // 0: these pages are read as floats
   };
 
-  // True if packed values of `bits` can be unpacked in place: rows are whole units, and no block
-  // overlaps two ranges.
+  // True if packed values of `bits` can be unpacked in place: rows are whole units, a unit of
+  // tokens is whole vectors of 16 bytes, and no block overlaps two ranges.
   static bool Splits(const Int8Dot& dot, const KvGroup& group, uint32_t bits) {
+    const uint32_t row_unit = Max(dot.unit, kDotBlock / dot.unit);
     return bits == 0 ||
-           (group.group_size % kDotBlock == 0 && group.head_dim % (dot.unit * 8 / bits) == 0);
+           (group.group_size % kDotBlock == 0 && group.head_dim % (row_unit * 8 / bits) == 0);
   }
 
   void Place(const AttentionTile& tile, uint32_t kind) {

@@ -51,24 +51,28 @@ HWY_INLINE void Split(uint32_t bits, const uint8_t* from, size_t n, uint8_t bias
   return bits == 4 ? SplitBits<4>(from, n, bias, out) : SplitBits<2>(from, n, bias, out);
 }
 
+// Stores a vector of f16 numbers as floats.
+template <class V16>
+HWY_INLINE void StoreHalves(V16 bits, float* out) {
+  const D d;
+  hn::StoreU(hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), bits)), d, out);
+}
+
 // Loads n f16 pairs as two rows of floats, zero-padded to whole vectors.
 HWY_INLINE void LoadPairs(const uint16_t* pairs, size_t n, float* scale, float* least) {
-  const D d;
-  const hn::Rebind<hwy::float16_t, D> half;
-  const auto* from = reinterpret_cast<const hwy::float16_t*>(pairs);
-  const auto separate = [&](V a, V b, size_t i) HWY_ATTR {
-    hn::StoreU(hn::ConcatEven(d, b, a), d, scale + i);
-    hn::StoreU(hn::ConcatOdd(d, b, a), d, least + i);
+  const hn::Rebind<uint16_t, D> d16;
+  hn::Vec<decltype(d16)> s, l;
+  const auto separate = [&](const uint16_t* from, size_t i) HWY_ATTR {
+    hn::LoadInterleaved2(d16, from, s, l);
+    StoreHalves(s, scale + i);
+    StoreHalves(l, least + i);
   };
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    separate(hn::PromoteTo(d, hn::LoadU(half, from + 2 * i)),
-             hn::PromoteTo(d, hn::LoadU(half, from + 2 * i + kLanes)), i);
-  }
+  for (; i + kLanes <= n; i += kLanes) separate(pairs + 2 * i, i);
   if (i == n) return;
-  float left[2 * kLanes] = {};
-  for (size_t j = 2 * i; j < 2 * n; ++j) left[j - 2 * i] = F32FromF16(pairs[j]);
-  separate(hn::LoadU(d, left), hn::LoadU(d, left + kLanes), i);
+  uint16_t left[2 * kLanes] = {};
+  std::memcpy(left, pairs + 2 * i, 2 * (n - i) * sizeof(uint16_t));
+  separate(left, i);
 }
 
 // Arguments for computing a quantised tile.
@@ -101,18 +105,56 @@ HWY_INLINE float FoldQuery(const float* q, const float* scale, const float* leas
   return hn::ReduceSum(d, sum);
 }
 
-// FoldQuery(), with the result quantised to 16 bits in two planes of `stride` signed bytes: folded
-// = *factor * (256 * high + low). If a folded query is not finite the factor is NaN. Keys of 4 or 2
-// bits need no bias, and so no sums of the planes.
-HWY_INLINE float QuantizeFolded(const float* q, const float* scale, const float* least,
-                                size_t stride, float* folded, int32_t* high, int32_t* low,
-                                float* factor) {
-  const D d;
-  const hn::RebindToSigned<D> di;
+// Stores the low 16 bits of stride integers, as two planes of signed bytes; integer(i) has
+// [i, i + kLanes).
+template <typename Integer>
+HWY_INLINE void StorePlanes(size_t stride, const Integer& integer, uint8_t* high, uint8_t* low) {
   const hn::Repartition<uint16_t, D> d16;
   const hn::Repartition<uint8_t, D> d8;
-  constexpr float kLargest = 127 * 256 + 127;
   constexpr size_t kFour = 4 * kLanes;
+  // Four vectors at a time; `last` is the last there is.
+  const auto four = [&](size_t i, size_t last, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
+    const auto at = [&](size_t v)
+                        HWY_ATTR { return hn::BitCast(d16, integer(Min(i + v * kLanes, last))); };
+    const auto a = hn::ConcatEven(d16, at(1), at(0)), b = hn::ConcatEven(d16, at(3), at(2));
+    const auto half = hn::Set(d16, uint16_t{128});
+    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
+    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
+    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
+    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
+  };
+  size_t i = 0;
+  for (; i + kFour <= stride; i += kFour) four(i, stride - kLanes, high + i, low + i);
+  if (i < stride) {
+    uint8_t planes[2][kFour];
+    four(i, stride - kLanes, planes[0], planes[1]);
+    std::memcpy(high + i, planes[0], stride - i);
+    std::memcpy(low + i, planes[1], stride - i);
+  }
+}
+
+// The same, as words.
+template <typename Integer>
+HWY_INLINE void StoreWords(size_t stride, const Integer& integer, int16_t* words) {
+  const hn::Repartition<int16_t, D> d16;
+  const hn::Rebind<int16_t, D> half;
+  size_t i = 0;
+  for (; i + 2 * kLanes <= stride; i += 2 * kLanes) {
+    hn::StoreU(hn::OrderedDemote2To(d16, integer(i), integer(i + kLanes)), d16, words + i);
+  }
+  if (i < stride) hn::StoreU(hn::DemoteTo(half, integer(i)), half, words + i);
+}
+
+// FoldQuery(), with the result quantised to 16 bits: folded = *factor * integer. Writes the
+// integers as words if `words` is not null, otherwise as two planes of `stride` signed bytes, 256 *
+// high + low. If a folded query is not finite the factor is NaN. Keys of 4 or 2 bits need no bias,
+// and so no sums of the planes.
+HWY_INLINE float QuantizeFolded(const float* q, const float* scale, const float* least,
+                                size_t stride, float* folded, int32_t* high, int32_t* low,
+                                int16_t* words, float* factor) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  constexpr float kLargest = 127 * 256 + 127;
   V sum = hn::Zero(d);
   // As integers, magnitudes keep their order, and non-finite values are the largest.
   const auto size_bits = hn::Set(di, 0x7FFFFFFF);
@@ -130,31 +172,16 @@ HWY_INLINE float QuantizeFolded(const float* q, const float* scale, const float*
   *factor = !is_finite ? std::nanf("") : is_zero ? 0.0f : max / kLargest;
   const V inverse = hn::Set(d, is_zero ? 0.0f : kLargest / max);
   const V round = hn::Set(d, kRoundToInteger);
-  auto* high_bytes = reinterpret_cast<uint8_t*>(high);
-  auto* low_bytes = reinterpret_cast<uint8_t*>(low);
-  // The low 16 bits of each float, of four vectors at a time.
-  const auto quantise = [&](const float* from, uint8_t* to_high, uint8_t* to_low) HWY_ATTR {
-    const auto nearest = [&](size_t i) HWY_ATTR {
-      return hn::BitCast(d16, hn::MulAdd(hn::LoadU(d, from + i * kLanes), inverse, round));
-    };
-    const auto a = hn::ConcatEven(d16, nearest(1), nearest(0));
-    const auto b = hn::ConcatEven(d16, nearest(3), nearest(2));
-    const auto half = hn::Set(d16, uint16_t{128});
-    const auto upper_a = hn::BitCast(d8, hn::Add(a, half));
-    const auto upper_b = hn::BitCast(d8, hn::Add(b, half));
-    hn::StoreU(hn::ConcatOdd(d8, upper_b, upper_a), d8, to_high);
-    hn::StoreU(hn::ConcatEven(d8, hn::BitCast(d8, b), hn::BitCast(d8, a)), d8, to_low);
-  };
   if (!is_finite) std::memset(folded, 0, stride * sizeof(float));  // 0 times infinity is not 0
-  size_t i = 0;
-  for (; i + kFour <= stride; i += kFour) quantise(folded + i, high_bytes + i, low_bytes + i);
-  if (i < stride) {
-    float rest[kFour] = {};
-    uint8_t planes[2][kFour];
-    std::memcpy(rest, folded + i, (stride - i) * sizeof(float));
-    quantise(rest, planes[0], planes[1]);
-    std::memcpy(high_bytes + i, planes[0], stride - i);
-    std::memcpy(low_bytes + i, planes[1], stride - i);
+  const auto rounded = [&](size_t i) HWY_ATTR {
+    return hn::BitCast(di, hn::MulAdd(hn::LoadU(d, folded + i), inverse, round));
+  };
+  if (words == nullptr) {
+    StorePlanes(stride, rounded, reinterpret_cast<uint8_t*>(high), reinterpret_cast<uint8_t*>(low));
+  } else {
+    const auto zero = hn::BitCast(di, round);
+    StoreWords(
+        stride, [&](size_t i) HWY_ATTR { return hn::Sub(rounded(i), zero); }, words);
   }
   return hn::ReduceSum(d, sum);
 }
@@ -168,22 +195,28 @@ HWY_INLINE void ScoreRange(const QuantisedTile& tile, uint32_t begin, uint32_t n
   float* least = scale + s.stride;
   float* folded = least + s.stride;
   const uint32_t dim = tile.group.head_dim;
+  const uint32_t bits = tile.group.quantised_k_bits;
+  const bool takes_rows = tile.TakesPackedRows(bits, tile.rows.k_row_bytes);
+  // The planes' memory, if there are words instead.
+  auto* words = takes_rows && tile.dot.packed_takes_words
+                    ? reinterpret_cast<int16_t*>(s.folded_high)
+                    : nullptr;
   const auto* pairs = static_cast<const uint16_t*>(tile.rows.k_scales[begin / kKvStrip]);
   LoadPairs(pairs, dim, scale, least);
   for (size_t i = AlignUp(dim, kLanes); i < s.stride; ++i) scale[i] = least[i] = 0.0f;
   for (uint32_t q = 0; q < tile.n; ++q) {
     const float* from = s.q + size_t{tile.first + q} * s.stride;
-    s.folded_least[q] =
-        QuantizeFolded(from, scale, least, s.stride, folded, s.folded_high + size_t{q} * s.quads,
-                       s.folded_low + size_t{q} * s.quads, s.folded_factors + q);
+    s.folded_least[q] = QuantizeFolded(
+        from, scale, least, s.stride, folded, s.folded_high + size_t{q} * s.quads,
+        s.folded_low + size_t{q} * s.quads,
+        words == nullptr ? nullptr : words + size_t{q} * s.stride, s.folded_factors + q);
     s.no_sums[q] = 0;
   }
   const DotQueries queries = {s.folded_high, s.folded_low, s.no_sums, s.no_sums,
-                              s.quads,       tile.n,       nullptr};
+                              s.quads,       tile.n,       nullptr,   words};
   float* scores = s.scores + size_t{tile.first} * kDotTokens + begin;
   const auto n_blocks = static_cast<uint32_t>(CeilDiv(n_tokens, kDotBlock));
-  const uint32_t bits = tile.group.quantised_k_bits;
-  if (tile.TakesPackedRows(bits, tile.rows.k_row_bytes)) {
+  if (takes_rows) {
     tile.dot.score_packed_rows(queries, tile.rows.k + begin / kKvStrip, n_blocks,
                                tile.rows.k_row_bytes, bits, scores);
   } else {
@@ -255,20 +288,23 @@ HWY_INLINE void ScoreQuantised(const QuantisedTile& tile, const Int8Rows& next) 
 // each half rounded up to kMaxLanes.
 HWY_INLINE void LoadValueRanges(const uint16_t* pairs, uint32_t n, uint32_t n_ranges, size_t width,
                                 float* scale, float* least, float* scratch) {
-  const D d;
   if (n_ranges == 1) return LoadPairs(pairs, n, scale, least);
+  if (n_ranges == 2 && n % kLanes == 0) {
+    const hn::Rebind<uint16_t, D> d16;
+    hn::Vec<decltype(d16)> s[2], l[2];
+    for (size_t i = 0; i < n; i += kLanes, pairs += 4 * kLanes) {
+      hn::LoadInterleaved4(d16, pairs, s[0], l[0], s[1], l[1]);
+      for (size_t g = 0; g < 2; ++g) {
+        StoreHalves(s[g], scale + g * width + i);
+        StoreHalves(l[g], least + g * width + i);
+      }
+    }
+    return;
+  }
   const size_t half = AlignUp(size_t{n} * n_ranges, kMaxLanes);
   LoadPairs(pairs, size_t{n} * n_ranges, scratch, scratch + half);
   for (float* to : {scale, least}) {
     const float* from = to == scale ? scratch : scratch + half;
-    if (n_ranges == 2 && n % kLanes == 0) {
-      for (size_t i = 0; i < n; i += kLanes) {
-        const V a = hn::LoadU(d, from + 2 * i), b = hn::LoadU(d, from + 2 * i + kLanes);
-        hn::StoreU(hn::ConcatEven(d, b, a), d, to + i);
-        hn::StoreU(hn::ConcatOdd(d, b, a), d, to + width + i);
-      }
-      continue;
-    }
     for (uint32_t g = 0; g < n_ranges; ++g) {
       float* row = to + g * width;
       for (uint32_t t = 0; t < n; ++t) row[t] = from[t * n_ranges + g];

@@ -10,13 +10,6 @@
 
 namespace arn::test {
 
-// Factor of time under sanitizers and emulators.
-#if defined(ARN_SANITIZE_ADDRESS) || defined(ARN_SANITIZE_THREAD) || defined(ARN_EMULATED)
-inline constexpr double kSlowdown = 10;
-#else
-inline constexpr double kSlowdown = 1;
-#endif
-
 class Block {
  public:
   explicit Block(size_t bytes)

@@ -1,11 +1,11 @@
 // The cost of a token depends on the tokens before it, not on the context capacity.
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "tests/support/session_support.h"
+#include "tests/support/test_time.h"
 
 namespace arn::test {
 namespace {
@@ -28,12 +28,6 @@ uint64_t KvBytesRead(const arn_session* session) {
   return stats.kv_bytes_read_per_token;
 }
 
-double CpuSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 // Returns the time in seconds of the fastest decode from the depth on, as CPU time of this thread,
 // so that other load does not matter.
 double DecodeTime(arn_session* session) {
@@ -43,9 +37,9 @@ double DecodeTime(arn_session* session) {
   double fastest = 1e9;
   for (uint32_t i = 0; i < kDecodes; ++i) {
     int32_t id = 0;
-    const double begin = CpuSeconds();
+    const double begin = ThreadSeconds();
     EXPECT_EQ(ARN_OK, arn_session_decode(session, &id));
-    fastest = std::min(fastest, CpuSeconds() - begin);
+    fastest = std::min(fastest, ThreadSeconds() - begin);
   }
   return fastest;
 }
