@@ -144,8 +144,13 @@ TEST_F(WriteKvBesideTest, BehindOtherTokens_InAFork_LeavesTheOtherAlone) {
   for (const uint32_t kv : {ARN_KV_F32, ARN_KV_INT4}) {
     SCOPED_TRACE(KvTypeName(kv));
     arn_session_options options = Options(kv);
-    options.max_sequences = 2;
+    if (kv == ARN_KV_INT4) {
+      options.kv_page_tokens = options.kv_group_size = options.kv_residual = 16;
+    }
     const std::vector<int32_t> ids = SomeIds(70, kVocab);
+    const SessionPtr run = NewSession(model_.get(), options);
+    ASSERT_EQ(ARN_OK, arn_session_prefill(run.get(), ids.data(), ids.size()));
+    options.max_sequences = 2;
     const SessionPtr source = NewSession(model_.get(), Options());
     ASSERT_EQ(ARN_OK, arn_session_prefill(source.get(), ids.data(), ids.size()));
     const std::vector<int32_t> tail(ids.begin() + 21, ids.end());
@@ -157,8 +162,10 @@ TEST_F(WriteKvBesideTest, BehindOtherTokens_InAFork_LeavesTheOtherAlone) {
     const KvData before = ReadAll(session.get(), n_layers_, 0, 21);
     ASSERT_EQ(ARN_OK, arn_session_select(session.get(), 1));
     ASSERT_EQ(ARN_OK, Write(session.get(), tail, data)) << arn_session_last_error(session.get());
-    EXPECT_LT(Difference(LogitsAfter(source.get(), 9), LogitsAfter(session.get(), 9)),
-              kv == ARN_KV_F32 ? 1e-4 : 0.5);
+    // The error of the KV type is about that of a run.
+    const std::vector<float> expected = LogitsAfter(source.get(), 9);
+    EXPECT_LT(Difference(expected, LogitsAfter(session.get(), 9)),
+              2 * Difference(expected, LogitsAfter(run.get(), 9)) + 1e-4);
     if (kv == ARN_KV_F32) {
       EXPECT_EQ(data.keys, ReadAll(session.get(), n_layers_, 21, 49).keys);
       EXPECT_EQ(data.values, ReadAll(session.get(), n_layers_, 21, 49).values);
