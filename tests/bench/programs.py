@@ -9,13 +9,26 @@ import sys
 import time
 
 
-def run(command):
-  """Returns the command's standard output; ends the program if the command fails."""
+def run(command, also_errors=False):
+  """Returns the command's standard output, and its standard error if also_errors; ends the program
+  if the command fails."""
   result = subprocess.run(command, capture_output=True, text=True)
   if result.returncode != 0:
     reason = result.stderr.strip()[-500:]
     sys.exit(f"{shlex.join(command)}: exit code {result.returncode}: {reason}")
-  return result.stdout
+  return result.stdout + (result.stderr if also_errors else "")
+
+
+def batch_speed(text):
+  """Returns the generated tokens/s of llama-batched-bench's first row: a line of JSON, or of a
+  table with the columns PP, TG, B, N_KV, T_PP, S_PP, T_TG, S_TG."""
+  for line in text.splitlines():
+    if line.startswith("{"):
+      return json.loads(line)["speed_tg"]
+    cells = [cell.strip() for cell in line.split("|")]
+    if len(cells) > 8 and cells[1].isdigit():
+      return float(cells[8])
+  sys.exit(f"llama-batched-bench: no row in its output: {text[-300:]}")
 
 
 def _busy_seconds():
@@ -128,12 +141,12 @@ class Peer:
     """Returns tokens/s. kv: type of the KV cache; f16 is the peer's default."""
     kind, tokens, depth = test
     if kind == "batch":
-      lines = run(self.command(
+      # Twice the tokens: some versions round each sequence's part of the context down.
+      return batch_speed(run(self.command(
           "llama-batched-bench", "-m", self.path(model), "-npp", str(BATCH_PROMPT), "-ntg",
-          str(tokens), "-npl", str(depth), "-c", str((BATCH_PROMPT + tokens) * depth), "-t",
-          str(threads), "-ctk", kv, "-ctv", kv, "-fa", "on", "--output-format", "jsonl"))
-      return next(json.loads(line)["speed_tg"] for line in lines.splitlines()
-                  if line.startswith("{"))
+          str(tokens), "-npl", str(depth), "-c", str(2 * (BATCH_PROMPT + tokens) * depth), "-t",
+          str(threads), "-ctk", kv, "-ctv", kv, "-fa", "on", "--output-format", "jsonl"),
+                             also_errors=True))
     options = ["-ctk", kv, "-ctv", kv, "-fa", "1"] if depth > 0 else []
     # Not all peers have -d.
     at_depth = ["-d", str(depth)] if depth > 0 else []

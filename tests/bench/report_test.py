@@ -10,6 +10,7 @@ import xml.etree.ElementTree
 import chart
 import compare
 import peers
+import programs
 import report
 
 LIMITS = {"read_gb_per_s": 20.0, "integer_gop_per_s": 400.0, "float_gop_per_s": 100.0,
@@ -40,6 +41,16 @@ class PeersTest(unittest.TestCase):
     self.assertEqual(found, [
         "| int4/Q4_0 | decode 128 | Arenite | 3 | 30.0 | 40.0 | 50.0 | 1.00 |",
         "| int4/Q4_0 | decode 128 | peer | 2 | 20.0 | 20.5 | 21.0 | 1.95 |"])
+
+
+  def test_speed_of_a_batch_is_read_from_json_and_from_a_table(self):
+    self.assertEqual(programs.batch_speed('noise\n{"speed_pp": 1.0, "speed_tg": 2.5}\n'), 2.5)
+    table = ("|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |\n"
+             "|-------|--------|------|--------|----------|----------|----------|----------|\n"
+             "|    16 |      8 |    4 |     96 |    0.068 |   936.21 |    0.051 |   632.42 |\n")
+    self.assertEqual(programs.batch_speed(table), 632.42)
+    with self.assertRaises(SystemExit):
+      programs.batch_speed("no row")
 
 
 class ReportTest(unittest.TestCase):
