@@ -352,7 +352,7 @@ class Session(Closing):
   def write_kv(self, tokens: Iterable[int], layers: Sequence[Optional[tuple[Any, Any]]]) -> None:
     """Appends tokens without running them. `layers` has the keys and values of each layer as
     read_kv() returns them (any buffers of floats), or None for a layer that uses those of another.
-    Prefill at least one more token before generating."""
+    Logits come from running the last token again when they are needed."""
     if len(layers) != self.model.info.n_layers:
       raise ValueError(f"{len(layers)} layers, the model has {self.model.info.n_layers}")
     ids = id_array(list(tokens))

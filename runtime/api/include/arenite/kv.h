@@ -17,8 +17,8 @@ extern "C" {
  * model's n_layers pointers, each to f32 [n_kv_heads, n, head_dim] as arn_session_read_kv returns:
  * keys after RoPE at the positions that the tokens get. Pointers of a layer whose kv_layer is
  * another layer are not read and may be NULL. Values are rounded to the session's KV type. The
- * sequence then has no logits: prefill at least one more token, such as the last of the prompt. A
- * device that fails later computes keys and values again from the ids. ARN_BAD_ARGUMENT,
+ * sequence then has no logits: a call that needs them runs its last token, whose keys and values
+ * that replaces. A device that fails later computes all again from the ids. ARN_BAD_ARGUMENT,
  * ARN_BAD_TOKEN, and ARN_CONTEXT_FULL beyond the context change nothing; ARN_CONTEXT_FULL because
  * other sequences use the shared pages keeps whole chunks, as arn_session_prefill does.
  * ARN_UNSUPPORTED with no_cache = 1, for models with an encoder and for layers with a recurrent
