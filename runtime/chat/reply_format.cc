@@ -53,6 +53,9 @@ Status Check(const ReplyFormat& format, Diag* diag) {
        !IsMark(format.parameter_end))) {
     return fail("parameters need a beginning, the end of a name and an end");
   }
+  if (IsMark(format.other_calls_begin) != IsMark(format.other_name_end)) {
+    return fail("another spelling of calls needs a beginning and the end of a name");
+  }
   if (format.arguments == ArgumentSyntax::kBareKeys && !IsMark(format.quote)) {
     return fail("arguments with bare keys need a quote");
   }
@@ -88,8 +91,11 @@ Status ReadReplyFormat(const fbs::ReplyFormat* table, ReplyFormat* out, Diag* di
       {"parameter_name_end", table->parameter_name_end(), &out->parameter_name_end},
       {"parameter_end", table->parameter_end(), &out->parameter_end},
       {"quote", table->quote(), &out->quote},
+      {"other_calls_begin", table->other_calls_begin(), &out->other_calls_begin},
+      {"other_name_end", table->other_name_end(), &out->other_name_end},
   };
   for (const auto& mark : marks) ARN_TRY(ReadMark(mark.name, mark.text, mark.out, diag));
+  out->is_compact = table->is_compact();
   return Check(*out, diag);
 }
 

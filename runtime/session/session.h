@@ -120,6 +120,7 @@ class Session {
 
   // Give read access to the parts, and to their switches. Call the session, not a part, to run
   // tokens.
+  const Model& model() const { return core_.model; }
   const SessionPlan& plan() const { return core_.plan; }
   const SessionStats& stats() const { return core_.stats; }
   void ResetStats();

@@ -150,7 +150,12 @@ Command AddChat(CLI::App* app) {
   AddStopOption(sub, &arguments->stops);
   sub->add_flag("--ignore-eos", arguments->ignore_eos, "Continues after a stop token");
   AddSamplingOptions(sub, &arguments->sampling);
-  AddConstraintOptions(sub, &arguments->constraint, 0);
+  AddChatConstraintOptions(sub, &arguments->constraint);
+  sub->add_option("--reasoning-budget", arguments->reasoning_budget,
+                  "Tokens of reasoning per answer after which its end comes (0: the model decides)")
+      ->capture_default_str();
+  sub->add_option("--reasoning-close", arguments->reasoning_close,
+                  "Sentence that is written before that end; \\n is a line end");
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
   sub->add_option("--history", arguments->history,

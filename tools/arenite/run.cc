@@ -69,6 +69,7 @@ struct Output {
 struct Outcome {
   std::vector<int32_t> prompt_ids;
   std::vector<Completion> completions;
+  SamplingArguments sampling_arguments;       // what `sampling` refers to
   arn_sampling sampling = ARN_SAMPLING_INIT;  // greedy also if a restored session keeps its own
   uint32_t kept_tokens = 0;                   // prompt tokens reused from the bundle's prefix
   double load_ms = 0;
@@ -77,6 +78,13 @@ struct Outcome {
   std::optional<arn_constraint_stats_data> constraint;
   std::string backend, device, kernels, why_not_device;  // final backend, after any fallback
 };
+
+// Returns the last text of the prompt, by which a reply may begin inside its reasoning.
+std::string EndOfPrompt(const Model& model, const std::vector<int32_t>& ids) {
+  constexpr ptrdiff_t kTokens = 32;
+  const ptrdiff_t n = std::min<ptrdiff_t>(kTokens, static_cast<ptrdiff_t>(ids.size()));
+  return model.Detokenize({ids.end() - n, ids.end()}, ARN_DETOKENIZE_DEFAULT);
+}
 
 // Returns the tokens to prefill: the prompt's or, for a restored session, the added ones, possibly
 // none.
@@ -314,7 +322,8 @@ int Run(Arguments arguments) {
   }
   const bool keeps_sampling = KeepsSampling(arguments);
   if (!keeps_sampling) {
-    outcome.sampling = ChooseSampling(arguments.sampling, model.get());
+    outcome.sampling_arguments = WithBadWords(arguments.sampling, model);
+    outcome.sampling = ChooseSampling(outcome.sampling_arguments, model.get());
     ReserveSampling(outcome.sampling, &options);
     if (arguments.completions > 1 && outcome.sampling.temperature == 0.0f) {
       throw Error("--completions: all would be the same, because the sampling is greedy");
@@ -341,7 +350,10 @@ int Run(Arguments arguments) {
     session.Check(arn_session_set_sampling(session.get(), &outcome.sampling));
   }
 
-  if (constraint) SetConstraint(*constraint, session);
+  if (constraint) {
+    SetConstraint(*constraint, session,
+                  constraint->is_tool_calls() ? EndOfPrompt(model, outcome.prompt_ids) : "");
+  }
 
   Output output;
   output.session = session.get();

@@ -214,6 +214,39 @@ arn_sampling._initial_ = (
     0, 0.0, 0.1, -1, -1, None, 0, None, 0, None, 0, None, 0, None, 0, None, 0, 0.0,
 )
 
+arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
+
+
+class arn_reply_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("tools", c_char_p),
+      ("tools_bytes", c_size_t),
+      ("arena_bytes", c_uint64),
+      ("reasoning_close", c_char_p),
+      ("reasoning_close_bytes", c_size_t),
+  ]
+
+
+arn_reply_options._initial_ = (
+    sizeof(arn_reply_options), None, 0, 0, None, 0,
+)
+
+
+class arn_reply_info(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("has_reasoning", c_uint32),
+      ("has_calls", c_uint32),
+      ("reasoning_begin", c_char_p),
+      ("reasoning_end", c_char_p),
+  ]
+
+
+arn_reply_info._initial_ = (
+    sizeof(arn_reply_info), 0, 0, None, None,
+)
+
 
 class arn_session_options(Struct):
   _fields_ = [
@@ -414,11 +447,15 @@ class arn_generate_options(Struct):
       ("n_extra_eos_ids", c_size_t),
       ("callback", arn_token_callback),
       ("user", c_void_p),
+      ("reply", c_void_p),
+      ("on_event", arn_reply_callback),
+      ("reasoning_budget", c_uint32),
   ]
 
 
 arn_generate_options._initial_ = (
-    sizeof(arn_generate_options), 0, 0, None, 0, None, 0, arn_token_callback(0), None,
+    sizeof(arn_generate_options), 0, 0, None, 0, None, 0, arn_token_callback(0), None, None,
+    arn_reply_callback(0), 0,
 )
 
 
@@ -568,11 +605,18 @@ class arn_constraint_options(Struct):
       ("any_whitespace", c_uint32),
       ("choose_forced", c_uint32),
       ("first", c_uint32),
+      ("any_spelling", c_uint32),
+      ("tool_choice", c_uint32),
+      ("tool_name", c_char_p),
+      ("tool_name_bytes", c_size_t),
+      ("single_call", c_uint32),
+      ("prompt", c_char_p),
+      ("prompt_bytes", c_size_t),
   ]
 
 
 arn_constraint_options._initial_ = (
-    sizeof(arn_constraint_options), 0, None, 0, 0, 0, 0, 4294967295,
+    sizeof(arn_constraint_options), 0, None, 0, 0, 0, 0, 4294967295, 0, 0, None, 0, 0, None, 0,
 )
 
 
@@ -638,35 +682,4 @@ class arn_thermal_zone(Struct):
 
 arn_thermal_zone._initial_ = (
     sizeof(arn_thermal_zone), 0, b"",
-)
-
-arn_reply_callback = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_void_p, c_size_t)
-
-
-class arn_reply_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("tools", c_char_p),
-      ("tools_bytes", c_size_t),
-      ("arena_bytes", c_uint64),
-  ]
-
-
-arn_reply_options._initial_ = (
-    sizeof(arn_reply_options), None, 0, 0,
-)
-
-
-class arn_reply_info(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("has_reasoning", c_uint32),
-      ("has_calls", c_uint32),
-      ("reasoning_begin", c_char_p),
-      ("reasoning_end", c_char_p),
-  ]
-
-
-arn_reply_info._initial_ = (
-    sizeof(arn_reply_info), 0, 0, None, None,
 )

@@ -57,6 +57,17 @@ class Residency(enum.IntEnum):
   HUGE = _abi.ARN_RESIDENCY_HUGE
 
 
+class ReplyEvent(enum.IntEnum):
+  """ARN_REPLY_EVENT_..."""
+
+  TEXT = _abi.ARN_REPLY_EVENT_TEXT
+  REASONING = _abi.ARN_REPLY_EVENT_REASONING
+  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
+  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
+  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
+  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
+
+
 class KvType(enum.IntEnum):
   """ARN_KV_..."""
 
@@ -152,17 +163,16 @@ class ConstraintKind(enum.IntEnum):
   REGEX = _abi.ARN_CONSTRAINT_REGEX
   GRAMMAR = _abi.ARN_CONSTRAINT_GRAMMAR
   CHOICES = _abi.ARN_CONSTRAINT_CHOICES
+  TOOL_CALLS = _abi.ARN_CONSTRAINT_TOOL_CALLS
 
 
-class ReplyEvent(enum.IntEnum):
-  """ARN_REPLY_EVENT_..."""
+class ToolChoice(enum.IntEnum):
+  """ARN_TOOL_CHOICE_..."""
 
-  TEXT = _abi.ARN_REPLY_EVENT_TEXT
-  REASONING = _abi.ARN_REPLY_EVENT_REASONING
-  CALL_BEGIN = _abi.ARN_REPLY_EVENT_CALL_BEGIN
-  CALL_ID = _abi.ARN_REPLY_EVENT_CALL_ID
-  CALL_ARGUMENTS = _abi.ARN_REPLY_EVENT_CALL_ARGUMENTS
-  CALL_END = _abi.ARN_REPLY_EVENT_CALL_END
+  AUTO = _abi.ARN_TOOL_CHOICE_AUTO
+  REQUIRED = _abi.ARN_TOOL_CHOICE_REQUIRED
+  NONE = _abi.ARN_TOOL_CHOICE_NONE
+  NAMED = _abi.ARN_TOOL_CHOICE_NAMED
 
 
 NO_TEMPERATURE = _abi.ARN_NO_TEMPERATURE
@@ -247,6 +257,16 @@ class Sampling:
   begin_suppress_tokens: tuple[int, ...] = ()
   dry_breakers: tuple[int, ...] = ()
   top_n_sigma: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ReplyInfo:
+  """Parts that are recognised in a model's replies. arn_reply_info."""
+
+  has_reasoning: bool
+  has_calls: bool
+  reasoning_begin: str
+  reasoning_end: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -468,16 +488,6 @@ class ThermalZone:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplyInfo:
-  """Parts that are recognised in a model's replies. arn_reply_info."""
-
-  has_reasoning: bool
-  has_calls: bool
-  reasoning_begin: str
-  reasoning_end: str
-
-
-@dataclasses.dataclass(frozen=True)
 class Beam:
   """A sequence that a beam search found: its new tokens and its score."""
 
@@ -490,5 +500,5 @@ __all__ = [
     "CpuCluster", "Cpus", "EarlyStopping", "Energy", "Finish", "GenerateResult", "Hashes",
     "KvGroup", "KvLayer", "KvType", "MemoryPlan", "ModelInfo", "NO_TEMPERATURE", "Option",
     "Overflow", "ReplyEvent", "ReplyInfo", "Residency", "ResidencyInfo", "Sampling", "SessionCpus",
-    "SessionOptions", "Stats", "Status", "ThermalZone", "Verify"
+    "SessionOptions", "Stats", "Status", "ThermalZone", "ToolChoice", "Verify"
 ]

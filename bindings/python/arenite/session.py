@@ -5,9 +5,10 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import json
 import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional, TypeVar, Union
 
 from . import _abi
@@ -18,10 +19,21 @@ from .generation import Generation
 from .model import Model, Path, id_array, session_struct
 from .options import (
     BackendInfo, Beam, BeamOptions, ConstraintKind, ConstraintStats, KvLayer, Sampling, SessionCpus,
-    SessionOptions, Stats, ThermalZone, Verify)
+    SessionOptions, Stats, ThermalZone, ToolChoice, Verify)
 
 _T = TypeVar("_T")
 Tokens = Union[str, Iterable[int]]  # a text is tokenized as the start of a sequence
+
+
+def _constraint_options(kind: ConstraintKind, text: str, any_order: bool, choose_forced: bool,
+                        first: Optional[int]) -> _abi.arn_constraint_options:
+  data = text.encode()
+  options = _abi.arn_constraint_options()
+  options.struct_size = ctypes.sizeof(options)
+  options.kind, options.text, options.text_bytes = kind, data, len(data)
+  options.any_order, options.choose_forced = any_order, choose_forced
+  options.first = 0xFFFFFFFF if first is None else first
+  return options
 
 
 class Session(Closing):
@@ -226,21 +238,31 @@ class Session(Closing):
     self._call("arn_session_set_sampling", ctypes.byref(struct))
 
   def set_constraint(self, kind: ConstraintKind, text: str, *, any_order: bool = False,
-                     any_whitespace: bool = False, choose_forced: bool = False,
-                     first: Optional[int] = None) -> None:
+                     any_whitespace: bool = False, any_spelling: bool = False,
+                     choose_forced: bool = False, first: Optional[int] = None) -> None:
     """Compiles a constraint for the text that follows, in the session's constraint_bytes. `first`:
     the position of the text's first token, if it has begun already (after a restore). Choices are
     separated by "\\0"."""
-    data = text.encode()
-    options = _abi.arn_constraint_options()
-    options.struct_size = ctypes.sizeof(options)
-    options.kind = kind
-    options.text = data
-    options.text_bytes = len(data)
-    options.any_order = any_order
+    options = _constraint_options(kind, text, any_order, choose_forced, first)
     options.any_whitespace = any_whitespace
-    options.choose_forced = choose_forced
-    options.first = 0xFFFFFFFF if first is None else first
+    options.any_spelling = any_spelling
+    self._call("arn_session_set_constraint", ctypes.byref(options))
+
+  def set_tools(self, tools: Sequence[Mapping[str, Any]], choice: str = "auto", *,
+                single_call: bool = False, prompt: str = "", any_order: bool = False,
+                choose_forced: bool = False, first: Optional[int] = None) -> None:
+    """Constrains the reply that follows to valid calls of the tools, as the chat template writes
+    them. choice: "auto" (text, calls or both), "required", "none", or the name of the tool that
+    must be called. prompt: the rendered conversation, or its end: it may begin the reasoning."""
+    text = json.dumps(tools, ensure_ascii=False, allow_nan=False)
+    options = _constraint_options(ConstraintKind.TOOL_CALLS, text, any_order, choose_forced, first)
+    end, name = prompt.encode(), choice.encode()
+    named = choice not in ("auto", "required", "none")
+    options.tool_choice = ToolChoice.NAMED if named else ToolChoice[choice.upper()]
+    if named:
+      options.tool_name, options.tool_name_bytes = name, len(name)
+    options.single_call = single_call
+    options.prompt, options.prompt_bytes = end, len(end)
     self._call("arn_session_set_constraint", ctypes.byref(options))
 
   def drop_constraint(self) -> None:

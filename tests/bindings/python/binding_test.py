@@ -508,6 +508,31 @@ class ReplyTest(unittest.TestCase):
           chat.tokenize(asked + [read], tools=TOOLS, add_generation_prompt=False),
           chat.tokenize(asked + [answer], tools=TOOLS, add_generation_prompt=False))
 
+  def test_constrained_calls(self):
+    limited = json.loads(json.dumps(TOOLS))
+    limited[0]["function"]["parameters"]["properties"] = {
+        "what": {"type": "string", "maxLength": 5}, "again": {"type": "boolean"}}
+    options = arenite.SessionOptions(context_tokens=256, constraint_bytes=4 << 20)
+    asked = [{"role": "user", "content": "Find it."}]
+    with arenite.Model(self.bundle) as model, arenite.Chat(model) as chat, \
+        model.session(options) as session, arenite.Reply(model, tools=limited) as reply:
+      prompt = chat.render(asked, tools=limited)
+      for choice in ("required", "find"):
+        session.reset()
+        session.prefill(model.tokenize(prompt, special=False))
+        session.set_tools(limited, choice, single_call=True, prompt=prompt)
+        reply.start(prompt)
+        events = []
+        for piece in session.generate(max_tokens=100):
+          if piece.token is not None:
+            events += reply.next([piece.token])
+        events += reply.end()
+        kinds = [kind for kind, _ in events]
+        self.assertEqual(kinds.count(arenite.ReplyEvent.CALL_BEGIN), 1)
+        self.assertEqual(events[-1], (arenite.ReplyEvent.CALL_END, ""))
+      with self.assertRaisesRegex(arenite.BadArgument, 'none is named "lose"'):
+        session.set_tools(limited, "lose")
+
 
 if __name__ == "__main__":
   support.main(rest)

@@ -141,6 +141,16 @@ inline constexpr Field kSamplingFields[] = {
     {"topNSigma", FieldKind::kFloat,
      offsetof(arn_sampling, top_n_sigma), 0},
 };
+inline constexpr Field kReplyInfoFields[] = {
+    {"hasReasoning", FieldKind::kBool,
+     offsetof(arn_reply_info, has_reasoning), 0},
+    {"hasCalls", FieldKind::kBool,
+     offsetof(arn_reply_info, has_calls), 0},
+    {"reasoningBegin", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_begin), 0},
+    {"reasoningEnd", FieldKind::kText,
+     offsetof(arn_reply_info, reasoning_end), 0},
+};
 inline constexpr Field kSessionOptionsFields[] = {
     {"backend", FieldKind::kInt,
      offsetof(arn_session_options, backend), 0},
@@ -456,16 +466,6 @@ inline constexpr Field kThermalZoneFields[] = {
      offsetof(arn_thermal_zone, millicelsius), 0},
     {"name", FieldKind::kChars,
      offsetof(arn_thermal_zone, name), 0},
-};
-inline constexpr Field kReplyInfoFields[] = {
-    {"hasReasoning", FieldKind::kBool,
-     offsetof(arn_reply_info, has_reasoning), 0},
-    {"hasCalls", FieldKind::kBool,
-     offsetof(arn_reply_info, has_calls), 0},
-    {"reasoningBegin", FieldKind::kText,
-     offsetof(arn_reply_info, reasoning_begin), 0},
-    {"reasoningEnd", FieldKind::kText,
-     offsetof(arn_reply_info, reasoning_end), 0},
 };
 // clang-format on
 

@@ -7,6 +7,7 @@ public final class ConstraintKind {
   public static final int REGEX = 1;
   public static final int GRAMMAR = 2;
   public static final int CHOICES = 3;
+  public static final int TOOL_CALLS = 4;
 
   private ConstraintKind() {}
 }
