@@ -1,8 +1,8 @@
 // ReusePrefix: turns a sequence into the given tokens and computes only what it lacks.
 
 #include "platform/base/arith.h"
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_reader.h"
 
 namespace arn {
@@ -22,8 +22,8 @@ uint32_t WithoutLast(size_t common, Span<const int32_t> ids) {
 }
 
 // *out: number of leading `ids` that the bundle's prefix provides, if more than `kept`; else 0.
-Status CountPrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t kept,
-                   StateView* state, uint32_t* out) {
+Status CountPrefix(const SavingView& view, Span<const int32_t> ids, uint32_t kept, StateView* state,
+                   uint32_t* out) {
   *out = 0;
   const Span<const int32_t> prefix = view.core.model.prefix.ids;
   if (prefix.empty() || view.core.plan.options.no_cache) return Status::kOk;
@@ -50,7 +50,7 @@ Status CountPrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t k
 
 }  // namespace
 
-Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* out_kept) {
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept) {
   const uint32_t selected = view.sequences.selected();
   *out_kept = 0;
   if (ids.empty())

@@ -4,8 +4,8 @@
 
 #include "platform/base/arith.h"
 #include "platform/base/hash.h"
-#include "runtime/session/snapshot.h"
-#include "runtime/session/snapshot_pages.h"
+#include "runtime/session/saved_pages.h"
+#include "runtime/session/saving.h"
 #include "runtime/state/state_fields.h"
 
 namespace arn {
@@ -27,7 +27,7 @@ bool IsNew(const Sampler& sampler) {
 
 // Number of sequences that a saved state holds: up to the last one that differs from a new
 // session's.
-uint32_t SequencesToSave(const SnapshotView& view) {
+uint32_t SequencesToSave(const SavingView& view) {
   uint32_t n = view.sequences.size();
   while (n > view.sequences.selected() + 1 && view.cache().length(n - 1) == 0 &&
          IsNew(view.sequences.At(n - 1).sampler))
@@ -35,7 +35,7 @@ uint32_t SequencesToSave(const SnapshotView& view) {
   return n;
 }
 
-void CountState(const SnapshotView& view, StateCounts* out) {
+void CountState(const SavingView& view, StateCounts* out) {
   *out = StateCounts();
   out->n_groups = view.cache().n_groups();
   out->n_sequences = SequencesToSave(view);
@@ -56,7 +56,7 @@ void CountState(const SnapshotView& view, StateCounts* out) {
   }
 }
 
-Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup* groups,
+Status SaveIndex(const SavingView& view, const StateCounts& counts, StateGroup* groups,
                  StateWriter* writer) {
   ARN_TRY(writer->Append(groups, counts.n_groups * sizeof *groups));
   for (uint32_t s = 0; s < counts.n_sequences; ++s) {
@@ -86,7 +86,7 @@ Status SaveIndex(const SnapshotView& view, const StateCounts& counts, StateGroup
   return Status::kOk;
 }
 
-Status SavePages(const SnapshotView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
+Status SavePages(const SavingView& view, const StateCounts& counts, uint32_t g, uint32_t kind,
                  StateWriter* writer) {
   const KvPages& pages = view.core.plan.kv_groups[g].pages(kind);
   uint32_t next = 0;
@@ -116,7 +116,7 @@ Status SavePages(const SnapshotView& view, const StateCounts& counts, uint32_t g
   return next == counts.n_pages[g][kind] ? Status::kOk : Status::kInternal;
 }
 
-Status TrySave(const SnapshotView& view, const StateSink& sink) {
+Status TrySave(const SavingView& view, const StateSink& sink) {
   StateCounts counts;
   CountState(view, &counts);
   StateLayout layout;
@@ -188,7 +188,7 @@ Status TrySave(const SnapshotView& view, const StateSink& sink) {
 
 }  // namespace
 
-Status CheckHasState(const SnapshotView& view, const char* done) {
+Status CheckHasState(const SavingView& view, const char* done) {
   if (view.core.plan.options.no_cache) {
     return view.core.diag.Fail(Status::kUnsupported, "a session without a cache cannot be %s",
                                done);
@@ -200,7 +200,7 @@ Status CheckHasState(const SnapshotView& view, const char* done) {
   return Status::kOk;
 }
 
-Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes) {
+Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
   ARN_TRY(CheckHasState(view, "saved"));
   StateCounts counts;
@@ -211,7 +211,7 @@ Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes) {
   return Status::kOk;
 }
 
-Status Save(const SnapshotView& view, const StateSink& sink) {
+Status Save(const SavingView& view, const StateSink& sink) {
   ARN_TRY(CheckHasState(view, "saved"));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());

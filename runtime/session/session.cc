@@ -87,7 +87,7 @@ void Session::Destroy(Session* session) {
   ReleasePages(owned);
 }
 
-SnapshotView Session::Snapshot() {
+SavingView Session::Saving() {
   return {core_, executor_, sequences_, recompute_, runner_, chooser_, prefiller_, !owned_.empty()};
 }
 
@@ -146,7 +146,7 @@ Status Session::Fork(uint32_t from, uint32_t to) {
 }
 
 Status Session::Restore(const StateSource& source) {
-  ARN_TRY(arn::Restore(Snapshot(), source));
+  ARN_TRY(arn::Restore(Saving(), source));
   constrainer_.DropAll();
   return Status::kOk;
 }

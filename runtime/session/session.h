@@ -21,9 +21,9 @@
 #include "runtime/session/prefiller.h"
 #include "runtime/session/recompute.h"
 #include "runtime/session/runner.h"
+#include "runtime/session/saving.h"
 #include "runtime/session/self_test.h"
 #include "runtime/session/sequences.h"
-#include "runtime/session/snapshot.h"
 #include "runtime/session/throttle.h"
 
 namespace arn {
@@ -95,11 +95,11 @@ class Session {
   Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position) { return sequences_.Rewind(position); }
   Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
-    return arn::ReusePrefix(Snapshot(), ids, out_kept);
+    return arn::ReusePrefix(Saving(), ids, out_kept);
   }
-  Status UsePrefix() { return arn::UsePrefix(Snapshot()); }
-  Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Snapshot(), out_bytes); }
-  Status Save(const StateSink& sink) { return arn::Save(Snapshot(), sink); }
+  Status UsePrefix() { return arn::UsePrefix(Saving()); }
+  Status SaveBytes(uint64_t* out_bytes) { return arn::SaveBytes(Saving(), out_bytes); }
+  Status Save(const StateSink& sink) { return arn::Save(Saving(), sink); }
   Status Restore(const StateSource& source);
 
   // KV pages. Trim: gives the memory of unused ones back to the system; kUnsupported if the memory
@@ -136,7 +136,7 @@ class Session {
  private:
   Session(const Model& model, const SessionPlan& plan, Span<std::byte> block,
           Span<std::byte> owned);
-  SnapshotView Snapshot();
+  SavingView Saving();
   SelfTestView SelfTest();
 
   SessionCore core_;

@@ -114,7 +114,7 @@ NAMES_BACKENDS = ("runtime/backends.cc", "runtime/backends.h")
 # know the session.
 ONLY_FOR = {
     "runtime/session/session.h": ("runtime/session/session.cc", "runtime/api/"),
-    "runtime/session/snapshot_pages.h": tuple(
+    "runtime/session/saved_pages.h": tuple(
         f"runtime/session/{part}.cc" for part in ("save", "restore", "prefix", "reuse_prefix")),
 }
 

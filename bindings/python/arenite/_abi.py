@@ -374,18 +374,6 @@ arn_kv_layer_info._initial_ = (
     sizeof(arn_kv_layer_info), 0, 0, 0, 0,
 )
 
-
-class arn_restore_options(Struct):
-  _fields_ = [
-      ("struct_size", c_size_t),
-      ("verify", c_uint32),
-  ]
-
-
-arn_restore_options._initial_ = (
-    sizeof(arn_restore_options), 0,
-)
-
 arn_token_callback = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_size_t)
 
 
@@ -510,6 +498,18 @@ class arn_session_stats_data(Struct):
 arn_session_stats_data._initial_ = (
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
     0, 0, -2147483648, 0, -1, 0, b"", 0, 0, 0,
+)
+
+
+class arn_restore_options(Struct):
+  _fields_ = [
+      ("struct_size", c_size_t),
+      ("verify", c_uint32),
+  ]
+
+
+arn_restore_options._initial_ = (
+    sizeof(arn_restore_options), 0,
 )
 
 

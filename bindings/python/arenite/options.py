@@ -106,14 +106,6 @@ class Option(enum.IntEnum):
   FLOATS = _abi.ARN_OPTION_FLOATS
 
 
-class Verify(enum.IntEnum):
-  """ARN_VERIFY_..."""
-
-  DEFAULT = _abi.ARN_VERIFY_DEFAULT
-  ALL = _abi.ARN_VERIFY_ALL
-  TABLES = _abi.ARN_VERIFY_TABLES
-
-
 class Finish(enum.IntEnum):
   """ARN_FINISH_..."""
 
@@ -143,6 +135,14 @@ class Energy(enum.IntEnum):
   BOARD_POWER = _abi.ARN_ENERGY_BOARD_POWER
   BATTERY_POWER = _abi.ARN_ENERGY_BATTERY_POWER
   BATTERY_LEFT = _abi.ARN_ENERGY_BATTERY_LEFT
+
+
+class Verify(enum.IntEnum):
+  """ARN_VERIFY_..."""
+
+  DEFAULT = _abi.ARN_VERIFY_DEFAULT
+  ALL = _abi.ARN_VERIFY_ALL
+  TABLES = _abi.ARN_VERIFY_TABLES
 
 
 class ConstraintKind(enum.IntEnum):

@@ -25,6 +25,7 @@
 #include <arenite/reply.h>
 #include <arenite/sampling.h>
 #include <arenite/session.h>
+#include <arenite/state.h>
 #include <arenite/status.h>
 
 #endif /* ARENITE_ARENITE_H_ */

@@ -1,4 +1,4 @@
-// Snapshots: saves the sequences, restores them, and starts a sequence from the bundle's prefix,
+// Saving: saves the sequences, restores them, and starts a sequence from the bundle's prefix,
 // which is a saved one. Functions over a view, because they own nothing.
 #pragma once
 
@@ -16,8 +16,8 @@
 
 namespace arn {
 
-// The parts of a session that snapshots use.
-struct SnapshotView {
+// The parts of a session that saving uses.
+struct SavingView {
   SessionCore& core;
   Executor& executor;
   Sequences& sequences;
@@ -43,17 +43,17 @@ struct StateSource {
 
 // Returns the size of what Save() would write now. kUnsupported without a cache, or with an
 // encoder.
-Status SaveBytes(const SnapshotView& view, uint64_t* out_bytes);
+Status SaveBytes(const SavingView& view, uint64_t* out_bytes);
 // Writes a state of SaveBytes() bytes to the sink. kUnsupported as above. kDeviceLost if the device
 // fails midway; saving again works if the fallback backend took over.
-Status Save(const SnapshotView& view, const StateSink& sink);
+Status Save(const SavingView& view, const StateSink& sink);
 // Replaces all sequences by those of a saved state. On failure nothing changes, unless the backend
 // itself fails (a device): then all sequences are empty.
-Status Restore(const SnapshotView& view, const StateSource& source);
+Status Restore(const SavingView& view, const StateSource& source);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
-Status UsePrefix(const SnapshotView& view);
+Status UsePrefix(const SavingView& view);
 // Makes the selected sequence `ids`, with logits of the last one. Keeps the tokens that it begins
 // with, or takes those of the bundle's prefix, and prefills the rest. *out_kept: tokens not run.
-Status ReusePrefix(const SnapshotView& view, Span<const int32_t> ids, uint32_t* out_kept);
+Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept);
 
 }  // namespace arn
