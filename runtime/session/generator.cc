@@ -67,7 +67,7 @@ Status Generator::FollowConstraint(Generation* generation, bool* is_taken) {
   }
   if (sequences_.IsAtLast(selected)) return Status::kOk;
   const uint32_t room = core_.plan.options.context_tokens - sequences_.length();
-  uint32_t most = Min(core_.plan.options.prefill_chunk, room);
+  uint32_t most = Min(runner_.RunTokens(selected), room);
   if (options.max_tokens != 0) most = Min(most, options.max_tokens - out->n_tokens);
   const Span<const int32_t> ids = constrainer_.ForcedIds(selected);
   // One token costs the same through the choice.

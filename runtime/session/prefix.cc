@@ -96,6 +96,7 @@ Status TakePrefix(const SavingView& view, const StateView& state) {
   }
   view.cache().RestoreLength(selected, n_tokens);
   view.sequences.At(selected).n_generated = 0;
+  view.cache().KeepSnapshot(selected, true);
   std::memcpy(view.sequences.History(selected), prefix.ids.data(), n_tokens * sizeof(int32_t));
   view.logits().Store();
   std::memcpy(view.sequences.LogitsOf(selected), state.logits(),

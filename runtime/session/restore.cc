@@ -26,7 +26,7 @@ void RestoreSequences(const SavingView& view, const StateView& state) {
     Sequence& sequence = view.sequences.At(s);
     view.logits().Drop(s);
     sequence.sampler.Configure(SamplingOptions());
-    sequence.n_generated = 0;
+    sequence.n_generated = sequence.n_pending = 0;
     if (s >= state.header().n_sequences) continue;
     const StateSequence record = state.Sequence(s);
     SavedSampling sampling;
@@ -44,6 +44,7 @@ void RestoreSequences(const SavingView& view, const StateView& state) {
       view.cache().RestoreTable(s, g, table.first_page, table.n_pages, entries);
       entries += uint64_t{table.n_pages} * sizeof(uint32_t);
     }
+    view.cache().KeepSnapshot(s, true);
     std::memcpy(view.sequences.History(s), tokens, uint64_t{record.n_tokens} * sizeof(int32_t));
     tokens += uint64_t{record.n_tokens} * sizeof(int32_t);
     if (record.has_logits == 0) continue;

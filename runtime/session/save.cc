@@ -186,6 +186,22 @@ Status TrySave(const SavingView& view, const StateSink& sink) {
                     &view.core.diag);
 }
 
+// A state has the pages of all its tokens; those that run have logits too.
+Status RunAllPending(const SavingView& view) {
+  for (uint32_t s = 0; s < view.sequences.size(); ++s) {
+    const uint32_t n_pending = view.sequences.At(s).n_pending;
+    if (n_pending != 0 && view.core.is_in_callback) {
+      return view.core.diag.Fail(
+          Status::kBadState,
+          "sequence %u: the last %u tokens have to run again after a rewind, "
+          "which a callback cannot do",
+          s, n_pending);
+    }
+    if (n_pending != 0) ARN_TRY(view.runner.RunLastAgain(s));
+  }
+  return Status::kOk;
+}
+
 }  // namespace
 
 Status CheckHasState(const SavingView& view, const char* done) {
@@ -203,6 +219,7 @@ Status CheckHasState(const SavingView& view, const char* done) {
 Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
   *out_bytes = 0;
   ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(RunAllPending(view));
   StateCounts counts;
   CountState(view, &counts);
   StateLayout layout;
@@ -213,6 +230,7 @@ Status SaveBytes(const SavingView& view, uint64_t* out_bytes) {
 
 Status Save(const SavingView& view, const StateSink& sink) {
   ARN_TRY(CheckHasState(view, "saved"));
+  ARN_TRY(RunAllPending(view));
   ARN_TRY(view.runner.RunEdits());
   if (view.logits().Has(view.sequences.selected())) ARN_TRY(view.chooser.Fetch());
   const Status status = TrySave(view, sink);

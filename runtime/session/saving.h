@@ -53,7 +53,8 @@ Status Restore(const SavingView& view, const StateSource& source);
 // Makes the selected sequence the bundle's prefix, without running it. kNotFound if it has none.
 Status UsePrefix(const SavingView& view);
 // Makes the selected sequence `ids`, with logits of the last one. Keeps the tokens that it begins
-// with, or takes those of the bundle's prefix, and prefills the rest. *out_kept: tokens not run.
+// with, up to a snapshot of the recurrent states, or takes those of the bundle's prefix, and
+// prefills the rest. Marks the states where the tokens begin to differ. *out_kept: tokens not run.
 Status ReusePrefix(const SavingView& view, Span<const int32_t> ids, uint32_t* out_kept);
 
 }  // namespace arn

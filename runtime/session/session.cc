@@ -22,6 +22,7 @@ SessionOptions OnCpu(SessionOptions options) {
   options.sensors = false;
   options.constraint_bytes = 0;
   options.max_constraints = 0;
+  options.state_snapshots = options.snapshot_every = 0;
   if (!IsQuantised(options.k_type) && !IsQuantised(options.v_type)) {
     options.kv_residual = options.kv_group_size = 0;
   }
@@ -143,6 +144,11 @@ Status Session::Fork(uint32_t from, uint32_t to) {
   ARN_TRY(sequences_.Fork(from, to));
   constrainer_.Fork(from, to);
   return Status::kOk;
+}
+
+Status Session::Mark() {
+  ARN_TRY(runner_.RunPending(sequences_.selected(), 0));
+  return sequences_.Mark();
 }
 
 Status Session::Restore(const StateSource& source) {

@@ -94,6 +94,7 @@ class Session {
   Status Select(uint32_t sequence);
   Status Fork(uint32_t from, uint32_t to);
   Status Rewind(uint32_t position) { return sequences_.Rewind(position); }
+  Status Mark();
   Status ReusePrefix(Span<const int32_t> ids, uint32_t* out_kept) {
     return arn::ReusePrefix(Saving(), ids, out_kept);
   }

@@ -63,6 +63,7 @@ static int call_session(arn_session* s) {
       arn_session_set_sampling(s, &sampling),
       arn_session_reset(s),
       arn_session_rewind(s, 0),
+      arn_session_mark(s),
       arn_session_follow(s, &one, 1, NULL),
       arn_session_use_prefix(s),
       arn_session_select(s, 0),

@@ -15,6 +15,9 @@
 namespace arn::tool {
 namespace {
 
+// Half of them are for turns that can be taken back without computing anything again.
+constexpr uint32_t kChatSnapshots = 8;
+
 // Takes back the last message for a changed one. Without a text the editor offers the message.
 void Edit(const std::string& text, Chat* chat, LineEditor* editor) {
   if (text.empty() && !editor->can_edit()) {
@@ -153,6 +156,8 @@ Command AddChat(CLI::App* app) {
   AddConstraintOptions(sub, &arguments->constraint, 0);
   AddSessionOptions(sub, &arguments->session, "the model's, at most 4096");
   AddOverflowOptions(sub, &arguments->session);
+  arguments->session.state_snapshots = kChatSnapshots;
+  AddSnapshotOptions(sub, &arguments->session);
   sub->add_option("--history", arguments->history,
                   "File that keeps your messages for the next chat, readable by you alone; none: "
                   "keeps none")

@@ -64,6 +64,8 @@ const std::vector<cli::OptionWords>& OptionWordRows() {
       {"--overflow", "", kKv},
       {"--pinned", "", kKv},
       {"--no-cache", "", kKv},
+      {"--state-snapshots", "", kKv},
+      {"--snapshot-every", "", kKv},
 
       {"--prefill-chunk", "", kThreads},
       {"--prefill-threads", "", kThreads},

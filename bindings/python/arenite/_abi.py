@@ -254,12 +254,14 @@ class arn_session_options(Struct):
       ("max_constraints", c_uint32),
       ("logits_processors", c_uint32),
       ("sampling_words", c_uint32),
+      ("state_snapshots", c_uint32),
+      ("snapshot_every", c_uint32),
   ]
 
 
 arn_session_options._initial_ = (
     sizeof(arn_session_options), 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, None, 255, 0, 0, 0, 0, None, 0,
-    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, 0, 0, 0, 0, 0, 0,
 )
 
 
@@ -288,11 +290,15 @@ class arn_memory_plan(Struct):
       ("device_bytes", c_uint64),
       ("copied_bytes", c_uint64),
       ("constraints_bytes", c_uint64),
+      ("snapshots_bytes", c_uint64),
+      ("state_snapshots", c_uint32),
+      ("snapshot_every", c_uint32),
   ]
 
 
 arn_memory_plan._initial_ = (
-    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    0,
 )
 
 
@@ -492,12 +498,14 @@ class arn_session_stats_data(Struct):
       ("kv_file_bytes_read", c_uint64),
       ("kv_file_bytes_written", c_uint64),
       ("kv_file_wait_ns", c_uint64),
+      ("recomputed_tokens", c_uint64),
+      ("n_state_snapshots", c_uint32),
   ]
 
 
 arn_session_stats_data._initial_ = (
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-    0, 0, -2147483648, 0, -1, 0, b"", 0, 0, 0,
+    0, 0, -2147483648, 0, -1, 0, b"", 0, 0, 0, 0, 0,
 )
 
 

@@ -76,6 +76,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "arn_session_reset": (c_uint32, (c_void_p,)),
     "arn_session_rewind": (c_uint32, (c_void_p, c_uint32)),
     "arn_session_first_rewind_position": (c_uint32, (c_void_p,)),
+    "arn_session_resume_position": (c_uint32, (c_void_p, c_uint32)),
+    "arn_session_mark": (c_uint32, (c_void_p,)),
     "arn_session_follow": (c_uint32, (c_void_p, POINTER(c_int32), c_size_t, POINTER(c_uint32))),
     "arn_session_use_prefix": (c_uint32, (c_void_p,)),
     "arn_session_trim": (c_uint32, (c_void_p, POINTER(c_uint64))),

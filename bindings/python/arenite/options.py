@@ -289,6 +289,8 @@ class SessionOptions:
   max_constraints: int = 0
   logits_processors: bool = False
   sampling_words: int = 0
+  state_snapshots: int = 0
+  snapshot_every: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -317,6 +319,9 @@ class MemoryPlan:
   device_bytes: int
   copied_bytes: int
   constraints_bytes: int
+  snapshots_bytes: int
+  state_snapshots: int
+  snapshot_every: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -420,6 +425,8 @@ class Stats:
   kv_file_bytes_read: int
   kv_file_bytes_written: int
   kv_file_wait_ns: int
+  recomputed_tokens: int
+  n_state_snapshots: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -79,9 +79,9 @@ class Session(Closing):
     with self._handle.use() as session:
       self._check(session, getattr(self._library, name)(session, *arguments))
 
-  def _number(self, name: str) -> int:
+  def _number(self, name: str, *arguments: int) -> int:
     with self._handle.use() as session:
-      return int(getattr(self._library, name)(session))
+      return int(getattr(self._library, name)(session, *arguments))
 
   def _ids(self, tokens: Tokens) -> Any:
     return id_array(self.model.tokenize(tokens) if isinstance(tokens, str) else tokens)
@@ -210,6 +210,16 @@ class Session(Closing):
   @property
   def first_rewind_position(self) -> int:
     return self._number("arn_session_first_rewind_position")
+
+  def resume_position(self, position: int) -> int:
+    """Returns where rewind(position) would continue from: the tokens in between run again, which
+    only happens in models with recurrent states."""
+    return self._number("arn_session_resume_position", position)
+
+  def mark(self) -> None:
+    """Keeps a snapshot of the recurrent states here, so that rewinding to this position computes
+    nothing again. Needs state_snapshots in the session's options."""
+    self._call("arn_session_mark")
 
   def trim(self) -> int:
     """Returns the memory of unused KV pages to the system; returns the number of bytes."""

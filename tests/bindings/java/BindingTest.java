@@ -544,6 +544,8 @@ final class BindingTest {
       int[] more = Arrays.copyOf(ids, ids.length + 2);
       Tests.equal(0, session.follow(ids));
       Tests.equal(ids.length, session.follow(more));
+      session.mark();
+      Tests.equal(ids.length, session.resumePosition(ids.length));
       session.rewind(ids.length);
       Tests.equal(ids, session.tokens());
       Tests.equal(0, session.firstRewindPosition());

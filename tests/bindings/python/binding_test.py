@@ -348,6 +348,8 @@ class BindingTest(unittest.TestCase):
     ids = self.model.tokenize(PROMPT)
     self.assertEqual(0, session.follow(ids))
     self.assertEqual(len(ids), session.follow(ids + [11, 12]))
+    session.mark()
+    self.assertEqual(len(ids), session.resume_position(len(ids)))
     session.rewind(len(ids))
     self.assertEqual(ids, session.tokens)
     self.assertGreater(session.trim(), 0)

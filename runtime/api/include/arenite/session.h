@@ -154,12 +154,18 @@ typedef struct arn_session_options {
   /* Elements reserved per sequence for the lists of arn_sampling, all lists together; at least as
    * many as the checkpoint's own defaults have. */
   uint32_t sampling_words;
+  /* Snapshots of the recurrent states (Mamba, short convolutions) kept for each sequence, up to
+   * 1024, so that it can be rewound: one every snapshot_every tokens, and one at each
+   * arn_session_mark. When all are in use, the older ones thin out. arn_memory_plan has their
+   * bytes; models without such states need none and take none. 0: none. */
+  uint32_t state_snapshots;
+  uint32_t snapshot_every; /* 0: prefill_chunk; context_tokens or more: only marks */
 } arn_session_options;
 #define ARN_SESSION_OPTIONS_INIT                                                                   \
   {                                                                                                \
     sizeof(arn_session_options), ARN_BACKEND_CPU, ARN_KV_INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, \
         ARN_KV_AS_KEYS, 0, 0, 0, 0, NULL, ARN_CPUS_AUTO, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
-        0, 0, 0, 0, 0                                                                              \
+        0, 0, 0, 0, 0, 0, 0                                                                        \
   }
 
 /* Memory use of a session by region. total_bytes = constants + kv + activations + io is the size of
@@ -195,9 +201,15 @@ typedef struct arn_memory_plan {
   uint64_t copied_bytes; /* ARN_RESIDENCY_COPIED: the model's copy of the bundle, in whole pages.
                             Not part of the block, allocated once for all sessions. 0: no copy. */
   uint64_t constraints_bytes; /* part of io_bytes: constraints, and a copy of the logits for them */
+  uint64_t snapshots_bytes;   /* part of kv_bytes: slots for snapshots of recurrent states */
+  uint32_t state_snapshots;   /* per sequence; 0 without recurrent states, and with no_cache */
+  uint32_t snapshot_every;
 } arn_memory_plan;
-#define ARN_MEMORY_PLAN_INIT \
-  { sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define ARN_MEMORY_PLAN_INIT                                                                      \
+  {                                                                                               \
+    sizeof(arn_memory_plan), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+        0, 0                                                                                      \
+  }
 
 /* Computes the memory use of a session with these options without allocating. `options` may be
  * NULL. */
@@ -297,9 +309,10 @@ ARN_API arn_status arn_session_prefill_logits(arn_session* session, const int32_
  * call. Sampling does not modify them. Greedy decoding does not store logits: the first request
  * after a token may take as long as the output head, further requests do not. If the logits are
  * gone (arn_session_rewind, a cancelled prefill), the last token runs once more, here and in all
- * calls that sample; that run is not cancellable. ARN_BAD_STATE for an empty sequence, and if the
- * cache cannot go back by that one token: prefill one more instead. ARN_CONTEXT_FULL once the token
- * after a full context has been chosen. */
+ * calls that sample; that run is not cancellable. Where layers keep a recurrent state, the tokens
+ * behind the last snapshot before it run too; that can be cancelled and repeated. ARN_BAD_STATE for
+ * an empty sequence, and if the cache cannot go back by that one token: prefill one more instead.
+ * ARN_CONTEXT_FULL once the token after a full context has been chosen. */
 ARN_API arn_status arn_session_logits(const arn_session* session, const float** out_logits);
 
 /* Types of the fields of arn_sampling. A list is a pointer `name` and a uint32_t `n_name`. */
@@ -361,25 +374,38 @@ ARN_API arn_status arn_session_tokens(const arn_session* session, const int32_t*
 ARN_API arn_status arn_session_reset(arn_session* session);
 /* Drops the tokens from `position` on (0 <= position <= length), and the logits unless position is
  * the length. Generation then runs the token before `position` again first (see
- * arn_session_logits); prefill does not. ARN_BAD_STATE, with nothing changed, if a sliding-window
- * layer has freed tokens that the token at `position` attends to, or if layers keep a recurrent
- * state, which cannot be rewound (only the length is allowed then): see
+ * arn_session_logits); prefill does not. Layers with a recurrent state continue from the last
+ * snapshot up to `position` (state_snapshots), and the tokens in between run again with the next
+ * call that runs tokens. ARN_BAD_STATE, with nothing changed, if a sliding-window layer has freed
+ * tokens that the token at `position`, or at that snapshot, attends to, or if there are recurrent
+ * states and state_snapshots is 0 (only the length is allowed then): see
  * arn_session_first_rewind_position. */
 ARN_API arn_status arn_session_rewind(arn_session* session, uint32_t position);
 ARN_API uint32_t arn_session_first_rewind_position(const arn_session* session);
+/* Returns where the sequence would continue from after arn_session_rewind(position): the tokens
+ * from there to `position` would run again. Without recurrent states it is `position`. */
+ARN_API uint32_t arn_session_resume_position(const arn_session* session, uint32_t position);
+/* Keeps a snapshot of the recurrent states at the end of the sequence, so that a later rewind to it
+ * computes nothing again: for the borders of turns, and before guesses. Marks have half of the
+ * slots of state_snapshots (at least one); when more are set, the older ones thin out. Copies
+ * nothing. ARN_BAD_STATE if there are recurrent states and state_snapshots is 0. Does nothing where
+ * any position can be rewound to without. If a rewind has left tokens to run, they run first;
+ * ARN_CANCELLED then leaves the rest of them to the next call. */
+ARN_API arn_status arn_session_mark(arn_session* session);
 /* Makes the sequence hold exactly these tokens and computes only what is missing: keeps the common
  * prefix, drops the rest and prefills. A conversation continues by passing all of its tokens each
  * time. If they share a longer prefix with the bundle's, the sequence starts there as with
  * arn_session_use_prefix, if the session can use it. Computes the logits of the last token; at
  * least one token runs for this, unless the sequence holds exactly these tokens and has logits
  * already. All tokens run if a sliding-window layer has freed tokens that the first new token
- * attends to, or if layers keep a recurrent state and the tokens do not extend the sequence
- * (arn_session_first_rewind_position). n_ids > 0; `ids` may be the result of arn_session_tokens.
- * *out_kept (may be NULL): number of reused tokens. A damaged bundle prefix is an error here, not a
- * reason to recompute. ARN_BAD_ARGUMENT, ARN_BAD_TOKEN, and ARN_CONTEXT_FULL for more than
- * context_tokens (nothing is shifted), change nothing, and *out_kept is 0. ARN_CANCELLED, and
- * ARN_CONTEXT_FULL if sequences share too small a kv_tokens, leave the kept tokens and the finished
- * chunks; another call continues from there. */
+ * attends to, or if layers keep a recurrent state, state_snapshots is 0 and the tokens do not
+ * extend the sequence (arn_session_first_rewind_position). With snapshots, tokens run from the last
+ * one before the first new token, and there a mark is kept (arn_session_mark). n_ids > 0; `ids` may
+ * be the result of arn_session_tokens. *out_kept (may be NULL): number of reused tokens. A damaged
+ * bundle prefix is an error here, not a reason to recompute. ARN_BAD_ARGUMENT, ARN_BAD_TOKEN, and
+ * ARN_CONTEXT_FULL for more than context_tokens (nothing is shifted), change nothing, and *out_kept
+ * is 0. ARN_CANCELLED, and ARN_CONTEXT_FULL if sequences share too small a kv_tokens, leave the
+ * kept tokens and the finished chunks; another call continues from there. */
 ARN_API arn_status arn_session_follow(arn_session* session, const int32_t* ids, size_t n_ids,
                                       uint32_t* out_kept);
 /* Clears the sequence and starts it from the bundle's precomputed prefix: its tokens and logits are
@@ -627,11 +653,14 @@ typedef struct arn_session_stats_data {
   uint64_t kv_file_bytes_written; /* of pages that became full, or were quantised, while others were
                                      missing; writes by the OS itself are not counted */
   uint64_t kv_file_wait_ns;       /* time that layers waited for reads, beyond the computation */
+  uint64_t recomputed_tokens;     /* run again after a rewind, by arn_session_follow, or for their
+                                     logits */
+  uint32_t n_state_snapshots;     /* kept for the selected sequence now; not reset */
 } arn_session_stats_data;
 #define ARN_SESSION_STATS_INIT                                                                     \
   {                                                                                                \
     sizeof(arn_session_stats_data), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0                                           \
+        0, 0, ARN_NO_TEMPERATURE, 0, -1, 0, {0}, 0, 0, 0, 0, 0                                     \
   }
 /* Returns counts and times since creation, or since arn_session_reset_stats. */
 ARN_API arn_status arn_session_stats(const arn_session* session, arn_session_stats_data* out_stats);

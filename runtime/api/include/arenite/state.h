@@ -10,10 +10,11 @@ extern "C" {
 
 /* A saved state holds all sequences of a session: tokens, sampling with its random numbers, logits,
  * and the KV pages that the next tokens attend to, pages shared by forks once. Format:
- * docs/state-format.md. Restore it into a session of the same model (with or without the bundle's
- * prefix), kv_type and kv_page_tokens; context_tokens, max_sequences, kv_tokens, prefill_chunk,
- * threads and backend may differ as long as the saved sequences fit. A session with no_cache = 1
- * cannot save or restore (ARN_UNSUPPORTED). */
+ * docs/state-format.md. Snapshots of recurrent states are not saved: a restored sequence has one,
+ * at its end. Restore it into a session of the same model (with or without the bundle's prefix),
+ * kv_type and kv_page_tokens; context_tokens, max_sequences, kv_tokens, prefill_chunk, threads and
+ * backend may differ as long as the saved sequences fit. A session with no_cache = 1 cannot save or
+ * restore (ARN_UNSUPPORTED). */
 
 /* Returns the bytes that saving takes now. */
 ARN_API arn_status arn_session_save_bytes(const arn_session* session, uint64_t* out_bytes);

@@ -164,6 +164,16 @@ ARN_JNI(jint, firstRewindPosition)(JNIEnv*, jclass, jlong session) {
   return static_cast<jint>(arn_session_first_rewind_position(ToSession(session)));
 }
 
+ARN_JNI(jint, resumePosition)(JNIEnv* env, jclass, jlong session, jint position) {
+  if (!IsNumber(env, position, "the position is negative")) return 0;
+  return static_cast<jint>(
+      arn_session_resume_position(ToSession(session), static_cast<uint32_t>(position)));
+}
+
+ARN_JNI(void, mark)(JNIEnv* env, jclass, jlong session) {
+  Check(env, ToSession(session), arn_session_mark(ToSession(session)));
+}
+
 ARN_JNI(jlong, trim)(JNIEnv* env, jclass, jlong session) {
   uint64_t bytes = 0;
   Check(env, ToSession(session), arn_session_trim(ToSession(session), &bytes));

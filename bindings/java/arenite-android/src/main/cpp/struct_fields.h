@@ -214,6 +214,10 @@ inline constexpr Field kSessionOptionsFields[] = {
      offsetof(arn_session_options, logits_processors), 0},
     {"samplingWords", FieldKind::kInt,
      offsetof(arn_session_options, sampling_words), 0},
+    {"stateSnapshots", FieldKind::kInt,
+     offsetof(arn_session_options, state_snapshots), 0},
+    {"snapshotEvery", FieldKind::kInt,
+     offsetof(arn_session_options, snapshot_every), 0},
 };
 inline constexpr Field kMemoryPlanFields[] = {
     {"weightsBytes", FieldKind::kLong,
@@ -260,6 +264,12 @@ inline constexpr Field kMemoryPlanFields[] = {
      offsetof(arn_memory_plan, copied_bytes), 0},
     {"constraintsBytes", FieldKind::kLong,
      offsetof(arn_memory_plan, constraints_bytes), 0},
+    {"snapshotsBytes", FieldKind::kLong,
+     offsetof(arn_memory_plan, snapshots_bytes), 0},
+    {"stateSnapshots", FieldKind::kInt,
+     offsetof(arn_memory_plan, state_snapshots), 0},
+    {"snapshotEvery", FieldKind::kInt,
+     offsetof(arn_memory_plan, snapshot_every), 0},
 };
 inline constexpr Field kKvGroupFields[] = {
     {"nLayers", FieldKind::kInt,
@@ -406,6 +416,10 @@ inline constexpr Field kStatsFields[] = {
      offsetof(arn_session_stats_data, kv_file_bytes_written), 0},
     {"kvFileWaitNs", FieldKind::kLong,
      offsetof(arn_session_stats_data, kv_file_wait_ns), 0},
+    {"recomputedTokens", FieldKind::kLong,
+     offsetof(arn_session_stats_data, recomputed_tokens), 0},
+    {"nStateSnapshots", FieldKind::kInt,
+     offsetof(arn_session_stats_data, n_state_snapshots), 0},
 };
 inline constexpr Field kConstraintStatsFields[] = {
     {"steps", FieldKind::kLong,

@@ -92,6 +92,10 @@ final class Native {
 
   static native int firstRewindPosition(long session);
 
+  static native int resumePosition(long session, int position);
+
+  static native void mark(long session);
+
   static native long trim(long session);
 
   static native void select(long session, int sequence);

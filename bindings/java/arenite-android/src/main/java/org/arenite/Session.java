@@ -280,6 +280,22 @@ public final class Session implements AutoCloseable {
     return get(Native::firstRewindPosition);
   }
 
+  /**
+   * Returns where {@link #rewind} would continue from: the tokens from there to position run again,
+   * which only happens in models with recurrent states.
+   */
+  public int resumePosition(int position) {
+    return get(session -> Native.resumePosition(session, position));
+  }
+
+  /**
+   * Keeps a snapshot of the recurrent states here, so that rewinding to this position computes
+   * nothing again. Needs stateSnapshots in the session's options.
+   */
+  public void mark() {
+    run(Native::mark);
+  }
+
   /** Returns the memory of unused KV pages to the system; returns the number of bytes. */
   public long trim() {
     return get(Native::trim);

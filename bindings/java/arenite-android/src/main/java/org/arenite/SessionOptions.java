@@ -150,4 +150,13 @@ public final class SessionOptions {
    * many as the checkpoint's own defaults have.
    */
   public int samplingWords;
+  /**
+   * Snapshots of the recurrent states (Mamba, short convolutions) kept for each sequence, up to
+   * 1024, so that it can be rewound: one every snapshot_every tokens, and one at each
+   * arn_session_mark. When all are in use, the older ones thin out. arn_memory_plan has their
+   * bytes; models without such states need none and take none. 0: none.
+   */
+  public int stateSnapshots;
+  /** 0: prefill_chunk; context_tokens or more: only marks */
+  public int snapshotEvery;
 }
