@@ -1,6 +1,7 @@
 // Architecture of a model as the bundle stores it. After this no code branches on a family's name.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +28,13 @@ struct LayerKindSpec : LayerKind {
   bool has_k_bias = true;  // if q and v have one
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
+  bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool has_router_bias = false;
+  bool has_router_correction = false;
+  bool has_shared_gate = false;
+  bool has_v_norm = false;
+  bool k_is_v = false;         // the key projection makes the values too
+  float routed_factor = 1.0f;  // of the routed experts' outputs; folded into their last matrices
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;
   bool has_mixer_in_bias = false;  // of the mixer's first matrix
@@ -65,11 +72,30 @@ struct TensorNames {
   const char* expert_up = nullptr;
   const char* expert_down = nullptr;
   // Or all experts of a layer in one tensor [experts, inputs, outputs], named without ".weight".
+  // With is_stacked_by_rows: [experts, outputs, inputs].
   const char* stacked_gate_up = nullptr;
   const char* stacked_down = nullptr;
+  bool is_stacked_by_rows = false;
   const char* shared_gate = nullptr;  // shared expert, which every token passes through
   const char* shared_up = nullptr;
   const char* shared_down = nullptr;
+  const char* shared_gate_up = nullptr;     // gate and up of the shared expert fused
+  const char* shared_gate_score = nullptr;  // [1, hidden]: gate of its output
+  const char* router_correction = nullptr;  // complete name
+  const char* per_layer_embedding = nullptr;
+  const char* per_layer_projection = nullptr;
+  const char* per_layer_projection_norm = nullptr;
+  const char* per_layer_gate = nullptr;  // this and the following: of a layer
+  const char* per_layer_out = nullptr;
+  const char* per_layer_norm = nullptr;
+  const char* output_scale = nullptr;  // complete name
+  // Latent attention. Queries come from q_low, q_low_norm and q_up, or from q.
+  const char* q_low = nullptr;
+  const char* q_low_norm = nullptr;
+  const char* q_up = nullptr;
+  const char* latent = nullptr;  // rows: latent, then the rotated part of the key
+  const char* latent_norm = nullptr;
+  const char* latent_up = nullptr;               // rows: keys and values of each head
   const char* sinks = nullptr;                   // without ".weight"
   const char* plain_up = nullptr;                // up of layers without a gate, if its name differs
   const char* relative_position_bias = nullptr;  // relative position bias [buckets, heads] of the
@@ -139,11 +165,18 @@ struct DecoderSpec {
   float logits_factor = 1.0f;
   float logits_softcap = 0.0f;
   bool tied = false;
+  bool has_head_bias = false;
   std::vector<LayerKindSpec> kinds;
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
+  std::vector<uint32_t> kv_layers;    // per layer: whose keys and values it uses; empty: its own
+  uint32_t per_layer_width = 0;       // of a layer's part of the per-layer embeddings; 0: none
   RelativePositionBuckets relative_position_buckets;
   EncoderSpec encoder;
+
+  // Returns the factor of a token's row: sqrt(per_layer_width), and 1 / sqrt(2) of the sum with the
+  // projection.
+  float per_layer_factor() const { return static_cast<float>(std::sqrt(per_layer_width / 2.0)); }
 
   bool operator==(const DecoderSpec&) const = default;
 };

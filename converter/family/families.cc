@@ -6,10 +6,13 @@
 
 #include "converter/base/error.h"
 #include "converter/family/config_keys.h"
+#include "converter/family/experts.h"
 #include "converter/family/family.h"
+#include "converter/family/latent.h"
 #include "converter/family/layer_windows.h"
 #include "converter/family/mixers.h"
 #include "converter/family/rope.h"
+#include "converter/family/shared_kv.h"
 #include "converter/hf/config_reader.h"
 #include "converter/hf/json_file.h"
 #include "nlohmann/json.hpp"
@@ -77,6 +80,7 @@ LayerKindSpec KindOf(const Family& family) {
   LayerKindSpec kind;
   static_cast<LayerKind&>(kind) = family.layer;
   kind.has_k_bias = family.has_k_bias;
+  kind.has_v_norm = family.has_v_norm;
   return kind;
 }
 
@@ -100,6 +104,7 @@ LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hid
   if (dim_key != nullptr) head_dim = config->Count(dim_key);
   const bool is_null = dim_key != nullptr && config->IsNull(dim_key);
   if (!head_dim && !is_null && family.default_head_dim != 0) head_dim = family.default_head_dim;
+  if (family.latent != nullptr) head_dim = 1;  // ReadLatent() has it
   if (!head_dim && hidden % kind.n_heads != 0) {
     Fail("%s: head_dim is absent, and %s %u is not a multiple of %s %u", config->label().c_str(),
          family.keys.hidden, hidden, family.keys.heads, kind.n_heads);
@@ -229,36 +234,13 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
   if (family.has_feed_forward_proj) kind.is_gated = IsGatedProj(family, config);
   kind.has_relative_position_bias = family.has_relative_position_buckets;
   kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
-  kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
+  kind.has_qk_norm = family.qk_norm == QkNorm::kEachHeadIfUsed ? config->Bool("use_qk_norm", false)
+                                                               : family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
   kind.has_qkv_bias = HasBias(family.qkv_bias, config, family.bias_key, family.default_bias);
   kind.has_attention_out_bias =
       HasBias(family.attention_out_bias, config, family.bias_key, family.default_bias);
   kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
-  return kind;
-}
-
-// Derives the layer type with experts from the one without.
-LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindSpec kind) {
-  const std::optional<uint32_t> local = config->Count("num_local_experts");
-  const std::optional<uint32_t> count =
-      family.reads_num_experts ? config->Count("num_experts") : std::nullopt;
-  if (local && count && *local != *count) {
-    Fail("%s: num_local_experts is %u and num_experts %u: expected one of them, or the same",
-         config->label().c_str(), *local, *count);
-  }
-  kind.n_experts = count ? *count : local.value_or(family.default_experts);
-  kind.n_experts_used = config->Count("num_experts_per_tok").value_or(family.default_experts_used);
-  if (kind.n_experts_used > kind.n_experts || kind.n_experts > 65535) {
-    Fail("%s: num_experts_per_tok %u of %u experts", config->label().c_str(), kind.n_experts_used,
-         kind.n_experts);
-  }
-  kind.ffn_dim = config->RequiredCount(family.expert_ffn_key);
-  kind.norm_topk_prob = family.norm_topk_prob_key == nullptr
-                            ? kind.route_score == RouteScore::kSoftmax
-                            : config->Bool(family.norm_topk_prob_key, false);
-  kind.has_router_bias = HasBias(family.router_bias, config, family.mlp_bias_key, false);
-  if (family.has_shared_expert) kind.shared_ffn_dim = kind.ffn_dim;
   return kind;
 }
 
@@ -355,28 +337,31 @@ void RefuseOddAttention(ConfigReader* config) {
 
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
 std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
-                                const std::vector<uint32_t>& windows, uint32_t head_dim,
-                                const RopeScaling* scaling, DecoderSpec* spec,
-                                std::vector<std::string>* warnings) {
+                                const std::vector<uint32_t>& windows, const LayerKindSpec& kind,
+                                const GlobalHeads& heads, const RopeScaling* scaling,
+                                DecoderSpec* spec, std::vector<std::string>* warnings) {
   const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<uint32_t> ropes(n_layers, kNoRope);
   const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
   RopeQuery query;
-  query.head_dim = head_dim;
   query.max_context = spec->max_context;
   query.theta = family.default_theta;
   query.has_partial_rotary = family.has_partial_rotary;
   query.partial_rotary = family.default_partial_rotary;
   query.has_rotary_keys = family.has_rotary_keys;
   query.local_theta = family.default_local_theta;
-  query.is_by_window = family.rope == RopeRule::kByWindow;
+  query.is_by_type = family.rope == RopeRule::kByType;
+  query.is_by_window = query.is_by_type || family.rope == RopeRule::kByWindow;
   query.default_yarn = family.default_yarn;
   query.has_longrope_only = family.has_longrope_only;
+  query.has_mscales = family.has_rope_mscales;
   query.default_original = family.default_original_context;
   query.scaling = scaling;
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
+    query.head_dim = windows[i] == 0 ? heads.head_dim : kind.head_dim;
+    if (kind.is_latent()) query.head_dim -= kind.latent_dim;
     const RopeSpec rope = ReadRope(config, query, warnings);
     const auto at = std::find(spec->ropes.begin(), spec->ropes.end(), rope);
     ropes[i] = static_cast<uint32_t>(at - spec->ropes.begin());
@@ -415,20 +400,33 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
+  if (const char* key = family.head_bias_key) spec.has_head_bias = config.Bool(key, false);
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
   RefuseOddAttention(&config);
+  // "vision": of images, not of text.
+  if (family.has_global_heads &&
+      config.String("use_bidirectional_attention").value_or("vision") != "vision") {
+    config.FailKey("use_bidirectional_attention", "null or \"vision\"");
+  }
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
+  if (family.latent != nullptr) {
+    ReadLatent(family, &config, json, &kind, &spec.rotates_neighbours);
+  }
   kind.has_cross_attention = family.encoder != nullptr;
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
   const std::vector<uint32_t> chunks = LayerChunks(family, &config, json, n_layers);
+  const GlobalHeads global_heads = ReadGlobalHeads(family, &config, kind);
   const std::vector<uint32_t> ropes =
-      ReadRopes(family, &config, windows, kind.head_dim, scaling, &spec, warnings);
+      ReadRopes(family, &config, windows, kind, global_heads, scaling, &spec, warnings);
+  spec.kv_layers = KvLayers(family, &config, windows);
+  spec.per_layer_width = PerLayerWidth(family, &config, spec.vocab);
+  const uint32_t shared_ffn_factor = SharedFfnFactor(family, &config);
   const std::vector<bool> has_experts = LayersWithExperts(family, &config, n_layers);
   const std::vector<LayerKindSpec> mixers = LayerMixers(family, &config, n_layers, spec.hidden);
   const LayerKindSpec dense = kind;
@@ -439,6 +437,8 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     kind.window = windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
+    if (windows[i] == 0) kind = WithHeads(kind, global_heads);
+    if (!spec.kv_layers.empty() && spec.kv_layers[i] != i) kind.ffn_dim *= shared_ffn_factor;
     AdaptToRope(family, &config, &kind);
     kind = WithMixer(kind, mixers[i]);
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
@@ -461,13 +461,19 @@ std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& j
   const std::vector<LayerKindSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
   LayerKindSpec kind =
       family->mixer == MixerRule::kScan ? KindOf(*family) : ReadHeads(*family, &config, hidden);
+  bool rotates_neighbours = false;
+  if (family->latent != nullptr) ReadLatent(*family, &config, json, &kind, &rotates_neighbours);
   const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
   std::vector<LayerKindSpec> layers;
   const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);
+  const GlobalHeads global_heads = ReadGlobalHeads(*family, &config, kind);
+  const std::vector<uint32_t> kv_layers = KvLayers(*family, &config, windows);
   for (uint32_t i = 0; i < n_layers; ++i) {
-    kind.window = windows[i];
-    kind.chunk = chunks[i];
-    layers.push_back(WithMixer(kind, mixers[i]));
+    if (!kv_layers.empty() && kv_layers[i] != i) continue;
+    LayerKindSpec own = windows[i] == 0 ? WithHeads(kind, global_heads) : kind;
+    own.window = windows[i];
+    own.chunk = chunks[i];
+    layers.push_back(WithMixer(own, mixers[i]));
   }
   return layers;
 }

@@ -36,6 +36,7 @@ enum class WindowRule : uint8_t {
 enum class QkNorm : uint8_t {
   kNone,
   kEachHead,
+  kEachHeadIfUsed,  // use_qk_norm, false if absent
   kAllHeads,        // one norm over all q heads, one over all k heads
   kPlainOfRotated,  // per head, without weights, in layers with RoPE: use_qk_norm
 };
@@ -44,6 +45,7 @@ enum class RopeRule : uint8_t {
   kEveryLayer,
   kNone,
   kByWindow,       // layers with a window have their own base frequency
+  kByType,         // rope_parameters has an object for layers with a window and one for the others
   kNotEachFourth,  // no_rope_layers, or all except each no_rope_layer_interval-th
 };
 
@@ -66,6 +68,17 @@ enum class ExpertRule : uint8_t {
   kEveryLayer,
   kSparseStep,  // each decoder_sparse_step-th, except mlp_only_layers
   kListed,      // moe_layers, or each interleave_moe_layer_step-th
+  kByType,      // those that mlp_layer_types calls sparse; all but the first if it is absent
+  kAfterDense,  // all but the first dense_layers_key
+  kInterval,    // each moe_layer_interval-th of moe_layer_start_index to moe_layer_end_index
+};
+
+// Width of the shared expert.
+enum class SharedExpert : uint8_t {
+  kNone,
+  kOne,    // as a routed expert
+  kCount,  // shared_expert_key times a routed expert
+  kWidth,  // shared_expert_key
 };
 
 enum class ScaleRule : uint8_t {
@@ -97,6 +110,14 @@ struct ClassSizes {
   uint32_t ffn = 0;
 };
 
+// Latent attention: defaults of kv_lora_rank, q_lora_rank (null: queries have no low rank),
+// qk_nope_head_dim, qk_rope_head_dim and v_head_dim.
+struct LatentFamily {
+  uint32_t kv_rank, query_rank, key_dim, rotary_dim, value_dim;
+  bool has_interleave_key = true;  // rope_interleave, true if absent; else always interleaved
+  bool scales_by_rope = true;      // by mscale_all_dim of the rope's scaling
+};
+
 // Encoder of an encoder-decoder family.
 struct EncoderFamily {
   const TensorNames* names;
@@ -120,6 +141,7 @@ struct Family {
   Bias mlp_bias = Bias::kNever;
   const char* bias_key = "attention_bias";
   const char* mlp_bias_key = "mlp_bias";
+  const char* head_bias_key = nullptr;  // false if absent; null: no bias
   bool default_bias = false;
 
   // Fields of every layer that no config changes; activation_limit: the config's "silu" means
@@ -129,6 +151,7 @@ struct Family {
   float norm_offset = 0.0f;
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
+  const LatentFamily* latent = nullptr;
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
@@ -141,14 +164,44 @@ struct Family {
   const char* parallel_key = nullptr;  // true when absent
 
   ExpertRule experts = ExpertRule::kNone;
-  bool reads_num_experts = true;  // alias of num_local_experts
+  const char* experts_key = "num_local_experts";
+  const char* experts_alias = "num_experts";  // null, here and below: none
+  const char* experts_used_key = "num_experts_per_tok";
+  const char* experts_used_alias = nullptr;
   const char* expert_ffn_key = "moe_intermediate_size";
+  uint32_t default_expert_ffn = 0;  // 0: the config must give it
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
-  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
-                                             // with softmax scores
-  bool has_shared_expert = false;            // same width as the routed experts
-  Bias router_bias = Bias::kNever;
+  bool has_topk_method = false;              // only "greedy"
+  const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob; null: on with softmax scores
+  bool default_norm_topk_prob = false;
+  const char* topk_least_key = nullptr;  // topk_least; null: 0
+  double default_topk_least = 0;
+  const char* dense_layers_key = nullptr;  // ExpertRule::kAfterDense
+  uint32_t default_dense_layers = 0;
+  SharedExpert shared_expert = SharedExpert::kNone;
+  const char* shared_expert_key = nullptr;
+  uint32_t default_shared_expert = 0;
+  bool has_shared_gate = false;
+  bool has_router_correction = false;
+  const char* correction_key = nullptr;  // switches the correction off; null: always on
+  bool has_router_groups = false;        // n_group, topk_group
+  uint32_t default_router_groups = 0;
+  uint32_t default_router_groups_used = 0;
+  bool has_routed_factor = false;  // routed_scaling_factor
+  double default_routed_factor = 1.0;
+
+  // Layers without a window have heads of their own: global_head_dim and, with attention_k_eq_v,
+  // num_global_key_value_heads and values made by the key projection. The last layer has no window.
+  bool has_global_heads = false;
+  uint32_t default_global_head_dim = 0;
+  // The last num_kv_shared_layers use the keys and values of the last layer before them with the
+  // same window; with use_double_wide_mlp their feed-forward blocks are twice as wide.
+  bool has_shared_kv = false;
+  bool has_v_norm = false;         // without weights
+  uint32_t default_per_layer = 0;  // hidden_size_per_layer_input; 0: no per-layer embeddings
+  bool has_router_bias = false;
+  bool has_expert_bias = true;  // if the other feed-forward blocks have one
   bool gate_up_alternate = false;
 
   WindowRule window = WindowRule::kNone;
@@ -164,6 +217,7 @@ struct Family {
   double default_partial_rotary = 1.0;
   const YarnDefaults* default_yarn = nullptr;  // if the config has no scaling
   bool has_longrope_only = false;              // "yarn" too means longrope
+  bool has_rope_mscales = false;               // longrope's amplitude: short_mscale, long_mscale
   // original_max_position_embeddings of the class; takes precedence over the rope object's.
   uint32_t default_original_context = 0;  // 0: the class has none
 
@@ -186,7 +240,7 @@ struct Family {
   const char* older_architecture = nullptr;  // an older name in published configs
   // Keys of published configs that neither the class nor the model of transformers reads. A
   // meaningful value gives a warning.
-  const char* ignored_keys[3] = {};
+  const char* ignored_keys[8] = {};
 };
 
 Span<const Family> Families();

@@ -1,5 +1,10 @@
+#include <array>
+
 #include "converter/family/family.h"
 #include "converter/family/family_names.h"
+#include "converter/family/latent_families.h"
+#include "converter/family/mixture_families.h"
+#include "converter/family/per_layer_families.h"
 
 namespace arn::convert {
 namespace {
@@ -262,7 +267,7 @@ constexpr Family kFamilies[] = {
      .expert_ffn_key = "intermediate_size",
      .default_experts = 128,
      .default_experts_used = 4,
-     .router_bias = Bias::kAlways,
+     .has_router_bias = true,
      .gate_up_alternate = true,
      .window = WindowRule::kPattern,
      .default_window = 128,
@@ -284,11 +289,11 @@ constexpr Family kFamilies[] = {
      .default_epsilon = 1e-5,
      .qk_norm = QkNorm::kPlainOfRotated,
      .experts = ExpertRule::kListed,
-     .reads_num_experts = false,
+     .experts_alias = nullptr,
      .expert_ffn_key = "intermediate_size",
      .default_experts = 16,
      .default_experts_used = 1,
-     .has_shared_expert = true,
+     .shared_expert = SharedExpert::kOne,
      .window = WindowRule::kChunks,
      .default_window = 8192,
      .rope = RopeRule::kNotEachFourth,
@@ -402,8 +407,22 @@ constexpr Family kFamilies[] = {
      .tied_key = "tie_embedding"},
 };
 
+// Joins the lists of rows.
+template <size_t... kSizes>
+constexpr auto Joined(const Family (&... lists)[kSizes]) {
+  std::array<Family, (kSizes + ...)> all = {};
+  size_t n = 0;
+  const auto append = [&](const Family* rows, size_t n_rows) {
+    for (size_t i = 0; i < n_rows; ++i) all[n++] = rows[i];
+  };
+  (append(lists, kSizes), ...);
+  return all;
+}
+
+constexpr auto kAll = Joined(kFamilies, kMixtureFamilies, kPerLayerFamilies, kLatentFamilies);
+
 }  // namespace
 
-Span<const Family> Families() { return kFamilies; }
+Span<const Family> Families() { return {kAll.data(), kAll.size()}; }
 
 }  // namespace arn::convert

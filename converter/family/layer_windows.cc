@@ -72,9 +72,9 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
     case WindowRule::kFromLayer:
     case WindowRule::kLayerTypes: {
       const bool is_used = config->Bool("use_sliding_window", false);
-      // Always read it: without use_sliding_window the key is present but has no effect.
-      *window = SlidingWindow(family, config, json);
-      if (!is_used) *window = 0;
+      // Without use_sliding_window the key is present but has no effect.
+      config->MarkRead("sliding_window");
+      *window = is_used ? SlidingWindow(family, config, json) : 0;
       if (family.window == WindowRule::kLayerTypes) break;
       if (family.window == WindowRule::kEveryIfUsed) {
         std::fill(windows.begin(), windows.end(), *window);
@@ -109,6 +109,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
                                    const nlohmann::json& json, uint32_t n_layers) {
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
+  if (family.has_global_heads) windows.back() = 0;
   // layer_types has another meaning in these families.
   if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
     return windows;
@@ -144,6 +145,7 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
     }
     windows[i] = wanted;
   }
+  if (family.has_global_heads) windows.back() = 0;
   return windows;
 }
 
@@ -185,9 +187,41 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
       has_experts[static_cast<size_t>(layer)] = value;
     }
   };
+  const auto integer = [&](const char* key, int64_t fallback) {
+    return config->Int(key).value_or(fallback);
+  };
   switch (family.experts) {
     case ExpertRule::kNone:
     case ExpertRule::kEveryLayer: break;
+    case ExpertRule::kByType: {
+      const nlohmann::json* types = config->Find("mlp_layer_types");
+      has_experts[0] = false;
+      if (types == nullptr) break;
+      if (!types->is_array() || types->size() != n_layers) {
+        config->FailKey("mlp_layer_types", Format("a list of %u entries", n_layers).c_str());
+      }
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        if ((*types)[i] != "sparse" && (*types)[i] != "dense") {
+          config->FailKey("mlp_layer_types", "dense or sparse for each layer");
+        }
+        has_experts[i] = (*types)[i] == "sparse";
+      }
+      break;
+    }
+    case ExpertRule::kAfterDense: {
+      const int64_t first = integer(family.dense_layers_key, family.default_dense_layers);
+      for (uint32_t i = 0; i < n_layers; ++i) has_experts[i] = i >= first;
+      break;
+    }
+    case ExpertRule::kInterval: {
+      each(config->Count("moe_layer_interval").value_or(1));
+      const int64_t first = integer("moe_layer_start_index", 1);
+      const int64_t last = integer("moe_layer_end_index", -1);
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        has_experts[i] = has_experts[i] && i >= first && (last == -1 || i <= last);
+      }
+      break;
+    }
     case ExpertRule::kSparseStep:
       each(config->Count("decoder_sparse_step").value_or(1));
       set("mlp_only_layers", false);

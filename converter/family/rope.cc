@@ -19,6 +19,7 @@ struct RopeInput {
   uint32_t max_context = 0;
   std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
   ConfigReader* parameters = nullptr;
+  bool has_mscales = false;
 };
 
 // Computes theta ^ (2i / dim) as torch does: exponent and result are float32. The power is computed
@@ -176,20 +177,44 @@ std::vector<float> ByFactors(const RopeInput& in, const char* key) {
 RopeSpec LongRopes(const RopeInput& in) {
   const double context = OriginalContext(in);
   const double factor = in.parameters->Number("factor").value_or(in.max_context / context);
-  const double amplitude =
+  double amplitude =
       in.parameters->Number("attention_factor")
           .value_or(factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(context)));
+  if (in.has_mscales) {
+    amplitude = Required(in.parameters, "short_mscale");
+    if (Required(in.parameters, "long_mscale") != amplitude) {
+      in.parameters->FailKey("long_mscale", "the number of short_mscale");
+    }
+  }
   return {in.dim, static_cast<float>(amplitude), ByFactors(in, "short_factor"),
           ByFactors(in, "long_factor"), static_cast<uint32_t>(context)};
+}
+
+// _compute_proportional_rope_parameters: a part of the frequencies of the whole head, then zeros.
+RopeSpec Proportional(const RopeInput& in) {
+  const double fraction = in.parameters->Number("partial_rotary_factor").value_or(1.0);
+  const double factor = in.parameters->Number("factor").value_or(1.0);
+  if (!(fraction >= 0 && fraction <= 1)) {
+    in.parameters->FailKey("partial_rotary_factor", "a number from 0 to 1");
+  }
+  if (!(factor > 0)) in.parameters->FailKey("factor", "a positive number");
+  RopeSpec rope = Default(in);
+  // Python: fraction * dim // 2.
+  const auto rotated = static_cast<size_t>(std::floor(fraction * in.dim / 2));
+  for (size_t i = 0; i < rope.inv_freq.size(); ++i) {
+    rope.inv_freq[i] = i < rotated ? rope.inv_freq[i] / static_cast<float>(factor) : 0.0f;
+  }
+  return rope;
 }
 
 struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
 };
-constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear}, {"dynamic", Dynamic},
-                               {"llama3", Llama3},   {"yarn", Yarn},     {"longrope", LongRopes},
-                               {"su", LongRopes}};
+constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear},
+                               {"dynamic", Dynamic}, {"llama3", Llama3},
+                               {"yarn", Yarn},       {"longrope", LongRopes},
+                               {"su", LongRopes},    {"proportional", Proportional}};
 
 // Keys that some known type reads. Ignored for the other types, as in transformers.
 constexpr const char* kKnownKeys[] = {
@@ -217,6 +242,8 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
 
 // Returns how many elements of a head are rotated.
 uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+  // Whole heads: Proportional() reads the factor.
+  if (parameters->String("rope_type") == "proportional") return query.head_dim;
   const std::optional<double> own = parameters->Number("partial_rotary_factor");
   const std::optional<double> outer = config->Number("partial_rotary_factor");
   const std::optional<double> percent =
@@ -248,6 +275,17 @@ nlohmann::json DefaultParameters(const RopeQuery& query) {
 // Returns the object with the parameters for this layer type; the family's defaults if there is
 // none. *key: its name.
 nlohmann::json FindParameters(ConfigReader* config, const RopeQuery& query, std::string* key) {
+  if (query.is_by_type) {
+    const char* type = query.has_window ? "sliding_attention" : "full_attention";
+    const nlohmann::json* types = config->Find("rope_parameters");
+    *key = std::string("rope_parameters: ") + type;
+    if (types == nullptr || !types->is_object() || !types->contains(type) ||
+        !(*types)[type].is_object() || !(*types)[type].contains("rope_theta")) {
+      config->FailKey("rope_parameters",
+                      "an object with a rope_theta for full_attention and sliding_attention");
+    }
+    return (*types)[type];
+  }
   // A non-empty rope_scaling takes precedence over rope_parameters.
   const nlohmann::json* scaling = config->Find("rope_scaling");
   const nlohmann::json* parameters = config->Find("rope_parameters");
@@ -321,6 +359,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     in.top_level_original = query.default_original;
   }
   in.parameters = &reader;
+  in.has_mscales = query.has_mscales;
   const std::optional<double> base =
       query.has_rotary_keys ? config->Number("rotary_emb_base") : std::nullopt;
   const std::optional<double> global = config->Number("rope_theta");
@@ -333,7 +372,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   if (in.theta <= 0) (own_theta ? &reader : config)->FailKey("rope_theta", "a positive number");
   const std::optional<std::string> old_type = reader.String("type");
   std::string type = reader.String("rope_type").value_or(old_type.value_or("default"));
-  if (query.has_longrope_only && type == "yarn") type = "longrope";
+  if (query.has_longrope_only && !query.has_mscales && type == "yarn") type = "longrope";
   if (query.has_longrope_only && type != "default" && type != "longrope" && type != "su") {
     reader.FailKey("rope_type", "default or longrope");
   }
@@ -349,7 +388,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   }
   Fail(
       "%s: type \"%s\" is not supported (supported: default, linear, dynamic, llama3, yarn, "
-      "longrope)",
+      "longrope, proportional)",
       reader.label().c_str(), type.c_str());
 }
 

@@ -34,10 +34,12 @@ struct RopeQuery {
   // Families whose windowed layers have their own frequencies: parameters by layer type, or
   // rope_local_base_freq, without scaling.
   bool is_by_window = false;
+  bool is_by_type = false;  // with is_by_window: only parameters by layer type, with a rope_theta
   bool has_window = false;
   double local_theta = 10000.0;
   const YarnDefaults* default_yarn = nullptr;  // if the config has no parameter object
   bool has_longrope_only = false;              // "yarn" too means longrope; refuses other types
+  bool has_mscales = false;       // longrope's amplitude: short_mscale and long_mscale, one number
   uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
   // Refused if the config has a scaling of its own, or frequencies by layer type. Null: none.
   const RopeScaling* scaling = nullptr;

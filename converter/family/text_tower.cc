@@ -200,7 +200,7 @@ TextTower FindTextTower(const json& config, const std::string& label) {
   tower.config[kTied] = ConfigReader(tower.config, tower.label).Bool(kTied, false) || is_tied;
   FillAbsent(wrapper->defaults, &tower.config);
   AdaptToFamily(&tower);
-  LeaveLogitsAlone(&tower);
+  if (!wrapper->caps_logits) LeaveLogitsAlone(&tower);
   return tower;
 }
 

@@ -12,6 +12,7 @@ struct Wrapper {
   const char* defaults = nullptr;  // JSON: what the whole model's class says of an absent key
   bool is_flat = false;            // the decoder's keys may lie beside those of the whole model
   const char* refusal = nullptr;   // why the decoder alone is not the model
+  bool caps_logits = false;        // as the decoder does
 };
 
 inline constexpr const char* kVoxtralDefaults =
@@ -29,6 +30,10 @@ inline constexpr Wrapper kWrappers[] = {
     {"DeepseekVLForConditionalGeneration", "llama", true},
     {"FastVlmForConditionalGeneration", "qwen2"},
     {"Gemma3ForConditionalGeneration", "gemma3_text", true},
+    {.architecture = "Gemma4ForConditionalGeneration",
+     .text_type = "gemma4_text",
+     .default_tied = true,
+     .caps_logits = true},
     {"GlmAsrForConditionalGeneration", "llama", true, kGlmAsrDefaults},
     {"GotOcr2ForConditionalGeneration", "qwen2", true},
     {"GraniteSpeechForConditionalGeneration", "granite", true},
@@ -112,6 +117,8 @@ inline constexpr const char* kBodies[] = {"model.language_model.", "model.text_m
 inline constexpr const char* kOtherTowers[] = {"aligner.",
                                                "audio_tower.",
                                                "connector.",
+                                               "embed_audio.",
+                                               "embed_vision.",
                                                "encoder.",
                                                "generation_aligner.",
                                                "generation_embeddings.",

@@ -323,7 +323,7 @@ class ConfigMaker {
 
   void AddExperts() {
     if (family_.experts == ExpertRule::kNone) return;
-    const char* count = family_.reads_num_experts ? "num_experts" : "num_local_experts";
+    const char* count = family_.experts_key;
     config_[count] = Required("expert_count");
     config_["num_experts_per_tok"] = Required("expert_used_count");
     const std::optional<uint32_t> width = Count("expert_feed_forward_length");
@@ -332,7 +332,7 @@ class ConfigMaker {
       config_["interleave_moe_layer_step"] = *every;
     }
     const std::optional<uint32_t> shared = Count("expert_shared_count");
-    if (family_.has_shared_expert && shared.value_or(1) != 1) {
+    if (family_.shared_expert == SharedExpert::kOne && shared.value_or(1) != 1) {
       metadata_->FailKey(Key("expert_shared_count"), "1");
     }
     if (family_.qk_norm == QkNorm::kPlainOfRotated) {

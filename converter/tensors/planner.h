@@ -37,12 +37,23 @@ class Planner {
     std::string Stored(const char* pattern) const { return LayerName(pattern, layer); }
   };
 
+  // True if the layer uses another one's keys and values.
+  bool SharesKv(const LayerScope& scope) const {
+    return !scope.is_encoder && !spec_.kv_layers.empty() &&
+           spec_.kv_layers[scope.layer] != scope.layer;
+  }
+
   const Checkpoint::Entry* EmbeddingSource();
   const Checkpoint::Entry* HeadSource(const Checkpoint::Entry* embedding);
 
   void AddLayer(uint32_t layer, const LayerKindSpec& kind);
   void AddAttention(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+  // latent_tensors.cc: queries and latent of latent attention.
+  void AddLatent(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
+
+  void AddPerLayer(const LayerScope& scope, LayerTensors* out);
+  void AddPerLayerEmbeddings();
   std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
   std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
@@ -53,6 +64,7 @@ class Planner {
 
   // expert_tensors.cc: router, experts and shared expert of a layer.
   void AddExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  uint32_t AddRouterCorrection(uint32_t layer, uint32_t n_experts);
   void AddStoredExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddStackedExperts(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
   void AddSharedExpert(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);

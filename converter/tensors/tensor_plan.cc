@@ -1,6 +1,7 @@
 #include "converter/tensors/tensor_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/base/error.h"
 #include "converter/tensors/planner.h"
@@ -61,7 +62,8 @@ TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
   const Checkpoint::Entry* embedding = EmbeddingSource();
   const Checkpoint::Entry* head = HeadSource(embedding);
-  const bool is_shared = head == embedding && formats_.embedding == formats_.head;
+  const bool is_shared =
+      head == embedding && formats_.embedding == formats_.head && !spec_.has_head_bias;
   // Stores a lookup-only table row by row; one that is also a matmul operand gets the kernel's
   // layout.
   plan_.embedding = AddMatrix("embedding", formats_.embedding, is_shared,
@@ -72,6 +74,7 @@ TensorPlan Planner::Make() {
     plan_.positions = AddMatrix("positions", DType::kF32, false,
                                 {Whole(positions, spec_.max_context)}, spec_.hidden);
   }
+  if (spec_.per_layer_width != 0) AddPerLayerEmbeddings();
   AddEncoder();
   if (names.relative_position_bias != nullptr) {
     relative_position_bias_ = AddRelativePositionBias("distance_bias", names.relative_position_bias,
@@ -82,9 +85,12 @@ TensorPlan Planner::Make() {
   }
   AddNorm("final_norm", names.final_norm, spec_.final_norm_kind, spec_.hidden, &plan_.final_norm,
           &plan_.final_norm_bias);
-  plan_.head =
-      is_shared ? plan_.embedding
-                : AddMatrix("head", formats_.head, true, {Whole(head, spec_.vocab)}, spec_.hidden);
+  SourcePart head_part = Whole(head, spec_.vocab);
+  if (spec_.has_head_bias) {
+    head_part.bias = sources_.Take(std::string(names.head) + ".bias", {spec_.vocab});
+  }
+  plan_.head = is_shared ? plan_.embedding
+                         : AddMatrix("head", formats_.head, true, {head_part}, spec_.hidden);
   for (const char* copy : names.embedding_copies) {
     if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
   }
@@ -120,6 +126,7 @@ void Planner::AddLayer(uint32_t i, const LayerKindSpec& kind) {
   AddAttention(scope, kind, &layer);
   if (kind.has_cross_attention) AddCross(i, kind, &layer);
   AddFeedForward(scope, kind, &layer);
+  AddPerLayer(scope, &layer);
   layer.relative_position_bias =
       kind.has_relative_position_bias ? relative_position_bias_ : kNoTensor;
   plan_.layers.push_back(layer);
@@ -136,6 +143,8 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
   const bool has_state = kind.has_state();
   if (has_state) {
     AddMixer(scope.layer, kind, layer);
+  } else if (kind.is_latent()) {
+    AddLatent(scope, kind, layer);
   } else {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
   }
@@ -147,13 +156,17 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
                        spec_.norm_offset);
     };
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
-    layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
+    if (!SharesKv(scope)) layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
+  }
+  if (kind.has_v_norm && !SharesKv(scope)) {
+    layer->v_norm = AddOnes(scope.Own("v_norm"), kind.head_dim);
   }
   if (names.sinks != nullptr && !has_state) {
     layer->sinks = AddVector(scope.Own("sinks"), scope.Stored(names.sinks), kind.n_heads, 0.0f);
   }
   const char* out = has_state ? names.mixer_out : names.attention_out;
-  const uint32_t out_cols = has_state ? kind.mixer_width : q_rows;
+  const uint32_t head_cols = kind.is_latent() ? kind.n_heads * kind.latent_value_dim : q_rows;
+  const uint32_t out_cols = has_state ? kind.mixer_width : head_cols;
   layer->attention_out =
       AddMatrix(scope.Own("attention_out"), formats_.weights, true,
                 {OutPart(scope.Stored(out), out_cols, kind.has_attention_out_bias)}, out_cols);
@@ -188,6 +201,45 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
   }
 }
 
+// The factors of the sum, 1 / sqrt(2), and of the projection, 1 / sqrt(hidden), are folded in.
+void Planner::AddPerLayerEmbeddings() {
+  const TensorNames& names = *spec_.names;
+  const uint32_t width = spec_.per_layer_width;
+  const auto n_layers = static_cast<uint32_t>(spec_.layer_kinds.size());
+  const uint32_t cols = width * n_layers;
+  plan_.per_layer_embedding =
+      AddMatrix("per_layer_embedding", formats_.embedding, false,
+                {Whole(sources_.Take(WeightName(names.per_layer_embedding), {spec_.vocab, cols}),
+                       spec_.vocab)},
+                cols);
+  SourcePart projection = Part(names.per_layer_projection, cols, spec_.hidden, false);
+  projection.factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec_.hidden)));
+  plan_.per_layer_projection =
+      AddMatrix("per_layer_projection", formats_.weights, true, {projection}, spec_.hidden);
+  plan_.per_layer_norm =
+      AddVector("per_layer_norm", WeightName(names.per_layer_projection_norm), width, 0.0f);
+  plan_.tensors[plan_.per_layer_norm].parts[0].factor = static_cast<float>(std::sqrt(0.5));
+}
+
+void Planner::AddPerLayer(const LayerScope& scope, LayerTensors* layer) {
+  const TensorNames& names = *scope.names;
+  const uint32_t width = spec_.per_layer_width, hidden = spec_.hidden;
+  if (names.output_scale != nullptr) {
+    layer->output_scale =
+        AddVector(scope.Own("output_scale"), scope.Stored(names.output_scale), 1, 0.0f);
+  }
+  if (width == 0) return;
+  layer->per_layer_gate =
+      AddMatrix(scope.Own("per_layer_gate"), formats_.weights, true,
+                {Part(scope.Stored(names.per_layer_gate), width, hidden, false)}, hidden);
+  layer->per_layer_out =
+      AddMatrix(scope.Own("per_layer_out"), formats_.weights, true,
+                {OutPart(scope.Stored(names.per_layer_out), width, false)}, width);
+  layer->per_layer_norm =
+      AddVector(scope.Own("per_layer_norm"), WeightName(scope.Stored(names.per_layer_norm)), hidden,
+                spec_.norm_offset);
+}
+
 SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias) {
   SourcePart part;
   part.weight =
@@ -211,10 +263,18 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const uint32_t kv_rows = kind.n_kv_heads * kind.head_dim;
   const uint32_t hidden = spec_.hidden;
   const bool bias = kind.has_qkv_bias;
+  if (SharesKv(scope)) {
+    // Checkpoints may keep the unused tensors.
+    for (const char* unused : {names.k, names.v, names.k_norm}) {
+      sources_.Ignore(WeightName(scope.Stored(unused)));
+      sources_.Ignore(scope.Stored(unused) + ".bias");
+    }
+    return {Part(scope.Stored(names.q), q_rows, hidden, bias)};
+  }
   if (names.qkv == nullptr) {
     const SourcePart q = Part(scope.Stored(names.q), q_rows, hidden, bias);
     const SourcePart k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
-    const SourcePart v = Part(scope.Stored(names.v), kv_rows, hidden, bias);
+    const SourcePart v = kind.k_is_v ? k : Part(scope.Stored(names.v), kv_rows, hidden, bias);
     if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
     const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
     std::vector<SourcePart> parts;

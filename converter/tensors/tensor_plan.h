@@ -71,6 +71,9 @@ inline constexpr uint32_t kNoTensor = kNoWeight;
 struct TensorPlan {
   std::vector<PlannedTensor> tensors;  // in write order
   std::vector<LayerTensors> layers;    // indices into tensors
+  uint32_t per_layer_embedding = kNoTensor;
+  uint32_t per_layer_projection = kNoTensor;
+  uint32_t per_layer_norm = kNoTensor;
   // Encoder, if any.
   std::vector<LayerTensors> encoder_layers;
   uint32_t conv1 = kNoTensor;

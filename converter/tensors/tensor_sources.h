@@ -29,6 +29,9 @@ class TensorSources {
   // unused.
   void AllowCopy(const std::string& name, const Checkpoint::Entry* original);
 
+  // Marks a tensor that nothing uses as used, if there is one.
+  void Ignore(const std::string& name) { used_.insert(StoredName(name)); }
+
   // Throws ConvertError with the names of all missing tensors. Adds `hint` after the name if only
   // `only` is missing.
   void FailMissing(const std::string& only, const std::string& hint) const;

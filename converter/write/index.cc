@@ -14,7 +14,8 @@ static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKin
 static_assert(static_cast<int>(fbs::Activation::Mish) == static_cast<int>(Activation::kMish));
 static_assert(static_cast<int>(fbs::Activation::MAX) + 1 == static_cast<int>(kActivationCount));
 static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
-static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
+static_assert(static_cast<int>(fbs::RouteScore::SparseMixer) ==
+              static_cast<int>(RouteScore::kSparseMixer));
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
 static_assert(static_cast<int>(fbs::Mixer::Scan) == static_cast<int>(Mixer::kScan));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
@@ -41,10 +42,11 @@ Offset<fbs::LayerKind> BuildKind(const LayerKind& kind, flatbuffers::FlatBufferB
   return b.Finish();
 }
 
-Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer,
+Offset<fbs::Layer> BuildLayer(uint32_t kind, const LayerTensors& layer, uint32_t kv_layer,
                               flatbuffers::FlatBufferBuilder* builder) {
   fbs::LayerBuilder b(*builder);
   b.add_kind(kind);
+  b.add_kv_layer(kv_layer);
 #define ARN_ADD(name) b.add_##name(layer.name);
   ARN_LAYER_TENSORS(ARN_ADD)
 #undef ARN_ADD
@@ -58,7 +60,8 @@ Offset<fbs::Source> BuildEncoder(const DecoderSpec& spec, const TensorPlan& plan
   for (const LayerKindSpec& kind : encoder.kinds) kinds.push_back(BuildKind(kind, builder));
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.encoder_layers.size(); ++i) {
-    layers.push_back(BuildLayer(encoder.layer_kinds[i], plan.encoder_layers[i], builder));
+    layers.push_back(
+        BuildLayer(encoder.layer_kinds[i], plan.encoder_layers[i], kNoTensor, builder));
   }
   const auto kinds_vector = builder->CreateVector(kinds);
   const auto layers_vector = builder->CreateVector(layers);
@@ -99,7 +102,9 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   }
   std::vector<Offset<fbs::Layer>> layers;
   for (size_t i = 0; i < plan.layers.size(); ++i) {
-    layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i], builder));
+    const bool shares_kv = !spec.kv_layers.empty() && spec.kv_layers[i] != i;
+    layers.push_back(BuildLayer(spec.layer_kinds[i], plan.layers[i],
+                                shares_kv ? spec.kv_layers[i] : kNoTensor, builder));
   }
   Offset<fbs::Source> source;
   if (spec.encoder.max_rows != 0) source = BuildEncoder(spec, plan, builder);
@@ -130,6 +135,12 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_final_norm_bias(plan.final_norm_bias);
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
+  b.add_per_layer_width(spec.per_layer_width);
+  b.add_per_layer_embedding(plan.per_layer_embedding);
+  b.add_per_layer_factor(spec.per_layer_factor());
+  b.add_per_layer_projection(plan.per_layer_projection);
+  b.add_per_layer_norm(plan.per_layer_norm);
+  b.add_per_layer_norm_epsilon(spec.per_layer_width == 0 ? 0.0f : spec.final_norm_epsilon);
   if (spec.encoder.max_rows != 0) b.add_source(source);
   return b.Finish();
 }

@@ -121,6 +121,7 @@ std::vector<float> ReadVector(const PlannedTensor& tensor) {
   std::vector<float> values(tensor.cols);
   if (!tensor.parts.empty()) {
     ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, values.data());
+    for (float& value : values) value *= tensor.parts[0].factor;
   }
   for (float& value : values) value += tensor.offset;
   return values;

@@ -38,6 +38,7 @@ struct QkvRopeArgs {
   const float* angles;  // [rotary_dim]: cos, then sin; null: no rotation
   const float* q_norm;  // [head_dim], or [n_heads * head_dim] if norms_span_heads, or null
   const float* k_norm;
+  const float* v_norm;    // [head_dim] or null
   bool norms_span_heads;  // one norm over all q (or k) heads together; else per head
   float epsilon;
 };

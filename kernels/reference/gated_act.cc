@@ -47,6 +47,15 @@ void Act(float* x, uint32_t n, Activation activation) {
   for (uint32_t i = 0; i < n; ++i) x[i] = Apply(activation, x[i]);
 }
 
+void Multiply(const float* by, float scale, uint32_t n, float* x) {
+  for (uint32_t i = 0; i < n; ++i) x[i] *= by == nullptr ? scale : by[i] * scale;
+}
+
+void ScaleRow(float scale, uint32_t n, float* x) {
+  const float factor = Apply(Activation::kSigmoid, scale);
+  for (uint32_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
 float Softcap(float x, float softcap) {
   if (softcap == 0.0f) return x;
   const auto cap = static_cast<double>(softcap);

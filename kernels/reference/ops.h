@@ -63,6 +63,12 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
 // x[n] = activation(x[n]).
 void Act(float* x, uint32_t n, Activation activation);
 
+// x[n] *= by[n] * scale; by: 1 if null.
+void Multiply(const float* by, float scale, uint32_t n, float* x);
+
+// x[n] *= sigmoid(scale).
+void ScaleRow(float scale, uint32_t n, float* x);
+
 void Conv(const ConvArgs& args);
 void Scan(const ScanArgs& args);
 

@@ -54,11 +54,15 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + uint64_t{kind.n_heads} * dim;
-  const float* v = k + uint64_t{kind.n_kv_heads} * dim;
+  float* v = qkv + uint64_t{kind.n_heads + kind.n_kv_heads} * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
     const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
     StoreKvRow(k + uint64_t{h} * dim, group, slot, at.k);
-    StoreKvRow(v + uint64_t{h} * dim, group, slot, at.v);
+    if (group.keys_only) continue;
+    float* value = v + uint64_t{h} * dim;
+    const NormArgs norm = {NormKind::kRms, args.v_norm, nullptr, args.epsilon, false};
+    if (args.v_norm != nullptr) Norm(norm, value, dim, value);
+    StoreKvRow(value, group, slot, at.v);
   }
 }
 

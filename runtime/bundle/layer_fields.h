@@ -50,7 +50,19 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(uint32_t, mixer_width, 0, has_state, has_state * (kMaxWidth / 3))                           \
   X(uint32_t, conv_taps, 0, has_state, has_state * kMaxConvTaps)                                \
   X(uint32_t, scan_states, 0, is_scan, is_scan * kMaxScanStates)                                \
-  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)
+  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)                                       \
+  X(uint32_t, router_groups, 0, 0, Min(kind.n_experts, kMaxRouterGroups))                       \
+  X(uint32_t, router_groups_used, 0, kind.router_groups == 0 ? 0 : 1, kind.router_groups)       \
+  X(float, topk_epsilon, 0.0f, 0.0f, kAnyFloat)                                                 \
+  X(float, topk_least, 0.0f, 0.0f, kAnyFloat)                                                   \
+  X(float, router_jitter, 0.0f, 0.0f, kAnyFloat)                                                \
+  X(uint32_t, latent_dim, 0, 0, has_attention * kMaxHeadDim)                                    \
+  X(uint32_t, latent_key_dim, 0, kind.latent_dim == 0 ? 0 : 1,                                  \
+    kind.latent_dim == 0 ? 0 : kMaxHeadDim)                                                     \
+  X(uint32_t, latent_value_dim, 0, kind.latent_dim == 0 ? 0 : 1,                                \
+    kind.latent_dim == 0 ? 0 : kMaxHeadDim)                                                     \
+  X(uint32_t, latent_query_rank, 0, 0, kind.latent_dim == 0 ? 0 : kMaxWidth)                    \
+  X(float, latent_norm_epsilon, 0.0f, 0.0f, 1.0f)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \
@@ -60,7 +72,10 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(cross_norm) X(cross_norm_bias) X(cross_q) X(cross_kv) X(cross_out)                          \
   X(shared_gate_up) X(shared_down)                                                              \
   X(mixer_in) X(conv) X(conv_bias) X(scan_low) X(scan_steps) X(scan_mix) X(scan_rates)          \
-  X(scan_skip)
+  X(scan_skip) X(router_correction) X(shared_gate) X(v_norm) X(per_layer_gate)                 \
+  X(per_layer_out) X(per_layer_norm) X(output_scale)                                            \
+  X(query_low) X(query_low_norm) X(latent_rotated) X(latent) X(latent_norm)                     \
+  X(latent_keys) X(latent_values)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.
@@ -69,6 +84,9 @@ struct LayerKind {
   ARN_LAYER_KIND_FIELDS(ARN_DECLARE)
 #undef ARN_DECLARE
 
+  // Attention to one latent vector per token, of which keys and values of all heads are made
+  // (multi-head latent attention).
+  bool is_latent() const { return latent_dim != 0; }
   bool has_state() const { return mixer != Mixer::kAttention; }
   // State of one layer and sequence in f32 elements: the last convolution inputs [conv_taps - 1,
   // mixer_width], then the scan states [scan_states, mixer_width].

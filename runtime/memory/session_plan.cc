@@ -143,7 +143,7 @@ CacheGroup PlanGroup(const KvGroupSpec& group, const SessionOptions& options, ui
   out.window = group.window;
   out.chunk = group.chunk;
   out.table_pages = TablePages(out, options.context_tokens, max_rows);
-  if (QuantisesPages(options)) out.residual = options.kv_residual;
+  if (QuantisesPages(options) && !group.keys_only) out.residual = options.kv_residual;
   PlanPools(&out, options.context_tokens, max_rows, options.max_sequences);
   if (options.kv_tokens < uint64_t{options.max_sequences} * options.context_tokens) {
     const auto most =
@@ -218,8 +218,10 @@ Status PlanProgram(const Model& model, SessionPlan* plan, Layout* layout, Diag* 
       continue;
     }
     groups[g] = PlanGroup(group, options, program.max_rows);
-    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim,
-                        PageOptions(options, groups[g]), layout, &plan->kv_groups[g], diag));
+    KvOptions kv = PageOptions(options, groups[g]);
+    kv.keys_only = group.keys_only;
+    ARN_TRY(PlanKvGroup(group.n_layers, group.n_kv_heads, group.head_dim, kv, layout,
+                        &plan->kv_groups[g], diag));
   }
   ARN_TRY(PlanKvCache({groups, model.spec.n_groups}, options.max_sequences, layout, &plan->cache));
   plan->program.kv_groups = {plan->kv_groups, model.spec.n_groups};

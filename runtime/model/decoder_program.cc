@@ -10,9 +10,9 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 22;
-constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone
+constexpr uint32_t kStepsPerLayer = 36;
+constexpr uint32_t kStepsOutsideLayers = 5;  // embeddings, per-layer projection and norm, logits
+constexpr uint64_t kViewsPerKind = 28;       // LayerValues but x and norms; q alone
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -21,12 +21,31 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
   return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated && ka.mixer == kb.mixer &&
+         ka.is_latent() == kb.is_latent() && both(ka.latent_query_rank, kb.latent_query_rank, 0) &&
          both(ka.ffn_dim, kb.ffn_dim, 0) && both(ka.n_experts, kb.n_experts, 0) &&
          both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
-         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) &&
+         both(a.shared_gate, b.shared_gate, kNoWeight) &&
+         both(a.output_scale, b.output_scale, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+}
+
+// Adds the embeddings that each layer reads a part of.
+void AddPerLayer(const PerLayerSpec& spec, const LayerValues& v, StepList* steps) {
+  EmbedParams embed;
+  embed.weight = spec.embedding;
+  embed.factor = spec.factor;
+  steps->Add(Step(embed, kNoValue, v.per_layer));
+  LinearParams projection;
+  projection.weight = spec.projection;
+  steps->Add(Step(projection, v.x, v.per_layer_projected));
+  NormParams norm;
+  norm.weight = spec.norm;
+  norm.epsilon = spec.norm_epsilon;
+  norm.accumulate = true;
+  steps->Add(Step(norm, v.per_layer_projected, v.per_layer));
 }
 
 // Returns the room for values of a model with this many layer types.
@@ -67,6 +86,7 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
   builder.Add(Step(embed, kNoValue, v.x));
+  if (spec.per_layer.width != 0) AddPerLayer(spec.per_layer, v, &builder);
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);
@@ -86,8 +106,9 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
     AddLayer(layer, kind, place, ValuesOf(layer, kind, v, &builder), angles, &builder);
     if (i == 0 && is_uniform) {
       for (ValueId id = v.x; id < builder.n_values(); ++id) {
-        const bool crosses_layers = id == v.x || std::find(angles, angles + spec.ropes.size(),
-                                                           id) != angles + spec.ropes.size();
+        const bool crosses_layers =
+            id == v.x || id == v.per_layer ||
+            std::find(angles, angles + spec.ropes.size(), id) != angles + spec.ropes.size();
         if (!crosses_layers) builder.FreezeLifetimes(id);
       }
     }

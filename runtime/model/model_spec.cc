@@ -45,6 +45,28 @@ Status ReadPositions(const fbs::Model& model, ModelSpec* out, Diag* diag) {
   return Status::kOk;
 }
 
+// REQUIRES: out->layers has its size.
+Status ReadPerLayer(const fbs::Model& model, ModelSpec* out, Diag* diag) {
+  PerLayerSpec& spec = out->per_layer;
+  const uint64_t n_layers = model.layers()->size();
+  ARN_TRY(CheckRange("per_layer_width", model.per_layer_width(), 0,
+                     static_cast<uint32_t>(kMaxWidth / n_layers), diag));
+  spec.width = model.per_layer_width();
+  if (spec.width == 0) return Status::kOk;
+  const uint64_t width = n_layers * spec.width;
+  Shapes shapes(out->weights, diag);
+  ARN_TRY(shapes.Matrix("per_layer_embedding", 0, model.per_layer_embedding(), model.vocab(), width,
+                        &spec.embedding));
+  ARN_TRY(shapes.Matrix("per_layer_projection", 0, model.per_layer_projection(), width,
+                        model.hidden(), &spec.projection));
+  ARN_TRY(shapes.Vector("per_layer_norm", 0, model.per_layer_norm(), spec.width, &spec.norm));
+  ARN_TRY(CheckFinite("per_layer_factor", model.per_layer_factor(), diag));
+  ARN_TRY(CheckEpsilon("per_layer_norm_epsilon", model.per_layer_norm_epsilon(), diag));
+  spec.factor = model.per_layer_factor();
+  spec.norm_epsilon = model.per_layer_norm_epsilon();
+  return Status::kOk;
+}
+
 }  // namespace
 
 uint64_t ModelSpecBytes(const fbs::Model& model) {
@@ -100,6 +122,7 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
   out->kinds = kinds;
   if (model.source() != nullptr) ARN_TRY(ReadEncoder(*model.source(), arena, out, diag));
 
+  ARN_TRY(ReadPerLayer(model, out, diag));
   ARN_ASSIGN(Span<LayerSpec> layers, arena->AllocateArray<LayerSpec>(model.layers()->size()));
   out->layers = layers;
   for (uint32_t i = 0; i < layers.size(); ++i) {

@@ -41,6 +41,7 @@ struct KvGroupSpec {
   uint32_t head_dim = 0;
   uint32_t window = 0;
   uint32_t chunk = 0;
+  bool keys_only = false;  // KvGroup::keys_only
 };
 
 inline constexpr uint32_t kMaxRopeKinds = 8;
@@ -73,6 +74,16 @@ struct EncoderSpec {
   bool exists() const { return max_rows != 0; }
 };
 
+// Embeddings that each layer reads a part of: layers * width columns.
+struct PerLayerSpec {
+  uint32_t width = 0;  // 0: none
+  WeightId embedding = kNoWeight;
+  float factor = 1.0f;
+  WeightId projection = kNoWeight;
+  WeightId norm = kNoWeight;
+  float norm_epsilon = 0.0f;
+};
+
 struct ModelSpec {
   uint32_t hidden = 0;
   uint32_t vocab = 0;
@@ -87,6 +98,7 @@ struct ModelSpec {
   EncoderSpec encoder;
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
+  PerLayerSpec per_layer;
   WeightId positions = kNoWeight;
   NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;

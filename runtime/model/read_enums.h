@@ -40,6 +40,7 @@ inline Status ReadRouteScore(const char* field, fbs::RouteScore score, RouteScor
   switch (score) {
     case fbs::RouteScore::Softmax: *out = RouteScore::kSoftmax; return Status::kOk;
     case fbs::RouteScore::Sigmoid: *out = RouteScore::kSigmoid; return Status::kOk;
+    case fbs::RouteScore::SparseMixer: *out = RouteScore::kSparseMixer; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(score));

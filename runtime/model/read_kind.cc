@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/pack/pack.h"
+#include "platform/base/arith.h"
 #include "runtime/model/field_checks.h"
 #include "runtime/model/read_enums.h"
 #include "runtime/model/read_tensor.h"
@@ -20,7 +21,7 @@ constexpr float kAnyFloat = std::numeric_limits<float>::max();
 bool FitsGroup(const LayerKind& kind, const KvGroupSpec& group) {
   return group.state_floats == kind.state_floats() && group.n_kv_heads == kind.n_kv_heads &&
          group.head_dim == kind.head_dim && group.window == kind.window &&
-         group.chunk == kind.chunk;
+         group.keys_only == kind.is_latent() && group.chunk == kind.chunk;
 }
 
 // One overload per type of field: enums refuse unknown values.
@@ -67,6 +68,15 @@ Status CheckAttention(const LayerKind& kind, Span<const RopeKind> ropes, Diag* d
     return diag->Fail(Status::kBadBundle, "model.kinds: rotary_dim %u exceeds head_dim %u",
                       ropes[kind.rope].rotary_dim, kind.head_dim);
   }
+  if (!kind.is_latent()) return Status::kOk;
+  const uint32_t rotated = kind.rope == kNoRope ? 0 : ropes[kind.rope].rotary_dim;
+  if (kind.n_kv_heads != 1 || rotated == 0 || kind.head_dim != kind.latent_dim + rotated ||
+      kind.has_qk_norm || kind.query_temperature != 0.0f) {
+    return diag->Fail(Status::kBadBundle,
+                      "model.kinds: a latent of %u and %u rotated elements in %u heads of %u%s",
+                      kind.latent_dim, rotated, kind.n_kv_heads, kind.head_dim,
+                      kind.has_qk_norm ? ", with a norm of q and k" : "");
+  }
   return Status::kOk;
 }
 
@@ -80,6 +90,15 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
   if (kind.n_experts != 0 && (!kind.is_gated || kind.is_parallel)) {
     return diag->Fail(Status::kUnsupported, "model.kinds: experts that are %s",
                       kind.is_gated ? "parallel to attention" : "not gated");
+  }
+  if (kind.router_groups != 0) {
+    const uint32_t experts = kind.n_experts / kind.router_groups;
+    if (kind.n_experts % kind.router_groups != 0 || experts < 2 ||
+        kind.n_experts_used > experts * kind.router_groups_used) {
+      return diag->Fail(
+          Status::kBadBundle, "model.kinds: %u of %u experts in %u of %u router groups",
+          kind.n_experts_used, kind.n_experts, kind.router_groups_used, kind.router_groups);
+    }
   }
   if (kind.ffn_dim == 0 && (kind.is_parallel || kind.n_experts != 0)) {
     return diag->Fail(Status::kBadBundle, "model.kinds: experts or parallel blocks with ffn_dim 0");
@@ -141,6 +160,7 @@ Status PlaceInGroup(LayerKindSpec* kind, ModelSpec* spec, Diag* diag) {
     spec->groups[group].head_dim = kind->head_dim;
     spec->groups[group].window = kind->window;
     spec->groups[group].chunk = kind->chunk;
+    spec->groups[group].keys_only = kind->is_latent();
     ++spec->n_groups;
   }
   kind->group = group;

@@ -60,12 +60,17 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
     ARN_TRY(shapes->Matrix("expert down", index, down, hidden, kind.ffn_dim));
   }
   out->experts = layer.experts();
+  if (layer.router_correction() != kNoIndex) {
+    ARN_TRY(shapes->Vector("router_correction", index, layer.router_correction(), kind.n_experts,
+                           &out->router_correction));
+  }
   if (kind.shared_ffn_dim == 0) return Status::kOk;
   ARN_TRY(shapes->Matrix("shared_gate_up", index, layer.shared_gate_up(),
                          2 * uint64_t{kind.shared_ffn_dim}, hidden, &out->shared_gate_up));
   ARN_TRY(shapes->Matrix("shared_down", index, layer.shared_down(), hidden, kind.shared_ffn_dim,
                          &out->shared_down));
-  return Status::kOk;
+  if (layer.shared_gate() == kNoIndex) return Status::kOk;
+  return shapes->Matrix("shared_gate", index, layer.shared_gate(), 1, hidden, &out->shared_gate);
 }
 
 // Reads the relative position bias, per head. both_ways: bidirectional, else only keys before the
@@ -108,6 +113,37 @@ Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
   ARN_TRY(shapes->Matrix("scan_mix", index, layer.scan_mix(), 2 * states, width, &out->scan_mix));
   ARN_TRY(shapes->Matrix("scan_rates", index, layer.scan_rates(), states, width, &out->scan_rates));
   return shapes->Vector("scan_skip", index, layer.scan_skip(), width, &out->scan_skip);
+}
+
+// Reads the tensors of latent attention. REQUIRES: kind.is_latent().
+Status ReadLatent(const fbs::Layer& layer, uint32_t index, const LayerKind& kind, uint64_t hidden,
+                  Shapes* shapes, LayerSpec* out) {
+  const uint32_t rank = kind.latent_query_rank, rotated = kind.head_dim - kind.latent_dim;
+  if (rank != 0) {
+    ARN_TRY(shapes->Matrix("query_low", index, layer.query_low(), rank, hidden, &out->query_low));
+    ARN_TRY(shapes->Vector("query_low_norm", index, layer.query_low_norm(), rank,
+                           &out->query_low_norm));
+  }
+  ARN_TRY(shapes->Matrix("qkv", index, layer.qkv(),
+                         uint64_t{kind.n_heads} * (rotated + kind.latent_key_dim),
+                         rank != 0 ? rank : hidden, &out->qkv));
+  ARN_TRY(shapes->Matrix("latent_rotated", index, layer.latent_rotated(), rotated, hidden,
+                         &out->latent_rotated));
+  ARN_TRY(shapes->Matrix("latent", index, layer.latent(), kind.latent_dim, hidden, &out->latent));
+  ARN_TRY(shapes->Vector("latent_norm", index, layer.latent_norm(), kind.latent_dim,
+                         &out->latent_norm));
+  for (uint32_t h = 0; h < kind.n_heads; ++h) {
+    const auto at = [&](uint32_t first) {
+      return static_cast<uint32_t>(Min<uint64_t>(uint64_t{first} + h, kNoIndex));
+    };
+    ARN_TRY(shapes->Matrix("latent_keys", index, at(layer.latent_keys()), kind.latent_dim,
+                           kind.latent_key_dim));
+    ARN_TRY(shapes->Matrix("latent_values", index, at(layer.latent_values()), kind.latent_value_dim,
+                           kind.latent_dim));
+  }
+  out->latent_keys = layer.latent_keys();
+  out->latent_values = layer.latent_values();
+  return Status::kOk;
 }
 
 // Reads the cross-attention block, which lies between the two other blocks. The keys and values of
@@ -153,14 +189,24 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   const uint64_t hidden = spec->hidden;
   const uint64_t q_width = uint64_t{kind.n_heads} * kind.head_dim;
   ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
+  if (kind.is_latent() && (out->shares_kv || layer.cross_q() != kNoIndex)) {
+    return diag->Fail(Status::kUnsupported,
+                      "layer %u: latent attention with another layer's latents, or with "
+                      "cross-attention",
+                      index);
+  }
   const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec->weights, diag);
   if (kind.has_state()) {
     ARN_TRY(ReadMixer(layer, index, kind, hidden, &shapes, out));
+  } else if (kind.is_latent()) {
+    ARN_TRY(ReadLatent(layer, index, kind, hidden, &shapes, out));
   } else {
     ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   }
-  const uint64_t out_width = kind.has_state() ? kind.mixer_width : q_width;
+  const uint64_t head_width =
+      kind.is_latent() ? uint64_t{kind.n_heads} * kind.latent_value_dim : q_width;
+  const uint64_t out_width = kind.has_state() ? kind.mixer_width : head_width;
   ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width,
                         &out->attention_out));
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
@@ -174,7 +220,24 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     const uint64_t k_size =
         kind.qk_norm_spans_heads ? uint64_t{kind.n_kv_heads} * kind.head_dim : kind.head_dim;
     ARN_TRY(shapes.Vector("q_norm", index, layer.q_norm(), q_size, &out->q_norm));
-    ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
+    if (!out->shares_kv) {
+      ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
+    }
+  }
+  if (layer.v_norm() != kNoIndex && !kind.has_state() && !out->shares_kv) {
+    ARN_TRY(shapes.Vector("v_norm", index, layer.v_norm(), kind.head_dim, &out->v_norm));
+  }
+  if (layer.output_scale() != kNoIndex) {
+    ARN_TRY(shapes.Vector("output_scale", index, layer.output_scale(), 1, &out->output_scale));
+  }
+  if (spec->per_layer.width != 0) {
+    const uint32_t width = spec->per_layer.width;
+    ARN_TRY(shapes.Matrix("per_layer_gate", index, layer.per_layer_gate(), width, hidden,
+                          &out->per_layer_gate));
+    ARN_TRY(shapes.Matrix("per_layer_out", index, layer.per_layer_out(), hidden, width,
+                          &out->per_layer_out));
+    ARN_TRY(shapes.Vector("per_layer_norm", index, layer.per_layer_norm(), hidden,
+                          &out->per_layer_norm));
   }
   out->kind = layer.kind();
   if (layer.sinks() != kNoIndex) {

@@ -186,6 +186,31 @@ double ExactActivation(Activation activation, double x) {
   return NAN;
 }
 
+TEST_P(ElementwiseTest, ScaleRow_EqualsTheFormula) {
+  std::mt19937 rng(16);
+  for (const uint32_t width : {1u, 15u, 172u}) {
+    SCOPED_TRACE(width);
+    ProgramBuilder builder(2, 7, 64);
+    Step step{ScaleRowParams()};
+    const ValueId scale = step.Get<ScaleRowParams>().scale = builder.AddValue(1);
+    step.in = builder.AddValue(width);
+    builder.AddStep(step);
+    Session session(GetParam().backend, &builder, GetParam().n_threads);
+    const auto x = RandomFloats(7 * width, 3.0f, &rng);
+    const float scales[7] = {-200.0f, -3.0f, -0.0f, 0.4f, 1.0f, 9.0f, 200.0f};
+    std::memcpy(session.ValueData(step.in), x.data(), x.size() * sizeof(float));
+    std::memcpy(session.ValueData(scale), scales, sizeof scales);
+    Batch batch(session.program(), {{0, 7}}, &rng);
+    ASSERT_EQ(session.Run(batch.Args()), Status::kOk) << session.message();
+    std::vector<double> expected;
+    for (size_t i = 0; i < x.size(); ++i) {
+      expected.push_back(static_cast<double>(x[i]) /
+                         (1.0 + std::exp(-static_cast<double>(scales[i / width]))));
+    }
+    ExpectNear(session.ValueData(step.in), expected, kTolerance);
+  }
+}
+
 TEST_P(ElementwiseTest, Activations_GatedAndPlain_EqualTheFormula) {
   std::mt19937 rng(15);
   // Covers every Activation: a backend that misses one fails here.

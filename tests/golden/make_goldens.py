@@ -19,6 +19,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import zlib
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -225,7 +226,102 @@ CASES = {
     "rotated_neighbours": (
         config("Ernie4_5ForCausalLM", "ernie4_5", use_bias=True, head_dim=24,
                rope_parameters=rope(500000.0)), 1, {}),
+    "experts_all_head_norms": (
+        config("OlmoeForCausalLM", "olmoe", head_dim=ABSENT, num_experts=7, num_experts_per_tok=3,
+               intermediate_size=52, norm_topk_prob=False, pad_token_id=0), 1, {}),
+    "shared_expert_gate": (
+        config("Qwen2MoeForCausalLM", "qwen2_moe", head_dim=ABSENT, num_experts=6,
+               num_experts_per_tok=2, moe_intermediate_size=36,
+               shared_expert_intermediate_size=60, mlp_only_layers=[1], norm_topk_prob=False,
+               qkv_bias=True), 1, {}),
+    "experts_by_rows": (
+        config("GraniteMoeForCausalLM", "granitemoe", head_dim=ABSENT, num_local_experts=5,
+               num_experts_per_tok=2, intermediate_size=52, attention_multiplier=0.3,
+               embedding_multiplier=5.0, residual_multiplier=0.6, logits_scaling=0.5), 2, {}),
+    "experts_by_rows_shared": (
+        config("GraniteMoeSharedForCausalLM", "granitemoeshared", head_dim=ABSENT,
+               num_local_experts=5, num_experts_per_tok=2, intermediate_size=32,
+               shared_intermediate_size=44, attention_multiplier=0.3, embedding_multiplier=5.0,
+               residual_multiplier=0.6, logits_scaling=0.5), 2, {}),
+    "corrected_routing": (
+        config("Lfm2MoeForCausalLM", "lfm2_moe", tie_word_embeddings=True, head_dim=ABSENT,
+               hidden_act=ABSENT, rms_norm_eps=ABSENT, norm_eps=1e-5, pad_token_id=0,
+               num_hidden_layers=4, num_dense_layers=1, num_experts=6, num_experts_per_tok=2,
+               moe_intermediate_size=44, use_expert_bias=True, norm_topk_prob=True,
+               routed_scaling_factor=1.3, conv_bias=True, conv_L_cache=3,
+               layer_types=["conv", "full_attention", "conv", "conv"],
+               rope_parameters=rope(1000000.0)), 1, {}),
+    "router_statistics": (
+        config("Ernie4_5_MoeForCausalLM", "ernie4_5_moe", head_dim=ABSENT, use_bias=True,
+               moe_num_experts=7, moe_k=3, moe_intermediate_size=36, moe_num_shared_experts=2,
+               moe_layer_start_index=1, moe_layer_end_index=2, moe_layer_interval=1,
+               rope_parameters=rope(500000.0)), 2, {}),
+    "router_groups": (
+        config("Glm4MoeForCausalLM", "glm4_moe", head_dim=20, attention_bias=True,
+               use_qk_norm=True, n_routed_experts=12, num_experts_per_tok=3, n_group=4,
+               topk_group=2, moe_intermediate_size=28, n_shared_experts=1,
+               first_k_dense_replace=1, norm_topk_prob=True, routed_scaling_factor=1.7,
+               rope_parameters=rope(partial_rotary_factor=0.5)), 2, {}),
+    "sparse_mixer": (
+        config("PhimoeForCausalLM", "phimoe", head_dim=ABSENT, num_local_experts=5,
+               num_experts_per_tok=2, intermediate_size=52, router_jitter_noise=0.2,
+               attention_bias=True, lm_head_bias=True, sliding_window=9,
+               rope_parameters=rope(rope_type="longrope", original_max_position_embeddings=20,
+                                    short_mscale=1.2, long_mscale=1.2,
+                                    short_factor=[1.0 + 0.1 * i for i in range(8)],
+                                    long_factor=[1.0 + 0.6 * i for i in range(8)])), 2, {}),
+    "per_layer_embeddings": (
+        config("Gemma4ForCausalLM", "gemma4_text", tie_word_embeddings=True, hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", head_dim=16, global_head_dim=24,
+               num_hidden_layers=6, num_kv_shared_layers=2, use_double_wide_mlp=True,
+               intermediate_size=84, sliding_window=8, final_logit_softcapping=12.0,
+               hidden_size_per_layer_input=10, vocab_size_per_layer_input=509, pad_token_id=0,
+               layer_types=["sliding_attention", "full_attention", "sliding_attention",
+                            "full_attention", "sliding_attention", "full_attention"],
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="proportional",
+                                          partial_rotary_factor=0.25),
+                   "sliding_attention": rope(10000.0)}), 15, {}),
+    "keys_are_values": (
+        config("Gemma4ForCausalLM", "gemma4_text", tie_word_embeddings=True, hidden_act=ABSENT,
+               hidden_activation="gelu_pytorch_tanh", head_dim=16, global_head_dim=28,
+               num_global_key_value_heads=1, attention_k_eq_v=True, num_hidden_layers=3,
+               intermediate_size=84, sliding_window=8, final_logit_softcapping=None,
+               hidden_size_per_layer_input=0, vocab_size_per_layer_input=509, pad_token_id=0,
+               layer_types=["sliding_attention", "full_attention", "full_attention"],
+               rope_parameters={
+                   "full_attention": rope(1000000.0, rope_type="proportional",
+                                          partial_rotary_factor=0.5),
+                   "sliding_attention": rope(10000.0)}), 1, {}),
+    "latent_attention": (
+        config("DeepseekV3ForCausalLM", "deepseek_v3", head_dim=ABSENT, num_key_value_heads=4,
+               q_lora_rank=20, kv_lora_rank=28, qk_rope_head_dim=12, qk_nope_head_dim=10,
+               v_head_dim=18, n_routed_experts=12, num_experts_per_tok=3, n_group=4, topk_group=2,
+               moe_intermediate_size=28, n_shared_experts=2, first_k_dense_replace=1,
+               norm_topk_prob=True, routed_scaling_factor=1.7, rope_interleave=True,
+               attention_bias=True,
+               rope_parameters=rope(rope_type="yarn", factor=4.0, mscale=1.0, mscale_all_dim=0.7,
+                                    original_max_position_embeddings=64)), 1, {}),
+    "latent_attention_greedy": (
+        config("DeepseekV2ForCausalLM", "deepseek_v2", head_dim=ABSENT, num_key_value_heads=4,
+               q_lora_rank=None, kv_lora_rank=24, qk_rope_head_dim=8, qk_nope_head_dim=12,
+               v_head_dim=16, n_routed_experts=6, num_experts_per_tok=2, topk_method="greedy",
+               n_group=1, topk_group=1, moe_intermediate_size=28, n_shared_experts=1,
+               first_k_dense_replace=1, norm_topk_prob=False, routed_scaling_factor=1.0), 4, {}),
+    "latent_attention_halves": (
+        config("YoutuForCausalLM", "youtu", head_dim=ABSENT, num_key_value_heads=4,
+               tie_word_embeddings=True, q_lora_rank=36, kv_lora_rank=20, qk_rope_head_dim=8,
+               qk_nope_head_dim=16, v_head_dim=12, rope_interleave=False), 5, {}),
+    "latent_attention_layer_types": (
+        config("Glm4MoeLiteForCausalLM", "glm4_moe_lite", head_dim=ABSENT, num_key_value_heads=4,
+               q_lora_rank=20, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=12,
+               v_head_dim=24, n_routed_experts=6, num_experts_per_tok=2, n_group=1, topk_group=1,
+               moe_intermediate_size=28, n_shared_experts=1, norm_topk_prob=True,
+               routed_scaling_factor=1.8, rope_interleave=True,
+               mlp_layer_types=["dense", "sparse", "sparse"]), 3, {}),
 }
+# The prompts of these and later cases depend on the name alone.
+FIRST_WITH_NAMED_PROMPT = "experts_all_head_norms"
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
 DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": False,
@@ -250,6 +346,9 @@ def old_config(c):
     old["tie_embedding"] = old.pop("tie_word_embeddings")
   scaling = old.pop("rope_parameters", None)
   if scaling is None:
+    return old
+  if c["model_type"] == "gemma4_text":
+    old["rope_parameters"] = c["rope_parameters"]  # no older version
     return old
   if "full_attention" in scaling:
     old["rope_local_base_freq"] = scaling["sliding_attention"]["rope_theta"]
@@ -282,7 +381,8 @@ def values(name, count, base_seed, amplitude):
     z ^= z >> np.uint64(31)
   centred = (z >> np.uint64(40)).astype(np.int64) - (1 << 23)
   unit = centred.astype(np.float32) / np.float32(1 << 23)
-  if name.endswith("norm.weight") or (".ln_" in name and name.endswith(".weight")):
+  is_scale = name.endswith(("norm.weight", "layer_scalar"))
+  if is_scale or (".ln_" in name and name.endswith(".weight")):
     return np.float32(1) + unit * np.float32(0.1)
   return unit * np.float32(amplitude)
 
@@ -291,7 +391,8 @@ TORCH_DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat
 
 
 def fill(model, case, seed):
-  if any(name.endswith("experts.gate_up_proj") for name, _ in model.named_parameters()):
+  names = [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
+  if any(name.endswith(("experts.gate_up_proj", "layer_scalar")) for name in names):
     return fill_as_stored(model, case, seed)
   for name, parameter in model.named_parameters():
     flat = values(name, parameter.numel(), seed, case["amplitude"]).reshape(parameter.shape)
@@ -372,7 +473,9 @@ def make(name, find_seeds):
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
     case["tensors"] = stored_shapes(model)
-  prompt = prompt_of(c, list(CASES).index(name))
+  is_named = names.index(name) >= names.index(FIRST_WITH_NAMED_PROMPT)
+  number = zlib.crc32(name.encode()) % 97 if is_named else names.index(name)
+  prompt = prompt_of(c, number)
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)
   fill(model, case, case["base_seed"])

@@ -80,6 +80,22 @@ CASES = {
                    rope_parameters=rope(500000.0)),
               {**VISION, "intermediate_size": 64, "vision_output_dim": 16,
                "projector_input_dim": 16, "projector_output_dim": 16}), 5),
+    # Its head caps the logits.
+    "per_layer_embeddings": (
+        whole("Gemma4ForConditionalGeneration", "gemma4",
+              {**text("gemma4_text", hidden_activation="gelu_pytorch_tanh", head_dim=16,
+                      global_head_dim=24, num_kv_shared_layers=2, intermediate_size=84,
+                      sliding_window=8, final_logit_softcapping=12.0,
+                      hidden_size_per_layer_input=10, vocab_size_per_layer_input=509,
+                      layer_types=["sliding_attention", "full_attention"] * 2,
+                      rope_parameters={
+                          "full_attention": rope(1000000.0, rope_type="proportional",
+                                                 partial_rotary_factor=0.25),
+                          "sliding_attention": rope(10000.0)}),
+               "num_hidden_layers": 4},
+              {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+               "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "patch_size": 4,
+               "position_embedding_size": 16}, tied=True), 1),
     "audio": (
         {"architectures": ["VoxtralForConditionalGeneration"], "model_type": "voxtral",
          "text_config": text("llama"), "audio_config": {**AUDIO, "intermediate_size": 64},
@@ -123,7 +139,7 @@ def old_whole(c):
     inner["rope_parameters"] = {"rope_type": "mrope", **{
         k: v for k, v in rope_parameters.items() if k != "rope_type"}}
   inner = old_config(inner)
-  if "sliding_attention" in rope_parameters:
+  if "sliding_attention" in rope_parameters and inner["model_type"] != "gemma4_text":
     inner["sliding_window_pattern"] = 2
   if c["model_type"] == "qwen2_vl":
     inner["rope_scaling"]["type"] = inner["rope_scaling"].pop("rope_type")

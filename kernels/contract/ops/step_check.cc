@@ -93,7 +93,7 @@ Status StepCheck::PagedKind(uint32_t index, uint32_t group_layer, bool shares_kv
   if (kind.is_cross_attention && !shares_kv) return ValueError("shared keys", 0, 1);
   const KvGroup& group = program_.kv_groups[kind.group];
   if (group_layer >= group.n_layers) return ValueError("group_layer", group_layer, group.n_layers);
-  const uint64_t kv_heads = shares_kv ? 0 : 2 * kind.n_kv_heads;
+  const uint64_t kv_heads = shares_kv ? 0 : (group.keys_only ? 1 : 2) * kind.n_kv_heads;
   return HasWidth("input width", step_.in, (kind.n_heads + kv_heads) * kind.head_dim);
 }
 

@@ -184,6 +184,27 @@ void GatedAct(const float* in, uint32_t n, Activation activation, float limit, f
   }
 }
 
+void ScaleRow(float scale, uint32_t n, float* x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto factor = Logistic{-1.0f, false}(d, hn::Set(d, scale));
+  for (size_t i = 0; i < n; i += lanes) {
+    hn::StoreN(hn::Mul(factor, hn::LoadN(d, x + i, n - i)), d, x + i, n - i);
+  }
+}
+
+void Multiply(const float* by, float scale, uint32_t n, float* x) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    auto factor = hn::Set(d, scale);
+    if (by != nullptr) factor = hn::Mul(factor, hn::LoadN(d, by + i, n - i));
+    hn::StoreN(hn::Mul(factor, hn::LoadN(d, x + i, n - i)), d, x + i, n - i);
+  }
+}
+
 void Softcap(float* x, uint32_t n, float factor, float softcap) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
@@ -217,10 +238,14 @@ namespace arn::cpu {
 
 HWY_EXPORT(GatedAct);
 HWY_EXPORT(Act);
+HWY_EXPORT(ScaleRow);
+HWY_EXPORT(Multiply);
 HWY_EXPORT(Softcap);
 HWY_EXPORT(AddRow);
 GatedActFn ChooseGatedAct() { return HWY_DYNAMIC_POINTER(GatedAct); }
 ActFn ChooseAct() { return HWY_DYNAMIC_POINTER(Act); }
+MultiplyFn ChooseMultiply() { return HWY_DYNAMIC_POINTER(Multiply); }
+ScaleRowFn ChooseScaleRow() { return HWY_DYNAMIC_POINTER(ScaleRow); }
 SoftcapFn ChooseSoftcap() { return HWY_DYNAMIC_POINTER(Softcap); }
 AddRowFn ChooseAddRow() { return HWY_DYNAMIC_POINTER(AddRow); }
 

@@ -21,6 +21,8 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->int8_dot = ChooseInt8Dot();
   out->conv = ChooseConv();
   out->scan = ChooseScan();
+  out->scale_row = ChooseScaleRow();
+  out->multiply = ChooseMultiply();
 }
 
 }  // namespace arn::cpu

@@ -22,6 +22,12 @@ using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, 
 // x[n] = activation(x).
 using ActFn = void (*)(float* x, uint32_t n, Activation activation);
 
+// x[n] *= by[n] * scale; by: 1 if null.
+using MultiplyFn = void (*)(const float* by, float scale, uint32_t n, float* x);
+
+// x[n] *= sigmoid(scale).
+using ScaleRowFn = void (*)(float scale, uint32_t n, float* x);
+
 // x[n] = softcap * tanh(x * factor / softcap), or x * factor if softcap is 0.
 using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);
 
@@ -99,6 +105,8 @@ struct SimdKernels {
   const Int8Dot* int8_dot;  // null: the CPU has none
   ConvFn conv;
   ScanFn scan;
+  ScaleRowFn scale_row;
+  MultiplyFn multiply;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -115,5 +123,7 @@ AttentionFn ChooseAttention();
 MergeAttentionFn ChooseMergeAttention();
 ConvFn ChooseConv();
 ScanFn ChooseScan();
+ScaleRowFn ChooseScaleRow();
+MultiplyFn ChooseMultiply();
 
 }  // namespace arn::cpu

@@ -108,11 +108,14 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const uint32_t page = KvPageOf(group, *args.table, args.position);
   const uint32_t slot = args.position % group.page_tokens;
   const float* k = qkv + kind.n_heads * dim;
-  const float* v = k + kind.n_kv_heads * dim;
+  float* v = qkv + (size_t{kind.n_heads} + kind.n_kv_heads) * dim;
   for (uint32_t h = 0; h < kind.n_kv_heads; ++h) {
     const KvHeadPage at = KvPageAt(group, args.pools, page, args.group_layer, h);
     Append(k + h * dim, group.head_dim, slot, at.k);
-    Append(v + h * dim, group.head_dim, slot, at.v);
+    if (group.keys_only) continue;
+    float* value = v + h * dim;
+    if (args.v_norm != nullptr) NormRow(value, args.v_norm, dim, args.epsilon, value);
+    Append(value, group.head_dim, slot, at.v);
   }
 }
 

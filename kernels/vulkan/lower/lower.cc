@@ -104,6 +104,9 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
+    case Op::kScaleRow: return Lower(step, step.Get<ScaleRowParams>());
+    case Op::kMultiply: return UnsupportedError(step, "products of values");
+    case Op::kHeadLinear: return UnsupportedError(step, "a matrix for each head");
   }
   return UnsupportedError(step, "is not known");
 }
@@ -164,8 +167,9 @@ Status Lowering::Lower(const Step& step, const RopeAnglesParams& p) {
 }
 
 Status Lowering::Lower(const Step& step, const NormParams& p) {
-  Dispatch d = Begin(Shader::kNorm, step);
   const uint32_t n = Width(step.in);
+  if (program_.weights[p.weight].cols != n) return UnsupportedError(step, "norms of groups");
+  Dispatch d = Begin(Shader::kNorm, step);
   d.constants[kNormIsLayerId] = p.kind == NormKind::kLayer ? 1 : 0;
   d.constants[kNormAccumulateId] = p.accumulate ? 1 : 0;
   BindValue(&d, 1, step.in);
@@ -204,6 +208,17 @@ Status Lowering::Lower(const Step& step, const GatedActParams& p) {
 Status Lowering::Lower(const Step& step, const ActParams& p) {
   const Value& x = program_.values[step.in];
   return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor);
+}
+
+Status Lowering::Lower(const Step& step, const ScaleRowParams& p) {
+  Dispatch d = Begin(Shader::kScaleRow, step);
+  BindValue(&d, 1, p.scale);
+  BindValue(&d, 2, step.in);
+  ScaleRowPush push = {};
+  push.n = Width(step.in);
+  d.SetPush(push);
+  d.groups_x = static_cast<uint32_t>(CeilDiv(push.n, kWidth));
+  return sink_->Add(d, diag_);
 }
 
 }  // namespace arn::vulkan

@@ -70,6 +70,7 @@ class Lowering {
   Status Lower(const Step& step, const AddPositionsParams& p);
   Status Lower(const Step& step, const SelfAttentionParams& p);
   Status Lower(const Step& step, const StoreKvParams& p);
+  Status Lower(const Step& step, const ScaleRowParams& p);
   Status CheckEncoderPages(const Step& step, const KvGroup& group);
   Status LowerEdits(uint32_t group);
   // n_dispatches: number of dispatches of the steps.

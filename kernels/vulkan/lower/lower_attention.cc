@@ -57,6 +57,7 @@ Status Lowering::Lower(const Step& step, const QkvRopeParams& p) {
   const AttentionKind& kind = program_.kinds[p.kind];
   const KvGroup& group = program_.kv_groups[kind.group];
   ARN_TRY(CheckEncoderPages(step, group));
+  if (p.v_norm != kNoWeight) return UnsupportedError(step, "norms of values");
   const bool spans_heads = NormsSpanHeads(program_, p);
   if (spans_heads) {
     const uint32_t q_width = kind.n_heads * kind.head_dim;

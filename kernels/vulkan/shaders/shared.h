@@ -27,7 +27,7 @@ const uint kEmbedTypeId = 1, kEmbedHasPositionsId = 2;
 // norm.comp. Gather: output row i reads row logit_row(i).
 const uint kNormIsLayerId = 1, kNormAccumulateId = 2, kNormGatherId = 3;
 const uint kActivationId = 1, kActIsGatedId = 2;
-const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2;
+const uint kRouteIsSigmoidId = 1, kRouteNormTopkProbId = 2, kRouteHasCorrectionId = 3;
 const uint kExpertsPartId = 1, kExpertsIsWeighedId = 2;
 const uint kConvIsGatedId = 1, kConvHasBiasId = 2;
 const uint kScanPassesById = 1, kScanStatesId = 2;
@@ -123,6 +123,11 @@ struct GatedActPush {
 struct RoutePush {
   ARN_PUSH_HEAD
   uint n_experts, n_chosen;
+  float epsilon, least;  // RouteParams::topk_epsilon, topk_least
+};
+struct ScaleRowPush {
+  ARN_PUSH_HEAD
+  uint n;
 };
 struct ExpertsPush {
   ARN_PUSH_HEAD

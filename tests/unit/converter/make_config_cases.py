@@ -63,6 +63,8 @@ VALUES = {
                         {"rope_type": "yarn", "factor": 2.0}, {}],
     "original_max_position_embeddings": [24],
     "no_rope_layers": [[0, 1, 1], []], "no_rope_layer_interval": [3],
+    "moe_norm_min": [0.9], "use_bidirectional_attention": ["vision"],
+    "num_kv_shared_layers": [1], "attention_k_eq_v": [True, False],
     "num_experts": [4], "num_local_experts": [4], "num_experts_per_tok": [1],
     "norm_topk_prob": [True, False], "decoder_sparse_step": [2], "mlp_only_layers": [[0], []],
     "moe_layers": [[0], []], "interleave_moe_layer_step": [2], "swiglu_limit": [0.5],
@@ -87,7 +89,7 @@ def bases():
       c = copy.deepcopy(case[0])
       if c["model_type"] in ("mixtral", "qwen3_moe"):
         c["sliding_window"] = 8
-      if c["model_type"] == "lfm2":
+      if c["model_type"] in ("lfm2", "lfm2_moe"):
         c["num_hidden_layers"], c["layer_types"] = 3, ["conv", "full_attention", "conv"]
       if c["model_type"] == "gemma3_text":
         c["num_hidden_layers"], c["layer_types"] = 3, c["layer_types"][:3]
@@ -127,6 +129,9 @@ def logits_of(raw, config):
   for name, parameter in model.named_parameters():
     flat = make_goldens.values(name, parameter.numel(), 1, 0.3).reshape(parameter.shape)
     parameter.copy_(torch.from_numpy(flat))
+  for name, buffer in model.named_buffers():
+    if name.endswith("_bias"):  # of a router
+      buffer.copy_(torch.from_numpy(make_goldens.values(name, buffer.numel(), 1, 0.3)))
   model.tie_weights()
   vocab = config.get_text_config().vocab_size
   ids = torch.tensor([[(37 * i * i + 11 * i + 5) % (vocab - 4) + 4 for i in range(T)]])

@@ -34,7 +34,7 @@ Status ReadBack(const LayerKind& kind, LayerKindSpec* out, Diag* diag) {
                   diag);
 }
 
-// No field has its default.
+// No field but those of Latent() and Scan() has its default.
 LayerKind AttentionWithExperts() {
   LayerKind kind;
   kind.n_heads = 6;
@@ -60,6 +60,28 @@ LayerKind AttentionWithExperts() {
   kind.route_score = RouteScore::kSigmoid;
   kind.weighs_input = true;
   kind.shared_ffn_dim = 20;
+  kind.router_groups = 4;
+  kind.router_groups_used = 3;
+  kind.topk_epsilon = 1e-6f;
+  kind.topk_least = 1e-12f;
+  kind.router_jitter = 0.01f;
+  return kind;
+}
+
+LayerKind Latent() {
+  LayerKind kind;
+  kind.n_heads = 6;
+  kind.n_kv_heads = 1;
+  kind.head_dim = 28;
+  kind.attention_scale = 0.2f;
+  kind.rope = 0;
+  kind.ffn_dim = 40;
+  kind.norm_epsilon = 1e-5f;
+  kind.latent_dim = 20;
+  kind.latent_key_dim = 12;
+  kind.latent_value_dim = 14;
+  kind.latent_query_rank = 9;
+  kind.latent_norm_epsilon = 1e-6f;
   return kind;
 }
 
@@ -76,7 +98,7 @@ LayerKind Scan() {
 }
 
 TEST(ReadKind, EveryField_Arrives) {
-  for (const LayerKind& kind : {AttentionWithExperts(), Scan()}) {
+  for (const LayerKind& kind : {AttentionWithExperts(), Latent(), Scan()}) {
     LayerKindSpec spec;
     Diag diag;
     ASSERT_EQ(Status::kOk, ReadBack(kind, &spec, &diag)) << diag.text();
@@ -84,6 +106,7 @@ TEST(ReadKind, EveryField_Arrives) {
   }
   LayerKind parallel = AttentionWithExperts();
   parallel.n_experts = parallel.n_experts_used = parallel.shared_ffn_dim = 0;
+  parallel.router_groups = parallel.router_groups_used = 0;
   parallel.is_parallel = true;
   LayerKindSpec spec;
   Diag diag;
@@ -125,6 +148,22 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"kinds.route_score 5 is", [](LayerKind& k) { k.route_score = static_cast<RouteScore>(5); }},
       {"kinds.shared_ffn_dim is 20, expected 0..0",
        [](LayerKind& k) { k.n_experts = k.n_experts_used = 0; }},
+      {"kinds.router_groups is 9, expected 0..8", [](LayerKind& k) { k.router_groups = 9; }},
+      {"kinds.router_groups_used is 5, expected 1..4",
+       [](LayerKind& k) { k.router_groups_used = 5; }},
+      {"2 of 8 experts in 3 of 3 router groups", [](LayerKind& k) { k.router_groups = 3; }},
+      {"2 of 8 experts in 3 of 8 router groups", [](LayerKind& k) { k.router_groups = 8; }},
+      {"5 of 8 experts in 2 of 4 router groups",
+       [](LayerKind& k) {
+         k.n_experts_used = 5;
+         k.router_groups_used = 2;
+       }},
+      {"kinds.topk_epsilon is -1", [](LayerKind& k) { k.topk_epsilon = -1.0f; }},
+      {"a latent of 19 and 8 rotated elements in 1 heads of 28",
+       [](LayerKind& k) { k.latent_dim = 19; }, Latent()},
+      {"kinds.latent_key_dim is 0, expected 1..", [](LayerKind& k) { k.latent_key_dim = 0; },
+       Latent()},
+      {"kinds.latent_value_dim is 5, expected 0..0", [](LayerKind& k) { k.latent_value_dim = 5; }},
       {"with ffn_dim 0", [](LayerKind& k) { k.ffn_dim = 0; }},
       {"kinds.mixer 3 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(3); }},
       {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; }},
