@@ -31,6 +31,7 @@ struct LayerKindSpec : LayerKind {
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;
   bool has_mixer_in_bias = false;  // of the mixer's first matrix
+  bool has_mixer_out_bias = false;
   bool has_conv_bias = false;
 
   bool operator==(const LayerKindSpec&) const = default;
@@ -40,7 +41,10 @@ struct LayerKindSpec : LayerKind {
 // family has no such tensor.
 struct TensorNames {
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
+  const char* older_prefix = nullptr;  // of published checkpoints, in its place
+  const char* extra_head = nullptr;    // prefix of a head that predicts further tokens: left out
   const char* embedding;
+  const char* other_embedding = nullptr;  // another name that it may have
   const char* positions = nullptr;
   const char* final_norm;
   const char* head;
@@ -92,6 +96,17 @@ struct TensorNames {
   const char* scan_rates = nullptr;   // log(-A)
   const char* scan_skip = nullptr;
   const char* mixer_out = nullptr;
+  // Linear attention. The first matrix is mixer_in, [z | x | B | C | time steps]; or mixer_qkv,
+  // mixer_z, mixer_b and mixer_a; or mixer_qkvz and mixer_ba, by key head. time_step_bias is a
+  // complete name.
+  const char* mixer_qkv = nullptr;
+  const char* mixer_z = nullptr;
+  const char* mixer_b = nullptr;
+  const char* mixer_a = nullptr;
+  const char* mixer_qkvz = nullptr;
+  const char* mixer_ba = nullptr;
+  const char* time_step_bias = nullptr;
+  const char* mixer_norm = nullptr;
 };
 
 // Row order of a fused q, k and v tensor.
@@ -120,6 +135,17 @@ struct EncoderSpec {
   bool operator==(const EncoderSpec&) const = default;
 };
 
+// Factors of what a layer's matrices take or give, folded into them.
+struct MatrixFactors {
+  float attention_in = 1.0f, k = 1.0f, attention_out = 1.0f;
+  float mixer_in = 1.0f;  // and of each part of its output:
+  float z = 1.0f, x = 1.0f, b = 1.0f, c = 1.0f, time_steps = 1.0f;
+  float mixer_out = 1.0f;
+  float gate = 1.0f, down = 1.0f;
+
+  bool operator==(const MatrixFactors&) const = default;
+};
+
 struct DecoderSpec {
   std::string architecture;
   const TensorNames* names = nullptr;
@@ -130,6 +156,7 @@ struct DecoderSpec {
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
   float norm_offset = 0.0f;         // added to stored RMSNorm weights
   float residual_factor = 1.0f;     // scales what each block adds; folded into its last matrix
+  MatrixFactors factors;
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;

@@ -8,6 +8,7 @@
 #include "converter/family/config_keys.h"
 #include "converter/family/family.h"
 #include "converter/family/layer_windows.h"
+#include "converter/family/linear_mixers.h"
 #include "converter/family/mixers.h"
 #include "converter/family/rope.h"
 #include "converter/hf/config_reader.h"
@@ -63,6 +64,14 @@ bool HasBias(Bias bias, ConfigReader* config, const char* key, bool fallback) {
 }
 
 uint32_t ReadLayerCount(const Family& family, ConfigReader* config) {
+  if (family.linear != nullptr && family.linear->layers == LinearLayers::kBlocks) {
+    config->MarkRead(family.keys.layers);  // the list of blocks takes precedence
+    const size_t n_blocks = LayersWithFeedForward(config).size();
+    if (n_blocks == 0 || n_blocks > kMaxLayers) {
+      config->FailKey("layers_block_type", "1 to 4096 layers");
+    }
+    return static_cast<uint32_t>(n_blocks);
+  }
   const char* fallback = family.keys.layers_fallback;
   const std::optional<uint32_t> own =
       fallback == nullptr ? std::nullopt : config->Count(family.keys.layers);
@@ -209,8 +218,7 @@ uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden)
 
 LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nlohmann::json& json,
                             uint32_t hidden) {
-  LayerKindSpec kind =
-      family.mixer == MixerRule::kScan ? KindOf(family) : ReadHeads(family, config, hidden);
+  LayerKindSpec kind = family.has_attention() ? ReadHeads(family, config, hidden) : KindOf(family);
   kind.attention_scale = AttentionScale(family, config, kind.head_dim);
   if (family.caps_attention) {
     kind.softcap =
@@ -277,6 +285,42 @@ void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind
   kind->query_temperature_step = step;
 }
 
+// Reads the factors of FalconH1Config.
+void ReadMatrixFactors(ConfigReader* config, DecoderSpec* spec) {
+  const auto factor = [&](const char* key) {
+    return static_cast<float>(config->Number(key).value_or(1.0));
+  };
+  // Returns a list of `n` numbers; ones if it is absent.
+  const auto list = [&](const char* key, size_t n) {
+    std::vector<float> factors(n, 1.0f);
+    const nlohmann::json* found = config->Find(key);
+    if (found == nullptr) return factors;
+    const std::string expected = Format("a list of %zu numbers", n);
+    if (!found->is_array() || found->size() != n) config->FailKey(key, expected.c_str());
+    for (size_t i = 0; i < n; ++i) {
+      if (!(*found)[i].is_number()) config->FailKey(key, expected.c_str());
+      factors[i] = (*found)[i].get<float>();
+    }
+    return factors;
+  };
+  const std::vector<float> mixer = list("ssm_multipliers", 5);
+  const std::vector<float> feed_forward = list("mlp_multipliers", 2);
+  spec->factors = {.attention_in = factor("attention_in_multiplier"),
+                   .k = factor("key_multiplier"),
+                   .attention_out = factor("attention_out_multiplier"),
+                   .mixer_in = factor("ssm_in_multiplier"),
+                   .z = mixer[0],
+                   .x = mixer[1],
+                   .b = mixer[2],
+                   .c = mixer[3],
+                   .time_steps = mixer[4],
+                   .mixer_out = factor("ssm_out_multiplier"),
+                   .gate = feed_forward[0],
+                   .down = feed_forward[1]};
+  spec->embedding_factor = factor("embedding_multiplier");
+  spec->logits_factor = factor("lm_head_multiplier");
+}
+
 // Reads factors of the whole model, not of a layer.
 void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::json& json,
                  DecoderSpec* spec) {
@@ -291,6 +335,7 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
     spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
   }
+  if (family.has_block_multipliers) ReadMatrixFactors(config, spec);
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
@@ -367,11 +412,13 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
   query.theta = family.default_theta;
   query.has_partial_rotary = family.has_partial_rotary;
   query.partial_rotary = family.default_partial_rotary;
+  query.ignores_partial_rotary = family.ignores_partial_rotary;
   query.has_rotary_keys = family.has_rotary_keys;
   query.local_theta = family.default_local_theta;
   query.is_by_window = family.rope == RopeRule::kByWindow;
   query.default_yarn = family.default_yarn;
   query.has_longrope_only = family.has_longrope_only;
+  query.has_mrope = family.has_mrope;
   query.default_original = family.default_original_context;
   query.scaling = scaling;
   for (uint32_t i = 0; i < n_layers; ++i) {
@@ -422,6 +469,18 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
   kind.has_cross_attention = family.encoder != nullptr;
+  if (family.experts_refused_by != nullptr &&
+      config.Int(family.experts_refused_by).value_or(family.default_experts) != 0) {
+    config.FailKey(family.experts_refused_by, "0 (experts are not supported here)");
+  }
+  if (family.experts_refused_by != nullptr) {
+    // Marks the keys of experts as read.
+    for (const char* key :
+         {"num_experts_per_tok", "norm_topk_prob", "decoder_sparse_step", "mlp_only_layers",
+          "moe_intermediate_size", "shared_expert_intermediate_size", "intermediate_size"}) {
+      config.MarkRead(key);
+    }
+  }
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
@@ -441,6 +500,12 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     kind.rope = ropes[i];
     AdaptToRope(family, &config, &kind);
     kind = WithMixer(kind, mixers[i]);
+    // Layers that are one block have nothing beside their mixer.
+    const bool is_block =
+        family.linear != nullptr && family.linear->layers == LinearLayers::kBlocks;
+    if (is_block && kind.mixer != Mixer::kNone) kind.ffn_dim = 0;
+    // The key of linear attention's own activation must be silu.
+    if (kind.has_state() && is_block) kind.activation = Activation::kSilu;
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
     spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
     if (at == spec.kinds.end()) spec.kinds.push_back(kind);
@@ -460,7 +525,7 @@ std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& j
   const uint32_t hidden = config.RequiredCount(family->keys.hidden);
   const std::vector<LayerKindSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);
   LayerKindSpec kind =
-      family->mixer == MixerRule::kScan ? KindOf(*family) : ReadHeads(*family, &config, hidden);
+      family->has_attention() ? ReadHeads(*family, &config, hidden) : KindOf(*family);
   const std::vector<uint32_t> windows = LayerWindows(*family, &config, json, n_layers);
   std::vector<LayerKindSpec> layers;
   const std::vector<uint32_t> chunks = LayerChunks(*family, &config, json, n_layers);

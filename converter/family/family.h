@@ -48,10 +48,52 @@ enum class RopeRule : uint8_t {
 };
 
 enum class MixerRule : uint8_t {
-  kAttention,    // in all layers
-  kScan,         // a convolution and a selective scan in all layers
-  kConvByLayer,  // a gated short convolution in the layers that layer_types or full_attn_idxs
-                 // selects
+  kAttention,        // in all layers
+  kScan,             // a convolution and a selective scan in all layers
+  kConvByLayer,      // a gated short convolution in the layers that layer_types or full_attn_idxs
+                     // selects
+  kLinearAttention,  // in the layers that LinearAttentionFamily selects
+};
+
+// Selects the layers with linear attention.
+enum class LinearLayers : uint8_t {
+  kAll,
+  kInterval,    // layer_types, or all except each full_attention_interval-th
+  kMambaTypes,  // "mamba" in layer_types or layers_block_type; all if both are absent
+  kIndices,     // all except attn_layer_indices
+  kBeside,      // all, beside their attention
+  kBlocks,      // "mamba" in layers_block_type, or M in hybrid_override_pattern; each layer is one
+                // block: linear attention, attention or a feed-forward block
+};
+
+// The norm beside the output gate of linear attention.
+enum class GatedNorm : uint8_t {
+  kEachHead,  // of each head, before the gate; the heads share its weight
+  kAllHeads,  // of all heads together, after the gate
+  kGroups,    // of the heads that share keys, after the gate
+  kByKeys,    // of the heads that share keys, if mamba_rms_norm, before the gate if
+              // mamba_norm_before_gate
+};
+
+// Linear attention: keys of config.json, and the defaults of the configuration class.
+struct LinearAttentionFamily {
+  struct Size {
+    const char* key;
+    uint32_t fallback = 0;  // 0: value_dim is "auto", the width divided by the heads
+  };
+  LinearLayers layers;
+  GatedNorm norm;
+  bool has_delta_rule = false;  // hidden_act must be silu
+  Size heads, key_heads, key_dim, value_dim;
+  Size taps;
+  Size width = {};                       // of all heads, before expand_key
+  const char* expand_key = nullptr;      // times hidden: the width, which the heads must have
+  const char* conv_bias_key = nullptr;   // true if absent; null: no bias
+  const char* in_bias_key = nullptr;     // of the first and the last matrix; null: no biases
+  const char* out_bias_key = nullptr;    // of the last matrix, if that has a key of its own
+  const char* activation_key = nullptr;  // of the convolution, which must be silu; null: hidden_act
+  // Time steps are at least this, as in transformers' own kernel. Null: time_step_limit's.
+  const char* least_step_key = nullptr;
 };
 
 enum class FfnRule : uint8_t {
@@ -129,6 +171,7 @@ struct Family {
   float norm_offset = 0.0f;
   QkNorm qk_norm = QkNorm::kNone;
   MixerRule mixer = MixerRule::kAttention;
+  const LinearAttentionFamily* linear = nullptr;  // MixerRule::kLinearAttention
   FfnRule ffn = FfnRule::kGiven;
   const char* activation = "silu";
   // The config has feed_forward_proj: "relu", "gated-gelu", ...
@@ -143,6 +186,7 @@ struct Family {
   ExpertRule experts = ExpertRule::kNone;
   bool reads_num_experts = true;  // alias of num_local_experts
   const char* expert_ffn_key = "moe_intermediate_size";
+  const char* experts_refused_by = nullptr;  // key that must be 0
   uint32_t default_experts = 0;
   uint32_t default_experts_used = 0;
   const char* norm_topk_prob_key = nullptr;  // key of norm_topk_prob, false if absent; null: on
@@ -162,8 +206,10 @@ struct Family {
   bool has_partial_rotary = false;
   bool has_rotary_keys = false;  // rotary_pct and rotary_emb_base, the older names
   double default_partial_rotary = 1.0;
+  bool ignores_partial_rotary = false;  // rotates whole heads whatever the keys say: type default
   const YarnDefaults* default_yarn = nullptr;  // if the config has no scaling
   bool has_longrope_only = false;              // "yarn" too means longrope
+  bool has_mrope = false;  // mrope_section and mrope_interleaved have no effect on text
   // original_max_position_embeddings of the class; takes precedence over the rope object's.
   uint32_t default_original_context = 0;  // 0: the class has none
 
@@ -174,8 +220,10 @@ struct Family {
   bool caps_logits = false;            // final_logit_softcapping
   double default_attention_softcap = 0;
   double default_logits_softcap = 0;
-  bool scales_embedding = false;  // by sqrt(hidden)
-  bool has_multipliers = false;   // embedding_multiplier, residual_multiplier, logits_scaling
+  bool scales_embedding = false;       // by sqrt(hidden)
+  bool has_multipliers = false;        // embedding_multiplier, residual_multiplier, logits_scaling
+  bool has_block_multipliers = false;  // those of MatrixFactors
+  bool ropes_by_key = false;           // RoPE only if position_embedding_type is "rope"
 
   uint32_t default_head_dim = 0;    // 0: hidden / heads
   uint32_t default_kv_heads = 0;    // 0: as many as heads
@@ -186,7 +234,12 @@ struct Family {
   const char* older_architecture = nullptr;  // an older name in published configs
   // Keys of published configs that neither the class nor the model of transformers reads. A
   // meaningful value gives a warning.
-  const char* ignored_keys[3] = {};
+  const char* ignored_keys[16] = {};
+
+  // False if no layer of any checkpoint has attention.
+  bool has_attention() const {
+    return mixer != MixerRule::kScan && (linear == nullptr || linear->layers != LinearLayers::kAll);
+  }
 };
 
 Span<const Family> Families();

@@ -257,4 +257,93 @@ inline constexpr TensorNames kWhisperEncoderNames = {
     .conv2 = "model.encoder.conv2",
 };
 
+constexpr TensorNames WithDeltaRule() {
+  TensorNames names = kDecoderNames;
+  names.extra_head = "mtp.";
+  names.mixer_qkv = "model.layers.{}.linear_attn.in_proj_qkv";
+  names.mixer_z = "model.layers.{}.linear_attn.in_proj_z";
+  names.mixer_b = "model.layers.{}.linear_attn.in_proj_b";
+  names.mixer_a = "model.layers.{}.linear_attn.in_proj_a";
+  names.conv = "model.layers.{}.linear_attn.conv1d";
+  names.scan_rates = "model.layers.{}.linear_attn.A_log";
+  names.time_step_bias = "model.layers.{}.linear_attn.dt_bias";
+  names.mixer_norm = "model.layers.{}.linear_attn.norm";
+  names.mixer_out = "model.layers.{}.linear_attn.out_proj";
+  return names;
+}
+inline constexpr TensorNames kDeltaRuleNames = WithDeltaRule();
+
+constexpr TensorNames WithFusedDeltaRule() {
+  TensorNames names = kDeltaRuleNames;
+  names.mixer_qkv = names.mixer_z = names.mixer_b = names.mixer_a = nullptr;
+  names.mixer_qkvz = "model.layers.{}.linear_attn.in_proj_qkvz";
+  names.mixer_ba = "model.layers.{}.linear_attn.in_proj_ba";
+  return names;
+}
+inline constexpr TensorNames kFusedDeltaRuleNames = WithFusedDeltaRule();
+
+constexpr TensorNames WithMamba2() {
+  TensorNames names = kScanNames;
+  names.scan_inputs = names.scan_steps = nullptr;
+  names.time_step_bias = "backbone.layers.{}.mixer.dt_bias";
+  names.mixer_norm = "backbone.layers.{}.mixer.norm";
+  return names;
+}
+inline constexpr TensorNames kMamba2Names = WithMamba2();
+
+constexpr TensorNames WithMambaLayers() {
+  TensorNames names = kDecoderNames;
+  names.mixer_in = "model.layers.{}.mamba.in_proj";
+  names.conv = "model.layers.{}.mamba.conv1d";
+  names.scan_rates = "model.layers.{}.mamba.A_log";
+  names.scan_skip = "model.layers.{}.mamba.D";
+  names.time_step_bias = "model.layers.{}.mamba.dt_bias";
+  names.mixer_norm = "model.layers.{}.mamba.norm";
+  names.mixer_out = "model.layers.{}.mamba.out_proj";
+  names.final_norm = "model.final_layernorm";
+  names.ffn_norm = "model.layers.{}.pre_ff_layernorm";
+  names.gate = "model.layers.{}.feed_forward.gate_proj";
+  names.up = "model.layers.{}.feed_forward.up_proj";
+  names.down = "model.layers.{}.feed_forward.down_proj";
+  return names;
+}
+inline constexpr TensorNames kMambaLayerNames = WithMambaLayers();
+
+constexpr TensorNames WithSharedMlp() {
+  TensorNames names = kMambaLayerNames;
+  names.final_norm = "model.norm";
+  names.ffn_norm = "model.layers.{}.post_attention_layernorm";
+  names.gate = names.up = nullptr;
+  names.gate_up = "model.layers.{}.shared_mlp.input_linear";
+  names.down = "model.layers.{}.shared_mlp.output_linear";
+  return names;
+}
+inline constexpr TensorNames kSharedMlpNames = WithSharedMlp();
+
+// Layers of one block each: all tensors have the same place.
+inline constexpr TensorNames kMambaBlockNames = {
+    .prefix = "model.",
+    .older_prefix = "backbone.",
+    .extra_head = "mtp.",
+    .embedding = "model.embeddings",
+    .other_embedding = "model.embedding",
+    .final_norm = "model.norm_f",
+    .head = "lm_head",
+    .attention_norm = "model.layers.{}.norm",
+    .q = "model.layers.{}.mixer.q_proj",
+    .k = "model.layers.{}.mixer.k_proj",
+    .v = "model.layers.{}.mixer.v_proj",
+    .attention_out = "model.layers.{}.mixer.o_proj",
+    .ffn_norm = "model.layers.{}.norm",
+    .up = "model.layers.{}.mixer.up_proj",
+    .down = "model.layers.{}.mixer.down_proj",
+    .mixer_in = "model.layers.{}.mixer.in_proj",
+    .conv = "model.layers.{}.mixer.conv1d",
+    .scan_rates = "model.layers.{}.mixer.A_log",
+    .scan_skip = "model.layers.{}.mixer.D",
+    .mixer_out = "model.layers.{}.mixer.out_proj",
+    .time_step_bias = "model.layers.{}.mixer.dt_bias",
+    .mixer_norm = "model.layers.{}.mixer.norm",
+};
+
 }  // namespace arn::convert

@@ -1,5 +1,9 @@
+#include <array>
+#include <cstddef>
+
 #include "converter/family/family.h"
 #include "converter/family/family_names.h"
+#include "converter/family/linear_attention_families.h"
 
 namespace arn::convert {
 namespace {
@@ -402,8 +406,22 @@ constexpr Family kFamilies[] = {
      .tied_key = "tie_embedding"},
 };
 
+// Joins the lists of rows.
+template <size_t... kSizes>
+constexpr auto Joined(const Family (&... lists)[kSizes]) {
+  std::array<Family, (kSizes + ...)> all = {};
+  size_t n = 0;
+  const auto append = [&](const Family* rows, size_t n_rows) {
+    for (size_t i = 0; i < n_rows; ++i) all[n++] = rows[i];
+  };
+  (append(lists, kSizes), ...);
+  return all;
+}
+
+constexpr auto kAll = Joined(kFamilies, kLinearAttentionFamilies);
+
 }  // namespace
 
-Span<const Family> Families() { return kFamilies; }
+Span<const Family> Families() { return {kAll.data(), kAll.size()}; }
 
 }  // namespace arn::convert

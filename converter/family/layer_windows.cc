@@ -110,7 +110,8 @@ std::vector<uint32_t> LayerWindows(const Family& family, ConfigReader* config,
   uint32_t window = 0;
   std::vector<uint32_t> windows = WindowsByRule(family, config, json, n_layers, &window);
   // layer_types has another meaning in these families.
-  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer) {
+  if (family.window == WindowRule::kChunks || family.mixer == MixerRule::kConvByLayer ||
+      family.mixer == MixerRule::kLinearAttention) {
     return windows;
   }
   const nlohmann::json* types = config->Find("layer_types");
@@ -203,6 +204,15 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
 
 std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
   std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
+  if (family.ropes_by_key) {
+    constexpr const char* kKey = "position_embedding_type";
+    const std::string type = config->String(kKey).value_or("");
+    rotates.assign(n_layers, type == "rope");
+    if (type != "rope") {
+      for (const char* key : {"rope_parameters", "rope_scaling", "rope_theta"})
+        config->MarkRead(key);
+    }
+  }
   if (family.rope != RopeRule::kNotEachFourth) return rotates;
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
   const std::vector<int64_t> list = config->IntOrList("no_rope_layers");

@@ -197,11 +197,14 @@ constexpr const char* kKnownKeys[] = {
     "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
     "truncate",  "attention_factor", "short_factor",     "long_factor"};
 
-void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
+void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type, bool has_mrope,
                      const nlohmann::json& object, std::vector<std::string>* warnings) {
   std::vector<std::string> ignored, unknown;
+  // Which dimension of a position turns a pair: a token of text has the same position in all.
+  constexpr const char* kMrope[] = {"mrope_section", "mrope_interleaved"};
   for (const std::string& key : parameters.Unread()) {
-    if (object[key].is_null()) continue;
+    const bool is_mrope = std::find(std::begin(kMrope), std::end(kMrope), key) != std::end(kMrope);
+    if (object[key].is_null() || (has_mrope && is_mrope)) continue;
     const bool is_known =
         std::find(std::begin(kKnownKeys), std::end(kKnownKeys), key) != std::end(kKnownKeys);
     (is_known ? ignored : unknown).push_back(key);
@@ -221,6 +224,11 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
   const std::optional<double> outer = config->Number("partial_rotary_factor");
   const std::optional<double> percent =
       query.has_rotary_keys ? config->Number("rotary_pct") : std::nullopt;
+  if (query.ignores_partial_rotary) return query.head_dim;
+  // transformers then rotates whole heads, in spite of the class's default.
+  if (query.has_mrope && !own && config->IsNull("partial_rotary_factor")) {
+    config->FailKey("partial_rotary_factor", "a number");
+  }
   const double fraction = own.value_or(percent.value_or(outer.value_or(query.partial_rotary)));
   ConfigReader* where = own ? parameters : config;
   const char* key = own || !percent ? "partial_rotary_factor" : "rotary_pct";
@@ -338,10 +346,11 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     reader.FailKey("rope_type", "default or longrope");
   }
 
+  if (query.ignores_partial_rotary && type != "default") reader.FailKey("rope_type", "default");
   for (const RopeType& row : kTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
-    CheckUnreadKeys(reader, type, object, warnings);
+    CheckUnreadKeys(reader, type, query.has_mrope, object, warnings);
     for (const float f : rope.inv_freq) {
       if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());
     }

@@ -27,10 +27,11 @@ struct RopeScaling {
 struct RopeQuery {
   uint32_t head_dim = 0;
   uint32_t max_context = 0;
-  double theta = 10000.0;           // if the config has none
-  bool has_partial_rotary = false;  // the family may rotate only part of a head
-  double partial_rotary = 1.0;      // if the config has none
-  bool has_rotary_keys = false;     // rotary_pct and rotary_emb_base, the older names
+  double theta = 10000.0;               // if the config has none
+  bool has_partial_rotary = false;      // the family may rotate only part of a head
+  double partial_rotary = 1.0;          // if the config has none
+  bool ignores_partial_rotary = false;  // rotates whole heads; refuses types but the default
+  bool has_rotary_keys = false;         // rotary_pct and rotary_emb_base, the older names
   // Families whose windowed layers have their own frequencies: parameters by layer type, or
   // rope_local_base_freq, without scaling.
   bool is_by_window = false;
@@ -38,6 +39,7 @@ struct RopeQuery {
   double local_theta = 10000.0;
   const YarnDefaults* default_yarn = nullptr;  // if the config has no parameter object
   bool has_longrope_only = false;              // "yarn" too means longrope; refuses other types
+  bool has_mrope = false;                      // takes keys that have no effect on text
   uint32_t default_original = 0;  // original_max_position_embeddings outside the object; 0: none
   // Refused if the config has a scaling of its own, or frequencies by layer type. Null: none.
   const RopeScaling* scaling = nullptr;

@@ -55,6 +55,7 @@ inline constexpr Wrapper kWrappers[] = {
     {"Qwen2VLForConditionalGeneration", "qwen2_vl_text", false, nullptr, true},
     {"Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text", false, nullptr, true},
     {"Qwen3VLForConditionalGeneration", "qwen3_vl_text"},
+    {"Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
     {"Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe_text"},
     {"SmolVLMForConditionalGeneration", "llama"},
     {"VideoLlama3ForConditionalGeneration", "qwen2"},

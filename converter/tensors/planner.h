@@ -48,6 +48,9 @@ class Planner {
 
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
   void AddMixer(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddConvolution(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  void AddLinearAttention(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
+  std::vector<SourcePart> LinearAttentionParts(uint32_t layer, const LayerKindSpec& kind);
   uint32_t AddByChannel(const std::string& name, const std::string& source, uint32_t rows,
                         const std::vector<uint64_t>& shape, bool is_negative_log);
 
@@ -60,7 +63,7 @@ class Planner {
   // Takes all rows of one matrix of a layer.
   SourcePart Part(const std::string& base, uint32_t rows, uint32_t cols, bool bias);
   // Takes a matrix whose result is added to the residual stream.
-  SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
+  SourcePart OutPart(const std::string& base, uint32_t cols, bool bias, float factor = 1.0f);
 
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder();

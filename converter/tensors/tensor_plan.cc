@@ -37,6 +37,15 @@ void AppendPairsApart(const SourcePart& whole, uint32_t n_heads, uint32_t head_d
   }
 }
 
+// Takes the queries (half 0) or their gates (half 1) of [q, gate] of each head.
+SourcePart HalfOfHeads(SourcePart q, const LayerKindSpec& kind, uint32_t half) {
+  q.rows = kind.n_heads * kind.head_dim;
+  q.first_row = half * kind.head_dim;
+  q.block_rows = kind.head_dim;
+  q.block_stride = 2 * kind.head_dim;
+  return q;
+}
+
 }  // namespace
 
 std::string LayerName(const char* pattern, uint32_t layer) {
@@ -55,7 +64,7 @@ Planner::Planner(const DecoderSpec& spec, const Checkpoint& checkpoint, const Fo
     : spec_(spec),
       formats_(formats),
       warnings_(warnings),
-      sources_(checkpoint, spec.names->prefix, spec.architecture) {}
+      sources_(checkpoint, spec.names->prefix, spec.names->older_prefix, spec.architecture) {}
 
 TensorPlan Planner::Make() {
   const TensorNames& names = *spec_.names;
@@ -89,14 +98,21 @@ TensorPlan Planner::Make() {
     if (copy != nullptr) sources_.AllowCopy(WeightName(copy), embedding);
   }
   sources_.FailMissing(WeightName(names.head), " (tie_word_embeddings is false)");
+  if (const size_t n = names.extra_head == nullptr ? 0 : sources_.LeaveOut(names.extra_head)) {
+    warnings_->push_back(Format("left out: %s* (%zu tensors), a head that predicts further tokens",
+                                names.extra_head, n));
+  }
   sources_.RefuseExtra();
   return std::move(plan_);
 }
 
 // Finds a tied pair under either name.
 const Checkpoint::Entry* Planner::EmbeddingSource() {
-  const std::string name = WeightName(spec_.names->embedding);
+  std::string name = WeightName(spec_.names->embedding);
   const std::string head = WeightName(spec_.names->head);
+  if (const char* other = spec_.names->other_embedding) {
+    if (!sources_.Has(name) && sources_.Has(WeightName(other))) name = WeightName(other);
+  }
   const bool is_under_head = spec_.tied && !sources_.Has(name) && sources_.Has(head);
   return sources_.Take(is_under_head ? head : name, {spec_.vocab, spec_.hidden});
 }
@@ -129,15 +145,19 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
                            LayerTensors* layer) {
   const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden, q_rows = kind.n_heads * kind.head_dim;
+  if (kind.mixer == Mixer::kNone) return;
   if (names.attention_norm != nullptr) {
     AddNorm(scope.Own("attention_norm"), scope.Stored(names.attention_norm), kind.norm, hidden,
             &layer->attention_norm, &layer->attention_norm_bias);
   }
-  const bool has_state = kind.has_state();
-  if (has_state) {
-    AddMixer(scope.layer, kind, layer);
-  } else {
+  if (kind.has_state()) AddMixer(scope.layer, kind, layer);
+  if (kind.has_attention()) {
     layer->qkv = AddMatrix(scope.Own("qkv"), formats_.weights, true, QkvParts(scope, kind), hidden);
+  }
+  if (kind.has_attention_gate) {
+    const SourcePart q = Part(scope.Stored(names.q), 2 * q_rows, hidden, kind.has_qkv_bias);
+    layer->attention_gate = AddMatrix(scope.Own("attention_gate"), formats_.weights, true,
+                                      {HalfOfHeads(q, kind, 1)}, hidden);
   }
   if (kind.has_qk_norm) {
     const auto norm = [&](const char* name, const char* pattern, uint32_t n_heads) {
@@ -149,14 +169,23 @@ void Planner::AddAttention(const LayerScope& scope, const LayerKindSpec& kind,
     layer->q_norm = norm("q_norm", names.q_norm, kind.n_heads);
     layer->k_norm = norm("k_norm", names.k_norm, kind.n_kv_heads);
   }
-  if (names.sinks != nullptr && !has_state) {
+  if (names.sinks != nullptr && kind.has_attention()) {
     layer->sinks = AddVector(scope.Own("sinks"), scope.Stored(names.sinks), kind.n_heads, 0.0f);
   }
-  const char* out = has_state ? names.mixer_out : names.attention_out;
-  const uint32_t out_cols = has_state ? kind.mixer_width : q_rows;
-  layer->attention_out =
-      AddMatrix(scope.Own("attention_out"), formats_.weights, true,
-                {OutPart(scope.Stored(out), out_cols, kind.has_attention_out_bias)}, out_cols);
+  const auto add_out = [&](const char* name, const char* pattern, uint32_t cols, bool bias,
+                           float factor) {
+    return AddMatrix(scope.Own(name), formats_.weights, true,
+                     {OutPart(scope.Stored(pattern), cols, bias, factor)}, cols);
+  };
+  if (kind.has_state()) {
+    (kind.is_hybrid ? layer->mixer_out : layer->attention_out) =
+        add_out(kind.is_hybrid ? "mixer_out" : "attention_out", names.mixer_out,
+                kind.mixer_out_width(), kind.has_mixer_out_bias, spec_.factors.mixer_out);
+  }
+  if (kind.has_attention()) {
+    layer->attention_out = add_out("attention_out", names.attention_out, q_rows,
+                                   kind.has_attention_out_bias, spec_.factors.attention_out);
+  }
   if (names.attention_post_norm != nullptr) {
     layer->attention_post_norm =
         AddVector(scope.Own("attention_post_norm"),
@@ -168,7 +197,7 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
                              LayerTensors* layer) {
   const TensorNames& names = *scope.names;
   const uint32_t hidden = spec_.hidden;
-  if (names.ffn_norm != nullptr) {
+  if (names.ffn_norm != nullptr && kind.ffn_dim != 0) {
     AddNorm(scope.Own("ffn_norm"), scope.Stored(names.ffn_norm), kind.norm, hidden,
             &layer->ffn_norm, &layer->ffn_norm_bias);
   }
@@ -177,9 +206,10 @@ void Planner::AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind,
   } else if (kind.ffn_dim != 0) {
     layer->gate_up =
         AddMatrix(scope.Own("gate_up"), formats_.weights, true, UpParts(scope, kind), hidden);
-    layer->down = AddMatrix(scope.Own("down"), formats_.weights, true,
-                            {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias)},
-                            kind.ffn_dim);
+    layer->down = AddMatrix(
+        scope.Own("down"), formats_.weights, true,
+        {OutPart(scope.Stored(names.down), kind.ffn_dim, kind.has_mlp_bias, spec_.factors.down)},
+        kind.ffn_dim);
   }
   if (names.ffn_post_norm != nullptr) {
     layer->ffn_post_norm =
@@ -199,9 +229,9 @@ SourcePart Planner::Part(const std::string& base, uint32_t rows, uint32_t cols, 
   return part;
 }
 
-SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias) {
+SourcePart Planner::OutPart(const std::string& base, uint32_t cols, bool bias, float factor) {
   SourcePart part = Part(base, spec_.hidden, cols, bias);
-  part.factor = spec_.residual_factor;
+  part.factor = spec_.residual_factor * factor;
   return part;
 }
 
@@ -212,9 +242,13 @@ std::vector<SourcePart> Planner::QkvParts(const LayerScope& scope, const LayerKi
   const uint32_t hidden = spec_.hidden;
   const bool bias = kind.has_qkv_bias;
   if (names.qkv == nullptr) {
-    const SourcePart q = Part(scope.Stored(names.q), q_rows, hidden, bias);
-    const SourcePart k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
-    const SourcePart v = Part(scope.Stored(names.v), kv_rows, hidden, bias);
+    SourcePart q =
+        Part(scope.Stored(names.q), (kind.has_attention_gate ? 2 : 1) * q_rows, hidden, bias);
+    if (kind.has_attention_gate) q = HalfOfHeads(q, kind, 0);
+    SourcePart k = Part(scope.Stored(names.k), kv_rows, hidden, bias && kind.has_k_bias);
+    SourcePart v = Part(scope.Stored(names.v), kv_rows, hidden, bias);
+    q.input_factor = k.input_factor = v.input_factor = spec_.factors.attention_in;
+    k.factor = spec_.factors.k;
     if (!spec_.rotates_neighbours || kind.rope == kNoRope) return {q, k, v};
     const uint32_t rotary_dim = spec_.ropes[kind.rope].rotary_dim;
     std::vector<SourcePart> parts;
@@ -246,8 +280,10 @@ std::vector<SourcePart> Planner::UpParts(const LayerScope& scope, const LayerKin
     return {Part(scope.Stored(names.gate_up), 2 * ffn, hidden, kind.has_mlp_bias)};
   }
   std::vector<SourcePart> parts;
-  if (kind.is_gated)
+  if (kind.is_gated) {
     parts.push_back(Part(scope.Stored(names.gate), ffn, hidden, kind.has_mlp_bias));
+    parts.back().factor = spec_.factors.gate;
+  }
   const bool is_plain = !kind.is_gated && names.plain_up != nullptr;
   parts.push_back(
       Part(scope.Stored(is_plain ? names.plain_up : names.up), ffn, hidden, kind.has_mlp_bias));

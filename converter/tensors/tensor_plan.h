@@ -39,11 +39,21 @@ struct SourcePart {
   uint64_t first_bias = 0;
   // Not 0: reorders each row from [cols / taps, taps] to [taps, cols / taps].
   uint32_t taps = 0;
+  // Not 0: the columns are three blocks of these sizes, stored last first.
+  uint32_t stored_blocks[3] = {};
   float factor = 1.0f;           // of weights and biases
+  float input_factor = 1.0f;     // of weights alone
   bool is_negative_log = false;  // stores -e^x of the weights
 
   uint32_t SourceRow(uint32_t row) const {
     return first_row + (block_rows == 0 ? row : row / block_rows * block_stride + row % block_rows);
+  }
+  // Returns the stored column of a column.
+  uint32_t SourceColumn(uint32_t col) const {
+    const uint32_t first = stored_blocks[0], second = stored_blocks[1], third = stored_blocks[2];
+    if (first == 0) return col;
+    if (col < first) return col + second + third;
+    return col < first + second ? col - first + third : col - first - second;
   }
   // Returns the number of contiguous source rows from `row` on.
   uint32_t RunLength(uint32_t row) const {

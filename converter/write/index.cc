@@ -16,7 +16,7 @@ static_assert(static_cast<int>(fbs::Activation::MAX) + 1 == static_cast<int>(kAc
 static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
 static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
 static_assert(static_cast<int>(fbs::Activation::Gelu) == static_cast<int>(Activation::kGelu));
-static_assert(static_cast<int>(fbs::Mixer::Scan) == static_cast<int>(Mixer::kScan));
+static_assert(static_cast<int>(fbs::Mixer::None) == static_cast<int>(Mixer::kNone));
 static_assert(static_cast<int>(fbs::WeightOrder::Panels) == static_cast<int>(WeightOrder::kPanels));
 
 Offset<fbs::Tensor> BuildTensor(const PlannedTensor& tensor, const fbs::Segment& segment,

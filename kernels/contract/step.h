@@ -35,8 +35,12 @@ enum class Op : uint8_t {
   kAddPositions,   // in place on in: adds the position's row
   kSelfAttention,  // in [q | k | v] of the whole encoder input -> out; bidirectional
   kStoreKv,        // in [k | v] -> the pages of a group
+  // Ops of the decoder again:
+  kLinearAttention,  // in [q | k | v] and gates -> out: linear attention with decay, a matrix of
+                     // states per head
+  kGate,             // in place on in: times an activated gate, with a norm of groups if it has one
 };
-inline constexpr uint32_t kOpCount = 18;
+inline constexpr uint32_t kOpCount = 20;
 const char* OpName(Op op);  // "embed", "rope_angles", ...
 
 #define ARN_ENUMERATOR(enumerator, value, name) enumerator = value,
@@ -190,6 +194,37 @@ struct ScanParams {
   uint16_t group = 0;             // as in ConvParams
   uint16_t group_layer = 0;
   uint32_t state_offset = 0;
+};
+
+// Heads of states [key_dim, value_dim]. `in` is [q | k | v]: (width of in - width of out) / 2
+// elements of q and as many of k, then v, as wide as out. Consecutive heads share a head of q and
+// k.
+struct LinearAttentionParams {
+  static constexpr Op kOp = Op::kLinearAttention;
+  // Rows of [2 or 3, heads]: decay rates (A, negative), the bias of the time steps, and the skip
+  // connection (D), if any.
+  WeightId heads = kNoWeight;
+  // Its first columns, as many as `out` has, are of kGate; then come the heads' time steps and, for
+  // the delta rule, their betas.
+  ValueId gates = kNoValue;
+  uint16_t group = 0;  // as in ConvParams
+  uint16_t group_layer = 0;
+  uint16_t key_dim = 0;
+  uint32_t state_offset = 0;
+  float time_step_low = 0.0f;   // time steps are at least this, after the softplus
+  float time_step_high = 0.0f;  // and at most this; 0: no limit
+  bool has_delta_rule = false;
+};
+
+// With a norm, each group of norm_group elements is normalised by its root mean square.
+struct GateParams {
+  static constexpr Op kOp = Op::kGate;
+  WeightId norm = kNoWeight;  // [norm_group], or [width of in], or none
+  uint32_t norm_group = 0;
+  float epsilon = 0.0f;
+  ValueId gate = kNoValue;  // its first columns, as many as `in` has, are the gate
+  Activation activation = Activation::kSilu;
+  bool norms_first = false;  // multiplies norm(in) by the gate; else normalises in times the gate
 };
 
 struct FeaturesParams {

@@ -88,6 +88,15 @@ class Runner {
              [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, p.activation); });
   }
 
+  void Run(const Step& step, const GateParams& p) const {
+    GateArgs gate = GateOf(program_, p);
+    gate.norm = Vector(p.norm);
+    const uint32_t width = Width(step.in);
+    ForRows(width, [&](uint32_t row) {
+      state_.simd.gate(gate, Row(p.gate, row), width, Row(step.in, row));
+    });
+  }
+
   void Run(const Step& step, const RouteParams& p) const {
     ForRows(p.n_experts * p.n_chosen,
             [&](uint32_t row) { Route(p, Row(step.in, row), Row(step.out, row)); });
@@ -245,6 +254,8 @@ void RunStep(const State& state, const Step& step, const RunArgs& args) {
     case Op::kSelfAttention: return RunEncoderStep(state, step, args);
     case Op::kConv: return RunConv(state, step, args);
     case Op::kScan: return RunScan(state, step, args);
+    case Op::kLinearAttention: return RunLinearAttention(state, step, args);
+    case Op::kGate: return runner.Run(step, step.Get<GateParams>());
   }
 }
 

@@ -88,6 +88,8 @@ class Runner {
       case Op::kAddPositions: return Run(step, step.Get<AddPositionsParams>());
       case Op::kSelfAttention: return Run(step, step.Get<SelfAttentionParams>());
       case Op::kStoreKv: return Run(step, step.Get<StoreKvParams>());
+      case Op::kLinearAttention: return Run(step, step.Get<LinearAttentionParams>());
+      case Op::kGate: return Run(step, step.Get<GateParams>());
     }
   }
 
@@ -256,6 +258,27 @@ class Runner {
       a.x = Row(step.in, s.first_row);
       a.out = Row(step.out, s.first_row) + Width(step.out) - rates.cols;
       reference::Scan(a);
+    }
+  }
+
+  void Run(const Step& step, const LinearAttentionParams& p) {
+    LinearAttentionArgs a = LinearAttentionOf(program_, step);
+    a.heads = state_.Vector(p.heads);
+    for (const SequenceRows& s : args_.sequences) {
+      a.state = StateSlotOf(program_, state_.memory, p, s);
+      a.n_rows = s.n_rows;
+      a.in = Row(step.in, s.first_row);
+      a.gates = Row(p.gates, s.first_row) + Width(step.out);
+      a.out = Row(step.out, s.first_row);
+      reference::LinearAttention(a);
+    }
+  }
+
+  void Run(const Step& step, const GateParams& p) {
+    GateArgs a = GateOf(program_, p);
+    a.norm = state_.Vector(p.norm);
+    for (uint32_t row = 0; row < rows_; ++row) {
+      reference::Gate(a, Row(p.gate, row), Width(step.in), Row(step.in, row));
     }
   }
 

@@ -65,6 +65,10 @@ void Act(float* x, uint32_t n, Activation activation);
 
 void Conv(const ConvArgs& args);
 void Scan(const ScanArgs& args);
+void LinearAttention(const LinearAttentionArgs& args);
+
+// x[n], in place.
+void Gate(const GateArgs& args, const float* gate, uint32_t n, float* x);
 
 // softcap * tanh(x / softcap), or x if softcap is 0 (Bello et al., 2016, arXiv:1611.09940).
 float Softcap(float x, float softcap);

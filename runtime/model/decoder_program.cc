@@ -10,9 +10,9 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 22;
+constexpr uint32_t kStepsPerLayer = 31;
 constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
-constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone
+constexpr uint64_t kViewsPerKind = 21;       // LayerValues but x and norms; q alone
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
 bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
@@ -21,6 +21,7 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
   return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated && ka.mixer == kb.mixer &&
+         ka.is_hybrid == kb.is_hybrid && ka.has_attention_gate == kb.has_attention_gate &&
          both(ka.ffn_dim, kb.ffn_dim, 0) && both(ka.n_experts, kb.n_experts, 0) &&
          both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&

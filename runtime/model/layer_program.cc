@@ -69,6 +69,15 @@ class LayerSteps {
     Add(attention, v.qkv, v.attention);
   }
 
+  // Multiplies the attention's output by the sigmoid of a projection of its input.
+  void AddAttentionGate(ValueId in) {
+    AddLinear(layer_.attention_gate, in, v.attention_gate);
+    GateParams gate;
+    gate.gate = v.attention_gate;
+    gate.activation = Activation::kSigmoid;
+    Add(gate, v.attention);
+  }
+
   // Attention of the encoder's rows to each other.
   void AddSelfAttention() {
     SelfAttentionParams attention;
@@ -147,22 +156,29 @@ class LayerSteps {
 void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlace& place,
               const LayerValues& v, const ValueId* angles, StepList* steps) {
   LayerSteps add(layer, kind, place, v, steps);
+  const bool has_mixer = kind.mixer != Mixer::kNone;
   const ValueId attention_in =
-      add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias);
+      has_mixer ? add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias) : v.x;
   ValueId ffn_in = kNoValue;
   if (kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  ValueId out = v.attention;
   if (kind.has_state()) {
-    AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
-  } else {
+    out = AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
+    if (kind.is_hybrid) add.AddLinear(layer.mixer_out, out, v.x);
+  }
+  if (kind.has_attention()) {
+    out = v.attention;
     add.AddLinear(layer.qkv, attention_in, v.qkv);
     if (place.is_encoder) {
       add.AddSelfAttention();
     } else {
       add.AddAttention(angles);
     }
+    if (kind.has_attention_gate) add.AddAttentionGate(attention_in);
   }
-  add.AddBlock(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
-               layer.attention_post_norm);
+  if (has_mixer) {
+    add.AddBlock(out, layer.attention_out, v.normed, layer.attention_post_norm);
+  }
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim == 0) return;
   if (!kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);

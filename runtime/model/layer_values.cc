@@ -9,15 +9,18 @@ LayerWidths WidthsOf(const LayerKindSpec& kind) {
   LayerWidths w;
   if (kind.has_state()) {
     w.mixed = kind.mixer_in_width();
-    w.convolved = kind.mixer_width;
+    w.convolved = kind.conv_width();
+    if (kind.is_linear()) w.mixer_out = kind.mixer_out_width();
     if (kind.mixer == Mixer::kScan) {
       w.low = kind.scan_rank;
       w.time_steps = kind.mixer_width;
       w.mix = 2 * kind.scan_states;
     }
-  } else {
+  }
+  if (kind.has_attention()) {
     w.attention = kind.n_heads * kind.head_dim;
     w.qkv = w.attention + 2 * kind.n_kv_heads * kind.head_dim;
+    if (kind.has_attention_gate) w.attention_gate = w.attention;
   }
   if (kind.n_experts != 0) {
     w.n_experts = kind.n_experts;
@@ -39,6 +42,7 @@ LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> laye
   constexpr uint32_t LayerWidths::*kWidths[] = {
       &LayerWidths::qkv,
       &LayerWidths::attention,
+      &LayerWidths::attention_gate,
       &LayerWidths::gate_up,
       &LayerWidths::activated,
       &LayerWidths::n_experts,
@@ -52,6 +56,7 @@ LayerWidths WidestOf(Span<const LayerKindSpec> kinds, Span<const LayerSpec> laye
       &LayerWidths::low,
       &LayerWidths::time_steps,
       &LayerWidths::mix,
+      &LayerWidths::mixer_out,
   };
   static_assert(sizeof kWidths / sizeof kWidths[0] == sizeof(LayerWidths) / sizeof(uint32_t));
   LayerWidths widest;
@@ -78,12 +83,14 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
   v.normed = add("normed", spec.hidden);
   v.qkv = add("qkv", w.qkv);
   v.attention = add("attention", w.attention);
+  v.attention_gate = add("attention_gate", w.attention_gate);
   if (has_cross_attention) v.cross_q = add("cross_q", w.attention);
   v.mixer.mixed = add("mixed", w.mixed);
   v.mixer.convolved = add("convolved", w.convolved);
   v.mixer.low = add("scan_low", w.low);
   v.mixer.time_steps = add("scan_steps", w.time_steps);
   v.mixer.mix = add("scan_mix", w.mix);
+  v.mixer.out = add("mixer_out", w.mixer_out);
   v.ffn_normed = add("ffn_normed", w.has_ffn() ? spec.hidden : 0);
   v.gate_up = add("gate_up", w.gate_up);
   v.activated = add("activated", w.activated);
@@ -108,12 +115,14 @@ LayerValues ValuesOf(const LayerSpec& layer, const LayerKindSpec& kind, const La
   };
   narrow(&v.qkv, layer.shares_kv ? w.attention : w.qkv);
   narrow(&v.attention, w.attention);
+  narrow(&v.attention_gate, w.attention_gate);
   if (layer.cross_q != kNoWeight) narrow(&v.cross_q, w.attention);
   narrow(&v.mixer.mixed, w.mixed);
   narrow(&v.mixer.convolved, w.convolved);
   narrow(&v.mixer.low, w.low);
   narrow(&v.mixer.time_steps, w.time_steps);
   narrow(&v.mixer.mix, w.mix);
+  narrow(&v.mixer.out, w.mixer_out);
   narrow(&v.gate_up, w.gate_up);
   narrow(&v.activated, w.activated);
   if (w.n_experts == 0) return v;

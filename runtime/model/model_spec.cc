@@ -111,6 +111,10 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     }
   }
 
+  if (out->n_groups == 0) {
+    return diag->Fail(Status::kUnsupported, "model.layers: none mixes tokens");
+  }
+
   Shapes shapes(out->weights, diag);
   const uint32_t n_layers = model.layers()->size();
   ARN_TRY(shapes.Matrix("embedding", 0, model.embedding(), model.vocab(), model.hidden()));

@@ -15,7 +15,8 @@
 namespace arn {
 
 struct LayerKindSpec : LayerKind {
-  uint32_t group = 0;  // of KV pages or states
+  uint32_t group = 0;        // of KV pages
+  uint32_t state_group = 0;  // of states
 };
 
 // Returns the attention of a layer type; without any heads if it has another mixer.
@@ -27,6 +28,7 @@ AttentionKind AttentionOf(const LayerKindSpec& kind);
 struct LayerSpec : LayerTensors {
   uint32_t kind = 0;
   uint32_t group_layer = 0;  // index in its KV group
+  uint32_t state_layer = 0;  // index in its group of states
   bool shares_kv = false;    // group_layer belongs to an earlier layer
   uint32_t cross_layer = 0;  // index in the encoder's KV group
 };

@@ -66,9 +66,9 @@ Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spe
   for (uint32_t i = 0; i < kinds.size(); ++i) {
     ARN_TRY(ReadKind(*encoder.kinds()->Get(i), spec.ropes, &kinds[i], diag));
     LayerKindSpec& kind = kinds[i];
-    if (kind.has_state() || kind.is_parallel || kind.n_experts != 0 || kind.window != 0 ||
-        kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
-        kind.query_temperature != 0.0f) {
+    if (kind.mixer != Mixer::kAttention || kind.has_attention_gate || kind.is_parallel ||
+        kind.n_experts != 0 || kind.window != 0 || kind.chunk != 0 || kind.rope != kNoRope ||
+        kind.has_qk_norm || kind.query_temperature != 0.0f) {
       return diag->Fail(Status::kUnsupported,
                         "model.source.kinds: recurrent states, parallel blocks, experts, windows, "
                         "chunks, rope, q and k norms and temperatures are not supported");

@@ -50,6 +50,8 @@ inline Status ReadMixer(const char* field, fbs::Mixer mixer, Mixer* out, Diag* d
     case fbs::Mixer::Attention: *out = Mixer::kAttention; return Status::kOk;
     case fbs::Mixer::Conv: *out = Mixer::kConv; return Status::kOk;
     case fbs::Mixer::Scan: *out = Mixer::kScan; return Status::kOk;
+    case fbs::Mixer::LinearAttention: *out = Mixer::kLinearAttention; return Status::kOk;
+    case fbs::Mixer::None: *out = Mixer::kNone; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(mixer));

@@ -14,13 +14,27 @@ namespace {
 // that a hostile bundle can request.
 constexpr uint32_t kMaxHeads = 4096;
 constexpr uint32_t kMaxExperts = 4096;
+constexpr uint32_t kMaxStateFloats = 1u << 28;  // of a layer and sequence
 
 constexpr float kAnyFloat = std::numeric_limits<float>::max();
 
-bool FitsGroup(const LayerKind& kind, const KvGroupSpec& group) {
-  return group.state_floats == kind.state_floats() && group.n_kv_heads == kind.n_kv_heads &&
-         group.head_dim == kind.head_dim && group.window == kind.window &&
-         group.chunk == kind.chunk;
+bool AreSame(const KvGroupSpec& a, const KvGroupSpec& b) {
+  return a.state_floats == b.state_floats && a.n_kv_heads == b.n_kv_heads &&
+         a.head_dim == b.head_dim && a.window == b.window && a.chunk == b.chunk;
+}
+
+// Finds or adds the group of this shape.
+Status FindGroup(const KvGroupSpec& shape, ModelSpec* spec, uint32_t* out, Diag* diag) {
+  uint32_t group = 0;
+  while (group < spec->n_groups && !AreSame(shape, spec->groups[group])) ++group;
+  if (group == kMaxKvGroups) {
+    return diag->Fail(Status::kUnsupported,
+                      "model.kinds: more than %u different KV shapes, windows and chunks",
+                      kMaxKvGroups);
+  }
+  if (group == spec->n_groups) spec->groups[spec->n_groups++] = shape;
+  *out = group;
+  return Status::kOk;
 }
 
 // One overload per type of field: enums refuse unknown values.
@@ -42,10 +56,13 @@ Status ReadField(const char* field, fbs::Mixer value, Mixer* out, Diag* diag) {
   return ReadMixer(field, value, out, diag);
 }
 
-// Enums and bools have no range.
+// Enums have no range.
 template <typename T>
 Status CheckField(const char*, T, uint32_t, uint32_t, Diag*) {
   return Status::kOk;
+}
+Status CheckField(const char* field, bool value, uint32_t low, uint32_t high, Diag* diag) {
+  return CheckRange(field, value ? 1 : 0, low, high, diag);
 }
 Status CheckField(const char* field, uint32_t value, uint32_t low, uint32_t high, Diag* diag) {
   return CheckRange(field, value, low, high, diag);
@@ -66,6 +83,35 @@ Status CheckAttention(const LayerKind& kind, Span<const RopeKind> ropes, Diag* d
   if (kind.rope != kNoRope && ropes[kind.rope].rotary_dim > kind.head_dim) {
     return diag->Fail(Status::kBadBundle, "model.kinds: rotary_dim %u exceeds head_dim %u",
                       ropes[kind.rope].rotary_dim, kind.head_dim);
+  }
+  return Status::kOk;
+}
+
+// REQUIRES: the fields are in their ranges.
+Status CheckLinearAttention(const LayerKind& kind, Diag* diag) {
+  if (kind.linear_heads % kind.linear_key_heads != 0) {
+    return diag->Fail(
+        Status::kBadBundle,
+        "model.kinds: %u heads of linear attention are not a multiple of %u key heads",
+        kind.linear_heads, kind.linear_key_heads);
+  }
+  const uint64_t states = uint64_t{kind.linear_heads} * kind.linear_key_dim * kind.linear_value_dim;
+  const uint64_t taps = uint64_t{kind.conv_taps} * kind.conv_width();
+  if (kind.mixer_in_width() > kMaxWidth || states + taps > kMaxStateFloats) {
+    return diag->Fail(Status::kUnsupported,
+                      "model.kinds: linear attention of width %u with %llu states, at most %u and "
+                      "%u are supported",
+                      kind.mixer_in_width(), static_cast<unsigned long long>(states), kMaxWidth,
+                      kMaxStateFloats);
+  }
+  if (kind.mixer_norm_group != 0 && kind.mixer_out_width() % kind.mixer_norm_group != 0) {
+    return diag->Fail(Status::kBadBundle, "model.kinds: groups of %u do not divide a width of %u",
+                      kind.mixer_norm_group, kind.mixer_out_width());
+  }
+  if (kind.time_step_high != 0.0f && kind.time_step_high < kind.time_step_low) {
+    return diag->Fail(Status::kBadBundle, "model.kinds: time steps of at least %g and at most %g",
+                      static_cast<double>(kind.time_step_low),
+                      static_cast<double>(kind.time_step_high));
   }
   return Status::kOk;
 }
@@ -96,13 +142,16 @@ Status ReadKind(const fbs::LayerKind& stored, Span<const RopeKind> ropes, LayerK
   ARN_TRY(ReadField("kinds." #name, stored.name(), &kind.name, diag));
   ARN_LAYER_KIND_FIELDS(ARN_READ)
 #undef ARN_READ
-  const uint32_t has_state = kind.has_state() ? 1 : 0, has_attention = 1 - has_state;
+  const uint32_t has_state = kind.has_state() ? 1 : 0;
+  const uint32_t has_attention = kind.has_attention() ? 1 : 0;
   const uint32_t is_scan = kind.mixer == Mixer::kScan ? 1 : 0;
+  const uint32_t is_linear = kind.is_linear() ? 1 : 0, has_channels = has_state - is_linear;
 #define ARN_CHECK(type, name, initial, low, high) \
   ARN_TRY(CheckField("kinds." #name, kind.name, low, high, diag));
   ARN_LAYER_KIND_FIELDS(ARN_CHECK)
 #undef ARN_CHECK
-  if (!kind.has_state()) ARN_TRY(CheckAttention(kind, ropes, diag));
+  if (kind.has_attention()) ARN_TRY(CheckAttention(kind, ropes, diag));
+  if (kind.is_linear()) ARN_TRY(CheckLinearAttention(kind, diag));
   // One tap needs no state, and a group of size 0 is not allowed.
   if (kind.mixer == Mixer::kConv && kind.conv_taps == 1) {
     return diag->Fail(Status::kUnsupported, "model.kinds.conv_taps is 1");
@@ -113,7 +162,7 @@ Status ReadKind(const fbs::LayerKind& stored, Span<const RopeKind> ropes, LayerK
 AttentionKind AttentionOf(const LayerKindSpec& kind) {
   AttentionKind attention;
   attention.group = kind.group;
-  if (kind.has_state()) return attention;
+  if (!kind.has_attention()) return attention;
   attention.n_heads = kind.n_heads;
   attention.n_kv_heads = kind.n_kv_heads;
   attention.head_dim = kind.head_dim;
@@ -128,23 +177,18 @@ AttentionKind AttentionOf(const LayerKindSpec& kind) {
 }
 
 Status PlaceInGroup(LayerKindSpec* kind, ModelSpec* spec, Diag* diag) {
-  uint32_t group = 0;
-  while (group < spec->n_groups && !FitsGroup(*kind, spec->groups[group])) ++group;
-  if (group == kMaxKvGroups) {
-    return diag->Fail(Status::kUnsupported,
-                      "model.kinds: more than %u different KV shapes, windows and chunks",
-                      kMaxKvGroups);
+  if (kind->has_state()) {
+    KvGroupSpec shape;
+    shape.state_floats = kind->state_floats();
+    ARN_TRY(FindGroup(shape, spec, &kind->state_group, diag));
   }
-  if (group == spec->n_groups) {
-    spec->groups[group].state_floats = kind->state_floats();
-    spec->groups[group].n_kv_heads = kind->n_kv_heads;
-    spec->groups[group].head_dim = kind->head_dim;
-    spec->groups[group].window = kind->window;
-    spec->groups[group].chunk = kind->chunk;
-    ++spec->n_groups;
-  }
-  kind->group = group;
-  return Status::kOk;
+  if (!kind->has_attention()) return Status::kOk;
+  KvGroupSpec shape;
+  shape.n_kv_heads = kind->n_kv_heads;
+  shape.head_dim = kind->head_dim;
+  shape.window = kind->window;
+  shape.chunk = kind->chunk;
+  return FindGroup(shape, spec, &kind->group, diag);
 }
 
 }  // namespace arn

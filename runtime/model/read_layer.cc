@@ -11,7 +11,8 @@ constexpr uint32_t kNoIndex = UINT32_MAX;  // absent field of fbs::Layer
 Status PlaceKv(const fbs::Layer& layer, uint32_t index, const ModelSpec& spec, LayerSpec* out,
                Diag* diag) {
   if (layer.kv_layer() == kNoIndex) return Status::kOk;
-  if (layer.kv_layer() >= index || spec.kinds[layer.kind()].has_state() ||
+  if (layer.kv_layer() >= index || !spec.kinds[layer.kind()].has_attention() ||
+      !spec.kinds[spec.layers[layer.kv_layer()].kind].has_attention() ||
       spec.layers[layer.kv_layer()].shares_kv) {
     return diag->Fail(Status::kBadBundle,
                       "layer %u: kv_layer is %u, expected an earlier layer with its own KV", index,
@@ -91,16 +92,31 @@ Status ReadRelativePositionBias(const fbs::Layer& layer, uint32_t index, uint32_
   return Status::kOk;
 }
 
+Status ReadLinearAttention(const fbs::Layer& layer, uint32_t index, const LayerKind& kind,
+                           uint64_t hidden, Shapes* shapes, LayerSpec* out) {
+  const uint32_t heads_rows = kind.has_delta_rule ? 2 : 3, width = kind.mixer_out_width();
+  ARN_TRY(shapes->Matrix("linear_heads", index, layer.linear_heads(), heads_rows, kind.linear_heads,
+                         &out->linear_heads));
+  if (kind.is_hybrid) {
+    ARN_TRY(shapes->Matrix("mixer_out", index, layer.mixer_out(), hidden, width, &out->mixer_out));
+  }
+  if (kind.mixer_norm_group == 0) return Status::kOk;
+  const bool repeats = shapes->Cols(layer.mixer_norm()) == kind.mixer_norm_group;
+  return shapes->Vector("mixer_norm", index, layer.mixer_norm(),
+                        repeats ? kind.mixer_norm_group : width, &out->mixer_norm);
+}
+
 // Reads the tensors of a layer with a state. REQUIRES: kind.has_state().
 Status ReadMixer(const fbs::Layer& layer, uint32_t index, const LayerKind& kind, uint64_t hidden,
                  Shapes* shapes, LayerSpec* out) {
-  const uint32_t width = kind.mixer_width;
+  const uint32_t width = kind.conv_width();
   ARN_TRY(shapes->Matrix("mixer_in", index, layer.mixer_in(), kind.mixer_in_width(), hidden,
                          &out->mixer_in));
   ARN_TRY(shapes->Matrix("conv", index, layer.conv(), kind.conv_taps, width, &out->conv));
   if (layer.conv_bias() != kNoIndex) {
     ARN_TRY(shapes->Vector("conv_bias", index, layer.conv_bias(), width, &out->conv_bias));
   }
+  if (kind.is_linear()) return ReadLinearAttention(layer, index, kind, hidden, shapes, out);
   if (kind.mixer != Mixer::kScan) return Status::kOk;
   const uint64_t rank = kind.scan_rank, states = kind.scan_states;
   ARN_TRY(shapes->Matrix("scan_low", index, layer.scan_low(), rank, width, &out->scan_low));
@@ -155,19 +171,28 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   ARN_TRY(PlaceKv(layer, index, *spec, out, diag));
   const uint64_t kv_width = out->shares_kv ? 0 : uint64_t{kind.n_kv_heads} * kind.head_dim;
   Shapes shapes(spec->weights, diag);
-  if (kind.has_state()) {
-    ARN_TRY(ReadMixer(layer, index, kind, hidden, &shapes, out));
-  } else {
+  if (kind.has_state()) ARN_TRY(ReadMixer(layer, index, kind, hidden, &shapes, out));
+  if (kind.has_attention()) {
     ARN_TRY(shapes.Matrix("qkv", index, layer.qkv(), q_width + 2 * kv_width, hidden, &out->qkv));
   }
-  const uint64_t out_width = kind.has_state() ? kind.mixer_width : q_width;
-  ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width,
-                        &out->attention_out));
+  if (kind.has_attention_gate) {
+    ARN_TRY(shapes.Matrix("attention_gate", index, layer.attention_gate(), q_width, hidden,
+                          &out->attention_gate));
+  }
+  const uint64_t out_width = kind.has_attention() ? q_width : kind.mixer_out_width();
+  if (kind.mixer != Mixer::kNone) {
+    ARN_TRY(shapes.Matrix("attention_out", index, layer.attention_out(), hidden, out_width,
+                          &out->attention_out));
+  }
   ARN_TRY(ReadFeedForward(layer, index, kind, hidden, &shapes, out));
   ARN_TRY(ReadNorms(layer, index, kind, hidden, &shapes, out));
   if (kind.is_parallel && (out->attention_norm == kNoWeight || out->ffn_norm == kNoWeight)) {
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
                       index);
+  }
+  if (kind.is_hybrid && (out->attention_norm == kNoWeight || kind.is_parallel)) {
+    return diag->Fail(Status::kBadBundle, "layer %u: attention beside a mixer %s", index,
+                      kind.is_parallel ? "in a parallel layer" : "without a norm before them");
   }
   if (kind.has_qk_norm) {
     const uint64_t q_size = kind.qk_norm_spans_heads ? q_width : kind.head_dim;
@@ -182,7 +207,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
   }
   ARN_TRY(ReadRelativePositionBias(layer, index, kind.n_heads, false, *spec, out, diag));
   if (layer.cross_q() != kNoIndex) {
-    if (kind.has_state() || kind.is_parallel || !spec->encoder.exists()) {
+    if (kind.mixer != Mixer::kAttention || kind.is_parallel || !spec->encoder.exists()) {
       return diag->Fail(
           Status::kBadBundle, "layer %u: cross-attention %s", index,
           spec->encoder.exists() ? "in a layer kind that cannot have it" : "without an encoder");
@@ -190,7 +215,10 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(ReadCross(layer, index, kind, *spec, &shapes, out, diag));
     out->cross_layer = spec->groups[spec->encoder.group].n_layers++;
   }
-  if (!out->shares_kv) out->group_layer = spec->groups[kind.group].n_layers++;
+  if (kind.has_attention() && !out->shares_kv) {
+    out->group_layer = spec->groups[kind.group].n_layers++;
+  }
+  if (kind.has_state()) out->state_layer = spec->groups[kind.state_group].n_layers++;
   return Status::kOk;
 }
 

@@ -80,13 +80,20 @@ def scan_config(**changes):
       "residual_in_fp32": True, "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2,
       "pad_token_id": 0, "dtype": "float32",
   }
-  return {**c, **changes}
+  c.update(changes)
+  return {k: v for k, v in c.items() if v is not ABSENT}
 
 
 LLAMA = ("LlamaForCausalLM", "llama")
 MISTRAL = ("MistralForCausalLM", "mistral")
 QWEN2 = ("Qwen2ForCausalLM", "qwen2")
 QWEN3 = ("Qwen3ForCausalLM", "qwen3")
+QWEN3_5 = ("Qwen3_5ForCausalLM", "qwen3_5_text")
+
+MAMBA2 = {"architectures": ["Mamba2ForCausalLM"], "model_type": "mamba2",
+          "intermediate_size": ABSENT, "time_step_rank": ABSENT, "chunk_size": 16}
+MAMBA_LAYERS = {"mamba_n_heads": 16, "mamba_n_groups": 4, "mamba_d_state": 6, "mamba_d_conv": 3,
+                "mamba_expand": 2, "mamba_chunk_size": 16}
 
 # name -> (config, seed, overrides of the defaults below)
 CASES = {
@@ -225,6 +232,61 @@ CASES = {
     "rotated_neighbours": (
         config("Ernie4_5ForCausalLM", "ernie4_5", use_bias=True, head_dim=24,
                rope_parameters=rope(500000.0)), 1, {}),
+    "delta_rule": (
+        config(*QWEN3_5, num_hidden_layers=4, head_dim=24, attention_bias=True,
+               tie_word_embeddings=True, linear_num_key_heads=2, linear_num_value_heads=4,
+               linear_key_head_dim=8, linear_value_head_dim=12,
+               layer_types=["linear_attention", "linear_attention", "full_attention",
+                            "linear_attention"],
+               rope_parameters=rope(1000000.0, partial_rotary_factor=0.25)), 1, {}),
+    # No dimension is a multiple of a kernel's tile or vector size.
+    "delta_rule_odd": (
+        config(*QWEN3_5, hidden_size=52, head_dim=80, num_attention_heads=3, num_key_value_heads=1,
+               intermediate_size=100, linear_num_key_heads=3, linear_num_value_heads=3,
+               linear_key_head_dim=80, linear_value_head_dim=43, linear_conv_kernel_dim=2,
+               layer_types=["full_attention", "linear_attention", "linear_attention"],
+               rope_parameters=rope(10000.0, partial_rotary_factor=0.1)), 2, {}),
+    "linear_attention": (
+        scan_config(**MAMBA2, vocab_size=127, hidden_size=24, expand=4, num_heads=12, head_dim=8,
+                    n_groups=3, state_size=5, conv_kernel=3, use_bias=True), 15, {}),
+    "linear_attention_limits": (
+        scan_config(**MAMBA2, vocab_size=127, hidden_size=20, expand=6, num_heads=3, head_dim=40,
+                    n_groups=1, state_size=7, conv_kernel=2, use_conv_bias=False,
+                    time_step_limit=[0.4, 0.8], tie_word_embeddings=False), 14, {}),
+    "hybrid_types": (
+        config("GraniteMoeHybridForCausalLM", "granitemoehybrid", **MAMBA_LAYERS,
+               num_hidden_layers=4, head_dim=ABSENT, pad_token_id=0, num_local_experts=0,
+               num_experts_per_tok=0, shared_intermediate_size=100, mamba_d_head=8,
+               layer_types=["mamba", "attention", "mamba", "mamba"],
+               position_embedding_type="rope", attention_multiplier=0.3, embedding_multiplier=5.0,
+               residual_multiplier=0.6, logits_scaling=0.5), 1, {}),
+    "hybrid_indices": (
+        config("BambaForCausalLM", "bamba", **MAMBA_LAYERS, head_dim=ABSENT, pad_token_id=0,
+               attn_layer_indices=[1], attention_bias=True, mlp_bias=True, mamba_proj_bias=True),
+        4, {}),
+    "parallel_heads": (
+        config("FalconH1ForCausalLM", "falcon_h1",
+               **{**MAMBA_LAYERS, "mamba_n_heads": 6, "mamba_n_groups": 2}, pad_token_id=0,
+               mamba_d_ssm=48, mamba_d_head=8,
+               mamba_rms_norm=True, mamba_norm_before_gate=False, attention_bias=True,
+               mlp_bias=True, mamba_proj_bias=True, projectors_bias=True, lm_head_multiplier=0.7,
+               embedding_multiplier=3.0, mlp_multipliers=[0.8, 0.6], key_multiplier=0.9,
+               attention_out_multiplier=0.7, attention_in_multiplier=1.2,
+               ssm_multipliers=[0.9, 0.8, 1.3, 0.6, 1.1], ssm_in_multiplier=1.25,
+               ssm_out_multiplier=0.7), 6, {}),
+    "single_blocks": (
+        config("NemotronHForCausalLM", "nemotron_h", vocab_size=127, hidden_size=24,
+               hidden_act=ABSENT, rms_norm_eps=ABSENT, rope_parameters=ABSENT,
+               num_hidden_layers=5, pad_token_id=0, layer_norm_epsilon=1e-5,
+               mlp_hidden_act="relu2", mlp_bias=True, use_bias=True,
+               layers_block_type=["mamba", "mlp", "attention", "mlp", "mamba"],
+               mamba_num_heads=6, mamba_head_dim=12, n_groups=2, ssm_state_size=9, conv_kernel=4,
+               time_step_min=0.3), 53, {}),
+    "delta_rule_fused": (
+        config("Qwen3NextForCausalLM", "qwen3_next", num_hidden_layers=4, head_dim=20,
+               num_experts=0, linear_num_key_heads=2, linear_num_value_heads=6,
+               linear_key_head_dim=10, linear_value_head_dim=7, linear_conv_kernel_dim=3,
+               rope_parameters=rope(10000.0, partial_rotary_factor=0.5)), 1, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
@@ -372,6 +434,8 @@ def make(name, find_seeds):
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
     case["tensors"] = stored_shapes(model)
+  if c["model_type"] == "nemotron_h":  # stored under other names, which are read too
+    case["tensors"] = {n: list(p.shape) for n, p in model.named_parameters()}
   prompt = prompt_of(c, list(CASES).index(name))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)

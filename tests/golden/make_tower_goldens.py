@@ -109,6 +109,13 @@ CASES = {
                "num_global_layers": 1, "attention_heads": 2, "image_size": 14, "patch_size": 7,
                "vision_output_dim": 32, "intermediate_layers_indices": [0], "max_num_tiles": 1,
                "supported_aspect_ratios": [[1, 1]]}), 3),
+    "delta_rule": (
+        whole("Qwen3_5ForConditionalGeneration", "qwen3_5",
+              text("qwen3_5_text", head_dim=24, linear_num_key_heads=2, linear_num_value_heads=4,
+                   linear_key_head_dim=8, linear_value_head_dim=12,
+                   layer_types=["linear_attention", "full_attention"],
+                   rope_parameters=mrope(mrope_interleaved=True, partial_rotary_factor=0.5)),
+              {**QWEN_VISION, "num_position_embeddings": 4}, tied=True), 2),
 }
 
 

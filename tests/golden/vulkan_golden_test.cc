@@ -2,7 +2,10 @@
 // and a float cache, the reference backend's logits with quantised ones.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/golden/golden_case.h"
 #include "tests/golden/vulkan_reason.h"
@@ -103,7 +106,49 @@ TEST_P(VulkanGoldenTest, QuantisedWeightsAndCaches_GiveTheReferenceBackendsLogit
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, VulkanGoldenTest, testing::ValuesIn(GoldenNames()),
+// Models with a step that has no shader are refused with a reason. ARN_BACKEND_AUTO runs them on
+// the CPU, whatever the device.
+class VulkanRefusalTest : public VulkanGoldenTest {};
+
+TEST_P(VulkanRefusalTest, StepsWithoutAShader_AreRefusedAndRunOnTheCpu) {
+  Open({"--weights", "f32"});
+  const arn_session_options options = Options(ARN_BACKEND_VULKAN, ARN_KV_F32, 16);
+  arn_session* refused = nullptr;
+  char error[512] = "";
+  EXPECT_EQ(ARN_UNSUPPORTED,
+            arn_session_create(model_.get(), &options, nullptr, 0, error, sizeof error, &refused));
+  EXPECT_EQ(nullptr, refused);
+  EXPECT_TRUE(HasNoVulkan(error) || std::string(error).find("has no shader") != std::string::npos)
+      << error;
+  const std::vector<int32_t> ids = golden_.all_ids();
+  const SessionPtr session = NewSession(model_.get(), Options(ARN_BACKEND_AUTO, ARN_KV_F32, 16));
+  ASSERT_NE(nullptr, session);
+  const std::vector<float> logits = AllLogits(session.get(), golden_.vocab(), 16, ids);
+  ASSERT_EQ(ids.size() * golden_.vocab(), logits.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ExpectLogits(golden_, i, logits.data() + i * golden_.vocab(), kTolerance);
+  }
+}
+
+// Cases with linear attention.
+constexpr const char* kRefused[] = {
+    "delta_rule",   "delta_rule_fused", "delta_rule_odd",          "hybrid_indices",
+    "hybrid_types", "linear_attention", "linear_attention_limits", "parallel_heads",
+    "single_blocks"};
+
+std::vector<std::string> NamesWith(bool is_refused) {
+  std::vector<std::string> names;
+  for (const std::string& name : GoldenNames()) {
+    const bool is_listed =
+        std::find(std::begin(kRefused), std::end(kRefused), name) != std::end(kRefused);
+    if (is_listed == is_refused) names.push_back(name);
+  }
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanGoldenTest, testing::ValuesIn(NamesWith(false)),
+                         [](const auto& p) { return p.param; });
+INSTANTIATE_TEST_SUITE_P(Cases, VulkanRefusalTest, testing::ValuesIn(NamesWith(true)),
                          [](const auto& p) { return p.param; });
 
 }  // namespace

@@ -21,6 +21,8 @@ void ChooseSimdKernels(SimdKernels* out) {
   out->int8_dot = ChooseInt8Dot();
   out->conv = ChooseConv();
   out->scan = ChooseScan();
+  out->linear_attention = ChooseLinearAttention();
+  out->gate = ChooseGate();
 }
 
 }  // namespace arn::cpu

@@ -85,6 +85,15 @@ struct ScanTile : ScanArgs {
 };
 using ScanFn = void (*)(const ScanTile& tile);
 
+// Panels of states [first, last), counted over the heads.
+struct LinearAttentionTile : LinearAttentionArgs {
+  uint32_t first, last;
+};
+using LinearAttentionFn = void (*)(const LinearAttentionTile& tile);
+
+// One row x[n], in place.
+using GateFn = void (*)(const GateArgs& args, const float* gate, uint32_t n, float* x);
+
 struct SimdKernels {
   NormFn norm;
   GatedActFn gated_act;
@@ -99,6 +108,8 @@ struct SimdKernels {
   const Int8Dot* int8_dot;  // null: the CPU has none
   ConvFn conv;
   ScanFn scan;
+  LinearAttentionFn linear_attention;
+  GateFn gate;
 };
 void ChooseSimdKernels(SimdKernels* out);
 
@@ -115,5 +126,7 @@ AttentionFn ChooseAttention();
 MergeAttentionFn ChooseMergeAttention();
 ConvFn ChooseConv();
 ScanFn ChooseScan();
+LinearAttentionFn ChooseLinearAttention();
+GateFn ChooseGate();
 
 }  // namespace arn::cpu

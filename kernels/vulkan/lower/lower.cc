@@ -104,6 +104,8 @@ Status Lowering::LowerStep(const Step& step) {
     case Op::kAddPositions: return Lower(step, step.Get<AddPositionsParams>());
     case Op::kSelfAttention: return Lower(step, step.Get<SelfAttentionParams>());
     case Op::kStoreKv: return Lower(step, step.Get<StoreKvParams>());
+    case Op::kLinearAttention:
+    case Op::kGate: return UnsupportedError(step, "has no shader");
   }
   return UnsupportedError(step, "is not known");
 }

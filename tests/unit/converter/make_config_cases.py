@@ -73,6 +73,13 @@ VALUES = {
     "qk_layernorm": [True], "use_qk_norm": [True, False], "clip_qkv": [0.5],
     "parallel_attn": [True], "use_parallel_residual": [True, False],
     "block_auto_adjust_ff_dim": [True, False], "block_ff_dim": [80],
+    "linear_num_key_heads": [1], "linear_num_value_heads": [8], "linear_key_head_dim": [16],
+    "linear_value_head_dim": [8], "linear_conv_kernel_dim": [3], "full_attention_interval": [2],
+    "time_step_limit": [[0.4, 0.8]], "mamba_n_groups": [2], "mamba_d_head": ["auto"],
+    "attn_layer_indices": [[0, 2], []], "position_embedding_type": ["rope", "nope"],
+    "ssm_multipliers": [[0.5, 0.6, 0.7, 0.8, 0.9]], "mlp_multipliers": [[0.5, 0.6]],
+    "mamba_hidden_act": ["relu"], "mlp_hidden_act": ["silu"],
+    "hybrid_override_pattern": ["M-*-M"], "time_step_min": [0.5],
     "num_decoder_layers": [2], "num_layers": [1], "num_hidden_layers": [2],
 }
 

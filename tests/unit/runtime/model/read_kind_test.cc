@@ -75,8 +75,32 @@ LayerKind Scan() {
   return kind;
 }
 
+// Attention beside it has what AttentionWithExperts() has.
+LayerKind LinearAttention() {
+  LayerKind kind;
+  kind.n_heads = 6;
+  kind.n_kv_heads = 3;
+  kind.head_dim = 16;
+  kind.rope = kNoRope;
+  kind.norm_epsilon = 1e-5f;
+  kind.mixer = Mixer::kLinearAttention;
+  kind.conv_taps = 4;
+  kind.linear_heads = 6;
+  kind.linear_key_heads = 2;
+  kind.linear_key_dim = 8;
+  kind.linear_value_dim = 5;
+  kind.has_delta_rule = true;
+  kind.time_step_low = 0.25f;
+  kind.time_step_high = 0.5f;
+  kind.mixer_norm_group = 15;
+  kind.norms_before_gate = true;
+  kind.has_attention_gate = true;
+  kind.is_hybrid = true;
+  return kind;
+}
+
 TEST(ReadKind, EveryField_Arrives) {
-  for (const LayerKind& kind : {AttentionWithExperts(), Scan()}) {
+  for (const LayerKind& kind : {AttentionWithExperts(), Scan(), LinearAttention()}) {
     LayerKindSpec spec;
     Diag diag;
     ASSERT_EQ(Status::kOk, ReadBack(kind, &spec, &diag)) << diag.text();
@@ -126,7 +150,7 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
       {"kinds.shared_ffn_dim is 20, expected 0..0",
        [](LayerKind& k) { k.n_experts = k.n_experts_used = 0; }},
       {"with ffn_dim 0", [](LayerKind& k) { k.ffn_dim = 0; }},
-      {"kinds.mixer 3 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(3); }},
+      {"kinds.mixer 9 is not known", [](LayerKind& k) { k.mixer = static_cast<Mixer>(9); }},
       {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; }},
       {"kinds.n_heads is 2, expected 0..0", [](LayerKind& k) { k.n_heads = 2; }, Scan()},
       {"kinds.mixer_width is 0, expected 1..", [](LayerKind& k) { k.mixer_width = 0; }, Scan()},
@@ -139,6 +163,28 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
          k.conv_taps = 1;
        },
        Scan()},
+      {"kinds.is_hybrid is 1, expected 0..0", [](LayerKind& k) { k.is_hybrid = true; }},
+      {"kinds.has_delta_rule is 1, expected 0..0", [](LayerKind& k) { k.has_delta_rule = true; }},
+      {"kinds.has_attention_gate is 1, expected 0..0",
+       [](LayerKind& k) { k.has_attention_gate = true; }, Scan()},
+      {"kinds.mixer_width is 4, expected 0..0", [](LayerKind& k) { k.mixer_width = 4; },
+       LinearAttention()},
+      {"kinds.linear_heads is 0, expected 1..", [](LayerKind& k) { k.linear_heads = 0; },
+       LinearAttention()},
+      {"6 heads of linear attention are not a multiple of 4",
+       [](LayerKind& k) { k.linear_key_heads = 4; }, LinearAttention()},
+      {"groups of 7 do not divide a width of 30", [](LayerKind& k) { k.mixer_norm_group = 7; },
+       LinearAttention()},
+      {"time steps of at least 0.75 and at most 0.5", [](LayerKind& k) { k.time_step_low = 0.75f; },
+       LinearAttention()},
+      {"kinds.time_step_high is inf", [](LayerKind& k) { k.time_step_high = HUGE_VALF; },
+       LinearAttention()},
+      {"4294967296 states",
+       [](LayerKind& k) {
+         k.linear_heads = 4096;
+         k.linear_key_dim = k.linear_value_dim = 1024;
+       },
+       LinearAttention()},
   };
   for (const Case& c : cases) {
     LayerKind kind = c.kind;

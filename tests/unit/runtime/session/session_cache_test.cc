@@ -135,6 +135,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, SessionCacheTest, testing::ValuesIn(Shapes()), 
 INSTANTIATE_TEST_SUITE_P(Widths, SessionCacheTest, testing::ValuesIn(WidthShapes()), ShapeName);
 INSTANTIATE_TEST_SUITE_P(StateWidths, SessionCacheTest, testing::ValuesIn(StateWidthShapes()),
                          ShapeName);
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SessionCacheTest, testing::ValuesIn(LinearShapes()),
+                         ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SessionCacheTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 uint64_t OwnResidentBytes() {

@@ -175,6 +175,8 @@ TEST_P(SlotsTest, SavedSizes_AreCompared) {
   EXPECT_EQ(ARN_SAVE_MISMATCH, Restore(elsewhere.get(), state));
 }
 
+INSTANTIATE_TEST_SUITE_P(LinearAttention, SlotsTest,
+                         testing::Values(LinearShapes()[0], LinearShapes()[1]), ShapeName);
 INSTANTIATE_TEST_SUITE_P(States, SlotsTest, testing::ValuesIn(StateShapes()), ShapeName);
 
 }  // namespace
