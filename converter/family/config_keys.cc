@@ -127,6 +127,8 @@ constexpr const char* kHarmless[] = {
     "activation_dropout",
     "encoder_layerdrop",
     "decoder_layerdrop",
+    "layerdrop",
+    "emb_pdrop",
     "apply_spec_augment",
     "mask_time_prob",
     "mask_time_length",
@@ -148,6 +150,8 @@ constexpr const char* kHarmless[] = {
     "eos_token_id",
     "pad_token_id",
     "sep_token_id",
+    "unk_token_id",
+    "eod_token_id",
     "decoder_start_token_id",
     "max_length",
     "min_length",
@@ -349,6 +353,12 @@ bool IsOff(const nlohmann::json& value, const Significant& row) {
   return SaysNothing(value) || (row.off[0] != '\0' && value == nlohmann::json::parse(row.off));
 }
 
+// Returns KEY of "NESTED.KEY".
+std::string WithoutPrefix(const std::string& key, const char* nested) {
+  const std::string prefix = nested == nullptr ? "" : std::string(nested) + ".";
+  return key.compare(0, prefix.size(), prefix) == 0 ? key.substr(prefix.size()) : key;
+}
+
 // Comma-separated, as the command line takes them.
 std::string Joined(const std::vector<std::string>& names) {
   std::string text;
@@ -372,7 +382,8 @@ void CheckUnreadConfigKeys(ConfigReader* config, const nlohmann::json& json, con
     const auto row = std::find_if(std::begin(kSignificant), std::end(kSignificant),
                                   [&](const Significant& s) { return key == s.key; });
     const bool is_significant = row != std::end(kSignificant);
-    if (is_significant ? IsOff(value, *row) : SaysNothing(value) || Contains(kHarmless, key)) {
+    const bool is_harmless = Contains(kHarmless, WithoutPrefix(key, family.nested_key));
+    if (is_significant ? IsOff(value, *row) : SaysNothing(value) || is_harmless) {
       continue;
     }
     if (is_ignored(key)) {

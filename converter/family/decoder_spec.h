@@ -17,6 +17,8 @@ struct RopeSpec {
   std::vector<float> long_inv_freq;  // for sessions with more than short_context tokens; empty:
                                      // none
   uint32_t short_context = 0;
+  float query_temperature = 0.0f;  // in the layers that use this RoPE, with shift 0; 0: none
+  uint32_t query_temperature_step = 0;
 
   bool operator==(const RopeSpec&) const = default;
 };
@@ -28,6 +30,7 @@ struct LayerKindSpec : LayerKind {
   bool has_attention_out_bias = false;
   bool has_mlp_bias = false;
   bool has_router_bias = false;
+  bool shares_norm = false;  // parallel blocks: one norm before both
   bool has_cross_attention = false;
   bool has_relative_position_bias = false;
   bool has_mixer_in_bias = false;  // of the mixer's first matrix
@@ -42,21 +45,28 @@ struct TensorNames {
   const char* prefix;  // of all but the head; absent in checkpoints of the bare decoder
   const char* embedding;
   const char* positions = nullptr;
+  const char* embedding_norm = nullptr;
   const char* final_norm;
   const char* head;
   const char* attention_norm = nullptr;
+  // Names of the two norms before parallel blocks, if they differ from attention_norm and ffn_norm.
+  const char* parallel_attention_norm = nullptr;
+  const char* parallel_ffn_norm = nullptr;
   const char* qkv = nullptr;  // q, k and v fused in one tensor; else separate
   const char* q = nullptr;
   const char* k = nullptr;
   const char* v = nullptr;
   const char* q_norm = nullptr;
   const char* k_norm = nullptr;
+  const char* attention_sub_norm = nullptr;
   const char* attention_out = nullptr;
   const char* attention_post_norm = nullptr;
   const char* ffn_norm = nullptr;
   const char* gate_up = nullptr;  // gate and up fused in one tensor; else separate
   const char* gate = nullptr;
   const char* up = nullptr;
+  const char* act_parameters[4] = {};  // complete names; the first two [1], the others []
+  const char* ffn_sub_norm = nullptr;
   const char* down = nullptr;
   const char* ffn_post_norm = nullptr;
   // Layers with experts; the second {} stands for the expert number.
@@ -96,8 +106,9 @@ struct TensorNames {
 
 // Row order of a fused q, k and v tensor.
 enum class QkvOrder : uint8_t {
-  kBlocks,  // all of q, then all of k, then all of v
-  kByHead,  // q, k and v of each head
+  kBlocks,   // all of q, then all of k, then all of v
+  kByHead,   // for each kv head: its q heads, its k, its v
+  kByShard,  // for each of four shards: q, v and k of its heads
 };
 
 // Relative position buckets (Raffel et al., 2020): the larger the distance, the wider the bucket.
@@ -128,8 +139,12 @@ struct DecoderSpec {
   bool rotates_neighbours = false;  // RoPE pairs of q and k are (0, 1), (2, 3), ...
   bool gate_up_alternate = false;   // stacked experts: gate and up rows interleaved
   bool rates_are_logs = true;       // scan_rates are stored as log(-A), else as A
-  float norm_offset = 0.0f;         // added to stored RMSNorm weights
-  float residual_factor = 1.0f;     // scales what each block adds; folded into its last matrix
+  float norm_offset = 0.0f;         // added to stored norm weights
+  bool has_norm_weights = true;     // else 1
+  bool has_norm_biases = true;      // NormKind::kLayer; else 0
+  bool has_head_bias = false;
+  uint32_t position_offset = 0;  // rows of the stored position table to leave out
+  float residual_factor = 1.0f;  // scales what each block adds; folded into its last matrix
   uint32_t hidden = 0;
   uint32_t vocab = 0;
   uint32_t max_context = 0;
@@ -143,6 +158,7 @@ struct DecoderSpec {
   std::vector<RopeSpec> ropes;
   std::vector<uint32_t> layer_kinds;  // per layer: index into kinds
   RelativePositionBuckets relative_position_buckets;
+  std::vector<float> alibi_slopes;  // of the heads; empty: no ALiBi
   EncoderSpec encoder;
 
   bool operator==(const DecoderSpec&) const = default;

@@ -80,17 +80,49 @@ LayerKindSpec KindOf(const Family& family) {
   return kind;
 }
 
+uint32_t ReadKvHeads(const Family& family, ConfigReader* config, uint32_t n_heads) {
+  switch (family.kv_heads) {
+    case KvHeadRule::kAsHeads: return n_heads;
+    case KvHeadRule::kGiven: {
+      // An explicit null means as many as heads, not the class's default.
+      const bool has_default =
+          family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
+      return config->Count("num_key_value_heads")
+          .value_or(has_default ? family.default_kv_heads : n_heads);
+    }
+    case KvHeadRule::kMultiQueryOrGrouped: {
+      const uint32_t given = config->Count("num_kv_heads").value_or(n_heads);
+      const bool is_grouped = config->Bool("new_decoder_architecture", false);
+      const bool is_multi_query = config->Bool("multi_query", true);
+      return is_grouped ? given : is_multi_query ? 1 : n_heads;
+    }
+    case KvHeadRule::kMultiQuery: return config->Bool("multi_query", true) ? 1 : n_heads;
+  }
+  return n_heads;
+}
+
+// Sets is_parallel and shares_norm.
+void ReadParallel(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+  if (const char* key = family.parallel_key) {
+    kind->is_parallel = config->Bool(key, family.default_parallel);
+  }
+  kind->shares_norm = kind->is_parallel && family.parallel_norms != ParallelNorms::kTwo;
+  if (family.parallel_norms != ParallelNorms::kOneUnlessGrouped) return;
+  constexpr const char* kNorms = "num_ln_in_parallel_attn";
+  const bool is_grouped = config->Bool("new_decoder_architecture", false);
+  if (is_grouped && !kind->is_parallel) config->FailKey(family.parallel_key, "true");
+  const uint32_t n_norms = config->Count(kNorms).value_or(is_grouped ? 2 : 1);
+  if (n_norms > 2 || (n_norms == 2 && kind->is_parallel && !is_grouped)) {
+    config->FailKey(kNorms, is_grouped ? "1 or 2" : "1 (without new_decoder_architecture)");
+  }
+  kind->shares_norm = kind->is_parallel && n_norms == 1;
+}
+
 // Reads n_heads, n_kv_heads and head_dim; the other fields are the family's.
 LayerKindSpec ReadHeads(const Family& family, ConfigReader* config, uint32_t hidden) {
   LayerKindSpec kind = KindOf(family);
   kind.n_heads = config->RequiredCount(family.keys.heads);
-  kind.n_kv_heads = kind.n_heads;
-  if (family.has_kv_heads) {
-    // An explicit null means as many as heads, not the class's default.
-    const bool has_default = family.default_kv_heads != 0 && !config->IsNull("num_key_value_heads");
-    kind.n_kv_heads = config->Count("num_key_value_heads")
-                          .value_or(has_default ? family.default_kv_heads : kind.n_heads);
-  }
+  kind.n_kv_heads = ReadKvHeads(family, config, kind.n_heads);
   if (kind.n_heads % kind.n_kv_heads != 0) {
     Fail("%s: %s %u is not a multiple of num_key_value_heads %u", config->label().c_str(),
          family.keys.heads, kind.n_heads, kind.n_kv_heads);
@@ -148,11 +180,14 @@ Activation ReadActivation(const Family& family, ConfigReader* config) {
       {"tanh", Activation::kTanh},
       {"sigmoid", Activation::kSigmoid},
       {"mish", Activation::kMish},
+      {"xielu", Activation::kXielu},
   };
   std::string name = family.activation;
   if (const char* key = family.keys.activation) name = config->String(key).value_or(name);
   if (family.has_feed_forward_proj) name = FeedForwardActivation(family, config);
   for (const Row& row : kRows) {
+    const bool has_parameters = row.activation == Activation::kXielu;
+    if (has_parameters && family.names->act_parameters[0] == nullptr) continue;
     if (name == row.name) return row.activation;
   }
   config->FailKey(
@@ -169,9 +204,15 @@ float AttentionScale(const Family& family, ConfigReader* config, uint32_t head_d
     if (scalar <= 0) config->FailKey("query_pre_attn_scalar", "a positive number");
     scale = 1.0 / std::sqrt(scalar);
   }
+  if (family.scale == ScaleRule::kSoftmaxScale) {
+    scale = config->Number("attn_config.softmax_scale").value_or(scale);
+  }
   if (family.scale == ScaleRule::kOne) scale = 1.0;
   if (family.scale == ScaleRule::kMultiplier) {
     scale = config->Number("attention_multiplier").value_or(1.0);
+  }
+  if (family.scale == ScaleRule::kMultiplierOrHeadDim) {
+    scale = config->Number("attention_multiplier").value_or(scale);
   }
   return static_cast<float>(scale);
 }
@@ -203,6 +244,7 @@ uint32_t ReadBlockFfnDim(const Family& family, ConfigReader* config) {
 uint32_t ReadFfnDim(const Family& family, ConfigReader* config, uint32_t hidden) {
   if (family.ffn == FfnRule::kNone) return 0;
   if (family.ffn == FfnRule::kBlocks) return ReadBlockFfnDim(family, config);
+  if (family.keys.ffn == nullptr) return family.default_ffn_factor * hidden;
   if (family.default_ffn_factor == 0) return config->RequiredCount(family.keys.ffn);
   return config->Count(family.keys.ffn).value_or(family.default_ffn_factor * hidden);
 }
@@ -226,14 +268,22 @@ LayerKindSpec ReadLayerKind(const Family& family, ConfigReader* config, const nl
     if (kind.activation != Activation::kSilu) config->FailKey(family.keys.activation, "silu");
     kind.activation = Activation::kClampedSwiglu;
   }
+  if (const char* key = family.clip_key) {
+    const std::optional<double> clip = config->Number(key);
+    if (clip && !(*clip > 0)) config->FailKey(key, "a positive number or null");
+    kind.qkv_clip = static_cast<float>(clip.value_or(0));
+  }
   if (family.has_feed_forward_proj) kind.is_gated = IsGatedProj(family, config);
-  kind.has_relative_position_bias = family.has_relative_position_buckets;
-  kind.is_parallel = family.parallel_key != nullptr && config->Bool(family.parallel_key, true);
+  kind.has_relative_position_bias =
+      family.has_relative_position_buckets || family.alibi != Alibi::kNone;
+  ReadParallel(family, config, &kind);
   kind.has_qk_norm = family.qk_norm != QkNorm::kNone;
   kind.qk_norm_spans_heads = family.qk_norm == QkNorm::kAllHeads;
   kind.has_qkv_bias = HasBias(family.qkv_bias, config, family.bias_key, family.default_bias);
+  const char* out_bias_key = family.attention_out_bias_key;
   kind.has_attention_out_bias =
-      HasBias(family.attention_out_bias, config, family.bias_key, family.default_bias);
+      HasBias(family.attention_out_bias, config, out_bias_key ? out_bias_key : family.bias_key,
+              out_bias_key == nullptr && family.default_bias);
   kind.has_mlp_bias = HasBias(family.mlp_bias, config, family.mlp_bias_key, family.default_bias);
   return kind;
 }
@@ -263,8 +313,14 @@ LayerKindSpec WithExperts(const Family& family, ConfigReader* config, LayerKindS
 }
 
 // Sets the QK norm of layers with RoPE and the query temperature of layers without.
-void AdaptToRope(const Family& family, ConfigReader* config, LayerKindSpec* kind) {
+void AdaptToRope(const Family& family, ConfigReader* config, const DecoderSpec& spec,
+                 LayerKindSpec* kind) {
   const bool rotates = kind->rope != kNoRope;
+  if (rotates && spec.ropes[kind->rope].query_temperature != 0.0f) {
+    kind->query_temperature = spec.ropes[kind->rope].query_temperature;
+    kind->query_temperature_step = spec.ropes[kind->rope].query_temperature_step;
+    kind->query_temperature_shift = 0;
+  }
   if (family.qk_norm == QkNorm::kPlainOfRotated) {
     kind->has_qk_norm = config->Bool("use_qk_norm", true) && rotates;
   }
@@ -291,6 +347,12 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   if (family.scales_tied_head && config->Bool("scale_decoder_outputs", spec->tied)) {
     spec->logits_factor = static_cast<float>(1.0 / std::sqrt(static_cast<double>(spec->hidden)));
   }
+  if (family.default_logit_scale != 0) {
+    constexpr const char* kScale = "logit_scale";
+    if (config->IsNull(kScale)) config->FailKey(kScale, "a number");
+    spec->logits_factor =
+        static_cast<float>(config->Number(kScale).value_or(family.default_logit_scale));
+  }
   if (!family.has_multipliers) return;
   const auto factor = [&](const char* key) {
     const double value = config->Number(key).value_or(1.0);
@@ -299,7 +361,30 @@ void ReadFactors(const Family& family, ConfigReader* config, const nlohmann::jso
   };
   spec->embedding_factor = static_cast<float>(factor("embedding_multiplier"));
   spec->residual_factor = static_cast<float>(factor("residual_multiplier"));
-  spec->logits_factor = static_cast<float>(1.0 / factor("logits_scaling"));
+  const double scaling = factor("logits_scaling");
+  spec->logits_factor = static_cast<float>(family.multiplies_logits ? scaling : 1.0 / scaling);
+}
+
+// As build_alibi_tensor (modeling_bloom.py) and build_mpt_alibi_tensor (modeling_mpt.py).
+std::vector<float> AlibiSlopes(Alibi rule, uint32_t n_heads) {
+  std::vector<float> slopes;
+  if (rule == Alibi::kNone) return slopes;
+  // Rounds the base to float32, as transformers does.
+  const auto slope = [](uint32_t number, uint32_t power) {
+    const auto base = static_cast<float>(std::exp2(-8.0 / power));
+    return static_cast<float>(std::pow(static_cast<double>(base), number));
+  };
+  uint32_t power = 1;
+  while (2 * power <= n_heads) power *= 2;
+  if (rule == Alibi::kLargestPower || power == n_heads) {
+    for (uint32_t i = 1; i <= power; ++i) slopes.push_back(slope(i, power));
+    for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
+    return slopes;
+  }
+  for (uint32_t i = 2; i <= 2 * power; i += 2) slopes.push_back(slope(i, 2 * power));
+  for (uint32_t i = 1; slopes.size() < n_heads; i += 2) slopes.push_back(slope(i, 2 * power));
+  slopes.resize(n_heads);
+  return slopes;
 }
 
 // Reads the relative position buckets, shared by decoder and encoder.
@@ -348,9 +433,43 @@ EncoderSpec ReadEncoder(const Family& family, ConfigReader* config, const nlohma
   return encoder;
 }
 
-// Refuses GPT-2's attention switches that no published model uses.
-void RefuseOddAttention(ConfigReader* config) {
+// Refuses values of keys that the family does not support.
+void CheckRequired(const Family& family, ConfigReader* config, uint32_t hidden) {
+  // GPT-2's attention switch that no published model uses.
   if (!config->Bool("scale_attn_weights", true)) config->FailKey("scale_attn_weights", "true");
+  for (const RequiredValue& row : family.required) {
+    if (row.key == nullptr) break;
+    const nlohmann::json* value = config->Find(row.key);
+    const bool is_null = value == nullptr && config->IsNull(row.key);
+    const nlohmann::json wanted = nlohmann::json::parse(row.value);
+    const bool is_off = wanted.is_null() || wanted == false || wanted == 0;
+    if (is_null ? !is_off : value != nullptr && *value != wanted) {
+      config->FailKey(row.key, row.value);
+    }
+  }
+  if (const char* key = family.embedding_width_key) {
+    if (config->Count(key).value_or(hidden) != hidden) {
+      config->FailKey(key, Format("the width of the layers, %u", hidden).c_str());
+    }
+  }
+}
+
+// Replaces other names of keys, and moves the keys of a nested object to the outside, as
+// "NESTED.KEY".
+nlohmann::json Flattened(const nlohmann::json& json, const Family& family) {
+  nlohmann::json flat = json;
+  for (const KeyAlias& row : family.aliases) {
+    if (row.alias == nullptr || !flat.contains(row.alias)) continue;
+    flat[row.key] = json[row.alias];
+    flat.erase(row.alias);
+  }
+  const char* nested = family.nested_key;
+  if (nested == nullptr || !flat.contains(nested) || !flat[nested].is_object()) return flat;
+  for (const auto& [key, value] : json[nested].items()) {
+    flat[std::string(nested) + "." + key] = value;
+  }
+  flat.erase(nested);
+  return flat;
 }
 
 // Returns the index of each layer's rope, kNoRope for none; fills spec->ropes.
@@ -360,7 +479,7 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
                                 std::vector<std::string>* warnings) {
   const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<uint32_t> ropes(n_layers, kNoRope);
-  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  const std::vector<bool> rotates = LayersWithRope(family, config, windows);
   RopeQuery query;
   query.head_dim = head_dim;
   query.max_context = spec->max_context;
@@ -370,10 +489,20 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
   query.has_rotary_keys = family.has_rotary_keys;
   query.local_theta = family.default_local_theta;
   query.is_by_window = family.rope == RopeRule::kByWindow;
-  query.default_yarn = family.default_yarn;
+  query.default_parameters = family.default_rope;
+  query.has_alpha = family.has_rope_alpha;
+  query.has_query_temperature = family.has_rope_temperature;
   query.has_longrope_only = family.has_longrope_only;
   query.default_original = family.default_original_context;
   query.scaling = scaling;
+  if (family.default_rotary_dim != 0) {
+    constexpr const char* kDim = "rotary_dim";
+    if (config->IsNull(kDim)) config->FailKey(kDim, "a number");
+    query.rotary_dim = config->Count(kDim).value_or(family.default_rotary_dim);
+    if (query.rotary_dim > head_dim || query.rotary_dim % 2 != 0) {
+      config->FailKey(kDim, Format("an even number up to the head size %u", head_dim).c_str());
+    }
+  }
   for (uint32_t i = 0; i < n_layers; ++i) {
     if (!rotates[i]) continue;
     query.has_window = query.is_by_window && windows[i] != 0;
@@ -395,12 +524,16 @@ std::vector<uint32_t> ReadRopes(const Family& family, ConfigReader* config,
 
 }  // namespace
 
-DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label,
+DecoderSpec ReadDecoderSpec(const nlohmann::json& given, const std::string& label,
                             std::vector<std::string>* warnings,
                             const std::vector<std::string>& ignored_keys,
                             const RopeScaling* scaling) {
+  ConfigReader names(given, label);
+  const Family& family = FindFamily(&names, given);
+  const nlohmann::json json = Flattened(given, family);
   ConfigReader config(json, label);
-  const Family& family = FindFamily(&config, json);
+  config.MarkRead("architectures");
+  config.MarkRead("model_type");
 
   DecoderSpec spec;
   spec.architecture = family.architecture;
@@ -410,19 +543,25 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   spec.rotates_neighbours = family.rotates_neighbours;
   spec.gate_up_alternate = family.gate_up_alternate;
   spec.norm_offset = family.norm_offset;
+  spec.has_norm_weights = family.has_norm_weights;
+  spec.has_norm_biases = family.has_norm_biases;
+  spec.has_head_bias = family.has_head_bias;
+  spec.position_offset = family.position_offset;
   spec.hidden = config.RequiredCount(family.keys.hidden);
   spec.vocab = config.RequiredCount("vocab_size");
   spec.max_context = config.Count(family.keys.context).value_or(family.default_max_context);
   spec.tied = config.Bool("tie_word_embeddings", family.default_tied);
   if (family.tied_key != nullptr) spec.tied = config.Bool(family.tied_key, spec.tied);
+  if (family.is_always_tied) spec.tied = true;
   ReadFactors(family, &config, json, &spec);
   spec.relative_position_buckets = ReadRelativePositionBuckets(family, &config);
-  RefuseOddAttention(&config);
+  CheckRequired(family, &config, spec.hidden);
 
   const uint32_t n_layers = ReadLayerCount(family, &config);
   LayerKindSpec kind = ReadLayerKind(family, &config, json, spec.hidden);
   kind.has_cross_attention = family.encoder != nullptr;
   spec.encoder = ReadEncoder(family, &config, json, kind, spec.hidden);
+  spec.alibi_slopes = AlibiSlopes(family.alibi, kind.n_heads);
   spec.final_norm_kind = kind.norm;
   spec.final_norm_epsilon = kind.norm_epsilon;
   const std::vector<uint32_t> windows = LayerWindows(family, &config, json, n_layers);
@@ -439,7 +578,7 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
     kind.window = windows[i];
     kind.chunk = chunks[i];
     kind.rope = ropes[i];
-    AdaptToRope(family, &config, &kind);
+    AdaptToRope(family, &config, spec, &kind);
     kind = WithMixer(kind, mixers[i]);
     const auto at = std::find(spec.kinds.begin(), spec.kinds.end(), kind);
     spec.layer_kinds.push_back(static_cast<uint32_t>(at - spec.kinds.begin()));
@@ -450,12 +589,14 @@ DecoderSpec ReadDecoderSpec(const nlohmann::json& json, const std::string& label
   return spec;
 }
 
-std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& json,
+std::optional<std::vector<LayerKindSpec>> ReadLayerHeads(const nlohmann::json& given,
                                                          const std::string& label) {
-  ConfigReader config(json, label);
+  ConfigReader names(given, label);
   std::string wanted;
-  const Family* family = FamilyOf(&config, &wanted);
+  const Family* family = FamilyOf(&names, &wanted);
   if (family == nullptr) return std::nullopt;
+  const nlohmann::json json = Flattened(given, *family);
+  ConfigReader config(json, label);
   const uint32_t n_layers = ReadLayerCount(*family, &config);
   const uint32_t hidden = config.RequiredCount(family->keys.hidden);
   const std::vector<LayerKindSpec> mixers = LayerMixers(*family, &config, n_layers, hidden);

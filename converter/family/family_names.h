@@ -41,6 +41,68 @@ constexpr TensorNames WithPlainFeedForward() {
 }
 inline constexpr TensorNames kPlainFeedForwardNames = WithPlainFeedForward();
 
+constexpr TensorNames WithoutGate() {
+  TensorNames names = kDecoderNames;
+  names.gate = nullptr;
+  return names;
+}
+inline constexpr TensorNames kUngatedNames = WithoutGate();
+
+constexpr TensorNames WithFusedFeedForward() {
+  TensorNames names = kDecoderNames;
+  names.gate = names.up = nullptr;
+  names.gate_up = "model.layers.{}.mlp.gate_up_proj";
+  return names;
+}
+inline constexpr TensorNames kFusedFeedForwardNames = WithFusedFeedForward();
+
+constexpr TensorNames WithFusedSandwich() {
+  TensorNames names = WithFusedFeedForward();
+  names.attention_post_norm = "model.layers.{}.post_self_attn_layernorm";
+  names.ffn_post_norm = "model.layers.{}.post_mlp_layernorm";
+  return names;
+}
+inline constexpr TensorNames kFusedSandwichNames = WithFusedSandwich();
+
+constexpr TensorNames WithQueryNorms() {
+  TensorNames names = kDecoderNames;
+  names.q_norm = "model.layers.{}.self_attn.query_layernorm";
+  names.k_norm = "model.layers.{}.self_attn.key_layernorm";
+  return names;
+}
+inline constexpr TensorNames kQueryNormNames = WithQueryNorms();
+
+constexpr TensorNames WithXielu() {
+  TensorNames names = WithoutGate();
+  names.attention_norm = "model.layers.{}.attention_layernorm";
+  names.ffn_norm = "model.layers.{}.feedforward_layernorm";
+  names.act_parameters[0] = "model.layers.{}.mlp.act_fn.alpha_p";
+  names.act_parameters[1] = "model.layers.{}.mlp.act_fn.alpha_n";
+  names.act_parameters[2] = "model.layers.{}.mlp.act_fn.beta";
+  names.act_parameters[3] = "model.layers.{}.mlp.act_fn.eps";
+  return names;
+}
+inline constexpr TensorNames kXieluNames = WithXielu();
+
+constexpr TensorNames WithSubNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_sub_norm = "model.layers.{}.self_attn.attn_sub_norm";
+  names.ffn_sub_norm = "model.layers.{}.mlp.ffn_sub_norm";
+  return names;
+}
+inline constexpr TensorNames kSubNormNames = WithSubNorms();
+
+constexpr TensorNames WithDense() {
+  TensorNames names = kDecoderNames;
+  names.final_norm = "model.final_layernorm";
+  names.attention_out = "model.layers.{}.self_attn.dense";
+  names.ffn_norm = names.gate = nullptr;
+  names.up = "model.layers.{}.mlp.fc1";
+  names.down = "model.layers.{}.mlp.fc2";
+  return names;
+}
+inline constexpr TensorNames kPhiNames = WithDense();
+
 constexpr TensorNames WithSandwichNorms() {
   TensorNames names = kDecoderNames;
   names.attention_post_norm = "model.layers.{}.post_attention_layernorm";
@@ -49,6 +111,14 @@ constexpr TensorNames WithSandwichNorms() {
   return names;
 }
 inline constexpr TensorNames kSandwichNames = WithSandwichNorms();
+
+constexpr TensorNames WithNumberedPostNorms() {
+  TensorNames names = kDecoderNames;
+  names.attention_post_norm = "model.layers.{}.post_norm1";
+  names.ffn_post_norm = "model.layers.{}.post_norm2";
+  return names;
+}
+inline constexpr TensorNames kNumberedPostNormNames = WithNumberedPostNorms();
 
 constexpr TensorNames WithPostNorms() {
   TensorNames names = WithSandwichNorms();
@@ -94,6 +164,85 @@ constexpr TensorNames WithSeparateProjections() {
   return names;
 }
 inline constexpr TensorNames kGptNeoNames = WithSeparateProjections();
+
+constexpr TensorNames WithOneNorm() {
+  TensorNames names = kGpt2Names;
+  names.positions = names.qkv = names.ffn_norm = nullptr;
+  names.q = "transformer.h.{}.attn.q_proj";
+  names.k = "transformer.h.{}.attn.k_proj";
+  names.v = "transformer.h.{}.attn.v_proj";
+  names.attention_out = "transformer.h.{}.attn.out_proj";
+  names.up = "transformer.h.{}.mlp.fc_in";
+  names.down = "transformer.h.{}.mlp.fc_out";
+  return names;
+}
+inline constexpr TensorNames kGptJNames = WithOneNorm();
+
+constexpr TensorNames WithOneNormAndFusedQkv() {
+  TensorNames names = WithOneNorm();
+  names.q = names.k = names.v = nullptr;
+  names.qkv = "transformer.h.{}.attn.qkv_proj";
+  return names;
+}
+inline constexpr TensorNames kCodeGenNames = WithOneNormAndFusedQkv();
+
+inline constexpr TensorNames kFalconNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.word_embeddings",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.input_layernorm",
+    .parallel_attention_norm = "transformer.h.{}.ln_attn",
+    .parallel_ffn_norm = "transformer.h.{}.ln_mlp",
+    .qkv = "transformer.h.{}.self_attention.query_key_value",
+    .attention_out = "transformer.h.{}.self_attention.dense",
+    .ffn_norm = "transformer.h.{}.post_attention_layernorm",
+    .up = "transformer.h.{}.mlp.dense_h_to_4h",
+    .down = "transformer.h.{}.mlp.dense_4h_to_h",
+};
+
+inline constexpr TensorNames kOptNames = {
+    .prefix = "model.",
+    .embedding = "model.decoder.embed_tokens",
+    .positions = "model.decoder.embed_positions",
+    .final_norm = "model.decoder.final_layer_norm",
+    .head = "lm_head",
+    .attention_norm = "model.decoder.layers.{}.self_attn_layer_norm",
+    .q = "model.decoder.layers.{}.self_attn.q_proj",
+    .k = "model.decoder.layers.{}.self_attn.k_proj",
+    .v = "model.decoder.layers.{}.self_attn.v_proj",
+    .attention_out = "model.decoder.layers.{}.self_attn.out_proj",
+    .ffn_norm = "model.decoder.layers.{}.final_layer_norm",
+    .up = "model.decoder.layers.{}.fc1",
+    .down = "model.decoder.layers.{}.fc2",
+};
+
+inline constexpr TensorNames kBloomNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.word_embeddings",
+    .embedding_norm = "transformer.word_embeddings_layernorm",
+    .final_norm = "transformer.ln_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.h.{}.input_layernorm",
+    .qkv = "transformer.h.{}.self_attention.query_key_value",
+    .attention_out = "transformer.h.{}.self_attention.dense",
+    .ffn_norm = "transformer.h.{}.post_attention_layernorm",
+    .up = "transformer.h.{}.mlp.dense_h_to_4h",
+    .down = "transformer.h.{}.mlp.dense_4h_to_h",
+};
+
+inline constexpr TensorNames kMptNames = {
+    .prefix = "transformer.",
+    .embedding = "transformer.wte",
+    .final_norm = "transformer.norm_f",
+    .head = "lm_head",
+    .attention_norm = "transformer.blocks.{}.norm_1",
+    .qkv = "transformer.blocks.{}.attn.Wqkv",
+    .attention_out = "transformer.blocks.{}.attn.out_proj",
+    .ffn_norm = "transformer.blocks.{}.norm_2",
+    .up = "transformer.blocks.{}.ffn.up_proj",
+    .down = "transformer.blocks.{}.ffn.down_proj",
+};
 
 constexpr TensorNames WithExperts() {
   TensorNames names = kDecoderNames;

@@ -93,10 +93,16 @@ std::vector<uint32_t> WindowsByRule(const Family& family, ConfigReader* config,
     case WindowRule::kPattern: {
       *window = SlidingWindow(family, config, json);
       uint32_t pattern = family.default_pattern;
-      if (family.has_pattern_key) {
+      // Without effect beside layer_types, and then of any type.
+      if (family.has_pattern_key && config->Has("layer_types")) {
+        config->MarkRead("sliding_window_pattern");
+      } else if (family.has_pattern_key) {
         pattern = config->Count("sliding_window_pattern").value_or(pattern);
       }
-      for (uint32_t i = 0; i < n_layers; ++i) windows[i] = (i + 1) % pattern != 0 ? *window : 0;
+      for (uint32_t i = 0; i < n_layers; ++i) {
+        const bool is_full = pattern != 0 && (i + family.pattern_phase) % pattern == 0;
+        windows[i] = is_full ? 0 : *window;
+      }
       break;
     }
   }
@@ -154,7 +160,7 @@ std::vector<uint32_t> LayerChunks(const Family& family, ConfigReader* config,
   const uint32_t chunk = json.contains("attention_chunk_size")
                              ? config->Count("attention_chunk_size").value_or(0)
                              : family.default_window;
-  const std::vector<bool> rotates = LayersWithRope(family, config, n_layers);
+  const std::vector<bool> rotates = LayersWithRope(family, config, std::vector<uint32_t>(n_layers));
   for (uint32_t i = 0; i < n_layers; ++i) chunks[i] = rotates[i] ? chunk : 0;
   const nlohmann::json* types = config->Find("layer_types");
   if (types == nullptr) return chunks;
@@ -201,8 +207,17 @@ std::vector<bool> LayersWithExperts(const Family& family, ConfigReader* config, 
   return has_experts;
 }
 
-std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config, uint32_t n_layers) {
+std::vector<bool> LayersWithRope(const Family& family, ConfigReader* config,
+                                 const std::vector<uint32_t>& windows) {
+  const auto n_layers = static_cast<uint32_t>(windows.size());
   std::vector<bool> rotates(n_layers, family.rope != RopeRule::kNone);
+  if (family.rope == RopeRule::kWindowed || family.rope == RopeRule::kOnlyWindowed) {
+    const bool is_off = config->IsNull("sliding_window");
+    if (is_off && family.rope == RopeRule::kOnlyWindowed) {
+      config->FailKey("sliding_window", "a number");
+    }
+    for (uint32_t i = 0; i < n_layers; ++i) rotates[i] = is_off || windows[i] != 0;
+  }
   if (family.rope != RopeRule::kNotEachFourth) return rotates;
   const uint32_t interval = config->Count("no_rope_layer_interval").value_or(kDefaultRopeInterval);
   const std::vector<int64_t> list = config->IntOrList("no_rope_layers");

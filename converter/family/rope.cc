@@ -18,6 +18,7 @@ struct RopeInput {
   uint32_t dim = 0;
   uint32_t max_context = 0;
   std::optional<double> top_level_original;  // original_max_position_embeddings outside the object
+  bool has_alpha = false;
   ConfigReader* parameters = nullptr;
 };
 
@@ -62,8 +63,16 @@ RopeSpec Default(const RopeInput& in) { return {in.dim, 1.0f, DefaultInverse(in)
 // _compute_dynamic_ntk_parameters. Up to max_position_embeddings tokens the base is theta; the
 // factor only matters beyond, which no session reaches.
 RopeSpec Dynamic(const RopeInput& in) {
-  Required(in.parameters, "factor");
-  return Default(in);
+  const double alpha = in.has_alpha ? in.parameters->Number("alpha").value_or(0) : 0;
+  if (alpha == 0) {
+    Required(in.parameters, "factor");
+    return Default(in);
+  }
+  if (!(alpha > 0) || in.dim <= 2) in.parameters->FailKey("alpha", "a positive number");
+  in.parameters->MarkRead("factor");
+  RopeInput scaled = in;
+  scaled.theta *= std::pow(alpha, in.dim / (in.dim - 2.0));
+  return Default(scaled);
 }
 
 // _compute_linear_scaling_rope_parameters
@@ -183,6 +192,15 @@ RopeSpec LongRopes(const RopeInput& in) {
           ByFactors(in, "long_factor"), static_cast<uint32_t>(context)};
 }
 
+// As get_llama_4_attn_scale of modeling_ministral3.py.
+void ReadTemperature(const RopeInput& in, RopeSpec* rope) {
+  constexpr const char* kBeta = "llama_4_scaling_beta";
+  const std::optional<double> beta = in.parameters->Number(kBeta);
+  if (!beta) in.parameters->FailKey(kBeta, "a number");
+  rope->query_temperature = static_cast<float>(*beta);
+  rope->query_temperature_step = static_cast<uint32_t>(OriginalContext(in));
+}
+
 struct RopeType {
   const char* name;
   RopeSpec (*compute)(const RopeInput&);
@@ -192,10 +210,19 @@ constexpr RopeType kTypes[] = {{"default", Default}, {"linear", Linear}, {"dynam
                                {"su", LongRopes}};
 
 // Keys that some known type reads. Ignored for the other types, as in transformers.
-constexpr const char* kKnownKeys[] = {
-    "factor",    "low_freq_factor",  "high_freq_factor", "original_max_position_embeddings",
-    "beta_fast", "beta_slow",        "mscale",           "mscale_all_dim",
-    "truncate",  "attention_factor", "short_factor",     "long_factor"};
+constexpr const char* kKnownKeys[] = {"factor",
+                                      "low_freq_factor",
+                                      "high_freq_factor",
+                                      "original_max_position_embeddings",
+                                      "beta_fast",
+                                      "beta_slow",
+                                      "mscale",
+                                      "mscale_all_dim",
+                                      "truncate",
+                                      "attention_factor",
+                                      "short_factor",
+                                      "long_factor",
+                                      "max_position_embeddings"};
 
 void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
                      const nlohmann::json& object, std::vector<std::string>* warnings) {
@@ -217,6 +244,7 @@ void CheckUnreadKeys(const ConfigReader& parameters, const std::string& type,
 
 // Returns how many elements of a head are rotated.
 uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQuery& query) {
+  if (query.rotary_dim != 0) return query.rotary_dim;
   const std::optional<double> own = parameters->Number("partial_rotary_factor");
   const std::optional<double> outer = config->Number("partial_rotary_factor");
   const std::optional<double> percent =
@@ -237,12 +265,8 @@ uint32_t RotaryDim(ConfigReader* config, ConfigReader* parameters, const RopeQue
 }
 
 nlohmann::json DefaultParameters(const RopeQuery& query) {
-  if (query.default_yarn == nullptr) return nlohmann::json::object();
-  const YarnDefaults& yarn = *query.default_yarn;
-  return {
-      {"rope_type", "yarn"},         {"factor", yarn.factor},
-      {"beta_fast", yarn.beta_fast}, {"beta_slow", yarn.beta_slow},
-      {"truncate", false},           {"original_max_position_embeddings", yarn.original_context}};
+  if (query.default_parameters == nullptr) return nlohmann::json::object();
+  return nlohmann::json::parse(query.default_parameters);
 }
 
 // Returns the object with the parameters for this layer type; the family's defaults if there is
@@ -321,6 +345,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
     in.top_level_original = query.default_original;
   }
   in.parameters = &reader;
+  in.has_alpha = query.has_alpha;
   const std::optional<double> base =
       query.has_rotary_keys ? config->Number("rotary_emb_base") : std::nullopt;
   const std::optional<double> global = config->Number("rope_theta");
@@ -341,6 +366,7 @@ RopeSpec ReadRope(ConfigReader* config, const RopeQuery& query,
   for (const RopeType& row : kTypes) {
     if (type != row.name) continue;
     RopeSpec rope = row.compute(in);
+    if (query.has_query_temperature) ReadTemperature(in, &rope);
     CheckUnreadKeys(reader, type, object, warnings);
     for (const float f : rope.inv_freq) {
       if (!std::isfinite(f)) Fail("%s: the frequencies are not finite", reader.label().c_str());

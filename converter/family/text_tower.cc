@@ -123,6 +123,7 @@ void LeaveLogitsAlone(TextTower* tower) {
           family.default_logits_softcap == 0 ? json() : json(family.default_logits_softcap));
     }
     if (family.has_multipliers) set("logits_scaling", 1.0, 1.0);
+    if (family.default_logit_scale != 0) set("logit_scale", 1.0, family.default_logit_scale);
   }
 }
 

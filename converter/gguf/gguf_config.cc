@@ -108,7 +108,7 @@ class ConfigMaker {
     n_heads_ = Required("attention.head_count");
     config_[family_.keys.heads] = n_heads_;
     const uint32_t kv_heads = KvHeads();
-    if (family_.has_kv_heads) {
+    if (family_.kv_heads == KvHeadRule::kGiven) {
       config_["num_key_value_heads"] = kv_heads;
     } else if (kv_heads != n_heads_) {
       metadata_->FailKey(Key("attention.head_count_kv"), "attention.head_count");

@@ -44,6 +44,8 @@ class Planner {
   void AddAttention(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   void AddFeedForward(const LayerScope& scope, const LayerKindSpec& kind, LayerTensors* out);
   std::vector<SourcePart> QkvParts(const LayerScope& scope, const LayerKindSpec& kind);
+  void SplitFused(const SourcePart& whole, const LayerKindSpec& kind, SourcePart* q, SourcePart* k,
+                  SourcePart* v) const;
   std::vector<SourcePart> UpParts(const LayerScope& scope, const LayerKindSpec& kind);
 
   // mixer_tensors.cc: replaces q, k and v in layers with another mixer.
@@ -62,6 +64,9 @@ class Planner {
   // Takes a matrix whose result is added to the residual stream.
   SourcePart OutPart(const std::string& base, uint32_t cols, bool bias);
 
+  void AddActParameters(const LayerScope& scope, LayerTensors* layer);
+  void AddAlibi();
+
   // encoder_tensors.cc: encoder and cross-attention.
   void AddEncoder();
   void AddCross(uint32_t layer, const LayerKindSpec& kind, LayerTensors* out);
@@ -74,10 +79,12 @@ class Planner {
   // Each method adds a tensor to the plan and returns its index.
   uint32_t AddVector(const std::string& name, const std::string& source, uint32_t count,
                      float offset);
-  uint32_t AddOnes(const std::string& name, uint32_t count);
+  // A norm after a block, with the factor of the residual sum.
+  uint32_t AddPostNorm(const std::string& name, const std::string& source);
+  uint32_t AddConstant(const std::string& name, uint32_t count, float value);
   uint32_t AddMatrix(const std::string& name, DType dtype, bool is_multiplied,
                      std::vector<SourcePart> parts, uint32_t cols);
-  // Sets *bias for NormKind::kLayer.
+  // Sets *bias for NormKind::kLayer. A family without weights or biases gets ones or zeros.
   void AddNorm(const std::string& name, const std::string& source, NormKind kind, uint32_t count,
                uint32_t* weight, uint32_t* bias);
 

@@ -57,9 +57,12 @@ struct PlannedTensor {
   WeightLayout layout;
   bool is_vector = false;
   float offset = 0.0f;  // added to a vector's elements, which are 0 without parts
+  float factor = 1.0f;  // then multiplies them
   uint32_t rows = 0;    // the sum of the parts' rows; 1 for a vector
   uint32_t cols = 0;
-  std::vector<SourcePart> parts;
+  std::vector<SourcePart> parts;  // a vector's follow one another
+  // ALiBi, in place of parts: row d is -d times these.
+  std::vector<float> slopes;
 
   bool has_bias() const;
   // Returns the number of elements, as a measure of the work.
@@ -80,6 +83,8 @@ struct TensorPlan {
   uint32_t encoder_final_norm_bias = kNoTensor;
   uint32_t embedding = kNoTensor;
   uint32_t positions = kNoTensor;
+  uint32_t embedding_norm = kNoTensor;
+  uint32_t embedding_norm_bias = kNoTensor;
   uint32_t final_norm = kNoTensor;
   uint32_t final_norm_bias = kNoTensor;
   uint32_t head = kNoTensor;  // same as embedding if tied and of one format

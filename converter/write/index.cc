@@ -12,6 +12,7 @@ static_assert(static_cast<int>(fbs::DType::Int4) == static_cast<int>(DType::kInt
 static_assert(static_cast<int>(fbs::DType::Bf16) == static_cast<int>(DType::kBf16));
 static_assert(static_cast<int>(fbs::NormKind::Layer) == static_cast<int>(NormKind::kLayer));
 static_assert(static_cast<int>(fbs::Activation::Mish) == static_cast<int>(Activation::kMish));
+static_assert(static_cast<int>(fbs::Activation::Xielu) == static_cast<int>(Activation::kXielu));
 static_assert(static_cast<int>(fbs::Activation::MAX) + 1 == static_cast<int>(kActivationCount));
 static_assert(static_cast<int>(fbs::Activation::Relu) == static_cast<int>(Activation::kRelu));
 static_assert(static_cast<int>(fbs::RouteScore::Sigmoid) == static_cast<int>(RouteScore::kSigmoid));
@@ -131,6 +132,8 @@ Offset<fbs::Model> BuildModel(const ModelIndex& model, flatbuffers::FlatBufferBu
   b.add_logits_factor(spec.logits_factor);
   b.add_logits_softcap(spec.logits_softcap);
   if (spec.encoder.max_rows != 0) b.add_source(source);
+  b.add_embedding_norm(plan.embedding_norm);
+  b.add_embedding_norm_bias(plan.embedding_norm_bias);
   return b.Finish();
 }
 

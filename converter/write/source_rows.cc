@@ -80,6 +80,14 @@ void PutTapsFirst(uint32_t taps, uint32_t n, uint32_t cols, float* rows) {
 std::vector<float> ReadRows(const PlannedTensor& tensor, uint32_t first, uint32_t rows) {
   const uint64_t cols = tensor.cols;
   std::vector<float> values(rows * cols);
+  if (!tensor.slopes.empty()) {
+    for (uint32_t r = 0; r < rows; ++r) {
+      for (uint64_t h = 0; h < cols; ++h) {
+        values[r * cols + h] = -static_cast<float>(first + r) * tensor.slopes[h];
+      }
+    }
+    return values;
+  }
   for (uint32_t done = 0; done < rows;) {
     uint32_t row = 0;
     const SourcePart& part = PartOfRow(tensor, first + done, &row);
@@ -119,10 +127,13 @@ std::vector<float> ReadBias(const PlannedTensor& tensor) {
 
 std::vector<float> ReadVector(const PlannedTensor& tensor) {
   std::vector<float> values(tensor.cols);
-  if (!tensor.parts.empty()) {
-    ReadFinite(*tensor.parts[0].weight, 0, tensor.cols, values.data());
+  uint64_t at = 0;
+  for (const SourcePart& part : tensor.parts) {
+    const uint64_t count = part.weight->tensor->elements();
+    ReadFinite(*part.weight, 0, count, values.data() + at);
+    at += count;
   }
-  for (float& value : values) value += tensor.offset;
+  for (float& value : values) value = (value + tensor.offset) * tensor.factor;
   return values;
 }
 

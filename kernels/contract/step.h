@@ -127,6 +127,8 @@ struct GatedActParams {
 struct ActParams {
   static constexpr Op kOp = Op::kAct;
   Activation activation = Activation::kSilu;
+  // Activation::kXielu: [alpha_p, alpha_n, beta, epsilon], the alphas before their softplus.
+  WeightId parameters = kNoWeight;
 };
 
 struct RouteParams {

@@ -84,8 +84,9 @@ class Runner {
 
   void Run(const Step& step, const ActParams& p) const {
     const uint32_t width = Width(step.in);
-    ForRange(rows_ * program_.values[step.in].row_factor, width,
-             [&](uint32_t row) { state_.simd.act(Row(step.in, row), width, p.activation); });
+    ForRange(rows_ * program_.values[step.in].row_factor, width, [&](uint32_t row) {
+      state_.simd.act(Row(step.in, row), width, p.activation, Vector(p.parameters));
+    });
   }
 
   void Run(const Step& step, const RouteParams& p) const {

@@ -128,7 +128,7 @@ class Runner {
 
   void Run(const Step& step, const ActParams& p) {
     for (uint32_t row = 0; row < rows_; ++row) {
-      reference::Act(Row(step.in, row), Width(step.in), p.activation);
+      reference::Act(Row(step.in, row), Width(step.in), p.activation, state_.Vector(p.parameters));
     }
   }
 

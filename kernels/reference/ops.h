@@ -60,8 +60,8 @@ void Im2col(const float* in, uint32_t rows, uint32_t width, uint32_t n_taps, uin
 // out[n] = activation(gate[n]) * up[n] with in = [gate | up]. limit: kClampedSwiglu only.
 void GatedAct(const float* in, uint32_t n, Activation activation, float limit, float* out);
 
-// x[n] = activation(x[n]).
-void Act(float* x, uint32_t n, Activation activation);
+// x[n] = activation(x[n]). parameters: kXielu only.
+void Act(float* x, uint32_t n, Activation activation, const float* parameters);
 
 void Conv(const ConvArgs& args);
 void Scan(const ScanArgs& args);

@@ -50,7 +50,10 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(uint32_t, mixer_width, 0, has_state, has_state * (kMaxWidth / 3))                           \
   X(uint32_t, conv_taps, 0, has_state, has_state * kMaxConvTaps)                                \
   X(uint32_t, scan_states, 0, is_scan, is_scan * kMaxScanStates)                                \
-  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)
+  X(uint32_t, scan_rank, 0, is_scan, is_scan * kMaxWidth)                                       \
+  X(uint32_t, query_temperature_shift, 1, 0, 1)                                                 \
+  X(bool, qk_norm_follows_rope, false, 0, 1)                                                    \
+  X(float, qkv_clip, 0.0f, 0.0f, kAnyFloat)
 
 // X(name): the tensors of a layer, in the order in which they are written.
 #define ARN_LAYER_TENSORS(X)                                                                    \
@@ -60,7 +63,7 @@ enum class Mixer : uint8_t { kAttention = 0, kConv = 1, kScan = 2 };
   X(cross_norm) X(cross_norm_bias) X(cross_q) X(cross_kv) X(cross_out)                          \
   X(shared_gate_up) X(shared_down)                                                              \
   X(mixer_in) X(conv) X(conv_bias) X(scan_low) X(scan_steps) X(scan_mix) X(scan_rates)          \
-  X(scan_skip)
+  X(scan_skip) X(attention_sub_norm) X(ffn_sub_norm) X(act_parameters)
 // clang-format on
 
 // A layer type: everything that may differ between layers but weights.

@@ -10,8 +10,8 @@
 namespace arn {
 namespace {
 
-constexpr uint32_t kStepsPerLayer = 22;
-constexpr uint32_t kStepsOutsideLayers = 2;  // embedding, logits
+constexpr uint32_t kStepsPerLayer = 24;
+constexpr uint32_t kStepsOutsideLayers = 3;  // embedding, its norm, logits
 constexpr uint64_t kViewsPerKind = 19;       // LayerValues but x and norms; q alone
 
 // True if two layers have the same steps, so that value lifetimes of one fit the other.
@@ -20,13 +20,16 @@ bool SameSteps(const ModelSpec& spec, const LayerSpec& a, const LayerSpec& b) {
     return (x == none) == (y == none);
   };
   const LayerKindSpec &ka = spec.kinds[a.kind], &kb = spec.kinds[b.kind];
-  return ka.is_parallel == kb.is_parallel && ka.is_gated == kb.is_gated && ka.mixer == kb.mixer &&
-         both(ka.ffn_dim, kb.ffn_dim, 0) && both(ka.n_experts, kb.n_experts, 0) &&
-         both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
+  return ka.is_parallel == kb.is_parallel && a.shares_norm(ka) == b.shares_norm(kb) &&
+         ka.is_gated == kb.is_gated && ka.mixer == kb.mixer && both(ka.ffn_dim, kb.ffn_dim, 0) &&
+         both(ka.n_experts, kb.n_experts, 0) && both(ka.shared_ffn_dim, kb.shared_ffn_dim, 0) &&
          both(a.attention_norm, b.attention_norm, kNoWeight) &&
          both(a.attention_post_norm, b.attention_post_norm, kNoWeight) &&
          both(a.ffn_norm, b.ffn_norm, kNoWeight) &&
-         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) && both(a.cross_q, b.cross_q, kNoWeight);
+         both(a.ffn_post_norm, b.ffn_post_norm, kNoWeight) &&
+         both(a.cross_q, b.cross_q, kNoWeight) &&
+         both(a.attention_sub_norm, b.attention_sub_norm, kNoWeight) &&
+         both(a.ffn_sub_norm, b.ffn_sub_norm, kNoWeight);
 }
 
 // Returns the room for values of a model with this many layer types.
@@ -67,6 +70,14 @@ Status BuildDecoderProgram(const ModelSpec& spec, Arena* arena, Program* out, Di
   embed.factor = spec.embedding_factor;
   embed.positions = spec.positions;
   builder.Add(Step(embed, kNoValue, v.x));
+  if (spec.embedding_norm != kNoWeight) {
+    NormParams norm;
+    norm.kind = NormKind::kLayer;
+    norm.weight = spec.embedding_norm;
+    norm.bias = spec.embedding_norm_bias;
+    norm.epsilon = spec.final_norm_epsilon;
+    builder.Add(Step(norm, v.x, v.x));
+  }
   ValueId angles[kMaxRopeKinds];
   for (uint32_t i = 0; i < spec.ropes.size(); ++i) {
     angles[i] = builder.NewValue("angles", spec.ropes[i].rotary_dim);

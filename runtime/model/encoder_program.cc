@@ -92,6 +92,7 @@ void FillKinds(const ModelSpec& spec, Span<AttentionKind> out) {
     cross.window = cross.chunk = 0;
     cross.rope = kNoRope;
     cross.query_temperature = 0.0f;
+    cross.qkv_clip = 0.0f;
     cross.is_cross_attention = true;
     cross.group = spec.encoder.group;
   }

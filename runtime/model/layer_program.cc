@@ -88,6 +88,15 @@ class LayerSteps {
     AddLinear(layer_.cross_out, v.attention, v.x);
   }
 
+  // Adds a norm inside a block, in place.
+  void AddSubNorm(ValueId x, WeightId weight) {
+    if (weight == kNoWeight) return;
+    NormParams norm;
+    norm.weight = weight;
+    norm.epsilon = kind_.norm_epsilon;
+    Add(norm, x, x);
+  }
+
   void AddFeedForward(ValueId in) {
     AddLinear(layer_.gate_up, in, v.gate_up);
     ValueId activated = v.activated;
@@ -97,8 +106,10 @@ class LayerSteps {
       activated = v.gate_up;
       ActParams act;
       act.activation = kind_.activation;
+      act.parameters = layer_.act_parameters;
       Add(act, v.gate_up);
     }
+    AddSubNorm(activated, layer_.ffn_sub_norm);
     AddBlock(activated, layer_.down, v.ffn_normed, layer_.ffn_post_norm);
   }
 
@@ -150,7 +161,11 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
   const ValueId attention_in =
       add.PreNorm(v.normed, layer.attention_norm, layer.attention_norm_bias);
   ValueId ffn_in = kNoValue;
-  if (kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  if (layer.shares_norm(kind)) {
+    ffn_in = attention_in;
+  } else if (kind.is_parallel) {
+    ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);
+  }
   if (kind.has_state()) {
     AddMixer(layer, kind, place.index, attention_in, v.mixer, steps);
   } else {
@@ -161,8 +176,9 @@ void AddLayer(const LayerSpec& layer, const LayerKindSpec& kind, const LayerPlac
       add.AddAttention(angles);
     }
   }
-  add.AddBlock(kind.has_state() ? v.mixer.convolved : v.attention, layer.attention_out, v.normed,
-               layer.attention_post_norm);
+  const ValueId mixed = kind.has_state() ? v.mixer.convolved : v.attention;
+  add.AddSubNorm(mixed, layer.attention_sub_norm);
+  add.AddBlock(mixed, layer.attention_out, v.normed, layer.attention_post_norm);
   if (layer.cross_q != kNoWeight) add.AddCrossAttention();
   if (kind.ffn_dim == 0) return;
   if (!kind.is_parallel) ffn_in = add.PreNorm(v.ffn_normed, layer.ffn_norm, layer.ffn_norm_bias);

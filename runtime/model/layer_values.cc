@@ -69,9 +69,11 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
   const auto add = [&](const char* name, uint32_t width) {
     return width == 0 ? kNoValue : steps->NewValue(name, width);
   };
-  bool has_cross_attention = false;
+  bool has_cross_attention = false, has_ffn_normed = false;
   for (const LayerSpec& layer : spec.layers) {
     has_cross_attention = has_cross_attention || layer.cross_q != kNoWeight;
+    has_ffn_normed = has_ffn_normed || layer.ffn_post_norm != kNoWeight ||
+                     !layer.shares_norm(spec.kinds[layer.kind]);
   }
   LayerValues v;
   v.x = add("x", spec.hidden);
@@ -84,7 +86,7 @@ LayerValues NewLayerValues(const ModelSpec& spec, StepList* steps) {
   v.mixer.low = add("scan_low", w.low);
   v.mixer.time_steps = add("scan_steps", w.time_steps);
   v.mixer.mix = add("scan_mix", w.mix);
-  v.ffn_normed = add("ffn_normed", w.has_ffn() ? spec.hidden : 0);
+  v.ffn_normed = add("ffn_normed", w.has_ffn() && has_ffn_normed ? spec.hidden : 0);
   v.gate_up = add("gate_up", w.gate_up);
   v.activated = add("activated", w.activated);
   if (w.n_experts == 0) return v;

@@ -122,6 +122,9 @@ Status ReadModelSpec(const Bundle& bundle, Arena* arena, ModelSpec* out, Diag* d
     return diag->Fail(Status::kBadBundle, "model.final_norm is absent");
   }
   ARN_TRY(shapes.Matrix("head", n_layers, model.head(), model.vocab(), model.hidden()));
+  ARN_TRY(ReadNorm("embedding_norm", 0, model.embedding_norm(), model.embedding_norm_bias(),
+                   NormKind::kLayer, model.hidden(), &shapes, &out->embedding_norm,
+                   &out->embedding_norm_bias));
   out->embedding = model.embedding();
   out->head = model.head();
   ARN_TRY(CheckFinite("embedding_factor", model.embedding_factor(), diag));

@@ -29,6 +29,12 @@ struct LayerSpec : LayerTensors {
   uint32_t group_layer = 0;  // index in its KV group
   bool shares_kv = false;    // group_layer belongs to an earlier layer
   uint32_t cross_layer = 0;  // index in the encoder's KV group
+
+  // Parallel blocks that read the same norm, which is computed once.
+  bool shares_norm(const LayerKind& layer_kind) const {
+    return layer_kind.is_parallel && ffn_norm == attention_norm &&
+           ffn_norm_bias == attention_norm_bias;
+  }
 };
 
 // Layers with the same KV shape and attention mask share a page pool; layers with the same state
@@ -87,6 +93,8 @@ struct ModelSpec {
   EncoderSpec encoder;
   WeightId embedding = kNoWeight;
   float embedding_factor = 1.0f;
+  WeightId embedding_norm = kNoWeight;  // LayerNorm
+  WeightId embedding_norm_bias = kNoWeight;
   WeightId positions = kNoWeight;
   NormKind final_norm_kind = NormKind::kRms;
   WeightId final_norm = kNoWeight;

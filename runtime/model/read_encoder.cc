@@ -68,10 +68,12 @@ Status ReadLayers(const fbs::Source& encoder, Arena* arena, const ModelSpec& spe
     LayerKindSpec& kind = kinds[i];
     if (kind.has_state() || kind.is_parallel || kind.n_experts != 0 || kind.window != 0 ||
         kind.chunk != 0 || kind.rope != kNoRope || kind.has_qk_norm ||
-        kind.query_temperature != 0.0f) {
+        kind.query_temperature != 0.0f || kind.qkv_clip != 0.0f ||
+        kind.activation == Activation::kXielu) {
       return diag->Fail(Status::kUnsupported,
                         "model.source.kinds: recurrent states, parallel blocks, experts, windows, "
-                        "chunks, rope, q and k norms and temperatures are not supported");
+                        "chunks, rope, q and k norms, temperatures, clamps and xielu are not "
+                        "supported");
     }
     kind.group = kNoGroup;
   }

@@ -30,6 +30,7 @@ inline Status ReadActivation(const char* field, fbs::Activation activation, Acti
     case fbs::Activation::Tanh: *out = Activation::kTanh; return Status::kOk;
     case fbs::Activation::Sigmoid: *out = Activation::kSigmoid; return Status::kOk;
     case fbs::Activation::Mish: *out = Activation::kMish; return Status::kOk;
+    case fbs::Activation::Xielu: *out = Activation::kXielu; return Status::kOk;
   }
   return diag->Fail(Status::kUnsupported, "model.%s %u is not known to this version", field,
                     static_cast<unsigned>(activation));

@@ -77,6 +77,12 @@ Status CheckFeedForward(const LayerKind& kind, Diag* diag) {
         Status::kBadBundle, "model.kinds: clamped SwiGLU needs a gate and a limit, found %s and %g",
         kind.is_gated ? "a gate" : "none", static_cast<double>(kind.activation_limit));
   }
+  if (kind.activation == Activation::kXielu && kind.is_gated) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: xielu with a gate");
+  }
+  if (kind.qk_norm_follows_rope && kind.qk_norm_spans_heads) {
+    return diag->Fail(Status::kUnsupported, "model.kinds: norms over all heads after rope");
+  }
   if (kind.n_experts != 0 && (!kind.is_gated || kind.is_parallel)) {
     return diag->Fail(Status::kUnsupported, "model.kinds: experts that are %s",
                       kind.is_gated ? "parallel to attention" : "not gated");
@@ -124,6 +130,9 @@ AttentionKind AttentionOf(const LayerKindSpec& kind) {
   attention.rope = kind.rope;
   attention.query_temperature = kind.query_temperature;
   attention.query_temperature_step = kind.query_temperature_step;
+  attention.query_temperature_shift = kind.query_temperature_shift;
+  attention.qk_norm_follows_rope = kind.qk_norm_follows_rope;
+  attention.qkv_clip = kind.qkv_clip;
   return attention;
 }
 

@@ -68,6 +68,27 @@ Status ReadFeedForward(const fbs::Layer& layer, uint32_t index, const LayerKindS
   return Status::kOk;
 }
 
+// Reads the norms inside the blocks, and an activation's parameters. attention_width: of the input
+// of attention_out.
+Status ReadSubNorms(const fbs::Layer& layer, uint32_t index, const LayerKindSpec& kind,
+                    uint64_t attention_width, Shapes* shapes, LayerSpec* out, Diag* diag) {
+  if (layer.attention_sub_norm() != kNoIndex) {
+    ARN_TRY(shapes->Vector("attention_sub_norm", index, layer.attention_sub_norm(), attention_width,
+                           &out->attention_sub_norm));
+  }
+  const bool has_dense = kind.ffn_dim != 0 && kind.n_experts == 0;
+  if (layer.ffn_sub_norm() != kNoIndex) {
+    if (!has_dense) {
+      return diag->Fail(Status::kBadBundle, "layer %u: ffn_sub_norm without a dense block", index);
+    }
+    ARN_TRY(shapes->Vector("ffn_sub_norm", index, layer.ffn_sub_norm(), kind.ffn_dim,
+                           &out->ffn_sub_norm));
+  }
+  if (!has_dense || kind.activation != Activation::kXielu) return Status::kOk;
+  return shapes->Vector("act_parameters", index, layer.act_parameters(), kXieluParameters,
+                        &out->act_parameters);
+}
+
 // Reads the relative position bias, per head. both_ways: bidirectional, else only keys before the
 // query.
 Status ReadRelativePositionBias(const fbs::Layer& layer, uint32_t index, uint32_t n_heads,
@@ -169,6 +190,12 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     return diag->Fail(Status::kBadBundle, "layer %u: parallel blocks without norms before them",
                       index);
   }
+  // The norm after attention would overwrite what the other block reads.
+  if (out->shares_norm(kind) && out->attention_post_norm != kNoWeight) {
+    return diag->Fail(Status::kUnsupported,
+                      "layer %u: parallel blocks with one norm before both and one after attention",
+                      index);
+  }
   if (kind.has_qk_norm) {
     const uint64_t q_size = kind.qk_norm_spans_heads ? q_width : kind.head_dim;
     const uint64_t k_size =
@@ -177,6 +204,7 @@ Status ReadLayer(const fbs::Layer& layer, uint32_t index, ModelSpec* spec, Layer
     ARN_TRY(shapes.Vector("k_norm", index, layer.k_norm(), k_size, &out->k_norm));
   }
   out->kind = layer.kind();
+  ARN_TRY(ReadSubNorms(layer, index, kind, out_width, &shapes, out, diag));
   if (layer.sinks() != kNoIndex) {
     ARN_TRY(shapes.Vector("sinks", index, layer.sinks(), kind.n_heads, &out->sinks));
   }

@@ -32,6 +32,9 @@ CASES = {
     "relative_bias": (t5(), 2, 0.45, 41),
     "relative_bias_gated": (
         t5(feed_forward_proj="gated-gelu", d_ff=100, scale_decoder_outputs=False), 8, 0.25, 7),
+    "relative_bias_untied": (
+        t5(architectures=["MT5ForConditionalGeneration"], model_type="mt5", num_layers=3,
+           feed_forward_proj="gated-gelu", d_ff=100, tie_word_embeddings=False), 1, 0.25, 9),
     "features": (
         {"architectures": ["WhisperForConditionalGeneration"], "model_type": "whisper",
          "vocab_size": 509, "d_model": 64, "num_mel_bins": 10, "encoder_layers": 2,

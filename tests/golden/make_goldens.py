@@ -83,6 +83,16 @@ def scan_config(**changes):
   return {**c, **changes}
 
 
+def gpt_config(architecture, model_type, **changes):
+  """Config with the keys of GPT-2."""
+  c = {
+      "architectures": [architecture], "model_type": model_type, "vocab_size": 509, "n_embd": 64,
+      "n_head": 4, "n_layer": 3, "n_inner": None, "n_positions": 256, "layer_norm_epsilon": 1e-5,
+      "activation_function": "gelu_new", "bos_token_id": 1, "eos_token_id": 2, "dtype": "float32",
+  }
+  return {**c, **changes}
+
+
 LLAMA = ("LlamaForCausalLM", "llama")
 MISTRAL = ("MistralForCausalLM", "mistral")
 QWEN2 = ("Qwen2ForCausalLM", "qwen2")
@@ -225,9 +235,154 @@ CASES = {
     "rotated_neighbours": (
         config("Ernie4_5ForCausalLM", "ernie4_5", use_bias=True, head_dim=24,
                rope_parameters=rope(500000.0)), 1, {}),
+    "post_norms_windows": (
+        config("Olmo3ForCausalLM", "olmo3", head_dim=ABSENT, pad_token_id=0, sliding_window=9,
+               num_attention_heads=8, rope_parameters=rope(
+                   500000.0, rope_type="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0,
+                   attention_factor=1.2, original_max_position_embeddings=64),
+               layer_types=["sliding_attention", "full_attention", "sliding_attention"]), 1, {}),
+    "windowed_layers_rotate": (
+        config("Exaone4ForCausalLM", "exaone4", head_dim=24, num_attention_heads=5,
+               num_key_value_heads=1, sliding_window=9, sliding_window_pattern="LLG",
+               layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+               rope_parameters=rope(1000000.0, rope_type="llama3", factor=16.0,
+                                    low_freq_factor=1.0, high_freq_factor=4.0,
+                                    original_max_position_embeddings=32)), 1, {}),
+    "input_biases": (
+        config("SeedOssForCausalLM", "seed_oss", head_dim=24, attention_bias=True,
+               attention_out_bias=False, mlp_bias=False, pad_token_id=0), 1, {}),
+    "relu_squared": (
+        config("ArceeForCausalLM", "arcee", hidden_act="relu2", head_dim=20, mlp_bias=True,
+               rope_parameters=rope(rope_type="yarn", factor=8.0, beta_fast=32.0, beta_slow=1.0,
+                                    mscale=1.0, original_max_position_embeddings=32)), 1, {}),
+    "neighbours_of_all_heads": (
+        config("HeliumForCausalLM", "helium", hidden_size=66, head_dim=22, num_attention_heads=3,
+               num_key_value_heads=3, rms_norm_eps=1e-8, pad_token_id=0,
+               rope_parameters=rope(100000.0)), 1, {}),
+    "neighbours_of_a_part": (
+        config("GlmForCausalLM", "glm", head_dim=24, attention_bias=True, rms_norm_eps=1.5625e-7,
+               pad_token_id=0, rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
+    "neighbours_sandwich": (
+        config("Glm4ForCausalLM", "glm4", head_dim=24, num_attention_heads=6,
+               attention_bias=False, rms_norm_eps=1.5625e-7, pad_token_id=0,
+               rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
+    "one_norm": (
+        layer_norm_config("CohereForCausalLM", "cohere", "layer_norm_eps", logit_scale=0.25,
+                          tie_word_embeddings=True, pad_token_id=0,
+                          rope_parameters=rope(500000.0)), 1, {}),
+    "one_norm_windows": (
+        layer_norm_config("Cohere2ForCausalLM", "cohere2", "layer_norm_eps", logit_scale=0.25,
+                          tie_word_embeddings=True, pad_token_id=0, sliding_window=9,
+                          num_hidden_layers=4, attention_bias=True,
+                          layer_types=["sliding_attention", "sliding_attention",
+                                       "sliding_attention", "full_attention"],
+                          rope_parameters=rope(50000.0)), 1,
+        {"layer_types": ABSENT, "sliding_window_pattern": 4}),
+    "head_bias": (
+        layer_norm_config("PhiForCausalLM", "phi", "layer_norm_eps", hidden_act="gelu_new",
+                          num_key_value_heads=4, hidden_size=80, qk_layernorm=False,
+                          rope_parameters=rope(partial_rotary_factor=0.4)), 1, {}),
+    "gated_layer_norm": (
+        layer_norm_config("StableLmForCausalLM", "stablelm", "layer_norm_eps", use_qkv_bias=True,
+                          use_parallel_residual=False, qk_layernorm=False,
+                          rope_parameters=rope(partial_rotary_factor=0.25)), 1, {}),
+    "gated_one_norm": (
+        layer_norm_config("StableLmForCausalLM", "stablelm", "layer_norm_eps", use_qkv_bias=False,
+                          use_parallel_residual=True, qk_layernorm=False,
+                          rope_parameters=rope(partial_rotary_factor=0.25)), 1, {}),
+    "layer_norm_less_one": (
+        config("NemotronForCausalLM", "nemotron", hidden_act="relu2", head_dim=24,
+               rms_norm_eps=ABSENT, norm_eps=1e-5, mlp_bias=True,
+               rope_parameters=rope(partial_rotary_factor=0.5)), 1, {}),
+    "plain_layer_norm": (
+        config("OlmoForCausalLM", "olmo", head_dim=ABSENT, rms_norm_eps=ABSENT, pad_token_id=0,
+               clip_qkv=None), 1, {}),
+    "multi_query": (
+        config("FalconForCausalLM", "falcon", head_dim=ABSENT, rms_norm_eps=ABSENT,
+               hidden_act=ABSENT, num_key_value_heads=ABSENT, intermediate_size=ABSENT,
+               layer_norm_epsilon=1e-5, activation="gelu", ffn_hidden_size=172,
+               num_attention_heads=4, multi_query=True, parallel_attn=True, bias=False,
+               alibi=False, new_decoder_architecture=False, tie_word_embeddings=True), 1, {}),
+    "grouped_heads": (
+        config("FalconForCausalLM", "falcon", head_dim=ABSENT, rms_norm_eps=ABSENT,
+               hidden_act=ABSENT, num_key_value_heads=ABSENT, intermediate_size=ABSENT,
+               layer_norm_epsilon=1e-5, activation="gelu", num_attention_heads=8, num_kv_heads=2,
+               parallel_attn=True, bias=True, alibi=False, new_decoder_architecture=True,
+               tie_word_embeddings=False), 1, {}),
+    "sequential_heads": (
+        config("FalconForCausalLM", "falcon", head_dim=ABSENT, rms_norm_eps=ABSENT,
+               hidden_act=ABSENT, num_key_value_heads=ABSENT, intermediate_size=ABSENT,
+               layer_norm_epsilon=1e-5, activation="gelu", num_attention_heads=4,
+               multi_query=False, parallel_attn=False, bias=True, alibi=False,
+               new_decoder_architecture=False, tie_word_embeddings=True), 1, {}),
+    "rotary_dim": (
+        gpt_config("GPTJForCausalLM", "gptj", rotary_dim=6, tie_word_embeddings=False), 1, {}),
+    "sharded_heads": (
+        gpt_config("CodeGenForCausalLM", "codegen", rotary_dim=4, n_head=8, n_ctx=256,
+                   n_inner=100, tie_word_embeddings=False), 1, {}),
+    "multi_query_positions": (
+        gpt_config("GPTBigCodeForCausalLM", "gpt_bigcode", multi_query=True,
+                   activation_function="gelu_pytorch_tanh", tie_word_embeddings=True), 1, {}),
+    "offset_positions": (
+        {"architectures": ["OPTForCausalLM"], "model_type": "opt", "vocab_size": 509,
+         "hidden_size": 60, "num_attention_heads": 3, "num_hidden_layers": 3, "ffn_dim": 100,
+         "max_position_embeddings": 256, "activation_function": "relu",
+         "do_layer_norm_before": True, "word_embed_proj_dim": 60, "enable_bias": True,
+         "layer_norm_elementwise_affine": True, "tie_word_embeddings": True, "bos_token_id": 1,
+         "eos_token_id": 2, "pad_token_id": 0, "dtype": "float32"}, 1, {}),
+    "temperature_of_positions": (
+        config("Ministral3ForCausalLM", "ministral3", head_dim=24, sliding_window=None,
+               rope_parameters=rope(
+                   1000000.0, rope_type="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0,
+                   mscale=1.0, mscale_all_dim=0.7, llama_4_scaling_beta=0.4,
+                   original_max_position_embeddings=8)), 1, {}),
+    "norms_after_rope": (
+        config("HunYuanDenseV1ForCausalLM", "hunyuan_v1_dense", head_dim=24, pad_token_id=0,
+               attention_bias=True, tie_word_embeddings=True,
+               rope_parameters=rope(rope_type="dynamic", alpha=1000.0, factor=1.0)), 1, {}),
+    "xielu": (
+        config("ApertusForCausalLM", "apertus", head_dim=ABSENT, num_attention_heads=8,
+               hidden_act="xielu", pad_token_id=0,
+               rope_parameters=rope(500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                    high_freq_factor=4.0, original_max_position_embeddings=32)),
+        1, {}),
+    "sub_norms": (
+        config("BitNetForCausalLM", "bitnet", head_dim=ABSENT, hidden_act="relu2", hidden_size=60,
+               num_attention_heads=6, num_key_value_heads=3), 1, {}),
+    "clipped": (
+        config("OlmoForCausalLM", "olmo", head_dim=ABSENT, rms_norm_eps=ABSENT, pad_token_id=0,
+               attention_bias=True, clip_qkv=0.6), 1, {}),
+    "scaled_post_norms": (
+        config("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=24, attention_multiplier=0.3,
+               embedding_multiplier=5.0, residual_multiplier=0.6, logits_scaling=0.5,
+               use_post_norm=True, pad_token_id=0), 1, {}),
+    "windows_after_first": (
+        config("CwmForCausalLM", "cwm", head_dim=24, sliding_window=9, num_hidden_layers=5,
+               layer_types=["full_attention", "sliding_attention", "sliding_attention",
+                            "sliding_attention", "full_attention"],
+               rope_parameters=rope(1000000.0, rope_type="llama3", factor=16.0,
+                                    low_freq_factor=1.0, high_freq_factor=4.0,
+                                    original_max_position_embeddings=32)), 1,
+        {"layer_types": ABSENT}),
+    "alibi": (
+        {"architectures": ["BloomForCausalLM"], "model_type": "bloom", "vocab_size": 509,
+         "hidden_size": 66, "n_head": 6, "n_layer": 3, "layer_norm_epsilon": 1e-5,
+         "apply_residual_connection_post_layernorm": False, "tie_word_embeddings": False,
+         "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "dtype": "float32"}, 1,
+        {"n_layer": ABSENT, "n_head": ABSENT, "hidden_size": ABSENT, "n_embed": 66,
+         "num_attention_heads": 6, "num_hidden_layers": 3, "seq_length": 128}),
+    "alibi_clipped": (
+        {"architectures": ["MptForCausalLM"], "model_type": "mpt", "vocab_size": 509,
+         "d_model": 60, "n_heads": 5, "n_layers": 3, "max_seq_len": 128, "expansion_ratio": 4,
+         "layer_norm_epsilon": 1e-5, "no_bias": True, "tie_word_embeddings": True,
+         "attn_config": {"clip_qkv": 0.8, "softmax_scale": 0.4, "alibi": True,
+                         "attn_type": "multihead_attention", "alibi_bias_max": 8},
+         "bos_token_id": 1, "eos_token_id": 2, "dtype": "float32"}, 1, {}),
 }
 # Cases up to this one have the tensors of tests/support/tiny_checkpoint.h; the others list theirs.
 LAST_WITHOUT_LIST = "f16"
+# Cases up to this one have prompts by their number, the others by their name.
+LAST_NUMBERED = "rotated_neighbours"
 DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": False,
             "dtype": "F32", "shards": 1}
 
@@ -235,7 +390,8 @@ DEFAULTS = {"qkv_bias": False, "o_bias": False, "mlp_bias": False, "qk_norm": Fa
 def amplitude_of(c):
   """Keeps a layer's output at about the magnitude of its input: a uniform value in [-a, a) has
   variance a^2 / 3."""
-  return round(1.4 * math.sqrt(3.0 / (c.get("hidden_size") or c["n_embd"])), 3)
+  width = next(c[key] for key in ("hidden_size", "n_embd", "d_model") if key in c)
+  return round(1.4 * math.sqrt(3.0 / width), 3)
 
 
 def old_config(c):
@@ -297,6 +453,11 @@ def fill(model, case, seed):
     flat = values(name, parameter.numel(), seed, case["amplitude"]).reshape(parameter.shape)
     with torch.no_grad():
       parameter.copy_(torch.from_numpy(flat).to(TORCH_DTYPES[case["dtype"]]).float())
+  stored = model.state_dict().keys()
+  for name, buffer in model.named_buffers():
+    if name in stored and buffer.is_floating_point():
+      buffer.copy_(torch.from_numpy(
+          values(name, buffer.numel(), seed, case["amplitude"])).reshape(buffer.shape))
   model.tie_weights()
 
 
@@ -368,11 +529,13 @@ def make(name, find_seeds):
   old_keys = {k: changes.pop(k) for k in list(changes) if k not in DEFAULTS}
   case = {"name": name, "config": c, "old_config": {**old_config(c), **old_keys}, **DEFAULTS,
           **changes, "base_seed": seed, "amplitude": amplitude_of(c)}
+  case["old_config"] = {k: v for k, v in case["old_config"].items() if v is not ABSENT}
   model = make_model(c)
   names = list(CASES)
   if names.index(name) > names.index(LAST_WITHOUT_LIST):
     case["tensors"] = stored_shapes(model)
-  prompt = prompt_of(c, list(CASES).index(name))
+  numbered = names[:names.index(LAST_NUMBERED) + 1]
+  prompt = prompt_of(c, numbered.index(name) if name in numbered else sum(name.encode()))
   if find_seeds:
     case["base_seed"] = pick_seed(model, case, prompt)
   fill(model, case, case["base_seed"])

@@ -109,6 +109,13 @@ CASES = {
                "num_global_layers": 1, "attention_heads": 2, "image_size": 14, "patch_size": 7,
                "vision_output_dim": 32, "intermediate_layers_indices": [0], "max_num_tiles": 1,
                "supported_aspect_ratios": [[1, 1]]}), 3),
+    "query_temperature": (
+        whole("Mistral3ForConditionalGeneration", "mistral3",
+              text("ministral3", head_dim=24, sliding_window=None, rope_parameters=rope(
+                  1000000.0, rope_type="yarn", factor=4.0, beta_fast=32.0, beta_slow=1.0,
+                  mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.4,
+                  original_max_position_embeddings=8)),
+              {"model_type": "pixtral", **VISION, "head_dim": 8}), 1),
 }
 
 

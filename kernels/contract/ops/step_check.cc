@@ -71,7 +71,8 @@ Status StepCheck::IsKnown(Activation activation, bool has_gate, float limit) con
   const auto number = static_cast<uint32_t>(activation);
   const bool needs_gate = activation == Activation::kClampedSwiglu;
   const bool has_limit = std::isfinite(limit) && limit > 0.0f;
-  if (number >= kActivationCount || (needs_gate && (!has_gate || !has_limit))) {
+  if (number >= kActivationCount || activation == Activation::kXielu ||
+      (needs_gate && (!has_gate || !has_limit))) {
     return ValueError("activation", number, 0);
   }
   return Status::kOk;

@@ -19,8 +19,8 @@ using NormFn = void (*)(const NormArgs& args, const float* x, uint32_t n, float*
 using GatedActFn = void (*)(const float* in, uint32_t n, Activation activation, float limit,
                             float* out);
 
-// x[n] = activation(x).
-using ActFn = void (*)(float* x, uint32_t n, Activation activation);
+// x[n] = activation(x). parameters: kXielu only.
+using ActFn = void (*)(float* x, uint32_t n, Activation activation, const float* parameters);
 
 // x[n] = softcap * tanh(x * factor / softcap), or x * factor if softcap is 0.
 using SoftcapFn = void (*)(float* x, uint32_t n, float factor, float softcap);

@@ -77,6 +77,14 @@ void Append(const float* x, uint32_t n, uint32_t slot, const KvHeadBlock& block)
   }
 }
 
+void Clip(float* x, size_t n, float most) {
+  const hn::ScalableTag<float> d;
+  const auto high = hn::Set(d, most), low = hn::Set(d, -most);
+  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
+    hn::StoreN(hn::Max(low, hn::Min(hn::LoadN(d, x + i, n - i), high)), d, x + i, n - i);
+  }
+}
+
 // RMSNorm over all q heads together, and over all k heads together.
 void NormAllHeads(const QkvRopeArgs& args, float* qkv) {
   const AttentionKind& kind = *args.kind;
@@ -94,11 +102,16 @@ void QkvRope(const QkvRopeArgs& args, float* qkv) {
   const size_t dim = kind.head_dim;
   const uint32_t rotated_heads = kind.n_heads + (args.shares_kv ? 0 : kind.n_kv_heads);
   if (args.norms_span_heads) NormAllHeads(args, qkv);
+  if (kind.qkv_clip != 0.0f) {
+    Clip(qkv, (kind.n_heads + (args.shares_kv ? 0 : 2 * kind.n_kv_heads)) * dim, kind.qkv_clip);
+  }
   for (uint32_t h = 0; h < rotated_heads; ++h) {
     float* head = qkv + h * dim;
     const float* norm = h < kind.n_heads ? args.q_norm : args.k_norm;
-    if (norm != nullptr && !args.norms_span_heads) NormRow(head, norm, dim, args.epsilon, head);
+    const bool has_norm = norm != nullptr && !args.norms_span_heads;
+    if (has_norm && !kind.qk_norm_follows_rope) NormRow(head, norm, dim, args.epsilon, head);
     if (args.angles != nullptr) Rotate(args.angles, args.rotary_dim, head);
+    if (has_norm && kind.qk_norm_follows_rope) NormRow(head, norm, dim, args.epsilon, head);
   }
   if (kind.query_temperature != 0.0f) {
     const float factor = QueryTemperature(kind, args.position);

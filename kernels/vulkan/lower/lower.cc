@@ -180,13 +180,14 @@ Status Lowering::Lower(const Step& step, const NormParams& p) {
 }
 
 Status Lowering::AddActivation(const Step& step, const GatedActParams& p, Place in, Place out,
-                               uint32_t n, uint32_t row_factor) {
+                               uint32_t n, uint32_t row_factor, WeightId parameters) {
   Dispatch d = Begin(Shader::kGatedAct, step);
   d.row_factor = row_factor;
   d.constants[kActivationId] = static_cast<uint32_t>(p.activation);
   d.constants[kActIsGatedId] = in.home == Home::kNone ? 0 : 1;
   if (in.home != Home::kNone) Bind(&d, 1, in);
   Bind(&d, 2, out);
+  BindVector(&d, 3, parameters);
   GatedActPush push = {};
   push.n = n;
   push.limit = p.activation_limit;
@@ -203,7 +204,8 @@ Status Lowering::Lower(const Step& step, const GatedActParams& p) {
 
 Status Lowering::Lower(const Step& step, const ActParams& p) {
   const Value& x = program_.values[step.in];
-  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor);
+  return AddActivation(step, {p.activation}, Place(), PlaceOf(x.slice), x.width, x.row_factor,
+                       p.parameters);
 }
 
 }  // namespace arn::vulkan

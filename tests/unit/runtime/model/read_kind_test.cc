@@ -57,6 +57,8 @@ LayerKind AttentionWithExperts() {
   kind.activation_limit = 7.0f;
   kind.query_temperature = 0.1f;
   kind.query_temperature_step = 8192;
+  kind.query_temperature_shift = 0;
+  kind.qkv_clip = 6.0f;
   kind.route_score = RouteScore::kSigmoid;
   kind.weighs_input = true;
   kind.shared_ffn_dim = 20;
@@ -85,6 +87,8 @@ TEST(ReadKind, EveryField_Arrives) {
   LayerKind parallel = AttentionWithExperts();
   parallel.n_experts = parallel.n_experts_used = parallel.shared_ffn_dim = 0;
   parallel.is_parallel = true;
+  parallel.qk_norm_spans_heads = false;
+  parallel.qk_norm_follows_rope = true;
   LayerKindSpec spec;
   Diag diag;
   ASSERT_EQ(Status::kOk, ReadBack(parallel, &spec, &diag)) << diag.text();
@@ -118,6 +122,10 @@ TEST(ReadKind, WrongFields_AreRefusedByName) {
          k.activation = Activation::kSilu;
        }},
       {"clamped SwiGLU needs a gate", [](LayerKind& k) { k.is_gated = false; }},
+      {"xielu with a gate", [](LayerKind& k) { k.activation = Activation::kXielu; }},
+      {"norms over all heads after rope", [](LayerKind& k) { k.qk_norm_follows_rope = true; }},
+      {"kinds.qkv_clip is -1, expected 0 or", [](LayerKind& k) { k.qkv_clip = -1.0f; }},
+      {"kinds.query_temperature_shift is 2", [](LayerKind& k) { k.query_temperature_shift = 2; }},
       {"experts that are parallel", [](LayerKind& k) { k.is_parallel = true; }},
       {"kinds.n_experts_used is 9, expected 1..8", [](LayerKind& k) { k.n_experts_used = 9; }},
       {"kinds.query_temperature_step is 0, expected 1..",
