@@ -112,6 +112,13 @@ constexpr TensorNames WithSandwichNorms() {
 }
 inline constexpr TensorNames kSandwichNames = WithSandwichNorms();
 
+constexpr TensorNames WithPreNormsOfSandwich() {
+  TensorNames names = WithSandwichNorms();
+  names.attention_post_norm = names.ffn_post_norm = nullptr;
+  return names;
+}
+inline constexpr TensorNames kRenamedFfnNormNames = WithPreNormsOfSandwich();
+
 constexpr TensorNames WithNumberedPostNorms() {
   TensorNames names = kDecoderNames;
   names.attention_post_norm = "model.layers.{}.post_norm1";

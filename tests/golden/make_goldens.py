@@ -356,6 +356,10 @@ CASES = {
         config("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=24, attention_multiplier=0.3,
                embedding_multiplier=5.0, residual_multiplier=0.6, logits_scaling=0.5,
                use_post_norm=True, pad_token_id=0), 1, {}),
+    "capped_pre_norms": (
+        config("VaultGemmaForCausalLM", "vaultgemma", tie_word_embeddings=True, head_dim=24,
+               hidden_act=ABSENT, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20,
+               attn_logit_softcapping=8.0, final_logit_softcapping=12.0, sliding_window=8), 1, {}),
     "windows_after_first": (
         config("CwmForCausalLM", "cwm", head_dim=24, sliding_window=9, num_hidden_layers=5,
                layer_types=["full_attention", "sliding_attention", "sliding_attention",
