@@ -356,6 +356,9 @@ CASES = {
         config("HyperCLOVAXForCausalLM", "hyperclovax", head_dim=24, attention_multiplier=0.3,
                embedding_multiplier=5.0, residual_multiplier=0.6, logits_scaling=0.5,
                use_post_norm=True, pad_token_id=0), 1, {}),
+    "squared_layer_norm": (
+        config("Jais2ForCausalLM", "jais2", head_dim=20, hidden_act="relu2", rms_norm_eps=ABSENT,
+               layer_norm_eps=1e-5, attention_bias=True, mlp_bias=True), 1, {}),
     "capped_pre_norms": (
         config("VaultGemmaForCausalLM", "vaultgemma", tie_word_embeddings=True, head_dim=24,
                hidden_act=ABSENT, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20,
