@@ -363,6 +363,9 @@ CASES = {
         config("VaultGemmaForCausalLM", "vaultgemma", tie_word_embeddings=True, head_dim=24,
                hidden_act=ABSENT, hidden_activation="gelu_pytorch_tanh", query_pre_attn_scalar=20,
                attn_logit_softcapping=8.0, final_logit_softcapping=12.0, sliding_window=8), 1, {}),
+    "chosen_windows": (
+        config("MinistralForCausalLM", "ministral", head_dim=24, sliding_window=9,
+               layer_types=["full_attention", "sliding_attention", "sliding_attention"]), 1, {}),
     "windows_after_first": (
         config("CwmForCausalLM", "cwm", head_dim=24, sliding_window=9, num_hidden_layers=5,
                layer_types=["full_attention", "sliding_attention", "sliding_attention",
